@@ -1,0 +1,166 @@
+# Run `make help` to see what there is. Everything needs Go and git only; tools are built from pinned Go modules on first use.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# Version and registry of the images that `make release` and `make images` name.
+VERSION ?= dev
+REGISTRY ?= ghcr.io/openshift-agent
+
+# ---- tools -------------------------------------------------------------------------------------------------------------------------
+# A tool lies in .tools/<module>-<checksum of its pins>: another pin is another folder, so a changed version is built anew.
+pins = $(shell cat test/tools/$(1)/go.mod test/tools/$(1)/go.sum | cksum | cut -d' ' -f1)
+DEV := .tools/dev-$(call pins,dev)
+LINT := .tools/lint-$(call pins,lint)
+MANIFESTS := .tools/kustomize-$(call pins,manifests)
+
+# golangci-lint remembers findings with the paths of the checkout that it saw first, and then misses its own exclusions in another one.
+export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/golangci-lint-cache
+
+CONTROLLER_GEN := $(DEV)/controller-gen
+CRD_REF_DOCS := $(DEV)/crd-ref-docs
+GOLANGCI_LINT := $(LINT)/golangci-lint
+KUSTOMIZE := $(MANIFESTS)/kustomize
+
+# $(call tool,<module below test/tools>,<package>): builds into the target's place in one step, so that an interrupted build leaves nothing.
+define tool
+@mkdir -p $(@D)
+@echo "building $(@F), once"
+@go build -C test/tools/$(1) -buildvcs=false -ldflags '-s -w' -o $(abspath $@).new $(2)
+@mv $@.new $@
+endef
+
+$(CONTROLLER_GEN):
+	$(call tool,dev,sigs.k8s.io/controller-tools/cmd/controller-gen)
+$(CRD_REF_DOCS):
+	$(call tool,dev,github.com/elastic/crd-ref-docs)
+$(GOLANGCI_LINT):
+	$(call tool,lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
+$(KUSTOMIZE):
+	$(call tool,manifests,sigs.k8s.io/kustomize/kustomize/v5)
+
+##@ Use
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+SAMPLE ?= ha
+.PHONY: demo
+demo: components ## Install a simulated cluster on real Cluster API and show it. SAMPLE=ha|compact|sno|ha-disk-image|okd, KEEP=1 leaves it running.
+	go run ./test/demo -sample=$(SAMPLE) $(if $(KEEP),-keep)
+
+##@ Develop
+
+.PHONY: build
+build: ## Build both managers into bin/.
+	CGO_ENABLED=0 go build -ldflags '-s -w' -o bin/bootstrap ./bootstrap
+	CGO_ENABLED=0 go build -ldflags '-s -w' -o bin/controlplane ./controlplane
+
+PROVIDERS := bootstrap controlplane
+GENERATED := bootstrap/api/v1beta1/zz_generated.deepcopy.go controlplane/api/v1beta1/zz_generated.deepcopy.go \
+	config/bootstrap/crd/bases config/controlplane/crd/bases config/bootstrap/rbac/role.yaml config/controlplane/rbac/role.yaml \
+	config/templates docs/reference.md
+
+.PHONY: generate
+generate: generate-go generate-manifests generate-templates generate-docs ## Generate deep copies, CRDs, roles, cluster templates and the API reference.
+
+.PHONY: generate-go
+generate-go: $(CONTROLLER_GEN)
+	$(CONTROLLER_GEN) object paths=./bootstrap/api/... paths=./controlplane/api/...
+
+# What both providers need stands in pkg/provider. The metrics and leader election roles are written by hand.
+.PHONY: generate-manifests
+generate-manifests: $(CONTROLLER_GEN)
+	@for provider in $(PROVIDERS); do \
+	  $(CONTROLLER_GEN) crd paths=./$$provider/api/... output:crd:dir=config/$$provider/crd/bases; \
+	  $(CONTROLLER_GEN) rbac:roleName=manager-role paths=./$$provider/... paths=./pkg/... output:rbac:dir=config/$$provider/rbac; \
+	done
+
+# The cluster templates of clusterctl are the samples, with variables in place of what differs between users.
+.PHONY: generate-templates
+generate-templates:
+	@mkdir -p config/templates
+	@template() { \
+	  sed -e '/^---$$/,$$!d' -e "s/: $$1\$$/: \$${CLUSTER_NAME}/" -e "s/: $$1-/: \$${CLUSTER_NAME}-/" -e "s/api\.$$1\./api.\$${CLUSTER_NAME}./" \
+	    -f config/samples/template.sed config/samples/$$1.yaml > config/templates/$$2.yaml; \
+	}; \
+	template ha cluster-template; \
+	template compact cluster-template-compact; \
+	template sno cluster-template-sno; \
+	template ha-disk-image cluster-template-disk-image; \
+	template okd cluster-template-okd
+
+.PHONY: generate-docs
+generate-docs: $(CRD_REF_DOCS)
+	@printf '%s\n' '# API reference' '' 'Generated from the Go types by `make generate`: do not edit.' '' > docs/reference.md
+	@for provider in $(PROVIDERS); do \
+	  $(CRD_REF_DOCS) --config docs/reference.yaml --renderer markdown --log-level ERROR --source-path ./$$provider/api --output-path $(DEV)/$$provider.md; \
+	  sed -e '1,/^## Packages/d' -e '/^- \[.*v1beta1\](/d' -e 's/Required: \\{\\} <br \/>/Required/' -e 's/Optional: \\{\\} <br \/>//' $(DEV)/$$provider.md | cat -s >> docs/reference.md; \
+	done
+
+.PHONY: verify-generate
+verify-generate: generate ## Check that the generated files are in step with their sources, and committed.
+	@changed="$$(git status --porcelain -- $(GENERATED))"; \
+	if [ -n "$$changed" ]; then git --no-pager diff -- $(GENERATED); echo "not in step, run 'make generate' and commit:"; echo "$$changed"; exit 1; fi
+
+.PHONY: fmt
+fmt: $(GOLANGCI_LINT) ## Format the Go code, and put right what the linter can.
+	$(GOLANGCI_LINT) fmt
+	$(GOLANGCI_LINT) run --fix
+
+.PHONY: vet
+vet: ## Run go vet.
+	go vet ./...
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Run golangci-lint.
+	$(GOLANGCI_LINT) run
+
+##@ Test
+
+
+.PHONY: test
+test: unit e2e ## Run all tests: unit, API server and end-to-end.
+
+# Beforehand, so that building does not count against the time-outs of tests.
+.PHONY: components
+components: ## Build the real components that tests and demo start (etcd, kube-apiserver, Cluster API...), once.
+	@go run ./test/env/build
+
+.PHONY: unit
+unit: components ## Run the tests that need no installation.
+	go test -timeout 20m $$(go list ./... | grep -v /test/e2e)
+
+.PHONY: e2e
+e2e: components ## Run the end-to-end tests. FOCUS=<regular expression> picks some.
+	go test ./test/e2e -count=1 -timeout 45m -v $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
+
+.PHONY: bench
+bench: components ## Measure reaction times, API requests, CPU and memory; writes _artifacts/bench.json.
+	go run ./test/bench
+
+##@ Release
+
+.PHONY: images
+images: ## Build the container images of both managers. ENGINE=podman|docker.
+	$(ENGINE) build -f Dockerfile.bootstrap -t $(REGISTRY)/agent-bootstrap-provider:$(VERSION) .
+	$(ENGINE) build -f Dockerfile.controlplane -t $(REGISTRY)/agent-control-plane-provider:$(VERSION) .
+ENGINE ?= podman
+
+.PHONY: release
+release: $(KUSTOMIZE) ## Render what clusterctl installs into out/. VERSION=v0.1.0, REGISTRY=registry/path.
+	@mkdir -p out
+	@image() { sed -E 's#image: ghcr.io/openshift-agent/(.*):dev$$#image: $(REGISTRY)/\1:$(VERSION)#'; }; \
+	$(KUSTOMIZE) build config/bootstrap/default | image > out/bootstrap-components.yaml; \
+	$(KUSTOMIZE) build config/controlplane/default | image > out/control-plane-components.yaml
+	cp metadata.yaml config/templates/cluster-template*.yaml out/
+
+.PHONY: clean
+clean: ## Remove what was built and the logs of tests; the tools stay.
+	rm -rf bin out _artifacts
+
+.PHONY: clean-tools
+clean-tools: ## Remove the built tools and components too.
+	rm -rf .tools

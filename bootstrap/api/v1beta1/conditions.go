@@ -1,0 +1,67 @@
+package v1beta1
+
+// Conditions of an OpenshiftAssistedConfig, in the order in which a host passes them. Ready summarises them and is mirrored by Cluster API
+// into the Machine's BootstrapConfigReady: its reason and message are those of the first condition that is not True.
+const (
+	// ReadyCondition is True once the host is installed.
+	ReadyCondition = "Ready"
+
+	// DiscoveryImageReadyCondition is True once the InfraEnv offers the image or ignition that the host boots.
+	DiscoveryImageReadyCondition = "DiscoveryImageReady"
+
+	// DataSecretAvailableCondition is True once the boot image is in place and the bootstrap data secret exists.
+	DataSecretAvailableCondition = "DataSecretAvailable"
+
+	// HostIdentifiedCondition is True once an Agent is proven to run on the host of this Machine.
+	HostIdentifiedCondition = "HostIdentified"
+
+	// HostBoundCondition is True once the host belongs to the cluster.
+	HostBoundCondition = "HostBound"
+
+	// HostApprovedCondition is True once the host may be installed.
+	HostApprovedCondition = "HostApproved"
+
+	// HostInstalledCondition is True once the host runs the installed system and has joined the cluster. It stays True.
+	HostInstalledCondition = "HostInstalled"
+
+	// DeletingCondition is True while the object is being deleted; the message says what is waited for.
+	DeletingCondition = "Deleting"
+)
+
+// Reasons of the conditions above.
+const (
+	WaitingForClusterInfrastructureReason = "WaitingForClusterInfrastructure"
+	WaitingForMachineReason               = "WaitingForMachine"
+	WaitingForClusterDeploymentReason     = "WaitingForClusterDeployment"
+	WaitingForInfraMachineReason          = "WaitingForInfraMachine"
+	WaitingForDiscoveryImageReason        = "WaitingForDiscoveryImage"
+	PullSecretMissingReason               = "PullSecretMissing"
+	DiscoveryImageFailedReason            = "DiscoveryImageFailed"
+	DiscoveryImageReadyReason             = "DiscoveryImageReady"
+	DiscoveryImageUnavailableReason       = "DiscoveryImageUnavailable"
+	InfraEnvNotOursReason                 = "InfraEnvNotOurs"
+	InvalidConfigurationReason            = "InvalidConfiguration"
+	IgnitionDownloadFailedReason          = "IgnitionDownloadFailed"
+	BootImageRejectedReason               = "BootImageRejected"
+	DataSecretAvailableReason             = "DataSecretAvailable"
+	WaitingForHostReason                  = "WaitingForHost"
+	WaitingForHostIdentityReason          = "WaitingForHostIdentity"
+	HostRefusedReason                     = "HostRefused"
+	HostIdentifiedReason                  = "HostIdentified"
+	HostBelowRequirementsReason           = "HostBelowRequirements"
+	InstallationDiskNotFoundReason        = "InstallationDiskNotFound"
+	ClusterNotAcceptingHostsReason        = "ClusterNotAcceptingHosts"
+	HostBindingReason                     = "HostBinding"
+	HostBoundReason                       = "HostBound"
+	WaitingForHostValidationReason        = "WaitingForHostValidation"
+	HostApprovedReason                    = "HostApproved"
+	WaitingForInstallationReason          = "WaitingForInstallation"
+	HostInstallingReason                  = "HostInstalling"
+	HostInstallationFailedReason          = "HostInstallationFailed"
+	HostBootedDiscoveryAgainReason        = "HostBootedDiscoveryAgain"
+	HostInstalledReason                   = "HostInstalled"
+	MachinePoolNotSupportedReason         = "MachinePoolNotSupported"
+	NotDeletingReason                     = "NotDeleting"
+	DeletingAgentReason                   = "DeletingAgent"
+	DeletingInfraEnvReason                = "DeletingInfraEnv"
+)

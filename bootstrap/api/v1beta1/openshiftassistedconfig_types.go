@@ -1,0 +1,374 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+const (
+	// OpenshiftAssistedConfigFinalizer keeps an OpenshiftAssistedConfig until its Agent and its InfraEnv are gone.
+	OpenshiftAssistedConfigFinalizer = "openshiftassistedconfig.bootstrap.cluster.x-k8s.io/deprovision"
+
+	// DiscoveryIgnitionOverrideAnnotation holds a JSON ignition that is merged into the discovery image
+	// (InfraEnv.spec.ignitionConfigOverride).
+	DiscoveryIgnitionOverrideAnnotation = "openshiftassistedconfig.cluster.x-k8s.io/discovery-ignition-override"
+
+	// IgnitionOverrideAnnotation holds a JSON ignition that is merged over the generated ignition of the installed host.
+	IgnitionOverrideAnnotation = "openshiftassistedconfig.cluster.x-k8s.io/ignition-override"
+
+	// ConfigNameLabel marks an InfraEnv with the name of the OpenshiftAssistedConfig that it serves.
+	ConfigNameLabel = "bootstrap.cluster.x-k8s.io/openshiftAssistedConfig"
+)
+
+// BootMode is the way in which a host gets to run the discovery agent.
+// +kubebuilder:validation:Enum=LiveISO;DiskImage
+type BootMode string
+
+const (
+	// BootModeLiveISO boots the host from the InfraEnv's live ISO, whose URL is put into the Metal3Machine.
+	BootModeLiveISO BootMode = "LiveISO"
+	// BootModeDiskImage boots the host from an RHCOS or SCOS disk image with the InfraEnv's discovery ignition as user data.
+	BootModeDiskImage BootMode = "DiskImage"
+)
+
+// OpenshiftAssistedConfigSpec says how a host is discovered and what the installed node gets.
+// Discovery settings (proxy, NTP sources, trust bundle...) may change until the host has booted; after that they have no effect.
+// +kubebuilder:validation:XValidation:rule="!has(self.kernelArguments) || self.kernelArguments.all(a, a.operation != 'replace')",message="kernelArguments: operation replace is not supported by the installer: use delete for the old and append for the new value"
+type OpenshiftAssistedConfigSpec struct {
+	// bootMode is the way in which the host gets to run the discovery agent. When omitted it is LiveISO if the infrastructure
+	// machine's image has the format live-iso, and DiskImage otherwise.
+	// +optional
+	BootMode BootMode `json:"bootMode,omitempty"`
+
+	// proxy is used by the discovery agent.
+	// +optional
+	Proxy *Proxy `json:"proxy,omitempty"`
+
+	// pullSecretRef names a Secret of type kubernetes.io/dockerconfigjson in the same namespace. When omitted, the pull secret of
+	// the cluster (its ClusterDeployment) is used.
+	// +optional
+	PullSecretRef *corev1.LocalObjectReference `json:"pullSecretRef,omitempty"`
+
+	// additionalNTPSources are host names or IP addresses of NTP servers for the discovery agent.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	AdditionalNTPSources []string `json:"additionalNTPSources,omitempty"`
+
+	// sshAuthorizedKey gives access to the host while it runs the discovery agent.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16384
+	SSHAuthorizedKey string `json:"sshAuthorizedKey,omitempty"`
+
+	// nmStateConfigLabelSelector selects the NMStateConfigs (static network configuration, matched by MAC) of the host.
+	// +optional
+	NMStateConfigLabelSelector *metav1.LabelSelector `json:"nmStateConfigLabelSelector,omitempty"`
+
+	// cpuArchitecture of the host. assisted-service takes x86_64 when it is omitted.
+	// +optional
+	// +kubebuilder:validation:Enum=x86_64;aarch64;arm64;ppc64le;s390x
+	CPUArchitecture string `json:"cpuArchitecture,omitempty"`
+
+	// kernelArguments of the installed host.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	KernelArguments []KernelArgument `json:"kernelArguments,omitempty"`
+
+	// additionalTrustBundle is a PEM bundle of certificates that the discovery agent trusts.
+	// +optional
+	// +kubebuilder:validation:MaxLength=262144
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.contains('-----BEGIN CERTIFICATE-----')",message="additionalTrustBundle must hold PEM certificates (-----BEGIN CERTIFICATE-----)"
+	AdditionalTrustBundle string `json:"additionalTrustBundle,omitempty"`
+
+	// osImageVersion is the OpenShift minor version (4.19) whose RHCOS image runs the discovery agent. When omitted it follows the
+	// cluster's release.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[0-9]+\.[0-9]+(\.[0-9]+)?(-[0-9A-Za-z.-]+)?$`
+	OSImageVersion string `json:"osImageVersion,omitempty"`
+
+	// mirrorRegistryRef names a ConfigMap in the same namespace with the keys registries.conf and, optionally, ca-bundle.crt: the
+	// registry mirrors of the discovery agent. When omitted, those of the cluster are used.
+	// +optional
+	MirrorRegistryRef *corev1.LocalObjectReference `json:"mirrorRegistryRef,omitempty"`
+
+	// assistedServiceCA is the certificate authority with which the discovery ignition is downloaded in boot mode DiskImage, when
+	// assisted-service serves it with a certificate that the manager does not trust anyway.
+	// +optional
+	AssistedServiceCA *CABundleReference `json:"assistedServiceCA,omitempty"`
+
+	// preBootstrapCommands are run once, as root, by a shell on the installed host before its kubelet starts.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=8192
+	PreBootstrapCommands []string `json:"preBootstrapCommands,omitempty"`
+
+	// postBootstrapCommands are run once, as root, by a shell on the installed host after its Node has registered.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=8192
+	PostBootstrapCommands []string `json:"postBootstrapCommands,omitempty"`
+
+	// bootstrapCommandSentinelDir is the directory of the files that mark the commands as done. Default: /var/lib/openshift-agent.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^/[a-zA-Z0-9_./-]+$`
+	BootstrapCommandSentinelDir string `json:"bootstrapCommandSentinelDir,omitempty"`
+
+	// postBootstrapKubeconfigPath is the kubeconfig with which the host looks for its Node before it runs postBootstrapCommands.
+	// Default: /var/lib/kubelet/kubeconfig.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^/[a-zA-Z0-9_./-]+$`
+	PostBootstrapKubeconfigPath string `json:"postBootstrapKubeconfigPath,omitempty"`
+
+	// nodeRegistration says how the host appears as a Node.
+	// +optional
+	NodeRegistration *NodeRegistration `json:"nodeRegistration,omitempty"`
+
+	// hostRequirements are the minimum hardware of the host. A host below them is not bound and not approved.
+	// +optional
+	HostRequirements *HostRequirements `json:"hostRequirements,omitempty"`
+}
+
+// Proxy is an HTTP proxy.
+// +kubebuilder:validation:MinProperties=1
+type Proxy struct {
+	// httpProxy is the URL of the proxy for http.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^(https?://.+)?$`
+	HTTPProxy string `json:"httpProxy,omitempty"`
+
+	// httpsProxy is the URL of the proxy for https.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^(https?://.+)?$`
+	HTTPSProxy string `json:"httpsProxy,omitempty"`
+
+	// noProxy is a comma-separated list of domains, addresses and CIDRs that are reached directly.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16384
+	NoProxy string `json:"noProxy,omitempty"`
+}
+
+// KernelArgument is a change of the kernel command line of the installed host.
+type KernelArgument struct {
+	// operation is append or delete.
+	// +required
+	// +kubebuilder:validation:Enum=append;replace;delete
+	Operation string `json:"operation,omitempty"`
+
+	// value is the argument, key or key=value.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^[^\s]+$`
+	Value string `json:"value,omitempty"`
+}
+
+// CABundleReference names a ConfigMap or Secret in the same namespace that holds PEM certificates.
+type CABundleReference struct {
+	// kind is ConfigMap or Secret.
+	// +required
+	// +kubebuilder:validation:Enum=ConfigMap;Secret
+	Kind string `json:"kind,omitempty"`
+
+	// name of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// key under which the bundle lies. Default: ca.crt.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key,omitempty"`
+}
+
+// NodeRegistration says how the host appears as a Node. In name, label values and providerID the variables $METADATA_UUID and
+// $METADATA_NAME (also with braces around the name), and $METADATA_<KEY> for each key of the host's Metal3 metadata, are resolved
+// before the host is installed; UUID is the uid of the BareMetalHost.
+// +kubebuilder:validation:MinProperties=1
+type NodeRegistration struct {
+	// name of the Node and hostname of the host. When omitted, the BareMetalHost's name, or without one the name that the host
+	// reports; localhost is replaced by the Machine's name.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^([a-z0-9.-]|[$][A-Za-z_][A-Za-z0-9_]*|[$][{][A-Za-z_][A-Za-z0-9_]*[}])+$')",message="name must be a host name of lower-case letters, digits, '-' and '.', in which variables ($NAME) may stand"
+	Name string `json:"name,omitempty"`
+
+	// kubeletExtraLabels are labels of the Node, each as key=value.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.all(l, l.matches('^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?=(([A-Za-z0-9_.-]|[$][A-Za-z_][A-Za-z0-9_]*|[$][{][A-Za-z_][A-Za-z0-9_]*[}]|\\x22)*)$'))",message="kubeletExtraLabels must be label-key=value; the value may hold letters, digits, '-', '_', '.' and variables ($NAME)"
+	KubeletExtraLabels []string `json:"kubeletExtraLabels,omitempty"`
+
+	// providerID of the Node. When omitted it is left to the infrastructure provider.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9-]+://[^\\\\s`\\x27\\\\\\\\]+$')",message="providerID must look like scheme://path, in which variables ($NAME) may stand"
+	ProviderID string `json:"providerID,omitempty"`
+}
+
+// HostRequirements are the minimum hardware of a host.
+// +kubebuilder:validation:MinProperties=1
+type HostRequirements struct {
+	// minCPUCores is the minimum number of CPU cores.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MinCPUCores int32 `json:"minCPUCores,omitempty"`
+
+	// minMemory is the minimum usable memory, for example 32Gi.
+	// +optional
+	MinMemory *resource.Quantity `json:"minMemory,omitempty"`
+
+	// minDiskSize is the minimum size of the installation disk, for example 120Gi.
+	// +optional
+	MinDiskSize *resource.Quantity `json:"minDiskSize,omitempty"`
+}
+
+// OpenshiftAssistedConfigStatus is what was observed of the host.
+// +kubebuilder:validation:MinProperties=1
+type OpenshiftAssistedConfigStatus struct {
+	// conditions tell how far the host is, what is waited for and what to do about it.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// initialization is the part of the status that Cluster API reads to let the Machine go on.
+	// +optional
+	Initialization OpenshiftAssistedConfigInitializationStatus `json:"initialization,omitempty,omitzero"`
+
+	// dataSecretName is the name of the Secret with the bootstrap data.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	DataSecretName string `json:"dataSecretName,omitempty"`
+
+	// bootMode is the boot mode in force; it does not change once the bootstrap data was handed out.
+	// +optional
+	BootMode BootMode `json:"bootMode,omitempty"`
+
+	// agentRef names the Agent of the host that was identified as this Machine's.
+	// +optional
+	AgentRef *corev1.LocalObjectReference `json:"agentRef,omitempty"`
+
+	// installationProgress is the stage that the host's installation has reached, in assisted-service's words.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	InstallationProgress string `json:"installationProgress,omitempty"`
+
+	// observedGeneration is the generation of the spec that the status was computed from.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+}
+
+// OpenshiftAssistedConfigInitializationStatus is latched: what became true stays true.
+// +kubebuilder:validation:MinProperties=1
+type OpenshiftAssistedConfigInitializationStatus struct {
+	// dataSecretCreated is true once the Secret with the bootstrap data exists and the boot image is in place.
+	// +optional
+	DataSecretCreated *bool `json:"dataSecretCreated,omitempty"`
+}
+
+// OpenshiftAssistedConfig is the bootstrap configuration of one Machine: it brings one host from power-on to an approved Agent.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=openshiftassistedconfigs,scope=Namespaced,categories=cluster-api,shortName=oac;oacs
+// +kubebuilder:metadata:labels="cluster.x-k8s.io/v1beta2=v1beta1"
+// +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".metadata.labels['cluster\\.x-k8s\\.io/cluster-name']",description="Cluster"
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status",description="True once the host is installed"
+// +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].reason",description="How far the host is"
+// +kubebuilder:printcolumn:name="Agent",type="string",JSONPath=".status.agentRef.name",description="Agent of the host"
+// +kubebuilder:printcolumn:name="Stage",type="string",JSONPath=".status.installationProgress",description="Installation stage"
+// +kubebuilder:printcolumn:name="Boot Mode",type="string",priority=10,JSONPath=".status.bootMode",description="Boot mode in force"
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
+// +kubebuilder:validation:XValidation:rule="!oldSelf.?status.initialization.dataSecretCreated.orValue(false) || (has(self.spec) && has(self.spec.bootMode) ? self.spec.bootMode : 'unset') == (has(oldSelf.spec) && has(oldSelf.spec.bootMode) ? oldSelf.spec.bootMode : 'unset')",message="spec.bootMode is immutable once the bootstrap data was handed out: delete the Machine to boot its host in another way"
+type OpenshiftAssistedConfig struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec says how the host is discovered and what the installed node gets.
+	// +optional
+	Spec OpenshiftAssistedConfigSpec `json:"spec,omitempty,omitzero"`
+	// status is what was observed of the host.
+	// +optional
+	Status OpenshiftAssistedConfigStatus `json:"status,omitempty,omitzero"`
+}
+
+// GetConditions returns the conditions of the object.
+func (c *OpenshiftAssistedConfig) GetConditions() []metav1.Condition { return c.Status.Conditions }
+
+// SetConditions replaces the conditions of the object.
+func (c *OpenshiftAssistedConfig) SetConditions(conditions []metav1.Condition) {
+	c.Status.Conditions = conditions
+}
+
+// OpenshiftAssistedConfigList is a list of OpenshiftAssistedConfig.
+// +kubebuilder:object:root=true
+type OpenshiftAssistedConfigList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []OpenshiftAssistedConfig `json:"items"`
+}
+
+// OpenshiftAssistedConfigTemplateSpec holds the template.
+type OpenshiftAssistedConfigTemplateSpec struct {
+	// template is what each OpenshiftAssistedConfig is made from.
+	// +required
+	Template OpenshiftAssistedConfigTemplateResource `json:"template,omitempty,omitzero"`
+}
+
+// OpenshiftAssistedConfigTemplateResource is what each OpenshiftAssistedConfig is made from.
+// +kubebuilder:validation:MinProperties=1
+type OpenshiftAssistedConfigTemplateResource struct {
+	// metadata of the objects that are made.
+	// +optional
+	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+	// spec of the objects that are made.
+	// +optional
+	Spec OpenshiftAssistedConfigSpec `json:"spec,omitempty,omitzero"`
+}
+
+// OpenshiftAssistedConfigTemplate is what a MachineDeployment or MachineSet makes OpenshiftAssistedConfigs from.
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=openshiftassistedconfigtemplates,scope=Namespaced,categories=cluster-api,shortName=oact
+// +kubebuilder:metadata:labels="cluster.x-k8s.io/v1beta2=v1beta1"
+// +kubebuilder:printcolumn:name="Boot Mode",type="string",JSONPath=".spec.template.spec.bootMode",description="Boot mode, if chosen"
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
+type OpenshiftAssistedConfigTemplate struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec holds the template.
+	// +required
+	Spec OpenshiftAssistedConfigTemplateSpec `json:"spec,omitempty,omitzero"`
+}
+
+// OpenshiftAssistedConfigTemplateList is a list of OpenshiftAssistedConfigTemplate.
+// +kubebuilder:object:root=true
+type OpenshiftAssistedConfigTemplateList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []OpenshiftAssistedConfigTemplate `json:"items"`
+}

@@ -1,0 +1,78 @@
+package bootmode
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+func infraMachine(version, kind, field, format string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"image": map[string]any{field: format}}}}
+	u.SetAPIVersion("infrastructure.cluster.x-k8s.io/" + version)
+	u.SetKind(kind)
+	u.SetName("m")
+	return u
+}
+
+func TestChoose(t *testing.T) {
+	const live, disk = bootstrapv1.BootModeLiveISO, bootstrapv1.BootModeDiskImage
+	for name, tc := range map[string]struct {
+		latched, asked bootstrapv1.BootMode
+		infraMachine   *unstructured.Unstructured
+		want           bootstrapv1.BootMode
+		err            string
+	}{
+		"v1beta1 live ISO":                 {infraMachine: infraMachine("v1beta1", "Metal3Machine", "format", "live-iso"), want: live},
+		"v1beta2 live ISO":                 {infraMachine: infraMachine("v1beta2", "Metal3Machine", "diskFormat", "live-iso"), want: live},
+		"disk image":                       {infraMachine: infraMachine("v1beta2", "Metal3Machine", "diskFormat", "qcow2"), want: disk},
+		"another infrastructure":           {infraMachine: infraMachine("v1alpha1", "MetalStackMachine", "format", "live-iso"), want: disk},
+		"the user's choice":                {asked: live, infraMachine: infraMachine("v1beta2", "Metal3Machine", "diskFormat", "qcow2"), want: live},
+		"what was handed out stays":        {latched: disk, asked: "", infraMachine: infraMachine("v1beta2", "Metal3Machine", "diskFormat", "live-iso"), want: disk},
+		"a machine that boots no live ISO": {asked: live, infraMachine: infraMachine("v1alpha1", "MetalStackMachine", "format", ""), err: "set spec.bootMode to DiskImage"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mode, err := Choose(tc.latched, tc.asked, tc.infraMachine)
+			if tc.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.err) {
+					t.Fatalf("got %v", err)
+				}
+				return
+			}
+			if err != nil || mode.Name() != tc.want {
+				t.Errorf("got %v, %v", mode, err)
+			}
+		})
+	}
+}
+
+func TestBootImageUsesTheFieldOfTheVersion(t *testing.T) {
+	for version, field := range map[string]string{"v1beta1": "format", "v1beta2": "diskFormat"} {
+		desired := LiveISO{}.BootImage(infraMachine(version, "Metal3Machine", field, "live-iso"), "http://img/x.iso")
+		image, _, _ := unstructured.NestedStringMap(desired.Object, "spec", "image")
+		if len(image) != 2 || image["url"] != "http://img/x.iso" || image[field] != "live-iso" {
+			t.Errorf("%s: %v", version, image)
+		}
+		if !BootsFrom(desired, "http://img/x.iso") || BootsFrom(desired, "http://img/y.iso") {
+			t.Errorf("%s: BootsFrom", version)
+		}
+	}
+}
+
+func TestDiskImageTakesOnlyIgnition(t *testing.T) {
+	answer := `{"ignition":{"version":"3.1.0"}}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
+	defer server.Close()
+	data, err := DiskImage{}.UserData(t.Context(), server.URL, nil)
+	if err != nil || string(data) != answer {
+		t.Fatalf("got %q, %v", data, err)
+	}
+	answer = `<html>secret</html>`
+	if _, err := (DiskImage{}).UserData(t.Context(), server.URL, nil); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Fatalf("got %v", err)
+	}
+}

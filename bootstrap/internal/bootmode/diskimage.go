@@ -1,0 +1,45 @@
+package bootmode
+
+import (
+	"context"
+	"fmt"
+
+	ignitionconfig "github.com/coreos/ignition/v2/config"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// DiskImage boots an RHCOS or SCOS disk image, which the user chose, with the discovery ignition as its user data.
+type DiskImage struct{}
+
+var _ Mode = DiskImage{}
+
+// Name implements Mode.
+func (DiskImage) Name() bootstrapv1.BootMode { return bootstrapv1.BootModeDiskImage }
+
+// Supports implements Mode: every infrastructure provider hands user data to its hosts.
+func (DiskImage) Supports(*unstructured.Unstructured) error { return nil }
+
+// Source implements Mode.
+func (DiskImage) Source(image assisted.ImageStatus) string { return image.IgnitionURL }
+
+// BootImage implements Mode: the image is the user's.
+func (DiskImage) BootImage(*unstructured.Unstructured, string) *unstructured.Unstructured { return nil }
+
+// UserData implements Mode: it downloads the discovery ignition and checks that it is one.
+func (DiskImage) UserData(ctx context.Context, source string, caBundle []byte) ([]byte, error) {
+	raw, err := assisted.DownloadDiscoveryIgnition(ctx, source, caBundle)
+	if err != nil {
+		return nil, err
+	}
+	if _, report, err := ignitionconfig.Parse(raw); err != nil || report.IsFatal() {
+		// The report quotes the ignition, which holds the pull secret.
+		return nil, fmt.Errorf("what assisted-service serves is not a valid ignition config (%d bytes)", len(raw))
+	}
+	return raw, nil
+}
+
+// UserDataFollowsSource implements Mode.
+func (DiskImage) UserDataFollowsSource() bool { return true }

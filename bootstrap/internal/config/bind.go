@@ -1,0 +1,142 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	corev1 "k8s.io/api/core/v1"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// States of a host in assisted-service (Agent.status.debugInfo.state) that decide something.
+const (
+	stateKnownUnbound = "known-unbound"
+	stateKnown        = "known"
+)
+
+// settling is how long the validations of a host may fail without being reported: right after it registered they always do for a while.
+const settling = 20 * time.Second
+
+// bindHost tells the Agent everything, its cluster included, once the cluster accepts hosts.
+func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
+	const stage = bootstrapv1.HostBoundCondition
+	agent := s.agent
+	if ref := agent.Spec.ClusterDeploymentName; ref != nil && (ref.Name != s.deployment.Name || ref.Namespace != s.deployment.Namespace) {
+		return s.wait(stage, bootstrapv1.HostRefusedReason, "Agent %s is bound to cluster %s/%s, which somebody else did: unbind it", agent.Name, ref.Namespace, ref.Name)
+	}
+	if bound(agent) && agent.Spec.Approved {
+		s.pass(stage, bootstrapv1.HostBoundReason, "")
+		return true, nil
+	}
+	if !assisted.HasInventory(agent) {
+		return s.wait(stage, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", agent.Name)
+	}
+	var p *problem
+	wish, err := r.wishOf(ctx, s)
+	if errors.As(err, &p) {
+		return s.wait(stage, p.reason, "%s", p.message)
+	}
+	if err != nil {
+		return false, err
+	}
+	s.wanted = wish
+	return r.bind(ctx, s)
+}
+
+func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
+	const stage = bootstrapv1.HostBoundCondition
+	agent := s.agent
+	obstacle := s.notAccepted()
+	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
+	unbound := strings.HasSuffix(agent.Status.DebugInfo.State, "-unbound")
+	refusedByService := bound(agent) && unbound && synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason
+	switch {
+	case obstacle != "" && (!bound(agent) || refusedByService):
+		if refusedByService { // take it back: assisted-service does not try again by itself when the cluster accepts hosts
+			if proceed, err := r.tellAgent(ctx, s, stage, false, false); !proceed {
+				return proceed, err
+			}
+		}
+		return s.wait(stage, bootstrapv1.ClusterNotAcceptingHostsReason, "%s; Agent %s is bound when it accepts hosts (once it is installed and adds hosts)", obstacle, agent.Name)
+	case !bound(agent) && agent.Status.DebugInfo.State != stateKnownUnbound:
+		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage())
+	}
+	if proceed, err := r.tellAgent(ctx, s, stage, true, false); !proceed {
+		return proceed, err
+	}
+	switch {
+	case refusedByService:
+		return s.wait(stage, bootstrapv1.HostBindingReason, "assisted-service refuses to bind Agent %s: %s", agent.Name, assisted.RedactURLs(synced.Message))
+	case !bound(agent) || assisted.AgentCondition(agent, aiv1beta1.BoundCondition).Status != corev1.ConditionTrue:
+		return s.wait(stage, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", agent.Name)
+	}
+	s.pass(stage, bootstrapv1.HostBoundReason, "")
+	return true, nil
+}
+
+// notAccepted says why the cluster does not take the host now; it is empty when it does. Before the installation the cluster takes only workers
+// that it counts, and a single node is installed alone: assisted-service never starts with one known host more than it was told of.
+func (s *scope) notAccepted() string {
+	installation := s.installation()
+	switch {
+	case !installation.AcceptsHosts:
+		return fmt.Sprintf("the cluster does not accept hosts in state %q", installation.State)
+	case !installation.DayTwo && s.role() == string(models.HostRoleWorker) && s.install.Spec.ProvisionRequirements.WorkerAgents == 0:
+		return "the cluster is installed without workers"
+	}
+	return ""
+}
+
+// approveHost lets the host be installed. It comes last: from then on assisted-service ignores what the Agent is told.
+func (r *Reconciler) approveHost(ctx context.Context, s *scope) (bool, error) {
+	const stage = bootstrapv1.HostApprovedCondition
+	agent := s.agent
+	if agent.Spec.Approved {
+		s.pass(stage, bootstrapv1.HostApprovedReason, "")
+		return true, nil
+	}
+	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
+	switch {
+	case synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason:
+		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "assisted-service refuses the settings of Agent %s: %s", agent.Name, assisted.RedactURLs(synced.Message))
+	case agent.Status.DebugInfo.State != stateKnown || synced.Status != corev1.ConditionTrue:
+		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage())
+	case string(agent.Status.Role) != s.wanted.role:
+		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "waiting for assisted-service to give Agent %s the role %s", agent.Name, s.wanted.role)
+	}
+	if proceed, err := r.tellAgent(ctx, s, stage, true, true); !proceed {
+		return proceed, err
+	}
+	s.tell(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "Agent %s may be installed as %s %s", agent.Name, s.wanted.role, s.wanted.hostname)
+	s.pass(stage, bootstrapv1.HostApprovedReason, "")
+	return true, nil
+}
+
+// tellAgent applies the wish. It returns false when the API server refuses it for good.
+func (r *Reconciler) tellAgent(ctx context.Context, s *scope, stage string, bind, approve bool) (bool, error) {
+	_, err := r.applier.Apply(ctx, s.wanted.object(s.agent, bind, approve), s.agent)
+	if refused(err) {
+		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "Agent %s is refused: %s", s.agent.Name, assisted.RedactURLs(err.Error()))
+	}
+	return err == nil, err
+}
+
+func bound(agent *aiv1beta1.Agent) bool { return agent.Spec.ClusterDeploymentName != nil }
+
+// validationMessage says what assisted-service misses, once it had time to make up its mind.
+func (s *scope) validationMessage() string {
+	left := settling - time.Since(sinceTransition(s.agent).Time)
+	if left > 0 {
+		s.comeBack(left)
+		return "waiting for assisted-service to validate Agent " + s.agent.Name
+	}
+	info := s.agent.Status.DebugInfo
+	return "assisted-service holds Agent " + s.agent.Name + " in state " + info.State + ": " + assisted.RedactURLs(info.StateInfo)
+}

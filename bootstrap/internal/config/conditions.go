@@ -1,0 +1,122 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+)
+
+// stages are the conditions that a host passes one after the other.
+var stages = []string{
+	bootstrapv1.DiscoveryImageReadyCondition,
+	bootstrapv1.DataSecretAvailableCondition,
+	bootstrapv1.HostIdentifiedCondition,
+	bootstrapv1.HostBoundCondition,
+	bootstrapv1.HostApprovedCondition,
+	bootstrapv1.HostInstalledCondition,
+}
+
+// pass records that a stage is done.
+func (s *scope) pass(conditionType, reason, message string) {
+	s.conditions = append(s.conditions, metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: reason, Message: message})
+}
+
+// wait records what a stage waits for or what is wrong, and stops the phases.
+func (s *scope) wait(conditionType, reason, format string, args ...any) (bool, error) {
+	s.conditions = append(s.conditions, metav1.Condition{
+		Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...),
+	})
+	return false, nil
+}
+
+// recorded returns a condition as the last report left it; nil when there is none.
+func (s *scope) recorded(conditionType string) *metav1.Condition {
+	return meta.FindStatusCondition(s.original.Status.Conditions, conditionType)
+}
+
+// tell emits an event once the status is written.
+func (s *scope) tell(kind, reason, format string, args ...any) {
+	s.events = append(s.events, notice{kind, reason, fmt.Sprintf(format, args...)})
+}
+
+// summarise returns all conditions: those that the phases found, nothing of later stages, which the host has not reached, except that it is
+// installed, which stays true. After an error the stages that were not looked at stay as they were.
+func summarise(s *scope, failure error) []metav1.Condition {
+	found := map[string]metav1.Condition{}
+	for _, c := range s.conditions {
+		found[c.Type] = c
+	}
+	result := slices.Clone(s.original.Status.Conditions)
+	for _, stage := range stages {
+		c, ok := found[stage]
+		recorded := s.recorded(stage)
+		switch {
+		case ok:
+			set(&result, s, c)
+		case failure != nil || s.deleting():
+		case recorded != nil && stage == bootstrapv1.HostInstalledCondition && recorded.Status == metav1.ConditionTrue:
+		default:
+			meta.RemoveStatusCondition(&result, stage)
+		}
+	}
+	set(&result, s, deletingCondition(s, found))
+	set(&result, s, readyCondition(s, result))
+	set(&result, s, provider.PausedCondition(s.cluster, s.config))
+	slices.SortStableFunc(result, func(a, b metav1.Condition) int { return rank(a.Type) - rank(b.Type) })
+	return result
+}
+
+func set(conditions *[]metav1.Condition, s *scope, c metav1.Condition) {
+	c.ObservedGeneration = s.config.Generation
+	meta.SetStatusCondition(conditions, c)
+}
+
+func deletingCondition(s *scope, found map[string]metav1.Condition) metav1.Condition {
+	if c, ok := found[bootstrapv1.DeletingCondition]; ok {
+		return c
+	}
+	if s.deleting() {
+		return metav1.Condition{Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.DeletingInfraEnvReason}
+	}
+	return metav1.Condition{Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.NotDeletingReason}
+}
+
+// readyCondition has the reason and message of the first stage that is not passed.
+func readyCondition(s *scope, conditions []metav1.Condition) metav1.Condition {
+	ready := metav1.Condition{Type: bootstrapv1.ReadyCondition, Status: metav1.ConditionFalse}
+	if s.deleting() {
+		c := meta.FindStatusCondition(conditions, bootstrapv1.DeletingCondition)
+		ready.Reason, ready.Message = c.Reason, c.Message
+		return ready
+	}
+	for _, stage := range stages {
+		c := meta.FindStatusCondition(conditions, stage)
+		switch {
+		case c == nil:
+			// Only after an error in the first reconciles: the next one knows more.
+			ready.Status, ready.Reason = metav1.ConditionUnknown, bootstrapv1.WaitingForMachineReason
+			return ready
+		case c.Status != metav1.ConditionTrue:
+			ready.Reason, ready.Message = c.Reason, c.Message
+			return ready
+		}
+	}
+	ready.Status, ready.Reason = metav1.ConditionTrue, bootstrapv1.HostInstalledReason
+	return ready
+}
+
+// rank puts Ready first and the stages in their order.
+func rank(conditionType string) int {
+	if conditionType == bootstrapv1.ReadyCondition {
+		return -1
+	}
+	if i := slices.Index(stages, conditionType); i >= 0 {
+		return i
+	}
+	return len(stages)
+}

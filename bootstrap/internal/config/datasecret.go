@@ -1,0 +1,263 @@
+package config
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+)
+
+// SourceAnnotation marks a bootstrap data secret as ours and says, as a digest, what its data was made from.
+const SourceAnnotation = "bootstrap.cluster.x-k8s.io/discovery-source"
+
+// bootData puts the boot image in place and hands out the bootstrap data, strictly in this order: the infrastructure provider waits for the
+// data, and a host must never boot the placeholder image of the user's template.
+func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
+	const stage = bootstrapv1.DataSecretAvailableCondition
+	mode, err := bootmode.Choose(s.config.Status.BootMode, s.config.Spec.BootMode, s.infraMachine)
+	if err != nil {
+		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
+	}
+	if s.dataSecret != nil && s.dataSecret.Annotations[SourceAnnotation] == "" {
+		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "Secret %s exists and is not ours: delete it or the Machine", s.dataSecret.Name)
+	}
+	if s.dataHandedOut() && s.dataSecret != nil && s.hostChosen() {
+		return s.handOut(mode, s.config.Status.DataSecretName)
+	}
+	source := mode.Source(assisted.ObserveImage(s.namesake))
+	if source == "" {
+		if s.dataHandedOut() && s.dataSecret != nil {
+			return s.handOut(mode, s.config.Status.DataSecretName)
+		}
+		return s.wait(stage, bootstrapv1.DiscoveryImageUnavailableReason, "InfraEnv %s offers nothing to boot from in mode %s: check that assisted-service's image service is enabled", s.namesake.Name, mode.Name())
+	}
+	if proceed, err := r.bootImage(ctx, s, mode, source); !proceed {
+		return proceed, err
+	}
+	if proceed, err := r.applyDataSecret(ctx, s, mode, source); !proceed {
+		return proceed, err
+	}
+	return s.handOut(mode, s.config.Name)
+}
+
+// handOut publishes the name of the secret.
+func (s *scope) handOut(mode bootmode.Mode, secret string) (bool, error) {
+	if !s.dataHandedOut() && mode.Name() == bootstrapv1.BootModeLiveISO {
+		s.tell(corev1.EventTypeNormal, "BootImageInjected", "%s %s boots the discovery image of InfraEnv %s", s.infraMachine.GetKind(), s.infraMachine.GetName(), s.namesake.Name)
+	}
+	s.config.Status.DataSecretName = secret
+	s.config.Status.Initialization.DataSecretCreated = ptr.To(true)
+	s.config.Status.BootMode = mode.Name()
+	s.pass(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.DataSecretAvailableReason, "")
+	return true, nil
+}
+
+// bootImage makes the infrastructure machine boot the source, as long as its host is not chosen: CAPM3 copies the image to the BareMetalHost
+// once (v1.13), and a BareMetalHost is provisioned again when its image changes.
+func (r *Reconciler) bootImage(ctx context.Context, s *scope, mode bootmode.Mode, source string) (bool, error) {
+	const stage = bootstrapv1.DataSecretAvailableCondition
+	desired := mode.BootImage(s.infraMachine, source)
+	if desired == nil {
+		return true, nil
+	}
+	observed := s.infraMachine
+	if !s.hostChosen() {
+		changed, err := r.applier.Apply(ctx, desired, observed)
+		if refused(err) {
+			return s.wait(stage, bootstrapv1.BootImageRejectedReason, "%s %s cannot take the boot image: %s",
+				observed.GetKind(), observed.GetName(), assisted.RedactURLs(err.Error()))
+		}
+		if err != nil {
+			return false, withoutQuery(err)
+		}
+		if changed {
+			observed = desired
+		}
+	}
+	if s.dataHandedOut() || bootmode.BootsFrom(observed, source) {
+		return true, nil
+	}
+	if s.hostChosen() {
+		return s.wait(stage, bootstrapv1.BootImageRejectedReason, "a host was chosen for %s %s before its boot image was in place: delete the Machine", observed.GetKind(), observed.GetName())
+	}
+	return s.wait(stage, bootstrapv1.BootImageRejectedReason, "%s %s does not keep the boot image: find out who else writes spec.image", observed.GetKind(), observed.GetName())
+}
+
+// withoutQuery keeps credentials in URLs out of logs.
+func withoutQuery(err error) error { return errors.New(assisted.RedactURLs(err.Error())) }
+
+// applyDataSecret makes the secret, and makes it again when its source is another.
+func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmode.Mode, source string) (bool, error) {
+	ca, err := r.trustedCA(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	if ca != nil && ca.missing != "" {
+		return s.wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.InvalidConfigurationReason, "spec.assistedServiceCA: %s", ca.missing)
+	}
+	digest := sourceDigest(s, mode, source)
+	if s.dataSecret != nil && s.dataSecret.Annotations[SourceAnnotation] == digest {
+		return true, r.keepOwner(ctx, s)
+	}
+	data, proceed, err := r.userData(ctx, s, mode, source, digest, ca)
+	if !proceed || err != nil {
+		return false, err
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       s.config.Namespace,
+			Name:            s.config.Name,
+			Labels:          map[string]string{clusterv1.ClusterNameLabel: s.cluster.Name},
+			Annotations:     map[string]string{SourceAnnotation: digest},
+			OwnerReferences: []metav1.OwnerReference{ownerOf(s.config)},
+		},
+		Type: clusterv1.ClusterSecretType,
+		Data: map[string][]byte{"value": data, "format": []byte("ignition")},
+	}
+	if _, err := r.applier.Apply(ctx, secret, nil); err != nil {
+		return false, fmt.Errorf("failed to write the bootstrap data: %w", err)
+	}
+	return true, nil
+}
+
+// userData makes the bootstrap data. Failures are retried with back-off: a download cannot be watched.
+func (r *Reconciler) userData(ctx context.Context, s *scope, mode bootmode.Mode, source, digest string, ca *caBundle) ([]byte, bool, error) {
+	const stage = bootstrapv1.DataSecretAvailableCondition
+	attempt := keyOf(s.config).String() + " " + digest
+	if ca != nil {
+		attempt += " " + ca.version
+	}
+	if r.downloads.IsInBackOffSinceUpdate(attempt, time.Now()) {
+		s.comeBack(r.downloads.Get(attempt))
+		s.conditions = append(s.conditions, ptr.Deref(s.recorded(stage), metav1.Condition{
+			Type: stage, Status: metav1.ConditionFalse, Reason: bootstrapv1.IgnitionDownloadFailedReason,
+			Message: "the discovery ignition could not be downloaded and is tried again",
+		}))
+		return nil, false, nil
+	}
+	bundle, err := r.readCA(ctx, s, ca)
+	if err != nil {
+		return nil, false, err
+	}
+	data, err := mode.UserData(ctx, source, bundle)
+	if err != nil {
+		r.downloads.Next(attempt, time.Now())
+		r.downloads.GC()
+		s.comeBack(r.downloads.Get(attempt))
+		_, err = s.wait(stage, bootstrapv1.IgnitionDownloadFailedReason, "cannot download the discovery ignition of InfraEnv %s: %s", s.namesake.Name, err)
+		return nil, false, err
+	}
+	r.downloads.DeleteEntry(attempt)
+	return data, true, nil
+}
+
+// sourceDigest identifies what the data is made from. Without authentication assisted-service's URLs stay the same when the ignition changes, so
+// the generation of the InfraEnv counts as well.
+func sourceDigest(s *scope, mode bootmode.Mode, source string) string {
+	text := string(mode.Name())
+	if mode.UserDataFollowsSource() {
+		text = fmt.Sprintf("%s\n%s\n%d", text, source, s.namesake.Generation)
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+func ownerOf(config *bootstrapv1.OpenshiftAssistedConfig) metav1.OwnerReference {
+	return *metav1.NewControllerRef(config, bootstrapv1.GroupVersion.WithKind("OpenshiftAssistedConfig"))
+}
+
+// keepOwner restores owner reference and label, which Cluster API's contract asks for, without touching the data.
+func (r *Reconciler) keepOwner(ctx context.Context, s *scope) error {
+	if s.dataSecret == nil || s.dataSecret.Annotations[SourceAnnotation] == "" || s.machine == nil {
+		return nil
+	}
+	if metav1.IsControlledBy(s.dataSecret, s.config) && s.dataSecret.Labels[clusterv1.ClusterNameLabel] == s.machine.Spec.ClusterName {
+		return nil
+	}
+	after := s.dataSecret.DeepCopy()
+	after.OwnerReferences = []metav1.OwnerReference{ownerOf(s.config)}
+	metav1.SetMetaDataLabel(&after.ObjectMeta, clusterv1.ClusterNameLabel, s.machine.Spec.ClusterName)
+	if err := r.Client.Patch(ctx, after, client.MergeFrom(s.dataSecret)); err != nil {
+		return fmt.Errorf("failed to restore the owner of the bootstrap data: %w", client.IgnoreNotFound(err))
+	}
+	return nil
+}
+
+// caBundle is the object that holds the certificate authority of assisted-service.
+type caBundle struct {
+	kind, name, key string
+	// version changes with the content.
+	version string
+	// missing says that the object does not exist.
+	missing string
+}
+
+// trustedCA looks for the object without reading its content; nil when the user names none.
+func (r *Reconciler) trustedCA(ctx context.Context, s *scope) (*caBundle, error) {
+	ref := s.config.Spec.AssistedServiceCA
+	if ref == nil || ref.Name == "" {
+		return nil, nil //nolint:nilnil // none is wanted
+	}
+	ca := &caBundle{kind: ref.Kind, name: ref.Name, key: ref.Key}
+	if ca.key == "" {
+		ca.key = "ca.crt"
+	}
+	found, err := get(ctx, r.Cache, s.config.Namespace, ref.Name, provider.MetadataOnly(ref.Kind))
+	if err != nil {
+		return nil, err
+	}
+	if found == nil {
+		ca.missing = fmt.Sprintf("%s %s does not exist: create it with the key %s", ca.kind, ca.name, ca.key)
+		return ca, nil
+	}
+	ca.version = found.ResourceVersion
+	return ca, nil
+}
+
+// readCA reads the certificates; a missing key yields none.
+func (r *Reconciler) readCA(ctx context.Context, s *scope, ca *caBundle) ([]byte, error) {
+	if ca == nil {
+		return nil, nil
+	}
+	key := types.NamespacedName{Namespace: s.config.Namespace, Name: ca.name}
+	if ca.kind == "ConfigMap" {
+		configMap := &corev1.ConfigMap{}
+		if err := r.Live.Get(ctx, key, configMap); err != nil {
+			return nil, fmt.Errorf("cannot read ConfigMap %s: %w", ca.name, err)
+		}
+		return []byte(configMap.Data[ca.key]), nil
+	}
+	secret := &corev1.Secret{}
+	if err := r.Live.Get(ctx, key, secret); err != nil {
+		return nil, fmt.Errorf("cannot read Secret %s: %w", ca.name, err)
+	}
+	return secret.Data[ca.key], nil
+}
+
+// metal3Metadata reads what CAPM3 rendered for the host from the Metal3DataTemplate; nil when there is none.
+func (r *Reconciler) metal3Metadata(ctx context.Context, s *scope) ([]byte, error) {
+	name, _, _ := unstructured.NestedString(s.infraMachine.Object, "status", "metaData", "name")
+	if name == "" {
+		return nil, nil
+	}
+	secret := &corev1.Secret{}
+	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.infraMachine.GetNamespace(), Name: name}, secret); err != nil {
+		return nil, fmt.Errorf("cannot read the metadata of the host: %w", client.IgnoreNotFound(err))
+	}
+	return secret.Data["metaData"], nil
+}

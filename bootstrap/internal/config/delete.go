@@ -1,0 +1,102 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// deleting records what the deletion waits for, and stops the phases.
+func (s *scope) waitDeleting(reason, format string, args ...any) (bool, error) {
+	s.conditions = append(s.conditions, metav1.Condition{
+		Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionTrue, Reason: reason, Message: fmt.Sprintf(format, args...),
+	})
+	return false, nil
+}
+
+// releaseForMove lets go of an object that clusterctl moved to another management cluster, where the host lives on. It also keeps the host of
+// a Machine that is not deleted itself.
+func (r *Reconciler) releaseForMove(ctx context.Context, s *scope) (bool, error) {
+	if !controllerutil.ContainsFinalizer(s.config, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
+		return false, nil
+	}
+	if _, moved := s.config.Annotations[clusterctlv1.DeleteForMoveAnnotation]; moved {
+		_, err := r.releaseFinalizer(ctx, s)
+		return false, err
+	}
+	if s.machine != nil && s.machine.DeletionTimestamp.IsZero() && !s.clusterDeleting() {
+		return s.waitDeleting(bootstrapv1.WaitingForMachineReason, "Machine %s still uses this object: delete the Machine", s.machine.Name)
+	}
+	return true, nil
+}
+
+// releaseAgents deletes the Agents that are bound and waits: assisted-service then takes the Node out of the cluster. When the whole cluster
+// goes there is nothing to take it out of.
+func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) {
+	if s.clusterDeleting() {
+		return true, nil
+	}
+	var waiting []string
+	for _, agent := range s.agents {
+		if !bound(agent) {
+			continue // goes with its InfraEnv; a host that still runs the discovery agent would come back
+		}
+		if agent.DeletionTimestamp.IsZero() {
+			if err := r.delete(ctx, agent); err != nil {
+				return false, err
+			}
+		}
+		text := agent.Name
+		if cleanup := assisted.AgentCondition(agent, aiv1beta1.CleanupCondition); cleanup.Status == corev1.ConditionFalse {
+			text += " (" + assisted.RedactURLs(cleanup.Message) + ")"
+		}
+		waiting = append(waiting, text)
+	}
+	if len(waiting) > 0 {
+		return s.waitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to take the host out of the cluster and to delete Agent %s", strings.Join(waiting, ", "))
+	}
+	return true, nil
+}
+
+// releaseInfraEnv deletes the InfraEnv, with which the remaining Agents go.
+func (r *Reconciler) releaseInfraEnv(ctx context.Context, s *scope) (bool, error) {
+	for _, infraEnv := range s.infraEnvs {
+		if infraEnv.DeletionTimestamp.IsZero() {
+			if err := r.delete(ctx, infraEnv); err != nil {
+				return false, err
+			}
+		}
+	}
+	if len(s.infraEnvs) > 0 {
+		return s.waitDeleting(bootstrapv1.DeletingInfraEnvReason, "waiting for assisted-service to delete InfraEnv %s", s.infraEnvs[0].Name)
+	}
+	return true, nil
+}
+
+// delete deletes exactly the object that was looked at.
+func (r *Reconciler) delete(ctx context.Context, obj client.Object) error {
+	uid := obj.GetUID()
+	if err := r.Client.Delete(ctx, obj, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("failed to delete %T %s: %w", obj, obj.GetName(), err)
+	}
+	return nil
+}
+
+func (r *Reconciler) releaseFinalizer(ctx context.Context, s *scope) (bool, error) {
+	if err := r.patchFinalizers(ctx, s, controllerutil.RemoveFinalizer); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("failed to remove the finalizer: %w", err)
+	}
+	controllerutil.RemoveFinalizer(s.config, bootstrapv1.OpenshiftAssistedConfigFinalizer)
+	r.written.forget(keyOf(s.config))
+	return true, nil
+}

@@ -1,0 +1,118 @@
+package config
+
+import (
+	"context"
+	"testing"
+
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+func installOf(w *world, obj client.Object) *hiveext.AgentClusterInstall {
+	w.Helper()
+	return read(w, obj.GetName(), &hiveext.AgentClusterInstall{})
+}
+
+// joined is a world whose host is part of the cluster; Agent and InfraEnv have the finalizers of assisted-service.
+func joined(t *testing.T) *world {
+	t.Helper()
+	w := booted(t)
+	agent := discovered("a", "m", bootMAC)
+	agent.Finalizers = []string{"agent.agent-install.openshift.io/ai-deprovision"}
+	w.create(agent)
+	w.reconcile()
+	w.registerWithCluster("a", "installed")
+	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
+	w.change(infraEnv, func() { infraEnv.Finalizers = []string{"infraenv.agent-install.openshift.io/ai-deprovision"} })
+	return w
+}
+
+func (w *world) gone(name string, obj client.Object) bool {
+	w.Helper()
+	err := w.Get(context.Background(), types.NamespacedName{Namespace: namespace, Name: name}, obj)
+	return apierrors.IsNotFound(err)
+}
+
+func (w *world) letGo(name string, obj client.Object) {
+	w.Helper()
+	read(w, name, obj)
+	w.change(obj, func() { obj.SetFinalizers(nil) })
+}
+
+func TestDeletionInOrder(t *testing.T) {
+	w := joined(t)
+	w.remove(read(w, "m", &clusterv1.Machine{}))
+	w.remove(w.config())
+
+	w.reconcile()
+	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
+	if w.agent("a").DeletionTimestamp.IsZero() || !read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp.IsZero() {
+		t.Fatal("the Agent goes first: without its InfraEnv the Node would stay")
+	}
+	w.letGo("a", &aiv1beta1.Agent{})
+	w.reconcile()
+	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
+	w.letGo("m", &aiv1beta1.InfraEnv{})
+	w.reconcile()
+	if !w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{}) {
+		t.Fatal("the finalizer stays")
+	}
+}
+
+func TestDeletionOfTheWholeCluster(t *testing.T) {
+	w := joined(t)
+	cluster := read(w, "c", &clusterv1.Cluster{})
+	w.change(cluster, func() { cluster.Finalizers = []string{"cluster.cluster.x-k8s.io"} })
+	w.remove(cluster)
+	w.remove(w.config())
+	w.reconcile()
+	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
+	if !w.agent("a").DeletionTimestamp.IsZero() {
+		t.Fatal("nothing needs to be taken out of a cluster that goes")
+	}
+}
+
+func TestDeletionWhenEverythingIsGone(t *testing.T) {
+	w := joined(t)
+	w.letGo("m", &aiv1beta1.InfraEnv{})
+	w.letGo("a", &aiv1beta1.Agent{})
+	for _, obj := range []client.Object{read(w, "m", &clusterv1.Machine{}), read(w, "c", &clusterv1.Cluster{}), read(w, "m", &aiv1beta1.InfraEnv{}), w.agent("a"), w.config()} {
+		w.remove(obj)
+	}
+	w.reconcile()
+	if !w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{}) {
+		t.Fatal("the finalizer stays")
+	}
+}
+
+func TestDeletionForMoveDeletesNothing(t *testing.T) {
+	w := joined(t)
+	config := w.config()
+	w.change(config, func() { config.Annotations = map[string]string{clusterctlv1.DeleteForMoveAnnotation: ""} })
+	w.remove(config)
+	w.reconcile()
+	if !w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{}) {
+		t.Fatal("the finalizer stays")
+	}
+	if !w.agent("a").DeletionTimestamp.IsZero() || !read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp.IsZero() {
+		t.Fatal("something was deleted")
+	}
+}
+
+func TestHostOfALiveMachineIsKept(t *testing.T) {
+	w := joined(t)
+	w.remove(w.config())
+	w.reconcile()
+	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.WaitingForMachineReason)
+	if !w.agent("a").DeletionTimestamp.IsZero() {
+		t.Fatal("the host was taken out of the cluster")
+	}
+}

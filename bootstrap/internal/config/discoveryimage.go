@@ -1,0 +1,189 @@
+package config
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/labels/format"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+)
+
+// prerequisites waits for what others make.
+func (r *Reconciler) prerequisites(_ context.Context, s *scope) (bool, error) {
+	const stage = bootstrapv1.DiscoveryImageReadyCondition
+	switch {
+	case s.machine == nil && ownedByMachinePool(s.config):
+		return s.wait(stage, bootstrapv1.MachinePoolNotSupportedReason, "a MachinePool cannot use an OpenshiftAssistedConfig: use a MachineDeployment")
+	case s.machine == nil:
+		return s.wait(stage, bootstrapv1.WaitingForMachineReason, "waiting for a Machine whose spec.bootstrap.configRef is this object")
+	case s.cluster == nil:
+		return s.wait(stage, bootstrapv1.WaitingForClusterInfrastructureReason, "waiting for Cluster %s", s.machine.Spec.ClusterName)
+	case !ptr.Deref(s.cluster.Status.Initialization.InfrastructureProvisioned, false):
+		return s.wait(stage, bootstrapv1.WaitingForClusterInfrastructureReason, "waiting for the infrastructure of Cluster %s to be provisioned", s.cluster.Name)
+	case s.deployment == nil:
+		return s.wait(stage, bootstrapv1.WaitingForClusterDeploymentReason,
+			"waiting for ClusterDeployment %s, which the control plane provider makes", s.cluster.Spec.ControlPlaneRef.Name)
+	case s.infraMachineFailure != nil:
+		_, _ = s.wait(stage, bootstrapv1.WaitingForInfraMachineReason, "cannot read %s %s: %s",
+			s.machine.Spec.InfrastructureRef.Kind, s.machine.Spec.InfrastructureRef.Name, s.infraMachineFailure)
+		return false, s.infraMachineFailure
+	case s.infraMachine == nil:
+		ref := s.machine.Spec.InfrastructureRef
+		return s.wait(stage, bootstrapv1.WaitingForInfraMachineReason, "waiting for %s %s", ref.Kind, ref.Name)
+	}
+	return true, nil
+}
+
+func ownedByMachinePool(config *bootstrapv1.OpenshiftAssistedConfig) bool {
+	return slices.ContainsFunc(config.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "MachinePool" })
+}
+
+// discoveryImage keeps the InfraEnv in the desired state until a host has booted from it, and waits for its image.
+func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error) {
+	const stage = bootstrapv1.DiscoveryImageReadyCondition
+	if s.namesake != nil && s.namesake.Labels[bootstrapv1.ConfigNameLabel] != format.MustFormatValue(s.config.Name) {
+		return s.wait(stage, bootstrapv1.InfraEnvNotOursReason,
+			"InfraEnv %s exists and does not belong to this object: delete it or the Machine", s.namesake.Name)
+	}
+	if len(s.agents) > 0 {
+		if s.namesake == nil {
+			s.namesake = s.infraEnvs[0] // Agents are looked up through InfraEnvs
+		}
+		s.pass(stage, bootstrapv1.DiscoveryImageReadyReason, "")
+		return true, nil
+	}
+	if proceed, err := r.pullSecret(ctx, s); !proceed {
+		return proceed, err
+	}
+	desired, err := desiredInfraEnv(s)
+	if err != nil {
+		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
+	}
+	if _, err := r.applier.Apply(ctx, desired, s.namesake); err != nil {
+		if refused(err) {
+			return s.wait(stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", desired.Name, assisted.RedactURLs(err.Error()))
+		}
+		return false, err
+	}
+	if s.namesake == nil {
+		r.written.rememberMade(s, desired, r.now())
+	}
+	return s.discoveryImageReady(desired)
+}
+
+// discoveryImageReady reports on the image. Once bootstrap data was handed out the image is no longer needed to go on.
+func (s *scope) discoveryImageReady(applied *aiv1beta1.InfraEnv) (bool, error) {
+	const stage = bootstrapv1.DiscoveryImageReadyCondition
+	if s.namesake == nil {
+		s.namesake = applied
+	}
+	image := assisted.ObserveImage(s.namesake)
+	switch {
+	case image.Failure != "":
+		_, _ = s.wait(stage, bootstrapv1.DiscoveryImageFailedReason, "assisted-service cannot make the discovery image of InfraEnv %s: %s", s.namesake.Name, image.Failure)
+	case image.ISOURL == "" && image.IgnitionURL == "":
+		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to make the discovery image of InfraEnv %s", s.namesake.Name)
+	default:
+		s.pass(stage, bootstrapv1.DiscoveryImageReadyReason, "")
+		return true, nil
+	}
+	return s.dataHandedOut(), nil
+}
+
+// pullSecret waits for the pull secret: assisted-service does not notice that one appears which it missed.
+func (r *Reconciler) pullSecret(ctx context.Context, s *scope) (bool, error) {
+	name := s.pullSecretName()
+	if name == "" {
+		return s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.PullSecretMissingReason,
+			"neither spec.pullSecretRef nor ClusterDeployment %s names a pull secret: set one of them", s.deployment.Name)
+	}
+	secret, err := get(ctx, r.Cache, s.config.Namespace, name, provider.MetadataOnly("Secret"))
+	if err != nil {
+		return false, err
+	}
+	if secret == nil {
+		return s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.PullSecretMissingReason,
+			"Secret %s does not exist: create it with type kubernetes.io/dockerconfigjson", name)
+	}
+	return true, nil
+}
+
+func (s *scope) pullSecretName() string {
+	if ref := s.config.Spec.PullSecretRef; ref != nil && ref.Name != "" {
+		return ref.Name
+	}
+	if s.deployment.Spec.PullSecretRef != nil {
+		return s.deployment.Spec.PullSecretRef.Name
+	}
+	return ""
+}
+
+// desiredInfraEnv has no cluster reference: a host is bound only once it is proven to be the Machine's. It has no owner reference either: what is
+// deleted with an InfraEnv is for the finalizer to decide.
+func desiredInfraEnv(s *scope) (*aiv1beta1.InfraEnv, error) {
+	spec := &s.config.Spec
+	override := s.config.Annotations[bootstrapv1.DiscoveryIgnitionOverrideAnnotation]
+	if override != "" && !json.Valid([]byte(override)) {
+		return nil, fmt.Errorf("annotation %s is not valid JSON: write an ignition config of version 3.1.0", bootstrapv1.DiscoveryIgnitionOverrideAnnotation)
+	}
+	infraEnv := &aiv1beta1.InfraEnv{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.config.Namespace,
+			Name:      s.machine.Name,
+			Labels: map[string]string{
+				clusterv1.ClusterNameLabel:  s.cluster.Name,
+				bootstrapv1.ConfigNameLabel: format.MustFormatValue(s.config.Name),
+			},
+		},
+		Spec: aiv1beta1.InfraEnvSpec{
+			PullSecretRef:          &corev1.LocalObjectReference{Name: s.pullSecretName()},
+			AdditionalNTPSources:   spec.AdditionalNTPSources,
+			SSHAuthorizedKey:       spec.SSHAuthorizedKey,
+			CpuArchitecture:        spec.CPUArchitecture,
+			AdditionalTrustBundle:  spec.AdditionalTrustBundle,
+			IgnitionConfigOverride: override,
+			OSImageVersion:         spec.OSImageVersion,
+			MirrorRegistryRef:      mirrorRegistry(s),
+			ImageType:              models.ImageTypeFullIso,
+		},
+	}
+	if infraEnv.Spec.OSImageVersion == "" {
+		infraEnv.Spec.OSImageVersion = assisted.MinorOf(s.deployment.Annotations[assisted.OpenShiftVersionAnnotation])
+	}
+	if spec.Proxy != nil {
+		infraEnv.Spec.Proxy = &aiv1beta1.Proxy{HTTPProxy: spec.Proxy.HTTPProxy, HTTPSProxy: spec.Proxy.HTTPSProxy, NoProxy: spec.Proxy.NoProxy}
+	}
+	if spec.NMStateConfigLabelSelector != nil {
+		infraEnv.Spec.NMStateConfigLabelSelector = *spec.NMStateConfigLabelSelector.DeepCopy()
+	}
+	return infraEnv, nil
+}
+
+// mirrorRegistry is the config's own, else the cluster's.
+func mirrorRegistry(s *scope) *hiveext.MirrorRegistryConfigMapReference {
+	if ref := s.config.Spec.MirrorRegistryRef; ref != nil && ref.Name != "" {
+		return &hiveext.MirrorRegistryConfigMapReference{Name: ref.Name, Namespace: s.config.Namespace}
+	}
+	if s.install != nil {
+		return s.install.Spec.MirrorRegistryRef
+	}
+	return nil
+}
+
+// refused tells whether the API server, or an admission webhook, will refuse the same request again.
+func refused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+}

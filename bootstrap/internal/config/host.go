@@ -1,0 +1,234 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// identification is the outcome of the search for the Agent of the Machine's host.
+type identification struct {
+	// agent is the proven one; nil when there is none yet.
+	agent *aiv1beta1.Agent
+	// reason and message say what is waited for when there is none.
+	reason, message string
+	// refusals say which Agents were seen that are not the Machine's host, and why.
+	refusals []string
+}
+
+// identifyHost proves which Agent runs on the Machine's host, before anything is told to it.
+func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
+	elsewhere, err := r.matchesElsewhere(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	found := identify(s.agents, elsewhere, s.host, s.hasBareMetalHost(), s.config.Status.AgentRef)
+	const stage = bootstrapv1.HostIdentifiedCondition
+	if len(found.refusals) > 0 && !s.toldRefusals(found.refusals) {
+		s.tell(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", strings.Join(found.refusals, "; "))
+	}
+	if found.agent == nil {
+		return s.wait(stage, found.reason, "%s", found.message)
+	}
+	s.agent = found.agent
+	message := fmt.Sprintf("Agent %s runs on the host", s.agent.Name)
+	if s.host != nil {
+		message = fmt.Sprintf("Agent %s runs on BareMetalHost %s/%s", s.agent.Name, s.host.Namespace, s.host.Name)
+	}
+	if ref := s.config.Status.AgentRef; ref == nil || ref.Name != s.agent.Name {
+		s.tell(corev1.EventTypeNormal, bootstrapv1.HostIdentifiedReason, "%s", message)
+		s.config.Status.AgentRef = &corev1.LocalObjectReference{Name: s.agent.Name}
+	}
+	if len(found.refusals) > 0 {
+		message += "; refused: " + strings.Join(found.refusals, "; ")
+	}
+	s.pass(stage, bootstrapv1.HostIdentifiedReason, message)
+	return true, nil
+}
+
+// toldRefusals tells whether the last report named the same refusals.
+func (s *scope) toldRefusals(refusals []string) bool {
+	recorded := s.recorded(bootstrapv1.HostIdentifiedCondition)
+	return recorded != nil && strings.HasSuffix(recorded.Message, strings.Join(refusals, "; "))
+}
+
+// matchesElsewhere finds Agents that run on the Machine's host but booted the image of another InfraEnv of the namespace.
+func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) ([]*aiv1beta1.Agent, error) {
+	if s.host == nil || s.config.Status.AgentRef != nil {
+		return nil, nil
+	}
+	own := map[string]bool{}
+	for _, infraEnv := range s.infraEnvs {
+		own[infraEnv.Name] = true
+	}
+	var found []*aiv1beta1.Agent
+	seen := map[string]bool{}
+	wanted := assisted.IdentityOf(s.host)
+	for _, mac := range wanted.MACs {
+		agents := &aiv1beta1.AgentList{}
+		if err := r.Client.List(ctx, agents, client.InNamespace(s.config.Namespace), client.MatchingFields{agentByMAC: mac}); err != nil {
+			return nil, fmt.Errorf("cannot look for Agents by MAC address: %w", err)
+		}
+		for i := range agents.Items {
+			agent := &agents.Items[i]
+			if !own[infraEnvOf(agent)] && !seen[agent.Name] && wanted.Mismatch(assisted.AgentIdentity(agent)) == "" {
+				seen[agent.Name] = true
+				found = append(found, agent)
+			}
+		}
+	}
+	return found, nil
+}
+
+// identify decides which of the Agents that booted from the Machine's own InfraEnv runs on its host. With a BareMetalHost the hardware must
+// match. Without, only the Machine was given this InfraEnv's image: a single Agent is its host, two prove that the image got into other hands.
+func identify(agents, elsewhere []*aiv1beta1.Agent, host *metal3api.BareMetalHost, needsHost bool, known *corev1.LocalObjectReference) identification {
+	approved := approvedAgent(agents, known)
+	if needsHost && host == nil {
+		if approved != nil {
+			return identification{agent: approved}
+		}
+		return identification{reason: bootstrapv1.WaitingForHostReason, message: "waiting for the infrastructure provider to choose a BareMetalHost"}
+	}
+	if !needsHost {
+		return identifyAlone(agents)
+	}
+	wanted := assisted.IdentityOf(host)
+	name := host.Namespace + "/" + host.Name
+	if len(wanted.MACs) == 0 && approved == nil {
+		return identification{
+			reason:  bootstrapv1.WaitingForHostIdentityReason,
+			message: fmt.Sprintf("BareMetalHost %s has no MAC address to compare with: set spec.bootMACAddress or wait for inspection", name),
+		}
+	}
+	result := identification{agent: approved}
+	var silent []string
+	for _, agent := range agents {
+		switch {
+		case agent == approved: // proven before; it stays the Machine's host whatever happens to the BareMetalHost
+		case !assisted.HasInventory(agent) && known != nil && known.Name == agent.Name && agent.Spec.ClusterDeploymentName != nil:
+			result.agent = agent // proven before; the service forgets the inventory of a host that it binds
+		case !assisted.HasInventory(agent):
+			silent = append(silent, agent.Name)
+		default:
+			mismatch := wanted.Mismatch(assisted.AgentIdentity(agent))
+			if mismatch == "" && result.agent == nil {
+				result.agent = agent
+			} else if mismatch != "" {
+				result.refusals = append(result.refusals, fmt.Sprintf("Agent %s is not BareMetalHost %s: %s", agent.Name, name, mismatch))
+			}
+		}
+	}
+	for _, agent := range elsewhere {
+		result.refusals = append(result.refusals, fmt.Sprintf(
+			"Agent %s has the MAC addresses of BareMetalHost %s but booted the image of InfraEnv %s: check the BMC address of the BareMetalHost, which probably belongs to another host",
+			agent.Name, name, infraEnvOf(agent)))
+	}
+	if result.agent == nil {
+		result.reason, result.message = explain(name, silent, result.refusals)
+	}
+	return result
+}
+
+// approvedAgent returns the Agent that was identified and approved before; nil when there is none.
+func approvedAgent(agents []*aiv1beta1.Agent, known *corev1.LocalObjectReference) *aiv1beta1.Agent {
+	for _, agent := range agents {
+		if known != nil && agent.Name == known.Name && bound(agent) && agent.Spec.Approved {
+			return agent
+		}
+	}
+	return nil
+}
+
+func explain(host string, silent, refusals []string) (reason, message string) {
+	switch {
+	case len(refusals) > 0:
+		return bootstrapv1.HostRefusedReason, strings.Join(refusals, "; ")
+	case len(silent) > 0:
+		return bootstrapv1.WaitingForHostIdentityReason, fmt.Sprintf("waiting for Agent %s to report its hardware", strings.Join(silent, ", "))
+	default:
+		return bootstrapv1.WaitingForHostReason, fmt.Sprintf("waiting for BareMetalHost %s to boot the discovery image", host)
+	}
+}
+
+func identifyAlone(agents []*aiv1beta1.Agent) identification {
+	switch len(agents) {
+	case 0:
+		return identification{reason: bootstrapv1.WaitingForHostReason, message: "waiting for the host to boot the discovery image"}
+	case 1:
+		if !assisted.HasInventory(agents[0]) && agents[0].Spec.ClusterDeploymentName == nil {
+			return identification{reason: bootstrapv1.WaitingForHostIdentityReason, message: fmt.Sprintf("waiting for Agent %s to report its hardware", agents[0].Name)}
+		}
+		return identification{agent: agents[0]}
+	}
+	for _, agent := range agents {
+		if agent.Spec.Approved && agent.Spec.ClusterDeploymentName != nil {
+			return identification{agent: agent, refusals: []string{fmt.Sprintf("%d Agents booted the discovery image of this Machine", len(agents))}}
+		}
+	}
+	names := make([]string, 0, len(agents))
+	for _, agent := range agents {
+		names = append(names, agent.Name)
+	}
+	message := fmt.Sprintf("Agents %s booted the discovery image of this Machine, and nothing tells which of them is its host: delete the Agent that is not", strings.Join(names, ", "))
+	return identification{reason: bootstrapv1.HostRefusedReason, message: message, refusals: []string{message}}
+}
+
+func infraEnvOf(agent *aiv1beta1.Agent) string { return agent.Labels[aiv1beta1.InfraEnvNameLabel] }
+
+// restore keeps what is known of a Machine that is older than the status of its config (after a move or a restore), and keeps hands off a host
+// that was installed.
+func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
+	if s.machine != nil && !s.dataHandedOut() && s.machine.Spec.Bootstrap.DataSecretName != nil {
+		s.config.Status.DataSecretName = *s.machine.Spec.Bootstrap.DataSecretName
+		handedOut := true
+		s.config.Status.Initialization.DataSecretCreated = &handedOut
+	}
+	if !s.wasInstalled() || !s.recordedInstalled() && approvedAgent(s.agents, s.config.Status.AgentRef) != nil {
+		return true, nil // a Node may be there before assisted-service is done; an approved Agent is only looked at
+	}
+	if err := r.keepOwner(ctx, s); err != nil {
+		return false, err
+	}
+	s.pass(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.DiscoveryImageReadyReason, "")
+	s.pass(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.DataSecretAvailableReason, "")
+	if agent := s.discoveredAgain(); agent != nil {
+		if recorded := s.recorded(bootstrapv1.HostIdentifiedCondition); recorded == nil || recorded.Reason != bootstrapv1.HostBootedDiscoveryAgainReason {
+			s.tell(corev1.EventTypeWarning, bootstrapv1.HostBootedDiscoveryAgainReason, "the installed host booted the discovery image as Agent %s", agent.Name)
+		}
+		_, _ = s.wait(bootstrapv1.HostIdentifiedCondition, bootstrapv1.HostBootedDiscoveryAgainReason,
+			"the host is installed but booted the discovery image again (Agent %s); it is not installed a second time: make it boot from its disk, or delete the Machine", agent.Name)
+	} else {
+		message := ""
+		if recorded := s.recorded(bootstrapv1.HostIdentifiedCondition); recorded != nil && recorded.Status == metav1.ConditionTrue {
+			message = recorded.Message
+		}
+		s.pass(bootstrapv1.HostIdentifiedCondition, bootstrapv1.HostIdentifiedReason, message)
+	}
+	s.pass(bootstrapv1.HostBoundCondition, bootstrapv1.HostBoundReason, "")
+	s.pass(bootstrapv1.HostApprovedCondition, bootstrapv1.HostApprovedReason, "")
+	s.pass(bootstrapv1.HostInstalledCondition, bootstrapv1.HostInstalledReason, "")
+	return false, nil
+}
+
+// discoveredAgain returns an Agent on the Machine's installed host that waits to be installed; nil when there is none.
+func (s *scope) discoveredAgain() *aiv1beta1.Agent {
+	for _, agent := range s.agents {
+		if agent.Spec.Approved || !assisted.HasInventory(agent) {
+			continue
+		}
+		if s.host == nil || assisted.IdentityOf(s.host).Mismatch(assisted.AgentIdentity(agent)) == "" {
+			return agent
+		}
+	}
+	return nil
+}

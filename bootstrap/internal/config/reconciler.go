@@ -1,0 +1,133 @@
+// Package config reconciles OpenshiftAssistedConfigs: it takes the host of one Machine from nothing to installed. One reconciler does all of it,
+// the Agent included, so that each field has one writer.
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/cluster-api/controllers/external"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+)
+
+// FieldManager owns the fields that the provider sets on the objects of others.
+const FieldManager = "openshift-agent-bootstrap"
+
+// +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs,verbs=get;list;watch;patch;update
+// +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs/status,verbs=get;patch;update
+// +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs/finalizers,verbs=update
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machines,verbs=get;list;watch
+// +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=*,verbs=get;list;watch
+// +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=metal3machines,verbs=patch
+// +kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch
+// +kubebuilder:rbac:groups=agent-install.openshift.io,resources=infraenvs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=agent-install.openshift.io,resources=agents,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=extensions.hive.openshift.io,resources=agentclusterinstalls,verbs=get;list;watch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// Reconciler takes the host of one Machine from nothing to installed.
+type Reconciler struct {
+	// Client reads from the cache.
+	Client client.Client
+	// Cache reads the metadata of Secrets and ConfigMaps. The Client would ask the API server: it is told not to cache these kinds.
+	Cache client.Reader
+	// Live reads the content of Secrets and ConfigMaps, which is not cached.
+	Live client.Reader
+	// Recorder emits events on the OpenshiftAssistedConfig.
+	Recorder record.EventRecorder
+	// Selected tells whether this manager reconciles the object (its watch filter). nil: all.
+	Selected func(client.Object) bool
+	// Metal3 is true where BareMetalHosts are served.
+	Metal3 bool
+
+	applier *apply.Applier
+	tracker *external.ObjectTracker
+	// downloads spaces the attempts to download a discovery ignition, which cannot be watched.
+	downloads *flowcontrol.Backoff
+	written   writes
+	now       func() time.Time
+}
+
+const (
+	downloadBackOff    = 2 * time.Second
+	maxDownloadBackOff = 2 * time.Minute
+)
+
+func (r *Reconciler) initialise() {
+	r.applier = apply.New(r.Client, FieldManager)
+	r.now = time.Now
+	r.downloads = flowcontrol.NewBackOff(downloadBackOff, maxDownloadBackOff)
+}
+
+// phase does one part of the work. It returns false when what follows has to wait; the conditions of the scope then say for what.
+type phase func(context.Context, *scope) (proceed bool, err error)
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, reterr error) {
+	s, err := r.gather(ctx, req.NamespacedName)
+	if s == nil || err != nil {
+		return ctrl.Result{}, err
+	}
+	defer func() { // conditions and status, one patch at most, on every path
+		if reterr = errors.Join(reterr, r.report(ctx, s, reterr)); reterr == nil {
+			result.RequeueAfter = s.requeueAfter
+		}
+	}()
+
+	switch {
+	case s.paused():
+		return result, nil
+	case s.deleting():
+		return result, r.run(ctx, s, r.releaseForMove, r.releaseAgents, r.releaseInfraEnv, r.releaseFinalizer)
+	default:
+		return result, r.run(ctx, s, r.hold, r.restore, r.prerequisites, r.discoveryImage, r.bootData, r.identifyHost, r.bindHost, r.approveHost, r.observeInstallation)
+	}
+}
+
+func (r *Reconciler) run(ctx context.Context, s *scope, phases ...phase) error {
+	for _, next := range phases {
+		if proceed, err := next(ctx, s); err != nil || !proceed {
+			return err
+		}
+	}
+	return nil
+}
+
+// hold adds the finalizer before anything is made that it has to clean up.
+func (r *Reconciler) hold(ctx context.Context, s *scope) (bool, error) {
+	if s.machine == nil || controllerutil.ContainsFinalizer(s.config, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
+		return true, nil
+	}
+	if err := r.patchFinalizers(ctx, s, controllerutil.AddFinalizer); err != nil {
+		return false, fmt.Errorf("failed to add the finalizer: %w", err)
+	}
+	return true, nil
+}
+
+// patchFinalizers changes the finalizers of the config, on condition that nobody else changed them meanwhile.
+func (r *Reconciler) patchFinalizers(ctx context.Context, s *scope, change func(client.Object, string) bool) error {
+	before := s.original.DeepCopy()
+	after := s.original.DeepCopy()
+	change(after, bootstrapv1.OpenshiftAssistedConfigFinalizer)
+	if err := r.Client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return err
+	}
+	for _, known := range []client.Object{s.original, s.config} {
+		known.SetFinalizers(after.Finalizers)
+		known.SetResourceVersion(after.ResourceVersion)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package config
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+)
+
+// lasting is the time for which a status may lack what is not urgent. Most waits on a host's way are over by then, and each report is a request.
+const lasting = 10 * time.Second
+
+// unhurried are the reasons of waits that usually pass by themselves, and of steps that nobody acts upon.
+var unhurried = []string{
+	bootstrapv1.WaitingForMachineReason, bootstrapv1.WaitingForClusterInfrastructureReason, bootstrapv1.WaitingForClusterDeploymentReason,
+	bootstrapv1.WaitingForInfraMachineReason, bootstrapv1.WaitingForDiscoveryImageReason, bootstrapv1.DiscoveryImageReadyReason,
+	bootstrapv1.DataSecretAvailableReason, bootstrapv1.WaitingForHostReason, bootstrapv1.WaitingForHostIdentityReason,
+	bootstrapv1.HostIdentifiedReason, bootstrapv1.ClusterNotAcceptingHostsReason, bootstrapv1.HostBindingReason, bootstrapv1.HostBoundReason,
+	bootstrapv1.WaitingForHostValidationReason, bootstrapv1.HostApprovedReason, bootstrapv1.WaitingForInstallationReason,
+	bootstrapv1.HostInstallingReason, bootstrapv1.NotDeletingReason, clusterv1.NotPausedReason,
+}
+
+// report writes the status if it changed, at once or when the change lasts, and emits the events.
+func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
+	if s.deleting() && !controllerutil.ContainsFinalizer(s.config, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
+		return nil
+	}
+	if s.paused() {
+		s.config.Status = *s.original.Status.DeepCopy()
+		meta.SetStatusCondition(&s.config.Status.Conditions, provider.PausedCondition(s.cluster, s.config))
+	} else {
+		s.config.Status.Conditions = summarise(s, failure)
+		s.config.Status.ObservedGeneration = s.config.Generation
+	}
+	if left := r.holdBack(s); left > 0 {
+		s.comeBack(left)
+		r.written.remember(s, &s.original.Status)
+	} else {
+		if err := apply.PatchStatus(ctx, r.Client, s.original, s.config); err != nil {
+			return err
+		}
+		r.written.remember(s, &s.config.Status)
+		r.written.held.Delete(keyOf(s.config))
+	}
+	for _, e := range s.events {
+		r.Recorder.Event(s.config, e.kind, e.reason, e.message)
+	}
+	return nil
+}
+
+// holdBack returns for how long the new status waits to be written: the time that is left since the written one began to differ from the facts.
+// It is counted in memory: a restart begins anew.
+func (r *Reconciler) holdBack(s *scope) time.Duration {
+	if s.paused() || urgent(s) || equality.Semantic.DeepEqual(&s.original.Status, &s.config.Status) {
+		return 0
+	}
+	since, _ := r.written.held.LoadOrStore(keyOf(s.config), r.now())
+	began, ok := since.(time.Time)
+	if !ok {
+		return 0
+	}
+	return lasting - r.now().Sub(began)
+}
+
+// urgent tells whether somebody waits for what changed, or has to act upon it.
+func urgent(s *scope) bool {
+	before, after := &s.original.Status, &s.config.Status
+	switch {
+	case slices.ContainsFunc(s.events, func(e notice) bool { return e.kind == corev1.EventTypeWarning }),
+		before.DataSecretName != after.DataSecretName,
+		!equality.Semantic.DeepEqual(before.Initialization, after.Initialization),
+		!equality.Semantic.DeepEqual(before.AgentRef, after.AgentRef),
+		before.ObservedGeneration != after.ObservedGeneration && before.ObservedGeneration != 0: // somebody edited the spec and looks
+		return true
+	}
+	return slices.ContainsFunc(after.Conditions, func(c metav1.Condition) bool {
+		was := meta.FindStatusCondition(before.Conditions, c.Type)
+		if was != nil && was.Status == c.Status && was.Reason == c.Reason {
+			return false // only a message
+		}
+		return !canWait(c) || was != nil && !canWait(*was)
+	})
+}
+
+// canWait tells whether nobody misses the condition for a while. Whatever is wrong cannot, nor a deletion.
+func canWait(c metav1.Condition) bool {
+	deleting := c.Type == bootstrapv1.DeletingCondition && c.Status == metav1.ConditionTrue
+	return !deleting && slices.Contains(unhurried, c.Reason)
+}
+
+// comeBack asks for another reconcile after the time, in case nothing happens before.
+func (s *scope) comeBack(after time.Duration) {
+	if s.requeueAfter == 0 || after < s.requeueAfter {
+		s.requeueAfter = after
+	}
+}

@@ -1,0 +1,124 @@
+package config
+
+import (
+	"testing"
+	"time"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+// TestMomentaryWaitsAreReportedWhenTheyLast follows a status that is held back.
+func TestMomentaryWaitsAreReportedWhenTheyLast(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	w.makeImage()
+	w.reconcile()
+	reports := w.reports
+	w.create(bareMetalHost()) // another message only
+	if result := w.reconcile(); result.RequeueAfter != lasting || w.reports != reports {
+		t.Fatalf("%d reports, comes back after %s", w.reports-reports, result.RequeueAfter)
+	}
+	w.clock = w.clock.Add(lasting - time.Second)
+	agent := discovered("a", "m", bootMAC)
+	agent.Status.Inventory = aiv1beta1.HostInventory{}
+	w.create(agent) // another wait takes its place: the time goes on
+	if result := w.reconcile(); result.RequeueAfter != time.Second || w.reports != reports {
+		t.Fatalf("%d reports, comes back after %s", w.reports-reports, result.RequeueAfter)
+	}
+	w.clock = w.clock.Add(time.Second)
+	if result := w.reconcile(); result.RequeueAfter != 0 || w.reports != reports+1 {
+		t.Fatalf("%d reports, comes back after %s", w.reports-reports, result.RequeueAfter)
+	}
+	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostIdentityReason)
+}
+
+// TestWaitThatPassesIsNotReported is a status that becomes again what was written.
+func TestWaitThatPassesIsNotReported(t *testing.T) {
+	w := booted(t)
+	w.reconcile()
+	w.lasts(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
+	reports := w.reports
+	agent := discovered("a", "m", bootMAC)
+	agent.Status.Inventory = aiv1beta1.HostInventory{}
+	w.create(agent)
+	w.reconcile()
+	w.remove(agent)
+	if result := w.reconcile(); result.RequeueAfter != 0 {
+		t.Fatalf("comes back after %s", result.RequeueAfter)
+	}
+	w.clock = w.clock.Add(lasting)
+	w.reconcile()
+	if w.reports != reports {
+		t.Fatalf("%d reports", w.reports-reports)
+	}
+}
+
+func TestUrgent(t *testing.T) {
+	condition := func(conditionType string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message}
+	}
+	waiting := condition(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.HostBindingReason, "")
+	invalid := condition(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason, "a")
+	for name, tc := range map[string]struct {
+		before, after []metav1.Condition
+		change        func(s *scope)
+		urgent        bool
+	}{
+		"the first report of a wait":          {after: []metav1.Condition{waiting}},
+		"the first report of something wrong": {after: []metav1.Condition{invalid}, urgent: true},
+		"one wait after the other": {
+			before: []metav1.Condition{waiting},
+			after:  []metav1.Condition{condition(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostValidationReason, "")},
+		},
+		"a step is done": {
+			before: []metav1.Condition{waiting},
+			after:  []metav1.Condition{condition(bootstrapv1.HostBoundCondition, metav1.ConditionTrue, bootstrapv1.HostBoundReason, "")},
+		},
+		"the installation goes on": {change: func(s *scope) { s.config.Status.InstallationProgress = "Rebooting" }},
+		"the host is installed": {
+			after:  []metav1.Condition{condition(bootstrapv1.HostInstalledCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason, "")},
+			urgent: true,
+		},
+		"what was wrong is put right": {before: []metav1.Condition{invalid}, after: []metav1.Condition{waiting}, urgent: true},
+		"what is wrong is said in other words": {
+			before: []metav1.Condition{invalid},
+			after:  []metav1.Condition{condition(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason, "b")},
+		},
+		"the deletion begins, and waits": {
+			before: []metav1.Condition{condition(bootstrapv1.DeletingCondition, metav1.ConditionFalse, bootstrapv1.NotDeletingReason, "")},
+			after:  []metav1.Condition{condition(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.WaitingForMachineReason, "")},
+			urgent: true,
+		},
+		"no longer paused": {
+			before: []metav1.Condition{condition(clusterv1.PausedCondition, metav1.ConditionTrue, clusterv1.PausedReason, "")},
+			after:  []metav1.Condition{condition(clusterv1.PausedCondition, metav1.ConditionFalse, clusterv1.NotPausedReason, "")},
+			urgent: true,
+		},
+		"bootstrap data for Cluster API": {change: func(s *scope) { s.config.Status.DataSecretName = "m" }, urgent: true},
+		"bootstrap data is there":        {change: func(s *scope) { s.config.Status.Initialization.DataSecretCreated = ptr.To(true) }, urgent: true},
+		"the Agent is known":             {change: func(s *scope) { s.config.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"} }, urgent: true},
+		"the spec was edited": {change: func(s *scope) {
+			s.original.Status.ObservedGeneration, s.config.Status.ObservedGeneration = 1, 2
+		}, urgent: true},
+		"the first look at the spec": {change: func(s *scope) { s.config.Status.ObservedGeneration = 1 }},
+		"a warning":                  {change: func(s *scope) { s.tell(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "") }, urgent: true},
+		"news that are good":         {change: func(s *scope) { s.tell(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scope{original: &bootstrapv1.OpenshiftAssistedConfig{}, config: &bootstrapv1.OpenshiftAssistedConfig{}}
+			s.original.Status.Conditions, s.config.Status.Conditions = tc.before, tc.after
+			if tc.change != nil {
+				tc.change(s)
+			}
+			if got := urgent(s); got != tc.urgent {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}

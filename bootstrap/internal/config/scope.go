@@ -1,0 +1,281 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/external"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/cluster-api/util/labels/format"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+)
+
+// scope holds the facts of one reconcile, each read once, and what the phases found out. Objects that do not exist are nil.
+type scope struct {
+	// original is the config as it was read; config is changed by the phases (its status only).
+	original, config *bootstrapv1.OpenshiftAssistedConfig
+	// readVersion is the config's resource version in the cache.
+	readVersion  string
+	machine      *clusterv1.Machine
+	cluster      *clusterv1.Cluster
+	infraMachine *unstructured.Unstructured
+	// infraMachineFailure is why the infrastructure machine cannot be read.
+	infraMachineFailure error
+	deployment          *hivev1.ClusterDeployment
+	install             *hiveext.AgentClusterInstall
+	// infraEnvs are those that serve this config: one, or more after a mishap. namesake is the InfraEnv that has the Machine's name.
+	infraEnvs []*aiv1beta1.InfraEnv
+	namesake  *aiv1beta1.InfraEnv
+	// agents are those that booted from the infraEnvs.
+	agents     []*aiv1beta1.Agent
+	host       *metal3api.BareMetalHost
+	dataSecret *metav1.PartialObjectMetadata
+
+	// agent is the one of the Machine's host, once it is identified.
+	agent *aiv1beta1.Agent
+	// wanted is what the Agent is to be told, once it is known.
+	wanted *agentWish
+
+	conditions   []metav1.Condition
+	events       []notice
+	requeueAfter time.Duration
+}
+
+// notice is an event for people who watch the host.
+type notice struct {
+	kind, reason, message string
+}
+
+// gather reads everything that a reconcile needs. It returns nil when there is nothing to reconcile.
+func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*scope, error) {
+	config := &bootstrapv1.OpenshiftAssistedConfig{}
+	if err := r.Client.Get(ctx, key, config); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.written.forget(key)
+			return nil, nil //nolint:nilnil // gone
+		}
+		return nil, fmt.Errorf("cannot read the config: %w", err)
+	}
+	if r.Selected != nil && !r.Selected(config) {
+		return nil, nil //nolint:nilnil // another manager's
+	}
+	r.written.overlay(config)
+	s := &scope{original: config, config: config.DeepCopy(), readVersion: config.ResourceVersion}
+	steps := []func(context.Context, *scope) error{r.gatherMachine, r.gatherInfraEnvs, r.gatherCluster, r.gatherInfraMachine, r.gatherHost, r.gatherDataSecret}
+	for _, step := range steps {
+		if err := step(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// gatherMachine finds the Machine by its reference to the config, which is there before Cluster API makes it the owner.
+func (r *Reconciler) gatherMachine(ctx context.Context, s *scope) error {
+	machines := &clusterv1.MachineList{}
+	if err := r.Client.List(ctx, machines, client.InNamespace(s.config.Namespace), client.MatchingFields{machineByConfig: s.config.Name}); err != nil {
+		return fmt.Errorf("cannot look for the Machine: %w", err)
+	}
+	owner := metav1.GetControllerOf(s.config)
+	for i := range machines.Items {
+		machine := &machines.Items[i]
+		if len(machines.Items) == 1 || owner != nil && owner.UID == machine.UID {
+			s.machine = machine
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) gatherCluster(ctx context.Context, s *scope) error {
+	name := s.config.Labels[clusterv1.ClusterNameLabel]
+	if s.machine != nil {
+		name = s.machine.Spec.ClusterName
+	}
+	if name == "" {
+		return nil
+	}
+	var err error
+	if s.cluster, err = get(ctx, r.Client, s.config.Namespace, name, &clusterv1.Cluster{}); err != nil || s.cluster == nil {
+		return err
+	}
+	installation := s.cluster.Spec.ControlPlaneRef.Name
+	if installation == "" {
+		return nil
+	}
+	if s.deployment, err = get(ctx, r.Client, s.config.Namespace, installation, &hivev1.ClusterDeployment{}); err != nil {
+		return err
+	}
+	s.install, err = get(ctx, r.Client, s.config.Namespace, installation, &hiveext.AgentClusterInstall{})
+	return err
+}
+
+func (r *Reconciler) gatherInfraEnvs(ctx context.Context, s *scope) error {
+	list := &aiv1beta1.InfraEnvList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(s.config.Namespace), client.MatchingFields{infraEnvByConfig: format.MustFormatValue(s.config.Name)}); err != nil {
+		return fmt.Errorf("cannot look for InfraEnvs: %w", err)
+	}
+	for i := range list.Items {
+		s.infraEnvs = append(s.infraEnvs, &list.Items[i])
+		agents := &aiv1beta1.AgentList{}
+		if err := r.Client.List(ctx, agents, client.InNamespace(s.config.Namespace), client.MatchingFields{agentByInfraEnv: list.Items[i].Name}); err != nil {
+			return fmt.Errorf("cannot look for Agents: %w", err)
+		}
+		for j := range agents.Items {
+			s.agents = append(s.agents, &agents.Items[j])
+		}
+	}
+	slices.SortFunc(s.agents, func(a, b *aiv1beta1.Agent) int { return strings.Compare(a.Name, b.Name) })
+	if s.machine != nil {
+		var err error
+		if s.namesake, err = get(ctx, r.Client, s.config.Namespace, s.machine.Name, &aiv1beta1.InfraEnv{}); err != nil {
+			return err
+		}
+	}
+	r.written.addMade(s, r.now())
+	return nil
+}
+
+func (r *Reconciler) gatherInfraMachine(ctx context.Context, s *scope) error {
+	if s.machine == nil || !s.machine.Spec.InfrastructureRef.IsDefined() || s.deleting() {
+		return nil
+	}
+	infraMachine, err := external.GetObjectFromContractVersionedRef(ctx, r.Client, s.machine.Spec.InfrastructureRef, s.machine.Namespace)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		s.infraMachineFailure = err // for example a CRD without the label of the contract: something to report
+		return nil                  //nolint:nilerr // reported, and returned, by the phase that needs it
+	}
+	s.infraMachine = infraMachine
+	return r.watchInfraMachine(ctx, infraMachine)
+}
+
+// gatherHost finds the BareMetalHost behind the Metal3Machine: by CAPM3's annotation on it, else by the consumer that the BareMetalHost names.
+func (r *Reconciler) gatherHost(ctx context.Context, s *scope) error {
+	if !r.Metal3 || !s.hasBareMetalHost() {
+		return nil
+	}
+	var err error
+	if namespace, name, ok := strings.Cut(s.infraMachine.GetAnnotations()[hostAnnotation], "/"); ok {
+		if s.host, err = get(ctx, r.Client, namespace, name, &metal3api.BareMetalHost{}); err != nil {
+			return err
+		}
+	}
+	if s.host != nil {
+		if consumer := s.host.Spec.ConsumerRef; consumer != nil && consumer.Name != s.infraMachine.GetName() {
+			s.host = nil // the annotation outlived the association
+		}
+		return nil
+	}
+	hosts := &metal3api.BareMetalHostList{}
+	consumer := consumerKey(s.infraMachine.GetNamespace(), s.infraMachine.GetName())
+	if err := r.Client.List(ctx, hosts, client.MatchingFields{hostByConsumer: consumer}); err != nil {
+		return fmt.Errorf("cannot look for the BareMetalHost: %w", err)
+	}
+	if len(hosts.Items) == 1 {
+		s.host = &hosts.Items[0]
+	}
+	return nil
+}
+
+func (r *Reconciler) gatherDataSecret(ctx context.Context, s *scope) (err error) {
+	s.dataSecret, err = get(ctx, r.Cache, s.config.Namespace, s.config.Name, provider.MetadataOnly("Secret"))
+	return err
+}
+
+// get returns nil for an object that does not exist.
+func get[T client.Object](ctx context.Context, c client.Reader, namespace, name string, obj T) (T, error) {
+	var none T
+	if err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, obj); err != nil {
+		if apierrors.IsNotFound(err) {
+			return none, nil
+		}
+		return none, fmt.Errorf("cannot read %T %s/%s: %w", obj, namespace, name, err)
+	}
+	return obj, nil
+}
+
+func (s *scope) paused() bool {
+	if s.cluster != nil {
+		return annotations.IsPaused(s.cluster, s.config)
+	}
+	return annotations.HasPaused(s.config)
+}
+
+func (s *scope) deleting() bool { return !s.config.DeletionTimestamp.IsZero() }
+
+// clusterDeleting tells whether the whole cluster goes, so that nothing needs to be cleaned up inside it.
+func (s *scope) clusterDeleting() bool {
+	return s.cluster == nil || !s.cluster.DeletionTimestamp.IsZero()
+}
+
+// hasBareMetalHost tells whether a BareMetalHost stands behind the infrastructure machine.
+func (s *scope) hasBareMetalHost() bool {
+	return s.infraMachine != nil && s.infraMachine.GetKind() == bootmode.Metal3MachineKind
+}
+
+// hostChosen tells whether the infrastructure provider may have looked at the boot image or data already, so that another would come too
+// late.
+func (s *scope) hostChosen() bool {
+	if s.host != nil || len(s.agents) > 0 || s.infraMachine.GetAnnotations()[hostAnnotation] != "" {
+		return true
+	}
+	providerID, _, _ := unstructured.NestedString(s.infraMachine.Object, "spec", "providerID")
+	provisioned, _, _ := unstructured.NestedBool(s.infraMachine.Object, "status", "initialization", "provisioned")
+	ready, _, _ := unstructured.NestedBool(s.infraMachine.Object, "status", "ready")
+	return providerID != "" || provisioned || ready
+}
+
+// wasInstalled tells whether the Machine's host has been installed before. Then nothing may ever install it again. With Metal3 the providerID
+// is set only after the Node registered; other infrastructure providers may set it beforehand.
+func (s *scope) wasInstalled() bool {
+	if s.recordedInstalled() {
+		return true
+	}
+	if s.machine == nil {
+		return false
+	}
+	return s.machine.Status.NodeRef.IsDefined() ||
+		s.machine.Spec.ProviderID != "" && s.machine.Spec.InfrastructureRef.Kind == bootmode.Metal3MachineKind
+}
+
+// recordedInstalled tells whether the host was reported as installed.
+func (s *scope) recordedInstalled() bool {
+	condition := s.recorded(bootstrapv1.HostInstalledCondition)
+	return condition != nil && condition.Status == metav1.ConditionTrue
+}
+
+// dataHandedOut tells whether Cluster API was told the name of the bootstrap data secret.
+func (s *scope) dataHandedOut() bool {
+	return s.config.Status.DataSecretName != ""
+}
+
+// role is the one that the host plays in the cluster.
+func (s *scope) role() string {
+	if _, ok := s.machine.Labels[clusterv1.MachineControlPlaneLabel]; ok {
+		return string(models.HostRoleMaster)
+	}
+	return string(models.HostRoleWorker)
+}
+
+// installation is what assisted-service says of the cluster.
+func (s *scope) installation() assisted.Installation { return assisted.Observe(s.install) }

@@ -1,0 +1,236 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/external"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+)
+
+// SetupWithManager starts the controller. Objects that lead to no config of ours cause nothing.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	r.initialise()
+	if err := r.addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("openshiftassistedconfig").
+		For(&bootstrapv1.OpenshiftAssistedConfig{}).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine)).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanges())).
+		Watches(&aiv1beta1.InfraEnv{}, handler.EnqueueRequestsFromMapFunc(r.ofInfraEnv)).
+		Watches(&aiv1beta1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.ofAgent)).
+		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(r.ofInstallation), builder.WithPredicates(
+			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		Watches(&hiveext.AgentClusterInstall{}, handler.EnqueueRequestsFromMapFunc(r.ofInstallation), builder.WithPredicates(installationChanges())).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
+		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.ofConfigMap)).
+		WithOptions(options)
+	if r.Metal3 {
+		b = b.Watches(&metal3api.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost))
+	}
+	c, err := b.Build(provider.TolerateConflicts(r))
+	if err != nil {
+		return fmt.Errorf("cannot start the controller: %w", err)
+	}
+	log := mgr.GetLogger()
+	r.tracker = &external.ObjectTracker{Controller: c, Cache: mgr.GetCache(), Scheme: mgr.GetScheme(), PredicateLogger: &log}
+	return nil
+}
+
+// watchInfraMachine watches the infrastructure machines of a kind from the first one on.
+func (r *Reconciler) watchInfraMachine(ctx context.Context, infraMachine *unstructured.Unstructured) error {
+	if r.tracker == nil {
+		return nil
+	}
+	if err := r.tracker.Watch(ctrl.LoggerFrom(ctx), infraMachine, handler.EnqueueRequestsFromMapFunc(r.ofInfraMachine)); err != nil {
+		return fmt.Errorf("cannot watch %s: %w", infraMachine.GetKind(), err)
+	}
+	return nil
+}
+
+// clusterChanges are those of a Cluster that matter to its hosts.
+func clusterChanges() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*clusterv1.Cluster)
+		after, ok2 := e.ObjectNew.(*clusterv1.Cluster)
+		return !ok || !ok2 ||
+			ptr.Deref(before.Spec.Paused, false) != ptr.Deref(after.Spec.Paused, false) ||
+			before.Spec.ControlPlaneRef != after.Spec.ControlPlaneRef ||
+			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+			ptr.Deref(before.Status.Initialization.InfrastructureProvisioned, false) != ptr.Deref(after.Status.Initialization.InfrastructureProvisioned, false)
+	}}
+}
+
+// installationChanges are those of an AgentClusterInstall that matter to its hosts: not its progress.
+func installationChanges() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*hiveext.AgentClusterInstall)
+		after, ok2 := e.ObjectNew.(*hiveext.AgentClusterInstall)
+		return !ok || !ok2 ||
+			assisted.Observe(before).AcceptsHosts != assisted.Observe(after).AcceptsHosts ||
+			!equality.Semantic.DeepEqual(before.Spec.MirrorRegistryRef, after.Spec.MirrorRegistryRef)
+	}}
+}
+
+// request returns a request for the config if it exists.
+func (r *Reconciler) request(ctx context.Context, namespace, name string) []ctrl.Request {
+	if name == "" {
+		return nil
+	}
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	if err := r.Client.Get(ctx, key, &bootstrapv1.OpenshiftAssistedConfig{}); err != nil {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: key}}
+}
+
+// configs returns requests for the configs with a value in an index.
+func (r *Reconciler) configs(ctx context.Context, namespace, field, value string) []ctrl.Request {
+	list := &bootstrapv1.OpenshiftAssistedConfigList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{field: value}); err != nil {
+		return nil
+	}
+	requests := make([]ctrl.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, ctrl.Request{NamespacedName: keyOf(&list.Items[i])})
+	}
+	return requests
+}
+
+func (r *Reconciler) ofMachine(ctx context.Context, o client.Object) []ctrl.Request {
+	return r.request(ctx, o.GetNamespace(), configOfMachine(o))
+}
+
+func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []ctrl.Request {
+	return r.configs(ctx, o.GetNamespace(), configByCluster, o.GetName())
+}
+
+// ofInfraEnv maps by the label, or, where the name was too long for a label, by the name that InfraEnv and config share.
+func (r *Reconciler) ofInfraEnv(ctx context.Context, o client.Object) []ctrl.Request {
+	label, ours := o.GetLabels()[bootstrapv1.ConfigNameLabel]
+	if !ours {
+		return nil
+	}
+	if requests := r.request(ctx, o.GetNamespace(), label); requests != nil {
+		return requests
+	}
+	return r.request(ctx, o.GetNamespace(), o.GetName())
+}
+
+// ofAgent maps to the config whose image the Agent booted, and to the one whose BareMetalHost has its MAC addresses.
+func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Request {
+	agent, ok := o.(*aiv1beta1.Agent)
+	if !ok {
+		return nil
+	}
+	var requests []ctrl.Request
+	if infraEnv, err := get(ctx, r.Client, agent.Namespace, infraEnvOf(agent), &aiv1beta1.InfraEnv{}); err == nil && infraEnv != nil {
+		requests = r.ofInfraEnv(ctx, infraEnv)
+	}
+	if !r.Metal3 {
+		return requests
+	}
+	for _, mac := range assisted.AgentIdentity(agent).MACs {
+		hosts := &metal3api.BareMetalHostList{}
+		if err := r.Client.List(ctx, hosts, client.MatchingFields{hostByMAC: mac}); err != nil {
+			continue
+		}
+		for i := range hosts.Items {
+			requests = append(requests, r.ofHost(ctx, &hosts.Items[i])...) // duplicates are dropped by the handler
+		}
+	}
+	return requests
+}
+
+func (r *Reconciler) ofHost(ctx context.Context, o client.Object) []ctrl.Request {
+	namespace, name, ok := strings.Cut(consumerOfHost(o), "/")
+	if !ok {
+		return nil
+	}
+	return r.ofInfraMachineNamed(ctx, namespace, bootmode.Metal3MachineKind, name)
+}
+
+func (r *Reconciler) ofInfraMachine(ctx context.Context, o client.Object) []ctrl.Request {
+	return r.ofInfraMachineNamed(ctx, o.GetNamespace(), o.GetObjectKind().GroupVersionKind().Kind, o.GetName())
+}
+
+func (r *Reconciler) ofInfraMachineNamed(ctx context.Context, namespace, kind, name string) []ctrl.Request {
+	machines := &clusterv1.MachineList{}
+	if err := r.Client.List(ctx, machines, client.InNamespace(namespace), client.MatchingFields{machineByInfraMachine: kind + "/" + name}); err != nil {
+		return nil
+	}
+	var requests []ctrl.Request
+	for i := range machines.Items {
+		requests = append(requests, r.ofMachine(ctx, &machines.Items[i])...)
+	}
+	return requests
+}
+
+// ofInstallation maps a ClusterDeployment or AgentClusterInstall, whose name is that of the control plane.
+func (r *Reconciler) ofInstallation(ctx context.Context, o client.Object) []ctrl.Request {
+	clusters := &clusterv1.ClusterList{}
+	if err := r.Client.List(ctx, clusters, client.InNamespace(o.GetNamespace()), client.MatchingFields{clusterByControlPlane: o.GetName()}); err != nil {
+		return nil
+	}
+	var requests []ctrl.Request
+	for i := range clusters.Items {
+		requests = append(requests, r.ofCluster(ctx, &clusters.Items[i])...)
+	}
+	return requests
+}
+
+// ofSecret maps pull secrets, certificate authorities and bootstrap data.
+func (r *Reconciler) ofSecret(ctx context.Context, o client.Object) []ctrl.Request {
+	requests := r.configs(ctx, o.GetNamespace(), configBySecret, o.GetName())
+	deployments := &hivev1.ClusterDeploymentList{}
+	if err := r.Client.List(ctx, deployments, client.InNamespace(o.GetNamespace()), client.MatchingFields{deploymentsByPullSecret: o.GetName()}); err != nil {
+		return requests
+	}
+	for i := range deployments.Items {
+		requests = append(requests, r.ofInstallation(ctx, &deployments.Items[i])...)
+	}
+	return requests
+}
+
+func (r *Reconciler) ofConfigMap(ctx context.Context, o client.Object) []ctrl.Request {
+	return r.configs(ctx, o.GetNamespace(), configByConfigMap, o.GetName())
+}
+
+// TrimAgent is a cache transform that drops what the reconciler does not read of an Agent and what is large.
+func TrimAgent(in any) (any, error) {
+	agent, ok := in.(*aiv1beta1.Agent)
+	if !ok {
+		return in, nil
+	}
+	agent.ManagedFields = nil
+	agent.Annotations = nil
+	agent.Status.ValidationsInfo = nil
+	agent.Status.NtpSources = nil
+	agent.Status.Progress.ProgressStages = nil
+	agent.Status.Inventory.Cpu.Flags = nil
+	return agent, nil
+}

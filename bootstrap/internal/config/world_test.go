@@ -1,0 +1,286 @@
+package config
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+const (
+	namespace = "lab"
+	isoURL    = "http://img.example/byid/988939b3/4.19/x86_64/full.iso"
+	bootMAC   = "52:54:00:00:00:02"
+)
+
+// world is one Machine with everything around it that a test does not say otherwise, and a reconciler.
+type world struct {
+	*testing.T
+	client.Client
+	reconciler *Reconciler
+	events     *record.FakeRecorder
+	// writes counts the requests that change something, reports those of them that write the status.
+	writes, reports int
+	// clock is the time by which the reconciler judges what lasts.
+	clock time.Time
+}
+
+func newScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme,
+		aiv1beta1.AddToScheme, hiveext.AddToScheme, hivev1.AddToScheme, metal3api.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}
+
+func newWorld(t *testing.T, objects ...client.Object) *world {
+	t.Helper()
+	w := &world{T: t, events: record.NewFakeRecorder(100), clock: time.Now()}
+	builder := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).
+		WithStatusSubresource(&bootstrapv1.OpenshiftAssistedConfig{}).
+		WithInterceptorFuncs(w.counting())
+	for _, i := range append(indexes(), metal3Indexes()...) {
+		builder = builder.WithIndex(i.obj, i.field, i.extract)
+	}
+	w.Client = builder.Build()
+	w.reconciler = &Reconciler{Client: w.Client, Cache: w.Client, Live: w.Client, Recorder: w.events, Metal3: true}
+	w.reconciler.initialise()
+	w.reconciler.now = func() time.Time { return w.clock }
+	return w
+}
+
+func (w *world) counting() interceptor.Funcs {
+	return interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			w.writes++
+			return c.Patch(ctx, o, p, opts...)
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			w.writes++
+			return c.Apply(ctx, o, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			w.writes++
+			w.reports++
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			w.writes++
+			return c.Delete(ctx, o, opts...)
+		},
+	}
+}
+
+// lab is a Machine whose infrastructure waits for bootstrap data.
+func lab() map[string]client.Object {
+	labels := map[string]string{clusterv1.ClusterNameLabel: "c"}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
+		Name:   "metal3machines.infrastructure.cluster.x-k8s.io",
+		Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"},
+	}}
+	return map[string]client.Object{
+		"crd": crd,
+		"cluster": &clusterv1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"},
+			Spec:       clusterv1.ClusterSpec{ControlPlaneRef: clusterv1.ContractVersionedObjectReference{APIGroup: "controlplane.cluster.x-k8s.io", Kind: "OpenshiftAssistedControlPlane", Name: "cp"}},
+			Status:     clusterv1.ClusterStatus{Initialization: clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(true)}},
+		},
+		"machine": &clusterv1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", UID: "machine-uid", Labels: labels},
+			Spec: clusterv1.MachineSpec{
+				ClusterName:       "c",
+				Bootstrap:         clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "OpenshiftAssistedConfig", Name: "m"}},
+				InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "Metal3Machine", Name: "m"},
+			},
+		},
+		"config": &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", UID: "config-uid", Generation: 1, Labels: labels}},
+		"metal3": metal3Machine("live-iso"),
+		"deployment": &hivev1.ClusterDeployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cp", Annotations: map[string]string{assisted.OpenShiftVersionAnnotation: "4.19.3"}},
+			Spec:       hivev1.ClusterDeploymentSpec{PullSecretRef: &corev1.LocalObjectReference{Name: "pull-secret"}},
+		},
+		"install": &hiveext.AgentClusterInstall{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cp"},
+			Spec:       hiveext.AgentClusterInstallSpec{ProvisionRequirements: hiveext.ProvisionRequirements{ControlPlaneAgents: 3, WorkerAgents: 2}},
+			Status:     hiveext.AgentClusterInstallStatus{DebugInfo: hiveext.DebugInfo{State: "insufficient"}},
+		},
+		"pullSecret": &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pull-secret"}},
+	}
+}
+
+func metal3Machine(format string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
+		"kind":       "Metal3Machine",
+		"metadata":   map[string]any{"namespace": namespace, "name": "m", "uid": "metal3-uid"},
+		"spec":       map[string]any{"image": map[string]any{"url": "http://placeholder.invalid/live.iso", "checksum": "x", "diskFormat": format}},
+	}}
+}
+
+func values(objects map[string]client.Object) []client.Object {
+	result := make([]client.Object, 0, len(objects))
+	for _, o := range objects {
+		result = append(result, o)
+	}
+	return result
+}
+
+func bareMetalHost() *metal3api.BareMetalHost {
+	return &metal3api.BareMetalHost{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "rack1-u7", UID: "bmh-uid"},
+		Spec: metal3api.BareMetalHostSpec{
+			BootMACAddress: "52:54:00:00:00:02",
+			ConsumerRef:    &corev1.ObjectReference{Kind: "Metal3Machine", Namespace: namespace, Name: "m"},
+		},
+	}
+}
+
+// discovered is an Agent in the shape in which assisted-service leaves it when it was discovered (recorded).
+func discovered(name, infraEnv, mac string) *aiv1beta1.Agent {
+	return &aiv1beta1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: infraEnv}},
+		Status: aiv1beta1.AgentStatus{
+			Inventory: aiv1beta1.HostInventory{
+				Hostname:   "m2",
+				Cpu:        aiv1beta1.HostCPU{Count: 16, Architecture: "x86_64"},
+				Memory:     aiv1beta1.HostMemory{PhysicalBytes: 32 << 30, UsableBytes: 32 << 30},
+				Interfaces: []aiv1beta1.HostInterface{{Name: "eth0", MacAddress: mac, Flags: []string{}, IPV4Addresses: []string{}, IPV6Addresses: []string{}}},
+				Disks: []aiv1beta1.HostDisk{{
+					ID: "/dev/disk/by-id/wwn-0x525400000002", Path: "/dev/sda", DriveType: "SSD", SizeBytes: 120 << 30,
+					InstallationEligibility: aiv1beta1.HostInstallationEligibility{Eligible: true, NotEligibleReasons: []string{}},
+				}},
+			},
+			DebugInfo: aiv1beta1.DebugInfo{State: "known-unbound"},
+			Conditions: []conditionsv1.Condition{
+				{Type: aiv1beta1.SpecSyncedCondition, Status: corev1.ConditionTrue, Reason: "SyncOK"},
+				{Type: aiv1beta1.BoundCondition, Status: corev1.ConditionFalse, Reason: "Unbound"},
+			},
+		},
+	}
+}
+
+func (w *world) reconcile() ctrl.Result {
+	w.Helper()
+	result, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "m"}})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return result
+}
+
+func read[T client.Object](w *world, name string, obj T) T {
+	w.Helper()
+	if err := w.Get(context.Background(), types.NamespacedName{Namespace: namespace, Name: name}, obj); err != nil {
+		w.Fatal(err)
+	}
+	return obj
+}
+
+func (w *world) config() *bootstrapv1.OpenshiftAssistedConfig {
+	w.Helper()
+	return read(w, "m", &bootstrapv1.OpenshiftAssistedConfig{})
+}
+
+func (w *world) agent(name string) *aiv1beta1.Agent {
+	w.Helper()
+	return read(w, name, &aiv1beta1.Agent{})
+}
+
+func (w *world) infraMachine() *unstructured.Unstructured {
+	w.Helper()
+	return read(w, "m", metal3Machine("").DeepCopy())
+}
+
+// change edits an object as somebody else would.
+func (w *world) change(obj client.Object, mutate func()) {
+	w.Helper()
+	mutate()
+	if err := w.Update(context.Background(), obj); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) create(objects ...client.Object) {
+	w.Helper()
+	for _, o := range objects {
+		if err := w.Create(context.Background(), o); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+func (w *world) remove(obj client.Object) {
+	w.Helper()
+	if err := w.Client.Delete(context.Background(), obj); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// makeImage is assisted-service making the discovery image.
+func (w *world) makeImage() {
+	w.Helper()
+	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
+	w.change(infraEnv, func() {
+		infraEnv.Status.ISODownloadURL = isoURL
+		infraEnv.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.ImageCreatedCondition, Status: corev1.ConditionTrue, Reason: "InfraEnvAvailable"}}
+	})
+}
+
+// lasts checks a condition that is reported once it lasts.
+func (w *world) lasts(conditionType string, status metav1.ConditionStatus, reason string) {
+	w.Helper()
+	w.clock = w.clock.Add(lasting)
+	w.reconcile()
+	w.wants(conditionType, status, reason)
+}
+
+// wants checks a condition: its status and reason.
+func (w *world) wants(conditionType string, status metav1.ConditionStatus, reason string) {
+	w.Helper()
+	c := meta.FindStatusCondition(w.config().Status.Conditions, conditionType)
+	if c == nil {
+		w.Fatalf("condition %s is missing: %+v", conditionType, w.config().Status.Conditions)
+	}
+	if c.Status != status || c.Reason != reason {
+		w.Fatalf("condition %s is %s/%s (%s), not %s/%s", conditionType, c.Status, c.Reason, c.Message, status, reason)
+	}
+}
+
+// event returns the next event, empty when there is none.
+func (w *world) event() string {
+	select {
+	case e := <-w.events.Events:
+		return e
+	default:
+		return ""
+	}
+}

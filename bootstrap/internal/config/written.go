@@ -1,0 +1,94 @@
+package config
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"k8s.io/apimachinery/pkg/types"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+// unseenFor is how long an object that was made is waited for in the cache. It takes milliseconds; after this time the cache is taken as it is.
+const unseenFor = time.Second
+
+// writes remembers what was written last for each config. The cache may be behind our own writes; a reconcile on what it then holds would
+// write the same again and emit the same events again.
+type writes struct {
+	byConfig sync.Map // types.NamespacedName to write
+	made     sync.Map // types.NamespacedName to creation
+	// held says since when a status waits to be written.
+	held sync.Map // types.NamespacedName to time.Time
+}
+
+type write struct {
+	// outdated are the resource versions that are older than the write.
+	outdated   []string
+	finalizers []string
+	status     *bootstrapv1.OpenshiftAssistedConfigStatus
+}
+
+// creation is an InfraEnv that did not exist before.
+type creation struct {
+	infraEnv *aiv1beta1.InfraEnv
+	at       time.Time
+}
+
+// remember notes the status that the config now has, and its finalizers.
+func (w *writes) remember(s *scope, status *bootstrapv1.OpenshiftAssistedConfigStatus) {
+	w.byConfig.Store(keyOf(s.config), write{
+		outdated:   []string{s.readVersion, s.original.ResourceVersion},
+		finalizers: s.config.Finalizers,
+		status:     status.DeepCopy(),
+	})
+}
+
+func (w *writes) forget(key types.NamespacedName) {
+	w.byConfig.Delete(key)
+	w.made.Delete(key)
+	w.held.Delete(key)
+}
+
+// overlay brings a config from the cache up to date with our last write. The resource version stays: a write on its condition fails and is
+// retried.
+func (w *writes) overlay(config *bootstrapv1.OpenshiftAssistedConfig) {
+	value, ok := w.byConfig.Load(keyOf(config))
+	if !ok {
+		return
+	}
+	if last, ok := value.(write); ok && slices.Contains(last.outdated, config.ResourceVersion) {
+		config.Finalizers = slices.Clone(last.finalizers)
+		last.status.DeepCopyInto(&config.Status)
+	}
+}
+
+func keyOf(config *bootstrapv1.OpenshiftAssistedConfig) types.NamespacedName {
+	return types.NamespacedName{Namespace: config.Namespace, Name: config.Name}
+}
+
+func (w *writes) rememberMade(s *scope, infraEnv *aiv1beta1.InfraEnv, now time.Time) {
+	w.made.Store(keyOf(s.config), creation{infraEnv.DeepCopy(), now})
+}
+
+// addMade adds the InfraEnv that was made a moment ago, as long as the cache does not have it.
+func (w *writes) addMade(s *scope, now time.Time) {
+	key := keyOf(s.config)
+	value, ok := w.made.Load(key)
+	if !ok {
+		return
+	}
+	last, ok := value.(creation)
+	left := unseenFor - now.Sub(last.at)
+	if !ok || left <= 0 || slices.ContainsFunc(s.infraEnvs, func(e *aiv1beta1.InfraEnv) bool { return e.Name == last.infraEnv.Name }) {
+		w.made.Delete(key)
+		return
+	}
+	infraEnv := last.infraEnv.DeepCopy()
+	s.infraEnvs = append(s.infraEnvs, infraEnv)
+	if s.namesake == nil && s.machine != nil && s.machine.Name == infraEnv.Name {
+		s.namesake = infraEnv
+	}
+	s.comeBack(left)
+}

@@ -1,0 +1,92 @@
+package config
+
+import (
+	"context"
+	"testing"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// TestOwnWritesAreNotRepeated is a reconcile on a cache that is behind our own status.
+func TestOwnWritesAreNotRepeated(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	w.makeImage()
+	before := w.config()
+	w.reconcile()
+	stale := before.DeepCopy()
+	w.reconciler.written.overlay(stale)
+	if stale.Status.DataSecretName != "m" || len(stale.Status.Conditions) == 0 {
+		t.Fatalf("%+v", stale.Status)
+	}
+	foreign := before.DeepCopy()
+	foreign.ResourceVersion = "12345"
+	w.reconciler.written.overlay(foreign)
+	if foreign.Status.DataSecretName != "" {
+		t.Fatal("a version that we know nothing of is taken as it is")
+	}
+}
+
+// withoutInfraEnvs is a cache that has not seen the InfraEnvs yet.
+func withoutInfraEnvs(t *testing.T, c client.Client) client.Client {
+	t.Helper()
+	watching, ok := c.(client.WithWatch)
+	if !ok {
+		t.Fatal("not the fake client")
+	}
+	return interceptor.NewClient(watching, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, ok := o.(*aiv1beta1.InfraEnv); ok {
+				key.Name = "unseen"
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, ok := list.(*aiv1beta1.InfraEnvList); ok {
+				return nil
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+}
+
+// TestInfraEnvIsMadeOnce is a reconcile on a cache that does not hold our InfraEnv yet.
+func TestInfraEnvIsMadeOnce(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	before := w.writes
+	w.reconciler.Client = withoutInfraEnvs(t, w.Client)
+	if result := w.reconcile(); w.writes != before || result.RequeueAfter != unseenFor {
+		t.Fatalf("%d writes, comes back after %s", w.writes-before, result.RequeueAfter)
+	}
+	w.remove(read(w, "m", &aiv1beta1.InfraEnv{}))
+	w.clock = w.clock.Add(unseenFor)
+	w.reconcile()
+	read(w, "m", &aiv1beta1.InfraEnv{}) // made again: it was not behind the cache, it was gone
+}
+
+// TestInfraEnvThatVanishedIsMadeAgain needs no time once the cache has held the InfraEnv.
+func TestInfraEnvThatVanishedIsMadeAgain(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	w.reconcile()
+	w.remove(read(w, "m", &aiv1beta1.InfraEnv{}))
+	w.reconcile()
+	read(w, "m", &aiv1beta1.InfraEnv{})
+}
+
+// TestFinalizerIsAddedOnce is a reconcile on a cache that is behind our finalizer, of a config whose status is held back.
+func TestFinalizerIsAddedOnce(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	stale := w.config()
+	w.reconcile()
+	if w.reports != 0 {
+		t.Fatal("a wait that has just begun was reported")
+	}
+	w.reconciler.written.overlay(stale)
+	if len(stale.Finalizers) != 1 {
+		t.Fatal("the finalizer would be added again")
+	}
+}

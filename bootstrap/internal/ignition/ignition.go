@@ -1,0 +1,86 @@
+// Package ignition builds what an installed host gets beside what OpenShift gives it. Nothing in it is evaluated on the host except the
+// user's own commands: everything particular to a host is known when the ignition is built.
+package ignition
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	"github.com/coreos/ignition/v2/config/v3_1"
+	"github.com/coreos/ignition/v2/config/v3_1/types"
+	"k8s.io/utils/ptr"
+)
+
+// Input is what the ignition of one host is built from.
+type Input struct {
+	// NodeName is the name under which the kubelet registers. Empty: its own choice.
+	NodeName string
+	// KubeletLabels are set by the kubelet when it registers. Labels that the kubelet may not set itself are left out.
+	KubeletLabels map[string]string
+	// ProviderID is given to the kubelet. Empty: it is left to others.
+	ProviderID string
+	// PreCommands run before the kubelet starts, PostCommands after the Node has registered; each once.
+	PreCommands, PostCommands []string
+	// SentinelDir holds the files that mark commands as done. Default: /var/lib/openshift-agent.
+	SentinelDir string
+	// KubeconfigPath is the kubeconfig with which the host looks for its Node. Default: /var/lib/kubelet/kubeconfig.
+	KubeconfigPath string
+	// Override is a JSON ignition that is merged over everything else.
+	Override string
+}
+
+// Empty is the valid ignition that does nothing.
+const Empty = `{"ignition":{"version":"3.1.0"}}`
+
+// Build returns the JSON of the ignition. The same input gives the same bytes. The version is 3.1.0, the one in which assisted-service
+// merges ignition overrides.
+func Build(in Input) (string, error) {
+	config := types.Config{Ignition: types.Ignition{Version: types.MaxVersion.String()}}
+	addNode(&config, in)
+	addCommands(&config, in)
+	addSuccessSentinel(&config)
+	if in.Override != "" {
+		override, err := Parse([]byte(in.Override))
+		if err != nil {
+			return "", fmt.Errorf("the ignition override is not valid: %w", err)
+		}
+		config = v3_1.Merge(config, override)
+	}
+	raw, err := json.Marshal(config)
+	if err != nil {
+		return "", fmt.Errorf("cannot encode the ignition: %w", err)
+	}
+	if _, err := Parse(raw); err != nil {
+		return "", fmt.Errorf("the ignition is not valid: %w", err)
+	}
+	return string(raw), nil
+}
+
+// Parse decodes and validates an ignition of version 3.1.0 or older.
+func Parse(raw []byte) (types.Config, error) {
+	config, report, err := v3_1.ParseCompatibleVersion(raw)
+	if err != nil {
+		if report.IsFatal() {
+			return types.Config{}, fmt.Errorf("%w: %s", err, report.String())
+		}
+		return types.Config{}, fmt.Errorf("it must be an ignition config of version 3.1.0 or 3.0.0: %w", err)
+	}
+	return config, nil
+}
+
+func addFile(config *types.Config, path, contents string, mode int) {
+	config.Storage.Files = append(config.Storage.Files, types.File{
+		Node: types.Node{Path: path, Overwrite: ptr.To(true)},
+		FileEmbedded1: types.FileEmbedded1{
+			Mode: ptr.To(mode),
+			Contents: types.Resource{
+				Source: ptr.To("data:text/plain;charset=utf-8;base64," + base64.StdEncoding.EncodeToString([]byte(contents))),
+			},
+		},
+	})
+}
+
+func addUnit(config *types.Config, name, contents string) {
+	config.Systemd.Units = append(config.Systemd.Units, types.Unit{Name: name, Enabled: ptr.To(true), Contents: ptr.To(contents)})
+}

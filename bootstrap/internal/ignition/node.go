@@ -1,0 +1,77 @@
+package ignition
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coreos/ignition/v2/config/v3_1/types"
+)
+
+const (
+	// kubeletEnvPath is read by the kubelet units of all platforms (machine-config-operator, EnvironmentFile=-/etc/kubernetes/kubelet-env).
+	kubeletEnvPath = "/etc/kubernetes/kubelet-env"
+	// kubeletDropInPath is merged into the kubelet's configuration on releases whose unit has --config-dir (machine-config-operator: workers
+	// since September 2025, masters since May 2026). Older releases ignore it.
+	kubeletDropInPath = "/etc/openshift/kubelet.conf.d/50-openshift-agent-provider-id.conf"
+)
+
+// addNode gives the kubelet its name, labels and providerID.
+func addNode(config *types.Config, in Input) {
+	var env []string
+	if labels := kubeletLabels(in.KubeletLabels); labels != "" {
+		env = append(env, environmentLine("CUSTOM_KUBELET_LABELS", labels))
+	}
+	if in.NodeName != "" {
+		env = append(env, environmentLine("KUBELET_NODE_NAME", in.NodeName))
+	}
+	if in.ProviderID != "" {
+		// Read by the kubelet unit of platform none and single nodes only; the drop-in serves the others.
+		env = append(env, environmentLine("KUBELET_PROVIDERID", in.ProviderID))
+		value := strconv.Quote(in.ProviderID) // as YAML understands it: a providerID is printable ASCII
+		addFile(config, kubeletDropInPath, fmt.Sprintf("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nproviderID: %s\n", value), 0o644)
+	}
+	if len(env) > 0 {
+		addFile(config, kubeletEnvPath, strings.Join(env, ""), 0o644)
+	}
+}
+
+// kubeletLabels joins the labels that the kubelet may set, in a stable order.
+func kubeletLabels(labels map[string]string) string {
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if kubeletMaySet(key) {
+			pairs = append(pairs, key+"="+labels[key])
+		}
+	}
+	return strings.Join(pairs, ",")
+}
+
+// kubeletMaySet tells whether a kubelet starts with the label in --node-labels: it refuses those of the kubernetes.io and k8s.io domains
+// unless they have a prefix of its own or are well known (k8s.io/kubelet/pkg/apis, IsKubeletLabel).
+func kubeletMaySet(key string) bool {
+	domain, _, qualified := strings.Cut(key, "/")
+	if !qualified {
+		return true
+	}
+	within := func(parents ...string) bool {
+		return slices.ContainsFunc(parents, func(p string) bool { return domain == p || strings.HasSuffix(domain, "."+p) })
+	}
+	if !within("kubernetes.io", "k8s.io") || within("kubelet.kubernetes.io", "node.kubernetes.io") {
+		return true
+	}
+	return slices.Contains([]string{
+		"kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
+		"beta.kubernetes.io/instance-type", "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
+		"failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
+	}, key)
+}
+
+// environmentLine is one assignment of a systemd environment file: in double quotes a backslash makes the next character literal, and
+// nothing is expanded (systemd.exec(5)).
+func environmentLine(name, value string) string {
+	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`).Replace(value)
+	return fmt.Sprintf("%s=\"%s\"\n", name, quoted)
+}

@@ -1,0 +1,117 @@
+// The manager of the Agent Bootstrap provider: it turns every Machine into a discovered, identified, approved and installed host.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/config"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+)
+
+const managerName = "openshift-agent-bootstrap"
+
+func main() {
+	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	options := &provider.Options{}
+	flags := pflag.NewFlagSet(managerName, pflag.ContinueOnError)
+	options.AddFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			return nil
+		}
+		return fmt.Errorf("cannot read the flags: %w", err)
+	}
+	if err := options.Validate(); err != nil {
+		return err
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	mgr, err := options.NewManager(provider.ManagerSpec{Name: managerName, Scheme: scheme, Cache: cached()})
+	if err != nil {
+		return err
+	}
+	metal3, err := servesBareMetalHosts(mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	reconciler := &config.Reconciler{
+		Client:   mgr.GetClient(),
+		Cache:    mgr.GetCache(),
+		Live:     mgr.GetAPIReader(),
+		Recorder: mgr.GetEventRecorderFor(managerName),
+		Selected: options.Selected,
+		Metal3:   metal3,
+	}
+	if err := reconciler.SetupWithManager(ctx, mgr, options.ControllerOptions()); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("the manager failed: %w", err)
+	}
+	return nil
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme,
+		aiv1beta1.AddToScheme, hiveext.AddToScheme, hivev1.AddToScheme, metal3api.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("cannot build the scheme: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// cached says what is dropped of the objects in the cache. Annotations of Agents hold whole inventories; those of Secrets and ConfigMaps may
+// hold copies of them.
+func cached() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&aiv1beta1.Agent{}:  {Transform: config.TrimAgent},
+		&corev1.Secret{}:    {Transform: provider.StripMetadata(config.SourceAnnotation)},
+		&corev1.ConfigMap{}: {Transform: provider.StripMetadata()},
+		// Of CustomResourceDefinitions only the labels are looked at, with the versions of a contract.
+		&apiextensionsv1.CustomResourceDefinition{}: {Transform: provider.StripMetadata()},
+	}
+}
+
+// servesBareMetalHosts tells whether the Bare Metal Operator's API is there. The manager has to be started again after it was added.
+func servesBareMetalHosts(mapper meta.RESTMapper) (bool, error) {
+	_, err := mapper.RESTMapping(schema.GroupKind{Group: metal3api.GroupVersion.Group, Kind: "BareMetalHost"}, metal3api.GroupVersion.Version)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot tell whether BareMetalHosts are served: %w", err)
+	}
+	return true, nil
+}

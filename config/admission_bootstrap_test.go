@@ -1,0 +1,137 @@
+package config_test
+
+import "testing"
+
+const minimalConfig = `
+apiVersion: bootstrap.cluster.x-k8s.io/v1beta1
+kind: OpenshiftAssistedConfig
+metadata: {name: worker-1}
+`
+
+func TestOpenshiftAssistedConfigAdmission(t *testing.T) {
+	checkAdmissions(t, minimalConfig, map[string]admission{
+		"no spec at all": {},
+		"unknown boot mode": {
+			change:  `spec: {bootMode: PXE}`,
+			refused: `supported values: "LiveISO", "DiskImage"`,
+		},
+		"boot mode chosen before the data was handed out": {
+			before: `{spec: {bootMode: LiveISO}, status: {initialization: {dataSecretCreated: false}}}`,
+			change: `{spec: {bootMode: DiskImage}, status: {initialization: {dataSecretCreated: false}}}`,
+		},
+		"boot mode changed after the data was handed out": {
+			before:  `{spec: {bootMode: LiveISO}, status: {initialization: {dataSecretCreated: true}}}`,
+			change:  `{spec: {bootMode: DiskImage}, status: {initialization: {dataSecretCreated: true}}}`,
+			refused: "spec.bootMode is immutable once the bootstrap data was handed out: delete the Machine to boot its host in another way",
+		},
+		"boot mode removed after the data was handed out": {
+			before:  `{spec: {bootMode: LiveISO}, status: {initialization: {dataSecretCreated: true}}}`,
+			change:  `{status: {initialization: {dataSecretCreated: true}}}`,
+			refused: "spec.bootMode is immutable",
+		},
+		"no spec, neither before nor after the data was handed out": {
+			before: `{status: {initialization: {dataSecretCreated: true}}}`,
+			change: `{metadata: {labels: {a: b}}, status: {initialization: {dataSecretCreated: true}}}`,
+		},
+		"boot mode chosen after the data was handed out": {
+			before:  `{status: {initialization: {dataSecretCreated: true}}}`,
+			change:  `{spec: {bootMode: LiveISO}, status: {initialization: {dataSecretCreated: true}}}`,
+			refused: "spec.bootMode is immutable",
+		},
+		"other fields changed after the data was handed out": {
+			before: `{spec: {bootMode: LiveISO}, status: {initialization: {dataSecretCreated: true}}}`,
+			change: `{spec: {bootMode: LiveISO, additionalNTPSources: [ntp]}, status: {initialization: {dataSecretCreated: true}}}`,
+		},
+		"kernel arguments appended and deleted": {
+			change: `spec: {kernelArguments: [{operation: append, value: "rd.break=cmdline"}, {operation: delete, value: quiet}]}`,
+		},
+		"kernel argument replaced": {
+			change:  `spec: {kernelArguments: [{operation: replace, value: "a=b"}]}`,
+			refused: "kernelArguments: operation replace is not supported by the installer: use delete for the old and append for the new value",
+		},
+		"kernel argument with a blank": {
+			change:  `spec: {kernelArguments: [{operation: append, value: "a b"}]}`,
+			refused: "spec.kernelArguments[0].value",
+		},
+		"trust bundle that holds no certificate": {
+			change:  `spec: {additionalTrustBundle: hello}`,
+			refused: "additionalTrustBundle must hold PEM certificates (-----BEGIN CERTIFICATE-----)",
+		},
+		"trust bundle": {
+			change: `spec: {additionalTrustBundle: "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n"}`,
+		},
+		"proxy": {
+			change: `spec: {proxy: {httpProxy: "http://proxy:3128", httpsProxy: "http://proxy:3128", noProxy: ".lab,10.0.0.0/8"}}`,
+		},
+		"proxy without scheme": {
+			change:  `spec: {proxy: {httpProxy: "proxy:3128"}}`,
+			refused: "spec.proxy.httpProxy",
+		},
+		"OS image version by minor": {change: `spec: {osImageVersion: "4.19"}`},
+		"OS image version with v": {
+			change:  `spec: {osImageVersion: "v4.19"}`,
+			refused: "spec.osImageVersion",
+		},
+		"relative sentinel directory": {
+			change:  `spec: {bootstrapCommandSentinelDir: var/lib}`,
+			refused: "spec.bootstrapCommandSentinelDir",
+		},
+		"CA in a kind that holds none": {
+			change:  `spec: {assistedServiceCA: {kind: Pod, name: ca}}`,
+			refused: `supported values: "ConfigMap", "Secret"`,
+		},
+		"field that does not exist": {
+			change:  `spec: {bootmode: LiveISO}`,
+			refused: "unknown fields: spec.bootmode",
+		},
+	})
+}
+
+func TestNodeRegistrationAdmission(t *testing.T) {
+	const (
+		badName  = "name must be a host name of lower-case letters, digits, '-' and '.', in which variables ($NAME) may stand"
+		badLabel = "kubeletExtraLabels must be label-key=value; the value may hold letters, digits, '-', '_', '.' and variables ($NAME)"
+		badID    = "providerID must look like scheme://path, in which variables ($NAME) may stand"
+	)
+	checkAdmissions(t, minimalConfig, map[string]admission{
+		"name":                       {change: `spec: {nodeRegistration: {name: node-1.lab}}`},
+		"name by variable":           {change: `spec: {nodeRegistration: {name: $METADATA_NAME}}`},
+		"name with variable":         {change: `spec: {nodeRegistration: {name: "node-${METADATA_NAME}.lab"}}`},
+		"name in upper case":         {change: `spec: {nodeRegistration: {name: Node1}}`, refused: badName},
+		"name with a command":        {change: `spec: {nodeRegistration: {name: "$(reboot)"}}`, refused: badName},
+		"labels":                     {change: `spec: {nodeRegistration: {kubeletExtraLabels: ["example.com/rack=r1", "zone=", "metal3.io/uuid=$METADATA_UUID"]}}`},
+		"label with quoted variable": {change: `spec: {nodeRegistration: {kubeletExtraLabels: ['metal3.io/uuid="${METADATA_UUID}"']}}`},
+		"label without value":        {change: `spec: {nodeRegistration: {kubeletExtraLabels: [rack]}}`, refused: badLabel},
+		"label with a blank":         {change: `spec: {nodeRegistration: {kubeletExtraLabels: ["rack=r 1"]}}`, refused: badLabel},
+		"label with a command":       {change: `spec: {nodeRegistration: {kubeletExtraLabels: ["rack=$(reboot)"]}}`, refused: badLabel},
+		"second label is wrong":      {change: `spec: {nodeRegistration: {kubeletExtraLabels: ["rack=r1", "=x"]}}`, refused: badLabel},
+		"providerID":                 {change: `spec: {nodeRegistration: {providerID: "metal3://lab/host/machine"}}`},
+		"providerID with variable":   {change: `spec: {nodeRegistration: {providerID: "metal3://${METADATA_UUID}"}}`},
+		"providerID without scheme":  {change: `spec: {nodeRegistration: {providerID: lab/host}}`, refused: badID},
+		"providerID with a blank":    {change: `spec: {nodeRegistration: {providerID: "metal3://a b"}}`, refused: badID},
+		"providerID with a backtick": {change: "spec: {nodeRegistration: {providerID: 'metal3://`reboot`'}}", refused: badID},
+		"providerID with backslash":  {change: `spec: {nodeRegistration: {providerID: 'metal3://a\b'}}`, refused: badID},
+		"providerID with a quote":    {change: `spec: {nodeRegistration: {providerID: "metal3://a'b"}}`, refused: badID},
+	})
+}
+
+// A template is refused for what its OpenshiftAssistedConfigs would be refused for.
+func TestOpenshiftAssistedConfigTemplateAdmission(t *testing.T) {
+	const base = `
+apiVersion: bootstrap.cluster.x-k8s.io/v1beta1
+kind: OpenshiftAssistedConfigTemplate
+metadata: {name: worker}
+`
+	checkAdmissions(t, base, map[string]admission{
+		"settings":   {change: `spec: {template: {metadata: {labels: {a: b}}, spec: {bootMode: DiskImage, hostRequirements: {minCPUCores: 8, minMemory: 32Gi, minDiskSize: 120Gi}}}}`},
+		"no content": {refused: "spec: Required value"},
+		"kernel argument replaced": {
+			change:  `spec: {template: {spec: {kernelArguments: [{operation: replace, value: "a=b"}]}}}`,
+			refused: "operation replace is not supported",
+		},
+		"no CPU core at all": {
+			change:  `spec: {template: {spec: {hostRequirements: {minCPUCores: 0}}}}`,
+			refused: "minCPUCores",
+		},
+	})
+}

@@ -1,0 +1,96 @@
+package v1beta1
+
+import clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+// Conditions of an OpenshiftAssistedControlPlane.
+const (
+	// AvailableCondition is True when the cluster is installed and its control plane serves. Cluster API mirrors it into the
+	// Cluster's ControlPlaneAvailable.
+	AvailableCondition = clusterv1.AvailableCondition
+
+	// InitializedCondition is True once the cluster's API server has answered. It stays True.
+	InitializedCondition = "Initialized"
+
+	// ReleaseImageResolvedCondition is True once the release image of spec.version is known.
+	ReleaseImageResolvedCondition = "ReleaseImageResolved"
+
+	// InstalledCondition is True once the cluster is installed. Until then its message tells phase, percentage, what fails, and where
+	// assisted-service's events and logs are.
+	InstalledCondition = "Installed"
+
+	// KubeconfigAvailableCondition is True once the Secret <cluster>-kubeconfig exists.
+	KubeconfigAvailableCondition = "KubeconfigAvailable"
+
+	// ControlPlaneComponentsHealthyCondition is True when the cluster's operators for etcd and the API server say that they are available.
+	ControlPlaneComponentsHealthyCondition = "ControlPlaneComponentsHealthy"
+
+	// MachinesCreatedCondition is True when all wanted Machines exist.
+	MachinesCreatedCondition = "MachinesCreated"
+
+	// MachinesReadyCondition is True when all Machines are Ready.
+	MachinesReadyCondition = clusterv1.MachinesReadyCondition
+
+	// MachinesUpToDateCondition is True when all Machines are UpToDate.
+	MachinesUpToDateCondition = clusterv1.MachinesUpToDateCondition
+
+	// RollingOutCondition is True when Machines are not UpToDate.
+	RollingOutCondition = clusterv1.RollingOutCondition
+
+	// ScalingUpCondition is True when Machines are missing.
+	ScalingUpCondition = clusterv1.ScalingUpCondition
+
+	// ScalingDownCondition is True when there are too many Machines.
+	ScalingDownCondition = clusterv1.ScalingDownCondition
+
+	// RemediatingCondition is True when a MachineHealthCheck wants a Machine to be remediated.
+	RemediatingCondition = clusterv1.RemediatingCondition
+
+	// DeletingCondition is True while the object is being deleted; the message says what is waited for.
+	DeletingCondition = clusterv1.DeletingCondition
+)
+
+// Reasons of the conditions above.
+const (
+	WaitingForClusterReason               = "WaitingForCluster"
+	WaitingForClusterInfrastructureReason = "WaitingForClusterInfrastructure"
+	WaitingForControlPlaneEndpointReason  = "WaitingForControlPlaneEndpoint"
+	InvalidConfigurationReason            = "InvalidConfiguration"
+	UnsupportedVersionReason              = "UnsupportedVersion"
+	PullSecretMissingReason               = "PullSecretMissing"
+	ManifestsMissingReason                = "ManifestsMissing"
+	ClusterImageSetMissingReason          = "ClusterImageSetMissing"
+	ReleaseImageNotFoundReason            = "ReleaseImageNotFound"
+	RegistryUnavailableReason             = "RegistryUnavailable"
+	ReleaseImageResolvedReason            = "ReleaseImageResolved"
+	WaitingForReleaseImageReason          = "WaitingForReleaseImage"
+	WaitingForAssistedServiceReason       = "WaitingForAssistedService"
+	InstallationNotOursReason             = "InstallationNotOurs"
+	InstallationRejectedReason            = "InstallationRejected"
+	WaitingForHostsReason                 = "WaitingForHosts"
+	InstallationOnHoldReason              = "InstallationOnHold"
+	ValidationFailedReason                = "ValidationFailed"
+	PreparationFailedReason               = "PreparationFailed"
+	PreparingReason                       = "Preparing"
+	InstallingReason                      = "Installing"
+	UserActionRequiredReason              = "UserActionRequired"
+	FinalizingReason                      = "Finalizing"
+	InstallationFailedReason              = "InstallationFailed"
+	InstalledReason                       = "Installed"
+	WaitingForKubeconfigReason            = "WaitingForKubeconfig"
+	KubeconfigAvailableReason             = "KubeconfigAvailable"
+	WaitingForAPIServerReason             = "WaitingForAPIServer"
+	InitializedReason                     = "Initialized"
+	ConnectionDownReason                  = "ConnectionDown"
+	ComponentsHealthyReason               = "ComponentsHealthy"
+	ComponentsNotHealthyReason            = "ComponentsNotHealthy"
+	AvailableReason                       = clusterv1.AvailableReason
+	NotAvailableReason                    = clusterv1.NotAvailableReason
+	MachinesCreatedReason                 = "MachinesCreated"
+	InfraTemplateMissingReason            = "InfraTemplateMissing"
+	MachineCreationFailedReason           = "MachineCreationFailed"
+	WaitingForInstallationReason          = "WaitingForInstallation"
+	NotDeletingReason                     = clusterv1.NotDeletingReason
+	WaitingForWorkersDeletionReason       = "WaitingForWorkersDeletion"
+	WaitingForMachinesDeletionReason      = "WaitingForMachinesDeletion"
+	WaitingForInstallationDeletionReason  = "WaitingForInstallationDeletion"
+)

@@ -1,0 +1,483 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+const (
+	// OpenshiftAssistedControlPlaneFinalizer keeps an OpenshiftAssistedControlPlane until its Machines and the registration of
+	// the cluster in assisted-service are gone.
+	OpenshiftAssistedControlPlaneFinalizer = "openshiftassistedcontrolplane.controlplane.cluster.x-k8s.io/deprovision"
+
+	// ReleaseImageRepositoryOverrideAnnotation holds the repository (registry/path, no tag) from which the release image of this
+	// control plane is taken instead of the default one: <repository>:<version>-<architecture>.
+	ReleaseImageRepositoryOverrideAnnotation = "cluster.x-k8s.io/release-image-repository-override"
+
+	// InstallConfigOverrideAnnotation holds a JSON merged into the install-config, as spec.config.installConfigOverride does; the
+	// field wins where both set the same.
+	InstallConfigOverrideAnnotation = "controlplane.cluster.x-k8s.io/install-config-override"
+)
+
+// OpenshiftAssistedControlPlaneSpec is the wanted control plane.
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas in [1, 3, 4, 5]",message="replicas must be 1 (single node), 3, 4 or 5"
+// +kubebuilder:validation:XValidation:rule="self.?replicas.orValue(1) != 1 || (size(self.config.?apiVIPs.orValue([])) == 0 && size(self.config.?ingressVIPs.orValue([])) == 0)",message="a single-node cluster (replicas: 1) has no VIPs: remove config.apiVIPs and config.ingressVIPs, or set replicas to 3, 4 or 5"
+type OpenshiftAssistedControlPlaneSpec struct {
+	// replicas is the number of control-plane Machines: 1 (single node), 3, 4 or 5. 1 when omitted.
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// version is the OpenShift or OKD release: 4.19.3, v4.19.3 or 4.19.0-okd-scos.5. It is not a Kubernetes version.
+	// +required
+	// +kubebuilder:validation:MinLength=5
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`
+	Version string `json:"version,omitempty"`
+
+	// machineTemplate is what the control-plane Machines are made from.
+	// +required
+	MachineTemplate OpenshiftAssistedControlPlaneMachineTemplate `json:"machineTemplate,omitempty,omitzero"`
+
+	// machineNaming gives the Machines other names than <control plane>-<5 characters>.
+	// +optional
+	MachineNaming MachineNamingSpec `json:"machineNaming,omitempty,omitzero"`
+
+	// openshiftAssistedConfigSpec is the spec of each control-plane Machine's OpenshiftAssistedConfig.
+	// +optional
+	OpenshiftAssistedConfigSpec bootstrapv1.OpenshiftAssistedConfigSpec `json:"openshiftAssistedConfigSpec,omitempty,omitzero"`
+
+	// config is the installation's configuration.
+	// +required
+	Config InstallationConfig `json:"config,omitempty,omitzero"`
+}
+
+// OpenshiftAssistedControlPlaneMachineTemplate is what the control-plane Machines are made from.
+type OpenshiftAssistedControlPlaneMachineTemplate struct {
+	// metadata goes, in place, to the Machines, their infra machines and OpenshiftAssistedConfigs.
+	// +optional
+	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec goes to the Machines; all of it but infrastructureRef in place.
+	// +required
+	Spec OpenshiftAssistedControlPlaneMachineTemplateSpec `json:"spec,omitempty,omitzero"`
+}
+
+// OpenshiftAssistedControlPlaneMachineTemplateSpec goes to the Machines.
+type OpenshiftAssistedControlPlaneMachineTemplateSpec struct {
+	// infrastructureRef names the template of the infra machines, in the same namespace.
+	// +required
+	InfrastructureRef clusterv1.ContractVersionedObjectReference `json:"infrastructureRef,omitempty,omitzero"`
+
+	OpenshiftAssistedControlPlaneMachineSettings `json:",inline"`
+}
+
+// OpenshiftAssistedControlPlaneMachineSettings are the fields of a Machine that change in place.
+type OpenshiftAssistedControlPlaneMachineSettings struct {
+	// readinessGates are further conditions that a Machine needs to be Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=conditionType
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	ReadinessGates []clusterv1.MachineReadinessGate `json:"readinessGates,omitempty"`
+
+	// deletion holds the time-outs of a Machine's deletion.
+	// +optional
+	Deletion MachineDeletionSpec `json:"deletion,omitempty,omitzero"`
+
+	// taints of the Node, applied by Cluster API where its feature gate MachineTaintPropagation is on.
+	// +optional
+	// +listType=map
+	// +listMapKey=key
+	// +listMapKey=effect
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Taints []clusterv1.MachineTaint `json:"taints,omitempty"`
+}
+
+// MachineDeletionSpec holds the time-outs of a Machine's deletion, in seconds. 0 or omitted: no limit.
+// +kubebuilder:validation:MinProperties=1
+type MachineDeletionSpec struct {
+	// nodeDrainTimeoutSeconds limits the draining of the Node.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	NodeDrainTimeoutSeconds *int32 `json:"nodeDrainTimeoutSeconds,omitempty"`
+	// nodeVolumeDetachTimeoutSeconds limits the wait for volumes to be detached.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	NodeVolumeDetachTimeoutSeconds *int32 `json:"nodeVolumeDetachTimeoutSeconds,omitempty"`
+	// nodeDeletionTimeoutSeconds limits the attempts to delete the Node. Cluster API takes 10 when it is omitted.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	NodeDeletionTimeoutSeconds *int32 `json:"nodeDeletionTimeoutSeconds,omitempty"`
+}
+
+// MachineNamingSpec gives the Machines their names.
+// +kubebuilder:validation:MinProperties=1
+type MachineNamingSpec struct {
+	// template is a Go template with the variables .cluster.name, .controlPlane.name (called .kubeadmControlPlane by KubeadmControlPlane)
+	// and .random, which it must contain: '{{ .controlPlane.name }}-{{ .random }}'.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.matches('[{][{] *[.]random *[}][}]')",message="template must contain {{ .random }}"
+	Template string `json:"template,omitempty"`
+}
+
+// InstallationConfig is the configuration of the installation. It is read until the installation starts; what cannot change after
+// that is refused.
+// +kubebuilder:validation:XValidation:rule="self.baseDomain == oldSelf.baseDomain",message="baseDomain is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName)",message="clusterName is immutable"
+// +kubebuilder:validation:XValidation:rule="size(self.?apiVIPs.orValue([])) == size(self.?ingressVIPs.orValue([]))",message="apiVIPs and ingressVIPs must have the same number of addresses: one each, or two each for dual-stack"
+// +kubebuilder:validation:XValidation:rule="self.?loadBalancer.type.orValue('ClusterManaged') == 'UserManaged' || !has(self.machineNetwork) || !has(self.apiVIPs) || self.apiVIPs.all(v, !isIP(v) || self.machineNetwork.exists(n, isCIDR(n) && cidr(n).containsIP(ip(v))))",message="each of apiVIPs must lie in one of machineNetwork (or set loadBalancer.type to UserManaged)"
+// +kubebuilder:validation:XValidation:rule="self.?loadBalancer.type.orValue('ClusterManaged') == 'UserManaged' || !has(self.machineNetwork) || !has(self.ingressVIPs) || self.ingressVIPs.all(v, !isIP(v) || self.machineNetwork.exists(n, isCIDR(n) && cidr(n).containsIP(ip(v))))",message="each of ingressVIPs must lie in one of machineNetwork (or set loadBalancer.type to UserManaged)"
+// +kubebuilder:validation:XValidation:rule="self.?loadBalancer.type.orValue('ClusterManaged') == 'UserManaged' || !has(self.apiVIPs) || !has(self.ingressVIPs) || !self.apiVIPs.exists(v, v in self.ingressVIPs)",message="apiVIPs and ingressVIPs must be different addresses (or set loadBalancer.type to UserManaged)"
+// +kubebuilder:validation:XValidation:rule="self.?loadBalancer.type.orValue('ClusterManaged') != 'UserManaged' || (has(self.apiVIPs) && size(self.apiVIPs) > 0 && has(self.machineNetwork) && size(self.machineNetwork) > 0)",message="a user-managed load balancer needs its addresses in apiVIPs and ingressVIPs, and machineNetwork"
+// +kubebuilder:validation:XValidation:rule="!(has(self.releaseImage) && has(self.clusterImageSetRef))",message="give the release as releaseImage or as clusterImageSetRef, not both"
+type InstallationConfig struct {
+	// baseDomain is the DNS domain below which the cluster lives: its API is api.<clusterName>.<baseDomain>.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`
+	BaseDomain string `json:"baseDomain,omitempty"`
+
+	// clusterName is the first part of the cluster's DNS name. The Cluster's name when omitted.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=54
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
+	ClusterName string `json:"clusterName,omitempty"`
+
+	// releaseImage is the release image by digest: registry/path@sha256:... With it no registry is asked anything. When neither it nor
+	// clusterImageSetRef is given, the image follows from version and is looked up once.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^[^\s@]+@sha256:[a-f0-9]{64}$`
+	ReleaseImage string `json:"releaseImage,omitempty"`
+
+	// clusterImageSetRef names an existing ClusterImageSet of the release. With it no registry is asked anything.
+	// +optional
+	ClusterImageSetRef *ClusterImageSetReference `json:"clusterImageSetRef,omitempty"`
+
+	// pullSecretRef names a Secret of type kubernetes.io/dockerconfigjson in the same namespace. When omitted (OKD needs none), a
+	// placeholder of the cluster's own is used.
+	// +optional
+	PullSecretRef *corev1.LocalObjectReference `json:"pullSecretRef,omitempty"`
+
+	// apiVIPs are the virtual addresses of the cluster's API: one, or two for dual-stack. With apiVIPs and ingressVIPs the platform is
+	// baremetal, without them none.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:MaxLength=39
+	// +kubebuilder:validation:XValidation:rule="self.all(v, isIP(v))",message="apiVIPs must be IP addresses"
+	// +kubebuilder:validation:XValidation:rule="size(self) != 2 || !isIP(self[0]) || !isIP(self[1]) || ip(self[0]).family() != ip(self[1]).family()",message="two apiVIPs must be one IPv4 and one IPv6 address"
+	APIVIPs []string `json:"apiVIPs,omitempty"`
+
+	// ingressVIPs are the virtual addresses of the cluster's ingress: one, or two for dual-stack.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:MaxLength=39
+	// +kubebuilder:validation:XValidation:rule="self.all(v, isIP(v))",message="ingressVIPs must be IP addresses"
+	// +kubebuilder:validation:XValidation:rule="size(self) != 2 || !isIP(self[0]) || !isIP(self[1]) || ip(self[0]).family() != ip(self[1]).family()",message="two ingressVIPs must be one IPv4 and one IPv6 address"
+	IngressVIPs []string `json:"ingressVIPs,omitempty"`
+
+	// machineNetwork are the networks (CIDRs) of the hosts. When omitted, assisted-service derives it from the hosts' addresses.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=43
+	// +kubebuilder:validation:XValidation:rule="self.all(n, isCIDR(n))",message="machineNetwork must be CIDRs such as 192.168.111.0/24"
+	MachineNetwork []string `json:"machineNetwork,omitempty"`
+
+	// networkType is the network plug-in: OVNKubernetes, or the name of a third-party one whose manifests come by
+	// manifestsConfigMapRefs. The release's default when omitted.
+	// +optional
+	// +kubebuilder:validation:Enum=OpenShiftSDN;OVNKubernetes;Calico;Cilium;CiscoACI;None
+	NetworkType string `json:"networkType,omitempty"`
+
+	// loadBalancer says who balances the load of API and ingress.
+	// +optional
+	LoadBalancer *LoadBalancer `json:"loadBalancer,omitempty"`
+
+	// proxy of the installed cluster.
+	// +optional
+	Proxy *bootstrapv1.Proxy `json:"proxy,omitempty"`
+
+	// sshAuthorizedKey gives access to the installed hosts as user core.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16384
+	SSHAuthorizedKey string `json:"sshAuthorizedKey,omitempty"`
+
+	// mastersSchedulable lets the control-plane Nodes run workloads. Clusters without workers do so anyway.
+	// +optional
+	MastersSchedulable *bool `json:"mastersSchedulable,omitempty"`
+
+	// holdInstallation keeps the installation from starting when everything is ready.
+	// +optional
+	HoldInstallation *bool `json:"holdInstallation,omitempty"`
+
+	// manifestsConfigMapRefs name ConfigMaps in the same namespace whose keys are further manifests of the installation.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	ManifestsConfigMapRefs []corev1.LocalObjectReference `json:"manifestsConfigMapRefs,omitempty"`
+
+	// imageRegistryRef names a ConfigMap in the same namespace with the keys registries.conf and, optionally, ca-bundle.crt: the
+	// registry mirrors of the hosts and of the installed cluster.
+	// +optional
+	ImageRegistryRef *corev1.LocalObjectReference `json:"imageRegistryRef,omitempty"`
+
+	// diskEncryption encrypts the installation disks.
+	// +optional
+	DiskEncryption *DiskEncryption `json:"diskEncryption,omitempty"`
+
+	// capabilities of the installed cluster.
+	// +optional
+	Capabilities *Capabilities `json:"capabilities,omitempty"`
+
+	// installConfigOverride is a JSON object that is merged into the install-config; it wins over what is generated from other fields.
+	// +optional
+	// +kubebuilder:validation:MaxLength=65536
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || (self.startsWith('{') && self.endsWith('}'))",message="installConfigOverride must be a JSON object"
+	InstallConfigOverride string `json:"installConfigOverride,omitempty"`
+}
+
+// ClusterImageSetReference names a ClusterImageSet.
+type ClusterImageSetReference struct {
+	// name of the ClusterImageSet, which is cluster-scoped.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+}
+
+// LoadBalancer says who balances the load of API and ingress.
+type LoadBalancer struct {
+	// type is ClusterManaged (keepalived and haproxy on the hosts; the default) or UserManaged (apiVIPs and ingressVIPs are the
+	// addresses of a load balancer outside the cluster).
+	// +required
+	// +kubebuilder:validation:Enum=ClusterManaged;UserManaged
+	Type string `json:"type,omitempty"`
+}
+
+// DiskEncryption encrypts the installation disks.
+// +kubebuilder:validation:XValidation:rule="self.mode != 'tang' || (has(self.tangServers) && size(self.tangServers) > 0)",message="mode tang needs tangServers"
+type DiskEncryption struct {
+	// enableOn says which hosts' disks are encrypted.
+	// +required
+	// +kubebuilder:validation:Enum=none;all;masters;workers;arbiters
+	EnableOn string `json:"enableOn,omitempty"`
+	// mode is tpmv2 or tang.
+	// +required
+	// +kubebuilder:validation:Enum=tpmv2;tang
+	Mode string `json:"mode,omitempty"`
+	// tangServers is a JSON array: [{"url":"http://tang.example.com:7500","thumbprint":"..."}].
+	// +optional
+	// +kubebuilder:validation:MaxLength=8192
+	TangServers string `json:"tangServers,omitempty"`
+}
+
+// Capabilities selects optional components of the installed cluster.
+// +kubebuilder:validation:MinProperties=1
+type Capabilities struct {
+	// baselineCapability is None, vCurrent or a release such as v4.18. When omitted it is None on platform baremetal (with the set of
+	// capabilities that such a cluster needs) and vCurrent otherwise.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^(None|vCurrent|v[0-9]+\.[0-9]+)$`
+	BaselineCapability string `json:"baselineCapability,omitempty"`
+	// additionalEnabledCapabilities are enabled besides the baseline.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=64
+	AdditionalEnabledCapabilities []string `json:"additionalEnabledCapabilities,omitempty"`
+}
+
+// InstallationPhase is where the installation is.
+// +kubebuilder:validation:Enum=Pending;Preparing;Installing;Finalizing;Installed;Failed
+type InstallationPhase string
+
+// The phases of an installation, in order. Failed can follow Preparing, Installing or Finalizing.
+const (
+	// InstallationPending: hosts are being discovered, nothing was written to any disk.
+	InstallationPending InstallationPhase = "Pending"
+	// InstallationPreparing: all hosts are known and approved; assisted-service generates and distributes what it installs.
+	InstallationPreparing InstallationPhase = "Preparing"
+	// InstallationInstalling: the hosts are being written.
+	InstallationInstalling InstallationPhase = "Installing"
+	// InstallationFinalizing: the hosts are installed, the cluster's operators are coming up.
+	InstallationFinalizing InstallationPhase = "Finalizing"
+	// InstallationInstalled: the cluster is installed and accepts further hosts.
+	InstallationInstalled InstallationPhase = "Installed"
+	// InstallationFailed: assisted-service gave up.
+	InstallationFailed InstallationPhase = "Failed"
+)
+
+// InstallationStatus is the progress of the installation.
+// +kubebuilder:validation:MinProperties=1
+type InstallationStatus struct {
+	// phase is where the installation is.
+	// +optional
+	Phase InstallationPhase `json:"phase,omitempty"`
+	// percentage is how much of the installation is done, as assisted-service counts it, in full tens: 0 to 100.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Percentage *int32 `json:"percentage,omitempty"`
+	// progress is phase and percentage for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Progress string `json:"progress,omitempty"`
+	// workerReplicas is the number of workers that are installed together with the control plane. It does not change once the
+	// installation has started.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	WorkerReplicas *int32 `json:"workerReplicas,omitempty"`
+}
+
+// OpenshiftAssistedControlPlaneStatus is what was observed of the control plane.
+// +kubebuilder:validation:MinProperties=1
+type OpenshiftAssistedControlPlaneStatus struct {
+	// conditions tell what is the case, what is waited for and what to do about it.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// initialization is the part of the status that Cluster API reads to let the Cluster go on.
+	// +optional
+	Initialization OpenshiftAssistedControlPlaneInitializationStatus `json:"initialization,omitempty,omitzero"`
+
+	// selector selects the control-plane Machines, in the string form of a label selector.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Selector string `json:"selector,omitempty"`
+
+	// replicas is the number of control-plane Machines.
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+	// readyReplicas is the number of control-plane Machines that are Ready.
+	// +optional
+	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
+	// availableReplicas is the number of control-plane Machines that are Available.
+	// +optional
+	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
+	// upToDateReplicas is the number of control-plane Machines that are UpToDate.
+	// +optional
+	UpToDateReplicas *int32 `json:"upToDateReplicas,omitempty"`
+
+	// version is the lowest OpenShift version of the control-plane Machines.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Version string `json:"version,omitempty"`
+	// versions are the OpenShift versions of the control-plane Machines, lowest first.
+	// +optional
+	// +listType=map
+	// +listMapKey=version
+	// +kubebuilder:validation:MaxItems=100
+	Versions []StatusVersion `json:"versions,omitempty"`
+	// kubernetesVersion is the version that the cluster's API server reports.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// releaseImage is the release image that is installed.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	ReleaseImage string `json:"releaseImage,omitempty"`
+
+	// installation is the progress of the installation.
+	// +optional
+	Installation InstallationStatus `json:"installation,omitempty,omitzero"`
+
+	// observedGeneration is the generation of the spec that the status was computed from.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+}
+
+// StatusVersion is a version and how many Machines run it.
+type StatusVersion struct {
+	// version is a semantic version with leading v.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Version string `json:"version,omitempty"`
+	// replicas is the number of Machines with the version.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Replicas *int32 `json:"replicas,omitempty"`
+}
+
+// OpenshiftAssistedControlPlaneInitializationStatus is latched: what became true stays true.
+// +kubebuilder:validation:MinProperties=1
+type OpenshiftAssistedControlPlaneInitializationStatus struct {
+	// controlPlaneInitialized is true once the cluster's API server has answered.
+	// +optional
+	ControlPlaneInitialized *bool `json:"controlPlaneInitialized,omitempty"`
+}
+
+// OpenshiftAssistedControlPlane installs an OpenShift cluster and keeps its control plane.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=openshiftassistedcontrolplanes,scope=Namespaced,categories=cluster-api,shortName=oacp;oacps
+// +kubebuilder:metadata:labels="cluster.x-k8s.io/v1beta2=v1beta1"
+// +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".metadata.labels['cluster\\.x-k8s\\.io/cluster-name']",description="Cluster"
+// +kubebuilder:printcolumn:name="Version",type="string",JSONPath=".spec.version",description="OpenShift version"
+// +kubebuilder:printcolumn:name="Installation",type="string",JSONPath=".status.installation.progress",description="Phase and percentage of the installation"
+// +kubebuilder:printcolumn:name="Available",type="string",JSONPath=".status.conditions[?(@.type=='Available')].status",description="True when the control plane serves"
+// +kubebuilder:printcolumn:name="Desired",type="integer",JSONPath=".spec.replicas",description="Wanted Machines"
+// +kubebuilder:printcolumn:name="Replicas",type="integer",JSONPath=".status.replicas",description="Machines"
+// +kubebuilder:printcolumn:name="Ready",type="integer",JSONPath=".status.readyReplicas",description="Ready Machines"
+// +kubebuilder:printcolumn:name="Up-to-date",type="integer",priority=10,JSONPath=".status.upToDateReplicas",description="Up-to-date Machines"
+// +kubebuilder:printcolumn:name="Initialized",type="boolean",priority=10,JSONPath=".status.initialization.controlPlaneInitialized",description="True once the API server has answered"
+// +kubebuilder:printcolumn:name="Kubernetes",type="string",priority=10,JSONPath=".status.kubernetesVersion",description="Kubernetes version"
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
+// +kubebuilder:validation:XValidation:rule="!(oldSelf.?status.installation.phase.orValue('Pending') in ['Preparing', 'Installing', 'Finalizing']) || self.spec.?replicas == oldSelf.spec.?replicas",message="spec.replicas cannot change while the cluster is being installed"
+// +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (self.spec.?replicas.orValue(1) == 1) == (oldSelf.spec.?replicas.orValue(1) == 1)",message="an installed single-node cluster cannot become a multi-node one, nor the other way round"
+// +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (has(self.spec.config.apiVIPs) == has(oldSelf.spec.config.apiVIPs) && (!has(self.spec.config.apiVIPs) || self.spec.config.apiVIPs == oldSelf.spec.config.apiVIPs) && has(self.spec.config.ingressVIPs) == has(oldSelf.spec.config.ingressVIPs) && (!has(self.spec.config.ingressVIPs) || self.spec.config.ingressVIPs == oldSelf.spec.config.ingressVIPs) && has(self.spec.config.machineNetwork) == has(oldSelf.spec.config.machineNetwork) && (!has(self.spec.config.machineNetwork) || self.spec.config.machineNetwork == oldSelf.spec.config.machineNetwork) && has(self.spec.config.networkType) == has(oldSelf.spec.config.networkType) && (!has(self.spec.config.networkType) || self.spec.config.networkType == oldSelf.spec.config.networkType) && has(self.spec.config.loadBalancer) == has(oldSelf.spec.config.loadBalancer) && (!has(self.spec.config.loadBalancer) || self.spec.config.loadBalancer == oldSelf.spec.config.loadBalancer))",message="apiVIPs, ingressVIPs, machineNetwork, networkType and loadBalancer cannot change once the installation has started"
+// +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (has(self.spec.config.proxy) == has(oldSelf.spec.config.proxy) && (!has(self.spec.config.proxy) || self.spec.config.proxy == oldSelf.spec.config.proxy) && has(self.spec.config.diskEncryption) == has(oldSelf.spec.config.diskEncryption) && (!has(self.spec.config.diskEncryption) || self.spec.config.diskEncryption == oldSelf.spec.config.diskEncryption) && has(self.spec.config.capabilities) == has(oldSelf.spec.config.capabilities) && (!has(self.spec.config.capabilities) || self.spec.config.capabilities == oldSelf.spec.config.capabilities) && has(self.spec.config.installConfigOverride) == has(oldSelf.spec.config.installConfigOverride) && (!has(self.spec.config.installConfigOverride) || self.spec.config.installConfigOverride == oldSelf.spec.config.installConfigOverride) && has(self.spec.config.manifestsConfigMapRefs) == has(oldSelf.spec.config.manifestsConfigMapRefs) && (!has(self.spec.config.manifestsConfigMapRefs) || self.spec.config.manifestsConfigMapRefs == oldSelf.spec.config.manifestsConfigMapRefs) && has(self.spec.config.mastersSchedulable) == has(oldSelf.spec.config.mastersSchedulable) && (!has(self.spec.config.mastersSchedulable) || self.spec.config.mastersSchedulable == oldSelf.spec.config.mastersSchedulable) && has(self.spec.config.sshAuthorizedKey) == has(oldSelf.spec.config.sshAuthorizedKey) && (!has(self.spec.config.sshAuthorizedKey) || self.spec.config.sshAuthorizedKey == oldSelf.spec.config.sshAuthorizedKey) && has(self.spec.config.imageRegistryRef) == has(oldSelf.spec.config.imageRegistryRef) && (!has(self.spec.config.imageRegistryRef) || self.spec.config.imageRegistryRef == oldSelf.spec.config.imageRegistryRef))",message="the installation has started: change proxy, diskEncryption, capabilities, manifests, mastersSchedulable, ssh key and registry mirrors in the installed cluster instead"
+type OpenshiftAssistedControlPlane struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec is the wanted control plane.
+	// +required
+	Spec OpenshiftAssistedControlPlaneSpec `json:"spec,omitempty,omitzero"`
+	// status is what was observed of the control plane.
+	// +optional
+	Status OpenshiftAssistedControlPlaneStatus `json:"status,omitempty,omitzero"`
+}
+
+// GetConditions returns the conditions of the object.
+func (c *OpenshiftAssistedControlPlane) GetConditions() []metav1.Condition {
+	return c.Status.Conditions
+}
+
+// SetConditions replaces the conditions of the object.
+func (c *OpenshiftAssistedControlPlane) SetConditions(conditions []metav1.Condition) {
+	c.Status.Conditions = conditions
+}
+
+// OpenshiftAssistedControlPlaneList is a list of OpenshiftAssistedControlPlane.
+// +kubebuilder:object:root=true
+type OpenshiftAssistedControlPlaneList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []OpenshiftAssistedControlPlane `json:"items"`
+}

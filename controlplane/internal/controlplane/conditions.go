@@ -1,0 +1,264 @@
+package controlplane
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+)
+
+// view is what the conditions are computed from.
+type view struct {
+	*scope
+	// failure ended the reconcile early.
+	failure error
+	now     time.Time
+	// started is when this process began to observe.
+	started time.Time
+}
+
+func (v view) conditions() []metav1.Condition {
+	return []metav1.Condition{
+		v.available(), v.initialized(), v.releaseImageResolved(), v.installedCondition(), v.kubeconfigAvailable(), v.componentsHealthy(),
+		v.machinesCreated(),
+		v.machinesReady(),
+		v.aggregate(clusterv1.MachineUpToDateCondition, controlplanev1.MachinesUpToDateCondition),
+		v.rollingOut(), v.scalingUp(), v.scalingDown(), v.remediating(), v.deletingCondition(),
+	}
+}
+
+func yes(conditionType, reason string) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: reason}
+}
+
+func no(conditionType, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+}
+
+func unknown(conditionType, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: metav1.ConditionUnknown, Reason: reason, Message: message}
+}
+
+// graceLeft is how long the API server may go on not answering before it counts as down.
+func (v view) graceLeft() time.Duration {
+	last := v.workload.LastSuccess
+	if last.Before(v.started) {
+		last = v.started
+	}
+	return workload.GracePeriod - v.now.Sub(last)
+}
+
+func (v view) everInitialized() bool {
+	return ptr.Deref(v.controlPlane.Status.Initialization.ControlPlaneInitialized, false)
+}
+
+func (v view) available() metav1.Condition {
+	const t = controlplanev1.AvailableCondition
+	before := conditions.Get(v.before, t)
+	switch {
+	case v.deleting():
+		return no(t, controlplanev1.NotAvailableReason, "the control plane is being deleted")
+	case !v.installed():
+		return no(t, controlplanev1.NotAvailableReason, "the cluster is not installed: the condition Installed tells how far it is and what it waits for")
+	case v.workload.Connected && len(v.workload.Unhealthy) == 0:
+		return yes(t, controlplanev1.AvailableReason)
+	case v.workload.Connected:
+		return no(t, controlplanev1.NotAvailableReason, strings.Join(v.workload.Unhealthy, "; "))
+	case v.graceLeft() > 0 && before != nil && before.Status == metav1.ConditionTrue:
+		return *before
+	case !v.everInitialized():
+		return no(t, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
+	case v.graceLeft() > 0:
+		return no(t, controlplanev1.ConnectionDownReason, "waiting for the connection to the cluster's API server")
+	default:
+		return unknown(t, controlplanev1.ConnectionDownReason, v.connectionDown())
+	}
+}
+
+func (v view) connectionDown() string {
+	if v.workload.LastSuccess.IsZero() {
+		return fmt.Sprintf("the cluster's API server has not answered for %s", workload.GracePeriod)
+	}
+	return "the cluster's API server has not answered since " + v.workload.LastSuccess.UTC().Format(time.RFC3339)
+}
+
+func (v view) initialized() metav1.Condition {
+	if v.everInitialized() {
+		return yes(controlplanev1.InitializedCondition, controlplanev1.InitializedReason)
+	}
+	return no(controlplanev1.InitializedCondition, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
+}
+
+func (v view) releaseImageResolved() metav1.Condition {
+	const t = controlplanev1.ReleaseImageResolvedCondition
+	switch {
+	case v.releaseBlocked != nil:
+		return no(t, v.releaseBlocked.reason, v.releaseBlocked.message)
+	case v.releaseImage != "" || v.controlPlane.Status.ReleaseImage != "":
+		return yes(t, controlplanev1.ReleaseImageResolvedReason)
+	case v.blocked != nil:
+		return no(t, v.blocked.reason, v.blocked.message)
+	default:
+		return no(t, controlplanev1.WaitingForReleaseImageReason, "the release image has not been looked up yet")
+	}
+}
+
+func (v view) kubeconfigAvailable() metav1.Condition {
+	const t = controlplanev1.KubeconfigAvailableCondition
+	switch {
+	case v.kubeconfigSecret != nil:
+		return yes(t, controlplanev1.KubeconfigAvailableReason)
+	case v.kubeconfigBlocked != nil:
+		return no(t, v.kubeconfigBlocked.reason, v.kubeconfigBlocked.message)
+	default:
+		return no(t, controlplanev1.WaitingForKubeconfigReason, "assisted-service gives the kubeconfig when the installation runs")
+	}
+}
+
+func (v view) componentsHealthy() metav1.Condition {
+	const t = controlplanev1.ControlPlaneComponentsHealthyCondition
+	before := conditions.Get(v.before, t)
+	switch {
+	case !v.everInitialized():
+		return unknown(t, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
+	case v.workload.Connected && len(v.workload.Unhealthy) == 0:
+		return yes(t, controlplanev1.ComponentsHealthyReason)
+	case v.workload.Connected:
+		return no(t, controlplanev1.ComponentsNotHealthyReason, strings.Join(v.workload.Unhealthy, "; "))
+	case v.graceLeft() > 0 && before != nil:
+		return *before
+	default:
+		return unknown(t, controlplanev1.ConnectionDownReason, v.connectionDown())
+	}
+}
+
+func (v view) machinesCreated() metav1.Condition {
+	const t = controlplanev1.MachinesCreatedCondition
+	missing := int(v.replicas()) - len(v.machines)
+	switch {
+	case v.deleting():
+		return no(t, clusterv1.DeletingReason, "the control plane is being deleted")
+	case missing <= 0:
+		return yes(t, controlplanev1.MachinesCreatedReason)
+	case v.machineFailure != nil:
+		return no(t, controlplanev1.MachineCreationFailedReason, v.machineFailure.Error())
+	case v.blocked != nil:
+		return no(t, v.blocked.reason, v.blocked.message)
+	case v.failure != nil:
+		return no(t, clusterv1.InternalErrorReason, "an earlier step failed and is tried again; see the log of the manager")
+	default:
+		return no(t, clusterv1.ScalingUpReason, fmt.Sprintf("making %d of %d Machines", missing, v.replicas()))
+	}
+}
+
+// machinesReady names the Machines that are not Ready. What keeps each of them from it is told once the cluster is installed: before, they all
+// wait for the same, which the condition Installed tells.
+func (v view) machinesReady() metav1.Condition {
+	const t = controlplanev1.MachinesReadyCondition
+	var waiting []*clusterv1.Machine
+	for _, m := range v.machines {
+		if !conditions.IsTrue(m, clusterv1.MachineReadyCondition) {
+			waiting = append(waiting, m)
+		}
+	}
+	if v.installed() || len(waiting) == 0 {
+		return v.aggregate(clusterv1.MachineReadyCondition, t)
+	}
+	return no(t, clusterv1.NotReadyReason, fmt.Sprintf("%d Machines are not ready while the cluster is installed, see their conditions: %s", len(waiting), names(waiting)))
+}
+
+// aggregate sums up a condition of the Machines.
+func (v view) aggregate(source, target string) metav1.Condition {
+	if len(v.machines) == 0 {
+		return yes(target, clusterv1.NoReplicasReason)
+	}
+	c, err := conditions.NewAggregateCondition(v.machines, source, conditions.TargetConditionType(target))
+	if err != nil {
+		return unknown(target, clusterv1.InternalErrorReason, "cannot sum up the conditions of the Machines")
+	}
+	return *c
+}
+
+func (v view) rollingOut() metav1.Condition {
+	const t = controlplanev1.RollingOutCondition
+	var outdated []*clusterv1.Machine
+	for _, m := range v.machines {
+		if conditions.IsFalse(m, clusterv1.MachineUpToDateCondition) {
+			outdated = append(outdated, m)
+		}
+	}
+	if len(outdated) == 0 {
+		return no(t, clusterv1.NotRollingOutReason, "")
+	}
+	c := yes(t, clusterv1.RollingOutReason)
+	c.Message = fmt.Sprintf("%d Machines are not up to date: %s", len(outdated), names(outdated))
+	return c
+}
+
+func (v view) scalingUp() metav1.Condition {
+	const t = controlplanev1.ScalingUpCondition
+	if v.deleting() || len(v.machines) >= int(v.replicas()) {
+		return no(t, clusterv1.NotScalingUpReason, "")
+	}
+	c := yes(t, clusterv1.ScalingUpReason)
+	c.Message = fmt.Sprintf("scaling up from %d to %d Machines", len(v.machines), v.replicas())
+	if v.blocked != nil {
+		c.Message += ": " + v.blocked.message
+	}
+	return c
+}
+
+func (v view) scalingDown() metav1.Condition {
+	const t = controlplanev1.ScalingDownCondition
+	wanted := int(v.replicas())
+	if v.deleting() {
+		wanted = 0
+	}
+	if len(v.machines) <= wanted {
+		return no(t, clusterv1.NotScalingDownReason, "")
+	}
+	c := yes(t, clusterv1.ScalingDownReason)
+	c.Message = fmt.Sprintf("scaling down from %d to %d Machines", len(v.machines), wanted)
+	if v.scaleDownBlocked != "" {
+		c.Message += ": " + v.scaleDownBlocked
+	}
+	return c
+}
+
+func (v view) remediating() metav1.Condition {
+	const t = controlplanev1.RemediatingCondition
+	var unhealthy []*clusterv1.Machine
+	for _, m := range v.machines {
+		if conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition) {
+			unhealthy = append(unhealthy, m)
+		}
+	}
+	if len(unhealthy) == 0 {
+		return no(t, clusterv1.NotRemediatingReason, "")
+	}
+	c := yes(t, clusterv1.RemediatingReason)
+	c.Message = fmt.Sprintf("a MachineHealthCheck wants %s to be remediated, which is not done automatically: repair the host, or replace it", names(unhealthy))
+	return c
+}
+
+func (v view) deletingCondition() metav1.Condition {
+	const t = controlplanev1.DeletingCondition
+	if !v.deleting() {
+		return no(t, controlplanev1.NotDeletingReason, "")
+	}
+	c := yes(t, clusterv1.DeletingReason)
+	switch {
+	case v.deletionBlocked != nil:
+		c.Reason, c.Message = v.deletionBlocked.reason, v.deletionBlocked.message
+	case v.failure != nil:
+		c.Message = "a step of the deletion failed and is tried again; see the log of the manager"
+	}
+	return c
+}

@@ -1,0 +1,100 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+)
+
+// leftoverRetry is how often leftovers of a former Machine of the same name are looked at; their kinds are not all watched.
+const leftoverRetry = unseenFor * 10
+
+// releaseWorkers waits for the workers: they may need the control plane to be drained.
+func (r *Reconciler) releaseWorkers(_ context.Context, s *scope) (bool, error) {
+	if len(s.workers) > 0 {
+		s.deletionBlocked = &outcome{controlplanev1.WaitingForWorkersDeletionReason, "waiting for the deletion of worker Machines " + names(s.workers)}
+		return false, nil
+	}
+	return true, nil
+}
+
+// releaseMachines deletes the control-plane Machines, all at once: the cluster goes as a whole.
+func (r *Reconciler) releaseMachines(ctx context.Context, s *scope) (bool, error) {
+	for _, m := range s.machines {
+		if err := r.delete(ctx, m); err != nil {
+			return false, err
+		}
+	}
+	if len(s.machines) > 0 {
+		s.deletionBlocked = &outcome{controlplanev1.WaitingForMachinesDeletionReason, "waiting for the deletion of control-plane Machines " + names(s.machines)}
+		return false, nil
+	}
+	return true, nil
+}
+
+// releaseInstallation deregisters the cluster, which must come after its hosts: assisted-service unbinds those that are left.
+func (r *Reconciler) releaseInstallation(ctx context.Context, s *scope) (bool, error) {
+	for _, obj := range []client.Object{s.deployment, s.install} {
+		if isNil(obj) || !s.ours(obj) {
+			continue
+		}
+		if err := r.delete(ctx, obj); err != nil {
+			return false, err
+		}
+		kind := "ClusterDeployment"
+		if obj != client.Object(s.deployment) {
+			kind = "AgentClusterInstall"
+		}
+		s.deletionBlocked = &outcome{
+			controlplanev1.WaitingForInstallationDeletionReason,
+			fmt.Sprintf("waiting for assisted-service to deregister the cluster (%s %s)", kind, obj.GetName()),
+		}
+		return false, nil
+	}
+	return true, nil
+}
+
+// releaseImageSet deletes our ClusterImageSet, also when the configuration names another by now.
+func (r *Reconciler) releaseImageSet(ctx context.Context, s *scope) (bool, error) {
+	imageSet, err := read(ctx, r.Client, client.ObjectKey{Name: s.ownImageSet()}, &hivev1.ClusterImageSet{})
+	if err != nil || imageSet == nil {
+		return err == nil, err
+	}
+	s.imageSet = imageSet
+	if !s.ownsImageSet() {
+		return true, nil
+	}
+	return true, r.delete(ctx, imageSet)
+}
+
+// delete asks once for the deletion of the object that was read, not of a later one of its name.
+func (r *Reconciler) delete(ctx context.Context, obj client.Object) error {
+	if !obj.GetDeletionTimestamp().IsZero() {
+		return nil
+	}
+	if err := r.Client.Delete(ctx, obj, client.Preconditions{UID: ptr.To(obj.GetUID())}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot delete %T %s: %w", obj, obj.GetName(), err)
+	}
+	return nil
+}
+
+// shownNames is how many objects a message names.
+const shownNames = 3
+
+func names(machines []*clusterv1.Machine) string {
+	var shown []string
+	for _, m := range machines[:min(len(machines), shownNames)] {
+		shown = append(shown, m.Name)
+	}
+	if more := len(machines) - shownNames; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(shown, ", "), more)
+	}
+	return strings.Join(shown, ", ")
+}

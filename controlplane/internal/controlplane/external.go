@@ -1,0 +1,45 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/contract"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// contractLabels say which versions of a kind serve a version of the Cluster API contract, newest contract first.
+var contractLabels = []string{clusterv1.GroupVersion.Group + "/v1beta2", clusterv1.GroupVersion.Group + "/v1beta1"}
+
+// external returns an empty object of the kind of a reference, in the version that the labels of its CRD name. nil: there is no such kind.
+func (r *Reconciler) external(ctx context.Context, ref clusterv1.ContractVersionedObjectReference, namespace string) (*unstructured.Unstructured, error) {
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	name := contract.CalculateCRDName(ref.APIGroup, ref.Kind)
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("cannot read CustomResourceDefinition %s: %w", name, err)
+	}
+	for _, label := range contractLabels {
+		if served := crd.Labels[label]; served != "" {
+			versions := strings.Split(served, "_")
+			slices.SortFunc(versions, version.CompareKubeAwareVersionStrings)
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(schema.GroupVersionKind{Group: ref.APIGroup, Version: versions[len(versions)-1], Kind: ref.Kind})
+			u.SetNamespace(namespace)
+			u.SetName(ref.Name)
+			return u, nil
+		}
+	}
+	return nil, fmt.Errorf("CustomResourceDefinition %s has no label %s: it does not fulfil the Cluster API contract", name, contractLabels[0])
+}

@@ -1,0 +1,240 @@
+package controlplane
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+)
+
+const (
+	lab    = "lab"
+	digest = "quay.io/openshift-release-dev/ocp-release@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+)
+
+var infraGV = schema.GroupVersion{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1"}
+
+// fakeWorkloads answers with the facts that a test sets.
+type fakeWorkloads struct{ facts workload.Facts }
+
+func (f *fakeWorkloads) Observe(context.Context, client.ObjectKey) (workload.Facts, error) {
+	return f.facts, nil
+}
+func (f *fakeWorkloads) Forget(client.ObjectKey) {}
+
+// hub is a fake API server with a reconciler.
+type hub struct {
+	*WithT
+	t *testing.T
+	client.Client
+	r         *Reconciler
+	workloads *fakeWorkloads
+	writes    []string
+}
+
+func newHub(t *testing.T, objects ...client.Object) *hub {
+	t.Helper()
+	h := &hub{WithT: NewWithT(t), t: t, workloads: &fakeWorkloads{}}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme, controlplanev1.AddToScheme,
+		hivev1.AddToScheme, hiveext.AddToScheme, aiv1beta1.AddToScheme, configv1.Install, apiextensionsv1.AddToScheme,
+	} {
+		h.Expect(add(scheme)).To(Succeed())
+	}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithReturnManagedFields().
+		WithStatusSubresource(&controlplanev1.OpenshiftAssistedControlPlane{}, &clusterv1.Machine{}, &hiveext.AgentClusterInstall{})
+	for _, i := range indexes() {
+		builder = builder.WithIndex(i.obj, i.field, i.values)
+	}
+	builder.WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			h.writes = append(h.writes, "create "+obj.GetName())
+			return c.Create(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			h.writes = append(h.writes, "patch "+obj.GetName())
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			h.writes = append(h.writes, "apply")
+			return c.Apply(ctx, obj, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			h.writes = append(h.writes, "patch status "+obj.GetName())
+			if patch.Type() == types.ApplyPatchType {
+				return setMachineCondition(ctx, c, obj)
+			}
+			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+		},
+	})
+	h.Client = builder.Build()
+	h.r = New(Options{
+		Client:       h.Client,
+		Metadata:     h.Client,
+		Live:         h.Client,
+		Releases:     release.NewResolver(nil),
+		Repositories: release.Repositories{OCP: release.DefaultOCPRepository, OKD: release.DefaultOKDRepository},
+		Workloads:    h.workloads,
+		Recorder:     record.NewFakeRecorder(1000),
+		Selected:     func(client.Object) bool { return true },
+	})
+	return h
+}
+
+// setMachineCondition stands in for server-side apply of a status, at which the fake client loses the rest of the object.
+func setMachineCondition(ctx context.Context, c client.Client, applied client.Object) error {
+	wanted, err := conditions.UnstructuredGetAll(applied.(*unstructured.Unstructured))
+	if err != nil {
+		return err
+	}
+	m := &clusterv1.Machine{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(applied), m); err != nil {
+		return err
+	}
+	conditions.Set(m, wanted[0])
+	return c.Status().Update(ctx, m)
+}
+
+func (h *hub) reconcile() ctrl.Result {
+	h.t.Helper()
+	result, err := h.r.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
+	h.Expect(err).NotTo(HaveOccurred())
+	return result
+}
+
+func (h *hub) get(name string, into client.Object) {
+	h.t.Helper()
+	h.Expect(h.Get(h.t.Context(), client.ObjectKey{Namespace: lab, Name: name}, into)).To(Succeed())
+}
+
+func (h *hub) controlPlane() *controlplanev1.OpenshiftAssistedControlPlane {
+	h.t.Helper()
+	cp := &controlplanev1.OpenshiftAssistedControlPlane{}
+	h.get("c1", cp)
+	return cp
+}
+
+func (h *hub) machines() []clusterv1.Machine {
+	h.t.Helper()
+	list := &clusterv1.MachineList{}
+	h.Expect(h.List(h.t.Context(), list, client.InNamespace(lab))).To(Succeed())
+	return list.Items
+}
+
+// setState brings the AgentClusterInstall into a state of assisted-service.
+func (h *hub) setState(state, completed string, percentage int64) {
+	h.t.Helper()
+	aci := &hiveext.AgentClusterInstall{}
+	h.get("c1", aci)
+	aci.Status.DebugInfo = hiveext.DebugInfo{State: state, StateInfo: "in state " + state, EventsURL: "https://svc/v2/events?cluster_id=1&api_key=secret"}
+	aci.Status.Progress.TotalPercentage = percentage
+	status := corev1.ConditionFalse
+	if completed == hiveext.ClusterInstalledReason {
+		status = corev1.ConditionTrue
+	}
+	aci.Status.Conditions = []hivev1.ClusterInstallCondition{{Type: hiveext.ClusterCompletedCondition, Status: status, Reason: completed}}
+	h.Expect(h.Status().Update(h.t.Context(), aci)).To(Succeed())
+}
+
+func cluster() *clusterv1.Cluster {
+	return &clusterv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "cluster1", UID: "cluster-uid"},
+		Spec: clusterv1.ClusterSpec{
+			ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "192.168.111.5", Port: 6443},
+			ControlPlaneRef:      clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: controlPlaneKind, Name: "c1"},
+			ClusterNetwork: clusterv1.ClusterNetwork{
+				Pods:     clusterv1.NetworkRanges{CIDRBlocks: []string{"172.18.0.0/20"}},
+				Services: clusterv1.NetworkRanges{CIDRBlocks: []string{"10.96.0.0/12"}},
+			},
+		},
+		Status: clusterv1.ClusterStatus{
+			Initialization: clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(true)},
+			FailureDomains: []clusterv1.FailureDomain{
+				{Name: "rack2", ControlPlane: ptr.To(true)}, {Name: "rack1", ControlPlane: ptr.To(true)}, {Name: "rack0"},
+			},
+		},
+	}
+}
+
+func controlPlane(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *controlplanev1.OpenshiftAssistedControlPlane {
+	cp := &controlplanev1.OpenshiftAssistedControlPlane{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: lab, Name: "c1", UID: "cp-uid", Generation: 1,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "cluster1", UID: "cluster-uid"}},
+		},
+		Spec: controlplanev1.OpenshiftAssistedControlPlaneSpec{
+			Replicas: ptr.To[int32](3),
+			Version:  "v4.19.3",
+			Config: controlplanev1.InstallationConfig{
+				BaseDomain: "example.com", ReleaseImage: digest, PullSecretRef: &corev1.LocalObjectReference{Name: "pull"},
+				APIVIPs: []string{"192.168.111.5"}, IngressVIPs: []string{"192.168.111.4"},
+			},
+		},
+	}
+	cp.Spec.MachineTemplate.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infraGV.Group, Kind: "Metal3MachineTemplate", Name: "hosts"}
+	if change != nil {
+		change(cp)
+	}
+	return cp
+}
+
+func pullSecret() *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "pull"},
+		Type:       corev1.SecretTypeDockerConfigJson,
+		Data:       map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"quay.io":{"auth":"dTpw"}}}`)},
+	}
+}
+
+func infraTemplate() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{
+		"spec": map[string]any{"image": map[string]any{"url": "http://placeholder"}},
+	}}}}
+	u.SetGroupVersionKind(infraGV.WithKind("Metal3MachineTemplate"))
+	u.SetNamespace(lab)
+	u.SetName("hosts")
+	return u
+}
+
+func crd(plural, kind string) *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   plural + "." + infraGV.Group,
+			Labels: map[string]string{"cluster.x-k8s.io/v1beta1": "v1alpha5_v1beta1"},
+		},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind}},
+	}
+}
+
+// world is a hub in which a control plane can be installed.
+func world(change func(*controlplanev1.OpenshiftAssistedControlPlane)) []client.Object {
+	return []client.Object{
+		cluster(), controlPlane(change), pullSecret(), infraTemplate(),
+		crd("metal3machinetemplates", "Metal3MachineTemplate"), crd("metal3machines", "Metal3Machine"),
+	}
+}

@@ -1,0 +1,165 @@
+package controlplane
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/cluster-api/util/secret"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+)
+
+// gather reads, from the caches, what a reconcile decides upon.
+func (r *Reconciler) gather(ctx context.Context, cp *controlplanev1.OpenshiftAssistedControlPlane) (*scope, error) {
+	s := &scope{before: cp, controlPlane: cp.DeepCopy()}
+	cluster, err := util.GetOwnerCluster(ctx, r.Client, cp.ObjectMeta)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if err == nil {
+		s.cluster = cluster
+	}
+	if s.clusterName() == "" {
+		return s, nil
+	}
+	for _, read := range []func(context.Context, *scope) error{
+		r.gatherMachines, r.gatherInstallation, r.gatherReferences,
+	} {
+		if err := read(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (r *Reconciler) gatherMachines(ctx context.Context, s *scope) error {
+	inCluster := client.MatchingFields{clusterNameField: s.clusterName()}
+	inNamespace := client.InNamespace(s.controlPlane.Namespace)
+	machines := &clusterv1.MachineList{}
+	if err := r.Client.List(ctx, machines, inNamespace, inCluster); err != nil {
+		return fmt.Errorf("cannot list Machines: %w", err)
+	}
+	for i := range machines.Items {
+		m := &machines.Items[i]
+		if metav1.IsControlledBy(m, s.controlPlane) {
+			s.machines = append(s.machines, m)
+		} else {
+			s.workers = append(s.workers, m)
+		}
+	}
+	byName := func(a, b *clusterv1.Machine) int { return cmp.Compare(a.Name, b.Name) }
+	slices.SortFunc(s.machines, byName)
+	slices.SortFunc(s.workers, byName)
+
+	deployments := &clusterv1.MachineDeploymentList{}
+	if err := r.Client.List(ctx, deployments, inNamespace, inCluster); err != nil {
+		return fmt.Errorf("cannot list MachineDeployments: %w", err)
+	}
+	sets := &clusterv1.MachineSetList{}
+	if err := r.Client.List(ctx, sets, inNamespace, inCluster); err != nil {
+		return fmt.Errorf("cannot list MachineSets: %w", err)
+	}
+	s.dayOneWorkers = countWorkers(deployments.Items, sets.Items, s.workers)
+	return nil
+}
+
+func (r *Reconciler) gatherInstallation(ctx context.Context, s *scope) error {
+	key := client.ObjectKeyFromObject(s.controlPlane)
+	var err error
+	if s.deployment, err = read(ctx, r.Client, key, &hivev1.ClusterDeployment{}); err != nil {
+		return err
+	}
+	if s.install, err = read(ctx, r.Client, key, &hiveext.AgentClusterInstall{}); err != nil {
+		return err
+	}
+	s.progress = assisted.Observe(s.install)
+	imageSetKey := client.ObjectKey{Name: s.ownImageSet()}
+	if ref := s.controlPlane.Spec.Config.ClusterImageSetRef; ref != nil {
+		imageSetKey.Name = ref.Name
+	}
+	if s.imageSet, err = read(ctx, r.Client, imageSetKey, &hivev1.ClusterImageSet{}); err != nil {
+		return err
+	}
+	agents := &aiv1beta1.AgentList{}
+	if err := r.Client.List(ctx, agents, client.MatchingFields{agentClusterField: key.String()}); err != nil {
+		return fmt.Errorf("cannot list Agents: %w", err)
+	}
+	s.agents = agents.Items
+	return nil
+}
+
+func (r *Reconciler) gatherReferences(ctx context.Context, s *scope) error {
+	var err error
+	namespace, config := s.controlPlane.Namespace, &s.controlPlane.Spec.Config
+	for _, name := range configMapsOf(s.controlPlane) {
+		found, err := read(ctx, r.Metadata, client.ObjectKey{Namespace: namespace, Name: name}, provider.MetadataOnly("ConfigMap"))
+		if err != nil {
+			return err
+		}
+		if found == nil {
+			s.missingConfigMaps = append(s.missingConfigMaps, name)
+		}
+	}
+	s.pullSecretName = s.controlPlane.Name + placeholderSuffix
+	if config.PullSecretRef != nil {
+		s.pullSecretName = config.PullSecretRef.Name
+	}
+	secrets := map[string]**metav1.PartialObjectMetadata{
+		s.pullSecretName: &s.userPullSecret,
+		secret.Name(s.clusterName(), secret.Kubeconfig): &s.kubeconfigSecret,
+	}
+	if name := adminSecretOf(s.install); name != "" {
+		secrets[name] = &s.adminSecret
+	}
+	for name, into := range secrets {
+		if *into, err = read(ctx, r.Metadata, client.ObjectKey{Namespace: namespace, Name: name}, provider.MetadataOnly("Secret")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read returns the object, or nil when it does not exist.
+func read[T client.Object](ctx context.Context, c client.Reader, key client.ObjectKey, into T) (T, error) {
+	var none T
+	err := c.Get(ctx, key, into)
+	switch {
+	case apierrors.IsNotFound(err):
+		return none, nil
+	case err != nil:
+		return none, fmt.Errorf("cannot read %T %s: %w", into, key, err)
+	}
+	return into, nil
+}
+
+// configMapsOf names the ConfigMaps that the configuration refers to.
+func configMapsOf(cp *controlplanev1.OpenshiftAssistedControlPlane) []string {
+	var names []string
+	for _, ref := range cp.Spec.Config.ManifestsConfigMapRefs {
+		names = append(names, ref.Name)
+	}
+	if ref := cp.Spec.Config.ImageRegistryRef; ref != nil {
+		names = append(names, ref.Name)
+	}
+	return names
+}
+
+// adminSecretOf names the Secret in which assisted-service keeps the kubeconfig; empty before it does.
+func adminSecretOf(install *hiveext.AgentClusterInstall) string {
+	if install == nil || install.Spec.ClusterMetadata == nil {
+		return ""
+	}
+	return install.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name
+}

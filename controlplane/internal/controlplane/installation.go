@@ -1,0 +1,135 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// installation registers the cluster in assisted-service: a ClusterDeployment and an AgentClusterInstall, which carry no owner references, for
+// the garbage collector must never deregister a cluster.
+func (r *Reconciler) installation(ctx context.Context, s *scope) (bool, error) {
+	switch {
+	case s.foreign(s.deployment, "ClusterDeployment"), s.foreign(s.install, "AgentClusterInstall"):
+		return false, nil
+	case s.progress.Started:
+		return true, nil // assisted-service refuses changes from here on
+	case s.begun() && s.install == nil:
+		s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("AgentClusterInstall %s is missing although the installation was started: it is not made again, "+
+			"for that would install over the hosts; restore it from a backup", s.controlPlane.Name))
+		return false, nil
+	case len(s.missingConfigMaps) > 0:
+		s.block(controlplanev1.ManifestsMissingReason, fmt.Sprintf("ConfigMap %s does not exist: create it, or remove it from config.manifestsConfigMapRefs and config.imageRegistryRef",
+			strings.Join(s.missingConfigMaps, ", ")))
+		return false, nil
+	}
+	input, err := s.installInput()
+	if err != nil {
+		s.block(controlplanev1.InvalidConfigurationReason, err.Error()+": correct config.installConfigOverride or the annotation "+controlplanev1.InstallConfigOverrideAnnotation)
+		return false, nil //nolint:nilerr // for the user to correct: told by a condition, not tried again
+	}
+	if s.install != nil && s.install.Spec.ImageSetRef != nil && s.install.Spec.ImageSetRef.Name != input.ImageSet {
+		s.block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("the cluster is registered with ClusterImageSet %s, which cannot change: go back to it, or delete the control plane and make it anew",
+			s.install.Spec.ImageSetRef.Name))
+		return false, nil
+	}
+	return r.register(ctx, s, input)
+}
+
+func (r *Reconciler) register(ctx context.Context, s *scope, input assisted.AgentClusterInstallInput) (bool, error) {
+	deployment := assisted.ClusterDeployment(s.deploymentInput())
+	if err := r.apply(ctx, s, deployment, s.deployment); err != nil {
+		return s.rejected("ClusterDeployment", err)
+	}
+	if err := r.apply(ctx, s, assisted.AgentClusterInstall(input), s.install); err != nil {
+		return s.rejected("AgentClusterInstall", err)
+	}
+	return true, nil
+}
+
+// foreign tells, and says, whether an object with the name of ours belongs to someone else.
+func (s *scope) foreign(obj client.Object, kind string) bool {
+	if isNil(obj) || s.ours(obj) {
+		return false
+	}
+	s.block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("%s %s exists and was not made for this control plane: delete it, or give the control plane another name", kind, obj.GetName()))
+	return true
+}
+
+// rejected makes a refusal by an admission webhook or the schema a condition: repeating the request does not help, only a change does.
+func (s *scope) rejected(kind string, err error) (bool, error) {
+	denied := strings.Contains(err.Error(), "admission webhook") && strings.Contains(err.Error(), "denied the request")
+	if !denied && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+		return false, err
+	}
+	s.block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("%s %s was refused, correct the configuration: %v", kind, s.controlPlane.Name, err))
+	return false, nil
+}
+
+func (s *scope) deploymentInput() assisted.ClusterDeploymentInput {
+	config := &s.controlPlane.Spec.Config
+	in := assisted.ClusterDeploymentInput{
+		Namespace:        s.controlPlane.Namespace,
+		Name:             s.controlPlane.Name,
+		Labels:           s.labels(),
+		ClusterName:      s.cluster.Name,
+		BaseDomain:       config.BaseDomain,
+		PullSecret:       s.pullSecretName,
+		OpenShiftVersion: s.version.String(),
+	}
+	if config.ClusterName != "" {
+		in.ClusterName = config.ClusterName
+	}
+	return in
+}
+
+func (s *scope) installInput() (assisted.AgentClusterInstallInput, error) {
+	config := &s.controlPlane.Spec.Config
+	in := assisted.AgentClusterInstallInput{
+		Namespace:          s.controlPlane.Namespace,
+		Name:               s.controlPlane.Name,
+		Labels:             s.labels(),
+		ImageSet:           s.imageSetName,
+		ControlPlaneAgents: s.replicas(),
+		WorkerAgents:       s.workerReplicas(),
+		APIVIPs:            config.APIVIPs,
+		IngressVIPs:        config.IngressVIPs,
+		PodNetworks:        s.cluster.Spec.ClusterNetwork.Pods.CIDRBlocks,
+		ServiceNetworks:    s.cluster.Spec.ClusterNetwork.Services.CIDRBlocks,
+		MachineNetworks:    config.MachineNetwork,
+		NetworkType:        config.NetworkType,
+		SSHPublicKey:       config.SSHAuthorizedKey,
+		MastersSchedulable: ptr.Deref(config.MastersSchedulable, false),
+		HoldInstallation:   ptr.Deref(config.HoldInstallation, false),
+	}
+	for _, ref := range config.ManifestsConfigMapRefs {
+		in.Manifests = append(in.Manifests, ref.Name)
+	}
+	if ref := config.ImageRegistryRef; ref != nil {
+		in.MirrorRegistry = ref.Name
+	}
+	if lb := config.LoadBalancer; lb != nil {
+		in.LoadBalancerType = lb.Type
+	}
+	if p := config.Proxy; p != nil {
+		in.Proxy = &assisted.Proxy{HTTP: p.HTTPProxy, HTTPS: p.HTTPSProxy, NoProxy: p.NoProxy}
+	}
+	if d := config.DiskEncryption; d != nil {
+		in.DiskEncryption = &assisted.DiskEncryption{EnableOn: d.EnableOn, Mode: d.Mode, TangServers: d.TangServers}
+	}
+	var capabilities assisted.Capabilities
+	if c := config.Capabilities; c != nil {
+		capabilities = assisted.Capabilities{Baseline: c.BaselineCapability, Additional: c.AdditionalEnabledCapabilities}
+	}
+	var err error
+	in.InstallConfigOverrides, err = assisted.InstallConfigOverrides(capabilities, in.OnBareMetal(), s.version,
+		s.controlPlane.Annotations[controlplanev1.InstallConfigOverrideAnnotation], config.InstallConfigOverride)
+	return in, err
+}

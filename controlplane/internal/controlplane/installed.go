@@ -1,0 +1,178 @@
+package controlplane
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// States of a host in assisted-service that say that it fails.
+var failingStates = map[string]bool{"error": true, "preparing-failed": true, "insufficient": true, "cancelled": true, "disconnected": true}
+
+// installedCondition tells where the installation is, what it waits for or why it fails.
+func (v view) installedCondition() metav1.Condition {
+	const t = controlplanev1.InstalledCondition
+	phase := v.phase()
+	switch {
+	case phase == controlplanev1.InstallationInstalled:
+		return yes(t, controlplanev1.InstalledReason)
+	case v.blocked != nil && !v.progress.Started:
+		return no(t, v.blocked.reason, v.blocked.message)
+	case v.install == nil || !v.progress.Registered:
+		return v.notRegistered()
+	}
+	switch phase {
+	case controlplanev1.InstallationPreparing:
+		if v.anyHost(preparingFailedStates) || v.failedToPrepare() != nil {
+			return v.preparationFailed()
+		}
+		return no(t, controlplanev1.PreparingReason, v.withLinks("preparing the installation"))
+	case controlplanev1.InstallationInstalling:
+		if v.progress.State == assisted.StateInstallingPendingForUser {
+			return no(t, controlplanev1.UserActionRequiredReason, v.withLinks(v.ofHosts("the installation waits for the user: "+v.progress.StateInfo, pendingStates)))
+		}
+		return no(t, controlplanev1.InstallingReason, v.withLinks(fmt.Sprintf("%d%%: %s", v.percentage(), v.progress.StateInfo)))
+	case controlplanev1.InstallationFinalizing:
+		return no(t, controlplanev1.FinalizingReason, v.withLinks(fmt.Sprintf("%d%%: %s", v.percentage(), v.progress.StateInfo)))
+	case controlplanev1.InstallationFailed:
+		return no(t, controlplanev1.InstallationFailedReason, v.withLinks(v.ofHosts("the installation failed: "+v.progress.StateInfo, failingStates)))
+	default:
+		return v.pending()
+	}
+}
+
+var (
+	pendingStates         = map[string]bool{"installing-pending-user-action": true}
+	preparingFailedStates = map[string]bool{"preparing-failed": true}
+)
+
+// notRegistered is the condition until assisted-service has taken the cluster in.
+func (v view) notRegistered() metav1.Condition {
+	const t = controlplanev1.InstalledCondition
+	if v.failure != nil {
+		return no(t, controlplanev1.WaitingForAssistedServiceReason, "an earlier step failed and is tried again; see the log of the manager")
+	}
+	if c := installCondition(v.install, hiveext.ClusterSpecSyncedCondition); c != nil && c.Status == corev1.ConditionFalse {
+		return v.notSynced(c)
+	}
+	return no(t, controlplanev1.WaitingForAssistedServiceReason, "waiting for assisted-service to take in the cluster")
+}
+
+func (v view) notSynced(c *hivev1.ClusterInstallCondition) metav1.Condition {
+	reason := controlplanev1.WaitingForAssistedServiceReason
+	if c.Reason == hiveext.ClusterInputErrorReason {
+		reason = controlplanev1.InvalidConfigurationReason
+	}
+	return no(controlplanev1.InstalledCondition, reason, c.Message)
+}
+
+// pending is the condition between registration and start.
+func (v view) pending() metav1.Condition {
+	const t = controlplanev1.InstalledCondition
+	if c := installCondition(v.install, hiveext.ClusterSpecSyncedCondition); c != nil && c.Status == corev1.ConditionFalse && c.Reason == hiveext.ClusterInputErrorReason {
+		return v.notSynced(c)
+	}
+	last := installCondition(v.install, hiveext.ClusterLastInstallationPreparationFailedCondition)
+	if last != nil && last.Status == corev1.ConditionTrue || v.anyHost(preparingFailedStates) {
+		return v.preparationFailed()
+	}
+	wanted := int(v.replicas() + v.workerReplicas())
+	if len(v.agents) < wanted {
+		return no(t, controlplanev1.WaitingForHostsReason, v.ofHosts(fmt.Sprintf("%d of %d hosts are bound to the cluster", len(v.agents), wanted), failingStates))
+	}
+	if v.failedToPrepare() != nil {
+		return v.preparationFailed()
+	}
+	if c := installCondition(v.install, hiveext.ClusterValidatedCondition); c != nil && c.Status == corev1.ConditionFalse {
+		return no(t, controlplanev1.ValidationFailedReason, v.ofHosts(c.Message, failingStates))
+	}
+	if c := installCondition(v.install, hiveext.ClusterCompletedCondition); c != nil && c.Reason == hiveext.ClusterInstallationOnHoldReason {
+		return no(t, controlplanev1.InstallationOnHoldReason, "everything is ready; set config.holdInstallation to false to start the installation")
+	}
+	message := "waiting until all hosts are known and approved"
+	if c := installCondition(v.install, hiveext.ClusterRequirementsMetCondition); c != nil && c.Status == corev1.ConditionFalse && c.Message != "" {
+		message = c.Message
+	}
+	return no(t, controlplanev1.WaitingForHostsReason, v.ofHosts(message, failingStates))
+}
+
+// preparationFailed tells what failed before anything was written to a disk. assisted-service says it of the cluster only where it failed itself;
+// of a host that failed, for example to pull an image, only the Agent tells.
+func (v view) preparationFailed() metav1.Condition {
+	message := "the preparation of the installation failed and is tried again"
+	last := installCondition(v.install, hiveext.ClusterLastInstallationPreparationFailedCondition)
+	switch failed := last != nil && last.Status == corev1.ConditionTrue; {
+	case failed:
+		message += ": " + last.Message
+	case !v.anyHost(preparingFailedStates) && v.failedToPrepare() != nil:
+		return *v.failedToPrepare()
+	}
+	return no(controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason, v.withLinks(v.ofHosts(message, failingStates)))
+}
+
+// failedToPrepare returns the condition that was reported when a preparation failed. It stays while assisted-service tries again, over and over,
+// until a preparation succeeds.
+func (v view) failedToPrepare() *metav1.Condition {
+	if before := conditions.Get(v.before, controlplanev1.InstalledCondition); before != nil && before.Reason == controlplanev1.PreparationFailedReason {
+		return before
+	}
+	return nil
+}
+
+func (v view) anyHost(states map[string]bool) bool {
+	return slices.ContainsFunc(v.agents, func(agent aiv1beta1.Agent) bool { return states[agent.Status.DebugInfo.State] })
+}
+
+// ofHosts adds which hosts are in one of the given states, and what they say.
+func (v view) ofHosts(message string, states map[string]bool) string {
+	var hosts []string
+	for i := range v.agents {
+		if agent := &v.agents[i]; states[agent.Status.DebugInfo.State] {
+			hosts = append(hosts, describe(agent))
+		}
+	}
+	if more := len(hosts) - shownNames; more > 0 {
+		hosts = append(hosts[:shownNames], fmt.Sprintf("%d more hosts", more))
+	}
+	if len(hosts) == 0 {
+		return message
+	}
+	return strings.TrimRight(message, ". ") + "; " + strings.Join(hosts, "; ")
+}
+
+func describe(agent *aiv1beta1.Agent) string {
+	return fmt.Sprintf("host %s: %s", hostname(agent), agent.Status.DebugInfo.StateInfo)
+}
+
+// withLinks adds where assisted-service's events and logs are.
+func (v view) withLinks(message string) string {
+	if v.progress.EventsURL != "" {
+		message += "; events: " + v.progress.EventsURL
+	}
+	if v.progress.LogsURL != "" {
+		message += "; logs: " + v.progress.LogsURL
+	}
+	return message
+}
+
+func installCondition(install *hiveext.AgentClusterInstall, conditionType hivev1.ClusterInstallConditionType) *hivev1.ClusterInstallCondition {
+	if install == nil {
+		return nil
+	}
+	for i := range install.Status.Conditions {
+		if install.Status.Conditions[i].Type == conditionType {
+			return &install.Status.Conditions[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+)
+
+// machines keeps the existing Machines in step with the template, and makes those that are missing, all at once: assisted-service installs
+// only when all hosts are there.
+func (r *Reconciler) machines(ctx context.Context, s *scope) (bool, error) {
+	var errs []error
+	for _, m := range s.machines {
+		if m.DeletionTimestamp.IsZero() {
+			errs = append(errs, r.syncMachine(ctx, s, m))
+		}
+	}
+	missing := int(s.replicas()) - len(s.machines)
+	switch {
+	case missing > 0 && s.progress.Started && !s.progress.DayTwo:
+		s.block(controlplanev1.WaitingForInstallationReason, "the missing Machines are made when the installation has ended")
+	case missing > 0:
+		errs = append(errs, r.createMachines(ctx, s, missing))
+	case missing < 0:
+		errs = append(errs, r.scaleDown(ctx, s))
+	}
+	if err := errors.Join(errs...); err != nil {
+		s.machineFailure = err
+		return false, err
+	}
+	return true, nil
+}
+
+// createMachines makes Machines with names that follow from the control plane alone, so that neither a stale cache nor a restart in the
+// middle can make one too many.
+func (r *Reconciler) createMachines(ctx context.Context, s *scope, missing int) error {
+	found, err := r.findTemplate(ctx, s)
+	if err != nil || !found {
+		return err
+	}
+	slots, err := s.freeSlots(missing)
+	if err != nil {
+		s.block(controlplanev1.InvalidConfigurationReason, err.Error())
+		return nil
+	}
+	var errs []error
+	created := 0
+	for _, slot := range slots {
+		done, err := r.createMachine(ctx, s, slot)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("cannot make Machine %s: %w", slot.name, err))
+		}
+		if done {
+			created++
+		}
+	}
+	if created > 0 {
+		r.event(s, "MachinesCreated", "Made %d control-plane Machines", created)
+	}
+	return errors.Join(errs...)
+}
+
+// findTemplate reads the template of the infra machines, and watches its kind.
+func (r *Reconciler) findTemplate(ctx context.Context, s *scope) (bool, error) {
+	ref := s.controlPlane.Spec.MachineTemplate.Spec.InfrastructureRef
+	template, err := r.external(ctx, ref, s.controlPlane.Namespace)
+	if err != nil {
+		return false, err
+	}
+	if template != nil {
+		if err := r.track(template); err != nil {
+			return false, err
+		}
+		template, err = read(ctx, r.Client, client.ObjectKeyFromObject(template), template)
+		if err != nil {
+			return false, err
+		}
+	}
+	if template == nil {
+		s.block(controlplanev1.InfraTemplateMissingReason, fmt.Sprintf("%s %s does not exist: create it, or name another in machineTemplate.spec.infrastructureRef", ref.Kind, ref.Name))
+		return false, nil
+	}
+	s.template = template
+	return true, nil
+}
+
+// createMachine makes an infra machine, an OpenshiftAssistedConfig and a Machine of one name. created tells whether the Machine is new.
+func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot slot) (created bool, err error) {
+	infra, err := s.infraMachine(slot)
+	if err != nil {
+		return false, err
+	}
+	observedInfra, err := read(ctx, r.Client, client.ObjectKeyFromObject(infra), emptyOf(infra))
+	if err != nil {
+		return false, err
+	}
+	observedConfig, err := read(ctx, r.Client, client.ObjectKeyFromObject(infra), &bootstrapv1.OpenshiftAssistedConfig{})
+	if err != nil {
+		return false, err
+	}
+	for _, left := range []client.Object{observedInfra, observedConfig} {
+		if isNil(left) {
+			continue
+		}
+		if !left.GetDeletionTimestamp().IsZero() {
+			s.block(controlplanev1.MachineCreationFailedReason, fmt.Sprintf("waiting until %s %s of the former Machine is gone", left.GetObjectKind().GroupVersionKind().Kind, left.GetName()))
+			s.requeue(leftoverRetry)
+			return false, nil
+		}
+		if !s.ours(left) {
+			return false, fmt.Errorf("%T %s exists and was not made for this control plane", left, left.GetName())
+		}
+	}
+	if observedInfra == nil {
+		if err := r.createInfraMachine(ctx, s, infra); err != nil {
+			return false, err
+		}
+	}
+	if err := r.apply(ctx, s, s.config(slot.name, observedConfig), observedConfig); err != nil {
+		return false, err
+	}
+	machine := s.machine(slot, infra)
+	if err := r.apply(ctx, s, machine, nil); err != nil {
+		return false, err
+	}
+	s.machines = append(s.machines, machine) // counted at once, although the cache has not seen it
+	return machine.UID != "", nil
+}
+
+// createInfraMachine makes the infra machine. Server-side apply would make us the owner of its spec, which belongs to others from now on
+// (the boot image to the bootstrap provider, the providerID to the infrastructure provider).
+func (r *Reconciler) createInfraMachine(ctx context.Context, s *scope, infra *unstructured.Unstructured) error {
+	key := keyOf(infra.GetKind(), infra)
+	if r.recent.unseen(key, "") {
+		s.requeue(unseenFor)
+		return nil
+	}
+	if err := r.Client.Create(ctx, infra, fieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("cannot create %s %s: %w", infra.GetKind(), infra.GetName(), err)
+	}
+	r.recent.wrote(key, "")
+	return nil
+}
+
+// syncMachine propagates what changes in place to a Machine, its OpenshiftAssistedConfig and its infra machine.
+func (r *Reconciler) syncMachine(ctx context.Context, s *scope, m *clusterv1.Machine) error {
+	if err := r.apply(ctx, s, s.syncedMachine(m), m); err != nil {
+		return fmt.Errorf("cannot update Machine %s: %w", m.Name, err)
+	}
+	key := client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.Bootstrap.ConfigRef.Name}
+	config, err := read(ctx, r.Client, key, &bootstrapv1.OpenshiftAssistedConfig{})
+	if err != nil {
+		return err
+	}
+	if config != nil && config.DeletionTimestamp.IsZero() {
+		if err := r.apply(ctx, s, s.config(key.Name, config), config); err != nil {
+			return fmt.Errorf("cannot update OpenshiftAssistedConfig %s: %w", key.Name, err)
+		}
+	}
+	infra, err := r.infraMachineOf(ctx, m)
+	if err != nil || infra == nil || !infra.GetDeletionTimestamp().IsZero() {
+		return err
+	}
+	if desired := s.infraMetadata(infra); desired != nil {
+		return r.apply(ctx, s, desired, infra)
+	}
+	return nil
+}
+
+// infraMachineOf reads the infra machine of a Machine; nil when there is none.
+func (r *Reconciler) infraMachineOf(ctx context.Context, m *clusterv1.Machine) (*unstructured.Unstructured, error) {
+	if !m.Spec.InfrastructureRef.IsDefined() {
+		return nil, nil
+	}
+	infra, err := r.external(ctx, m.Spec.InfrastructureRef, m.Namespace)
+	if err != nil || infra == nil {
+		return nil, err
+	}
+	return read(ctx, r.Client, client.ObjectKeyFromObject(infra), infra)
+}
+
+func emptyOf(u *unstructured.Unstructured) *unstructured.Unstructured {
+	empty := &unstructured.Unstructured{}
+	empty.SetGroupVersionKind(u.GroupVersionKind())
+	return empty
+}

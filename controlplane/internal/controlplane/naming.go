@@ -1,0 +1,82 @@
+package controlplane
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"strings"
+	"text/template"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+const (
+	suffixLength = 5
+	// maxMachineName is the longest name that can also stand in labels: that of the InfraEnv does.
+	maxMachineName = 63
+)
+
+// slot is a place for a control-plane Machine.
+type slot struct {
+	index int
+	name  string
+}
+
+// freeSlots returns the first places that no Machine has.
+func (s *scope) freeSlots(count int) ([]slot, error) {
+	taken := map[string]bool{}
+	for _, m := range s.machines {
+		taken[m.Name] = true
+	}
+	var free []slot
+	for index := 0; len(free) < count; index++ {
+		name, err := s.machineName(index)
+		if err != nil {
+			return nil, err
+		}
+		if !taken[name] {
+			free = append(free, slot{index, name})
+		}
+	}
+	return free, nil
+}
+
+func (s *scope) machineName(index int) (string, error) {
+	suffix := machineSuffix(s.controlPlane.UID, index)
+	if s.controlPlane.Spec.MachineNaming.Template == "" {
+		prefix := s.controlPlane.Name
+		if longest := maxMachineName - suffixLength - 1; len(prefix) > longest {
+			prefix = strings.TrimRight(prefix[:longest], "-.")
+		}
+		return prefix + "-" + suffix, nil
+	}
+	parsed, err := template.New("name").Option("missingkey=error").Parse(s.controlPlane.Spec.MachineNaming.Template)
+	if err != nil {
+		return "", fmt.Errorf("machineNaming.template is not a Go template: %w", err)
+	}
+	controlPlane := map[string]string{"name": s.controlPlane.Name}
+	var name bytes.Buffer
+	if err := parsed.Execute(&name, map[string]any{
+		"cluster":             map[string]string{"name": s.clusterName()},
+		"controlPlane":        controlPlane,
+		"kubeadmControlPlane": controlPlane,
+		"random":              suffix,
+	}); err != nil {
+		return "", fmt.Errorf("machineNaming.template cannot be used: %w", err)
+	}
+	if problems := validation.IsDNS1123Subdomain(name.String()); len(problems) > 0 {
+		return "", fmt.Errorf("machineNaming.template gives the name %q: %s", name.String(), problems[0])
+	}
+	if name.Len() > maxMachineName {
+		return "", fmt.Errorf("machineNaming.template gives the name %q, which is longer than %d characters", name.String(), maxMachineName)
+	}
+	return name.String(), nil
+}
+
+// machineSuffix is different for each place of each control plane, and always the same for one.
+func machineSuffix(uid types.UID, index int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", uid, index))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:suffixLength]
+}

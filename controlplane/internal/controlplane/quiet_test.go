@@ -1,0 +1,174 @@
+package controlplane
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+)
+
+func TestOnlyWords(t *testing.T) {
+	before := &controlplanev1.OpenshiftAssistedControlPlaneStatus{
+		Replicas: ptr.To[int32](3), ReadyReplicas: ptr.To[int32](0), ObservedGeneration: 1,
+		Installation: controlplanev1.InstallationStatus{Phase: controlplanev1.InstallationInstalling, Percentage: ptr.To[int32](10), Progress: "Installing 10%"},
+		Conditions:   []metav1.Condition{no("A", "Waiting", "for one")},
+	}
+	for situation, tc := range map[string]struct {
+		change func(*controlplanev1.OpenshiftAssistedControlPlaneStatus)
+		words  bool
+	}{
+		"another message": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Conditions[0].Message = "for two" }, true},
+		"another reason":  {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Conditions[0].Reason = "Failing" }, true},
+		"something to act upon": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
+			s.Conditions[0].Reason = controlplanev1.PreparationFailedReason
+		}, false},
+		"more is installed": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
+			s.Installation.Percentage, s.Installation.Progress = ptr.To[int32](20), "Installing 20%"
+		}, true},
+		"one of three is ready": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.ReadyReplicas = ptr.To[int32](1) }, true},
+		"a condition turns":     {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Conditions[0] = yes("A", "Done") }, false},
+		"a new condition": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
+			s.Conditions = append(s.Conditions, yes("B", "Done"))
+		}, false},
+		"the next phase": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
+			s.Installation.Phase = controlplanev1.InstallationFinalizing
+		}, false},
+		"a Machine is made": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Replicas = ptr.To[int32](4) }, false},
+		"another spec":      {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.ObservedGeneration = 2 }, false},
+		"the version":       {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Version = "v4.19.3" }, false},
+		"the cluster answers": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
+			s.Initialization.ControlPlaneInitialized = ptr.To(true)
+		}, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			after := before.DeepCopy()
+			tc.change(after)
+			NewWithT(t).Expect(onlyWords(before, after)).To(Equal(tc.words))
+		})
+	}
+}
+
+func TestWhatFailedIsToldAtOnce(t *testing.T) {
+	g := NewWithT(t)
+	before := &controlplanev1.OpenshiftAssistedControlPlaneStatus{
+		Conditions: []metav1.Condition{no("A", controlplanev1.InstallationFailedReason, "it failed")},
+	}
+	after := before.DeepCopy()
+	g.Expect(onlyWords(before, after)).To(BeTrue(), "nothing new")
+	after.Conditions[0].Message = "it failed: host rack1-u7 has no disk"
+	g.Expect(onlyWords(before, after)).To(BeFalse(), "the host is known by now")
+}
+
+func TestWordsAreWrittenWhenTheyLast(t *testing.T) {
+	h := newHub(t, world(nil)...)
+	now := time.Now()
+	h.r.now = func() time.Time { return now }
+	h.r.recent.now = h.r.now
+	at := func(later time.Duration, state string, percentage int64) string {
+		now = now.Add(later)
+		h.setState(state, hiveext.ClusterInstallationInProgressReason, percentage)
+		h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", quietFor))
+		return h.controlPlane().Status.Installation.Progress
+	}
+	h.reconcile()
+	h.Expect(at(2*unseenFor, "installing", 10)).To(Equal("Installing 10%"), "a new phase, at once")
+	h.Expect(at(2*unseenFor, "installing", 20)).To(Equal("Installing 10%"), "it may be momentary")
+	h.Expect(at(2*unseenFor, "installing", 10)).To(Equal("Installing 10%"), "it was")
+
+	h.Expect(at(quietFor, "installing", 20)).To(Equal("Installing 10%"), "the time counts anew")
+	h.Expect(at(quietFor/2, "installing", 30)).To(Equal("Installing 10%"))
+	h.Expect(at(quietFor/2, "installing", 40)).To(Equal("Installing 40%"), "what changes all the time is written, in its last state")
+
+	h.Expect(at(2*unseenFor, "installing", 50)).To(Equal("Installing 40%"))
+	h.Expect(at(2*unseenFor, "finalizing", 80)).To(Equal("Finalizing 80%"), "words go with what is written at once")
+}
+
+func TestQuiet(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Now()
+	r := New(Options{})
+	r.now = func() time.Time { return now }
+	s := scopeOf(nil)
+	s.before.Status.Conditions = []metav1.Condition{no("A", "Waiting", "for one")}
+	s.controlPlane.Status.Conditions = []metav1.Condition{no("A", "Waiting", "for two")}
+	g.Expect(r.quiet(s)).To(Equal(quietFor))
+	now = now.Add(quietFor / 4)
+	g.Expect(r.quiet(s)).To(Equal(quietFor*3/4), "looked at again when it has lasted")
+	now = now.Add(quietFor)
+	g.Expect(r.quiet(s)).To(BeZero())
+}
+
+func TestTheVersionIsToldBeforeThereAreMachines(t *testing.T) {
+	h := newHub(t, altered(func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = nil })(world(nil))...)
+	h.reconcile()
+	h.Expect(h.machines()).To(BeEmpty())
+	h.Expect(h.controlPlane().Status.Version).To(Equal("v4.19.3"), "else MachineSets hold back the workers, and look again after 15 s")
+	h.Expect(h.controlPlane().Status.Versions).To(Equal([]controlplanev1.StatusVersion{{Version: "v4.19.3", Replicas: ptr.To[int32](0)}}))
+
+	h = newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Version = "newest" })...)
+	h.reconcile()
+	h.Expect(h.controlPlane().Status.Version).To(BeEmpty(), "no version")
+}
+
+func TestMachinesReadyIsCoarseUntilTheClusterIsInstalled(t *testing.T) {
+	g := NewWithT(t)
+	s := scopeOf(nil)
+	s.machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "m0"}}, {ObjectMeta: metav1.ObjectMeta{Name: "m1"}}}
+	conditions.Set(s.machines[0], yes(clusterv1.MachineReadyCondition, "Ready"))
+	conditions.Set(s.machines[1], no(clusterv1.MachineReadyCondition, "NotReady", "no NTP at this moment"))
+	c := view{scope: s}.machinesReady()
+	g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
+	g.Expect(c.Message).To(And(ContainSubstring("1 Machines are not ready"), ContainSubstring("m1"), Not(ContainSubstring("NTP"))))
+
+	s.progress.Phase = "Installed"
+	s.install = installOf("adding-hosts")
+	g.Expect(view{scope: s}.machinesReady().Message).To(ContainSubstring("NTP"))
+}
+
+func TestOnlyInfraMachinesThatWaitAreNudged(t *testing.T) {
+	h := newHub(t, world(nil)...)
+	h.reconcile()
+	machines := h.machines()
+	infra := func(i int) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(infraGV.WithKind(metal3MachineKind))
+		h.get(machines[i].Name, u)
+		return u
+	}
+	h.chooseHosts()
+	linked, hostless := infra(1), infra(2)
+	h.Expect(unstructured.SetNestedField(linked.Object, "metal3://x", "spec", "providerID")).To(Succeed())
+	h.Expect(h.Update(t.Context(), linked)).To(Succeed())
+	hostless.SetAnnotations(nil)
+	h.Expect(h.Update(t.Context(), hostless)).To(Succeed())
+
+	h.giveKubeconfig("first")
+	h.r.recent = newRecentWrites(time.Now)
+	h.reconcile()
+	for i, nudged := range []bool{true, false, false} {
+		_, touched := infra(i).GetAnnotations()[kubeconfigPublishedAnnotation]
+		h.Expect(touched).To(Equal(nudged), "Metal3Machine %d", i)
+	}
+}
+
+// chooseHosts does as CAPM3 does: every Metal3Machine gets a host.
+func (h *hub) chooseHosts() {
+	h.t.Helper()
+	for _, m := range h.machines() {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(infraGV.WithKind(metal3MachineKind))
+		h.get(m.Name, u)
+		annotations := u.GetAnnotations()
+		annotations[hostAnnotation] = lab + "/" + m.Name
+		u.SetAnnotations(annotations)
+		h.Expect(h.Update(h.t.Context(), u)).To(Succeed())
+	}
+}

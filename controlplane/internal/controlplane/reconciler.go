@@ -1,0 +1,221 @@
+// Package controlplane reconciles OpenshiftAssistedControlPlanes: it installs a cluster through assisted-service and keeps its control plane.
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/lru"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+)
+
+const (
+	// fieldOwner owns the fields that this provider writes into objects.
+	fieldOwner = client.FieldOwner("openshift-agent-control-plane")
+
+	// deleteForMoveAnnotation is set by clusterctl move on the objects that it deletes in the source.
+	deleteForMoveAnnotation = "clusterctl.cluster.x-k8s.io/delete-for-move"
+
+	// wakeUps is the number of finished look-ups that may wait to be noticed.
+	wakeUps = 1024
+)
+
+// +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io,resources=openshiftassistedcontrolplanes,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io,resources=openshiftassistedcontrolplanes/status,verbs=patch
+// +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io,resources=openshiftassistedcontrolplanes/finalizers,verbs=update
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinesets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines/status,verbs=patch
+// +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=*,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments;clusterimagesets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=extensions.hive.openshift.io,resources=agentclusterinstalls,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=agent-install.openshift.io,resources=agents,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// Workloads observes installed clusters.
+type Workloads interface {
+	Observe(ctx context.Context, cluster client.ObjectKey) (workload.Facts, error)
+	Forget(cluster client.ObjectKey)
+}
+
+// Options are what a Reconciler needs.
+type Options struct {
+	// Client reads from caches all but Secrets and ConfigMaps.
+	Client client.Client
+	// Metadata reads the metadata of Secrets and ConfigMaps from the cache, past the Client, which would ask the API server for them.
+	Metadata client.Reader
+	// Live reads from the API server.
+	Live client.Reader
+	// Releases finds the digests of release images, Repositories says where they are.
+	Releases     *release.Resolver
+	Repositories release.Repositories
+	Workloads    Workloads
+	Recorder     record.EventRecorder
+	// Selected tells whether this manager is to reconcile an object.
+	Selected func(client.Object) bool
+}
+
+// Reconciler reconciles OpenshiftAssistedControlPlanes.
+type Reconciler struct {
+	Options
+
+	applier *apply.Applier
+	recent  *recentWrites
+	// pullSecrets holds the contents of pull secrets by version.
+	pullSecrets *lru.Cache
+	// unwritten holds, by UID of the control plane, since when its status differs from the stored one in words alone.
+	unwritten *lru.Cache
+	// wake reconciles control planes whose release image was looked up.
+	wake chan event.GenericEvent
+	// started is when this process began to observe.
+	started time.Time
+	now     func() time.Time
+	// track makes a change of a kind of infra template reconcile its control planes.
+	track func(template client.Object) error
+}
+
+// New returns a Reconciler.
+func New(options Options) *Reconciler {
+	return &Reconciler{
+		Options:     options,
+		applier:     apply.New(options.Client, fieldOwner),
+		recent:      newRecentWrites(time.Now),
+		pullSecrets: lru.New(rememberedPullSecrets),
+		unwritten:   lru.New(rememberedQuiet),
+		wake:        make(chan event.GenericEvent, wakeUps),
+		started:     time.Now(),
+		now:         time.Now,
+		track:       func(client.Object) error { return nil },
+	}
+}
+
+// Reconcile brings the cluster of one control plane a step further.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, reterr error) {
+	cp := &controlplanev1.OpenshiftAssistedControlPlane{}
+	if err := r.Client.Get(ctx, req.NamespacedName, cp); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.Selected(cp) {
+		return ctrl.Result{}, nil
+	}
+	if r.recent.unseen(keyOf("", cp), cp.ResourceVersion) {
+		// What was written last is on its way into the cache, and reconciles again when it is there.
+		return ctrl.Result{RequeueAfter: unseenFor}, nil
+	}
+	s, err := r.gather(ctx, cp)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if s.moved() {
+		return ctrl.Result{}, r.removeFinalizer(ctx, s)
+	}
+	defer func() {
+		reterr = errors.Join(reterr, r.report(ctx, s, reterr))
+		result.RequeueAfter = s.requeueAfter
+		if reterr != nil {
+			result = ctrl.Result{}
+		}
+	}()
+	switch {
+	case s.paused():
+		return ctrl.Result{}, nil
+	case s.deleting():
+		return ctrl.Result{}, r.run(ctx, s, r.releaseWorkers, r.releaseMachines, r.releaseInstallation, r.releaseImageSet, r.removeFinalizerPhase)
+	}
+	// What is installed is looked after whatever the installation waits for.
+	return ctrl.Result{}, errors.Join(
+		r.run(ctx, s, r.addFinalizer, r.requirements, r.pullSecret, r.releaseImage, r.installation, r.machines),
+		r.run(ctx, s, r.kubeconfig, r.observeWorkload, r.nudge),
+		r.run(ctx, s, r.markUpToDate),
+	)
+}
+
+// phase does a part of the work. next is false when what follows has to wait; the scope then says for what.
+type phase func(ctx context.Context, s *scope) (next bool, err error)
+
+func (r *Reconciler) run(ctx context.Context, s *scope, phases ...phase) error {
+	for _, p := range phases {
+		if next, err := p(ctx, s); err != nil || !next {
+			return err
+		}
+	}
+	return nil
+}
+
+// addFinalizer keeps the object until what is made for it is gone; it comes before anything is made.
+func (r *Reconciler) addFinalizer(ctx context.Context, s *scope) (bool, error) {
+	before := s.controlPlane.DeepCopy()
+	if !controllerutil.AddFinalizer(s.controlPlane, controlplanev1.OpenshiftAssistedControlPlaneFinalizer) {
+		return true, nil
+	}
+	if err := r.patchFinalizers(ctx, s, before); err != nil {
+		return false, err
+	}
+	s.before = s.controlPlane.DeepCopy()
+	return true, nil
+}
+
+func (r *Reconciler) removeFinalizerPhase(ctx context.Context, s *scope) (bool, error) {
+	return true, r.removeFinalizer(ctx, s)
+}
+
+func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) error {
+	before := s.controlPlane.DeepCopy()
+	if !controllerutil.RemoveFinalizer(s.controlPlane, controlplanev1.OpenshiftAssistedControlPlaneFinalizer) {
+		return nil
+	}
+	s.released = true
+	r.Workloads.Forget(s.clusterKey())
+	return client.IgnoreNotFound(r.patchFinalizers(ctx, s, before))
+}
+
+func (r *Reconciler) patchFinalizers(ctx context.Context, s *scope, before *controlplanev1.OpenshiftAssistedControlPlane) error {
+	// The list is replaced as a whole, hence the check that it is still the one that was read.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, s.controlPlane, patch, fieldOwner); err != nil {
+		return fmt.Errorf("cannot write the finalizer: %w", err)
+	}
+	return nil
+}
+
+// apply writes desired unless observed holds it, or what was written a moment ago has not reached the cache yet.
+func (r *Reconciler) apply(ctx context.Context, s *scope, desired, observed client.Object) error {
+	version := ""
+	if !isNil(observed) {
+		version = observed.GetResourceVersion()
+	}
+	key := keyOf(fmt.Sprintf("%T%s", desired, desired.GetObjectKind().GroupVersionKind().Kind), desired)
+	if r.recent.unseen(key, version) {
+		s.requeue(unseenFor)
+		return nil
+	}
+	changed, err := r.applier.Apply(ctx, desired, observed)
+	if err == nil && changed {
+		r.recent.wrote(key, version)
+	}
+	return err
+}
+
+func (r *Reconciler) event(s *scope, reason, format string, args ...any) {
+	r.Recorder.Eventf(s.controlPlane, corev1.EventTypeNormal, reason, format, args...)
+}
+
+func (r *Reconciler) warn(s *scope, reason, format string, args ...any) {
+	r.Recorder.Eventf(s.controlPlane, corev1.EventTypeWarning, reason, format, args...)
+}

@@ -1,0 +1,336 @@
+package controlplane
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+func TestFirstReconcileMakesEverything(t *testing.T) {
+	h := newHub(t, world(nil)...)
+	h.reconcile()
+
+	imageSet := &hivev1.ClusterImageSet{}
+	h.Expect(h.Get(t.Context(), client.ObjectKey{Name: assisted.ClusterImageSetName(lab, "c1")}, imageSet)).To(Succeed())
+	h.Expect(imageSet.Spec.ReleaseImage).To(Equal(digest))
+	deployment := &hivev1.ClusterDeployment{}
+	h.get("c1", deployment)
+	h.Expect(deployment.OwnerReferences).To(BeEmpty(), "the garbage collector never deregisters a cluster")
+	h.Expect(deployment.Annotations).To(HaveKeyWithValue(assisted.OpenShiftVersionAnnotation, "4.19.3"))
+	aci := &hiveext.AgentClusterInstall{}
+	h.get("c1", aci)
+	h.Expect(aci.OwnerReferences).To(BeEmpty())
+	h.Expect(aci.Spec.ImageSetRef.Name).To(Equal(imageSet.Name))
+
+	machines := h.machines()
+	h.Expect(machines).To(HaveLen(3))
+	domains := map[string]int{}
+	for _, m := range machines {
+		domains[m.Spec.FailureDomain]++
+		h.Expect(m.Spec.Version).To(Equal("v4.19.3"))
+		h.Expect(metav1.GetControllerOf(&m).Name).To(Equal("c1"))
+		h.Expect(m.Labels).To(HaveKeyWithValue(clusterv1.MachineControlPlaneLabel, ""))
+		h.get(m.Name, &bootstrapv1.OpenshiftAssistedConfig{})
+		infra := &unstructured.Unstructured{}
+		infra.SetGroupVersionKind(infraGV.WithKind("Metal3Machine"))
+		h.get(m.Name, infra)
+		h.Expect(infra.GetAnnotations()).To(HaveKeyWithValue(clusterv1.TemplateClonedFromNameAnnotation, "hosts"))
+		h.Expect(infra.GetLabels()).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, "cluster1"))
+	}
+	h.Expect(domains).To(Equal(map[string]int{"rack1": 2, "rack2": 1}))
+	h.Expect(h.controlPlane().Finalizers).To(ConsistOf(controlplanev1.OpenshiftAssistedControlPlaneFinalizer))
+}
+
+func TestReconcileOfAnUnchangedWorldWritesNothing(t *testing.T) {
+	h := newHub(t, world(nil)...)
+	h.reconcile()
+	now := time.Now()
+	h.r.recent.now = func() time.Time { now = now.Add(unseenFor); return now } // what was written is in the cache
+	h.reconcile()                                                              // Machines are first seen, and marked UpToDate
+	h.reconcile()
+	h.writes = nil
+	h.reconcile()
+	h.Expect(h.writes).To(BeEmpty())
+}
+
+func TestAWriteThatTheCacheHasNotSeenIsNotRepeated(t *testing.T) {
+	h := newHub(t, world(nil)...)
+	cp := h.controlPlane()
+	h.reconcile()
+	h.r.recent.wrote(keyOf("", cp), h.controlPlane().ResourceVersion)
+	h.writes = nil
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(unseenFor))
+	h.Expect(h.writes).To(BeEmpty())
+}
+
+func TestWhatIsWaitedFor(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change  func(*controlplanev1.OpenshiftAssistedControlPlane)
+		world   func([]client.Object) []client.Object
+		reason  string
+		message string
+	}{
+		"no Cluster": {world: without[*clusterv1.Cluster], reason: controlplanev1.WaitingForClusterReason, message: "Cluster"},
+		"infrastructure not provisioned": {
+			world:  altered(func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = nil }),
+			reason: controlplanev1.WaitingForClusterInfrastructureReason, message: "infrastructure",
+		},
+		"no endpoint": {
+			world:  altered(func(c *clusterv1.Cluster) { c.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{} }),
+			reason: controlplanev1.WaitingForControlPlaneEndpointReason, message: "controlPlaneEndpoint",
+		},
+		"too old": {
+			change: func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Version = "4.13.9" },
+			reason: controlplanev1.UnsupportedVersionReason, message: "4.14.0 or newer",
+		},
+		"no pull secret": {world: without[*corev1.Secret], reason: controlplanev1.PullSecretMissingReason, message: "Secret pull does not exist"},
+		"pull secret without its key": {
+			world:  altered(func(s *corev1.Secret) { s.Data = nil }),
+			reason: controlplanev1.PullSecretMissingReason, message: "no key .dockerconfigjson",
+		},
+		"no ClusterImageSet": {change: func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+			cp.Spec.Config.ReleaseImage = ""
+			cp.Spec.Config.ClusterImageSetRef = &controlplanev1.ClusterImageSetReference{Name: "mirror"}
+		}, reason: controlplanev1.ClusterImageSetMissingReason, message: "ClusterImageSet mirror does not exist"},
+		"no manifests": {change: func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+			cp.Spec.Config.ManifestsConfigMapRefs = []corev1.LocalObjectReference{{Name: "extra"}}
+		}, reason: controlplanev1.ManifestsMissingReason, message: "ConfigMap extra"},
+		"an override that is no JSON": {
+			change: func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Config.InstallConfigOverride = "{a" },
+			reason: controlplanev1.InvalidConfigurationReason, message: "not a JSON object",
+		},
+		"someone else's ClusterDeployment": {
+			world:  with(&hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1"}}),
+			reason: controlplanev1.InstallationNotOursReason, message: "was not made for this control plane",
+		},
+		"no infra template": {world: without[*unstructured.Unstructured], reason: controlplanev1.InfraTemplateMissingReason, message: "Metal3MachineTemplate hosts does not exist"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := world(tc.change)
+			if tc.world != nil {
+				objects = tc.world(objects)
+			}
+			h := newHub(t, objects...)
+			h.reconcile()
+			c := conditions.Get(h.controlPlane(), controlplanev1.MachinesCreatedCondition)
+			h.Expect(c.Status).To(Equal(metav1.ConditionFalse))
+			h.Expect(c.Reason).To(Equal(tc.reason))
+			h.Expect(c.Message).To(ContainSubstring(tc.message))
+			h.Expect(h.machines()).To(BeEmpty())
+		})
+	}
+}
+
+func TestDayOneFromStartToAvailable(t *testing.T) {
+	h := newHub(t, world(nil)...)
+	now := time.Now()
+	h.r.recent.now = func() time.Time { now = now.Add(unseenFor); return now }
+	h.reconcile()
+	h.reconcile()
+	h.Expect(h.controlPlane().Status.Version).To(Equal("v4.19.3"), "early, else MachineSets hold back the workers")
+	h.Expect(h.controlPlane().Status.UpToDateReplicas).To(HaveValue(BeEquivalentTo(3)))
+
+	h.chooseHosts()
+	h.setState("installing", hiveext.ClusterInstallationInProgressReason, 45)
+	h.giveKubeconfig("first")
+	h.reconcile()
+	cp := h.controlPlane()
+	h.Expect(cp.Status.Installation.Progress).To(Equal("Installing 40%"))
+	installed := conditions.Get(cp, controlplanev1.InstalledCondition)
+	h.Expect(installed.Reason).To(Equal(controlplanev1.InstallingReason))
+	h.Expect(installed.Message).To(And(ContainSubstring("https://svc/v2/events?cluster_id=1"), Not(ContainSubstring("secret"))))
+	h.Expect(cp.Status.Initialization.ControlPlaneInitialized).To(BeNil(), "the kubeconfig alone does not initialize")
+	published := &corev1.Secret{}
+	h.get("cluster1-kubeconfig", published)
+	h.Expect(published.Data).To(HaveKeyWithValue("value", []byte("first")))
+	h.Expect(published.Type).To(Equal(clusterv1.ClusterSecretType))
+	for _, m := range h.machines() {
+		infra := &unstructured.Unstructured{}
+		infra.SetGroupVersionKind(infraGV.WithKind("Metal3Machine"))
+		h.get(m.Name, infra)
+		h.Expect(infra.GetAnnotations()).To(HaveKey(kubeconfigPublishedAnnotation), "nudged")
+	}
+
+	h.giveKubeconfig("second")
+	h.reconcile()
+	h.get("cluster1-kubeconfig", published)
+	h.Expect(published.Data).To(HaveKeyWithValue("value", []byte("second")))
+
+	h.workloads.facts = workload.Facts{Connected: true, LastSuccess: time.Now(), KubernetesVersion: "v1.32.6", Unhealthy: []string{"ClusterOperator etcd is not available"}}
+	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
+	h.reconcile()
+	cp = h.controlPlane()
+	h.Expect(cp.Status.Initialization.ControlPlaneInitialized).To(HaveValue(BeTrue()))
+	h.Expect(conditions.IsTrue(cp, controlplanev1.InstalledCondition)).To(BeTrue())
+	h.Expect(conditions.IsFalse(cp, controlplanev1.AvailableCondition)).To(BeTrue())
+
+	h.workloads.facts = workload.Facts{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.3", KubernetesVersion: "v1.32.6"}
+	h.reconcile()
+	cp = h.controlPlane()
+	h.Expect(conditions.IsTrue(cp, controlplanev1.AvailableCondition)).To(BeTrue())
+	h.Expect(cp.Status.Versions).To(HaveLen(1))
+	h.Expect(cp.Status.KubernetesVersion).To(Equal("v1.32.6"))
+
+	h.workloads.facts = workload.Facts{LastSuccess: time.Now()}
+	h.reconcile()
+	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.AvailableCondition)).To(BeTrue(), "a short outage does not flap")
+	h.r.started = time.Now().Add(-time.Hour)
+	h.workloads.facts = workload.Facts{LastSuccess: time.Now().Add(-workload.GracePeriod)}
+	h.reconcile()
+	c := conditions.Get(h.controlPlane(), controlplanev1.AvailableCondition)
+	h.Expect(c.Status).To(Equal(metav1.ConditionUnknown))
+	h.Expect(c.Reason).To(Equal(controlplanev1.ConnectionDownReason))
+}
+
+// giveKubeconfig does as assisted-service does while the cluster is installed.
+func (h *hub) giveKubeconfig(content string) {
+	h.t.Helper()
+	aci := &hiveext.AgentClusterInstall{}
+	h.get("c1", aci)
+	aci.Spec.ClusterMetadata = &hivev1.ClusterMetadata{AdminKubeconfigSecretRef: corev1.LocalObjectReference{Name: "c1-admin-kubeconfig"}}
+	h.Expect(h.Update(h.t.Context(), aci)).To(Succeed())
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1-admin-kubeconfig", UID: "admin-uid"}, Data: map[string][]byte{"kubeconfig": []byte(content)}}
+	if err := h.Create(h.t.Context(), secret.DeepCopy()); apierrors.IsAlreadyExists(err) {
+		h.Expect(h.Update(h.t.Context(), secret)).To(Succeed())
+	} else {
+		h.Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+func TestTheInstallationIsFrozenOnceItStarted(t *testing.T) {
+	h := newHub(t, world(nil)...)
+	h.reconcile()
+	h.setState("installing", hiveext.ClusterInstallationInProgressReason, 10)
+	cp := h.controlPlane()
+	cp.Spec.Config.SSHAuthorizedKey = "ssh-ed25519 new"
+	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+	h.reconcile()
+	aci := &hiveext.AgentClusterInstall{}
+	h.get("c1", aci)
+	h.Expect(aci.Spec.SSHPublicKey).To(BeEmpty())
+}
+
+func TestALostInstallationIsNotStartedAgain(t *testing.T) {
+	h := newHub(t, world(nil)...)
+	h.reconcile()
+	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
+	now := time.Now()
+	h.r.recent.now = func() time.Time { now = now.Add(unseenFor); return now }
+	h.reconcile()
+	h.Expect(h.Delete(t.Context(), &hiveext.AgentClusterInstall{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1"}})).To(Succeed())
+	h.reconcile()
+	err := h.Get(t.Context(), client.ObjectKey{Namespace: lab, Name: "c1"}, &hiveext.AgentClusterInstall{})
+	h.Expect(apierrors.IsNotFound(err)).To(BeTrue())
+	h.Expect(h.controlPlane().Status.Installation.Phase).To(Equal(controlplanev1.InstallationInstalled))
+}
+
+func TestPausedWritesNothingButTheCondition(t *testing.T) {
+	h := newHub(t, altered(func(c *clusterv1.Cluster) { c.Spec.Paused = ptr.To(true) })(world(nil))...)
+	h.reconcile()
+	h.Expect(h.writes).To(ConsistOf("patch status c1"))
+	h.Expect(conditions.IsTrue(h.controlPlane(), clusterv1.PausedCondition)).To(BeTrue())
+}
+
+func TestDeletionInOrder(t *testing.T) {
+	worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-1", UID: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+	h := newHub(t, append(world(nil), worker)...)
+	now := time.Now()
+	h.r.recent.now = func() time.Time { now = now.Add(unseenFor); return now }
+	h.reconcile()
+	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
+
+	h.reconcile()
+	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.DeletingCondition)).To(Equal(controlplanev1.WaitingForWorkersDeletionReason))
+	h.Expect(h.machines()).To(HaveLen(4))
+
+	h.Expect(h.Delete(t.Context(), worker)).To(Succeed())
+	h.r.unwritten.Add(h.controlPlane().UID, time.Time{}) // another reason is written once it has lasted
+	h.reconcile()
+	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.DeletingCondition)).To(Equal(controlplanev1.WaitingForMachinesDeletionReason))
+	h.Expect(h.machines()).To(BeEmpty())
+	h.get("c1", &hivev1.ClusterDeployment{})
+
+	h.reconcile() // deletes the ClusterDeployment
+	h.reconcile() // and the AgentClusterInstall, which nobody else deletes here
+	h.reconcile()
+	key := client.ObjectKey{Namespace: lab, Name: "c1"}
+	for _, gone := range []client.Object{&hivev1.ClusterDeployment{}, &hiveext.AgentClusterInstall{}, &controlplanev1.OpenshiftAssistedControlPlane{}} {
+		h.Expect(apierrors.IsNotFound(h.Get(t.Context(), key, gone))).To(BeTrue(), "%T", gone)
+	}
+	imageSets := &hivev1.ClusterImageSetList{}
+	h.Expect(h.List(t.Context(), imageSets)).To(Succeed())
+	h.Expect(imageSets.Items).To(BeEmpty())
+	_, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+	h.Expect(err).NotTo(HaveOccurred())
+}
+
+func TestMoveDeletesNothing(t *testing.T) {
+	h := newHub(t, world(nil)...)
+	h.reconcile()
+	cp := h.controlPlane()
+	cp.Annotations = map[string]string{deleteForMoveAnnotation: ""}
+	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+	h.Expect(h.Delete(t.Context(), cp)).To(Succeed())
+	h.r.recent = newRecentWrites(time.Now)
+	h.reconcile()
+	h.Expect(apierrors.IsNotFound(h.Get(t.Context(), client.ObjectKeyFromObject(cp), cp))).To(BeTrue())
+	h.Expect(h.machines()).To(HaveLen(3))
+	h.get("c1", &hivev1.ClusterDeployment{})
+}
+
+func TestOKDGetsAPlaceholderPullSecretOfItsOwn(t *testing.T) {
+	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		cp.Spec.Version, cp.Spec.Config.PullSecretRef = "4.19.0-okd-scos.5", nil
+	})...)
+	h.reconcile()
+	secret := &corev1.Secret{}
+	h.get("c1-placeholder-pull-secret", secret)
+	h.Expect(secret.Type).To(Equal(corev1.SecretTypeDockerConfigJson))
+	deployment := &hivev1.ClusterDeployment{}
+	h.get("c1", deployment)
+	h.Expect(deployment.Spec.PullSecretRef.Name).To(Equal(secret.Name))
+	h.Expect(h.controlPlane().Spec.Config.PullSecretRef).To(BeNil(), "the user's spec stays the user's")
+}
+
+// without drops the objects of a type, with adds one, altered changes those of a type.
+func without[T client.Object](objects []client.Object) []client.Object {
+	var kept []client.Object
+	for _, obj := range objects {
+		if _, drop := obj.(T); !drop {
+			kept = append(kept, obj)
+		}
+	}
+	return kept
+}
+
+func with(obj client.Object) func([]client.Object) []client.Object {
+	return func(objects []client.Object) []client.Object { return append(objects, obj) }
+}
+
+func altered[T client.Object](change func(T)) func([]client.Object) []client.Object {
+	return func(objects []client.Object) []client.Object {
+		for _, obj := range objects {
+			if typed, ok := obj.(T); ok {
+				change(typed)
+			}
+		}
+		return objects
+	}
+}

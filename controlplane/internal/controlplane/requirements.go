@@ -1,0 +1,127 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+)
+
+const (
+	// placeholderSuffix makes the name of the pull secret of a cluster that needs none.
+	placeholderSuffix = "-placeholder-pull-secret"
+	// placeholderPullSecret is valid for assisted-service, which insists on one, and opens nothing: placeholder:secret.
+	placeholderPullSecret = `{"auths":{"fake-pull-secret":{"auth":"cGxhY2Vob2xkZXI6c2VjcmV0Cg=="}}}`
+
+	// rememberedPullSecrets is the number of pull secrets whose contents are kept.
+	rememberedPullSecrets = 512
+)
+
+// requirements waits for what Cluster API and the user have to give first.
+func (r *Reconciler) requirements(_ context.Context, s *scope) (bool, error) {
+	switch {
+	case s.cluster == nil:
+		s.block(controlplanev1.WaitingForClusterReason, "waiting for the Cluster that owns this control plane (Cluster.spec.controlPlaneRef)")
+		return false, nil
+	case !ptr.Deref(s.cluster.Status.Initialization.InfrastructureProvisioned, false):
+		s.block(controlplanev1.WaitingForClusterInfrastructureReason, "waiting for the Cluster's infrastructure to be provisioned")
+		return false, nil
+	case !s.cluster.Spec.ControlPlaneEndpoint.IsValid():
+		s.block(controlplanev1.WaitingForControlPlaneEndpointReason, "waiting for Cluster.spec.controlPlaneEndpoint: set it in the infrastructure cluster (for Metal3: Metal3Cluster.spec.controlPlaneEndpoint)")
+		return false, nil
+	}
+	version, err := release.ParseVersion(s.controlPlane.Spec.Version)
+	if err == nil {
+		err = release.CheckSupported(version)
+	}
+	if err != nil {
+		s.block(controlplanev1.UnsupportedVersionReason, err.Error())
+		return false, nil
+	}
+	s.version = version
+	return true, nil
+}
+
+// pullSecret makes sure that the pull secret exists and can be read.
+func (r *Reconciler) pullSecret(ctx context.Context, s *scope) (bool, error) {
+	if s.progress.Started || s.begun() {
+		return true, nil // assisted-service has taken it over
+	}
+	if s.controlPlane.Spec.Config.PullSecretRef == nil {
+		return r.placeholder(ctx, s)
+	}
+	if s.userPullSecret == nil {
+		s.block(controlplanev1.PullSecretMissingReason, fmt.Sprintf("Secret %s does not exist: create it (type %s), or remove config.pullSecretRef if the release needs none",
+			s.pullSecretName, corev1.SecretTypeDockerConfigJson))
+		return false, nil
+	}
+	credentials, problem, err := r.readPullSecret(ctx, s.userPullSecret)
+	if err != nil {
+		return false, err
+	}
+	if problem != "" {
+		s.block(controlplanev1.PullSecretMissingReason, problem)
+		return false, nil
+	}
+	s.credentials = credentials
+	return true, nil
+}
+
+// placeholder makes the pull secret of a cluster that needs none; one that exists is used as it is.
+func (r *Reconciler) placeholder(ctx context.Context, s *scope) (bool, error) {
+	if s.userPullSecret != nil {
+		return true, nil
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       s.controlPlane.Namespace,
+			Name:            s.pullSecretName,
+			Labels:          s.labels(),
+			OwnerReferences: []metav1.OwnerReference{*s.controllerRef()},
+		},
+		Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(placeholderPullSecret)},
+	}
+	return true, r.apply(ctx, s, secret, nil)
+}
+
+// controllerRef makes an object controlled by the control plane.
+func (s *scope) controllerRef() *metav1.OwnerReference {
+	return metav1.NewControllerRef(s.controlPlane, controlplanev1.GroupVersion.WithKind(controlPlaneKind))
+}
+
+type pullSecretContents struct {
+	version     string
+	credentials release.Credentials
+	problem     string
+}
+
+// readPullSecret reads the contents of a Secret, once for each of its versions. problem says what the user has to mend.
+func (r *Reconciler) readPullSecret(ctx context.Context, metadata *metav1.PartialObjectMetadata) (release.Credentials, string, error) {
+	key := client.ObjectKeyFromObject(metadata)
+	if found, ok := r.pullSecrets.Get(key); ok {
+		if known := found.(pullSecretContents); known.version == metadata.ResourceVersion { //nolint:forcetypeassert // nothing else is put in
+			return known.credentials, known.problem, nil
+		}
+	}
+	secret := &corev1.Secret{}
+	if err := r.Live.Get(ctx, key, secret); err != nil {
+		return release.Credentials{}, "", fmt.Errorf("cannot read the pull secret %s: %w", key, err)
+	}
+	contents := pullSecretContents{version: metadata.ResourceVersion}
+	if value, ok := secret.Data[corev1.DockerConfigJsonKey]; !ok {
+		contents.problem = fmt.Sprintf("Secret %s has no key %s: create it with type %s", key.Name, corev1.DockerConfigJsonKey, corev1.SecretTypeDockerConfigJson)
+	} else if credentials, err := release.ParseCredentials(value); err != nil {
+		contents.problem = fmt.Sprintf("Secret %s, key %s: %v", key.Name, corev1.DockerConfigJsonKey, err)
+	} else {
+		contents.credentials = credentials
+	}
+	r.pullSecrets.Add(key, contents)
+	return contents.credentials, contents.problem, nil
+}

@@ -1,0 +1,42 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// scaleDown deletes one Machine too many, while nothing is installed. Afterwards nobody but the user can know whether etcd keeps its
+// quorum, so the user deletes the Machine.
+func (r *Reconciler) scaleDown(ctx context.Context, s *scope) error {
+	if s.progress.Started || s.begun() {
+		s.scaleDownBlocked = "a control-plane host is not removed from an installed cluster automatically: remove its etcd member, then delete its Machine"
+		return nil
+	}
+	for _, m := range s.machines {
+		if !m.DeletionTimestamp.IsZero() {
+			return nil // one after the other
+		}
+	}
+	surplus := pickSurplus(s.machines)
+	if err := r.Client.Delete(ctx, surplus, client.Preconditions{UID: &surplus.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot delete Machine %s: %w", surplus.Name, err)
+	}
+	return nil
+}
+
+// pickSurplus picks the Machine that the user marked with the annotation cluster.x-k8s.io/delete-machine, else the newest.
+func pickSurplus(machines []*clusterv1.Machine) *clusterv1.Machine {
+	var picked *clusterv1.Machine
+	for _, m := range machines {
+		if _, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]; marked {
+			return m
+		}
+		if picked == nil || picked.CreationTimestamp.Before(&m.CreationTimestamp) {
+			picked = m
+		}
+	}
+	return picked
+}

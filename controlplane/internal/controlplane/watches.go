@@ -1,0 +1,207 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+)
+
+// controlPlaneKind is the kind that is reconciled.
+const controlPlaneKind = "OpenshiftAssistedControlPlane"
+
+// SetupWithManager makes the manager reconcile control planes when anything that they depend on changes. Objects that belong to no control
+// plane of ours cause nothing.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr manager.Manager, options controller.Options, clusters *workload.Clusters) error {
+	for _, i := range indexes() {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, i.obj, i.field, i.values); err != nil {
+			return fmt.Errorf("cannot index %T by %s: %w", i.obj, i.field, err)
+		}
+	}
+	mapped := handler.EnqueueRequestsFromMapFunc
+	c, err := ctrl.NewControllerManagedBy(mgr).
+		For(&controlplanev1.OpenshiftAssistedControlPlane{}).
+		WithOptions(options).
+		Watches(&clusterv1.Cluster{}, mapped(r.ofCluster)).
+		Watches(&clusterv1.Machine{}, mapped(r.ofMember), builder.WithPredicates(machineChanges)).
+		Watches(&clusterv1.MachineDeployment{}, mapped(r.ofMember), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&clusterv1.MachineSet{}, mapped(r.ofMember), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&hivev1.ClusterDeployment{}, mapped(r.ofSameName)).
+		Watches(&hiveext.AgentClusterInstall{}, mapped(r.ofSameName)).
+		Watches(&hivev1.ClusterImageSet{}, mapped(r.ofImageSet)).
+		Watches(&aiv1beta1.Agent{}, mapped(r.ofAgent), builder.WithPredicates(agentChanges)).
+		WatchesMetadata(provider.MetadataOnly("Secret"), mapped(r.ofSecret)).
+		WatchesMetadata(provider.MetadataOnly("ConfigMap"), mapped(r.ofConfigMap)).
+		WatchesRawSource(source.Channel(r.wake, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(clusters.Source("openshiftassistedcontrolplane")).
+		Build(provider.TolerateConflicts(r))
+	if err != nil {
+		return fmt.Errorf("cannot set up the controller: %w", err)
+	}
+	clusters.NotifyController(c)
+	r.track = r.tracker(mgr, c)
+	return nil
+}
+
+// tracker returns a function that watches a kind of infra template, once.
+func (r *Reconciler) tracker(mgr manager.Manager, c controller.Controller) func(client.Object) error {
+	var (
+		mu      sync.Mutex
+		watched = map[string]bool{}
+	)
+	return func(template client.Object) error {
+		mu.Lock()
+		defer mu.Unlock()
+		kind := template.GetObjectKind().GroupVersionKind().String()
+		if watched[kind] {
+			return nil
+		}
+		src := source.Kind(mgr.GetCache(), template, handler.EnqueueRequestsFromMapFunc(r.ofTemplate), predicate.GenerationChangedPredicate{})
+		if err := c.Watch(src); err != nil {
+			return fmt.Errorf("cannot watch %s: %w", kind, err)
+		}
+		watched[kind] = true
+		return nil
+	}
+}
+
+// RequestsOf returns the control plane of a Cluster.
+func RequestsOf(c client.Reader) workload.RequestsFunc {
+	return func(ctx context.Context, cluster client.ObjectKey) []ctrl.Request {
+		return requestsBy(ctx, c, cluster.Namespace, ownerClusterField, cluster.Name)
+	}
+}
+
+func requestsBy(ctx context.Context, c client.Reader, namespace, field, value string) []ctrl.Request {
+	if value == "" {
+		return nil
+	}
+	list := &controlplanev1.OpenshiftAssistedControlPlaneList{}
+	if err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{field: value}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list control planes", "by", field)
+		return nil
+	}
+	var requests []ctrl.Request
+	for i := range list.Items {
+		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}
+
+func (r *Reconciler) ofCluster(ctx context.Context, obj client.Object) []ctrl.Request {
+	return requestsBy(ctx, r.Client, obj.GetNamespace(), ownerClusterField, obj.GetName())
+}
+
+// ofMember maps Machines and their sets.
+func (r *Reconciler) ofMember(ctx context.Context, obj client.Object) []ctrl.Request {
+	cluster := ""
+	switch o := obj.(type) {
+	case *clusterv1.Machine:
+		cluster = o.Spec.ClusterName
+	case *clusterv1.MachineDeployment:
+		cluster = o.Spec.ClusterName
+	case *clusterv1.MachineSet:
+		cluster = o.Spec.ClusterName
+	}
+	return requestsBy(ctx, r.Client, obj.GetNamespace(), ownerClusterField, cluster)
+}
+
+// ofSameName maps objects that bear the name of their control plane.
+func (r *Reconciler) ofSameName(ctx context.Context, obj client.Object) []ctrl.Request {
+	return r.ifExists(ctx, client.ObjectKeyFromObject(obj))
+}
+
+func (r *Reconciler) ifExists(ctx context.Context, key client.ObjectKey) []ctrl.Request {
+	if err := r.Client.Get(ctx, key, &controlplanev1.OpenshiftAssistedControlPlane{}); err != nil {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: key}}
+}
+
+func (r *Reconciler) ofImageSet(ctx context.Context, obj client.Object) []ctrl.Request {
+	requests := requestsBy(ctx, r.Client, "", imageSetField, obj.GetName())
+	if namespace, name, ok := strings.Cut(obj.GetAnnotations()[ownerAnnotation], "/"); ok {
+		requests = append(requests, r.ifExists(ctx, client.ObjectKey{Namespace: namespace, Name: name})...)
+	}
+	return requests
+}
+
+func (r *Reconciler) ofAgent(ctx context.Context, obj client.Object) []ctrl.Request {
+	agent, ok := obj.(*aiv1beta1.Agent)
+	if !ok || agent.Spec.ClusterDeploymentName == nil {
+		return nil
+	}
+	return r.ifExists(ctx, client.ObjectKey{Namespace: agent.Spec.ClusterDeploymentName.Namespace, Name: agent.Spec.ClusterDeploymentName.Name})
+}
+
+func (r *Reconciler) ofTemplate(ctx context.Context, obj client.Object) []ctrl.Request {
+	return requestsBy(ctx, r.Client, obj.GetNamespace(), infraTemplateField, templateKey(obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName()))
+}
+
+// ofSecret maps what we made (by owner), what users refer to, and assisted-service's kubeconfigs.
+func (r *Reconciler) ofSecret(ctx context.Context, obj client.Object) []ctrl.Request {
+	var requests []ctrl.Request
+	if owner := metav1.GetControllerOf(obj); owner != nil && owner.Kind == controlPlaneKind {
+		requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: owner.Name}})
+	}
+	requests = append(requests, requestsBy(ctx, r.Client, obj.GetNamespace(), pullSecretField, obj.GetName())...)
+	installs := &hiveext.AgentClusterInstallList{}
+	err := r.Client.List(ctx, installs, client.InNamespace(obj.GetNamespace()), client.MatchingFields{adminSecretField: obj.GetName()}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list AgentClusterInstalls")
+	}
+	for i := range installs.Items {
+		requests = append(requests, r.ifExists(ctx, client.ObjectKeyFromObject(&installs.Items[i]))...)
+	}
+	return requests
+}
+
+func (r *Reconciler) ofConfigMap(ctx context.Context, obj client.Object) []ctrl.Request {
+	return requestsBy(ctx, r.Client, obj.GetNamespace(), configMapField, obj.GetName())
+}
+
+// machineChanges passes on all of control-plane Machines, and of workers what is read of them.
+var machineChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	if _, controlPlane := e.ObjectNew.GetLabels()[clusterv1.MachineControlPlaneLabel]; controlPlane {
+		return true
+	}
+	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+		ownedByKind(e.ObjectOld, "MachineSet") != ownedByKind(e.ObjectNew, "MachineSet")
+}}
+
+// agentChanges passes on what the conditions tell of a host, and what links it to its Node.
+var agentChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	a, okA := e.ObjectOld.(*aiv1beta1.Agent)
+	b, okB := e.ObjectNew.(*aiv1beta1.Agent)
+	return okA && okB && (a.Generation != b.Generation || a.Status.DebugInfo.State != b.Status.DebugInfo.State ||
+		(failingStates[b.Status.DebugInfo.State] && a.Status.DebugInfo.StateInfo != b.Status.DebugInfo.StateInfo))
+}}
+
+func ownedByKind(obj client.Object, kind string) bool {
+	for _, ref := range obj.GetOwnerReferences() {
+		if ref.Kind == kind {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,143 @@
+package controlplane
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+)
+
+const (
+	// kubeconfigPublishedAnnotation is touched on infra machines when the kubeconfig is published, nodeSeenAnnotation when their Node
+	// has appeared. CAPM3 (v1.12) watches neither; it backs off to 1000 s for the Secret and looks for Nodes every 30 s.
+	kubeconfigPublishedAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-published"
+	nodeSeenAnnotation            = "controlplane.cluster.x-k8s.io/node-seen"
+
+	// CAPM3 puts hostAnnotation on a Metal3Machine when it chooses the host; without one, it has not come to wait for anything of ours.
+	hostAnnotation    = "metal3.io/BareMetalHost"
+	metal3MachineKind = "Metal3Machine"
+
+	// infraEnvLabel names, on an Agent, the InfraEnv that its host booted from: that of its Machine.
+	infraEnvLabel = "infraenvs.agent-install.openshift.io"
+	// hostUIDLabel is the Node label by which CAPM3 finds the Node of a host.
+	hostUIDLabel = "metal3.io/uuid"
+)
+
+// observeWorkload reads what is known of the cluster itself.
+func (r *Reconciler) observeWorkload(ctx context.Context, s *scope) (bool, error) {
+	var err error
+	s.workload, err = r.Workloads.Observe(ctx, s.clusterKey())
+	return true, err
+}
+
+// nudge makes the infrastructure provider look at its infra machines when what they wait for is there, once for each.
+func (r *Reconciler) nudge(ctx context.Context, s *scope) (bool, error) {
+	// At once, not one after the other: each of them waits.
+	var group errgroup.Group
+	for _, machines := range [][]*clusterv1.Machine{s.machines, s.workers} {
+		for _, m := range machines {
+			if m.Spec.ProviderID != "" || !m.DeletionTimestamp.IsZero() {
+				continue
+			}
+			infra, err := r.infraMachineOf(ctx, m)
+			if err != nil {
+				return false, errors.Join(err, group.Wait())
+			}
+			if infra == nil || !awaitsNode(infra) {
+				continue
+			}
+			touch := s.news(m, infra)
+			switch {
+			case len(touch) == 0:
+			case r.recent.unseen(nudgeKey(infra), infra.GetResourceVersion()):
+				s.requeue(unseenFor)
+			default:
+				group.Go(func() error { return r.annotate(ctx, infra, touch) })
+			}
+		}
+	}
+	return true, group.Wait()
+}
+
+// awaitsNode tells whether an infra machine has its host but not its Node.
+func awaitsNode(infra *unstructured.Unstructured) bool {
+	providerID, _, _ := unstructured.NestedString(infra.Object, "spec", "providerID")
+	_, hasHost := infra.GetAnnotations()[hostAnnotation]
+	return infra.GetDeletionTimestamp().IsZero() && providerID == "" && (hasHost || infra.GetKind() != metal3MachineKind)
+}
+
+// news are the annotations that an infra machine does not have yet.
+func (s *scope) news(m *clusterv1.Machine, infra *unstructured.Unstructured) map[string]string {
+	touch := map[string]string{}
+	if s.adminSecret != nil {
+		touch[kubeconfigPublishedAnnotation] = shortHash(string(s.adminSecret.UID))
+	}
+	if node := nodeOf(m, s.agents, s.workload.Nodes); node != nil {
+		touch[nodeSeenAnnotation] = shortHash(string(node.UID))
+	}
+	maps.DeleteFunc(touch, func(key, value string) bool { return infra.GetAnnotations()[key] == value })
+	return touch
+}
+
+func nudgeKey(infra *unstructured.Unstructured) string { return keyOf("nudge "+infra.GetKind(), infra) }
+
+func (r *Reconciler) annotate(ctx context.Context, infra *unstructured.Unstructured, annotations map[string]string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if err != nil {
+		return fmt.Errorf("cannot encode annotations: %w", err)
+	}
+	version := infra.GetResourceVersion()
+	if err := r.Client.Patch(ctx, infra, client.RawPatch(types.MergePatchType, patch), fieldOwner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot annotate %s %s: %w", infra.GetKind(), infra.GetName(), err)
+	}
+	r.recent.wrote(nudgeKey(infra), version)
+	return nil
+}
+
+// nodeOf finds the Node of a Machine that the infrastructure provider has not linked yet, by what its Agent was told: the label of its host,
+// else its name. It is nil as long as the label that the infrastructure provider looks for is not there.
+func nodeOf(m *clusterv1.Machine, agents []aiv1beta1.Agent, nodes []workload.Node) *workload.Node {
+	for i := range agents {
+		agent := &agents[i]
+		if agent.Labels[infraEnvLabel] != m.Name {
+			continue
+		}
+		uid := agent.Spec.NodeLabels[hostUIDLabel]
+		for j := range nodes {
+			node := &nodes[j]
+			switch {
+			case node.ProviderID != "":
+			case uid != "" && node.Labels[hostUIDLabel] == uid, uid == "" && node.Name == hostname(agent):
+				return node
+			}
+		}
+	}
+	return nil
+}
+
+func hostname(agent *aiv1beta1.Agent) string {
+	if agent.Spec.Hostname != "" {
+		return agent.Spec.Hostname
+	}
+	if agent.Status.Inventory.Hostname != "" {
+		return agent.Status.Inventory.Hostname
+	}
+	return agent.Name
+}
+
+func shortHash(value string) string {
+	sum := sha256.Sum256([]byte(value))
+	return hex.EncodeToString(sum[:4])
+}

@@ -1,0 +1,80 @@
+// Package release knows OpenShift and OKD releases: their versions, their images, and how to ask a registry for the digest of one.
+package release
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/blang/semver/v4"
+)
+
+const (
+	// DefaultOCPRepository holds the release images of OpenShift.
+	DefaultOCPRepository = "quay.io/openshift-release-dev/ocp-release"
+	// DefaultOKDRepository holds the release images of OKD.
+	DefaultOKDRepository = "quay.io/okd/scos-release"
+)
+
+// minimum is the oldest release that the Agent-based installation through this provider supports.
+var minimum = semver.MustParse("4.14.0")
+
+// Repositories are where release images come from.
+type Repositories struct{ OCP, OKD string }
+
+// ParseVersion reads a release with or without leading v.
+func ParseVersion(version string) (semver.Version, error) {
+	v, err := semver.Parse(strings.TrimPrefix(version, "v"))
+	if err != nil {
+		return semver.Version{}, fmt.Errorf("version %q is not a release such as 4.19.3: %w", version, err)
+	}
+	return v, nil
+}
+
+// CheckSupported returns an error for releases that are too old.
+func CheckSupported(v semver.Version) error {
+	// Release candidates of the oldest release count as that release.
+	if (semver.Version{Major: v.Major, Minor: v.Minor, Patch: v.Patch}).LT(minimum) {
+		return fmt.Errorf("version %s is not supported: set spec.version to %s or newer", v, minimum)
+	}
+	return nil
+}
+
+// IsOKD tells whether the release is one of OKD: 4.19.0-okd-scos.5.
+func IsOKD(v semver.Version) bool {
+	for _, pre := range v.Pre {
+		if strings.Contains(pre.VersionStr, "okd") {
+			return true
+		}
+	}
+	return false
+}
+
+// Image returns the release image of a version by tag. override, when not empty, is the repository to take it from, whatever the release.
+// architecture is that of the control-plane hosts; empty means x86_64. OKD's own repository has no architecture in its tags.
+func Image(v semver.Version, architecture, override string, repositories Repositories) string {
+	tag := v.String()
+	if strings.Contains(tag, "+") {
+		// A tag cannot hold '+'; releases are published with '_' instead.
+		tag = strings.ReplaceAll(tag, "+", "_")
+	}
+	switch {
+	case override != "":
+		return override + ":" + tag + "-" + tagArchitecture(architecture)
+	case IsOKD(v):
+		return repositories.OKD + ":" + tag
+	default:
+		return repositories.OCP + ":" + tag + "-" + tagArchitecture(architecture)
+	}
+}
+
+// tagArchitecture is the architecture as tags of release images spell it.
+func tagArchitecture(architecture string) string {
+	switch architecture {
+	case "":
+		return "x86_64"
+	case "arm64":
+		return "aarch64"
+	default:
+		return architecture
+	}
+}

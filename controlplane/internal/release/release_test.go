@@ -1,0 +1,169 @@
+package release
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	. "github.com/onsi/gomega"
+)
+
+func TestImage(t *testing.T) {
+	repositories := Repositories{OCP: DefaultOCPRepository, OKD: DefaultOKDRepository}
+	for situation, tc := range map[string]struct{ version, architecture, override, image string }{
+		"OpenShift":                       {"4.19.3", "", "", "quay.io/openshift-release-dev/ocp-release:4.19.3-x86_64"},
+		"a leading v does not matter":     {"v4.19.3", "x86_64", "", "quay.io/openshift-release-dev/ocp-release:4.19.3-x86_64"},
+		"arm64 is spelled aarch64":        {"4.19.3", "arm64", "", "quay.io/openshift-release-dev/ocp-release:4.19.3-aarch64"},
+		"release candidate":               {"4.20.0-rc.2", "", "", "quay.io/openshift-release-dev/ocp-release:4.20.0-rc.2-x86_64"},
+		"OKD has no architecture":         {"4.19.0-okd-scos.5", "", "", "quay.io/okd/scos-release:4.19.0-okd-scos.5"},
+		"the override wins":               {"4.19.3", "aarch64", "mirror.lab:5000/ocp", "mirror.lab:5000/ocp:4.19.3-aarch64"},
+		"the override wins, also for OKD": {"4.19.0-okd-scos.5", "", "mirror.lab/okd", "mirror.lab/okd:4.19.0-okd-scos.5-x86_64"},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			v, err := ParseVersion(tc.version)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(Image(v, tc.architecture, tc.override, repositories)).To(Equal(tc.image))
+		})
+	}
+}
+
+func TestCheckSupported(t *testing.T) {
+	for version, supported := range map[string]bool{"4.13.50": false, "4.14.0": true, "4.14.0-rc.1": true, "4.22.1": true, "5.0.0": true, "3.11.0": false} {
+		v, err := ParseVersion(version)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(CheckSupported(v) == nil).To(Equal(supported), version)
+	}
+}
+
+// newRegistry serves one release image and counts the questions about it.
+func newRegistry(t *testing.T, protect func(*http.Request) bool) (image string, questions *atomic.Int32) {
+	t.Helper()
+	g := NewWithT(t)
+	questions = &atomic.Int32{}
+	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodHead && strings.Contains(req.URL.Path, "/manifests/") {
+			questions.Add(1)
+		}
+		if protect != nil && req.Method != http.MethodPut && req.Method != http.MethodPost && req.Method != http.MethodPatch && !protect(req) {
+			w.Header().Set("WWW-Authenticate", `Basic realm="lab"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		handler.ServeHTTP(w, req)
+	}))
+	t.Cleanup(server.Close)
+	image = strings.TrimPrefix(server.URL, "http://") + "/ocp/release:4.19.3-x86_64"
+	ref, err := name.ParseReference(image)
+	g.Expect(err).NotTo(HaveOccurred())
+	content, err := random.Image(16, 1)
+	g.Expect(err).NotTo(HaveOccurred())
+	options := []remote.Option{}
+	if protect != nil {
+		credentials, err := ParseCredentials([]byte(`{"auths":{"` + ref.Context().RegistryStr() + `/ocp":{"auth":"dXNlcjpwYXNz"}}}`))
+		g.Expect(err).NotTo(HaveOccurred())
+		options = append(options, remote.WithAuth(credentials.For(ref.Context())))
+	}
+	g.Expect(remote.Write(ref, content, options...)).To(Succeed())
+	questions.Store(0)
+	return image, questions
+}
+
+// resolve asks until the registry has answered.
+func resolve(t *testing.T, r *Resolver, image string, credentials Credentials) (string, time.Duration, error) {
+	t.Helper()
+	done := make(chan struct{}, 1)
+	found, _, err := r.Resolve(image, credentials, func() { done <- struct{}{} })
+	if err == nil {
+		return found, 0, nil
+	}
+	NewWithT(t).Expect(err).To(MatchError(ErrPending))
+	<-done
+	return r.Resolve(image, credentials, func() {})
+}
+
+func TestAReleaseIsLookedUpOnce(t *testing.T) {
+	g := NewWithT(t)
+	image, questions := newRegistry(t, nil)
+	r := NewResolver(nil)
+	answers := make(chan struct{}, 10)
+	for range 10 {
+		_, _, err := r.Resolve(image, Credentials{}, func() { answers <- struct{}{} })
+		if err == nil {
+			answers <- struct{}{}
+		}
+	}
+	for range 10 {
+		<-answers
+	}
+	found, _, err := r.Resolve(image, Credentials{}, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found).To(MatchRegexp(`^127\.0\.0\.1:\d+/ocp/release@sha256:[a-f0-9]{64}$`))
+	other, err := ParseCredentials([]byte(`{"auths":{}}`))
+	g.Expect(err).NotTo(HaveOccurred())
+	again, _, err := r.Resolve(image, other, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(again).To(Equal(found))
+	g.Expect(questions.Load()).To(BeEquivalentTo(1))
+}
+
+func TestAnUnknownReleaseIsAskedForAgainLater(t *testing.T) {
+	g := NewWithT(t)
+	image, questions := newRegistry(t, nil)
+	r := NewResolver(nil)
+	now := time.Now()
+	r.now = func() time.Time { return now }
+	unknown := strings.Replace(image, "4.19.3", "4.99.0", 1)
+	_, retryAfter, err := resolve(t, r, unknown, Credentials{})
+	g.Expect(err).To(MatchError(ErrNotFound))
+	g.Expect(retryAfter).To(Equal(firstRetry))
+	_, _, err = r.Resolve(unknown, Credentials{}, nil)
+	g.Expect(err).To(MatchError(ErrNotFound))
+	g.Expect(questions.Load()).To(BeEquivalentTo(1), "not before the time")
+	now = now.Add(firstRetry)
+	_, retryAfter, err = resolve(t, r, unknown, Credentials{})
+	g.Expect(err).To(MatchError(ErrNotFound))
+	g.Expect(retryAfter).To(Equal(2 * firstRetry))
+}
+
+func TestCredentialsOpenTheRegistry(t *testing.T) {
+	g := NewWithT(t)
+	image, _ := newRegistry(t, func(req *http.Request) bool {
+		user, password, ok := req.BasicAuth()
+		return ok && user == "user" && password == "pass"
+	})
+	_, _, err := resolve(t, NewResolver(nil), image, Credentials{})
+	g.Expect(err).To(MatchError(ErrUnavailable))
+	g.Expect(err.Error()).To(ContainSubstring("refuses the credentials"))
+
+	host, _, _ := strings.Cut(image, "/")
+	credentials, err := ParseCredentials([]byte(`{"auths":{"` + host + `":{"auth":"d3Jvbmc6d3Jvbmc="},"` + host + `/ocp":{"auth":"dXNlcjpwYXNz"}}}`))
+	g.Expect(err).NotTo(HaveOccurred())
+	_, _, err = resolve(t, NewResolver(nil), image, credentials)
+	g.Expect(err).NotTo(HaveOccurred(), "the longest prefix counts")
+}
+
+func TestAnUnreachableRegistry(t *testing.T) {
+	g := NewWithT(t)
+	server := httptest.NewServer(http.NotFoundHandler())
+	host := strings.TrimPrefix(server.URL, "http://")
+	server.Close()
+	_, retryAfter, err := resolve(t, NewResolver(nil), host+"/ocp:4.19.3", Credentials{})
+	g.Expect(err).To(MatchError(ErrUnavailable))
+	g.Expect(retryAfter).To(BeNumerically(">", 0))
+}
+
+func TestCredentialsErrorsSayNothingSecret(t *testing.T) {
+	_, err := ParseCredentials([]byte(`{"auths": secret`))
+	NewWithT(t).Expect(err).To(MatchError(Not(ContainSubstring("secret"))))
+}

@@ -1,0 +1,151 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"k8s.io/utils/lru"
+)
+
+var (
+	// ErrPending says that the registry is being asked.
+	ErrPending = errors.New("the registry is being asked")
+	// ErrNotFound says that the registry has no such image.
+	ErrNotFound = errors.New("the registry has no such image")
+	// ErrUnavailable says that the registry gave no answer, or refused one.
+	ErrUnavailable = errors.New("the registry cannot be asked")
+)
+
+const (
+	// attemptTimeout limits one question to a registry.
+	attemptTimeout = 10 * time.Second
+	// The time until a question that failed is asked again doubles from firstRetry to lastRetry.
+	firstRetry = 5 * time.Second
+	lastRetry  = 5 * time.Minute
+	// remembered is the number of releases and of failures that are remembered, far more than are installed at a time.
+	remembered = 512
+)
+
+// Resolver finds the digests of release images. A release is asked for once in the life of the process, however many clusters want it, and
+// no caller waits for a registry.
+type Resolver struct {
+	transport http.RoundTripper
+	now       func() time.Time
+
+	mu       sync.Mutex
+	resolved *lru.Cache // image by tag -> image by digest
+	failures *lru.Cache // question -> failure
+	running  map[question][]func()
+}
+
+type question struct{ image, credentials string }
+
+type failure struct {
+	err     error
+	retryAt time.Time
+	delay   time.Duration
+}
+
+// NewResolver returns a Resolver that asks registries through the given transport; nil means the default one, which honours the proxy
+// variables of the environment.
+func NewResolver(transport http.RoundTripper) *Resolver {
+	if transport == nil {
+		transport = remote.DefaultTransport
+	}
+	return &Resolver{
+		transport: transport,
+		now:       time.Now,
+		resolved:  lru.New(remembered),
+		failures:  lru.New(remembered),
+		running:   map[question][]func(){},
+	}
+}
+
+// Resolve returns the image by digest. It does not wait: the error is ErrPending while the registry is being asked, and done is called when it
+// has answered. After ErrNotFound and ErrUnavailable, retryAfter is the time after which another call asks again.
+func (r *Resolver) Resolve(image string, credentials Credentials, done func()) (byDigest string, retryAfter time.Duration, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if found, ok := r.resolved.Get(image); ok {
+		return found.(string), 0, nil //nolint:forcetypeassert // nothing else is put in
+	}
+	q := question{image, credentials.digest}
+	delay := firstRetry
+	if last, ok := r.failures.Get(q); ok {
+		f := last.(failure) //nolint:forcetypeassert // nothing else is put in
+		if wait := f.retryAt.Sub(r.now()); wait > 0 {
+			return "", wait, f.err
+		}
+		delay = min(2*f.delay, lastRetry)
+	}
+	waiting, running := r.running[q]
+	r.running[q] = append(waiting, done)
+	if !running {
+		go r.ask(q, credentials, delay)
+	}
+	return "", 0, ErrPending
+}
+
+func (r *Resolver) ask(q question, credentials Credentials, delay time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
+	defer cancel()
+	byDigest, err := r.head(ctx, q.image, credentials)
+
+	r.mu.Lock()
+	waiting := r.running[q]
+	delete(r.running, q)
+	if err != nil {
+		r.failures.Add(q, failure{err: err, retryAt: r.now().Add(delay), delay: delay})
+	} else {
+		r.resolved.Add(q.image, byDigest)
+		r.failures.Remove(q)
+	}
+	r.mu.Unlock()
+
+	for _, done := range waiting {
+		done()
+	}
+}
+
+// head asks the registry; only the manifest's header is transferred.
+func (r *Resolver) head(ctx context.Context, image string, credentials Credentials) (string, error) {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return "", fmt.Errorf("%w: %s is no image reference", ErrNotFound, image)
+	}
+	descriptor, err := remote.Head(ref,
+		remote.WithContext(ctx),
+		remote.WithAuth(credentials.For(ref.Context())),
+		remote.WithTransport(r.transport),
+		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
+	)
+	if err != nil {
+		return "", classify(err)
+	}
+	return ref.Context().Digest(descriptor.Digest.String()).Name(), nil
+}
+
+// classify tells whether the image or the registry is the problem. The registry's own words are left out: they may repeat a URL with a token.
+func classify(err error) error {
+	var answer *transport.Error
+	switch {
+	case !errors.As(err, &answer):
+		if errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("%w: no answer within %s", ErrUnavailable, attemptTimeout)
+		}
+		return fmt.Errorf("%w: no connection", ErrUnavailable)
+	case answer.StatusCode == http.StatusNotFound:
+		return ErrNotFound
+	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
+		return fmt.Errorf("%w: it refuses the credentials of the pull secret (%s)", ErrUnavailable, http.StatusText(answer.StatusCode))
+	default:
+		return fmt.Errorf("%w: it answered %d %s", ErrUnavailable, answer.StatusCode, http.StatusText(answer.StatusCode))
+	}
+}

@@ -1,0 +1,101 @@
+// Package workload observes the installed clusters: whether their API answers, their Nodes, their release and the health of their
+// control plane's operators.
+package workload
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/cluster-api/controllers/clustercache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+const (
+	// connectInterval is how often a connection to a cluster is tried. An installation opens the API at no time that could be
+	// watched; with the 30 s that are the default of the cache, users would wait for us.
+	connectInterval = time.Second
+	// connectors is how many connections are tried at a time: an API server that does not answer yet takes its time-out of 10 s.
+	connectors = 100
+	// GracePeriod is how long an API server may not answer before it counts as down.
+	GracePeriod = 5 * time.Minute
+)
+
+// RequestsFunc returns the control plane of a Cluster as reconcile requests.
+type RequestsFunc func(ctx context.Context, cluster client.ObjectKey) []ctrl.Request
+
+// Clusters observes the installed clusters.
+type Clusters struct {
+	cache    clustercache.ClusterCache
+	requests RequestsFunc
+	watcher  clustercache.SourceWatcher[ctrl.Request]
+	versions sync.Map // client.ObjectKey -> serverVersion
+	health   sync.Map // healthKey -> health
+}
+
+// Options are the parameters of NewClusters.
+type Options struct {
+	// UserAgent of the connections.
+	UserAgent string
+	// ControlPlaneKind is the kind of the control planes whose clusters are observed.
+	ControlPlaneKind string
+	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter of the observed Clusters. Empty: all.
+	WatchFilter string
+	// Requests maps a Cluster to its control plane.
+	Requests RequestsFunc
+}
+
+// tunable is what the cache of connections offers besides its interface. Cluster API has no option for it.
+type tunable interface {
+	SetConnectionCreationRetryInterval(interval time.Duration)
+	DisablePrivateKeyGeneration()
+}
+
+// NewClusters sets up the connections to the installed clusters.
+func NewClusters(ctx context.Context, mgr manager.Manager, options Options) (*Clusters, error) {
+	connections, err := clustercache.SetupWithManager(ctx, mgr, clustercache.Options{
+		SecretClient: &kubeconfigReader{
+			Reader:           mgr.GetCache(), // the client would read Secrets live
+			live:             mgr.GetAPIReader(),
+			controlPlaneKind: options.ControlPlaneKind,
+			read:             map[client.ObjectKey]*corev1.Secret{},
+		},
+		WatchFilterValue: options.WatchFilter,
+		Client:           clustercache.ClientOptions{UserAgent: options.UserAgent},
+		// Kinds that the cluster does not know yet must not be named here: no connection would be made before it does.
+		Cache: clustercache.CacheOptions{ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: slimNode}}},
+	}, controller.Options{
+		MaxConcurrentReconciles: connectors,
+		// Each failed attempt is logged as an error, every second of each installation; the conditions say it better.
+		LogConstructor: func(*reconcile.Request) logr.Logger { return logr.Discard() },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot set up the connections to the workload clusters: %w", err)
+	}
+	if t, ok := connections.(tunable); ok {
+		t.SetConnectionCreationRetryInterval(connectInterval)
+		t.DisablePrivateKeyGeneration() // an RSA key for each cluster, which only a provider that talks to etcd needs
+	}
+	return &Clusters{cache: connections, requests: options.Requests}, nil
+}
+
+// Source of the events that a cluster's API server began or ceased to answer.
+func (c *Clusters) Source(controllerName string) source.Source {
+	return c.cache.GetClusterSource(controllerName, func(ctx context.Context, cluster client.Object) []ctrl.Request {
+		return c.requests(ctx, client.ObjectKeyFromObject(cluster))
+	}, clustercache.WatchForProbeFailure(GracePeriod))
+}
+
+// NotifyController makes the controller the one that reconciles on changes in workload clusters. It must be called before Observe.
+func (c *Clusters) NotifyController(watcher clustercache.SourceWatcher[ctrl.Request]) {
+	c.watcher = watcher
+}

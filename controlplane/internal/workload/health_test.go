@@ -1,0 +1,40 @@
+package workload
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestHealthOfVersion(t *testing.T) {
+	history := []configv1.UpdateHistory{{State: configv1.PartialUpdate, Version: "4.20.1"}, {State: configv1.CompletedUpdate, Version: "4.19.3"}}
+	available := configv1.ClusterOperatorStatusCondition{Type: configv1.OperatorAvailable, Status: configv1.ConditionTrue}
+	for situation, tc := range map[string]struct {
+		status             configv1.ClusterVersionStatus
+		problem, completed string
+	}{
+		"nothing completed": {problem: "ClusterVersion is not available"},
+		"it says why":       {status: configv1.ClusterVersionStatus{Conditions: []configv1.ClusterOperatorStatusCondition{{Type: configv1.OperatorAvailable, Status: configv1.ConditionFalse, Reason: "Waiting"}}}, problem: "ClusterVersion is not available (Waiting)"},
+		"an upgrade runs: the release is the completed one": {status: configv1.ClusterVersionStatus{History: history, Conditions: []configv1.ClusterOperatorStatusCondition{available}}, completed: "4.19.3"},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := healthOfVersion(&configv1.ClusterVersion{Status: tc.status})
+			NewWithT(t).Expect(h).To(Equal(health{problem: tc.problem, completed: tc.completed}))
+		})
+	}
+}
+
+func TestSlimNodeKeepsWhatIsRead(t *testing.T) {
+	g := NewWithT(t)
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", Labels: map[string]string{"metal3.io/uuid": "b"}, Annotations: map[string]string{"big": "one"}},
+		Spec:       corev1.NodeSpec{ProviderID: "metal3://x"},
+		Status:     corev1.NodeStatus{Images: []corev1.ContainerImage{{Names: []string{"image"}}}},
+	}
+	slim, err := slimNode(node)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(slim).To(Equal(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", Labels: node.Labels}, Spec: node.Spec}))
+}

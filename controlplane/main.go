@@ -1,0 +1,124 @@
+// The manager of the Agent Control Plane provider.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	configv1 "github.com/openshift/api/config/v1"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/controlplane"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+)
+
+const managerName = "openshift-agent-control-plane"
+
+func main() {
+	if err := run(ctrl.SetupSignalHandler()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	options := &provider.Options{}
+	repositories := release.Repositories{}
+	flags := pflag.NewFlagSet(os.Args[0], pflag.ExitOnError)
+	options.AddFlags(flags)
+	flags.StringVar(&repositories.OCP, "ocp-release-repository", release.DefaultOCPRepository, "Repository of OpenShift's release images, for hubs that use a mirror.")
+	flags.StringVar(&repositories.OKD, "okd-release-repository", release.DefaultOKDRepository, "Repository of OKD's release images, for hubs that use a mirror.")
+	if err := flags.Parse(os.Args[1:]); err != nil {
+		return fmt.Errorf("flags: %w", err)
+	}
+	if err := options.Validate(); err != nil {
+		return err
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	mgr, err := options.NewManager(provider.ManagerSpec{Name: managerName, Scheme: scheme, Cache: cached()})
+	if err != nil {
+		return err
+	}
+	clusters, err := workload.NewClusters(ctx, mgr, workload.Options{
+		UserAgent:        managerName,
+		ControlPlaneKind: "OpenshiftAssistedControlPlane",
+		WatchFilter:      options.WatchFilter,
+		Requests:         controlplane.RequestsOf(mgr.GetClient()),
+	})
+	if err != nil {
+		return err
+	}
+	reconciler := controlplane.New(controlplane.Options{
+		Client:       mgr.GetClient(),
+		Metadata:     mgr.GetCache(),
+		Live:         mgr.GetAPIReader(),
+		Releases:     release.NewResolver(nil),
+		Repositories: repositories,
+		Workloads:    clusters,
+		Recorder:     mgr.GetEventRecorderFor(managerName),
+		Selected:     options.Selected,
+	})
+	if err := reconciler.SetupWithManager(ctx, mgr, options.ControllerOptions(), clusters); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme, controlplanev1.AddToScheme,
+		hivev1.AddToScheme, hiveext.AddToScheme, aiv1beta1.AddToScheme, configv1.Install,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("cannot register the API types: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// cached says what is kept of the kinds of which a hub has many objects that are not ours.
+func cached() map[client.Object]cache.ByObject {
+	crds := &metav1.PartialObjectMetadata{}
+	crds.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	return map[client.Object]cache.ByObject{
+		&corev1.Secret{}:    {Transform: provider.StripMetadata(controlplane.KubeconfigSourceAnnotation)},
+		&corev1.ConfigMap{}: {Transform: provider.StripMetadata()},
+		crds:                {Transform: provider.StripMetadata()},
+		&aiv1beta1.Agent{}:  {Transform: slimAgent},
+	}
+}
+
+// slimAgent keeps of an Agent what is read of it; its annotations and its inventory are the bulk of it.
+func slimAgent(in any) (any, error) {
+	agent, ok := in.(*aiv1beta1.Agent)
+	if !ok {
+		return in, nil
+	}
+	agent.ManagedFields, agent.Annotations = nil, nil
+	agent.Spec.IgnitionConfigOverrides = ""
+	hostname := agent.Status.Inventory.Hostname
+	agent.Status.Inventory = aiv1beta1.HostInventory{Hostname: hostname}
+	agent.Status.ValidationsInfo = nil
+	return agent, nil
+}

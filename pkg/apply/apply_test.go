@@ -1,0 +1,150 @@
+package apply
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// counting returns a client that counts the apply requests.
+func counting(t *testing.T) (client.Client, *int) {
+	t.Helper()
+	requests := 0
+	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			requests++
+			return c.Apply(ctx, obj, opts...)
+		},
+	}).Build()
+	return c, &requests
+}
+
+func configMap(data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "settings"}, Data: data}
+}
+
+func TestApplyAsksOnlyWhenSomethingChanges(t *testing.T) {
+	g := NewWithT(t)
+	ctx := t.Context()
+	c, requests := counting(t)
+	a := New(c, "test")
+
+	changed, err := a.Apply(ctx, configMap(map[string]string{"a": "1"}), nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(changed).To(BeTrue())
+	stored := configMap(nil)
+	g.Expect(c.Get(ctx, client.ObjectKeyFromObject(stored), stored)).To(Succeed())
+	g.Expect(stored.Data).To(HaveKeyWithValue("a", "1"))
+
+	changed, err = a.Apply(ctx, configMap(map[string]string{"a": "1"}), stored)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(changed).To(BeFalse(), "the same again")
+
+	drifted := stored.DeepCopy()
+	drifted.Data["a"] = "someone else's"
+	changed, err = a.Apply(ctx, configMap(map[string]string{"a": "1"}), drifted)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(changed).To(BeTrue(), "someone changed our field")
+
+	changed, err = a.Apply(ctx, configMap(nil), stored)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(changed).To(BeTrue(), "a field is no longer wanted")
+	g.Expect(*requests).To(Equal(3))
+}
+
+func TestApplyLeavesAnOwnerReferenceThatSomeoneTookOver(t *testing.T) {
+	g := NewWithT(t)
+	ctx := t.Context()
+	c, requests := counting(t)
+	a := New(c, "test")
+	owned := configMap(map[string]string{"a": "1"})
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: "first", UID: "1"}}
+	_, err := a.Apply(ctx, owned.DeepCopy(), nil)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	observed := owned.DeepCopy()
+	observed.OwnerReferences[0] = metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "second", UID: "2"}
+	_, err = a.Apply(ctx, configMap(map[string]string{"a": "1"}), observed)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(*requests).To(Equal(1), "ours went with it")
+
+	_, err = a.Apply(ctx, owned.DeepCopy(), observed)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(*requests).To(Equal(2), "one that is wanted is put back")
+}
+
+func TestApplyDoesNotResurrectWhatVanished(t *testing.T) {
+	g := NewWithT(t)
+	var sent client.Object
+	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Apply: func(_ context.Context, _ client.WithWatch, obj runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+			sent, _ = obj.(client.Object)
+			return nil
+		},
+	}).Build()
+	observed := configMap(map[string]string{"a": "0"})
+	observed.UID = "uid-1"
+	_, err := New(c, "test").Apply(t.Context(), configMap(map[string]string{"a": "1"}), observed)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(sent).NotTo(BeNil())
+	g.Expect(string(sent.GetUID())).To(Equal("uid-1"), "the uid is the precondition")
+}
+
+func TestContains(t *testing.T) {
+	for name, tc := range map[string]struct {
+		have, want map[string]any
+		result     bool
+	}{
+		"fields of others do not matter": {
+			have: map[string]any{"a": "1", "b": "2"}, want: map[string]any{"a": "1"}, result: true,
+		},
+		"a field differs": {
+			have: map[string]any{"a": "1"}, want: map[string]any{"a": "2"},
+		},
+		"a field is missing": {
+			have: map[string]any{}, want: map[string]any{"a": "2"},
+		},
+		"numbers of different Go types are equal": {
+			have: map[string]any{"a": int64(3)}, want: map[string]any{"a": int32(3)}, result: true,
+		},
+		"a list that is longer than wanted": {
+			have: map[string]any{"a": []any{"x", "y"}}, want: map[string]any{"a": []any{"x"}},
+		},
+		"finalizers of others do not matter": {
+			have: map[string]any{"finalizers": []any{"x", "y"}}, want: map[string]any{"finalizers": []any{"y"}}, result: true,
+		},
+		"our owner reference is missing": {
+			have: map[string]any{"ownerReferences": []any{map[string]any{"uid": "1"}}}, want: map[string]any{"ownerReferences": []any{map[string]any{"uid": "2"}}},
+		},
+		"an empty object is as good as none": {
+			have: map[string]any{}, want: map[string]any{"a": map[string]any{}}, result: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(contains(tc.have, tc.want)).To(Equal(tc.result))
+		})
+	}
+}
+
+func TestFieldsLeaveOutStatusAndNothings(t *testing.T) {
+	g := NewWithT(t)
+	c, _ := counting(t)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "lab", Labels: map[string]string{"flag": ""}, ResourceVersion: "7"},
+		Spec:       corev1.PodSpec{NodeName: "", Hostname: "h"},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+	u, err := New(c, "test").fields(pod)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(u.Object).NotTo(HaveKey("status"))
+	g.Expect(u.GetLabels()).To(HaveKeyWithValue("flag", ""), "an empty label is meant")
+	g.Expect(u.GetResourceVersion()).To(BeEmpty())
+	g.Expect(u.Object["spec"]).To(HaveKeyWithValue("hostname", "h"))
+}

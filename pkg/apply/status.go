@@ -1,0 +1,35 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// PatchStatus writes the status of after when it differs from that of before, with one request. It is for the one reconciler that writes the
+// status: lists (conditions) are written whole. An object that is gone is no error.
+func PatchStatus(ctx context.Context, c client.Client, before, after client.Object) error {
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	patch := client.MergeFrom(before)
+	data, err := patch.Data(after)
+	if err != nil {
+		return fmt.Errorf("cannot compute the patch of the status of %s: %w", client.ObjectKeyFromObject(after), err)
+	}
+	if string(data) == "{}" {
+		return nil
+	}
+	// The answer of the API server must not overwrite after: callers go on with it.
+	target, ok := after.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("cannot copy %T", after)
+	}
+	err = c.Status().Patch(ctx, target, client.RawPatch(patch.Type(), data))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("failed to patch the status of %s: %w", client.ObjectKeyFromObject(after), err)
+	}
+	return nil
+}

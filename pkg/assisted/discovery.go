@@ -1,0 +1,87 @@
+package assisted
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+const (
+	// discoveryTimeout bounds the whole download: a worker of the manager waits for it.
+	discoveryTimeout = 10 * time.Second
+	// discoveryLimit is far above the 10 KiB of a discovery ignition, static networks and trust bundles included.
+	discoveryLimit = 4 << 20
+	// discoveryRedirects is how many redirects are followed.
+	discoveryRedirects = 3
+)
+
+// DownloadDiscoveryIgnition gets the discovery ignition of an InfraEnv. rawURL, which may hold credentials, appears in no error. caBundle
+// holds PEM certificates that are trusted besides those of the system; it may be empty.
+func DownloadDiscoveryIgnition(ctx context.Context, rawURL string, caBundle []byte) ([]byte, error) {
+	client, err := discoveryClient(caBundle)
+	if err != nil {
+		return nil, err
+	}
+	defer client.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, rawURL, nil)
+	if err != nil {
+		return nil, errors.New("assisted-service gives no valid URL for the discovery ignition")
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("cannot reach %s: %w", request.URL.Host, withoutURL(err))
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %d %s", request.URL.Host, response.StatusCode, http.StatusText(response.StatusCode))
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, discoveryLimit+1))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the answer of %s: %w", request.URL.Host, withoutURL(err))
+	}
+	if len(body) > discoveryLimit {
+		return nil, fmt.Errorf("%s answers with more than %d MiB", request.URL.Host, discoveryLimit>>20)
+	}
+	return body, nil
+}
+
+func discoveryClient(caBundle []byte) (*http.Client, error) {
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if len(caBundle) > 0 && !roots.AppendCertsFromPEM(caBundle) {
+		return nil, errors.New("the certificate authority holds no PEM certificate")
+	}
+	return &http.Client{
+		Timeout: discoveryTimeout,
+		Transport: &http.Transport{
+			Proxy:           http.ProxyFromEnvironment,
+			TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		},
+		CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+			if len(via) > discoveryRedirects {
+				return fmt.Errorf("more than %d redirects", discoveryRedirects)
+			}
+			return nil
+		},
+	}, nil
+}
+
+// withoutURL unwraps the errors of net/http, whose text holds the whole URL.
+func withoutURL(err error) error {
+	var urlError *url.Error
+	if errors.As(err, &urlError) {
+		if urlError.Timeout() {
+			return errors.New("time-out")
+		}
+		return urlError.Err
+	}
+	return err
+}

@@ -1,0 +1,80 @@
+package assisted
+
+import (
+	"bytes"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+const secret = "api_key=top-secret"
+
+func TestDownloadDiscoveryIgnition(t *testing.T) {
+	answers := map[string]http.HandlerFunc{
+		"/ok":     func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) },
+		"/denied": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, secret, http.StatusUnauthorized) },
+		"/huge": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(bytes.Repeat([]byte(" "), discoveryLimit+1))
+		},
+		"/circling": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.String(), http.StatusFound) },
+	}
+	mux := http.NewServeMux()
+	for path, answer := range answers {
+		mux.HandleFunc(path, answer)
+	}
+	plain := httptest.NewServer(mux)
+	defer plain.Close()
+	private := httptest.NewTLSServer(mux)
+	defer private.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: private.Certificate().Raw})
+
+	for name, tc := range map[string]struct {
+		url string
+		ca  []byte
+		err string
+	}{
+		"plain":                       {url: plain.URL + "/ok"},
+		"private authority":           {url: private.URL + "/ok", ca: ca},
+		"unknown authority":           {url: private.URL + "/ok", err: "certificate"},
+		"authority that is none":      {url: private.URL + "/ok", ca: []byte("x"), err: "no PEM certificate"},
+		"not authorised":              {url: plain.URL + "/denied", err: "answers 401 Unauthorized"},
+		"too large":                   {url: plain.URL + "/huge", err: "more than 4 MiB"},
+		"redirects in circles":        {url: plain.URL + "/circling", err: "redirects"},
+		"nobody there":                {url: "http://127.0.0.1:1/ok", err: "cannot reach 127.0.0.1:1"},
+		"not a URL":                   {url: "http://[", err: "no valid URL"},
+		"credentials in a broken URL": {url: "gopher://u:top-secret@h/ok", err: "cannot reach"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body, err := DownloadDiscoveryIgnition(t.Context(), tc.url+"?"+secret, tc.ca)
+			if tc.err == "" {
+				if err != nil || string(body) != "{}" {
+					t.Fatalf("got %q, %v", body, err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.err) {
+				t.Fatalf("got %v, want %q", err, tc.err)
+			}
+			if strings.Contains(err.Error(), "top-secret") {
+				t.Errorf("the error holds a credential: %v", err)
+			}
+		})
+	}
+}
+
+func TestRedactURLs(t *testing.T) {
+	got := RedactURLs(`cannot get "https://u:p@img.example:8443/byapikey/eyJ/4.19?x=1": refused`)
+	if want := `cannot get "https://img.example:8443/...": refused`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestMinorOf(t *testing.T) {
+	for release, want := range map[string]string{"4.19.3": "4.19", "v4.19.0-okd-scos.5": "4.19", "4": "", "": ""} {
+		if got := MinorOf(release); got != want {
+			t.Errorf("%q: got %q, want %q", release, got, want)
+		}
+	}
+}

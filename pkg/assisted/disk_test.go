@@ -1,0 +1,60 @@
+package assisted
+
+import (
+	"strings"
+	"testing"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"k8s.io/utils/ptr"
+)
+
+func TestSelectDisk(t *testing.T) {
+	eligible := aiv1beta1.HostInstallationEligibility{Eligible: true}
+	disks := []aiv1beta1.HostDisk{
+		{
+			ID: "usb", Path: "/dev/sda", DriveType: "SSD", SizeBytes: 500 * gibibyte,
+			InstallationEligibility: aiv1beta1.HostInstallationEligibility{NotEligibleReasons: []string{"Disk is removable"}},
+		},
+		{
+			ID: "ssd", Path: "/dev/sdb", ByPath: "/dev/disk/by-path/pci-1", Hctl: "0:0:1:0", DriveType: "SSD", Model: "PERC H730", Vendor: "DELL",
+			Serial: "S1", Wwn: "0x6141877069FEE3002AB7", SizeBytes: 120 * gibibyte, InstallationEligibility: eligible,
+		},
+		{ID: "hdd", Path: "/dev/sdc", DriveType: "HDD", Serial: "S2", Wwn: "0x5000", SizeBytes: 1000 * gibibyte, InstallationEligibility: eligible},
+	}
+	for name, tc := range map[string]struct {
+		hints     *metal3api.RootDeviceHints
+		min       int64
+		want, err string
+	}{
+		"nothing asked":             {},
+		"empty hints":               {hints: &metal3api.RootDeviceHints{}},
+		"device name":               {hints: &metal3api.RootDeviceHints{DeviceName: "/dev/sdc"}, want: "hdd"},
+		"by-path name":              {hints: &metal3api.RootDeviceHints{DeviceName: "/dev/disk/by-path/pci-1"}, want: "ssd"},
+		"hctl":                      {hints: &metal3api.RootDeviceHints{HCTL: "0:0:1:0"}, want: "ssd"},
+		"part of the model":         {hints: &metal3api.RootDeviceHints{Model: "perc"}, want: "ssd"},
+		"vendor":                    {hints: &metal3api.RootDeviceHints{Vendor: "Dell"}, want: "ssd"},
+		"serial":                    {hints: &metal3api.RootDeviceHints{SerialNumber: "S2"}, want: "hdd"},
+		"wwn":                       {hints: &metal3api.RootDeviceHints{WWN: "0x6141877069fee300"}, want: "ssd"},
+		"wwn with extension":        {hints: &metal3api.RootDeviceHints{WWNWithExtension: "0x6141877069fee3002ab7"}, want: "ssd"},
+		"vendor extension":          {hints: &metal3api.RootDeviceHints{WWNVendorExtension: "0x2ab7"}, want: "ssd"},
+		"rotational":                {hints: &metal3api.RootDeviceHints{Rotational: ptr.To(true)}, want: "hdd"},
+		"not rotational, removable": {hints: &metal3api.RootDeviceHints{Rotational: ptr.To(false)}, want: "ssd"},
+		"minimum size of the hints": {hints: &metal3api.RootDeviceHints{MinSizeGigabytes: 200}, want: "hdd"},
+		"minimum size alone":        {min: 200 * gibibyte, want: "hdd"},
+		"all hints must fit":        {hints: &metal3api.RootDeviceHints{Vendor: "DELL", Rotational: ptr.To(true)}, err: "matches the root device hints"},
+		"fits but not eligible":     {hints: &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}, err: "/dev/sda cannot be installed to: Disk is removable"},
+		"fits but too small":        {hints: &metal3api.RootDeviceHints{SerialNumber: "S1"}, min: 200 * gibibyte, err: "smaller than the 200 GiB"},
+		"serial is exact":           {hints: &metal3api.RootDeviceHints{SerialNumber: "S"}, err: "none of the host's disks"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk, err := SelectDisk(tc.hints, tc.min, disks)
+			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Fatalf("got error %v, want %q", err, tc.err)
+			}
+			if got := ptr.Deref(disk, aiv1beta1.HostDisk{}).ID; got != tc.want {
+				t.Errorf("got disk %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

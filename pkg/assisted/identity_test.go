@@ -1,0 +1,65 @@
+package assisted
+
+import (
+	"strings"
+	"testing"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+)
+
+func hostWith(bootMAC, serial string, nics ...string) *metal3api.BareMetalHost {
+	host := &metal3api.BareMetalHost{}
+	host.Spec.BootMACAddress = bootMAC
+	if serial == "" && nics == nil {
+		return host
+	}
+	host.Status.HardwareDetails = &metal3api.HardwareDetails{SystemVendor: metal3api.HardwareSystemVendor{SerialNumber: serial}}
+	for _, mac := range nics {
+		host.Status.HardwareDetails.NIC = append(host.Status.HardwareDetails.NIC, metal3api.NIC{MAC: mac})
+	}
+	return host
+}
+
+func agentWith(serial string, macs ...string) *aiv1beta1.Agent {
+	agent := &aiv1beta1.Agent{}
+	agent.Status.Inventory.SystemVendor.SerialNumber = serial
+	for _, mac := range macs {
+		agent.Status.Inventory.Interfaces = append(agent.Status.Inventory.Interfaces, aiv1beta1.HostInterface{MacAddress: mac})
+	}
+	return agent
+}
+
+func TestMismatch(t *testing.T) {
+	for name, tc := range map[string]struct {
+		host  *metal3api.BareMetalHost
+		agent *aiv1beta1.Agent
+		want  string
+	}{
+		"the boot MAC address in another case": {hostWith("52:54:00:AA:BB:CC", ""), agentWith("", "52:54:00:aa:bb:cc"), ""},
+		"the boot MAC address with dashes":     {hostWith("52-54-00-aa-bb-cc", ""), agentWith("", "52:54:00:AA:BB:CC"), ""},
+		"any inspected NIC":                    {hostWith("02:00:00:00:00:01", "", "02:00:00:00:00:02"), agentWith("", "02:00:00:00:00:09", "02:00:00:00:00:02"), ""},
+		"no MAC address in common":             {hostWith("02:00:00:00:00:01", ""), agentWith("", "02:00:00:00:00:02"), "02:00:00:00:00:02, not one of 02:00:00:00:00:01"},
+		"same MAC address, other serial":       {hostWith("02:00:00:00:00:01", "A1"), agentWith("B2", "02:00:00:00:00:01"), "serial number B2, not A1"},
+		"serial in another case":               {hostWith("02:00:00:00:00:01", "ab1"), agentWith("AB1", "02:00:00:00:00:01"), ""},
+		"serial known to one side only":        {hostWith("02:00:00:00:00:01", "A1"), agentWith("", "02:00:00:00:00:01"), ""},
+		"serial that is a vendor's default":    {hostWith("02:00:00:00:00:01", "A1"), agentWith("To Be Filled By O.E.M.", "02:00:00:00:00:01"), ""},
+		"a MAC address of zeros matches none":  {hostWith("00:00:00:00:00:00", ""), agentWith("", "00:00:00:00:00:00"), "(none)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := IdentityOf(tc.host).Mismatch(AgentIdentity(tc.agent))
+			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestIdentityWithoutAddresses(t *testing.T) {
+	if macs := IdentityOf(hostWith("", "S1")).MACs; len(macs) != 0 {
+		t.Errorf("got %v", macs)
+	}
+	if HasInventory(agentWith("")) {
+		t.Error("an Agent without interfaces has no inventory")
+	}
+}

@@ -1,0 +1,122 @@
+package provider
+
+import (
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/flags"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// ManagerSpec is what distinguishes the managers of the two providers.
+type ManagerSpec struct {
+	// Name of the manager: its user agent and the prefix of its lease.
+	Name string
+	// Scheme of the objects that it handles.
+	Scheme *runtime.Scheme
+	// Cache holds what is cached of a kind other than as a whole.
+	Cache map[client.Object]cache.ByObject
+}
+
+// NewManager returns a manager with health checks.
+//
+// Its memory follows our clusters, not the hub: Secrets and ConfigMaps must be watched as metadata only (controller-runtime's
+// OnlyMetadata) and are read without the cache; managed fields are dropped from all that is cached.
+func (o *Options) NewManager(spec ManagerSpec) (manager.Manager, error) {
+	ctrl.SetLogger(klog.Background())
+	_, metrics, err := flags.GetManagerOptions(o.Manager)
+	if err != nil {
+		return nil, fmt.Errorf("manager flags: %w", err)
+	}
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the API server: %w", err)
+	}
+	config.QPS, config.Burst = o.QPS, o.Burst
+	config.UserAgent = spec.Name
+	config.WarningHandler = nil
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                        spec.Scheme,
+		Metrics:                       *metrics,
+		HealthProbeBindAddress:        o.HealthAddress,
+		LeaderElection:                o.LeaderElect,
+		LeaderElectionID:              spec.Name + ".cluster.x-k8s.io",
+		LeaderElectionNamespace:       os.Getenv("POD_NAMESPACE"),
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &o.LeaseDuration,
+		RenewDeadline:                 &o.RenewDeadline,
+		RetryPeriod:                   &o.RetryPeriod,
+		Cache:                         o.cacheOptions(spec.Cache),
+		Client: client.Options{Cache: &client.CacheOptions{
+			DisableFor:   []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}},
+			Unstructured: true,
+		}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot set up the manager: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("cannot add the health check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("cannot add the readiness check: %w", err)
+	}
+	return mgr, nil
+}
+
+func (o *Options) cacheOptions(byObject map[client.Object]cache.ByObject) cache.Options {
+	options := cache.Options{
+		SyncPeriod:       ptr.To(o.SyncPeriod),
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         byObject,
+	}
+	if o.Namespace != "" {
+		options.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}
+	}
+	return options
+}
+
+// MetadataOnly is the object to watch and read when only the metadata of a Secret or ConfigMap matters.
+func MetadataOnly(kind string) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	return m
+}
+
+// StripMetadata is a cache transform for objects that are cached as metadata: it drops the annotations, in which copies of whole objects lie.
+// keep names the annotations that stay.
+func StripMetadata(keep ...string) func(any) (any, error) {
+	return func(in any) (any, error) {
+		obj, ok := in.(client.Object)
+		if !ok {
+			return in, nil
+		}
+		obj.SetManagedFields(nil)
+		kept := map[string]string{}
+		for _, name := range keep {
+			if value, found := obj.GetAnnotations()[name]; found {
+				kept[name] = value
+			}
+		}
+		if len(kept) == 0 {
+			kept = nil
+		}
+		obj.SetAnnotations(kept)
+		return obj, nil
+	}
+}
+
+// Selected tells whether the manager reconciles the object, by its --watch-filter.
+func (o *Options) Selected(obj client.Object) bool {
+	return o.WatchFilter == "" || obj.GetLabels()[clusterv1.WatchLabel] == o.WatchFilter
+}

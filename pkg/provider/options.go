@@ -1,0 +1,73 @@
+// Package provider is what the managers of both providers have in common: flags, set-up, and how they treat pausing.
+package provider
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/component-base/logs"
+	logsv1 "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // for --logging-format=json
+	"sigs.k8s.io/cluster-api/util/flags"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+)
+
+// Options are the flags of a manager.
+type Options struct {
+	// Namespace restricts the manager to one namespace. Empty: all.
+	Namespace string
+	// WatchFilter restricts the manager to objects whose label cluster.x-k8s.io/watch-filter has this value. Empty: all.
+	WatchFilter string
+	// Concurrency is how many objects of a kind are reconciled at a time.
+	Concurrency int
+	// SyncPeriod is how often everything is reconciled although nothing changed.
+	SyncPeriod time.Duration
+	// QPS and Burst limit the requests to the API server.
+	QPS   float32
+	Burst int
+	// LeaderElect makes one of several managers the active one.
+	LeaderElect bool
+	// LeaseDuration, RenewDeadline and RetryPeriod are the times of the leader election.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// HealthAddress serves /healthz and /readyz.
+	HealthAddress string
+	// Manager holds the flags of metrics, profiling and TLS.
+	Manager flags.ManagerOptions
+
+	logs *logs.Options
+}
+
+// AddFlags adds the flags to the set.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	o.logs = logs.NewOptions()
+	logsv1.AddFlags(o.logs, fs)
+	fs.StringVar(&o.Namespace, "namespace", "", "Namespace that the manager watches. All namespaces when empty.")
+	fs.StringVar(&o.WatchFilter, "watch-filter", "", "Value of the label cluster.x-k8s.io/watch-filter of the objects that the manager reconciles. All objects when empty.")
+	fs.IntVar(&o.Concurrency, "concurrency", 50, "Number of objects of a kind that are reconciled at a time.")
+	fs.DurationVar(&o.SyncPeriod, "sync-period", 10*time.Hour, "How often everything is reconciled although nothing changed.")
+	fs.Float32Var(&o.QPS, "kube-api-qps", 100, "Sustained number of requests to the API server in a second.")
+	fs.IntVar(&o.Burst, "kube-api-burst", 200, "Number of requests to the API server in a burst.")
+	fs.BoolVar(&o.LeaderElect, "leader-elect", false, "Let one of several managers be the active one.")
+	fs.DurationVar(&o.LeaseDuration, "leader-elect-lease-duration", 15*time.Second, "How long the others wait before they take over from a leader that is silent.")
+	fs.DurationVar(&o.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "How long the leader tries to renew its lease before it gives up.")
+	fs.DurationVar(&o.RetryPeriod, "leader-elect-retry-period", 2*time.Second, "How long managers wait between their tries.")
+	fs.StringVar(&o.HealthAddress, "health-addr", ":9440", "Address that serves /healthz and /readyz.")
+	flags.AddManagerOptions(fs, &o.Manager)
+}
+
+// Validate checks the flags and makes logging as they say.
+func (o *Options) Validate() error {
+	if o.Concurrency < 1 {
+		return fmt.Errorf("--concurrency must be at least 1, not %d", o.Concurrency)
+	}
+	if err := logsv1.ValidateAndApply(o.logs, nil); err != nil {
+		return fmt.Errorf("logging flags: %w", err)
+	}
+	return nil
+}
+
+// ControllerOptions are the options of a controller.
+func (o *Options) ControllerOptions() controller.Options {
+	return controller.Options{MaxConcurrentReconciles: o.Concurrency}
+}

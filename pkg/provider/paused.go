@@ -1,0 +1,34 @@
+package provider
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// PausedCondition tells whether the object is paused, by itself or by its cluster (which may be nil), as the condition to report.
+// The condition goes out with the rest of the status, in one request.
+func PausedCondition(cluster *clusterv1.Cluster, obj client.Object) metav1.Condition {
+	var reasons []string
+	if cluster != nil && ptr.Deref(cluster.Spec.Paused, false) {
+		reasons = append(reasons, "Cluster spec.paused is set to true")
+	}
+	if annotations.HasPaused(obj) {
+		reasons = append(reasons, "the object has the annotation "+clusterv1.PausedAnnotation)
+	}
+	condition := metav1.Condition{
+		Type:               clusterv1.PausedCondition,
+		Status:             metav1.ConditionFalse,
+		Reason:             clusterv1.NotPausedReason,
+		ObservedGeneration: obj.GetGeneration(),
+	}
+	if len(reasons) > 0 {
+		condition.Status, condition.Reason = metav1.ConditionTrue, clusterv1.PausedReason
+		condition.Message = strings.Join(reasons, ", ")
+	}
+	return condition
+}

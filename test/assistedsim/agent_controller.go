@@ -1,0 +1,273 @@
+package assistedsim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	dns "k8s.io/apimachinery/pkg/util/validation"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+const agentFinalizer = "agent.agent-install.openshift.io/ai-deprovision"
+
+// reconcileAgent applies the Agent's spec to the host, writes what the host is, and lets it take its next step; so every
+// state is seen at least once, except what a host reports faster than it can be written.
+func (s *Simulator) reconcileAgent(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	agent := &aiv1beta1.Agent{}
+	if err := s.live.Get(ctx, req.NamespacedName, agent); err != nil {
+		if apierrors.IsNotFound(err) {
+			s.forget(req.NamespacedName)
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("cannot read Agent: %w", err)
+	}
+	if !agent.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, s.releaseAgent(ctx, agent)
+	}
+	for {
+		view, ok := s.viewHost(agent)
+		if !ok {
+			return ctrl.Result{}, nil // not registered with this service
+		}
+		if err := s.publishAgent(ctx, agent, view); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+		if view.deprovision != nil && view.unbound() {
+			s.removeFormerNode(ctx, view)
+		}
+		again, wait := s.advanceHost(view)
+		if !again {
+			return ctrl.Result{RequeueAfter: wait}, nil
+		}
+	}
+}
+
+// viewHost applies the spec and returns a copy of the record to be written.
+func (s *Simulator) viewHost(agent *aiv1beta1.Agent) (*host, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.hosts[client.ObjectKeyFromObject(agent)]
+	if h == nil {
+		return nil, false
+	}
+	before := *h
+	h.specError = s.applySpec(h, &agent.Spec)
+	if h.infraEnv.autoApprove && !controllerutil.ContainsFinalizer(agent, agentFinalizer) {
+		h.approved = true // once, at the first look
+	}
+	if h.approved != before.approved || h.state != before.state || h.role != before.role ||
+		(h.specError == nil) != (before.specError == nil) {
+		s.touchHost(h)
+	}
+	view := *h
+	return &view, true
+}
+
+// advanceHost takes the next step, unless the host moved while it was being written.
+func (s *Simulator) advanceHost(view *host) (again bool, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.hosts[view.key]
+	if h == nil {
+		return false, 0
+	}
+	if h.published != view.state || h.shown != view.reports {
+		h.published, h.shown = view.state, view.reports
+		s.notify()
+	}
+	if h.state != view.state || h.stage != view.stage {
+		return true, 0
+	}
+	return s.stepHost(h)
+}
+
+// applySpec is the service's reading of an Agent's spec. Called with mu held.
+func (s *Simulator) applySpec(h *host, spec *aiv1beta1.AgentSpec) error {
+	h.approved, h.wanted = spec.Approved, types.NamespacedName{}
+	if ref := spec.ClusterDeploymentName; ref != nil {
+		h.wanted = types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+	}
+	if err := s.applyCluster(h); err != nil {
+		return err
+	}
+	if !h.listens() {
+		if installing(h.state) && (spec.InstallerArgs != h.requested.installerArgs ||
+			spec.IgnitionConfigOverrides != h.requested.ignitionOverrides) {
+			return inputErrorf("host %s is in state %s, which does not allow to change its installation", h.key.Name, h.state)
+		}
+		return nil
+	}
+	return applyRequests(h, spec)
+}
+
+// applyRequests never clears hostname, role or disk: the service takes "" for no opinion.
+func applyRequests(h *host, spec *aiv1beta1.AgentSpec) error {
+	switch spec.Role {
+	case "":
+	case models.HostRoleMaster, models.HostRoleWorker, models.HostRoleAutoAssign:
+		if h.requested.role != spec.Role {
+			h.requested.role, h.role = spec.Role, spec.Role
+		}
+	default:
+		return inputErrorf("role %q is none of auto-assign, master, worker", spec.Role)
+	}
+	if spec.Hostname != "" {
+		if problems := dns.IsDNS1123Subdomain(spec.Hostname); len(problems) > 0 || spec.Hostname == "localhost" {
+			return inputErrorf("Hostname does not pass required regex validation: %s", spec.Hostname)
+		}
+		h.requested.hostname = spec.Hostname
+	}
+	if id := spec.InstallationDiskID; id != "" && h.inventory != nil {
+		if !hasDisk(h.inventory, id) {
+			return inputErrorf("Requested installation disk is not part of the host's valid disks: %s", id)
+		}
+		h.requested.diskID = id
+	}
+	if spec.InstallerArgs != "" && json.Unmarshal([]byte(spec.InstallerArgs), new([]string)) != nil {
+		return inputErrorf("installerArgs is not a JSON array of strings")
+	}
+	if spec.IgnitionConfigOverrides != "" && !json.Valid([]byte(spec.IgnitionConfigOverrides)) {
+		return inputErrorf("error parsing ignition: config is not valid")
+	}
+	h.requested.nodeLabels = maps.Clone(spec.NodeLabels)
+	h.requested.installerArgs, h.requested.ignitionOverrides = spec.InstallerArgs, spec.IgnitionConfigOverrides
+	return nil
+}
+
+func hasDisk(inventory *models.Inventory, id string) bool {
+	for _, disk := range inventory.Disks {
+		if disk.ID == id && disk.InstallationEligibility.Eligible {
+			return true
+		}
+	}
+	return false
+}
+
+// applyCluster binds and unbinds. Both end only when the host, on its next call, registers anew.
+func (s *Simulator) applyCluster(h *host) error {
+	switch {
+	case h.wanted == h.cluster:
+		return nil
+	case h.infraEnv.clusterRef != (types.NamespacedName{}):
+		return inputErrorf("Cannot bind or unbind Agent %s: its InfraEnv %s is bound to a cluster", h.key.Name, h.infraEnv.key.Name)
+	case !h.bound() && h.unbound():
+		c := s.clusters[h.wanted]
+		if c == nil {
+			return inputErrorf("failed to get clusterDeployment with name %s in namespace %s", h.wanted.Name, h.wanted.Namespace)
+		}
+		if !c.acceptsHosts() {
+			return inputErrorf("Cannot bind host %s to cluster %s: the cluster is in state %s", h.key.Name, c.key, c.state)
+		}
+		h.cluster = h.wanted
+		h.enter(models.HostStatusBinding, infoHostBinding, s.opts.StageDelay)
+		return nil
+	case h.state == models.HostStatusBinding || h.state == models.HostStatusUnbinding ||
+		h.state == models.HostStatusUnbindingPendingUserAction:
+		return nil // waits for the host
+	case installing(h.state):
+		return inputErrorf("Cannot unbind host %s: it is in state %s", h.key.Name, h.state)
+	}
+	s.unbind(h)
+	return nil
+}
+
+// unbind takes the host out of its cluster. One that runs its installed system cannot hear the service: it waits for the
+// host to boot the discovery image again.
+func (s *Simulator) unbind(h *host) {
+	former := h.cluster
+	defer s.touchCluster(former)
+	defer func() { h.cluster = types.NamespacedName{} }()
+	switch h.state {
+	case models.HostStatusInstalled, models.HostStatusAddedToExistingCluster, models.HostStatusError, models.HostStatusCancelled:
+		h.deprovision = &aiv1beta1.AgentDeprovisionInfo{
+			ClusterName: h.cluster.Name, ClusterNamespace: h.cluster.Namespace, NodeName: h.hostname(),
+		}
+		h.enter(models.HostStatusUnbindingPendingUserAction, infoHostUnbindingUser, 0)
+	default:
+		h.enter(models.HostStatusUnbinding, infoHostUnbinding, 0)
+	}
+}
+
+// forget drops the host of an Agent that is gone. If it still runs the discovery image it will register anew.
+func (s *Simulator) forget(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.hosts[key]
+	if h == nil {
+		s.notify()
+		return
+	}
+	delete(s.hosts, key)
+	s.touchCluster(h.cluster)
+	enqueue(s.infraEnvQueue, h.infraEnv.key)
+}
+
+// releaseAgent lets a deleted Agent go, after the Node of an installed host was removed from its cluster.
+func (s *Simulator) releaseAgent(ctx context.Context, agent *aiv1beta1.Agent) error {
+	if !controllerutil.ContainsFinalizer(agent, agentFinalizer) {
+		return nil
+	}
+	key := client.ObjectKeyFromObject(agent)
+	s.mu.Lock()
+	var view *host
+	if h := s.hosts[key]; h != nil {
+		view = new(host)
+		*view = *h
+	}
+	s.mu.Unlock()
+	if view != nil && view.stage == models.HostStageDone && s.spokeMatters(ctx, view) {
+		if err := s.removeNode(ctx, view.cluster, view.hostname()); err != nil {
+			view.cleanup = err.Error()
+			return errors.Join(err, client.IgnoreNotFound(s.publishAgent(ctx, agent, view)))
+		}
+	}
+	base := agent.DeepCopy()
+	controllerutil.RemoveFinalizer(agent, agentFinalizer)
+	if err := s.client.Patch(ctx, agent, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot release Agent: %w", err)
+	}
+	s.forget(key)
+	return nil
+}
+
+// spokeMatters tells whether the host's cluster and InfraEnv are both alive; the service cleans up only then.
+func (s *Simulator) spokeMatters(ctx context.Context, h *host) bool {
+	s.mu.Lock()
+	alive := h.bound() && s.infraEnvs[h.infraEnv.key] == h.infraEnv
+	s.mu.Unlock()
+	return alive && s.clusterAlive(ctx, h.cluster)
+}
+
+func (s *Simulator) clusterAlive(ctx context.Context, key types.NamespacedName) bool {
+	cd := &hivev1.ClusterDeployment{}
+	return s.live.Get(ctx, key, cd) == nil && cd.DeletionTimestamp.IsZero()
+}
+
+// removeFormerNode removes the Node of a host that is back after it was unbound. Trying once is enough: a cluster that
+// does not answer no longer holds the host up.
+func (s *Simulator) removeFormerNode(ctx context.Context, view *host) {
+	former := types.NamespacedName{Namespace: view.deprovision.ClusterNamespace, Name: view.deprovision.ClusterName}
+	message := ""
+	if s.clusterAlive(ctx, former) {
+		if err := s.removeNode(ctx, former, view.deprovision.NodeName); err != nil {
+			message = err.Error()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.hosts[view.key]; h != nil {
+		h.deprovision, h.cleanup = nil, message
+		s.touchHost(h)
+	}
+}

@@ -1,0 +1,229 @@
+package assistedsim
+
+import (
+	"slices"
+	"time"
+
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// The records below are what the real service keeps in its database. The API objects are written from them; only their
+// spec is read back. Simulator.mu guards all of them.
+
+type infraEnv struct {
+	key types.NamespacedName
+	uid types.UID
+	id  string
+	// clusterRef is the cluster that every host of a bound InfraEnv belongs to; zero with late binding.
+	clusterRef  types.NamespacedName
+	agentLabels map[string]string
+	autoApprove bool
+	// generation counts regenerated images; fingerprint is what the last one was made from.
+	generation  int
+	fingerprint string
+	createdAt   time.Time
+	urls        aiv1beta1.BootArtifacts
+	isoURL      string
+	pullSecret  []byte
+	spec        aiv1beta1.InfraEnvSpec
+	token       string
+}
+
+// requests is what the spec of an Agent asked for while the service still listened.
+type requests struct {
+	role              models.HostRole
+	hostname          string
+	diskID            string
+	nodeLabels        map[string]string
+	installerArgs     string
+	ignitionOverrides string
+}
+
+type host struct {
+	key      types.NamespacedName
+	infraEnv *infraEnv
+
+	state, info string
+	// published is the state that the Agent shows; a host gets its instruction only when everybody can see why.
+	published string
+	// due is when the state may end by itself.
+	due       time.Time
+	kind      string
+	cluster   types.NamespacedName
+	wanted    types.NamespacedName
+	approved  bool
+	requested requests
+	role      models.HostRole
+	bootstrap bool
+	specError error
+	// backendError shows SpecSynced=False/BackendError for a moment, as the real service does on its own update conflicts.
+	backendError bool
+
+	// arrived is an inventory that was received and not yet looked at; the one before it stays visible until then.
+	arrived, inventory *models.Inventory
+	validation         validation
+	failing            string
+
+	stage                    models.HostStage
+	stageInfo                string
+	stages                   []models.HostStage
+	stageStart, stageUpdated time.Time
+	handedOver               bool
+	// reports counts what the host reported; shown is how many of them the Agent has shown.
+	reports, shown int
+
+	deprovision *aiv1beta1.AgentDeprovisionInfo
+	cleanup     string
+}
+
+type validation string
+
+const (
+	validationUnknown validation = ""
+	validationPassing validation = "passing"
+	validationFailing validation = "failing"
+)
+
+type cluster struct {
+	key             types.NamespacedName
+	id, openshiftID string
+	state, info     string
+	due             time.Time
+
+	spec             hiveext.AgentClusterInstallSpec
+	kubeconfigSecret string
+	hold             bool
+	specError        error
+	deleting         bool
+
+	prepared      bool
+	lastFailure   string
+	failing       string
+	operatorsDone bool
+}
+
+func (h *host) enter(state, info string, delay time.Duration) {
+	h.state, h.info, h.due = state, info, time.Now().Add(delay)
+}
+
+func (c *cluster) enter(state, info string, delay time.Duration) {
+	c.state, c.info, c.due = state, info, time.Now().Add(delay)
+}
+
+func (h *host) bound() bool { return h.cluster != types.NamespacedName{} }
+
+func (h *host) dayTwo() bool { return h.kind == models.HostKindAddToExistingClusterHost }
+
+// hostname is what the host will be called in its cluster.
+func (h *host) hostname() string {
+	switch {
+	case h.requested.hostname != "":
+		return h.requested.hostname
+	case h.inventory != nil:
+		return h.inventory.Hostname
+	}
+	return ""
+}
+
+// installationDisk is the disk that was asked for, else the first that is eligible.
+func (h *host) installationDisk() string {
+	if h.requested.diskID != "" || h.inventory == nil {
+		return h.requested.diskID
+	}
+	for _, disk := range h.inventory.Disks {
+		if disk.InstallationEligibility.Eligible {
+			return disk.ID
+		}
+	}
+	return ""
+}
+
+func (c *cluster) singleNode() bool {
+	return c.spec.ProvisionRequirements.ControlPlaneAgents == 1 && c.spec.ProvisionRequirements.WorkerAgents == 0
+}
+
+// acceptsHosts tells whether hosts may register or be bound now.
+func (c *cluster) acceptsHosts() bool {
+	return !c.deleting && (c.waiting() || c.state == models.ClusterStatusAddingHosts)
+}
+
+// waiting is true before the installation starts.
+func (c *cluster) waiting() bool {
+	return slices.Contains([]string{
+		models.ClusterStatusInsufficient, models.ClusterStatusReady, models.ClusterStatusPendingForInput,
+	}, c.state)
+}
+
+// installingNow is true from the first boot into the installer until the last host is done.
+func (c *cluster) installingNow() bool {
+	return slices.Contains([]string{
+		models.ClusterStatusInstalling, models.ClusterStatusInstallingPendingUserAction, models.ClusterStatusFinalizing,
+	}, c.state)
+}
+
+// members are the hosts of a cluster in a stable order. With dayTwo false, those that are part of the first installation.
+func (s *Simulator) members(cluster types.NamespacedName, dayTwo bool) []*host {
+	var members []*host
+	for _, h := range s.hosts {
+		if h.cluster == cluster && h.dayTwo() == dayTwo {
+			members = append(members, h)
+		}
+	}
+	slices.SortFunc(members, func(a, b *host) int { return compareNames(a.key, b.key) })
+	return members
+}
+
+func compareNames(a, b types.NamespacedName) int {
+	switch x, y := a.String(), b.String(); {
+	case x < y:
+		return -1
+	case x > y:
+		return 1
+	}
+	return 0
+}
+
+// notify wakes every caller that waits for a change of the records. Called with mu held.
+func (s *Simulator) notify() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// touchHost has the Agent written and its cluster looked at again. Called with mu held.
+func (s *Simulator) touchHost(h *host) {
+	enqueue(s.agentQueue, h.key)
+	if h.bound() {
+		enqueue(s.clusterQueue, h.cluster)
+	}
+	s.notify()
+}
+
+// touchCluster has the cluster written and every host looked at again that is or wants to be part of it. Called with mu held.
+func (s *Simulator) touchCluster(key types.NamespacedName) {
+	enqueue(s.clusterQueue, key)
+	for _, h := range s.hosts {
+		if h.cluster == key || h.wanted == key {
+			enqueue(s.agentQueue, h.key)
+		}
+	}
+	s.notify()
+}
+
+// touchReferrers has the InfraEnvs looked at again that are bound to the cluster. Called with mu held.
+func (s *Simulator) touchReferrers(cluster types.NamespacedName) {
+	for name, ref := range s.references {
+		if ref == cluster {
+			enqueue(s.infraEnvQueue, name)
+		}
+	}
+}
+
+func enqueue(q queue, key types.NamespacedName) {
+	if q != nil {
+		q.Add(reconcile.Request{NamespacedName: key})
+	}
+}

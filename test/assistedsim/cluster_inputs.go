@@ -1,0 +1,134 @@
+package assistedsim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The service labels every Secret and ConfigMap that it uses: its cache holds no others.
+var usedLabels = map[string]string{
+	"agent-install.openshift.io/watch":          "true",
+	"cluster.open-cluster-management.io/backup": "true",
+}
+
+// checkInputs looks at everything that the cluster refers to.
+func (s *Simulator) checkInputs(ctx context.Context, cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall) error {
+	if cd.Spec.PullSecretRef == nil {
+		return inputErrorf("missing reference to pull secret")
+	}
+	if _, err := s.pullSecret(ctx, cd.Namespace, cd.Spec.PullSecretRef.Name); err != nil {
+		return err
+	}
+	if aci.Spec.ImageSetRef == nil {
+		return inputErrorf("missing reference to ClusterImageSet")
+	}
+	imageSet := &hivev1.ClusterImageSet{}
+	if err := s.live.Get(ctx, types.NamespacedName{Name: aci.Spec.ImageSetRef.Name}, imageSet); err != nil {
+		if apierrors.IsNotFound(err) {
+			return inputErrorf("failed to get cluster image set %s: clusterimagesets.hive.openshift.io %q not found",
+				aci.Spec.ImageSetRef.Name, aci.Spec.ImageSetRef.Name)
+		}
+		return fmt.Errorf("failed to get cluster image set %s: %w", aci.Spec.ImageSetRef.Name, err)
+	}
+	return s.checkManifests(ctx, aci)
+}
+
+// checkManifests reads the extra manifests; a file name may occur once in all maps together.
+func (s *Simulator) checkManifests(ctx context.Context, aci *hiveext.AgentClusterInstall) error {
+	names := manifestNames(aci)
+	seen := map[string]string{}
+	for _, name := range names {
+		manifests := &corev1.ConfigMap{}
+		if err := s.live.Get(ctx, types.NamespacedName{Namespace: aci.Namespace, Name: name}, manifests); err != nil {
+			if apierrors.IsNotFound(err) {
+				return inputErrorf("failed to find configMap %s: configmaps %q not found", name, name)
+			}
+			return fmt.Errorf("failed to get configMap %s: %w", name, err)
+		}
+		if err := s.labelUsed(ctx, manifests); err != nil {
+			return err
+		}
+		for file := range manifests.Data {
+			if other, twice := seen[file]; twice {
+				return inputErrorf("duplicate manifest %s in configMaps %s and %s", file, other, name)
+			}
+			seen[file] = name
+		}
+	}
+	return nil
+}
+
+func manifestNames(aci *hiveext.AgentClusterInstall) []string {
+	var names []string
+	for _, ref := range aci.Spec.ManifestsConfigMapRefs {
+		names = append(names, ref.Name)
+	}
+	if ref := aci.Spec.ManifestsConfigMapRef; ref != nil {
+		names = append(names, ref.Name)
+	}
+	return names
+}
+
+// pullSecret reads, checks and labels a pull secret. Errors name the Secret, never its content.
+func (s *Simulator) pullSecret(ctx context.Context, namespace, name string) ([]byte, error) {
+	secret := &corev1.Secret{}
+	if err := s.live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, secret); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, inputErrorf("failed to find secret %s: secrets %q not found", name, name)
+		}
+		return nil, fmt.Errorf("failed to get secret %s: %w", name, err)
+	}
+	if err := s.labelUsed(ctx, secret); err != nil {
+		return nil, err
+	}
+	data, ok := secret.Data[corev1.DockerConfigJsonKey]
+	if !ok {
+		return nil, inputErrorf("secret %s did not contain key %s", name, corev1.DockerConfigJsonKey)
+	}
+	var content struct {
+		Auths map[string]struct {
+			Auth string `json:"auth"`
+		} `json:"auths"`
+	}
+	if err := json.Unmarshal(data, &content); err != nil {
+		return nil, inputErrorf("pull secret must be a well-formed JSON")
+	}
+	if len(content.Auths) == 0 {
+		return nil, inputErrorf("pull secret must contain 'auths' JSON-object field")
+	}
+	for registry, entry := range content.Auths {
+		if entry.Auth == "" {
+			return nil, inputErrorf("invalid pull secret: %q JSON-object requires 'auth' field", registry)
+		}
+	}
+	return data, nil
+}
+
+func (s *Simulator) labelUsed(ctx context.Context, obj client.Object) error {
+	missing := false
+	for key, value := range usedLabels {
+		missing = missing || obj.GetLabels()[key] != value
+	}
+	if !missing {
+		return nil
+	}
+	base, ok := obj.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("cannot copy %s", obj.GetName())
+	}
+	labels := obj.GetLabels()
+	merge(&labels, usedLabels)
+	obj.SetLabels(labels)
+	if err := s.client.Patch(ctx, obj, client.MergeFrom(base)); err != nil {
+		return fmt.Errorf("cannot label %s: %w", obj.GetName(), err)
+	}
+	return nil
+}

@@ -1,0 +1,365 @@
+package assistedsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/uuid"
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+)
+
+// bed is a running simulator on a real API server, which serves as every workload cluster as well.
+type bed struct {
+	*testing.T
+	*WithT
+	client client.WithWatch
+	sim    *Simulator
+	ctx    context.Context
+}
+
+func TestSimulator(t *testing.T) {
+	log.SetLogger(logr.New(log.NullLogSink{}))
+	ctx, cancel := context.WithCancel(t.Context())
+	e, err := env.Start(ctx, env.Options{
+		LeaveSignals: true, Bootstrap: env.ManagerOptions{Disabled: true}, ControlPlane: env.ManagerOptions{Disabled: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Stop)
+	sim, err := New(e.Config(), Options{
+		PreparationRetry: 100 * time.Millisecond,
+		WorkloadKubeconfig: func(context.Context, string, string) ([]byte, error) {
+			return os.ReadFile(e.Kubeconfig())
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sim.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		if err := sim.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	scheme, err := Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(e.Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sim.InstallWebhooks(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for name, journey := range map[string]func(bed){
+		"three control planes, then a worker on day 2":    threeControlPlanesThenAWorker,
+		"single node with a bound InfraEnv":               singleNodeOfABoundInfraEnv,
+		"what is missing is said and then found":          missingInputs,
+		"a failing preparation is tried again":            failingPreparation,
+		"a failing host takes the cluster with it":        failingHost,
+		"a deleted Agent that still polls is born again":  agentIsBornAgain,
+		"a deleted cluster frees its hosts":               deletedClusterFreesHosts,
+		"a deleted InfraEnv takes its Agents with it":     deletedInfraEnv,
+		"the Node of a deleted Agent goes with the Agent": deletedAgentOfAnInstalledHost,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			g.SetDefaultEventuallyTimeout(time.Minute)
+			g.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+			journey(bed{T: t, WithT: g, client: c, sim: sim, ctx: t.Context()})
+		})
+	}
+}
+
+// namespace is a new one with a pull secret and a ClusterImageSet of the same name.
+func (b bed) namespace() string {
+	name := "sim-" + uuid.NewString()[:8]
+	b.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	b.create(&hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: hivev1.ClusterImageSetSpec{ReleaseImage: "quay.io/x/y:4.19.0"}})
+	b.create(pullSecret(name))
+	return name
+}
+
+func pullSecret(namespace string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pull-secret"}, Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"quay.io":{"auth":"dTpw"}}}`)},
+	}
+}
+
+func (b bed) create(obj client.Object) {
+	b.Helper()
+	b.Expect(b.client.Create(b.ctx, obj)).To(Succeed())
+}
+
+func (b bed) infraEnv(namespace, name string, clusterRef *aiv1beta1.ClusterReference) *aiv1beta1.InfraEnv {
+	b.Helper()
+	ie := &aiv1beta1.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	ie.Spec.PullSecretRef = &corev1.LocalObjectReference{Name: "pull-secret"}
+	ie.Spec.ClusterRef = clusterRef
+	ie.Spec.AgentLabels = map[string]string{"pool": "metal"}
+	ie.Spec.IPXEScriptType = aiv1beta1.DiscoveryImageAlways
+	b.create(ie)
+	return ie
+}
+
+// cluster creates the recorded ClusterDeployment and AgentClusterInstall.
+func (b bed) cluster(namespace, file string, controlPlanes int) types.NamespacedName {
+	b.Helper()
+	aci := recorded[hiveext.AgentClusterInstall](b.T, file)
+	cd := recorded[hivev1.ClusterDeployment](b.T, "day1-done-cd.yaml")
+	cd.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: aci.Name}
+	cd.Spec.ClusterInstallRef.Name = aci.Name
+	aci.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: aci.Name}
+	aci.Status = hiveext.AgentClusterInstallStatus{}
+	aci.Spec.ClusterMetadata, aci.Spec.ImageSetRef = nil, &hivev1.ClusterImageSetReference{Name: namespace}
+	aci.Spec.ProvisionRequirements.ControlPlaneAgents = controlPlanes
+	b.create(cd)
+	b.create(aci)
+	return client.ObjectKeyFromObject(aci)
+}
+
+func (b bed) imageOf(ie *aiv1beta1.InfraEnv) string {
+	b.Helper()
+	b.Eventually(func() string {
+		b.Expect(b.client.Get(b.ctx, client.ObjectKeyFromObject(ie), ie)).To(Succeed())
+		return ie.Status.ISODownloadURL
+	}).ShouldNot(BeEmpty())
+	_, after, ok := strings.Cut(ie.Status.ISODownloadURL, "/byid/")
+	b.Expect(ok).To(BeTrue())
+	id, _, _ := strings.Cut(after, "/")
+	return id
+}
+
+// boot runs a host on the InfraEnv until it is installed or the test ends, and returns the name of its Agent.
+func (b bed) boot(infraEnvID, hostname string) (agent string) {
+	b.Helper()
+	id := uuid.NewString()
+	inventory := &models.Inventory{
+		Hostname: hostname, CPU: &models.CPU{Architecture: "x86_64", Count: 16, Flags: []string{"vmx"}},
+		Memory:       &models.Memory{PhysicalBytes: 32 << 30, UsableBytes: 32 << 30},
+		SystemVendor: &models.SystemVendor{Manufacturer: "Sim", ProductName: "SimBox", SerialNumber: hostname},
+		Disks: []*models.Disk{{
+			ID: "/dev/disk/by-id/wwn-" + hostname, DriveType: models.DriveTypeSSD,
+			InstallationEligibility: models.DiskInstallationEligibility{Eligible: true},
+		}},
+		Interfaces: []*models.Interface{{Name: "eth0", MacAddress: "52:54:00:00:00:01", IPV4Addresses: []string{"192.168.111.40/24"}}},
+	}
+	var running sync.WaitGroup
+	ctx, stop := context.WithCancel(b.ctx)
+	running.Go(func() {
+		if err := b.runHost(ctx, infraEnvID, id, inventory); err != nil && ctx.Err() == nil {
+			b.Errorf("host %s: %v", hostname, err)
+		}
+	})
+	b.Cleanup(func() {
+		stop()
+		running.Wait()
+	})
+	return id
+}
+
+func (b bed) runHost(ctx context.Context, infraEnvID, id string, inventory *models.Inventory) error {
+	for {
+		if err := b.sim.Register(ctx, infraEnvID, id, inventory); err != nil {
+			if errors.Is(err, hosts.ErrNotFound) {
+				return nil // its InfraEnv is gone
+			}
+			return err
+		}
+		order, err := b.sim.Next(ctx, infraEnvID, id)
+		switch {
+		case errors.Is(err, hosts.ErrNotFound) || (err == nil && order.Kind == hosts.Exit):
+			continue
+		case err != nil:
+			return err
+		}
+		for _, stage := range stagesOf(order.Role, order.Bootstrap, order.SingleNode) {
+			if stage == models.HostStageJoined {
+				node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: order.Hostname}}
+				if err := b.client.Create(ctx, node); err != nil && !apierrors.IsAlreadyExists(err) {
+					return err
+				}
+			}
+			if err := b.sim.Progress(ctx, infraEnvID, id, stage, ""); err != nil {
+				return nil //nolint:nilerr // it failed, as the test wanted
+			}
+		}
+		return nil
+	}
+}
+
+func (b bed) agent(namespace, name string) *aiv1beta1.Agent {
+	agent := &aiv1beta1.Agent{}
+	if err := b.client.Get(b.ctx, types.NamespacedName{Namespace: namespace, Name: name}, agent); err != nil {
+		return &aiv1beta1.Agent{}
+	}
+	return agent
+}
+
+func (b bed) expectAgent(namespace, name, state string) {
+	b.Helper()
+	b.Eventually(func() string { return b.agent(namespace, name).Status.DebugInfo.State }).Should(Equal(state))
+}
+
+func (b bed) change(namespace, name string, change func(*aiv1beta1.AgentSpec)) {
+	b.Helper()
+	b.Eventually(func() error {
+		agent := b.agent(namespace, name)
+		change(&agent.Spec)
+		return b.client.Update(b.ctx, agent)
+	}).Should(Succeed())
+}
+
+func (b bed) bind(namespace, name string, cluster types.NamespacedName, role models.HostRole) {
+	b.Helper()
+	b.change(namespace, name, func(spec *aiv1beta1.AgentSpec) {
+		spec.ClusterDeploymentName = &aiv1beta1.ClusterReference{Namespace: cluster.Namespace, Name: cluster.Name}
+		spec.Role = role
+	})
+}
+
+func (b bed) approve(namespace, name string) {
+	b.Helper()
+	b.change(namespace, name, func(spec *aiv1beta1.AgentSpec) { spec.Approved = true })
+}
+
+func (b bed) install(key types.NamespacedName) *hiveext.AgentClusterInstall {
+	aci := &hiveext.AgentClusterInstall{}
+	if err := b.client.Get(b.ctx, key, aci); err != nil {
+		return &hiveext.AgentClusterInstall{}
+	}
+	return aci
+}
+
+func (b bed) expectCluster(key types.NamespacedName, state string) {
+	b.Helper()
+	b.Eventually(func() string { return b.install(key).Status.DebugInfo.State }).Should(Equal(state))
+}
+
+// installed takes n control planes to adding-hosts.
+func (b bed) installed(namespace string, n int) (cluster types.NamespacedName, agents []string) {
+	b.Helper()
+	id := b.imageOf(b.infraEnv(namespace, "ie1", nil))
+	cluster = b.cluster(namespace, "day1-done-aci.yaml", n)
+	for i := range n {
+		agents = append(agents, b.boot(id, fmt.Sprintf("%s-m%d", namespace, i)))
+	}
+	for _, agent := range agents {
+		b.expectAgent(namespace, agent, models.HostStatusKnownUnbound)
+		b.bind(namespace, agent, cluster, models.HostRoleMaster)
+	}
+	b.expectCluster(cluster, models.ClusterStatusReady)
+	for _, agent := range agents {
+		b.approve(namespace, agent)
+	}
+	b.expectCluster(cluster, models.ClusterStatusAddingHosts)
+	return cluster, agents
+}
+
+// watch records every version of the objects of a list until the test ends.
+func (b bed) watch(namespace string, list client.ObjectList) func(name string) history {
+	b.Helper()
+	events, err := b.client.Watch(b.ctx, list, client.InNamespace(namespace))
+	b.Expect(err).NotTo(HaveOccurred())
+	var mu sync.Mutex
+	seen := map[string]history{}
+	go func() {
+		for event := range events.ResultChan() {
+			mu.Lock()
+			switch obj := event.Object.(type) {
+			case *aiv1beta1.Agent:
+				recordAgent(seen, obj)
+			case *hiveext.AgentClusterInstall:
+				recordInstall(seen, obj)
+			}
+			mu.Unlock()
+		}
+	}()
+	b.Cleanup(events.Stop)
+	return func(name string) history {
+		mu.Lock()
+		defer mu.Unlock()
+		copied := history{}
+		for property, values := range seen[name] {
+			copied[property] = slices.Clone(values)
+		}
+		return copied
+	}
+}
+
+func recordAgent(seen map[string]history, agent *aiv1beta1.Agent) {
+	h := seen[agent.Name]
+	if h == nil {
+		h = history{}
+		seen[agent.Name] = h
+	}
+	if agent.Status.DebugInfo.State == "" {
+		return
+	}
+	h.add("state", agent.Status.DebugInfo.State)
+	h.add("kind", agent.Status.Kind)
+	for _, c := range agent.Status.Conditions {
+		h.add(string(c.Type), string(c.Status)+"/"+c.Reason)
+	}
+}
+
+func recordInstall(seen map[string]history, aci *hiveext.AgentClusterInstall) {
+	h := seen[aci.Name]
+	if h == nil {
+		h = history{}
+		seen[aci.Name] = h
+	}
+	if aci.Status.DebugInfo.State == "" {
+		return
+	}
+	h.add("state", aci.Status.DebugInfo.State)
+	h.add("pct", strconv.FormatInt(aci.Status.Progress.TotalPercentage, 10))
+	for _, c := range aci.Status.Conditions {
+		h.add(string(c.Type), string(c.Status)+"/"+c.Reason)
+	}
+}
+
+// contextOf is the current context of the kubeconfig in a Secret.
+func (b bed) contextOf(namespace, name string) string {
+	secret := &corev1.Secret{}
+	if err := b.client.Get(b.ctx, types.NamespacedName{Namespace: namespace, Name: name}, secret); err != nil {
+		return ""
+	}
+	config, err := clientcmd.Load(secret.Data["kubeconfig"])
+	b.Expect(err).NotTo(HaveOccurred())
+	return config.CurrentContext
+}
+
+func objectMeta(key types.NamespacedName) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}
+}

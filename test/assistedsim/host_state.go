@@ -1,0 +1,189 @@
+package assistedsim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/openshift/assisted-service/models"
+)
+
+const (
+	infoHostKnown          = "Host is ready to be installed"
+	infoHostKnownUnbound   = "Host is ready to be bound to a cluster"
+	infoHostBinding        = "Host is waiting to be bound to the cluster"
+	infoHostUnbinding      = "Host is waiting to be unbound from the cluster"
+	infoHostUnbindingUser  = "Host is waiting to be rebooted from the discovery image"
+	infoHostInsufficient   = "Host cannot be installed due to following failing validation(s): "
+	infoHostPreparing      = "Host finished successfully to prepare for installation"
+	infoHostPrepareFailure = "Host failed to prepare for installation due to following failing validation(s): "
+	infoHostInstalling     = "Installation is in progress"
+	infoHostClusterFailed  = "Host is part of a cluster that failed to install"
+	infoHostCancelled      = "Installation was cancelled"
+
+	failingNTP = "Host couldn't synchronize with any NTP server"
+)
+
+// stagesOf lists the stages of an installation in their order.
+func stagesOf(role models.HostRole, bootstrap, singleNode bool) []models.HostStage {
+	start := []models.HostStage{models.HostStageStartingInstallation, models.HostStageInstalling}
+	switch {
+	case singleNode:
+		return append(start, models.HostStageWaitingForBootkube, models.HostStageWritingImageToDisk,
+			models.HostStageCopyingRegistryDataToDisk, models.HostStageRebooting, models.HostStageJoined, models.HostStageDone)
+	case bootstrap:
+		return append(start, models.HostStageWritingImageToDisk, models.HostStageCopyingRegistryDataToDisk,
+			models.HostStageWaitingForControlPlane, models.HostStageWaitingForBootkube, models.HostStageWaitingForController,
+			models.HostStageRebooting, models.HostStageConfiguring, models.HostStageJoined, models.HostStageDone)
+	case role == models.HostRoleMaster:
+		return append(start, models.HostStageWritingImageToDisk, models.HostStageCopyingRegistryDataToDisk,
+			models.HostStageRebooting, models.HostStageConfiguring, models.HostStageJoined, models.HostStageDone)
+	}
+	return append(start, models.HostStageWritingImageToDisk, models.HostStageWaitingForControlPlane,
+		models.HostStageRebooting, models.HostStageWaitingForIgnition, models.HostStageConfiguring,
+		models.HostStageJoined, models.HostStageDone)
+}
+
+// percentage is how far the host is, in whole percent of its stages.
+func (h *host) percentage() int64 {
+	i := slices.Index(h.stages, h.stage)
+	if i < 0 {
+		return 0
+	}
+	return int64((i + 1) * 100 / len(h.stages))
+}
+
+// stepHost takes the host one visible step further, if it can go by itself and its state has lasted long enough.
+// Called with mu held and after the present state was published, so that no state is skipped.
+func (s *Simulator) stepHost(h *host) (stepped bool, wait time.Duration) {
+	if h.arrived != nil { // looked at as soon as the registration is visible
+		h.inventory, h.arrived = h.arrived, nil
+		h.backendError = h.validation == validationUnknown
+		return true, 0
+	}
+	if h.backendError {
+		h.backendError = false
+		return true, 0
+	}
+	state, info, ok := s.nextHostState(h)
+	if !ok {
+		return false, 0
+	}
+	if wait := time.Until(h.due); wait > 0 {
+		return false, wait
+	}
+	switch state {
+	case models.HostStatusKnown, models.HostStatusKnownUnbound:
+		h.validation, h.failing = validationPassing, ""
+	case models.HostStatusInsufficient, models.HostStatusInsufficientUnbound:
+		h.validation = validationFailing
+	}
+	h.enter(state, info, s.opts.StageDelay)
+	s.touchHost(h)
+	return true, 0
+}
+
+// nextHostState decides where the host goes from here without anybody's help.
+func (s *Simulator) nextHostState(h *host) (state, info string, ok bool) {
+	switch h.state {
+	case models.HostStatusDiscoveringUnbound, models.HostStatusInsufficientUnbound:
+		return s.nextUnbound(h)
+	case models.HostStatusDiscovering, models.HostStatusInsufficient:
+		return s.nextBound(h)
+	}
+	c := s.clusters[h.cluster]
+	if c == nil {
+		return "", "", false
+	}
+	if h.dayTwo() {
+		if h.state == models.HostStatusKnown && h.approved && h.specError == nil {
+			return models.HostStatusInstalling, infoHostInstalling, true
+		}
+		return "", "", false
+	}
+	if c.state == models.ClusterStatusError && installing(h.state) {
+		return models.HostStatusError, infoHostClusterFailed, true
+	}
+	return s.nextPrepared(h, c)
+}
+
+func (s *Simulator) nextUnbound(h *host) (state, info string, ok bool) {
+	if reason, failing := s.faults.invalid[h.key.Name]; failing {
+		return s.insufficient(h, models.HostStatusInsufficientUnbound, reason)
+	}
+	return models.HostStatusKnownUnbound, infoHostKnownUnbound, h.inventory != nil
+}
+
+// nextBound always passes insufficient: a host that was just bound has told neither its NTP sources nor its connectivity.
+func (s *Simulator) nextBound(h *host) (state, info string, ok bool) {
+	if reason, failing := s.faults.invalid[h.key.Name]; failing {
+		return s.insufficient(h, models.HostStatusInsufficient, reason)
+	}
+	if h.state == models.HostStatusDiscovering {
+		reason := failingNTP
+		if h.dayTwo() {
+			reason = "" // recorded so: the message of the service is empty
+		}
+		return s.insufficient(h, models.HostStatusInsufficient, reason)
+	}
+	return models.HostStatusKnown, infoHostKnown, true
+}
+
+func (s *Simulator) insufficient(h *host, state, reason string) (string, string, bool) {
+	info := infoHostInsufficient + reason
+	if h.state == state && h.info == info {
+		return "", "", false
+	}
+	h.failing = reason
+	return state, info, true
+}
+
+// nextPrepared follows the cluster from known to the installer.
+func (s *Simulator) nextPrepared(h *host, c *cluster) (state, info string, ok bool) {
+	preparing, installs := c.state == models.ClusterStatusPreparingForInstallation, c.installingNow()
+	switch h.state {
+	case models.HostStatusKnown:
+		if reason, failing := s.faults.invalid[h.key.Name]; failing && c.waiting() {
+			return s.insufficient(h, models.HostStatusInsufficient, reason)
+		}
+		return models.HostStatusPreparingForInstallation, infoHostPreparing, preparing
+	case models.HostStatusPreparingForInstallation:
+		if reason, failing := s.faults.unprepared[h.key.Name]; failing && preparing {
+			return models.HostStatusPreparingFailed, infoHostPrepareFailure + reason, true
+		}
+		if preparing {
+			return models.HostStatusPreparingSuccessful, infoHostPreparing, true
+		}
+		return models.HostStatusKnown, infoHostKnown, c.waiting()
+	case models.HostStatusPreparingSuccessful:
+		if installs {
+			return models.HostStatusInstalling, infoHostInstalling, true
+		}
+		return models.HostStatusKnown, infoHostKnown, c.waiting()
+	case models.HostStatusPreparingFailed:
+		return models.HostStatusKnown, infoHostKnown, c.state == models.ClusterStatusInsufficient
+	}
+	return "", "", false
+}
+
+// installing tells whether a host of the first installation is between its start and its end.
+func installing(state string) bool {
+	return slices.Contains([]string{
+		models.HostStatusPreparingForInstallation, models.HostStatusPreparingSuccessful, models.HostStatusInstalling,
+		models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction,
+	}, state)
+}
+
+// listens tells whether the spec of the Agent is still applied. Later edits are accepted and silently ignored.
+func (h *host) listens() bool {
+	return h.unbound() || slices.Contains([]string{
+		models.HostStatusDiscovering, models.HostStatusKnown, models.HostStatusDisconnected, models.HostStatusInsufficient,
+		models.HostStatusPendingForInput, models.HostStatusBinding,
+	}, h.state)
+}
+
+func (h *host) unbound() bool {
+	return slices.Contains([]string{
+		models.HostStatusDiscoveringUnbound, models.HostStatusKnownUnbound,
+		models.HostStatusInsufficientUnbound, models.HostStatusDisconnectedUnbound,
+	}, h.state)
+}

@@ -1,0 +1,213 @@
+package assistedsim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+const infraEnvFinalizer = "infraenv.agent-install.openshift.io/ai-deprovision"
+
+const defaultArchitecture = "x86_64"
+
+// reconcileInfraEnv registers the InfraEnv and publishes the URLs of its image.
+func (s *Simulator) reconcileInfraEnv(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	env := &aiv1beta1.InfraEnv{}
+	if err := s.live.Get(ctx, req.NamespacedName, env); err != nil {
+		if apierrors.IsNotFound(err) {
+			s.deregister(req.NamespacedName)
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("cannot read InfraEnv: %w", err)
+	}
+	base := env.DeepCopy()
+	if !env.DeletionTimestamp.IsZero() {
+		s.deregister(req.NamespacedName) // at once, installed Agents or not
+		if controllerutil.RemoveFinalizer(env, infraEnvFinalizer) {
+			return ctrl.Result{}, client.IgnoreNotFound(s.client.Patch(ctx, env, client.MergeFrom(base)))
+		}
+		return ctrl.Result{}, nil
+	}
+	if controllerutil.AddFinalizer(env, infraEnvFinalizer) {
+		if err := s.client.Patch(ctx, env, client.MergeFrom(base)); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+	}
+	base = env.DeepCopy()
+	s.createImage(ctx, env)
+	if equality.Semantic.DeepEqual(base.Status, env.Status) {
+		return ctrl.Result{}, nil
+	}
+	if err := s.client.Status().Patch(ctx, env, client.MergeFrom(base)); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	return ctrl.Result{}, nil
+}
+
+func (s *Simulator) deregister(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.infraEnvs, key)
+	delete(s.references, key)
+	s.notify()
+}
+
+// createImage fills the status. A cluster that is missing keeps the URLs, a failed image takes them away.
+func (s *Simulator) createImage(ctx context.Context, env *aiv1beta1.InfraEnv) {
+	status := &env.Status
+	status.AgentLabelSelector = metav1.LabelSelector{MatchLabels: map[string]string{aiv1beta1.InfraEnvNameLabel: env.Name}}
+	set := func(value corev1.ConditionStatus, reason, message string) {
+		conditionsv1.SetStatusConditionNoHeartbeat(&status.Conditions, conditionsv1.Condition{
+			Type: aiv1beta1.ImageCreatedCondition, Status: value, Reason: reason, Message: message,
+		})
+	}
+	if missing := s.missingCluster(env); missing != "" {
+		set(corev1.ConditionUnknown, aiv1beta1.MissingClusterDeploymentReason, missing)
+		return
+	}
+	record, err := s.registerInfraEnv(ctx, env)
+	if err != nil {
+		status.ISODownloadURL, status.CreatedTime = "", nil
+		set(corev1.ConditionFalse, aiv1beta1.ImageCreationErrorReason, aiv1beta1.ImageStateFailedToCreate+": "+err.Error())
+		return
+	}
+	status.ISODownloadURL, status.BootArtifacts = record.isoURL, record.urls
+	if status.CreatedTime == nil || !status.CreatedTime.Time.Equal(record.createdAt) {
+		status.CreatedTime = seconds(record.createdAt)
+	}
+	status.InfraEnvDebugInfo.EventsURL = s.serviceURL + "/api/assisted-install/v2/events?infra_env_id=" + record.id
+	set(corev1.ConditionTrue, aiv1beta1.InfraEnvAvailableReason, aiv1beta1.InfraEnvAvailableMessage+": "+aiv1beta1.ImageStateCreated)
+}
+
+// missingCluster: an InfraEnv with a clusterRef waits until the service knows that cluster.
+func (s *Simulator) missingCluster(env *aiv1beta1.InfraEnv) string {
+	ref := env.Spec.ClusterRef
+	if ref == nil {
+		return ""
+	}
+	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.references[client.ObjectKeyFromObject(env)] = key
+	if c := s.clusters[key]; c == nil || c.deleting {
+		return aiv1beta1.MissingClusterDeploymentReference
+	}
+	return ""
+}
+
+// registerInfraEnv checks the inputs and keeps the record of the InfraEnv; a changed input regenerates the image.
+func (s *Simulator) registerInfraEnv(ctx context.Context, env *aiv1beta1.InfraEnv) (*infraEnv, error) {
+	key := client.ObjectKeyFromObject(env)
+	if env.Spec.PullSecretRef == nil {
+		return nil, inputErrorf("missing reference to pull secret")
+	}
+	secret, err := s.pullSecret(ctx, env.Namespace, env.Spec.PullSecretRef.Name)
+	if err != nil {
+		return nil, err
+	}
+	version, err := s.osVersion(env)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if msg := cmp.Or(s.faults.images[key], s.faults.images[wholeNamespace(key)]); msg != "" {
+		return nil, inputError{msg}
+	}
+	record := s.infraEnvs[key]
+	if record == nil || record.uid != env.UID {
+		record = &infraEnv{key: key, uid: env.UID, id: uuid.NewString()}
+		s.infraEnvs[key] = record
+		s.notify()
+	}
+	if ref := env.Spec.ClusterRef; ref != nil {
+		record.clusterRef = types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+	}
+	record.agentLabels = env.Spec.AgentLabels
+	record.autoApprove = env.Spec.AgentApproval != nil && env.Spec.AgentApproval.AutoApprove
+	fingerprint := asJSON([]any{imageInputs(&env.Spec), string(secret), version})
+	if record.fingerprint == fingerprint {
+		return record, nil
+	}
+	record.fingerprint, record.spec, record.pullSecret = fingerprint, *env.Spec.DeepCopy(), secret
+	return record, s.generate(record, version)
+}
+
+// imageInputs are the fields whose change makes a new image.
+func imageInputs(spec *aiv1beta1.InfraEnvSpec) []any {
+	return []any{
+		spec.Proxy, spec.AdditionalNTPSources, spec.SSHAuthorizedKey, spec.IgnitionConfigOverride, spec.KernelArguments,
+		spec.AdditionalTrustBundle, spec.NMStateConfigLabelSelector, spec.ImageType, spec.IPXEScriptType, spec.CpuArchitecture,
+	}
+}
+
+// osVersion is the minor version whose image is used; without a wish the latest.
+func (s *Simulator) osVersion(env *aiv1beta1.InfraEnv) (string, error) {
+	wanted := env.Spec.OSImageVersion
+	if wanted == "" {
+		return s.opts.OSVersions[len(s.opts.OSVersions)-1], nil
+	}
+	if !slices.Contains(s.opts.OSVersions, wanted) {
+		return "", inputErrorf("The requested OS image for version (%s) and CPU architecture (%s) isn't specified in OS images list",
+			wanted, architecture(&env.Spec))
+	}
+	return wanted, nil
+}
+
+func architecture(spec *aiv1beta1.InfraEnvSpec) string {
+	if spec.CpuArchitecture == "" {
+		return defaultArchitecture
+	}
+	return spec.CpuArchitecture
+}
+
+// generate computes the URLs. Without authentication they stay the same, and so does their time of creation: nobody can
+// see that the image changed. With it, every image has its own token.
+func (s *Simulator) generate(record *infraEnv, version string) error {
+	record.generation++
+	if record.createdAt.IsZero() || s.opts.Auth == AuthLocal {
+		record.createdAt = time.Now().Truncate(time.Second)
+	}
+	arch, images := architecture(&record.spec), s.opts.ImageServiceURL
+	path, query := "/byid/"+record.id, ""
+	if s.opts.Auth == AuthLocal {
+		token, err := s.tokens.infraEnvToken(record.id)
+		if err != nil {
+			return err
+		}
+		record.token = token
+		path, query = "/byapikey/"+token, "&api_key="+token
+	}
+	image := "minimal.iso"
+	if record.spec.ImageType == models.ImageTypeFullIso {
+		image = "full.iso"
+	}
+	files := s.serviceURL + "/api/assisted-install/v2/infra-envs/" + record.id + "/downloads/files?file_name="
+	record.isoURL = fmt.Sprintf("%s%s/%s/%s/%s", images, path, version, arch, image)
+	record.urls = aiv1beta1.BootArtifacts{
+		KernelURL:            fmt.Sprintf("%s/boot-artifacts/kernel?arch=%s&version=%s", images, arch, version),
+		RootfsURL:            fmt.Sprintf("%s/boot-artifacts/rootfs?arch=%s&version=%s", images, arch, version),
+		InitrdURL:            fmt.Sprintf("%s/images/%s/pxe-initrd?arch=%s%s&version=%s", images, record.id, arch, query, version),
+		IpxeScriptURL:        files + "ipxe-script" + query,
+		DiscoveryIgnitionURL: files + "discovery.ign" + query,
+	}
+	if record.spec.IPXEScriptType == aiv1beta1.BootOrderControl {
+		record.urls.IpxeScriptURL += "&ipxe_script_type=boot-order-control"
+	}
+	return nil
+}

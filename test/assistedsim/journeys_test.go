@@ -1,0 +1,254 @@
+package assistedsim
+
+import (
+	"slices"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func threeControlPlanesThenAWorker(b bed) {
+	ns := b.namespace()
+	agents := b.watch(ns, &aiv1beta1.AgentList{})
+	installs := b.watch(ns, &hiveext.AgentClusterInstallList{})
+	cluster, masters := b.installed(ns, 3)
+
+	aci := b.install(cluster)
+	wanted := recorded[hiveext.AgentClusterInstall](b.T, "day1-done-aci.yaml")
+	b.Expect(aci.Finalizers).To(Equal(wanted.Finalizers))
+	b.Expect(aci.OwnerReferences).To(ConsistOf(HaveField("Kind", "ClusterDeployment")))
+	b.Expect(aci.Spec.ClusterMetadata.AdminKubeconfigSecretRef).To(Equal(wanted.Spec.ClusterMetadata.AdminKubeconfigSecretRef))
+	b.Expect(aci.Spec.ClusterMetadata.AdminPasswordSecretRef).To(Equal(wanted.Spec.ClusterMetadata.AdminPasswordSecretRef))
+	b.Expect(aci.Status.APIVIPs).To(Equal(wanted.Status.APIVIPs))
+	b.Expect(aci.Status.PlatformType).To(Equal(wanted.Status.PlatformType))
+	b.Expect(aci.Status.UserManagedNetworking).To(Equal(wanted.Status.UserManagedNetworking))
+	b.Expect(b.contextOf(ns, "c1-admin-kubeconfig")).NotTo(BeElementOf("", NoIngressContext))
+
+	b.Eventually(func() []string { return installs("c1")["state"] }).Should(ContainElement(models.ClusterStatusAddingHosts))
+	installs("c1").expectRecorded(b.T, "aci/c1", "state", "RequirementsMet", "Validated", "Completed", "Stopped",
+		"LastInstallationPreparationFailed")
+	b.Expect(installs("c1")["pct"]).To(ContainElements("0", "10", "80", "95", "100"))
+	followers := 0
+	for _, master := range masters {
+		b.Eventually(func() []string { return agents(master)["state"] }).Should(ContainElement(models.HostStatusInstalled))
+		agents(master).expectRecorded(b.T, "agent/5088206a", "state", "RequirementsMet", "Validated", "Installed", "Bound")
+		if !b.agent(ns, master).Status.Bootstrap {
+			followers++
+		}
+	}
+	b.Expect(followers).To(Equal(2))
+	cd := &hivev1.ClusterDeployment{}
+	b.Expect(b.client.Get(b.ctx, cluster, cd)).To(Succeed())
+	b.Expect(cd.Spec.Installed).To(BeFalse())
+	b.Expect(cd.Spec.ClusterMetadata).To(BeNil())
+
+	ie := &aiv1beta1.InfraEnv{}
+	b.Expect(b.client.Get(b.ctx, types.NamespacedName{Namespace: ns, Name: "ie1"}, ie)).To(Succeed())
+	late := b.boot(b.imageOf(ie), ns+"-w0")
+	b.expectAgent(ns, late, models.HostStatusKnownUnbound)
+	b.bind(ns, late, cluster, models.HostRoleWorker)
+	b.expectAgent(ns, late, models.HostStatusKnown)
+	b.approve(ns, late)
+	b.expectAgent(ns, late, models.HostStatusAddedToExistingCluster)
+	b.Expect(b.agent(ns, late).Status.Kind).To(Equal(models.HostKindAddToExistingClusterHost))
+	b.Eventually(func() []string { return agents(late)["state"] }).Should(Equal([]string{
+		models.HostStatusDiscoveringUnbound, models.HostStatusKnownUnbound, models.HostStatusBinding, models.HostStatusDiscovering,
+		models.HostStatusInsufficient, models.HostStatusKnown, models.HostStatusInstalling, models.HostStatusInstallingInProgress,
+		models.HostStatusAddedToExistingCluster,
+	}))
+	b.Expect(b.client.Delete(b.ctx, b.agent(ns, late))).To(Succeed())
+}
+
+func singleNodeOfABoundInfraEnv(b bed) {
+	ns := b.namespace()
+	ie := b.infraEnv(ns, "ie2", &aiv1beta1.ClusterReference{Namespace: ns, Name: "c2"})
+	b.Eventually(func() string {
+		b.Expect(b.client.Get(b.ctx, client.ObjectKeyFromObject(ie), ie)).To(Succeed())
+		if len(ie.Status.Conditions) == 0 {
+			return ""
+		}
+		return ie.Status.Conditions[0].Reason
+	}).Should(Equal(aiv1beta1.MissingClusterDeploymentReason))
+	ie.Spec.AgentApproval = &aiv1beta1.AgentApproval{AutoApprove: true}
+	b.Expect(b.client.Update(b.ctx, ie)).To(Succeed())
+	installs := b.watch(ns, &hiveext.AgentClusterInstallList{})
+	cluster := b.cluster(ns, "sno-done-aci.yaml", 1)
+	agent := b.boot(b.imageOf(ie), ns+"-s0")
+	b.Eventually(func() error {
+		return b.client.Get(b.ctx, types.NamespacedName{Namespace: ns, Name: agent}, &aiv1beta1.Agent{})
+	}).Should(Succeed())
+	b.approve(ns, agent)
+	b.expectCluster(cluster, models.ClusterStatusAddingHosts)
+	wanted := recorded[hiveext.AgentClusterInstall](b.T, "sno-done-aci.yaml").Status
+	aci := b.install(cluster)
+	b.Expect(aci.Status.PlatformType).To(Equal(wanted.PlatformType))
+	b.Expect(aci.Status.APIVIP).To(Equal(wanted.APIVIP))
+	b.Expect(b.agent(ns, agent).Status.Bootstrap).To(BeTrue())
+	b.Eventually(func() []string { return installs("c2")["state"] }).Should(ContainElement(models.ClusterStatusAddingHosts))
+	b.Expect(installs("c2")["state"]).NotTo(ContainElement(models.ClusterStatusReady), "approved at birth: ready is jumped over")
+
+	b.Expect(b.client.Delete(b.ctx, &hivev1.ClusterDeployment{ObjectMeta: objectMeta(cluster)})).To(Succeed())
+	b.expectGone(&hivev1.ClusterDeployment{}, cluster)
+	b.expectGone(&aiv1beta1.Agent{}, types.NamespacedName{Namespace: ns, Name: agent})
+}
+
+func missingInputs(b bed) {
+	ns := b.namespace()
+	b.Expect(b.client.Delete(b.ctx, pullSecret(ns))).To(Succeed())
+	ie := b.infraEnv(ns, "ie1", nil)
+	b.Eventually(func() string {
+		b.Expect(b.client.Get(b.ctx, client.ObjectKeyFromObject(ie), ie)).To(Succeed())
+		if len(ie.Status.Conditions) == 0 {
+			return ""
+		}
+		return ie.Status.Conditions[0].Message
+	}).Should(ContainSubstring("pull-secret"))
+	cluster := b.cluster(ns, "day1-done-aci.yaml", 3)
+	synced := func() string {
+		for _, c := range b.install(cluster).Status.Conditions {
+			if c.Type == hiveext.ClusterSpecSyncedCondition {
+				return c.Reason
+			}
+		}
+		return ""
+	}
+	b.Eventually(synced).Should(Equal(hiveext.ClusterInputErrorReason))
+	b.create(pullSecret(ns))
+	b.imageOf(ie)
+	b.Eventually(synced).Should(Equal(hiveext.ClusterSyncedOkReason))
+	secret := &corev1.Secret{}
+	b.Expect(b.client.Get(b.ctx, types.NamespacedName{Namespace: ns, Name: "pull-secret"}, secret)).To(Succeed())
+	b.Expect(secret.Labels).To(HaveKeyWithValue("agent-install.openshift.io/watch", "true"))
+
+	b.sim.FailImage(client.ObjectKeyFromObject(ie), "no space left")
+	b.Eventually(func() string {
+		b.Expect(b.client.Get(b.ctx, client.ObjectKeyFromObject(ie), ie)).To(Succeed())
+		return ie.Status.ISODownloadURL
+	}).Should(BeEmpty())
+	b.sim.FailImage(client.ObjectKeyFromObject(ie), "")
+	b.imageOf(ie)
+}
+
+// waitingForApproval is one host, bound and known, in a cluster of one control plane and no workers.
+func (b bed) waitingForApproval(ns string) (cluster types.NamespacedName, agent string) {
+	id := b.imageOf(b.infraEnv(ns, "ie1", nil))
+	cluster = b.cluster(ns, "sno-done-aci.yaml", 1)
+	agent = b.boot(id, ns+"-s0")
+	b.expectAgent(ns, agent, models.HostStatusKnownUnbound)
+	b.bind(ns, agent, cluster, models.HostRoleMaster)
+	b.expectAgent(ns, agent, models.HostStatusKnown)
+	return cluster, agent
+}
+
+func failingPreparation(b bed) {
+	ns := b.namespace()
+	cluster, agent := b.waitingForApproval(ns)
+	installs := b.watch(ns, &hiveext.AgentClusterInstallList{})
+	b.sim.FailPreparation(cluster, "cannot generate manifests")
+	b.approve(ns, agent)
+	b.Eventually(func() []string {
+		return installs(cluster.Name)[string(hiveext.ClusterLastInstallationPreparationFailedCondition)]
+	}).
+		Should(ContainElement("True/" + hiveext.ClusterLastInstallationPreparationFailedErrorReason))
+	b.sim.FailPreparation(cluster, "")
+	b.sim.FailHostPreparation(agent, "Failed to fetch container images")
+	b.expectAgent(ns, agent, models.HostStatusPreparingFailed)
+	b.sim.FailHostPreparation(agent, "")
+	b.expectCluster(cluster, models.ClusterStatusAddingHosts)
+}
+
+func failingHost(b bed) {
+	ns := b.namespace()
+	cluster, agent := b.waitingForApproval(ns)
+	b.sim.FailHost(agent, models.HostStageWritingImageToDisk, "disk is broken")
+	b.approve(ns, agent)
+	b.expectCluster(cluster, models.ClusterStatusError)
+	b.Eventually(func() aiv1beta1.DebugInfo { return b.agent(ns, agent).Status.DebugInfo }).Should(And(
+		HaveField("State", models.HostStatusError), HaveField("StateInfo", "Failed - disk is broken")))
+	aci := b.install(cluster)
+	aci.Spec.SSHPublicKey = "changed"
+	b.Expect(b.client.Update(b.ctx, aci)).To(MatchError(ContainSubstring("immutable after install started")))
+}
+
+func agentIsBornAgain(b bed) {
+	ns := b.namespace()
+	agent := b.boot(b.imageOf(b.infraEnv(ns, "ie1", nil)), ns+"-x0")
+	b.expectAgent(ns, agent, models.HostStatusKnownUnbound)
+	b.approve(ns, agent)
+	first := b.agent(ns, agent)
+	b.Expect(b.client.Delete(b.ctx, first)).To(Succeed())
+	b.Eventually(func() types.UID { return b.agent(ns, agent).UID }).ShouldNot(BeElementOf(first.UID, types.UID("")))
+	b.expectAgent(ns, agent, models.HostStatusKnownUnbound)
+	b.Expect(b.agent(ns, agent).Spec.Approved).To(BeFalse())
+}
+
+func deletedClusterFreesHosts(b bed) {
+	ns := b.namespace()
+	cluster, installed := b.installed(ns, 3)
+	b.Expect(b.client.Delete(b.ctx, &hivev1.ClusterDeployment{ObjectMeta: objectMeta(cluster)})).To(Succeed())
+	b.expectGone(&hivev1.ClusterDeployment{}, cluster)
+	for _, agent := range installed {
+		b.expectAgent(ns, agent, models.HostStatusUnbindingPendingUserAction)
+		b.Expect(b.agent(ns, agent).Spec.ClusterDeploymentName).To(BeNil())
+		b.Expect(b.agent(ns, agent).Spec.Approved).To(BeTrue(), "approval survives")
+	}
+	b.expectGone(&corev1.Secret{}, types.NamespacedName{Namespace: ns, Name: "c1-admin-kubeconfig"})
+
+	other := b.namespace()
+	waiting, agent := b.waitingForApproval(other)
+	b.Expect(b.client.Delete(b.ctx, &hivev1.ClusterDeployment{ObjectMeta: objectMeta(waiting)})).To(Succeed())
+	b.expectGone(&hivev1.ClusterDeployment{}, waiting)
+	b.expectAgent(other, agent, models.HostStatusKnownUnbound)
+}
+
+func deletedInfraEnv(b bed) {
+	ns := b.namespace()
+	ie := b.infraEnv(ns, "ie1", nil)
+	agent := b.boot(b.imageOf(ie), ns+"-x0")
+	b.expectAgent(ns, agent, models.HostStatusKnownUnbound)
+	b.Expect(b.client.Delete(b.ctx, ie)).To(Succeed())
+	b.expectGone(&aiv1beta1.InfraEnv{}, client.ObjectKeyFromObject(ie))
+	b.expectGone(&aiv1beta1.Agent{}, types.NamespacedName{Namespace: ns, Name: agent})
+}
+
+func deletedAgentOfAnInstalledHost(b bed) {
+	ns := b.namespace()
+	_, agents := b.installed(ns, 3)
+	node := types.NamespacedName{Name: b.agent(ns, agents[0]).Status.Inventory.Hostname}
+	b.Expect(b.client.Get(b.ctx, node, &corev1.Node{})).To(Succeed())
+
+	secret := &corev1.Secret{}
+	key := types.NamespacedName{Namespace: ns, Name: "c1-admin-kubeconfig"}
+	b.Expect(b.client.Get(b.ctx, key, secret)).To(Succeed())
+	kubeconfig := secret.Data["kubeconfig"]
+	secret.Data["kubeconfig"] = []byte("{}")
+	b.Expect(b.client.Update(b.ctx, secret)).To(Succeed())
+	b.Expect(b.client.Delete(b.ctx, b.agent(ns, agents[0]))).To(Succeed())
+	b.Eventually(func() bool {
+		return slices.ContainsFunc(agentConditionsOf(b.agent(ns, agents[0])), func(kind string) bool { return kind == "Cleanup" })
+	}).Should(BeTrue(), "the workload cluster cannot be reached")
+	secret.Data["kubeconfig"] = kubeconfig
+	b.Expect(b.client.Update(b.ctx, secret)).To(Succeed())
+	b.expectGone(&aiv1beta1.Agent{}, types.NamespacedName{Namespace: ns, Name: agents[0]})
+	b.expectGone(&corev1.Node{}, node)
+}
+
+func agentConditionsOf(agent *aiv1beta1.Agent) []string {
+	var kinds []string
+	for _, c := range agent.Status.Conditions {
+		kinds = append(kinds, string(c.Type))
+	}
+	return kinds
+}
+
+func (b bed) expectGone(obj client.Object, key types.NamespacedName) {
+	b.Helper()
+	b.Eventually(func() bool { return apierrors.IsNotFound(b.client.Get(b.ctx, key, obj)) }).Should(BeTrue())
+}

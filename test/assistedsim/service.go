@@ -1,0 +1,344 @@
+package assistedsim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+)
+
+// Register implements [hosts.Service]. Like the real service it creates the Agent before it answers.
+func (s *Simulator) Register(ctx context.Context, infraEnvID, hostID string, inventory *models.Inventory) error {
+	for {
+		s.mu.Lock()
+		env := s.infraEnvByID(infraEnvID)
+		if env == nil {
+			s.mu.Unlock()
+			return fmt.Errorf("cannot register host %s in InfraEnv %s: %w", hostID, infraEnvID, hosts.ErrNotFound)
+		}
+		key := types.NamespacedName{Namespace: env.key.Namespace, Name: hostID}
+		if h := s.hosts[key]; h != nil && h.infraEnv == env {
+			defer s.mu.Unlock()
+			return s.reregister(h, inventory)
+		}
+		if err := s.refuseRegistration(env); err != nil {
+			s.mu.Unlock()
+			return err
+		}
+		agent, changed := newAgent(env, hostID), s.changed
+		s.mu.Unlock()
+
+		leaving, err := s.createAgent(ctx, agent)
+		if err != nil {
+			return err
+		}
+		if !leaving {
+			return s.admit(env, key, inventory)
+		}
+		select { // the Agent of the host's former life is being deleted: the host keeps trying
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+func (s *Simulator) infraEnvByID(id string) *infraEnv {
+	for _, env := range s.infraEnvs {
+		if env.id == id {
+			return env
+		}
+	}
+	return nil
+}
+
+// refuseRegistration answers a new host of a bound InfraEnv as the service does while its cluster takes no hosts (409).
+func (s *Simulator) refuseRegistration(env *infraEnv) error {
+	if env.clusterRef == (types.NamespacedName{}) {
+		return nil
+	}
+	c := s.clusters[env.clusterRef]
+	if c == nil {
+		return fmt.Errorf("cluster %s does not exist: %w", env.clusterRef, hosts.ErrNotFound)
+	}
+	if !c.acceptsHosts() {
+		return fmt.Errorf("host can register only in one of the following states: insufficient, ready, pending-for-input, "+
+			"adding-hosts; cluster %s is in state %s", env.clusterRef, c.state)
+	}
+	return nil
+}
+
+func newAgent(env *infraEnv, hostID string) *aiv1beta1.Agent {
+	agent := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: env.key.Namespace, Name: hostID}}
+	agent.Labels = map[string]string{aiv1beta1.InfraEnvNameLabel: env.key.Name}
+	for k, v := range env.agentLabels {
+		agent.Labels[k] = v
+	}
+	if env.clusterRef != (types.NamespacedName{}) {
+		agent.Spec.ClusterDeploymentName = &aiv1beta1.ClusterReference{Namespace: env.clusterRef.Namespace, Name: env.clusterRef.Name}
+	}
+	return agent
+}
+
+// createAgent creates the Agent, or resets the one that the host had in another InfraEnv. leaving reports an Agent of this
+// name that is being deleted.
+func (s *Simulator) createAgent(ctx context.Context, agent *aiv1beta1.Agent) (leaving bool, err error) {
+	err = s.client.Create(ctx, agent)
+	if !apierrors.IsAlreadyExists(err) {
+		if err != nil {
+			return false, fmt.Errorf("cannot create Agent %s/%s: %w", agent.Namespace, agent.Name, err)
+		}
+		return false, nil
+	}
+	existing := &aiv1beta1.Agent{}
+	if err := s.live.Get(ctx, client.ObjectKeyFromObject(agent), existing); err != nil {
+		if apierrors.IsNotFound(err) {
+			return s.createAgent(ctx, agent)
+		}
+		return false, fmt.Errorf("cannot read Agent %s/%s: %w", agent.Namespace, agent.Name, err)
+	}
+	if !existing.DeletionTimestamp.IsZero() {
+		return true, nil
+	}
+	if existing.Labels[aiv1beta1.InfraEnvNameLabel] == agent.Labels[aiv1beta1.InfraEnvNameLabel] {
+		return false, nil
+	}
+	base := existing.DeepCopy()
+	existing.Labels, existing.OwnerReferences, existing.Spec = agent.Labels, nil, agent.Spec
+	if err := s.client.Patch(ctx, existing, client.MergeFrom(base)); err != nil {
+		return false, fmt.Errorf("cannot move Agent %s/%s to another InfraEnv: %w", agent.Namespace, agent.Name, err)
+	}
+	return false, nil
+}
+
+// admit records a host whose Agent now exists.
+func (s *Simulator) admit(env *infraEnv, key types.NamespacedName, inventory *models.Inventory) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.infraEnvs[env.key] != env {
+		return fmt.Errorf("cannot register host %s: %w", key.Name, hosts.ErrNotFound)
+	}
+	if h := s.hosts[key]; h != nil && h.infraEnv == env {
+		return s.reregister(h, inventory)
+	}
+	h := &host{key: key, infraEnv: env, kind: models.HostKindHost, role: models.HostRoleAutoAssign, arrived: inventory}
+	if c := s.clusters[env.clusterRef]; c != nil {
+		s.join(h, c)
+	}
+	s.hosts[key] = h
+	s.discover(h)
+	s.touchHost(h)
+	return nil
+}
+
+// join makes the host a member of the cluster, of its second day if that is what the cluster takes now.
+func (s *Simulator) join(h *host, c *cluster) {
+	h.cluster = c.key
+	if c.state == models.ClusterStatusAddingHosts {
+		h.kind = models.HostKindAddToExistingClusterHost
+		if h.role == models.HostRoleAutoAssign {
+			h.role = models.HostRoleWorker
+		}
+	}
+}
+
+// joinWanted ends the binding of a host.
+func (s *Simulator) joinWanted(h *host) {
+	if c := s.clusters[h.cluster]; c != nil {
+		s.join(h, c)
+	}
+}
+
+// discover puts a host that (re)booted the discovery image at the beginning.
+func (s *Simulator) discover(h *host) {
+	h.backendError, h.stage, h.stageInfo, h.stages, h.bootstrap, h.handedOver = false, "", "", nil, false, false
+	state := models.HostStatusDiscoveringUnbound
+	if h.bound() {
+		state = models.HostStatusDiscovering
+	}
+	h.enter(state, "Waiting for host to send hardware details", s.opts.StageDelay)
+}
+
+// reregister is a host that comes (back) with the discovery image running. Called with mu held.
+func (s *Simulator) reregister(h *host, inventory *models.Inventory) error {
+	switch h.state {
+	case models.HostStatusInstalling, models.HostStatusInstallingInProgress:
+		if h.stage == models.HostStageRebooting {
+			h.enter(models.HostStatusInstallingPendingUserAction, "Expected the host to boot from disk, but it booted the "+
+				"installation image - please reboot and fix boot order to boot from disk", 0)
+		} else {
+			h.enter(models.HostStatusError, "The host unexpectedly restarted during the installation", 0)
+		}
+	case models.HostStatusInstallingPendingUserAction, models.HostStatusInstalled, models.HostStatusAddedToExistingCluster,
+		models.HostStatusError, models.HostStatusCancelled:
+		return nil // stays what it is
+	default:
+		if h.state == models.HostStatusBinding {
+			s.joinWanted(h)
+		}
+		if h.state == models.HostStatusUnbinding || h.state == models.HostStatusUnbindingPendingUserAction {
+			s.leave(h)
+		}
+		h.arrived = inventory
+		s.discover(h)
+	}
+	s.touchHost(h)
+	return nil
+}
+
+// leave makes the host a member of no cluster: role, kind and disk are forgotten, the Agent's spec stays as it is.
+func (s *Simulator) leave(h *host) {
+	h.kind, h.role = models.HostKindHost, models.HostRoleAutoAssign
+	h.requested, h.validation, h.failing = requests{}, validationUnknown, ""
+}
+
+// Next implements [hosts.Service].
+func (s *Simulator) Next(ctx context.Context, infraEnvID, hostID string) (hosts.Instruction, error) {
+	for {
+		s.mu.Lock()
+		h := s.hostOf(infraEnvID, hostID)
+		if h == nil {
+			s.mu.Unlock()
+			return hosts.Instruction{}, fmt.Errorf("no host %s in InfraEnv %s: %w", hostID, infraEnvID, hosts.ErrNotFound)
+		}
+		instruction, ok := s.instruction(h)
+		changed := s.changed
+		s.mu.Unlock()
+		if ok {
+			return instruction, nil
+		}
+		select {
+		case <-ctx.Done():
+			return hosts.Instruction{}, ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+func (s *Simulator) hostOf(infraEnvID, hostID string) *host {
+	env := s.infraEnvByID(infraEnvID)
+	if env == nil {
+		return nil
+	}
+	h := s.hosts[types.NamespacedName{Namespace: env.key.Namespace, Name: hostID}]
+	if h == nil || h.infraEnv != env {
+		return nil
+	}
+	return h
+}
+
+func (s *Simulator) instruction(h *host) (hosts.Instruction, bool) {
+	if h.published != h.state {
+		return hosts.Instruction{}, false
+	}
+	switch h.state {
+	case models.HostStatusBinding, models.HostStatusUnbinding:
+		return hosts.Instruction{Kind: hosts.Exit}, true
+	case models.HostStatusInstalling:
+		if h.handedOver {
+			return hosts.Instruction{}, false
+		}
+	default:
+		return hosts.Instruction{}, false
+	}
+	h.handedOver = true
+	c := s.clusters[h.cluster]
+	return hosts.Instruction{
+		Kind:              hosts.Install,
+		ClusterNamespace:  h.cluster.Namespace,
+		ClusterName:       h.cluster.Name,
+		Hostname:          h.hostname(),
+		Role:              h.role,
+		Bootstrap:         h.bootstrap,
+		SingleNode:        c != nil && c.singleNode() && !h.dayTwo(),
+		DayTwo:            h.dayTwo(),
+		InstallationDisk:  h.installationDisk(),
+		NodeLabels:        h.requested.nodeLabels,
+		IgnitionOverrides: h.requested.ignitionOverrides,
+		InstallerArgs:     h.requested.installerArgs,
+	}, true
+}
+
+// Progress implements [hosts.Service]. It returns when the Agent shows the stage, so that a host that installs in no time
+// leaves no stage out.
+func (s *Simulator) Progress(ctx context.Context, infraEnvID, hostID string, stage models.HostStage, info string) error {
+	report, err := s.report(infraEnvID, hostID, stage, info)
+	if err != nil {
+		return err
+	}
+	for {
+		s.mu.Lock()
+		h, changed := s.hostOf(infraEnvID, hostID), s.changed
+		shown := h != nil && h.shown >= report
+		s.mu.Unlock()
+		switch {
+		case h == nil:
+			return fmt.Errorf("no host %s in InfraEnv %s: %w", hostID, infraEnvID, hosts.ErrNotFound)
+		case shown:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+// report takes a stage in and returns its number among the reports of the host.
+func (s *Simulator) report(infraEnvID, hostID string, stage models.HostStage, info string) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.hostOf(infraEnvID, hostID)
+	if h == nil {
+		return 0, fmt.Errorf("no host %s in InfraEnv %s: %w", hostID, infraEnvID, hosts.ErrNotFound)
+	}
+	switch h.state {
+	case models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction:
+	default:
+		return 0, fmt.Errorf("host %s is in state %s, which takes no progress", hostID, h.state)
+	}
+	if reason, ok := s.faults.hostFailure(hostID, stage); ok {
+		stage, info = models.HostStageFailed, reason
+	}
+	s.progress(h, stage, info)
+	h.reports++
+	s.touchHost(h)
+	return h.reports, nil
+}
+
+func (s *Simulator) progress(h *host, stage models.HostStage, info string) {
+	text := string(stage)
+	if info != "" {
+		text += " - " + info
+	}
+	if stage == models.HostStageFailed {
+		h.enter(models.HostStatusError, text, 0)
+		return
+	}
+	now := time.Now()
+	if h.stage != stage {
+		h.stageStart = now
+	}
+	h.stage, h.stageInfo, h.stageUpdated = stage, info, now
+	if h.stages == nil {
+		c := s.clusters[h.cluster]
+		h.stages = stagesOf(h.role, h.bootstrap, c != nil && c.singleNode() && !h.dayTwo())
+	}
+	switch {
+	case stage != models.HostStageDone:
+		h.enter(models.HostStatusInstallingInProgress, text, 0)
+	case h.dayTwo():
+		h.enter(models.HostStatusAddedToExistingCluster, text, 0)
+	default:
+		h.enter(models.HostStatusInstalled, text, 0)
+	}
+}

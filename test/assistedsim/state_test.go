@@ -1,0 +1,236 @@
+package assistedsim
+
+import (
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+func newSimulator(t *testing.T, opts Options) *Simulator {
+	t.Helper()
+	s, err := New(&rest.Config{}, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestAgentConditionsAreThoseOfTheRealService(t *testing.T) {
+	for file, h := range map[string]*host{
+		"known-unbound-agent.yaml": {state: models.HostStatusKnownUnbound, validation: validationPassing},
+		"day1-done-agent.yaml":     {state: models.HostStatusInstalled, info: "Done", approved: true, validation: validationPassing},
+		"sno-done-agent.yaml":      {state: models.HostStatusInstalled, info: "Done", approved: true, validation: validationPassing},
+	} {
+		t.Run(file, func(t *testing.T) {
+			wanted := recorded[aiv1beta1.Agent](t, file).Status.Conditions
+			NewWithT(t).Expect(agentConditions(h)).To(Equal(wanted))
+		})
+	}
+}
+
+func TestClusterConditionsAreThoseOfTheRealService(t *testing.T) {
+	for _, file := range []string{"day1-done-aci.yaml", "sno-done-aci.yaml"} {
+		t.Run(file, func(t *testing.T) {
+			c := &cluster{state: models.ClusterStatusAddingHosts, info: infoClusterInstalled, prepared: true}
+			NewWithT(t).Expect(clusterConditions(c, nil)).To(Equal(recorded[hiveext.AgentClusterInstall](t, file).Status.Conditions))
+		})
+	}
+}
+
+func TestStagesAreThoseOfTheRealService(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(stagesOf(models.HostRoleMaster, true, false)).To(Equal(recorded[aiv1beta1.Agent](t, "day1-done-agent.yaml").Status.Progress.ProgressStages))
+	g.Expect(stagesOf(models.HostRoleMaster, true, true)).To(Equal(recorded[aiv1beta1.Agent](t, "sno-done-agent.yaml").Status.Progress.ProgressStages))
+	g.Expect(stagesOf(models.HostRoleWorker, false, false)).To(ContainElement(models.HostStageWaitingForIgnition))
+}
+
+func TestPercentageOfASingleNode(t *testing.T) {
+	s := newSimulator(t, Options{})
+	c := &cluster{key: types.NamespacedName{Name: "c"}, state: models.ClusterStatusInstalling}
+	h := &host{cluster: c.key, kind: models.HostKindHost, stages: stagesOf(models.HostRoleMaster, true, true)}
+	s.hosts[types.NamespacedName{Name: "h"}] = h
+	observed := []int64{s.percentage(c)}
+	for _, stage := range h.stages {
+		h.stage = stage
+		observed = append(observed, s.percentage(c))
+	}
+	NewWithT(t).Expect(observed).To(Equal([]int64{10, 18, 27, 35, 45, 53, 62, 70, 80})) // as recorded
+}
+
+func TestWhatKeepsAnInstallationFromStarting(t *testing.T) {
+	known := func(role models.HostRole, approved bool) *host {
+		return &host{state: models.HostStatusKnown, role: role, approved: approved}
+	}
+	ready := []*host{known(models.HostRoleMaster, true), known(models.HostRoleWorker, true)}
+	for name, test := range map[string]struct {
+		members []*host
+		hold    bool
+		reason  string
+		starts  bool
+	}{
+		"the exact hosts, all approved: starts": {members: ready, starts: true},
+		"on hold: does not start":               {members: ready, hold: true},
+		"one host too many: does not start": {
+			members: append([]*host{known(models.HostRoleWorker, true)}, ready...), reason: "InsufficientAgents",
+		},
+		"the right number in the wrong roles: does not start": {
+			members: []*host{known(models.HostRoleMaster, true), known(models.HostRoleMaster, true)}, reason: "InsufficientAgents",
+		},
+		"one not approved: does not start": {
+			members: []*host{known(models.HostRoleMaster, true), known(models.HostRoleWorker, false)}, reason: "UnapprovedAgents",
+		},
+		"one with a spec that cannot be applied: does not start": {
+			members: []*host{ready[0], {state: models.HostStatusKnown, role: models.HostRoleWorker, approved: true, specError: inputErrorf("x")}},
+			reason:  "UnsyncedAgents",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := &cluster{hold: test.hold, spec: hiveext.AgentClusterInstallSpec{
+				ProvisionRequirements: hiveext.ProvisionRequirements{ControlPlaneAgents: 1, WorkerAgents: 1},
+			}}
+			g.Expect(startObstacle(c, test.members)).To(Equal(test.reason))
+			g.Expect(startAllowed(c, test.members)).To(Equal(test.starts))
+		})
+	}
+}
+
+func TestSpecIsIgnoredOnceTheInstallationStarted(t *testing.T) {
+	g := NewWithT(t)
+	s := newSimulator(t, Options{})
+	h := &host{state: models.HostStatusInstalling, infraEnv: &infraEnv{}, requested: requests{hostname: "before"}, role: models.HostRoleMaster}
+	g.Expect(s.applySpec(h, &aiv1beta1.AgentSpec{Hostname: "after", Role: models.HostRoleWorker})).To(Succeed(), "silently")
+	g.Expect(h.hostname()).To(Equal("before"))
+	g.Expect(h.role).To(Equal(models.HostRoleMaster))
+	h.state = models.HostStatusKnown
+	g.Expect(s.applySpec(h, &aiv1beta1.AgentSpec{Hostname: "after", Role: models.HostRoleWorker})).To(Succeed())
+	g.Expect(s.applySpec(h, &aiv1beta1.AgentSpec{})).To(Succeed())
+	g.Expect(h.hostname()).To(Equal("after"), "empty is no opinion")
+	g.Expect(s.applySpec(h, &aiv1beta1.AgentSpec{Role: "boss"})).To(MatchError(ContainSubstring("boss")))
+}
+
+func TestHostIsBoundOnlyWhileTheClusterTakesHosts(t *testing.T) {
+	g := NewWithT(t)
+	s := newSimulator(t, Options{})
+	c := &cluster{key: types.NamespacedName{Namespace: "ns", Name: "c"}, state: models.ClusterStatusInstalling}
+	s.clusters[c.key] = c
+	h := &host{state: models.HostStatusKnownUnbound, infraEnv: &infraEnv{}}
+	spec := &aiv1beta1.AgentSpec{ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: "ns", Name: "c"}}
+	g.Expect(s.applySpec(h, spec)).To(MatchError(ContainSubstring("installing")))
+	g.Expect(h.state).To(Equal(models.HostStatusKnownUnbound))
+	c.state = models.ClusterStatusAddingHosts
+	g.Expect(s.applySpec(h, spec)).To(Succeed())
+	g.Expect(h.state).To(Equal(models.HostStatusBinding))
+	g.Expect(s.applySpec(h, &aiv1beta1.AgentSpec{})).To(Succeed())
+	g.Expect(h.state).To(Equal(models.HostStatusBinding), "the host has to come back first")
+	h.state = models.HostStatusKnown
+	g.Expect(s.applySpec(h, &aiv1beta1.AgentSpec{})).To(Succeed())
+	g.Expect(h.state).To(Equal(models.HostStatusUnbinding))
+	g.Expect(h.bound()).To(BeFalse())
+}
+
+func TestReadinessOfACluster(t *testing.T) {
+	s := newSimulator(t, Options{})
+	spec := recorded[hiveext.AgentClusterInstall](t, "day1-done-aci.yaml").Spec
+	g := NewWithT(t)
+	c := &cluster{spec: *spec.DeepCopy()}
+	g.Expect(s.readiness(c, nil).state).To(Equal(models.ClusterStatusInsufficient))
+	c.spec.APIVIPs = []string{"10.1.1.1"}
+	g.Expect(s.readiness(c, nil).failing).To(ContainSubstring("10.1.1.1"))
+	c.spec.APIVIPs = nil
+	g.Expect(s.readiness(c, nil).state).To(Equal(models.ClusterStatusPendingForInput))
+}
+
+func refusedWith(code int32) func(error) bool {
+	return func(err error) bool {
+		var no refusal
+		return errors.As(err, &no) && no.code == code
+	}
+}
+
+func TestAdmissionOfInstalls(t *testing.T) {
+	started := func(reason string) hiveext.AgentClusterInstallStatus {
+		return hiveext.AgentClusterInstallStatus{Conditions: []hivev1.ClusterInstallCondition{
+			{Type: hiveext.ClusterCompletedCondition, Reason: reason},
+		}}
+	}
+	no := false
+	for name, test := range map[string]struct {
+		status hiveext.AgentClusterInstallStatus
+		change func(*hiveext.AgentClusterInstall)
+		code   int32
+	}{
+		"image set changes: refused always": {change: func(a *hiveext.AgentClusterInstall) { a.Spec.ImageSetRef = nil }, code: 400},
+		"single node without user-managed networking: refused": {change: func(a *hiveext.AgentClusterInstall) {
+			a.Spec.ProvisionRequirements.ControlPlaneAgents = 1
+			a.Spec.Networking.UserManagedNetworking = &no
+		}, code: 409},
+		"held before the installation: allowed": {change: func(a *hiveext.AgentClusterInstall) { a.Spec.HoldInstallation = true }},
+		"held during the installation: refused": {
+			status: started("InstallationInProgress"),
+			change: func(a *hiveext.AgentClusterInstall) { a.Spec.HoldInstallation = true }, code: 400,
+		},
+		"worker count during the installation: refused": {
+			status: started("InstallationInProgress"),
+			change: func(a *hiveext.AgentClusterInstall) { a.Spec.ProvisionRequirements.WorkerAgents = 9 }, code: 400,
+		},
+		"worker count after the installation: allowed": {
+			status: started("InstallationCompleted"),
+			change: func(a *hiveext.AgentClusterInstall) { a.Spec.ProvisionRequirements.WorkerAgents = 9 },
+		},
+		"metadata during the installation: allowed": {
+			status: started("InstallationInProgress"),
+			change: func(a *hiveext.AgentClusterInstall) { a.Spec.ClusterMetadata = nil },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := recorded[hiveext.AgentClusterInstall](t, "day1-done-aci.yaml")
+			before.Status = test.status
+			after := before.DeepCopy()
+			test.change(after)
+			err := validateInstall(t.Context(), before, after)
+			if test.code == 0 {
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			NewWithT(t).Expect(err).To(Satisfy(refusedWith(test.code)))
+		})
+	}
+}
+
+func TestAdmissionOfAgentsAndInfraEnvs(t *testing.T) {
+	g := NewWithT(t)
+	s := newSimulator(t, Options{})
+	before := recorded[aiv1beta1.Agent](t, "day1-done-agent.yaml")
+	before.Status.DebugInfo.State = models.HostStatusInstallingInProgress
+	after := before.DeepCopy()
+	after.Spec.ClusterDeploymentName = nil
+	g.Expect(validateAgent(t.Context(), before, after)).To(Satisfy(refusedWith(400)))
+	after.Status.Kind = models.HostKindAddToExistingClusterHost
+	g.Expect(validateAgent(t.Context(), before, after)).To(Succeed(), "a day-2 host may leave")
+	env := &aiv1beta1.InfraEnv{Spec: aiv1beta1.InfraEnvSpec{ClusterRef: &aiv1beta1.ClusterReference{Name: "c"}, OSImageVersion: "4.19"}}
+	g.Expect(s.validateInfraEnv(t.Context(), nil, env)).To(Satisfy(refusedWith(400)))
+	sno := &hiveext.AgentClusterInstall{Spec: hiveext.AgentClusterInstallSpec{
+		ProvisionRequirements: hiveext.ProvisionRequirements{ControlPlaneAgents: 1},
+	}}
+	value, ok := defaultNetworking(sno)
+	g.Expect([]bool{value, ok}).To(Equal([]bool{true, true}))
+}
+
+func TestClusterConditionTimesMoveWithAnyChange(t *testing.T) {
+	g := NewWithT(t)
+	old := metav1.Time{}
+	conditions := []hivev1.ClusterInstallCondition{clusterCondition("A", "True", "R", "m")}
+	setClusterCondition(&conditions, clusterCondition("A", "True", "R", "m"))
+	g.Expect(conditions[0].LastTransitionTime).To(Equal(old))
+	setClusterCondition(&conditions, clusterCondition("A", "True", "R", "n"))
+	g.Expect(conditions[0].LastTransitionTime).NotTo(Equal(old))
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// skew is how much earlier an effect may be seen than its cause: every kind has a watch of its own, and they are not in step.
+const skew = 100 * time.Millisecond
+
+// fact is something that can hold of an object.
+type fact struct {
+	what    string
+	subject string
+}
+
+// need is satisfied while any of its facts holds.
+type need []fact
+
+// interval is a time in which a fact held; a zero end means that it still does.
+type interval struct{ begin, end time.Time }
+
+// effect is something that a manager did: the act of a hand-over.
+type effect struct {
+	handOver string
+	subject  string
+	at       time.Time
+	needs    []need
+}
+
+// reaction is the time from the last of the causes of an effect to the effect.
+type reaction struct {
+	handOver string
+	subject  string
+	took     time.Duration
+	// decisive is the cause that came last.
+	decisive fact
+}
+
+// journal keeps which facts held when, and what the managers did.
+type journal struct {
+	mu      sync.Mutex
+	facts   map[fact][]interval
+	effects map[fact]effect // by hand-over and subject: the first one counts
+	changed chan struct{}   // closed at the next change
+}
+
+func newJournal() *journal {
+	return &journal{facts: map[fact][]interval{}, effects: map[fact]effect{}, changed: make(chan struct{})}
+}
+
+// note tells whether a fact holds at a point in time.
+func (j *journal) note(what, subject string, holds bool, at time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	key := fact{what, subject}
+	held := j.facts[key]
+	open := len(held) > 0 && held[len(held)-1].end.IsZero()
+	switch {
+	case holds && !open:
+		j.facts[key] = append(held, interval{begin: at})
+	case !holds && open:
+		held[len(held)-1].end = at
+	default:
+		return
+	}
+	j.notify()
+}
+
+// act tells that a manager has done something; only the first time is kept.
+func (j *journal) act(e effect) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	key := fact{e.handOver, e.subject}
+	if _, known := j.effects[key]; !known {
+		j.effects[key] = e
+		j.notify()
+	}
+}
+
+// notify wakes whoever waits for a change. Called with mu held.
+func (j *journal) notify() {
+	close(j.changed)
+	j.changed = make(chan struct{})
+}
+
+// since is when a fact that holds now began to; false when it does not hold.
+func (j *journal) since(f fact) (time.Time, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	held := j.facts[f]
+	if len(held) == 0 || !held[len(held)-1].end.IsZero() {
+		return time.Time{}, false
+	}
+	return held[len(held)-1].begin, true
+}
+
+// holding are the subjects for which something holds now.
+func (j *journal) holding(what string, subject func(string) bool) []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var found []string
+	for f, held := range j.facts {
+		if f.what == what && subject(f.subject) && held[len(held)-1].end.IsZero() {
+			found = append(found, f.subject)
+		}
+	}
+	return found
+}
+
+// reactions pairs what the managers did with its causes. unexplained are acts whose causes were not seen.
+func (j *journal) reactions() (paired []reaction, unexplained []effect) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, e := range j.effects {
+		if r, ok := pair(e, j.facts); ok {
+			paired = append(paired, r)
+		} else {
+			unexplained = append(unexplained, e)
+		}
+	}
+	return paired, unexplained
+}
+
+// pair finds the last of the causes of an effect. It fails when one of them did not hold at the time.
+func pair(e effect, facts map[fact][]interval) (reaction, bool) {
+	r := reaction{handOver: e.handOver, subject: e.subject}
+	var last time.Time
+	for _, wanted := range e.needs {
+		cause, begin, ok := heldSince(wanted, e.at, facts)
+		if !ok {
+			return reaction{}, false
+		}
+		if r.decisive == (fact{}) || begin.After(last) {
+			r.decisive, last = cause, begin
+		}
+	}
+	r.took = max(0, e.at.Sub(last))
+	return r, r.decisive != (fact{})
+}
+
+// heldSince tells which of the facts of a need held at a point in time, or began to within the skew, and since when.
+func heldSince(wanted need, at time.Time, facts map[fact][]interval) (fact, time.Time, bool) {
+	for _, f := range wanted {
+		for _, held := range slices.Backward(facts[f]) {
+			started := !held.begin.After(at.Add(skew))
+			if started && (held.end.IsZero() || !held.end.Before(at)) {
+				return f, held.begin, true
+			}
+		}
+	}
+	return fact{}, time.Time{}, false
+}

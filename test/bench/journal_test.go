@@ -1,0 +1,111 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+func TestReactionsArePairedWithTheLastCause(t *testing.T) {
+	start := time.Now()
+	at := func(milliseconds int) time.Time { return start.Add(time.Duration(milliseconds) * time.Millisecond) }
+	ready, accepts, adds := fact{"ready", "a"}, fact{"accepts", "c"}, fact{"adds", "c"}
+	bound := func(milliseconds int) effect {
+		return effect{handOver: "bound", subject: "a", at: at(milliseconds), needs: []need{{ready}, {accepts, adds}}}
+	}
+	type note struct {
+		of    fact
+		holds bool
+		at    int
+	}
+	for name, test := range map[string]struct {
+		notes    []note
+		effect   effect
+		took     time.Duration
+		decisive fact
+		refused  bool
+	}{
+		"the cause that came last counts": {
+			notes:  []note{{accepts, true, 0}, {ready, true, 10}},
+			effect: bound(15), took: 5 * time.Millisecond, decisive: ready,
+		},
+		"another order, another cause": {
+			notes:  []note{{ready, true, 0}, {accepts, true, 10}},
+			effect: bound(13), took: 3 * time.Millisecond, decisive: accepts,
+		},
+		"an alternative that no longer holds does not count": {
+			notes:  []note{{accepts, true, 0}, {accepts, false, 20}, {ready, true, 30}, {adds, true, 100}},
+			effect: bound(104), took: 4 * time.Millisecond, decisive: adds,
+		},
+		"a fact that came and went counts from when it came for good": {
+			notes:  []note{{accepts, true, 0}, {ready, true, 1}, {ready, false, 5}, {ready, true, 50}},
+			effect: bound(57), took: 7 * time.Millisecond, decisive: ready,
+		},
+		"told twice is told once": {
+			notes:  []note{{accepts, true, 0}, {ready, true, 1}, {ready, true, 5}},
+			effect: bound(6), took: 5 * time.Millisecond, decisive: ready,
+		},
+		"an effect that is seen a little earlier than its cause took no time": {
+			notes:  []note{{accepts, true, 0}, {ready, true, 12}},
+			effect: bound(10), took: 0, decisive: ready,
+		},
+		"an effect long before its cause is not explained by it": {
+			notes:  []note{{accepts, true, 0}, {ready, true, 500}},
+			effect: bound(10), refused: true,
+		},
+		"an effect without one of its causes is not explained": {
+			notes:  []note{{ready, true, 0}},
+			effect: bound(10), refused: true,
+		},
+		"an effect that needs nothing is not explained": {
+			effect: effect{handOver: "bound", subject: "a", at: at(1)}, refused: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			j := newJournal()
+			for _, n := range test.notes {
+				j.note(n.of.what, n.of.subject, n.holds, at(n.at))
+			}
+			j.act(test.effect)
+			paired, unexplained := j.reactions()
+			if test.refused {
+				g.Expect(paired).To(BeEmpty())
+				g.Expect(unexplained).To(HaveLen(1))
+				return
+			}
+			g.Expect(unexplained).To(BeEmpty())
+			g.Expect(paired).To(ConsistOf(reaction{handOver: "bound", subject: "a", took: test.took, decisive: test.decisive}))
+		})
+	}
+}
+
+func TestOnlyTheFirstActCounts(t *testing.T) {
+	g := NewWithT(t)
+	start := time.Now()
+	j := newJournal()
+	j.note("ready", "a", true, start)
+	for i := range 3 {
+		j.act(effect{handOver: "bound", subject: "a", at: start.Add(time.Duration(i+1) * time.Second), needs: []need{{{"ready", "a"}}}})
+	}
+	paired, _ := j.reactions()
+	g.Expect(paired).To(HaveLen(1))
+	g.Expect(paired[0].took).To(Equal(time.Second))
+}
+
+func TestTheJournalKnowsWhatHolds(t *testing.T) {
+	g := NewWithT(t)
+	start := time.Now()
+	j := newJournal()
+	j.note("ready", "a/1", true, start)
+	j.note("ready", "a/2", true, start)
+	j.note("ready", "a/2", false, start.Add(time.Second))
+	j.note("ready", "b/1", true, start)
+	g.Expect(j.holding("ready", inNamespace("a"))).To(ConsistOf("a/1"))
+	_, holds := j.since(fact{"ready", "a/2"})
+	g.Expect(holds).To(BeFalse())
+	since, holds := j.since(fact{"ready", "b/1"})
+	g.Expect(holds).To(BeTrue())
+	g.Expect(since).To(Equal(start))
+}

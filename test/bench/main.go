@@ -1,0 +1,75 @@
+// Command bench measures what the managers of this repository cost and how long they take to act: reaction times at every hand-over, API
+// requests, CPU time, peak memory, registry look-ups. It installs the HA sample in the laboratory (package lab), with hosts and an
+// assisted-service that act at once; the managers, Cluster API, CAPM3 and the API server are the real ones.
+//
+//	go run ./test/bench [-clusters 10] [-delay 0s] [-samples 2] [-out _artifacts/bench.json]
+//
+// It runs, one after the other:
+//
+//   - one cluster (3 control-plane hosts, 2 workers) with the release given by version: requests, then an idle minute, CPU and memory;
+//   - as many single clusters as -samples says, the release given by digest, each with a third worker that is added while the cluster
+//     installs and so has to wait until it adds hosts;
+//   - in a second laboratory, as many clusters as -clusters says at once, the release given by version, each with such a late worker too. All
+//     of them are taken to the point where only their own API servers are missing; these are then started, which costs CPU that no real hub
+//     has to give, and all clusters go on together once they run.
+//
+// The results are printed beside the targets and written as JSON. Missing a target is a result, not a failure: the exit status is 0 unless a
+// run itself fails.
+//
+// A reaction time is what one observer of the API server sees between the last condition that an act of ours needs and the act. Everything runs
+// on the same machine, and hosts that act at once leave it no rest: with many clusters every request waits for a processor. Therefore it is
+// also printed how busy the processors were, and how long a single write to the API server took until it was seen, which is what no reaction can
+// be faster than. With -delay each stage of the many clusters takes its time, as on real hardware, where it is minutes.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+type options struct {
+	clusters, samples int
+	idle, timeout     time.Duration
+	delay             time.Duration
+	out, dir          string
+}
+
+func parseOptions() options {
+	o := options{}
+	flag.IntVar(&o.clusters, "clusters", 10, "clusters to install at once; 0 leaves this part out")
+	flag.DurationVar(&o.delay, "delay", 0, "how long each stage takes of the hosts and clusters that are installed at once")
+	flag.IntVar(&o.samples, "samples", 2, "clusters to install one at a time, each with a late worker")
+	flag.DurationVar(&o.idle, "idle", time.Minute, "how long the installed cluster is watched for requests")
+	flag.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long a cluster may take from apply to Available")
+	flag.StringVar(&o.out, "out", "_artifacts/bench.json", "file for the results")
+	flag.StringVar(&o.dir, "dir", "", "folder for logs (default: a new one below _artifacts)")
+	flag.Parse()
+	return o
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	err := run(ctx, parseOptions(), os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options, out io.Writer) error {
+	report, err := measure(ctx, o, out)
+	if err != nil {
+		return err
+	}
+	if err := report.write(o.out); err != nil {
+		return err
+	}
+	return report.print(out, o.out)
+}

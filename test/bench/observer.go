@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+)
+
+// The hand-overs that are measured: what others have done, and what one of our managers does then.
+const (
+	deploymentCreated   = "cluster infrastructure ready -> ClusterDeployment"
+	bootDataCreated     = "discovery image ready -> data secret"
+	hostBound           = "Agent known-unbound -> bound"
+	hostApproved        = "Agent bound and known -> approved"
+	kubeconfigPublished = "kubeconfig written -> published"
+	lateWorkerBound     = "adding-hosts -> late worker bound"
+)
+
+// handOvers in the order in which they happen.
+var handOvers = []string{deploymentCreated, bootDataCreated, hostBound, hostApproved, kubeconfigPublished, lateWorkerBound}
+
+// Facts, each about an object that is named <namespace>/<name>, but for writtenKubeconfig: <namespace>/<digest of the content>.
+const (
+	infrastructureReady = "Cluster's infrastructure is provisioned and its endpoint known"
+	ownedByCluster      = "control plane is owned by its Cluster"
+	pullSecretExists    = "pull secret exists"
+	imageReady          = "InfraEnv has its image"
+	hostChosen          = "infra machine has its BareMetalHost"
+	agentDiscovered     = "Agent is known-unbound"
+	agentReady          = "Agent is bound, known and in sync"
+	takesHosts          = "cluster takes hosts before it is installed"
+	installing          = "cluster is being installed"
+	addsHosts           = "cluster adds hosts"
+	metadataWritten     = "AgentClusterInstall names the kubeconfig"
+	writtenKubeconfig   = "assisted-service has written this kubeconfig"
+	clusterAvailable    = "Cluster is Available"
+	machineRunning      = "Machine is running"
+)
+
+// observer notes what it sees of the management cluster. All that is measured is seen by it through watches of the same kind, so that the
+// way of an event from the API server to here is in cause and effect alike and cancels out. The audit log would have the times of the API
+// server itself, but not what was written: which of the patches of a status made a condition true cannot be told from it.
+type observer struct {
+	*journal
+}
+
+// observe watches all that matters until ctx ends. It returns when everything that exists was seen.
+func observe(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) (*observer, error) {
+	watches, err := cache.New(config, cache.Options{Scheme: scheme, DefaultTransform: cache.TransformStripManagedFields()})
+	if err != nil {
+		return nil, fmt.Errorf("cannot watch the management cluster: %w", err)
+	}
+	o := &observer{journal: newJournal()}
+	go func() {
+		// It ends with ctx and only then.
+		_ = watches.Start(ctx)
+	}()
+	for _, kind := range []client.Object{
+		&clusterv1.Cluster{}, &clusterv1.Machine{}, &controlplanev1.OpenshiftAssistedControlPlane{}, &hivev1.ClusterDeployment{}, &hiveext.AgentClusterInstall{},
+		&aiv1beta1.InfraEnv{}, &aiv1beta1.Agent{}, &metal3api.BareMetalHost{}, &corev1.Secret{}, &corev1.ConfigMap{},
+	} {
+		informer, err := watches.GetInformer(ctx, kind)
+		if err != nil {
+			return nil, fmt.Errorf("cannot watch %T: %w", kind, err)
+		}
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(object any) { o.see(object, time.Now()) },
+			UpdateFunc: func(_, object any) { o.see(object, time.Now()) },
+		}); err != nil {
+			return nil, fmt.Errorf("cannot watch %T: %w", kind, err)
+		}
+	}
+	if !watches.WaitForCacheSync(ctx) {
+		return nil, fmt.Errorf("cannot watch the management cluster: %w", context.Cause(ctx))
+	}
+	return o, nil
+}
+
+// await blocks until done is true. It is called again after every change.
+func (o *observer) await(ctx context.Context, what string, done func() bool) error {
+	for {
+		o.mu.Lock()
+		changed := o.changed
+		o.mu.Unlock()
+		if done() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("%s did not happen: %w", what, context.Cause(ctx))
+		}
+	}
+}
+
+// see notes what an object says at a point in time.
+func (o *observer) see(object any, at time.Time) {
+	switch v := object.(type) {
+	case *clusterv1.Cluster:
+		ready := ptr.Deref(v.Status.Initialization.InfrastructureProvisioned, false) && v.Spec.ControlPlaneEndpoint.IsValid()
+		o.note(infrastructureReady, name(v), ready, at)
+		o.note(clusterAvailable, name(v), meta.IsStatusConditionTrue(v.Status.Conditions, clusterv1.ClusterAvailableCondition), at)
+	case *clusterv1.Machine:
+		o.note(machineRunning, name(v), v.Status.Phase == string(clusterv1.MachinePhaseRunning) && v.Status.NodeRef.Name != "", at)
+	case *controlplanev1.OpenshiftAssistedControlPlane:
+		owned := slices.ContainsFunc(v.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == clusterv1.ClusterKind })
+		o.note(ownedByCluster, name(v), owned, at)
+	case *hivev1.ClusterDeployment:
+		o.seeDeployment(v, at)
+	case *hiveext.AgentClusterInstall:
+		o.seeInstall(v, at)
+	case *aiv1beta1.InfraEnv:
+		created := conditionsv1.IsStatusConditionTrue(v.Status.Conditions, aiv1beta1.ImageCreatedCondition)
+		o.note(imageReady, name(v), created && (v.Status.ISODownloadURL != "" || v.Status.BootArtifacts.DiscoveryIgnitionURL != ""), at)
+	case *aiv1beta1.Agent:
+		o.seeAgent(v, at)
+	case *metal3api.BareMetalHost:
+		if consumer := v.Spec.ConsumerRef; consumer != nil {
+			o.note(hostChosen, consumer.Namespace+"/"+consumer.Name, true, at)
+		}
+	case *corev1.Secret:
+		o.seeSecret(v, at)
+	case *corev1.ConfigMap:
+		o.seeReference(v, at)
+	}
+}
+
+// seeDeployment: a ClusterDeployment is made for a control plane with the same name, whose Cluster has the same name too in every sample.
+// Looking up the release image is the manager's own affair and part of its time.
+func (o *observer) seeDeployment(v *hivev1.ClusterDeployment, at time.Time) {
+	needs := []need{{{infrastructureReady, name(v)}}, {{ownedByCluster, name(v)}}}
+	if ref := v.Spec.PullSecretRef; ref != nil {
+		needs = append(needs, need{{pullSecretExists, v.Namespace + "/" + ref.Name}})
+	}
+	o.act(effect{handOver: deploymentCreated, subject: name(v), at: at, needs: needs})
+}
+
+// seeInstall knows the states of assisted-service in which it binds hosts (swagger: cluster.status).
+func (o *observer) seeInstall(v *hiveext.AgentClusterInstall, at time.Time) {
+	state := v.Status.DebugInfo.State
+	o.note(takesHosts, name(v), slices.Contains([]string{"insufficient", "pending-for-input", "ready"}, state), at)
+	o.note(installing, name(v), slices.Contains([]string{"installing", "finalizing"}, state), at)
+	o.note(addsHosts, name(v), state == "adding-hosts", at)
+	metadata := v.Spec.ClusterMetadata
+	o.note(metadataWritten, name(v), metadata != nil && metadata.AdminKubeconfigSecretRef.Name != "", at)
+}
+
+// seeAgent: the name of an InfraEnv is that of the Machine and of its infra machine.
+func (o *observer) seeAgent(v *aiv1beta1.Agent, at time.Time) {
+	state, cluster := v.Status.DebugInfo.State, v.Spec.ClusterDeploymentName
+	o.note(agentDiscovered, name(v), state == "known-unbound" && len(v.Status.Inventory.Interfaces) > 0, at)
+	synced := conditionsv1.IsStatusConditionTrue(v.Status.Conditions, aiv1beta1.SpecSyncedCondition)
+	joined := cluster != nil && conditionsv1.IsStatusConditionTrue(v.Status.Conditions, aiv1beta1.BoundCondition)
+	o.note(agentReady, name(v), joined && synced && state == "known" && v.Status.Role == v.Spec.Role, at)
+	if cluster == nil {
+		return
+	}
+	o.act(effect{handOver: hostBound, subject: name(v), at: at, needs: []need{
+		{{agentDiscovered, name(v)}},
+		{{hostChosen, v.Namespace + "/" + v.Labels[aiv1beta1.InfraEnvNameLabel]}},
+		{{takesHosts, cluster.Namespace + "/" + cluster.Name}, {addsHosts, cluster.Namespace + "/" + cluster.Name}},
+	}})
+	if v.Spec.Approved {
+		o.act(effect{handOver: hostApproved, subject: name(v), at: at, needs: []need{{{agentReady, name(v)}}}})
+	}
+}
+
+func (o *observer) seeSecret(v *corev1.Secret, at time.Time) {
+	cluster := v.Labels[clusterv1.ClusterNameLabel]
+	switch {
+	case v.Type == corev1.SecretTypeDockerConfigJson:
+		o.note(pullSecretExists, name(v), true, at)
+	case v.Labels["hive.openshift.io/secret-type"] == "kubeconfig":
+		current := v.Namespace + "/" + digest(v.Data["kubeconfig"])
+		for _, former := range o.holding(writtenKubeconfig, inNamespace(v.Namespace)) {
+			o.note(writtenKubeconfig, former, former == current, at)
+		}
+		o.note(writtenKubeconfig, current, true, at)
+	case v.Type == clusterv1.ClusterSecretType && v.Name == cluster+"-kubeconfig":
+		content := v.Namespace + "/" + digest(v.Data["value"])
+		o.act(effect{handOver: kubeconfigPublished, subject: content, at: at, needs: []need{
+			{{writtenKubeconfig, content}}, {{metadataWritten, v.Namespace + "/" + cluster}},
+		}})
+	case v.Type == clusterv1.ClusterSecretType && len(v.Data["format"]) > 0:
+		o.act(effect{handOver: bootDataCreated, subject: name(v), at: at, needs: []need{{{imageReady, name(v)}}}})
+	}
+}
+
+func name(object client.Object) string { return object.GetNamespace() + "/" + object.GetName() }
+
+func digest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:8])
+}
+
+// inNamespace selects subjects.
+func inNamespace(namespace string) func(string) bool {
+	return func(subject string) bool { return strings.HasPrefix(subject, namespace+"/") }
+}
+
+// measured are the reactions by hand-over, and what could not be explained. A worker that was bound because its cluster began to add hosts is
+// a late one.
+func (o *observer) measured() (map[string][]reaction, []effect) {
+	byHandOver := map[string][]reaction{}
+	paired, unexplained := o.reactions()
+	for _, r := range paired {
+		if r.handOver == hostBound && r.decisive.what == addsHosts {
+			r.handOver = lateWorkerBound
+		}
+		byHandOver[r.handOver] = append(byHandOver[r.handOver], r)
+	}
+	return byHandOver, unexplained
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+)
+
+func reactionsOf(milliseconds ...int) []reaction {
+	var reactions []reaction
+	for i, took := range milliseconds {
+		reactions = append(reactions, reaction{
+			handOver: hostBound, subject: fmt.Sprintf("ns/%d", i), took: time.Duration(took) * time.Millisecond, decisive: fact{what: agentDiscovered},
+		})
+	}
+	return reactions
+}
+
+func TestStatistics(t *testing.T) {
+	for name, test := range map[string]struct {
+		of          []reaction
+		median, max float64
+		slowest     []string
+	}{
+		"none":           {},
+		"one":            {of: reactionsOf(7), median: 7, max: 7, slowest: []string{`ns/0: 7.0 ms after "Agent is known-unbound"`}},
+		"an odd number":  {of: reactionsOf(30, 10, 20), median: 20, max: 30},
+		"an even number": {of: reactionsOf(40, 10, 20, 30), median: 25, max: 40},
+		"only the slowest are named": {of: reactionsOf(1, 2, 3, 4, 5), median: 3, max: 5, slowest: []string{
+			`ns/4: 5.0 ms after "Agent is known-unbound"`, `ns/3: 4.0 ms after "Agent is known-unbound"`, `ns/2: 3.0 ms after "Agent is known-unbound"`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := summarise(test.of)
+			g.Expect(s.Count).To(Equal(len(test.of)))
+			g.Expect(s.Median).To(Equal(test.median))
+			g.Expect(s.Max).To(Equal(test.max))
+			if test.slowest != nil {
+				g.Expect(s.Slowest).To(Equal(test.slowest))
+			}
+		})
+	}
+}
+
+func TestTheReportTellsWhatIsOver(t *testing.T) {
+	g := NewWithT(t)
+	r := newReport(options{clusters: 10})
+	r.manager(env.Bootstrap).Requests.Installation.Total = 100
+	r.manager(env.ControlPlane).Requests.Installation.Total = 21
+	r.addReactions(map[string][]reaction{hostBound: reactionsOf(10, 20)}, nil, func(f *reactionReport) *statistics { return &f.One })
+	r.addReactions(map[string][]reaction{hostBound: reactionsOf(251)}, []effect{{handOver: hostApproved, subject: "ns/a"}},
+		func(f *reactionReport) *statistics { return &f.Many })
+	path := filepath.Join(t.TempDir(), "below", "bench.json")
+	g.Expect(r.write(path)).To(Succeed())
+
+	content, err := os.ReadFile(path)
+	g.Expect(err).NotTo(HaveOccurred())
+	read := &report{}
+	g.Expect(json.Unmarshal(content, read)).To(Succeed())
+	g.Expect(read).To(Equal(r))
+	g.Expect(read.Requests.Installation).To(Equal(121))
+	g.Expect(read.Reactions).To(HaveLen(len(handOvers) + 1))
+
+	var out bytes.Buffer
+	g.Expect(r.print(&out, path)).To(Succeed())
+	g.Expect(out.String()).To(MatchRegexp(`Agent known-unbound -> bound +2 +15 +20 +1 +251 +251 +250 +over`))
+	g.Expect(out.String()).To(MatchRegexp(`kubeconfig written -> published +0 .* ok`))
+	g.Expect(out.String()).To(MatchRegexp(`from apply to Available +100 +21 +121 +120 +over`))
+	g.Expect(out.String()).To(ContainSubstring("unexplained"))
+}

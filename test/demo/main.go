@@ -1,0 +1,123 @@
+// Command demo installs an OpenShift cluster on simulated bare metal: real Kubernetes, Cluster API and CAPM3, the managers of
+// this repository, a simulated assisted-service. It applies one of config/samples and shows what happens until the Cluster is
+// Available.
+//
+//	go run ./test/demo [-sample ha|compact|sno|ha-disk-image|okd] [-keep]
+//
+// The environment variables SAMPLE and KEEP=1 do the same as the flags. On a terminal there is a live view, elsewhere a line
+// for each change. The last line is
+//
+//	cluster=<ns/name> available=true machines=5/5 kubeconfig=<path> seconds=<n>
+//
+// and the exit status is 0. When the cluster does not become available in time, demo says what is waited for and exits with 1.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+// namespace is that of the demo's cluster.
+const namespace = "demo"
+
+type options struct {
+	sample  string
+	keep    bool
+	timeout time.Duration
+	delay   time.Duration
+	dir     string
+}
+
+func parseOptions() options {
+	sample := os.Getenv("SAMPLE")
+	if sample == "" {
+		sample = "ha"
+	}
+	keep, _ := strconv.ParseBool(os.Getenv("KEEP")) // anything else means no
+	o := options{}
+	flag.StringVar(&o.sample, "sample", sample, "sample to apply: a file in config/samples without .yaml (environment: SAMPLE)")
+	flag.BoolVar(&o.keep, "keep", keep, "keep everything running until Ctrl-C (environment: KEEP=1)")
+	flag.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long the cluster may take from apply to Available")
+	flag.DurationVar(&o.delay, "delay", 300*time.Millisecond, "how long each stage of hosts and cluster takes at least")
+	flag.StringVar(&o.dir, "dir", "", "folder for logs and kubeconfigs (default: a new one below _artifacts)")
+	flag.Parse()
+	return o
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	result, err := run(ctx, parseOptions())
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if result != "" {
+		fmt.Println(result)
+	}
+}
+
+// run returns the line that the demo ends with, once everything is stopped; with -keep the line was written before.
+func run(ctx context.Context, o options) (string, error) {
+	l, err := lab.New(ctx, lab.Options{Dir: o.dir, Out: os.Stdout, StageDelay: o.delay, LeaveSignals: true})
+	if err != nil {
+		return "", err
+	}
+	defer l.Stop()
+	begin := time.Now()
+	cluster, err := l.ApplySample(ctx, o.sample, lab.Mutations{Namespace: namespace})
+	if err != nil {
+		return "", err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("not within %s", o.timeout))
+	defer cancel()
+	if err := follow(limited, cluster, begin); err != nil {
+		err = fmt.Errorf("%w\nlogs: %s", err, l.Dir())
+		if o.keep && ctx.Err() == nil {
+			fmt.Fprintln(os.Stderr, err)
+			linger(ctx, l, "")
+		}
+		return "", err
+	}
+	kubeconfig, err := cluster.WriteKubeconfig(ctx)
+	if err != nil {
+		return "", err
+	}
+	state, err := cluster.State(ctx)
+	if err != nil {
+		return "", err
+	}
+	result := fmt.Sprintf("cluster=%s available=true machines=%d/%d kubeconfig=%s seconds=%.0f",
+		cluster.Key(), state.Running(), state.Wanted, kubeconfig, time.Since(begin).Seconds())
+	if o.keep {
+		fmt.Println(result)
+		linger(ctx, l, kubeconfig)
+		return "", nil
+	}
+	return result, nil
+}
+
+// linger tells how to look around and waits for the end.
+func linger(ctx context.Context, l *lab.Lab, kubeconfig string) {
+	fmt.Printf("\nEverything keeps running until Ctrl-C. In another terminal:\n\n"+
+		"  export KUBECONFIG=%s\n"+
+		"  kubectl -n %s get clusters,oacp,machines,oac,bmh,infraenvs,agents,agentclusterinstalls\n"+
+		"  kubectl -n %s describe oacp\n", l.Env.Kubeconfig(), namespace, namespace)
+	if kubeconfig != "" {
+		fmt.Printf("  kubectl --kubeconfig %s get nodes,clusterversion,clusteroperators\n", kubeconfig)
+	}
+	fmt.Printf("\nLogs: %s\n\n", l.Dir())
+	<-ctx.Done()
+}
+
+// errInterrupted is why a demo ends that is stopped by hand.
+var errInterrupted = errors.New("interrupted")

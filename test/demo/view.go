@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/charmbracelet/bubbles/progress"
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/lipgloss"
+	"github.com/charmbracelet/lipgloss/tree"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+var (
+	titleStyle = lipgloss.NewStyle().Bold(true)
+	doneStyle  = lipgloss.NewStyle().Foreground(lipgloss.Color("2"))
+	stateStyle = lipgloss.NewStyle().Foreground(lipgloss.Color("6"))
+	waitStyle  = lipgloss.NewStyle().Foreground(lipgloss.Color("3"))
+	faintStyle = lipgloss.NewStyle().Faint(true)
+)
+
+// view is the live picture of an installation.
+type view struct {
+	name  string
+	begin time.Time
+	bar   progress.Model
+	state *lab.State
+	end   time.Time
+}
+
+func newView(name string, begin time.Time) view {
+	return view{name: name, begin: begin, bar: progress.New(progress.WithSolidFill("2"), progress.WithWidth(50))}
+}
+
+// tick lets the clock run.
+type tick struct{}
+
+func nextTick() tea.Cmd {
+	return tea.Tick(time.Second, func(time.Time) tea.Msg { return tick{} })
+}
+
+// Init implements tea.Model.
+func (v view) Init() tea.Cmd { return nextTick() }
+
+// Update implements tea.Model.
+func (v view) Update(message tea.Msg) (tea.Model, tea.Cmd) {
+	switch m := message.(type) {
+	case *lab.State:
+		v.state = m
+		if m.Available() {
+			v.end = time.Now()
+		}
+	case tick:
+		return v, nextTick()
+	}
+	return v, nil
+}
+
+// View implements tea.Model.
+func (v view) View() string {
+	now := v.end
+	if now.IsZero() {
+		now = time.Now()
+	}
+	head := fmt.Sprintf("%s  %s\n", titleStyle.Render(v.name), faintStyle.Render(now.Sub(v.begin).Round(time.Second).String()))
+	if v.state == nil {
+		return head
+	}
+	return fmt.Sprintf("\n%s%s\n\n%s\n", head, v.bar.ViewAs(percentage(v.state)), branch(tell(v.state)))
+}
+
+// percentage is how much of the installation is done, from 0 to 1.
+func percentage(s *lab.State) float64 {
+	if s.ControlPlane == nil || s.ControlPlane.Status.Installation.Percentage == nil {
+		return 0
+	}
+	return float64(*s.ControlPlane.Status.Installation.Percentage) / 100
+}
+
+// branch draws an item and what is below it.
+func branch(i item) *tree.Tree {
+	label := titleStyle.Render(i.title) + " " + stateStyle.Render(i.state)
+	switch {
+	case i.done:
+		label = doneStyle.Render("✓ ") + label
+	case i.waits != "":
+		label += "\n" + waitStyle.Render("  "+i.waits)
+	}
+	t := tree.Root(label)
+	for _, child := range i.children {
+		t.Child(branch(child))
+	}
+	return t
+}

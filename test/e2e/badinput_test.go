@@ -1,0 +1,218 @@
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"path"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/openshift/assisted-service/models"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+// mistake is one thing that is wrong with a single-node cluster.
+type mistake struct {
+	name      string
+	mutations lab.Mutations
+	// before breaks something else than the manifests.
+	before func(ctx context.Context, namespace string)
+	// reason and told are what the summary of the control plane (condition) or, without a condition, of the host's config says.
+	condition, reason string
+	told              func(*lab.Cluster) string
+	// heal puts it right, without anything being restarted.
+	heal func(ctx context.Context, cluster *lab.Cluster)
+}
+
+// Each mistake has a cluster of its own; all are made, and put right, at the same time.
+var _ = Describe("Bad input", Ordered, Label("bad-input"), func() {
+	all := mistakes()
+	clusters := map[string]*lab.Cluster{}
+
+	BeforeAll(func(ctx SpecContext) {
+		for _, m := range all {
+			m.mutations.Namespace, m.mutations.ClusterName = "bad-"+m.name, "bad"
+			if m.before != nil {
+				m.before(ctx, m.mutations.Namespace)
+			}
+			clusters[m.name] = apply(ctx, "sno", m.mutations)
+		}
+	}, NodeTimeout(installTimeout))
+
+	for _, m := range all {
+		It("gets a condition that says what to do, and recovery: "+m.name, func(ctx SpecContext) {
+			cluster := clusters[m.name]
+			var message string
+			if m.condition != "" {
+				message = waitReason(ctx, cluster, m.condition, m.reason)
+			} else {
+				s := wait(ctx, cluster, "complaining", func(s *lab.State) bool { return configHas(s, m.reason) })
+				message = lab.Condition(s.Machines[0].Config.Status.Conditions, bootstrapv1.ReadyCondition).Message
+			}
+			Expect(message).To(ContainSubstring(m.told(cluster)))
+			expectNoHotLoop(ctx, cluster)
+			m.heal(ctx, cluster)
+		}, NodeTimeout(installTimeout))
+	}
+
+	It("does no harm once it is put right", func(ctx SpecContext) {
+		for _, cluster := range clusters {
+			waitAvailable(ctx, cluster)
+			expectInstalled(ctx, cluster, 0)
+		}
+	}, NodeTimeout(2*installTimeout))
+})
+
+// says is a text that does not depend on the cluster.
+func says(text string) func(*lab.Cluster) string { return func(*lab.Cluster) string { return text } }
+
+func mistakes() []mistake {
+	diskImage := edits(
+		edit(controlPlaneKind, "DiskImage", "spec", "openshiftAssistedConfigSpec", "bootMode"),
+		edit(templateKind, map[string]any{
+			"url": "https://images.lab.example.com/rhcos.qcow2", "checksum": "https://images.lab.example.com/sums", "diskFormat": "qcow2",
+		}, "spec", "template", "spec", "image"))
+	applyRest := func(ctx context.Context, cluster *lab.Cluster) {
+		GinkgoHelper()
+		Expect(cluster.ApplyRest(ctx)).To(Succeed())
+	}
+	return append([]mistake{
+		{
+			name: "pull-secret", mutations: lab.Mutations{Without: without(secretKind)},
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.PullSecretMissingReason,
+			told: says("bad-pull-secret"), heal: applyRest,
+		},
+		{
+			name: "infra-template", mutations: lab.Mutations{Without: without(templateKind)},
+			condition: controlplanev1.MachinesCreatedCondition, reason: controlplanev1.InfraTemplateMissingReason,
+			told: says("bad-control-plane"), heal: applyRest,
+		},
+		{
+			name:      "image-set",
+			mutations: lab.Mutations{Edit: edit(controlPlaneKind, map[string]any{"name": "release-of-my-own"}, "spec", "config", "clusterImageSetRef")},
+			condition: controlplanev1.ReleaseImageResolvedCondition, reason: controlplanev1.ClusterImageSetMissingReason,
+			told: says("release-of-my-own"),
+			heal: func(ctx context.Context, _ *lab.Cluster) {
+				set := &hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: "release-of-my-own"}}
+				set.Spec.ReleaseImage = laboratory.Registry.OCPRepository() + ":4.19.10-x86_64"
+				Expect(laboratory.Client().Create(ctx, set)).To(Succeed())
+			},
+		},
+		{
+			name:      "version",
+			mutations: lab.Mutations{Edit: edit(controlPlaneKind, "4.19.99", "spec", "version")},
+			condition: controlplanev1.ReleaseImageResolvedCondition, reason: controlplanev1.ReleaseImageNotFoundReason,
+			told: says("4.19.99"),
+			heal: func(context.Context, *lab.Cluster) {
+				_, err := laboratory.Registry.Publish("4.19.99")
+				Expect(err).NotTo(HaveOccurred())
+			},
+		},
+		{
+			name:      "mac",
+			mutations: lab.Mutations{HostOptions: []hosts.HostOption{hosts.WithoutMAC()}},
+			reason:    bootstrapv1.WaitingForHostIdentityReason,
+			told:      func(c *lab.Cluster) string { return c.Hosts[0].Name },
+			heal: func(ctx context.Context, c *lab.Cluster) {
+				hardware := hosts.NewHardware(path.Join(c.Namespace, c.Hosts[0].Name))
+				patch(ctx, c.Hosts[0].DeepCopy(), `{"spec":{"bootMACAddress":"`+hardware.NICs[0].MAC+`"}}`)
+			},
+		},
+		{
+			name: "image",
+			before: func(_ context.Context, namespace string) {
+				laboratory.Service.FailImage(types.NamespacedName{Namespace: namespace}, "no OS image for this architecture")
+			},
+			reason: bootstrapv1.DiscoveryImageFailedReason, told: says("no OS image for this architecture"), heal: healImage,
+		},
+		{
+			name: "preparation",
+			before: func(_ context.Context, namespace string) {
+				laboratory.Service.FailPreparation(types.NamespacedName{Namespace: namespace, Name: "bad"}, "cannot create manifests")
+			},
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.PreparationFailedReason,
+			told: says("cannot create manifests"),
+			heal: func(_ context.Context, c *lab.Cluster) { laboratory.Service.FailPreparation(c.Key(), "") },
+		},
+	}, badDownloads(lab.Mutations{Edit: diskImage})...)
+}
+
+// healImage lets images be made again, and the service look at those that failed.
+func healImage(ctx context.Context, cluster *lab.Cluster) {
+	GinkgoHelper()
+	laboratory.Service.FailImage(types.NamespacedName{Namespace: cluster.Namespace}, "")
+	for _, infraEnv := range state(ctx, cluster).InfraEnvs {
+		laboratory.Service.FailImage(client.ObjectKeyFromObject(&infraEnv), "")
+	}
+}
+
+// badDownloads are the ways in which the download of a discovery ignition fails.
+func badDownloads(mutations lab.Mutations) []mistake {
+	handlers := map[string]http.HandlerFunc{
+		"ignition-500": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "out of order", http.StatusInternalServerError)
+		},
+		"ignition-hangs":    assistedsim.Hang,
+		"ignition-too-big":  assistedsim.Oversize(64 << 20),
+		"ignition-not-json": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>login</html>")) },
+	}
+	var all []mistake
+	for name, handler := range handlers {
+		all = append(all, mistake{
+			name: name, mutations: mutations,
+			before: func(_ context.Context, namespace string) {
+				laboratory.Service.FailDownload(types.NamespacedName{Namespace: namespace}, handler)
+			},
+			reason: bootstrapv1.IgnitionDownloadFailedReason, told: says("ignition"),
+			heal: func(_ context.Context, c *lab.Cluster) {
+				laboratory.Service.FailDownload(types.NamespacedName{Namespace: c.Namespace}, nil)
+			},
+		})
+	}
+	return all
+}
+
+// expectNoHotLoop checks that our managers do not write about a mistake again and again.
+func expectNoHotLoop(ctx context.Context, cluster *lab.Cluster) {
+	GinkgoHelper()
+	// What belongs to the mistake was just written; a few more writes are well, dozens in a few seconds are a loop.
+	since := time.Now()
+	Consistently(ctx, func() int { return len(writesIn(cluster.Namespace, since)) }).
+		WithTimeout(3 * time.Second).WithPolling(time.Second).Should(BeNumerically("<", 8))
+}
+
+var _ = Describe("A refusal", Label("bad-input"), func() {
+	It("comes at admission when virtual addresses lie outside the machine network", func(ctx SpecContext) {
+		_, err := laboratory.ApplySample(ctx, "compact", lab.Mutations{
+			Namespace: "bad-vips", ClusterName: "vips",
+			Edit: edit(controlPlaneKind, []any{"10.0.0.5"}, "spec", "config", "apiVIPs"),
+		})
+		Expect(err).To(MatchError(ContainSubstring("each of apiVIPs must lie in one of machineNetwork")))
+	}, NodeTimeout(soon))
+})
+
+var _ = Describe("A failed installation", Label("failure"), func() {
+	It("tells the host and the reason, and can be deleted", func(ctx SpecContext) {
+		cluster := apply(ctx, "compact", lab.Mutations{Namespace: "failure", ClusterName: "unlucky", HoldAPI: true})
+		s := wait(ctx, cluster, "discovering hosts", func(s *lab.State) bool { return len(s.Machines) == 3 && s.Machines[0].Host != nil })
+		unlucky := s.Machines[0].Host
+		Eventually(func() *hosts.Host { return laboratory.Rack.Host(path.Join(unlucky.Namespace, unlucky.Name)) }).ShouldNot(BeNil())
+		laboratory.Rack.Host(path.Join(unlucky.Namespace, unlucky.Name)).Fail(models.HostStageWritingImageToDisk, "disk sda is read-only")
+		message := waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InstallationFailedReason)
+		Expect(message).To(And(ContainSubstring(unlucky.Name), ContainSubstring("disk sda is read-only")))
+		s = state(ctx, cluster)
+		Expect(s.ControlPlane.Status.Installation.Phase).To(Equal(controlplanev1.InstallationFailed))
+		Expect(configHas(s, bootstrapv1.HostInstallationFailedReason)).To(BeTrue())
+		expectDeleted(ctx, cluster)
+	}, NodeTimeout(installTimeout+deleteTimeout))
+})

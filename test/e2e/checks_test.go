@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"context"
+	"path"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+// uuidLabel carries the uid of its BareMetalHost on a Node; CAPM3 looks for it.
+const uuidLabel = "metal3.io/uuid"
+
+// expectInstalled checks everything that is to be true of an installed cluster. Workers that joined later are dayTwo.
+func expectInstalled(ctx context.Context, cluster *lab.Cluster, dayTwo int) {
+	GinkgoHelper()
+	s := state(ctx, cluster)
+	Expect(s.Available()).To(BeTrue(), "Cluster Available, all Machines Running")
+	expectControlPlane(s)
+	expectInstallation(s, dayTwo)
+	kubeconfigWorks(ctx, cluster, s)
+	workload, err := cluster.Workload()
+	Expect(err).NotTo(HaveOccurred())
+	nodes := &corev1.NodeList{}
+	Expect(workload.List(ctx, nodes)).To(Succeed())
+	Expect(nodes.Items).To(HaveLen(s.Wanted), "one Node for each Machine")
+	for _, m := range s.Machines {
+		expectNode(ctx, workload, m)
+		expectHost(m)
+		expectAgent(m)
+	}
+	expectOnlyOurAgents(s)
+}
+
+func expectControlPlane(s *lab.State) {
+	GinkgoHelper()
+	status := s.ControlPlane.Status
+	Expect(status.Installation.Phase).To(Equal(controlplanev1.InstallationInstalled))
+	Expect(status.Installation.Percentage).To(HaveValue(BeEquivalentTo(100)))
+	Expect(status.Initialization.ControlPlaneInitialized).To(HaveValue(BeTrue()))
+	Expect(status.Replicas).To(HaveValue(Equal(*s.ControlPlane.Spec.Replicas)))
+	Expect(status.ReadyReplicas).To(HaveValue(Equal(*s.ControlPlane.Spec.Replicas)))
+	Expect(status.ReleaseImage).NotTo(BeEmpty())
+	Expect(lab.Condition(status.Conditions, controlplanev1.AvailableCondition).Status).To(BeEquivalentTo("True"))
+	Expect(s.Cluster.Status.Initialization.ControlPlaneInitialized).To(HaveValue(BeTrue()))
+}
+
+func expectInstallation(s *lab.State, dayTwo int) {
+	GinkgoHelper()
+	requirements := s.Installation.Spec.ProvisionRequirements
+	Expect(requirements.ControlPlaneAgents).To(BeEquivalentTo(*s.ControlPlane.Spec.Replicas))
+	Expect(requirements.WorkerAgents).To(BeEquivalentTo(s.Wanted-int(*s.ControlPlane.Spec.Replicas)-dayTwo), "workers of day 1")
+}
+
+// kubeconfigWorks checks that the published kubeconfig is the one that assisted-service wrote last, and that it works.
+func kubeconfigWorks(ctx context.Context, cluster *lab.Cluster, s *lab.State) {
+	GinkgoHelper()
+	kubeconfig, err := cluster.Kubeconfig(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	admin := &corev1.Secret{}
+	Expect(laboratory.Client().Get(ctx, types.NamespacedName{
+		Namespace: cluster.Namespace, Name: s.Installation.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name,
+	}, admin)).To(Succeed())
+	Expect(kubeconfig).To(Equal(admin.Data["kubeconfig"]))
+	Expect(lab.Final(kubeconfig)).To(BeTrue(), "the kubeconfig of the installed cluster, not that of the installation")
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(config.Host).To(HaveSuffix(":%d", cluster.Server().Port))
+	c, err := client.New(config, client.Options{Scheme: laboratory.Env.Scheme()})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(c.List(ctx, &corev1.NodeList{})).To(Succeed())
+}
+
+func expectNode(ctx context.Context, workload client.Client, m lab.Machine) {
+	GinkgoHelper()
+	node := &corev1.Node{}
+	Expect(workload.Get(ctx, types.NamespacedName{Name: m.Status.NodeRef.Name}, node)).To(Succeed())
+	Expect(m.Host).NotTo(BeNil(), "Machine %s has a host", m.Name)
+	Expect(node.Name).To(Equal(m.Host.Name))
+	Expect(node.Labels).To(HaveKeyWithValue(uuidLabel, string(m.Host.UID)))
+	Expect(node.Spec.ProviderID).To(Equal(m.Spec.ProviderID))
+	infraID, _, err := unstructured.NestedString(m.Infra.Object, "spec", "providerID")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(infraID).To(Equal(m.Spec.ProviderID))
+	if m.IsControlPlane() {
+		Expect(node.Labels).To(HaveKey("node-role.kubernetes.io/master"))
+	} else {
+		Expect(node.Labels).NotTo(HaveKey("node-role.kubernetes.io/master"))
+		Expect(node.Labels).To(HaveKey("node-role.kubernetes.io/worker"))
+	}
+}
+
+// expectHost checks that the host booted the discovery system and then its installed node, and nothing else.
+func expectHost(m lab.Machine) {
+	GinkgoHelper()
+	host := laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name))
+	Expect(host).NotTo(BeNil())
+	boots := host.Boots()
+	Expect(boots).NotTo(BeEmpty())
+	Expect(boots[0].System).To(Equal(hosts.Discovery))
+	Expect(boots[len(boots)-1].System).To(Equal(hosts.Installed))
+	Expect(host.Wipes()).To(BeZero())
+}
+
+func expectAgent(m lab.Machine) {
+	GinkgoHelper()
+	Expect(m.Agent).NotTo(BeNil(), "Machine %s has an Agent", m.Name)
+	Expect(m.Agent.Spec.Approved).To(BeTrue())
+	Expect(m.Agent.Spec.Hostname).To(Equal(m.Host.Name))
+	role := "worker"
+	if m.IsControlPlane() {
+		role = "master"
+	}
+	Expect(m.Agent.Spec.Role).To(BeEquivalentTo(role))
+	Expect(m.Agent.Status.Role).To(BeEquivalentTo(role))
+	Expect(m.Agent.Spec.ClusterDeploymentName).NotTo(BeNil())
+	Expect(m.Agent.Spec.ClusterDeploymentName.Name).To(Equal(m.Labels[clusterv1.ClusterNameLabel]))
+	hardware := laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name)).Hardware()
+	Expect(m.Agent.Name).To(Equal(hardware.UUID))
+	if id := m.Agent.Spec.InstallationDiskID; id != "" {
+		_, found := hardware.Disk(id)
+		Expect(found).To(BeTrue(), "disk %s is one of the host's", id)
+	}
+}
+
+// expectOnlyOurAgents checks that no Agent is approved or bound that is not the host of a Machine.
+func expectOnlyOurAgents(s *lab.State) {
+	GinkgoHelper()
+	ours := map[string]bool{}
+	for _, m := range s.Machines {
+		if m.Agent != nil {
+			ours[m.Agent.Name] = true
+		}
+	}
+	for _, agent := range s.Agents {
+		if !ours[agent.Name] {
+			Expect(agent.Spec.Approved).To(BeFalse(), "Agent %s, which is not ours", agent.Name)
+			Expect(agent.Spec.ClusterDeploymentName).To(BeNil(), "Agent %s, which is not ours", agent.Name)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package e2e
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+// expectDeleted deletes clusters, all at the same time, and checks that nothing is left but what the user and the lab made.
+func expectDeleted(ctx context.Context, clusters ...*lab.Cluster) {
+	GinkgoHelper()
+	errs := make(chan error, len(clusters))
+	for _, cluster := range clusters {
+		go func() { errs <- cluster.Delete(ctx) }()
+	}
+	for range clusters {
+		Expect(<-errs).To(Succeed())
+	}
+	for _, cluster := range clusters {
+		Eventually(func() []string { return remains(ctx, cluster) }).Should(BeEmpty(), "of cluster %s", cluster.Key())
+		expectHostsFree(ctx, cluster)
+	}
+}
+
+// remains are the objects of a cluster's namespace that nobody but its controllers can have made.
+func remains(ctx context.Context, cluster *lab.Cluster) []string {
+	GinkgoHelper()
+	var names []string
+	for _, kind := range ourKinds {
+		switch kind.Kind {
+		case "Event", "BareMetalHost", "Metal3MachineTemplate", "OpenshiftAssistedConfigTemplate":
+			continue
+		}
+		for _, object := range listAll(ctx, kind, cluster.Namespace) {
+			if !usersOwn(object) && belongs(object, cluster) {
+				names = append(names, kind.Kind+" "+object.GetName())
+			}
+		}
+	}
+	return names
+}
+
+// usersOwn is true for what was there before: the pull secret, the secrets of the BMCs, what Kubernetes puts into each
+// namespace, and the objects of strangers.
+func usersOwn(object unstructured.Unstructured) bool {
+	name := object.GetName()
+	switch object.GetKind() {
+	case "Secret":
+		return strings.HasSuffix(name, "-pull-secret") && len(object.GetOwnerReferences()) == 0 &&
+			slices.ContainsFunc(object.GetManagedFields(), managedByUser) || strings.HasSuffix(name, "-bmc")
+	case "ConfigMap":
+		return name == "kube-root-ca.crt"
+	}
+	return name == "foreign"
+}
+
+// belongs is about what is cluster-scoped: it carries the name of the namespace.
+func belongs(object unstructured.Unstructured, cluster *lab.Cluster) bool {
+	return object.GetNamespace() == cluster.Namespace || strings.HasPrefix(object.GetName(), cluster.Namespace+"-"+cluster.Name)
+}
+
+// expectHostsFree checks that the hosts of a deleted cluster are deprovisioned and off.
+func expectHostsFree(ctx context.Context, cluster *lab.Cluster) {
+	GinkgoHelper()
+	for _, created := range cluster.Hosts {
+		key := path.Join(created.Namespace, created.Name)
+		Eventually(func(g Gomega) {
+			host := &metal3api.BareMetalHost{}
+			g.Expect(laboratory.Client().Get(ctx, keyOf(created), host)).To(Succeed())
+			g.Expect(host.Status.Provisioning.State).To(Equal(metal3api.StateAvailable), key)
+			g.Expect(host.Spec.Image).To(BeNil(), key)
+			g.Expect(host.Spec.ConsumerRef).To(BeNil(), key)
+			g.Expect(host.Status.PoweredOn).To(BeFalse(), key)
+			g.Expect(laboratory.Rack.Host(key).PoweredOn()).To(BeFalse(), key)
+		}).Should(Succeed())
+	}
+}
+
+// expectNotTouched checks that a cluster is as well as before.
+func expectNotTouched(ctx context.Context, cluster *lab.Cluster) {
+	GinkgoHelper()
+	expectInstalled(ctx, cluster, 0)
+}

@@ -1,0 +1,70 @@
+package e2e
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+const (
+	controlPlaneKind = "OpenshiftAssistedControlPlane"
+	templateKind     = "Metal3MachineTemplate"
+	secretKind       = "Secret"
+)
+
+// edit sets a field of the objects of a kind; nil removes it.
+func edit(kind string, value any, fields ...string) func(*unstructured.Unstructured) {
+	return func(object *unstructured.Unstructured) {
+		GinkgoHelper()
+		switch {
+		case object.GetKind() != kind:
+		case value == nil:
+			unstructured.RemoveNestedField(object.Object, fields...)
+		default:
+			Expect(unstructured.SetNestedField(object.Object, value, fields...)).To(Succeed())
+		}
+	}
+}
+
+// edits does one edit after the other.
+func edits(all ...func(*unstructured.Unstructured)) func(*unstructured.Unstructured) {
+	return func(object *unstructured.Unstructured) {
+		for _, one := range all {
+			one(object)
+		}
+	}
+}
+
+// without leaves out the objects of a kind.
+func without(kind string) func(*unstructured.Unstructured) bool {
+	return func(object *unstructured.Unstructured) bool { return object.GetKind() == kind }
+}
+
+// patch merges JSON into an object, as a user does.
+func patch(ctx context.Context, object client.Object, json string) {
+	GinkgoHelper()
+	Expect(laboratory.Client().Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(json)))).To(Succeed())
+}
+
+// controlPlaneOf names the control plane of a cluster.
+func controlPlaneOf(cluster *lab.Cluster) *controlplanev1.OpenshiftAssistedControlPlane {
+	return &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}
+}
+
+// waitReason waits until a condition of the control plane has the reason and returns its message.
+func waitReason(ctx context.Context, cluster *lab.Cluster, condition, reason string) string {
+	GinkgoHelper()
+	has := func(s *lab.State) bool {
+		return s.ControlPlane != nil && lab.Condition(s.ControlPlane.Status.Conditions, condition).Reason == reason
+	}
+	s := wait(ctx, cluster, condition+" "+reason, has)
+	return lab.Condition(s.ControlPlane.Status.Conditions, condition).Message
+}

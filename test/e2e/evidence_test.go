@@ -1,0 +1,127 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+func keyOf(object client.Object) types.NamespacedName { return client.ObjectKeyFromObject(object) }
+
+func managedByUser(entry metav1.ManagedFieldsEntry) bool {
+	return strings.HasPrefix(entry.Manager, "kubectl")
+}
+
+// expectNoPanic reads the managers' metrics.
+func expectNoPanic(ctx context.Context) {
+	GinkgoHelper()
+	for _, manager := range ourManagers() {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, manager.MetricsURL, nil)
+		Expect(err).NotTo(HaveOccurred())
+		response, err := http.DefaultClient.Do(request)
+		Expect(err).NotTo(HaveOccurred())
+		defer response.Body.Close()
+		lines := bufio.NewScanner(response.Body)
+		seen := false
+		for lines.Scan() {
+			if strings.HasPrefix(lines.Text(), "controller_runtime_reconcile_panics_total{") {
+				seen = true
+				Expect(lines.Text()).To(HaveSuffix(" 0"), "of %s", manager.Name)
+			}
+		}
+		Expect(lines.Err()).NotTo(HaveOccurred())
+		Expect(seen).To(BeTrue(), "%s tells of panics", manager.Name)
+	}
+}
+
+// secrets matches what must be told nowhere: the pull secret, and the tokens of assisted-service.
+var secrets = regexp.MustCompile(regexp.QuoteMeta(lab.PullSecretPassword) + "|" + regexp.QuoteMeta(lab.PullSecretAuth) +
+	`|api_key=[^&\s"\[]{8}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]+\.`)
+
+// expectNoSecretsTold searches the managers' logs, and all Events and conditions.
+func expectNoSecretsTold(ctx context.Context) {
+	GinkgoHelper()
+	for _, manager := range ourManagers() {
+		content, err := os.ReadFile(manager.LogPath)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(secrets.FindString(string(content))).To(BeEmpty(), "in the log of %s", manager.Name)
+	}
+	for _, kind := range ourKinds {
+		for _, object := range listAll(ctx, kind, metav1.NamespaceAll) {
+			told := []any{object.Object["message"], object.Object["note"]}
+			conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+			content, err := json.Marshal(append(told, conditions...))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(secrets.FindString(string(content))).To(BeEmpty(), "in %s %s/%s", kind.Kind, object.GetNamespace(), object.GetName())
+		}
+	}
+}
+
+// dump keeps what is to know of a failure: what each cluster waits for, its objects, and the end of the managers' logs.
+func dump(ctx context.Context) {
+	dir := filepath.Join(laboratory.Dir(), "failures", regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(CurrentSpecReport().FullText(), "-"))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		GinkgoWriter.Println(err)
+		return
+	}
+	applied.Lock()
+	clusters := slices.Clone(applied.clusters)
+	applied.Unlock()
+	for _, cluster := range clusters {
+		if s, err := cluster.State(ctx); err == nil && s.Cluster != nil && !s.Available() {
+			GinkgoWriter.Printf("%s:\n%s\n", cluster.Key(), strings.Join(s.Waiting(), "\n"))
+			dumpObjects(ctx, dir, cluster)
+		}
+	}
+	for _, manager := range ourManagers() {
+		if content, err := os.ReadFile(manager.LogPath); err == nil {
+			GinkgoWriter.Printf("end of %s:\n%s\n", manager.LogPath, content[max(0, len(content)-4096):])
+		}
+	}
+}
+
+func dumpObjects(ctx context.Context, dir string, cluster *lab.Cluster) {
+	for _, kind := range ourKinds {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		if err := laboratory.Client().List(ctx, list, client.InNamespace(cluster.Namespace)); err != nil || kind.Kind == "Secret" {
+			continue
+		}
+		for i := range list.Items {
+			list.Items[i].SetManagedFields(nil)
+		}
+		content, err := yaml.Marshal(list)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%s-%s.yaml", cluster.Namespace, kind.Kind, kind.Version)), content, 0o600)
+		}
+		if err != nil {
+			GinkgoWriter.Println(err)
+		}
+	}
+}
+
+// events are the Events about an object in the namespace whose reason is given.
+func events(ctx context.Context, namespace, reason string) []corev1.Event {
+	GinkgoHelper()
+	list := &corev1.EventList{}
+	Expect(laboratory.Client().List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+	return slices.DeleteFunc(list.Items, func(e corev1.Event) bool { return e.Reason != reason })
+}

@@ -1,0 +1,109 @@
+package e2e
+
+import (
+	"path"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+var _ = Describe("A host that is not ours", Label("hosts"), func() {
+	It("is neither bound nor approved, and the installation goes on without it", func(ctx SpecContext) {
+		const namespace = "impostor"
+		// Behind the first BareMetalHost another machine boots than the one that was inspected.
+		thief := hosts.NewHardware("thief")
+		laboratory.Rack.SwapHardware(path.Join(namespace, "rack-0"), thief)
+		cluster := apply(ctx, "compact", lab.Mutations{Namespace: namespace, ClusterName: "rack"})
+
+		By("refusing a machine that is not the one that was inspected, and telling its addresses")
+		refused := wait(ctx, cluster, "refusing a host", func(s *lab.State) bool { return refusedMachine(s) != nil })
+		machine := refusedMachine(refused)
+		identified := lab.Condition(machine.Config.Status.Conditions, bootstrapv1.HostIdentifiedCondition)
+		Expect(strings.ToLower(identified.Message)).To(ContainSubstring(thief.NICs[0].MAC))
+		Eventually(func() string {
+			var messages strings.Builder
+			for _, event := range events(ctx, namespace, bootstrapv1.HostRefusedReason) {
+				messages.WriteString(strings.ToLower(event.Message))
+			}
+			return messages.String()
+		}).Should(ContainSubstring(thief.NICs[0].MAC), "an Event")
+
+		By("leaving a stranger alone that boots the image of a Machine beside its host")
+		stranger := hosts.NewHardware("stranger")
+		_, err := laboratory.Rack.BootUnmanaged(imageOf(refused, machine), stranger)
+		Expect(err).NotTo(HaveOccurred())
+		wait(ctx, cluster, "visited by a stranger", func(s *lab.State) bool { return agentOf(s, stranger) })
+
+		By("taking the right machine once it is there")
+		key := path.Join(namespace, "rack-0")
+		laboratory.Rack.SetHardware(key, hosts.NewHardware(key))
+		laboratory.Rack.Host(key).Reboot()
+		waitAvailable(ctx, cluster)
+		expectInstalled(ctx, cluster, 0)
+		s := state(ctx, cluster)
+		Expect(agentOf(s, stranger)).To(BeTrue(), "the stranger is still there")
+		for _, m := range s.Machines {
+			Expect(m.Agent.Name).NotTo(BeElementOf(stranger.UUID, thief.UUID))
+		}
+	}, NodeTimeout(2*installTimeout))
+
+	It("stays out below the required hardware, until the requirement is lowered", func(ctx SpecContext) {
+		cluster := apply(ctx, "sno", lab.Mutations{
+			Namespace: "small-host", ClusterName: "small",
+			Edit: edit(controlPlaneKind, map[string]any{"minCPUCores": int64(64)}, "spec", "openshiftAssistedConfigSpec", "hostRequirements"),
+		})
+		s := wait(ctx, cluster, "refusing a small host", func(s *lab.State) bool {
+			return configHas(s, bootstrapv1.HostBelowRequirementsReason)
+		})
+		ready := lab.Condition(s.Machines[0].Config.Status.Conditions, bootstrapv1.ReadyCondition)
+		Expect(ready.Message).To(And(ContainSubstring("16"), ContainSubstring("64")), "what it has and what it needs")
+		expectOnlyOurAgents(s)
+		patch(ctx, controlPlaneOf(cluster), `{"spec":{"openshiftAssistedConfigSpec":{"hostRequirements":{"minCPUCores":16}}}}`)
+		waitAvailable(ctx, cluster)
+	}, NodeTimeout(2*installTimeout))
+})
+
+func refusedMachine(s *lab.State) *lab.Machine {
+	for i, m := range s.Machines {
+		if m.Config != nil && lab.Condition(m.Config.Status.Conditions, bootstrapv1.HostIdentifiedCondition).Reason == bootstrapv1.HostRefusedReason {
+			return &s.Machines[i]
+		}
+	}
+	return nil
+}
+
+// configHas tells whether the summary of some config has the reason.
+func configHas(s *lab.State, reason string) bool {
+	for _, m := range s.Machines {
+		if m.Config != nil && lab.Condition(m.Config.Status.Conditions, bootstrapv1.ReadyCondition).Reason == reason {
+			return true
+		}
+	}
+	return false
+}
+
+// imageOf is the URL of the image that the Machine's host boots.
+func imageOf(s *lab.State, m *lab.Machine) string {
+	GinkgoHelper()
+	for _, infraEnv := range s.InfraEnvs {
+		if infraEnv.Name == m.Name {
+			return infraEnv.Status.ISODownloadURL
+		}
+	}
+	Fail("Machine " + m.Name + " has no InfraEnv")
+	return ""
+}
+
+func agentOf(s *lab.State, hardware hosts.Hardware) bool {
+	for _, agent := range s.Agents {
+		if agent.Name == hardware.UUID {
+			return true
+		}
+	}
+	return false
+}

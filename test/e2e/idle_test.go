@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+// idleTime is how long an idle world is watched.
+const idleTime = time.Minute
+
+// ourKinds are all kinds of which a cluster leaves objects in its namespace, until it is deleted.
+var ourKinds = []schema.GroupVersionKind{
+	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Cluster"},
+	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Machine"},
+	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "MachineSet"},
+	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "MachineDeployment"},
+	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Kind: "Metal3Cluster"},
+	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Kind: "Metal3Machine"},
+	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Kind: "Metal3MachineTemplate"},
+	{Group: "bootstrap.cluster.x-k8s.io", Version: "v1beta1", Kind: "OpenshiftAssistedConfig"},
+	{Group: "bootstrap.cluster.x-k8s.io", Version: "v1beta1", Kind: "OpenshiftAssistedConfigTemplate"},
+	{Group: "controlplane.cluster.x-k8s.io", Version: "v1beta1", Kind: "OpenshiftAssistedControlPlane"},
+	{Group: "agent-install.openshift.io", Version: "v1beta1", Kind: "InfraEnv"},
+	{Group: "agent-install.openshift.io", Version: "v1beta1", Kind: "Agent"},
+	{Group: "extensions.hive.openshift.io", Version: "v1beta1", Kind: "AgentClusterInstall"},
+	{Group: "hive.openshift.io", Version: "v1", Kind: "ClusterDeployment"},
+	{Group: "hive.openshift.io", Version: "v1", Kind: "ClusterImageSet"},
+	{Version: "v1", Kind: "Secret"},
+	{Version: "v1", Kind: "ConfigMap"},
+	{Version: "v1", Kind: "Event"},
+	{Group: "events.k8s.io", Version: "v1", Kind: "Event"},
+	{Group: "metal3.io", Version: "v1alpha1", Kind: "BareMetalHost"},
+}
+
+// listAll reads all objects of a kind in a namespace (cluster-scoped ones whatever the namespace).
+func listAll(ctx context.Context, kind schema.GroupVersionKind, namespace string) []unstructured.Unstructured {
+	GinkgoHelper()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+	Expect(laboratory.Client().List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+	return list.Items
+}
+
+// versions are the resource versions of everything in the namespaces.
+func versions(ctx context.Context, namespaces []string) map[string]string {
+	GinkgoHelper()
+	result := map[string]string{}
+	for _, namespace := range namespaces {
+		for _, kind := range ourKinds {
+			for _, object := range listAll(ctx, kind, namespace) {
+				result[fmt.Sprintf("%s %s/%s", kind.Kind, object.GetNamespace(), object.GetName())] = object.GetResourceVersion()
+			}
+		}
+	}
+	return result
+}
+
+// expectIdle checks that in an installed world where nothing happens nothing is written and our managers ask for nothing:
+// foreign Agents and AgentClusterInstalls do not concern them.
+func expectIdle(ctx context.Context, clusters ...*lab.Cluster) {
+	GinkgoHelper()
+	applied.deletions.Wait()
+	namespaces := make([]string, 0, len(clusters))
+	for _, cluster := range clusters {
+		namespaces = append(namespaces, cluster.Namespace)
+		addForeignObjects(ctx, cluster.Namespace)
+	}
+	// What the last change set off comes to rest first.
+	begin, before := time.Now(), versions(ctx, namespaces)
+	Eventually(func(g Gomega) {
+		if now := versions(ctx, namespaces); !equal(now, before) {
+			begin, before = time.Now(), now
+		}
+		g.Expect(time.Since(begin)).To(BeNumerically(">=", 5*time.Second), "the world has come to rest")
+	}).WithTimeout(3 * time.Minute).WithPolling(time.Second).Should(Succeed())
+
+	begin = time.Now()
+	Consistently(func() map[string]string { return versions(ctx, namespaces) }).
+		WithTimeout(idleTime).WithPolling(10 * time.Second).Should(Equal(before))
+	for _, manager := range ourManagers() {
+		requests, err := laboratory.Env.Requests(manager.User, begin)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(requests.Work().Count()).To(BeEmpty(), "requests of %s in an idle minute", manager.Name)
+	}
+}
+
+func equal(a, b map[string]string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key, value := range a {
+		if b[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// addForeignObjects creates an Agent and an AgentClusterInstall that belong to somebody else.
+func addForeignObjects(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	install := &hiveext.AgentClusterInstall{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "foreign"}}
+	install.Spec.ClusterDeploymentRef = corev1.LocalObjectReference{Name: "foreign"}
+	install.Spec.ProvisionRequirements.ControlPlaneAgents = 3
+	agent := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "foreign"}}
+	Expect(laboratory.Client().Create(ctx, install)).To(Succeed())
+	Expect(laboratory.Client().Create(ctx, agent)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		for _, object := range []client.Object{install, agent} {
+			Expect(client.IgnoreNotFound(laboratory.Client().Delete(ctx, object))).To(Succeed())
+		}
+	}, NodeTimeout(soon))
+}
+
+// writesIn are the writes of our managers to a namespace since a point in time.
+func writesIn(namespace string, since time.Time) env.Requests {
+	GinkgoHelper()
+	var all env.Requests
+	for _, manager := range ourManagers() {
+		requests, err := laboratory.Env.Requests(manager.User, since)
+		Expect(err).NotTo(HaveOccurred())
+		all = append(all, requests.Where(func(r env.Request) bool {
+			switch r.Verb {
+			case "create", "update", "patch", "delete", "deletecollection":
+				return r.Namespace == namespace
+			}
+			return false
+		})...)
+	}
+	return all
+}

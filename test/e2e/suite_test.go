@@ -1,0 +1,142 @@
+// Package e2e installs clusters from the samples, and breaks things while it does, on real Kubernetes, Cluster API and CAPM3
+// with simulated hardware and a simulated assisted-service. All specs share one laboratory; each has namespaces of its own.
+// Logs and, after a failure, the state of the clusters are kept in _artifacts/e2e.
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+const (
+	// startTimeout includes the first build of all tools, from empty caches.
+	startTimeout = 45 * time.Minute
+	// installTimeout is what a cluster may take on a busy machine. Cluster API core alone takes up to 30 s to connect.
+	installTimeout = 4 * time.Minute
+	// deleteTimeout likewise: CAPM3 takes up to 30 s to see that the last machine is gone.
+	deleteTimeout = 3 * time.Minute
+	// soon is for what needs no waiting for others.
+	soon = time.Minute
+)
+
+// laboratory is what all specs share.
+var laboratory *lab.Lab
+
+// applied are the clusters of the specs so far; those that are deleted in the background are in deletions.
+var applied struct {
+	sync.Mutex
+	clusters  []*lab.Cluster
+	deletions sync.WaitGroup
+	errors    []error
+}
+
+func TestEndToEnd(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(soon)
+	SetDefaultEventuallyPollingInterval(200 * time.Millisecond)
+	RunSpecs(t, "end to end")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	dir, err := filepath.Abs(filepath.Join("..", "..", "_artifacts", "e2e"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(os.RemoveAll(dir)).To(Succeed())
+	laboratory, err = lab.New(ctx, lab.Options{Dir: dir, Out: GinkgoWriter, Auth: assistedsim.AuthLocal})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(laboratory.Stop)
+}, NodeTimeout(startTimeout))
+
+var _ = AfterSuite(func(ctx SpecContext) {
+	if laboratory == nil {
+		return
+	}
+	applied.deletions.Wait()
+	Expect(applied.errors).To(BeEmpty(), "clusters that were deleted after their specs")
+	Expect(laboratory.Failure()).NotTo(HaveOccurred())
+	Expect(laboratory.Rack.Escaped()).To(BeEmpty(), "hosts that booted anything but what they were given")
+	expectNoPanic(ctx)
+	expectNoSecretsTold(ctx)
+}, NodeTimeout(2*deleteTimeout))
+
+var _ = JustAfterEach(func(ctx SpecContext) {
+	if CurrentSpecReport().Failed() {
+		dump(ctx)
+	}
+}, NodeTimeout(soon))
+
+// apply applies a sample; its cluster is deleted in the background when the spec or container ends that applied it.
+func apply(ctx context.Context, sample string, mutations lab.Mutations) *lab.Cluster {
+	GinkgoHelper()
+	cluster, err := laboratory.ApplySample(ctx, sample, mutations)
+	Expect(err).NotTo(HaveOccurred())
+	applied.Lock()
+	applied.clusters = append(applied.clusters, cluster)
+	applied.Unlock()
+	DeferCleanup(func() {
+		if !CurrentSpecReport().Failed() {
+			deleteLater(cluster)
+		}
+	})
+	return cluster
+}
+
+func deleteLater(cluster *lab.Cluster) {
+	applied.deletions.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)
+		defer cancel()
+		cluster.ReleaseAPI()
+		err := cluster.Delete(ctx)
+		applied.Lock()
+		defer applied.Unlock()
+		if err != nil {
+			applied.errors = append(applied.errors, err)
+		}
+	})
+}
+
+// waitAvailable waits for several clusters that install at the same time.
+func waitAvailable(ctx context.Context, clusters ...*lab.Cluster) {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(ctx, installTimeout)
+	defer cancel()
+	for _, cluster := range clusters {
+		Expect(cluster.WaitAvailable(ctx)).To(Succeed())
+	}
+}
+
+// wait waits until the cluster is as done says.
+func wait(ctx context.Context, cluster *lab.Cluster, what string, done func(*lab.State) bool) *lab.State {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(ctx, installTimeout)
+	defer cancel()
+	var state *lab.State
+	Expect(cluster.Wait(ctx, what, func(s *lab.State) bool {
+		state = s
+		return done(s)
+	})).To(Succeed())
+	return state
+}
+
+// state reads a cluster.
+func state(ctx context.Context, cluster *lab.Cluster) *lab.State {
+	GinkgoHelper()
+	s, err := cluster.State(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	return s
+}
+
+// ourManagers are the processes of this repository's managers.
+func ourManagers() []*env.Process {
+	return []*env.Process{laboratory.Env.Manager(env.Bootstrap), laboratory.Env.Manager(env.ControlPlane)}
+}

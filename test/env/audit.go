@@ -1,0 +1,148 @@
+package env
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// auditPolicy records every request to the management API server once it is answered, with its metadata only (no body,
+// so no Secret). Health checks and the API server's requests to itself are left out.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: None
+  users: ["system:apiserver", "system:anonymous"]
+- level: None
+  nonResourceURLs: ["/healthz*", "/livez*", "/readyz*"]
+- level: Metadata
+`
+
+// Request is one API request, as the audit log of the management API server has it.
+type Request struct {
+	// User is the authenticated user, for example "system:serviceaccount:capi-system:capi-manager".
+	User string
+	// UserAgent is what the client says of itself.
+	UserAgent string
+	// Verb is the API verb: get, list, watch, create, update, patch, delete, deletecollection.
+	Verb string
+	// Group, Resource and Subresource say what the request was about; all empty for discovery and other non-resource URLs.
+	Group, Resource, Subresource string
+	// Namespace and Name of the object; Name is empty for list, watch and create.
+	Namespace, Name string
+	// URI is the path with its query.
+	URI string
+	// Code is the HTTP status of the answer.
+	Code int
+	// Time is when the request arrived.
+	Time time.Time
+}
+
+// Requests is a list of API requests, in the order in which they were answered.
+type Requests []Request
+
+// Requests returns the requests of one user (see Process.User; empty for everybody) that arrived since a point in time. A
+// watch counts once, when it was opened.
+func (e *Env) Requests(user string, since time.Time) (Requests, error) {
+	file, err := os.Open(e.auditLog)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // nothing was requested yet
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the audit log: %w", err)
+	}
+	defer file.Close()
+	requests, err := readAudit(file)
+	if err != nil {
+		return nil, err
+	}
+	return requests.Where(func(r Request) bool {
+		return (user == "" || r.User == user) && !r.Time.Before(since)
+	}), nil
+}
+
+// Where returns the requests for which keep is true.
+func (r Requests) Where(keep func(Request) bool) Requests {
+	var kept Requests
+	for _, request := range r {
+		if keep(request) {
+			kept = append(kept, request)
+		}
+	}
+	return kept
+}
+
+// Work returns the requests that an amount of work causes: without the watches of informers and the lists that begin them
+// (client-go asks for resourceVersion=0 there, a read past the cache does not), without leases (leader election), without
+// discovery, and without the reviews of tokens and access by which a metrics endpoint protects itself.
+func (r Requests) Work() Requests {
+	return r.Where(func(request Request) bool {
+		informer := request.Verb == "watch" || request.Verb == "list" && strings.Contains(request.URI, "resourceVersion=0")
+		return request.Resource != "" && !informer &&
+			!slices.Contains([]string{"leases", "tokenreviews", "subjectaccessreviews"}, request.Resource)
+	})
+}
+
+// Count tells how many requests there are of each verb and resource; keys look like "patch machines/status".
+func (r Requests) Count() map[string]int {
+	counts := map[string]int{}
+	for _, request := range r {
+		key := request.Verb + " " + request.Resource
+		if request.Subresource != "" {
+			key += "/" + request.Subresource
+		}
+		counts[key]++
+	}
+	return counts
+}
+
+// auditEvent is the part of audit.k8s.io/v1 Event that is of interest.
+type auditEvent struct {
+	Stage      string
+	Verb       string
+	UserAgent  string
+	RequestURI string
+	User       struct{ Username string }
+	ObjectRef  struct {
+		APIGroup, Resource, Subresource, Namespace, Name string
+	}
+	ResponseStatus           struct{ Code int }
+	RequestReceivedTimestamp time.Time
+}
+
+// readAudit reads an audit log in JSON lines. The API server may be writing it: a last line without its end is left out.
+func readAudit(log io.Reader) (Requests, error) {
+	var requests Requests
+	reader := bufio.NewReader(log)
+	for {
+		line, err := reader.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return requests, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the audit log: %w", err)
+		}
+		var event auditEvent
+		if err := json.Unmarshal(line, &event); err != nil {
+			return nil, fmt.Errorf("cannot read an audit event: %w", err)
+		}
+		// A watch has two events, one when it is opened and one when it ends; everything else has one.
+		if (event.Verb == "watch") != (event.Stage == "ResponseStarted") {
+			continue
+		}
+		requests = append(requests, Request{
+			User: event.User.Username, UserAgent: event.UserAgent, Verb: event.Verb, URI: event.RequestURI,
+			Group: event.ObjectRef.APIGroup, Resource: event.ObjectRef.Resource, Subresource: event.ObjectRef.Subresource,
+			Namespace: event.ObjectRef.Namespace, Name: event.ObjectRef.Name,
+			Code: event.ResponseStatus.Code, Time: event.RequestReceivedTimestamp,
+		})
+	}
+}

@@ -1,0 +1,34 @@
+package env
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+const auditLines = `{"stage":"ResponseComplete","requestURI":"/api/v1/secrets?resourceVersion=0","verb":"list","user":{"username":"a"},"objectRef":{"resource":"secrets"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-01T00:00:00.000001Z"}
+{"stage":"ResponseStarted","requestURI":"/api/v1/secrets?watch=true","verb":"watch","user":{"username":"a"},"objectRef":{"resource":"secrets"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-01T00:00:01Z"}
+{"stage":"ResponseComplete","requestURI":"/api/v1/secrets?watch=true","verb":"watch","user":{"username":"a"},"objectRef":{"resource":"secrets"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-01T00:00:01Z"}
+{"stage":"ResponseComplete","requestURI":"/api/v1/secrets","verb":"list","user":{"username":"a"},"objectRef":{"resource":"secrets"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-01T00:00:02Z"}
+{"stage":"ResponseComplete","requestURI":"/apis","verb":"get","user":{"username":"a"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-01T00:00:02Z"}
+{"stage":"ResponseComplete","requestURI":"/x","verb":"update","user":{"username":"a"},"objectRef":{"resource":"leases","apiGroup":"coordination.k8s.io","namespace":"n","name":"l"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-01T00:00:02Z"}
+{"stage":"ResponseComplete","requestURI":"/x","verb":"patch","user":{"username":"a"},"objectRef":{"resource":"machines","subresource":"status","apiGroup":"cluster.x-k8s.io","namespace":"n","name":"m"},"responseStatus":{"code":409},"requestReceivedTimestamp":"2026-01-01T00:00:03Z"}
+{"stage":"ResponseComplete","requestURI":"/x","verb":"pat`
+
+func TestAuditLog(t *testing.T) {
+	g := NewWithT(t)
+	requests, err := readAudit(strings.NewReader(auditLines))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(requests.Count()).To(Equal(map[string]int{
+		"list secrets": 2, "watch secrets": 1, "get ": 1, "update leases": 1, "patch machines/status": 1,
+	}), "a watch counts once, a line that is being written does not")
+	g.Expect(requests.Work().Count()).To(Equal(map[string]int{"list secrets": 1, "patch machines/status": 1}))
+	last := requests[len(requests)-1]
+	g.Expect([]string{last.User, last.Group, last.Namespace, last.Name}).To(Equal([]string{"a", "cluster.x-k8s.io", "n", "m"}))
+	g.Expect(last.Code).To(Equal(409))
+	g.Expect(last.Time.Second()).To(Equal(3))
+
+	_, err = readAudit(strings.NewReader("no JSON\n"))
+	g.Expect(err).To(HaveOccurred())
+}

@@ -1,0 +1,331 @@
+package env
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Options say what to start and where to put what is to be kept.
+type Options struct {
+	// Dir is the folder for logs, kubeconfig and audit log; it is created. Default: a new folder below _artifacts at the
+	// top of the repository, named after the time.
+	Dir string
+	// Out gets lines for people: what is built, what was started and how long it took. Default: nothing is written.
+	Out io.Writer
+	// Core and Metal3 change the managers that are not ours; they cannot be disabled.
+	Core, Metal3 ManagerOptions
+	// Bootstrap and ControlPlane change the managers of this repository.
+	Bootstrap, ControlPlane ManagerOptions
+	// LeaveSignals is for a caller that handles interrupts itself and calls Stop. Otherwise SIGINT, SIGTERM and SIGHUP stop
+	// the environment and then end the process.
+	LeaveSignals bool
+}
+
+// Env is a running management cluster.
+type Env struct {
+	dir      string
+	temp     string
+	tempLock *os.File
+	tools    *toolbox
+	scheme   *runtime.Scheme
+	ports    *ports
+	etcdURL  string
+	auditLog string
+
+	api        *apiServer
+	config     *rest.Config
+	client     client.Client
+	kubeconfig string
+	managers   map[string]*manager
+
+	// life ends with Stop.
+	life context.Context
+	end  context.CancelFunc
+
+	mu        sync.Mutex
+	processes []*Process // in the order of their first start
+	signals   chan os.Signal
+	once      sync.Once
+}
+
+// Start builds what is missing, starts a management cluster and returns when all of it serves. When it fails, nothing is
+// left running; the error names the log to look into. ctx bounds the start only: the environment runs until Stop.
+func Start(ctx context.Context, options Options) (*Env, error) {
+	begin := time.Now()
+	e, err := prepare(options)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := e.bound(ctx)
+	defer cancel()
+	if err := e.up(ctx, options); err != nil {
+		e.Stop()
+		return nil, err
+	}
+	e.tools.sayf("management cluster is up after %s (logs and kubeconfig in %s)", time.Since(begin).Round(100*time.Millisecond), e.dir)
+	return e, nil
+}
+
+// prepare makes everything that needs no process.
+func prepare(options Options) (*Env, error) {
+	root, err := findRoot(".")
+	if err != nil {
+		return nil, err
+	}
+	out := options.Out
+	if out == nil {
+		out = io.Discard
+	}
+	dir, err := artifactsDir(options.Dir, root)
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	temp, tempLock, err := newTempDir()
+	if err != nil {
+		return nil, err
+	}
+	e := &Env{
+		dir: dir, temp: temp, tempLock: tempLock, tools: &toolbox{root: root, out: out}, scheme: scheme, ports: &ports{},
+		auditLog: filepath.Join(dir, "audit.json"), kubeconfig: filepath.Join(dir, "kubeconfig"),
+	}
+	e.life, e.end = context.WithCancel(context.Background())
+	if !options.LeaveSignals {
+		e.handleSignals()
+	}
+	return e, nil
+}
+
+// artifactsDir makes the wanted folder, or a new one below _artifacts, and returns its absolute path.
+func artifactsDir(wanted, root string) (string, error) {
+	parent := filepath.Join(root, "_artifacts")
+	if wanted != "" {
+		parent = wanted
+	}
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", fmt.Errorf("cannot create the artifacts folder: %w", err)
+	}
+	if wanted != "" {
+		return filepath.Abs(wanted)
+	}
+	dir, err := os.MkdirTemp(parent, time.Now().Format("20060102-150405-"))
+	if err != nil {
+		return "", fmt.Errorf("cannot create a folder for this run: %w", err)
+	}
+	return dir, nil
+}
+
+// up starts everything, in the order in which one needs the other.
+func (e *Env) up(ctx context.Context, options Options) error {
+	if err := e.tools.buildAll(ctx); err != nil {
+		return err
+	}
+	if err := e.startEtcd(ctx); err != nil {
+		return err
+	}
+	if err := e.startManagementAPI(ctx); err != nil {
+		return err
+	}
+	crds, err := e.tools.foreignCRDs(ctx)
+	if err != nil {
+		return err
+	}
+	e.managers = e.newManagers(options)
+	for name, m := range e.managers {
+		if err := m.load(ctx, e); err != nil {
+			return fmt.Errorf("cannot prepare manager %s: %w", name, err)
+		}
+	}
+	if err := e.installAll(ctx, crds); err != nil {
+		return err
+	}
+	if err := e.startControllers(ctx); err != nil {
+		return err
+	}
+	return e.startManagers(ctx)
+}
+
+// startManagementAPI starts the API server of the management cluster: with the admission plug-in that OpenShift hubs run,
+// and an audit log.
+func (e *Env) startManagementAPI(ctx context.Context) error {
+	var err error
+	if e.api, err = e.newAPIServer("management", "kube-apiserver"); err != nil {
+		return err
+	}
+	policy, err := writeAuditPolicy(e.api.folder)
+	if err != nil {
+		return err
+	}
+	if err := e.startAPIServer(ctx, e.api,
+		"--service-cluster-ip-range=10.96.0.0/16",
+		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+		"--audit-policy-file="+policy,
+		"--audit-log-path="+e.auditLog,
+		"--audit-log-maxsize=100000", // MB: one file, whatever the length of the run
+	); err != nil {
+		return err
+	}
+	if err := writeKubeconfig(e.kubeconfig, e.api.admin); err != nil {
+		return err
+	}
+	if e.config, err = restConfig(e.api.admin); err != nil {
+		return err
+	}
+	if e.client, err = client.New(e.config, client.Options{Scheme: e.scheme}); err != nil {
+		return fmt.Errorf("cannot create the client of the management cluster: %w", err)
+	}
+	return nil
+}
+
+// newManagers returns the managers that are wanted.
+func (e *Env) newManagers(options Options) map[string]*manager {
+	// ClusterTopology, with which Clusters can be made from a ClusterClass, is off by default in Cluster API core.
+	core := options.Core
+	core.Variables = map[string]string{"CLUSTER_TOPOLOGY": "true"}
+	for name, value := range options.Core.Variables {
+		core.Variables[name] = value
+	}
+	managers := map[string]*manager{
+		Core:   e.foreignManager(Core, core, coreBuild),
+		Metal3: e.foreignManager(Metal3, options.Metal3, metal3Build),
+	}
+	for name, options := range map[string]ManagerOptions{Bootstrap: options.Bootstrap, ControlPlane: options.ControlPlane} {
+		if options.Disabled {
+			continue
+		}
+		managers[name] = &manager{
+			name: name, options: options,
+			program: func(ctx context.Context) (string, error) { return e.tools.manager(ctx, name) },
+			manifests: func(ctx context.Context) ([]byte, error) {
+				return e.tools.kustomize(ctx, filepath.Join(e.tools.root, "config", name, "default"))
+			},
+		}
+	}
+	return managers
+}
+
+// foreignManager is a manager whose program and manifests come from the same module.
+func (e *Env) foreignManager(name string, options ManagerOptions, build component) *manager {
+	return &manager{
+		name: name, options: options,
+		program: func(ctx context.Context) (string, error) { return e.tools.program(ctx, build) },
+		manifests: func(ctx context.Context) ([]byte, error) {
+			return e.tools.kustomizeModule(ctx, build.dir, build.module, "config/default")
+		},
+	}
+}
+
+// installAll applies the manifests of all managers. The webhook configurations are among them: nothing is written that
+// they would ask for before the managers run, and the API server knows them by then.
+func (e *Env) installAll(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, m := range e.managers {
+		objects = append(objects, m.objects...)
+	}
+	return install(ctx, e.client, objects)
+}
+
+func (e *Env) startManagers(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, m := range e.managers {
+		group.Go(func() error { return m.start(ctx, e) })
+	}
+	return group.Wait()
+}
+
+// Client returns an administrator's client of the management cluster, without a cache.
+func (e *Env) Client() client.Client {
+	return e.client
+}
+
+// Config returns the administrator's client configuration of the management cluster, without client-side throttling.
+func (e *Env) Config() *rest.Config {
+	return rest.CopyConfig(e.config)
+}
+
+// Scheme knows the kinds of the management and workload clusters, but for those of CAPM3, which are best unstructured.
+func (e *Env) Scheme() *runtime.Scheme {
+	return e.scheme
+}
+
+// Kubeconfig is the path of the administrator's kubeconfig of the management cluster.
+func (e *Env) Kubeconfig() string {
+	return e.kubeconfig
+}
+
+// Dir is the folder of the logs.
+func (e *Env) Dir() string {
+	return e.dir
+}
+
+// Manager returns one of the managers (see the constants Core, Metal3, Bootstrap and ControlPlane); nil for one that is
+// disabled.
+func (e *Env) Manager(name string) *Process {
+	if m := e.managers[name]; m != nil {
+		return m.process
+	}
+	return nil
+}
+
+// Processes returns all processes that were started, those that ended included.
+func (e *Env) Processes() []*Process {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.processes)
+}
+
+// Stop ends all processes, those first that depend on others, and removes temporary data. Logs stay. It may be called more
+// than once.
+func (e *Env) Stop() {
+	e.once.Do(func() {
+		e.mu.Lock()
+		e.end()
+		processes := e.processes
+		e.mu.Unlock()
+		e.ignoreSignals()
+		stopInOrder(processes)
+		e.ports.release()
+		if err := os.RemoveAll(e.temp); err != nil {
+			e.tools.sayf("cannot remove temporary data: %v", err)
+		}
+		e.tempLock.Close()
+	})
+}
+
+// stopInOrder stops what uses the API servers, then the API servers (which otherwise wait for the watches of their clients),
+// then etcd.
+func stopInOrder(processes []*Process) {
+	for _, layer := range []layer{clients, apiServers, storage} {
+		var group sync.WaitGroup
+		for _, process := range processes {
+			if process.layer == layer {
+				group.Go(process.Stop)
+			}
+		}
+		group.Wait()
+	}
+}
+
+// bound returns a context that also ends with the environment.
+func (e *Env) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	unlink := context.AfterFunc(e.life, cancel)
+	return ctx, func() {
+		unlink()
+		cancel()
+	}
+}

@@ -1,0 +1,217 @@
+package env
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	bmov1alpha1 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// eventually is how long controllers may take for what they do at once.
+const eventually = 30 * time.Second
+
+// lines sends the progress of an environment to the log of a test.
+type lines struct{ t *testing.T }
+
+func (l lines) Write(line []byte) (int, error) {
+	l.t.Logf("%s", line)
+	return len(line), nil
+}
+
+func TestEnv(t *testing.T) {
+	g := NewWithT(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute) // the first run builds everything
+	defer cancel()
+	begin := time.Now()
+
+	e, err := Start(ctx, Options{
+		Out: lines{t}, LeaveSignals: true,
+		Bootstrap: ManagerOptions{Disabled: true}, ControlPlane: ManagerOptions{Disabled: true},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(e.Stop)
+	var workload *WorkloadCluster
+
+	t.Run("a workload cluster serves OpenShift's kinds to whoever has its kubeconfig", func(t *testing.T) {
+		workload = checkWorkloadCluster(ctx, t, e)
+	})
+	t.Run("CAPM3 chooses the available host for a Machine that has its bootstrap data", func(t *testing.T) {
+		checkHostIsChosen(ctx, t, e, workload)
+	})
+	t.Run("an object goes with its owner", func(t *testing.T) {
+		checkGarbageCollection(ctx, t, e)
+	})
+	t.Run("a killed manager comes back and works on", func(t *testing.T) {
+		checkRestart(ctx, t, e)
+	})
+	t.Run("the audit log tells who did what", func(t *testing.T) {
+		checkRequests(t, e, begin)
+	})
+	t.Run("stop leaves no process and no data", func(t *testing.T) {
+		checkStop(t, e)
+	})
+}
+
+func checkWorkloadCluster(ctx context.Context, t *testing.T, e *Env) *WorkloadCluster {
+	g := NewWithT(t)
+	workload, err := e.ReserveWorkloadCluster("one")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(workload.Start(ctx)).To(Succeed())
+
+	config, err := clientcmd.RESTConfigFromKubeConfig(workload.Kubeconfig())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(config.Insecure).To(BeFalse())
+	c, err := client.New(config, client.Options{Scheme: e.Scheme()})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(c.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-0"}})).To(Succeed())
+	version := &configv1.ClusterVersion{
+		ObjectMeta: metav1.ObjectMeta{Name: "version"},
+		Spec:       configv1.ClusterVersionSpec{ClusterID: "11111111-2222-3333-4444-555555555555"},
+	}
+	g.Expect(c.Create(ctx, version)).To(Succeed())
+	g.Expect(c.Create(ctx, &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: "etcd"}})).To(Succeed())
+
+	workload.Stop()
+	g.Expect(c.List(ctx, &corev1.NodeList{})).NotTo(Succeed())
+	g.Expect(workload.Start(ctx)).To(Succeed())
+	g.Expect(c.Get(ctx, client.ObjectKey{Name: "node-0"}, &corev1.Node{})).To(Succeed(), "data must survive a restart")
+	return workload
+}
+
+func checkHostIsChosen(ctx context.Context, t *testing.T, e *Env, workload *WorkloadCluster) {
+	g, c := NewWithT(t), e.Client()
+	const namespace, name = "default", "one"
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
+	clusterLabel := map[string]string{clusterv1.ClusterNameLabel: name}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-kubeconfig", Labels: clusterLabel},
+		Type:       clusterv1.ClusterSecretType,
+		Data:       map[string][]byte{"value": workload.Kubeconfig()},
+	}
+	bootstrapData := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-bootstrap", Labels: clusterLabel},
+		Type:       clusterv1.ClusterSecretType,
+		Data:       map[string][]byte{"value": {}},
+	}
+	host := &bmov1alpha1.BareMetalHost{ObjectMeta: meta, Spec: bmov1alpha1.BareMetalHostSpec{Online: true, BootMACAddress: "52:54:00:00:00:01"}}
+	infra := clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Name: name}
+	cluster := &clusterv1.Cluster{ObjectMeta: meta}
+	cluster.Spec.InfrastructureRef = infra
+	cluster.Spec.InfrastructureRef.Kind = "Metal3Cluster"
+	machine := &clusterv1.Machine{ObjectMeta: meta, Spec: clusterv1.MachineSpec{
+		ClusterName: name, InfrastructureRef: infra, Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To(bootstrapData.Name)},
+	}}
+	machine.Spec.InfrastructureRef.Kind = "Metal3Machine"
+	for _, object := range []client.Object{
+		secret, bootstrapData, host,
+		metal3("Metal3Cluster", name, map[string]any{"controlPlaneEndpoint": map[string]any{"host": workload.Host, "port": int64(workload.Port)}}),
+		cluster,
+		metal3("Metal3Machine", name, map[string]any{"image": map[string]any{"url": "http://images.example.com/live.iso", "checksum": "", "diskFormat": "live-iso"}}),
+		machine,
+	} {
+		g.Expect(c.Create(ctx, object)).To(Succeed())
+	}
+
+	host.Status.Provisioning.State = bmov1alpha1.StateAvailable
+	host.Status.OperationalStatus = bmov1alpha1.OperationalStatusOK
+	host.Status.ErrorCount, host.Status.PoweredOn = 0, false
+	g.Expect(c.Status().Update(ctx, host)).To(Succeed())
+	g.Eventually(func(g Gomega) {
+		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(host), host)).To(Succeed())
+		g.Expect(host.Spec.ConsumerRef).NotTo(BeNil())
+		g.Expect(host.Spec.ConsumerRef.Kind).To(Equal("Metal3Machine"))
+		g.Expect(host.Spec.Image).NotTo(BeNil())
+		g.Expect(host.Spec.Image.DiskFormat).To(HaveValue(Equal("live-iso")))
+	}, eventually).WithContext(ctx).Should(Succeed())
+}
+
+// metal3 returns an object of CAPM3 in the namespace default.
+func metal3(kind, name string, spec map[string]any) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	object.SetAPIVersion("infrastructure.cluster.x-k8s.io/v1beta2")
+	object.SetKind(kind)
+	object.SetNamespace("default")
+	object.SetName(name)
+	return object
+}
+
+func checkGarbageCollection(ctx context.Context, t *testing.T, e *Env) {
+	g, c := NewWithT(t), e.Client()
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner"}}
+	g.Expect(c.Create(ctx, owner)).To(Succeed())
+	owned := &bmov1alpha1.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owned"}}
+	g.Expect(controllerutil.SetOwnerReference(owner, owned, e.Scheme())).To(Succeed())
+	g.Expect(c.Create(ctx, owned)).To(Succeed())
+	g.Expect(c.Delete(ctx, owner)).To(Succeed())
+	g.Eventually(func() bool {
+		return apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(owned), owned))
+	}, eventually).WithContext(ctx).Should(BeTrue())
+}
+
+func checkRestart(ctx context.Context, t *testing.T, e *Env) {
+	g := NewWithT(t)
+	manager := e.Manager(Metal3)
+	first := manager.PID()
+	usage, err := manager.Usage()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(usage.CPU).To(BeNumerically(">", 0))
+	g.Expect(usage.PeakMemory).To(BeNumerically(">", 10<<20))
+
+	manager.Kill()
+	g.Expect(manager.Running()).To(BeFalse())
+	g.Expect(gone(first)).To(BeTrue())
+	g.Expect(manager.Start(ctx)).To(Succeed())
+	g.Expect(manager.PID()).NotTo(Equal(first))
+	g.Expect(e.Manager(Bootstrap)).To(BeNil(), "a disabled manager is not there")
+}
+
+func checkRequests(t *testing.T, e *Env, begin time.Time) {
+	g := NewWithT(t)
+	requests, err := e.Requests(e.Manager(Core).User, begin)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(requests.Count()).To(HaveKeyWithValue("patch machines", BeNumerically(">", 0)))
+	g.Expect(requests.Count()).To(HaveKey("watch machines"))
+	g.Expect(requests.Work().Count()).NotTo(HaveKey("watch machines"))
+	for _, request := range requests.Where(func(r Request) bool { return r.Resource != "" }) {
+		g.Expect(request.Code).NotTo(Equal(403), "%s must be allowed to %s %s", request.User, request.Verb, request.Resource)
+	}
+	later, err := e.Requests(e.Manager(Core).User, time.Now().Add(time.Hour))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(later).To(BeEmpty())
+}
+
+func checkStop(t *testing.T, e *Env) {
+	g := NewWithT(t)
+	processes := e.Processes()
+	g.Expect(len(processes)).To(BeNumerically(">=", 6))
+	begin := time.Now()
+	e.Stop()
+	t.Logf("stopped in %s", time.Since(begin).Round(time.Millisecond))
+	for _, process := range processes {
+		g.Expect(process.Running()).To(BeFalse(), process.Name)
+		g.Expect(gone(process.PID())).To(BeTrue(), process.Name)
+		g.Expect(process.LogPath).To(BeARegularFile())
+	}
+	_, err := os.Stat(e.temp)
+	g.Expect(err).To(MatchError(os.ErrNotExist))
+}
+
+// gone tells whether there is no such process.
+func gone(pid int) bool {
+	return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+}

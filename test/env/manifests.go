@@ -1,0 +1,175 @@
+package env
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	fieldOwner = "test-env"
+	// applyParallel is how many objects are applied at once: more does not make two cores faster.
+	applyParallel = 4
+	// settleTimeout and settleInterval are for what an API server does by itself within a second or two.
+	settleTimeout  = time.Minute
+	settleInterval = 50 * time.Millisecond
+)
+
+const crdKind = "CustomResourceDefinition"
+
+// variable is the part of shell parameter expansion that clusterctl understands in components: ${NAME}, ${NAME:=default}.
+var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?[=-]([^}]*))?\}`)
+
+// substitute replaces variables as clusterctl does on installation: by the given value, else by the default written with
+// the variable, else by nothing.
+func substitute(manifests []byte, values map[string]string) []byte {
+	return variable.ReplaceAllFunc(manifests, func(match []byte) []byte {
+		parts := variable.FindSubmatch(match)
+		if value, ok := values[string(parts[1])]; ok {
+			return []byte(value)
+		}
+		return parts[2]
+	})
+}
+
+// decode reads a stream of YAML documents.
+func decode(manifests []byte) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(&object.Object)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read manifests: %w", err)
+		}
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+}
+
+// webhookServer is where a manager serves its webhooks: outside of a cluster there is no Service in front of it.
+type webhookServer struct {
+	url      string
+	caBundle []byte
+}
+
+// redirect makes the API server call the webhook server directly, in webhook configurations and in the conversion of CRDs.
+func (w *webhookServer) redirect(object *unstructured.Unstructured) error {
+	switch object.GetKind() {
+	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
+		webhooks, _, err := unstructured.NestedSlice(object.Object, "webhooks")
+		if err != nil {
+			return fmt.Errorf("cannot read the webhooks of %s: %w", object.GetName(), err)
+		}
+		for _, webhook := range webhooks {
+			config, _, err := unstructured.NestedMap(webhook.(map[string]any), "clientConfig")
+			if err != nil {
+				return fmt.Errorf("cannot read a webhook of %s: %w", object.GetName(), err)
+			}
+			webhook.(map[string]any)["clientConfig"] = w.clientConfig(config)
+		}
+		return unstructured.SetNestedSlice(object.Object, webhooks, "webhooks")
+	case crdKind:
+		config, found, err := unstructured.NestedMap(object.Object, "spec", "conversion", "webhook", "clientConfig")
+		if err != nil || !found {
+			return err
+		}
+		return unstructured.SetNestedMap(object.Object, w.clientConfig(config), "spec", "conversion", "webhook", "clientConfig")
+	}
+	return nil
+}
+
+func (w *webhookServer) clientConfig(service map[string]any) map[string]any {
+	path, _, _ := unstructured.NestedString(service, "service", "path")
+	return map[string]any{"url": w.url + path, "caBundle": toBase64(w.caBundle)}
+}
+
+// withoutConversion is for CRDs whose controller does not run: only their stored version is used.
+func withoutConversion(objects []*unstructured.Unstructured) {
+	for _, object := range objects {
+		unstructured.RemoveNestedField(object.Object, "spec", "conversion")
+	}
+}
+
+// install applies objects and waits until the CRDs among them are served. CRDs and namespaces go first.
+func install(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
+	isFirst := func(object *unstructured.Unstructured) bool {
+		return object.GetKind() == crdKind || object.GetKind() == "Namespace"
+	}
+	first := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return !isFirst(o) })
+	rest := slices.DeleteFunc(slices.Clone(objects), isFirst)
+	if err := apply(ctx, c, first); err != nil {
+		return err
+	}
+	for _, object := range first {
+		if object.GetKind() != crdKind {
+			continue
+		}
+		if err := established(ctx, c, object.GetName()); err != nil {
+			return err
+		}
+	}
+	return apply(ctx, c, rest)
+}
+
+func apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(applyParallel)
+	for _, object := range objects {
+		group.Go(func() error {
+			err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldOwner), client.ForceOwnership)
+			if err != nil {
+				return fmt.Errorf("cannot apply %s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// established waits until the API server serves a CRD.
+func established(ctx context.Context, c client.Client, name string) error {
+	err := wait.PollUntilContextTimeout(ctx, settleInterval, settleTimeout, true, func(ctx context.Context) (bool, error) {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+			return false, err
+		}
+		return slices.ContainsFunc(crd.Status.Conditions, func(condition apiextensionsv1.CustomResourceDefinitionCondition) bool {
+			return condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue
+		}), nil
+	})
+	if err != nil {
+		return fmt.Errorf("CRD %s is not served: %w", name, err)
+	}
+	return nil
+}
+
+// kustomize renders a kustomization.
+func (t *toolbox) kustomize(ctx context.Context, dir string) ([]byte, error) {
+	program, err := t.program(ctx, kustomizeBuild)
+	if err != nil {
+		return nil, err
+	}
+	manifests, err := run(ctx, t.root, program, "build", dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot render manifests: %s", strings.TrimSpace(err.Error()))
+	}
+	return manifests, nil
+}

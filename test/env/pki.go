@@ -1,0 +1,141 @@
+package env
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// certificateLifetime is far longer than any run.
+const certificateLifetime = 30 * 24 * time.Hour
+
+// authority is a certificate authority of one cluster.
+type authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+	pem         []byte
+}
+
+func newAuthority(name string) (*authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("cannot create the key of CA %s: %w", name, err)
+	}
+	template, err := certificateTemplate(pkix.Name{CommonName: name})
+	if err != nil {
+		return nil, err
+	}
+	template.IsCA, template.BasicConstraintsValid = true, true
+	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, fmt.Errorf("cannot create CA %s: %w", name, err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read back CA %s: %w", name, err)
+	}
+	return &authority{certificate: certificate, key: key, pem: encodePEM("CERTIFICATE", der)}, nil
+}
+
+// client issues a client certificate: the API server takes user and groups from its subject.
+func (a *authority) client(user string, groups ...string) (certificate, key []byte, err error) {
+	template, err := certificateTemplate(pkix.Name{CommonName: user, Organization: groups})
+	if err != nil {
+		return nil, nil, err
+	}
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	return a.issue(template)
+}
+
+// server issues a certificate for servers on this machine.
+func (a *authority) server() (certificate, key []byte, err error) {
+	template, err := certificateTemplate(pkix.Name{CommonName: "localhost"})
+	if err != nil {
+		return nil, nil, err
+	}
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	template.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default.svc"}
+	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	return a.issue(template)
+}
+
+func (a *authority) issue(template *x509.Certificate) (certificate, key []byte, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot create a key for %s: %w", template.Subject.CommonName, err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, private.Public(), a.key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot issue a certificate for %s: %w", template.Subject.CommonName, err)
+	}
+	key, err = encodeKey(private)
+	return encodePEM("CERTIFICATE", der), key, err
+}
+
+// serverFiles writes a server certificate as tls.crt and tls.key (the names that webhook servers look for) into dir.
+func (a *authority) serverFiles(dir string) error {
+	certificate, key, err := a.server()
+	if err != nil {
+		return err
+	}
+	return writeFiles(dir, map[string][]byte{"tls.crt": certificate, "tls.key": key, "ca.crt": a.pem})
+}
+
+// newSigningKey creates the key pair with which an API server signs ServiceAccount tokens.
+func newSigningKey() ([]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("cannot create a signing key: %w", err)
+	}
+	return encodeKey(key)
+}
+
+func certificateTemplate(subject pkix.Name) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, fmt.Errorf("cannot create a serial number: %w", err)
+	}
+	now := time.Now()
+	return &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      subject,
+		NotBefore:    now.Add(-time.Hour),
+		NotAfter:     now.Add(certificateLifetime),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+	}, nil
+}
+
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode a private key: %w", err)
+	}
+	return encodePEM("EC PRIVATE KEY", der), nil
+}
+
+func encodePEM(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}
+
+// writeFiles writes files that only this user may read.
+func writeFiles(dir string, files map[string][]byte) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("cannot create %s: %w", dir, err)
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return fmt.Errorf("cannot write %s: %w", name, err)
+		}
+	}
+	return nil
+}

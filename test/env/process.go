@@ -1,0 +1,197 @@
+package env
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// readyTimeout is generous: a kube-apiserver needs 3 s on an idle machine, and much longer on a busy one.
+	readyTimeout = 2 * time.Minute
+	// stopTimeout is how long a process may take to end by itself: nothing here has data that it must save, and Cluster API
+	// core waits for half a minute when a workload cluster does not answer any more.
+	stopTimeout = 3 * time.Second
+	// readyInterval is the interval at which a starting process is asked whether it serves.
+	readyInterval = 50 * time.Millisecond
+	// logTail is how much of a log goes into the error about a process that did not start.
+	logTail = 4096
+)
+
+// layer tells which processes depend on which: each on those of the layers before its own.
+type layer int
+
+const (
+	storage layer = iota
+	apiServers
+	clients
+)
+
+// Process is a component that runs as a process of its own. It can be stopped or killed and started again: it keeps its
+// arguments, ports and log.
+type Process struct {
+	// Name tells the component, for example "kube-apiserver" or "bootstrap".
+	Name string
+	// User is the name by which the API server knows the process (and so the audit log, see Env.Requests); empty for those
+	// that are not managers.
+	User string
+	// LogPath is the file to which standard output and standard error of all runs are appended.
+	LogPath string
+	// MetricsURL is where a manager serves its Prometheus metrics, without TLS or authentication; empty for the others.
+	MetricsURL string
+
+	layer layer
+	path  string
+	args  []string
+	env   []string
+	ready func(context.Context) error
+
+	mu   sync.Mutex
+	pid  int
+	done chan struct{} // closed when the current run ended; nil before the first
+	exit error         // why the current run ended; valid when done is closed
+}
+
+// Start runs the process and returns when it serves. A process that runs already is left alone.
+func (p *Process) Start(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running() {
+		return nil
+	}
+	if err := p.launch(); err != nil {
+		return fmt.Errorf("cannot start %s: %w", p.Name, err)
+	}
+	if err := p.awaitReady(ctx); err != nil {
+		err = fmt.Errorf("%s did not become ready (log %s): %w\n%s", p.Name, p.LogPath, err, tail(p.LogPath))
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
+		<-p.done
+		return err
+	}
+	return nil
+}
+
+// launch starts the process from a thread that lives as long as the process does: the kernel sends the parent death
+// signal when the thread ends that made the child, not when the whole parent does (prctl(2), PR_SET_PDEATHSIG).
+func (p *Process) launch() error {
+	log, err := os.OpenFile(p.LogPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(p.path, p.args...)
+	cmd.Env = append(os.Environ(), p.env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = processAttributes()
+
+	started, done := make(chan error, 1), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer log.Close()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		p.exit = cmd.Wait()
+		close(done)
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	p.pid, p.done = cmd.Process.Pid, done
+	return nil
+}
+
+func (p *Process) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	tick := time.NewTicker(readyInterval)
+	defer tick.Stop()
+	for {
+		err := p.ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return errors.Join(errors.New("the process ended"), p.exit)
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-tick.C:
+		}
+	}
+}
+
+// Stop asks the process to end, and ends it after 3 s if it did not. It returns when the process is gone.
+func (p *Process) Stop() {
+	p.end(syscall.SIGTERM)
+}
+
+// Kill ends the process at once, as a crash would. It returns when the process is gone.
+func (p *Process) Kill() {
+	p.end(syscall.SIGKILL)
+}
+
+func (p *Process) end(signal syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.running() {
+		return
+	}
+	// The error would say that the process has just ended.
+	_ = syscall.Kill(-p.pid, signal)
+	select {
+	case <-p.done:
+	case <-time.After(stopTimeout):
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
+		<-p.done
+	}
+}
+
+// Running tells whether the process runs; false also for one that ended by itself.
+func (p *Process) Running() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.running()
+}
+
+func (p *Process) running() bool {
+	if p.done == nil {
+		return false
+	}
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// PID is the process id of the current or last run; 0 before the first.
+func (p *Process) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pid
+}
+
+// tail returns the last lines of a log.
+func tail(path string) string {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	if len(content) > logTail {
+		content = content[len(content)-logTail:]
+		_, content, _ = bytes.Cut(content, []byte("\n"))
+	}
+	return strings.TrimSpace(string(content))
+}

@@ -1,0 +1,98 @@
+package env
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// WorkloadCluster stands for an installed OpenShift cluster: an API server with Nodes and the CRDs of ClusterVersion,
+// ClusterOperator and MachineConfigPool, empty at first. No controller runs in it.
+type WorkloadCluster struct {
+	// Name is the name that the cluster was reserved under.
+	Name string
+	// Host and Port are where its API server listens.
+	Host string
+	Port int
+
+	env        *Env
+	api        *apiServer
+	kubeconfig []byte
+	config     *rest.Config
+}
+
+// ReserveWorkloadCluster prepares a workload cluster whose name is not used yet in this environment (letters, digits and
+// dashes): its address and kubeconfig are final, but nobody answers before Start.
+func (e *Env) ReserveWorkloadCluster(name string) (*WorkloadCluster, error) {
+	api, err := e.newAPIServer(name, "workload-"+name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot prepare workload cluster %s: %w", name, err)
+	}
+	kubeconfig, err := clientcmd.Write(*api.admin)
+	if err != nil {
+		return nil, fmt.Errorf("cannot write the kubeconfig of workload cluster %s: %w", name, err)
+	}
+	config, err := restConfig(api.admin)
+	if err != nil {
+		return nil, err
+	}
+	return &WorkloadCluster{Name: name, Host: "127.0.0.1", Port: api.port, env: e, api: api, kubeconfig: kubeconfig, config: config}, nil
+}
+
+// NewWorkloadCluster reserves a workload cluster and starts it.
+func (e *Env) NewWorkloadCluster(ctx context.Context, name string) (*WorkloadCluster, error) {
+	w, err := e.ReserveWorkloadCluster(name)
+	if err != nil {
+		return nil, err
+	}
+	return w, w.Start(ctx)
+}
+
+// Start runs the API server and returns when it serves the OpenShift kinds. After Stop it comes back with its old data.
+func (w *WorkloadCluster) Start(ctx context.Context) error {
+	crds, err := w.env.tools.openshiftCRDs(ctx)
+	if err != nil {
+		return err
+	}
+	// The service network is OpenShift's default.
+	if err := w.env.startAPIServer(ctx, w.api, "--service-cluster-ip-range=172.30.0.0/16"); err != nil {
+		return err
+	}
+	c, err := w.Client()
+	if err != nil {
+		return err
+	}
+	return install(ctx, c, crds)
+}
+
+// Stop ends the API server; its data stays until the environment is stopped.
+func (w *WorkloadCluster) Stop() {
+	w.api.process.Stop()
+}
+
+// Process is the API server, for whoever wants to kill or measure it.
+func (w *WorkloadCluster) Process() *Process {
+	return w.api.process
+}
+
+// Kubeconfig returns an administrator's kubeconfig: client certificate, and the certificate authority of the server.
+func (w *WorkloadCluster) Kubeconfig() []byte {
+	return w.kubeconfig
+}
+
+// Config is the administrator's client configuration.
+func (w *WorkloadCluster) Config() *rest.Config {
+	return rest.CopyConfig(w.config)
+}
+
+// Client returns an administrator's client without a cache; the API server must run.
+func (w *WorkloadCluster) Client() (client.Client, error) {
+	c, err := client.New(w.Config(), client.Options{Scheme: w.env.scheme})
+	if err != nil {
+		return nil, fmt.Errorf("cannot create a client of workload cluster %s: %w", w.Name, err)
+	}
+	return c, nil
+}

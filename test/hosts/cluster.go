@@ -1,0 +1,127 @@
+package hosts
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// cluster is what the hosts of one workload cluster know of each other.
+type cluster struct {
+	key types.NamespacedName
+
+	mu      sync.Mutex
+	members map[*Host]member
+	changed chan struct{}
+}
+
+// member is what the others see of a host.
+type member struct {
+	controlPlane, bootstrap bool
+	// serving: the API of the cluster is served from here. ready: the Node is Ready. done: its installation is finished.
+	serving, ready, done bool
+}
+
+func newCluster(key types.NamespacedName) *cluster {
+	return &cluster{key: key, members: map[*Host]member{}, changed: make(chan struct{})}
+}
+
+// update changes what a host shows to the others; a host that is no member becomes one.
+func (c *cluster) update(h *Host, change func(m *member)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.members[h]
+	change(&m)
+	c.members[h] = m
+	c.announce()
+}
+
+// begin adds a host whose installation starts. A new bootstrap starts the cluster anew: those that finished an earlier
+// installation under the same name are no part of it.
+func (c *cluster) begin(h *Host, m member) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.bootstrap {
+		maps.DeleteFunc(c.members, func(_ *Host, old member) bool { return old.done })
+	}
+	c.members[h] = m
+	c.announce()
+}
+
+// suspend records that a member is off: it serves nothing and is not ready.
+func (c *cluster) suspend(h *Host) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m, ok := c.members[h]; ok {
+		m.serving, m.ready = false, false
+		c.members[h] = m
+		c.announce()
+	}
+}
+
+// leave forgets a host.
+func (c *cluster) leave(h *Host) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.members, h)
+	c.announce()
+}
+
+func (c *cluster) announce() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+func (c *cluster) snapshot() (map[*Host]member, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.members), c.changed
+}
+
+// await blocks until the members are as wanted.
+func (c *cluster) await(ctx context.Context, wanted func(members map[*Host]member) bool) error {
+	for {
+		members, changed := c.snapshot()
+		if wanted(members) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-changed:
+		}
+	}
+}
+
+// apiServed is true while a control-plane host, or the bootstrap in its place, serves the API.
+func apiServed(members map[*Host]member) bool {
+	for _, m := range members {
+		if m.serving {
+			return true
+		}
+	}
+	return false
+}
+
+// twoControlPlanesReady is what the bootstrap host and day-1 workers wait for (assisted-installer: at least two masters).
+func twoControlPlanesReady(members map[*Host]member) bool {
+	return count(members, func(m member) bool { return m.controlPlane && m.ready }) >= 2
+}
+
+// controlPlaneDone is true once every control-plane host of the installation, the bootstrap among them, is done.
+func controlPlaneDone(members map[*Host]member) bool {
+	return count(members, func(m member) bool { return m.bootstrap && m.done }) > 0 &&
+		count(members, func(m member) bool { return m.controlPlane && !m.done }) == 0
+}
+
+func count(members map[*Host]member, matches func(m member) bool) int {
+	n := 0
+	for _, m := range members {
+		if matches(m) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,215 @@
+package hosts
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"github.com/openshift/assisted-service/models"
+)
+
+const (
+	gibibyte = int64(1) << 30
+	mebibyte = int64(1) << 20
+)
+
+// Hardware is what one machine is made of: what its inspection reports and its discovery agent sends as inventory.
+type Hardware struct {
+	// Name is how people call the machine.
+	Name string
+	// UUID is the DMI system UUID, which assisted-service uses as host id and Agent name.
+	UUID string
+	// Serial is the serial number of the system; empty where the vendor left it out.
+	Serial string
+	// Manufacturer and ProductName are the vendor's names.
+	Manufacturer, ProductName string
+	// Hostname is what the machine calls itself when it is discovered.
+	Hostname string
+	// Architecture is that of the processor, for example x86_64.
+	Architecture string
+	// CPUCores is the number of processors that the operating system sees.
+	CPUCores int
+	// MemoryBytes is the physical memory in bytes.
+	MemoryBytes int64
+	NICs        []NIC
+	Disks       []Disk
+}
+
+// NIC is a network interface.
+type NIC struct {
+	// Name is the interface name, for example eth0.
+	Name string
+	// MAC is the address in the case in which the machine reports it.
+	MAC string
+	// Address is the IPv4 address in CIDR form. The first NIC of a machine in a Rack is leased one when it has none.
+	Address string
+}
+
+// Disk is a storage device.
+type Disk struct {
+	// Name is the kernel name, for example sda.
+	Name string
+	// ByID is the stable /dev/disk/by-id path, which assisted-service uses as disk id; ByPath is the bus path.
+	ByID, ByPath string
+	// Serial, WWN, Vendor and Model identify the device.
+	Serial, WWN, Vendor, Model string
+	// HCTL is the SCSI address.
+	HCTL string
+	// SizeBytes is the capacity in bytes.
+	SizeBytes int64
+	// Rotational is true for spinning media.
+	Rotational bool
+}
+
+// NewHardware returns a server with two NICs, an SSD of 120 GiB, a spinning disk of 1 TiB, 16 cores and 64 GiB of memory.
+// Everything that identifies it follows from the seed: the same seed gives the same server.
+func NewHardware(seed string) Hardware {
+	digest := sha256.Sum256([]byte(seed))
+	id := binary.BigEndian.Uint64(digest[16:24])
+	name := seed[strings.LastIndex(seed, "/")+1:]
+	return Hardware{
+		Name:         name,
+		UUID:         uuid.NewSHA1(uuid.NameSpaceOID, []byte(seed)).String(),
+		Serial:       fmt.Sprintf("SN%010X", id>>24),
+		Manufacturer: "Sim",
+		ProductName:  "SimBox",
+		Hostname:     name,
+		Architecture: "x86_64",
+		CPUCores:     16,
+		MemoryBytes:  64 * gibibyte,
+		NICs: []NIC{
+			{Name: "eth0", MAC: macAddress(digest[0:5])},
+			{Name: "eth1", MAC: macAddress(digest[5:10])},
+		},
+		Disks: []Disk{
+			newDisk("sda", id, 120*gibibyte, false),
+			newDisk("sdb", id+1, 1024*gibibyte, true),
+		},
+	}
+}
+
+// macAddress makes a locally administered unicast address of five bytes.
+func macAddress(b []byte) string {
+	return fmt.Sprintf("02:%02x:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3], b[4])
+}
+
+func newDisk(name string, id uint64, size int64, rotational bool) Disk {
+	wwn := fmt.Sprintf("0x%016x", id)
+	slot := int(name[len(name)-1] - 'a')
+	return Disk{
+		Name:       name,
+		ByID:       "/dev/disk/by-id/wwn-" + wwn,
+		ByPath:     fmt.Sprintf("/dev/disk/by-path/pci-0000:00:06.0-scsi-0:0:%d:0", slot),
+		Serial:     fmt.Sprintf("s%016x", id),
+		WWN:        wwn,
+		Vendor:     "Sim",
+		Model:      "SIM",
+		HCTL:       fmt.Sprintf("0:0:%d:0", slot),
+		SizeBytes:  size,
+		Rotational: rotational,
+	}
+}
+
+// Disk finds the disk that an id means: its by-id path, its by-path path or its device name. An empty id means the first disk.
+func (h Hardware) Disk(id string) (Disk, bool) {
+	if id == "" && len(h.Disks) > 0 {
+		return h.Disks[0], true
+	}
+	for _, d := range h.Disks {
+		if id == d.ByID || id == d.ByPath || id == "/dev/"+d.Name {
+			return d, true
+		}
+	}
+	return Disk{}, false
+}
+
+// Details returns what an inspection by the Bare Metal Operator reports of the hardware. It knows no UUID.
+func (h Hardware) Details() *metal3api.HardwareDetails {
+	details := &metal3api.HardwareDetails{
+		SystemVendor: metal3api.HardwareSystemVendor{Manufacturer: h.Manufacturer, ProductName: h.ProductName, SerialNumber: h.Serial},
+		RAMMebibytes: int(h.MemoryBytes / mebibyte),
+		CPU:          metal3api.CPU{Arch: h.Architecture, Model: "Sim CPU", ClockMegahertz: 2400, Count: h.CPUCores},
+		Hostname:     h.Hostname,
+	}
+	for i, n := range h.NICs {
+		details.NIC = append(details.NIC, metal3api.NIC{
+			Name: n.Name, Model: "0x1af4 0x0001", MAC: n.MAC, IP: hostAddress(n.Address), SpeedGbps: 10, PXE: i == 0,
+		})
+	}
+	for _, d := range h.Disks {
+		kind := metal3api.SSD
+		if d.Rotational {
+			kind = metal3api.HDD
+		}
+		details.Storage = append(details.Storage, metal3api.Storage{
+			Name: d.ByPath, AlternateNames: []string{"/dev/" + d.Name, d.ByID}, Rotational: d.Rotational, Type: kind,
+			SizeBytes: metal3api.Capacity(d.SizeBytes), Vendor: d.Vendor, Model: d.Model, SerialNumber: d.Serial, WWN: d.WWN, HCTL: d.HCTL,
+		})
+	}
+	return details
+}
+
+// Inventory returns what the discovery agent sends to assisted-service, in the shape that the real agent gives it.
+func (h Hardware) Inventory() *models.Inventory {
+	inventory := &models.Inventory{
+		BmcAddress:   "0.0.0.0",
+		BmcV6address: "::/0",
+		Boot:         &models.Boot{CurrentBootMode: "uefi"},
+		CPU:          &models.CPU{Architecture: h.Architecture, Count: int64(h.CPUCores), Flags: []string{"vmx"}, Frequency: 2400, ModelName: "Sim CPU"},
+		Disks:        []*models.Disk{},
+		Gpus:         []*models.Gpu{},
+		Hostname:     h.Hostname,
+		Interfaces:   []*models.Interface{},
+		Memory:       &models.Memory{PhysicalBytes: h.MemoryBytes, UsableBytes: h.MemoryBytes},
+		Routes:       []*models.Route{{Destination: "0.0.0.0", Family: 2, Gateway: "192.168.111.1", Interface: "eth0", Metric: 600}},
+		SystemVendor: &models.SystemVendor{Manufacturer: h.Manufacturer, ProductName: h.ProductName, SerialNumber: h.Serial},
+		TpmVersion:   "2.0",
+	}
+	for _, n := range h.NICs {
+		addresses := []string{}
+		if n.Address != "" {
+			addresses = append(addresses, n.Address)
+		}
+		inventory.Interfaces = append(inventory.Interfaces, &models.Interface{
+			Flags: []string{"up", "broadcast", "multicast"}, HasCarrier: true, IPV4Addresses: addresses, IPV6Addresses: []string{},
+			MacAddress: n.MAC, Mtu: 1500, Name: n.Name, Product: "0x0001", SpeedMbps: 10000, Type: "physical", Vendor: "0x1af4",
+		})
+	}
+	for _, d := range h.Disks {
+		inventory.Disks = append(inventory.Disks, d.inventory())
+	}
+	return inventory
+}
+
+func (d Disk) inventory() *models.Disk {
+	kind := models.DriveTypeSSD
+	if d.Rotational {
+		kind = models.DriveTypeHDD
+	}
+	id := d.ByID
+	if id == "" {
+		id = d.ByPath
+	}
+	return &models.Disk{
+		ID: id, ByID: d.ByID, ByPath: d.ByPath, Name: d.Name, Path: "/dev/" + d.Name, DriveType: kind, Hctl: d.HCTL,
+		Model: d.Model, Vendor: d.Vendor, Serial: d.Serial, Wwn: d.WWN, SizeBytes: d.SizeBytes,
+		InstallationEligibility: models.DiskInstallationEligibility{Eligible: true},
+	}
+}
+
+// clone returns a copy that shares nothing.
+func (h Hardware) clone() Hardware {
+	h.NICs = slices.Clone(h.NICs)
+	h.Disks = slices.Clone(h.Disks)
+	return h
+}
+
+// hostAddress returns the address of a CIDR string without its prefix length.
+func hostAddress(cidr string) string {
+	address, _, _ := strings.Cut(cidr, "/")
+	return address
+}

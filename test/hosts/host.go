@@ -1,0 +1,367 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/openshift/assisted-service/models"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// A host that assisted-service refuses, or that cannot reach an API, tries again after a pause that doubles up to a limit.
+	firstRetry = 10 * time.Millisecond
+	lastRetry  = 2 * time.Second
+)
+
+// Host is one machine.
+type Host struct {
+	rack *Rack
+	name string
+	// key is that of its BareMetalHost; empty for a host that is not managed.
+	key types.NamespacedName
+	// address is leased to the first NIC of the machine.
+	address string
+	log     logr.Logger
+
+	// switching is held by whoever switches the machine on or off.
+	switching sync.Mutex
+
+	mu            sync.Mutex
+	hardware      Hardware
+	reported      Hardware
+	medium        *medium
+	installation  *installation
+	boots         []Boot
+	cutPower      context.CancelCauseFunc
+	stopped       chan struct{}
+	unplugged     bool
+	wrongBoot     bool
+	registrations int
+	wipes         int
+	stage         models.HostStage
+	faults        map[models.HostStage]string
+	problem       error
+}
+
+var errPowerOff = errors.New("the host is switched off")
+
+// Name returns namespace/name of the BareMetalHost, or the name of the hardware for a host that was booted unmanaged.
+func (h *Host) Name() string { return h.name }
+
+// Hardware returns the machine that boots.
+func (h *Host) Hardware() Hardware {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.hardware.clone()
+}
+
+// inspected returns the machine that an inspection finds.
+func (h *Host) inspected() Hardware {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.reported.clone()
+}
+
+// Boots returns everything that the host booted, oldest first.
+func (h *Host) Boots() []Boot {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.boots)
+}
+
+// Registrations returns how often the host registered with assisted-service.
+func (h *Host) Registrations() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.registrations
+}
+
+// Wipes returns how often the disk of the host was cleaned while it held an installed node.
+func (h *Host) Wipes() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.wipes
+}
+
+// PoweredOn is true while the host runs.
+func (h *Host) PoweredOn() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.cutPower != nil
+}
+
+// Stage returns the installation stage that the host entered last; empty before an installation.
+func (h *Host) Stage() models.HostStage {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.stage
+}
+
+// Problem returns what the host is held up by at the moment, for example an API that it cannot reach or an ignition that its
+// kubelet does not start with; nil when it is not.
+func (h *Host) Problem() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.problem
+}
+
+// Ignition returns the decoded ignition that the installed node was given (the override of its Agent); nil before an
+// installation started.
+func (h *Host) Ignition() *Ignition {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.installation == nil {
+		return nil
+	}
+	return h.installation.ignition
+}
+
+// UserData returns the decoded user data of the disk image that the host was provisioned with; nil for a live ISO, and for
+// user data that is no ignition.
+func (h *Host) UserData() *Ignition {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.medium == nil {
+		return nil
+	}
+	return h.medium.userData
+}
+
+// Instruction returns the order with which the last installation of the host was started; false before the first.
+func (h *Host) Instruction() (Instruction, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.installation == nil {
+		return Instruction{}, false
+	}
+	return h.installation.instruction, true
+}
+
+func (h *Host) replaceHardware(s spare) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for target, hardware := range map[*Hardware]*Hardware{&h.hardware: s.boots, &h.reported: s.reported} {
+		if hardware == nil {
+			continue
+		}
+		*target = hardware.clone()
+		if len(target.NICs) > 0 && target.NICs[0].Address == "" {
+			target.NICs[0].Address = h.address
+		}
+	}
+}
+
+// provision boots the host from a medium. It does nothing if that medium is in the running host already.
+func (h *Host) provision(m medium) {
+	h.switching.Lock()
+	defer h.switching.Unlock()
+	h.mu.Lock()
+	same := h.medium != nil && h.medium.boot == m.boot && h.cutPower != nil
+	h.mu.Unlock()
+	if same {
+		return
+	}
+	h.stop()
+	h.leaveCluster()
+	h.mu.Lock()
+	h.medium, h.installation, h.stage = &m, nil, ""
+	h.mu.Unlock()
+	h.start()
+}
+
+// deprovision switches the host off, takes its medium and, with clean, wipes what was installed.
+func (h *Host) deprovision(clean bool) {
+	h.switching.Lock()
+	defer h.switching.Unlock()
+	h.stop()
+	h.leaveCluster()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if clean && h.installation != nil && h.installation.written {
+		h.wipes++
+	}
+	h.medium, h.installation, h.stage = nil, nil, ""
+}
+
+// setPower switches the host on or off, whatever it boots, and returns whether it runs now.
+func (h *Host) setPower(on bool) bool {
+	h.switching.Lock()
+	defer h.switching.Unlock()
+	if on {
+		h.start()
+	} else {
+		h.stop()
+	}
+	return h.PoweredOn()
+}
+
+// start switches the host on; the caller holds switching. A host that runs, that has nothing to boot or that was unplugged
+// stays as it is.
+func (h *Host) start() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.cutPower != nil || h.unplugged || h.medium == nil && h.installation == nil || h.rack.ctx.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithCancelCause(h.rack.ctx)
+	stopped := make(chan struct{})
+	h.cutPower, h.stopped = cancel, stopped
+	h.rack.runs.Go(func() {
+		defer close(stopped)
+		h.run(ctx)
+	})
+}
+
+// stop switches the host off at once and waits until nothing of it runs; the caller holds switching.
+func (h *Host) stop() {
+	h.mu.Lock()
+	cut, stopped, inst := h.cutPower, h.stopped, h.installation
+	h.cutPower = nil
+	h.mu.Unlock()
+	if cut == nil {
+		return
+	}
+	cut(errPowerOff)
+	<-stopped
+	h.hold(nil)
+	if inst != nil {
+		inst.cluster.suspend(h)
+		h.reportNodeLost(inst)
+	}
+}
+
+func (h *Host) leaveCluster() {
+	h.mu.Lock()
+	inst := h.installation
+	h.mu.Unlock()
+	if inst != nil {
+		inst.cluster.leave(h)
+	}
+}
+
+// run is the life of the host from power on to power off: it boots, and boots again when an installation ends with a reboot.
+func (h *Host) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		boot := h.boot()
+		h.log.Info("booted", "system", boot.System, "source", boot.Source)
+		again := false
+		switch boot.System {
+		case Discovery:
+			again = h.discover(ctx, boot.InfraEnvID)
+		case Installed:
+			h.runInstalled(ctx)
+		case Unknown:
+		}
+		if !again {
+			return
+		}
+	}
+}
+
+// boot decides what the machine boots now and records it.
+func (h *Host) boot() Boot {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	boot := Boot{System: Unknown, Source: "nothing"}
+	if h.medium != nil {
+		boot = h.medium.boot
+	}
+	if h.installation != nil && h.installation.written && !h.wrongBoot {
+		boot = Boot{System: Installed, Source: "disk " + h.installation.disk.ByID}
+	}
+	h.wrongBoot = false
+	h.boots = append(h.boots, boot)
+	return boot
+}
+
+// discover is the discovery agent: it registers, obeys, and registers again when it is told to or was forgotten. It returns
+// true when the host is to reboot, false when it was switched off.
+func (h *Host) discover(ctx context.Context, infraEnvID string) (reboot bool) {
+	retry := backOff{}
+	hardware := h.Hardware()
+	for ctx.Err() == nil {
+		if err := h.rack.options.Service.Register(ctx, infraEnvID, hardware.UUID, hardware.Inventory()); err != nil {
+			h.hold(err)
+			retry.wait(ctx)
+			continue
+		}
+		h.registered()
+		for ctx.Err() == nil {
+			instruction, err := h.rack.options.Service.Next(ctx, infraEnvID, hardware.UUID)
+			if errors.Is(err, ErrNotFound) {
+				break
+			}
+			if err != nil {
+				h.hold(err)
+				retry.wait(ctx)
+				continue
+			}
+			retry.reset()
+			if instruction.Kind == Exit {
+				break
+			}
+			if h.install(ctx, infraEnvID, instruction) {
+				return true
+			}
+		}
+		retry.waitOnRepeat(ctx)
+	}
+	return false
+}
+
+func (h *Host) registered() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.registrations++
+	h.problem = nil
+}
+
+// hold records what the host is held up by; nil clears it.
+func (h *Host) hold(err error) {
+	h.mu.Lock()
+	changed := err != nil && (h.problem == nil || h.problem.Error() != err.Error())
+	h.problem = err
+	h.mu.Unlock()
+	if changed && !errors.Is(err, context.Canceled) {
+		h.log.Info("held up", "reason", err.Error())
+	}
+}
+
+// backOff is a pause that doubles each time until it is reset.
+type backOff struct{ next time.Duration }
+
+func (b *backOff) reset() { b.next = 0 }
+
+func (b *backOff) wait(ctx context.Context) {
+	b.next = min(max(b.next*2, firstRetry), lastRetry)
+	pause(ctx, b.next)
+}
+
+// waitOnRepeat does not pause the first time after a reset.
+func (b *backOff) waitOnRepeat(ctx context.Context) {
+	if b.next == 0 {
+		b.next = firstRetry / 2
+		return
+	}
+	b.wait(ctx)
+}
+
+// pause waits for the duration, or less when ctx ends. It returns whether the whole of it passed.
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

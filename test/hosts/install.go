@@ -1,0 +1,181 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/openshift/assisted-service/models"
+)
+
+// installation is what a host keeps of its installation: until the reboot in memory, afterwards on its disk.
+type installation struct {
+	infraEnvID  string
+	instruction Instruction
+	cluster     *cluster
+	ignition    *Ignition
+	disk        Disk
+
+	// The rest is guarded by the host's lock.
+
+	// written is true once the node is on the disk.
+	written bool
+	// passed is the number of stages after the reboot that the host reported.
+	passed int
+	// node is the name of the Node that the host registered.
+	node string
+}
+
+// install walks through the part of an installation that runs in the discovery system. It returns true when the host is to
+// reboot into what it installed, false when the installation ended otherwise: the agent goes on.
+func (h *Host) install(ctx context.Context, infraEnvID string, instruction Instruction) (reboot bool) {
+	inst := &installation{infraEnvID: infraEnvID, instruction: instruction, cluster: h.rack.clusterOf(instruction)}
+	if err := h.prepare(inst); err != nil {
+		h.fail(ctx, inst, err.Error())
+		return false
+	}
+	h.mu.Lock()
+	h.installation, h.stage = inst, ""
+	h.mu.Unlock()
+	inst.cluster.begin(h, member{
+		controlPlane: isControlPlane(instruction),
+		bootstrap:    (instruction.Bootstrap || instruction.SingleNode) && !instruction.DayTwo,
+	})
+	for _, stage := range untilReboot(Stages(instruction)) {
+		if !h.enter(ctx, inst, stage) || !h.workBeforeReboot(ctx, inst, stage) {
+			inst.cluster.leave(h)
+			return false
+		}
+	}
+	inst.cluster.suspend(h)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	inst.written = ctx.Err() == nil
+	return inst.written
+}
+
+// prepare reads what the installer is given.
+func (h *Host) prepare(inst *installation) error {
+	config := &Ignition{Files: map[string]File{}, Units: map[string]Unit{}}
+	if overrides := inst.instruction.IgnitionOverrides; overrides != "" {
+		var err error
+		if config, err = DecodeIgnition([]byte(overrides)); err != nil {
+			return fmt.Errorf("cannot read the ignition overrides: %w", err)
+		}
+	}
+	inst.ignition = config
+	disk, ok := h.Hardware().Disk(inst.instruction.InstallationDisk)
+	if !ok {
+		return fmt.Errorf("the host has no disk %s", inst.instruction.InstallationDisk)
+	}
+	inst.disk = disk
+	return nil
+}
+
+// workBeforeReboot does what a stage is there for. It returns false when the host was switched off meanwhile.
+func (h *Host) workBeforeReboot(ctx context.Context, inst *installation, stage models.HostStage) bool {
+	if stage != models.HostStageWaitingForControlPlane {
+		return true
+	}
+	if inst.instruction.Bootstrap && !h.bringUpAPI(ctx, inst) {
+		return false
+	}
+	return inst.cluster.await(ctx, twoControlPlanesReady) == nil
+}
+
+// runInstalled is the installed node: it finishes the installation, or just comes back after a reboot.
+func (h *Host) runInstalled(ctx context.Context) {
+	h.mu.Lock()
+	inst, passed, node := h.installation, h.installation.passed, h.installation.node
+	h.mu.Unlock()
+	stages := afterReboot(Stages(inst.instruction))
+	if node != "" && !(h.join(ctx, inst) && h.becomeReady(ctx, inst)) {
+		return
+	}
+	if passed == len(stages) || !h.findAPI(ctx, inst) {
+		return
+	}
+	for _, stage := range stages[passed:] {
+		if !h.workAfterReboot(ctx, inst, stage) || !h.enter(ctx, inst, stage) {
+			return
+		}
+		h.mu.Lock()
+		inst.passed++
+		h.mu.Unlock()
+	}
+	inst.cluster.update(h, func(m *member) { m.done = true })
+	if inst.instruction.DayTwo || !isControlPlane(inst.instruction) {
+		return
+	}
+	if members, _ := inst.cluster.snapshot(); controlPlaneDone(members) {
+		h.finalise(ctx, inst)
+	}
+}
+
+// findAPI waits until there is an API that the node can join. A single node brings up its own; a host of day 2 finds it.
+func (h *Host) findAPI(ctx context.Context, inst *installation) bool {
+	switch {
+	case inst.instruction.DayTwo:
+		return true
+	case inst.instruction.SingleNode:
+		return h.bringUpAPI(ctx, inst)
+	}
+	return inst.cluster.await(ctx, apiServed) == nil
+}
+
+// workAfterReboot does what precedes the report of a stage: Joined tells that the Node exists, Done that it is Ready.
+func (h *Host) workAfterReboot(ctx context.Context, inst *installation, stage models.HostStage) bool {
+	switch stage {
+	case models.HostStageJoined:
+		return h.join(ctx, inst)
+	case models.HostStageDone:
+		return h.becomeReady(ctx, inst) && pause(ctx, h.rack.options.StageDelay) && h.takeNodeLabels(ctx, inst)
+	}
+	return true
+}
+
+// enter reports a stage and stays in it for the delay. It returns false when the installation ends here: the host was made to
+// fail, was switched off, or assisted-service does not know it any more while it runs the discovery system.
+func (h *Host) enter(ctx context.Context, inst *installation, stage models.HostStage) bool {
+	if reason, failed := h.takeFault(stage); failed {
+		h.fail(ctx, inst, reason)
+		return false
+	}
+	if err := h.report(ctx, inst, stage, ""); err != nil {
+		return false
+	}
+	return pause(ctx, h.rack.options.StageDelay)
+}
+
+// fail reports that the installation failed.
+func (h *Host) fail(ctx context.Context, inst *installation, reason string) {
+	// A host that is unknown or off has nobody to tell.
+	_ = h.report(ctx, inst, models.HostStageFailed, reason)
+}
+
+// report tells assisted-service about a stage, again and again until it is heard.
+func (h *Host) report(ctx context.Context, inst *installation, stage models.HostStage, info string) error {
+	h.mu.Lock()
+	h.stage = stage
+	written := inst.written
+	h.mu.Unlock()
+	h.log.Info("installation stage", "stage", stage, "info", info)
+	retry := backOff{}
+	for {
+		err := h.rack.options.Service.Progress(ctx, inst.infraEnvID, h.Hardware().UUID, stage, info)
+		switch {
+		case err == nil:
+			h.hold(nil)
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, ErrNotFound) && written:
+			// The installed node does not depend on the service: its controller reports into the void.
+			return nil
+		case errors.Is(err, ErrNotFound):
+			return err
+		}
+		h.hold(err)
+		retry.wait(ctx)
+	}
+}

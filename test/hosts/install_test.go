@@ -1,0 +1,273 @@
+package hosts
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	"github.com/openshift/assisted-service/models"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// booted provisions n hosts from the live ISO and waits until they registered.
+func (l *lab) booted(n int) []*Host {
+	l.hosts(n)
+	all := make([]*Host, 0, n)
+	for i := range n {
+		name := fmt.Sprintf("host-%d", i)
+		l.bootISO(name, testInfraEnv)
+		l.Eventually(func() int {
+			if h := l.rack.Host(name); h != nil {
+				return h.Registrations()
+			}
+			return 0
+		}).Should(Equal(1))
+		all = append(all, l.rack.Host(name))
+	}
+	return all
+}
+
+// overrides returns an ignition that writes the kubelet's environment file.
+func overrides(environment string) string {
+	return `{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/kubernetes/kubelet-env","mode":420,"contents":{"source":"data:;base64,` +
+		base64.StdEncoding.EncodeToString([]byte(environment)) + `"}}]}}`
+}
+
+func installOrder(h *Host, role models.HostRole) Instruction {
+	return Instruction{
+		Kind: Install, ClusterNamespace: labNamespace, ClusterName: "c1", Hostname: h.Hardware().Name + "-node", Role: role,
+		InstallationDisk:  h.Hardware().Disks[0].ByID,
+		IgnitionOverrides: overrides("CUSTOM_KUBELET_LABELS=\"metal3.io/uuid=uid-" + h.Hardware().Name + "\"\n"),
+		NodeLabels:        map[string]string{"late": "label"},
+	}
+}
+
+func (l *lab) stages(h *Host) func() []models.HostStage {
+	return func() []models.HostStage { return l.service.see(h.Hardware().UUID).stages }
+}
+
+func (l *lab) installed(h *Host) {
+	inst, _ := h.Instruction()
+	l.Eventually(l.stages(h)).Should(Equal(Stages(inst)), h.Name())
+}
+
+func (l *lab) clusterVersion() *configv1.ClusterVersion {
+	version := &configv1.ClusterVersion{}
+	if err := l.workload.Get(l.ctx, types.NamespacedName{Name: "version"}, version); err != nil {
+		return nil
+	}
+	return version
+}
+
+func (l *lab) rolledOut() bool {
+	v := l.clusterVersion()
+	return v != nil && len(v.Status.History) == 1 && v.Status.History[0].State == configv1.CompletedUpdate
+}
+
+func TestInstallHighlyAvailableCluster(t *testing.T) {
+	l := newLab(t)
+	all := l.booted(5)
+	// The order in which the hosts start must not matter: here the bootstrap is last.
+	for i := 4; i >= 0; i-- {
+		order := installOrder(all[i], models.HostRoleWorker)
+		if i < 3 {
+			order.Role, order.Bootstrap = models.HostRoleMaster, i == 0
+		}
+		l.service.order(all[i].Hardware().UUID, Instruction{Kind: Exit}, order)
+	}
+	for i, h := range all {
+		l.Eventually(func() models.HostStage { return h.Stage() }).Should(Equal(models.HostStageDone))
+		l.installed(h)
+		l.Expect(h.Registrations()).To(Equal(2), "the exit made it register again")
+		node := l.node(h.Hardware().Name + "-node")()
+		l.Expect(node.Labels).To(HaveKeyWithValue(uuidLabel, "uid-"+h.Hardware().Name))
+		l.Expect(node.Labels).To(HaveKeyWithValue("late", "label"))
+		l.Expect(node.Spec.ProviderID).To(BeEmpty())
+		l.Expect(node.Status.NodeInfo.KubeletVersion).To(Equal("v1.32.0"))
+		l.Expect(readiness(node)).To(Equal(corev1.ConditionTrue))
+		_, controlPlane := node.Labels[controlPlaneLabel]
+		l.Expect(controlPlane).To(Equal(i < 3))
+		boots := h.Boots()
+		l.Expect(boots[len(boots)-1].System).To(Equal(Installed))
+	}
+	l.Eventually(l.rolledOut).Should(BeTrue())
+	version := l.clusterVersion()
+	l.Expect(version.Status.Desired.Version).To(Equal("4.19.3"))
+	l.Expect(version.Spec.ClusterID).NotTo(BeEmpty())
+	for _, name := range []string{"etcd", "kube-apiserver"} {
+		operator := &configv1.ClusterOperator{}
+		l.Expect(l.workload.Get(l.ctx, types.NamespacedName{Name: name}, operator)).To(Succeed())
+		l.Expect(operator.Status.Conditions[0].Type).To(Equal(configv1.OperatorAvailable))
+	}
+
+	late := l.rack.newDayTwo(l, "late")
+	l.Eventually(l.stages(late)).Should(Equal(Stages(Instruction{Role: models.HostRoleWorker, DayTwo: true})))
+	l.Expect(l.node("late-node")()).NotTo(BeNil())
+	l.Expect(l.rack.Escaped()).To(BeEmpty())
+}
+
+// newDayTwo boots a host that is not managed and lets it join the installed cluster.
+func (r *Rack) newDayTwo(l *lab, name string) *Host {
+	host, err := r.BootUnmanaged("http://img/byid/"+testInfraEnv+"/4.19/x86_64/minimal.iso", NewHardware(name))
+	l.Expect(err).NotTo(HaveOccurred())
+	l.Eventually(host.Registrations).Should(Equal(1))
+	order := installOrder(host, models.HostRoleWorker)
+	order.DayTwo = true
+	l.service.order(host.Hardware().UUID, order)
+	return host
+}
+
+func TestInstallSingleNode(t *testing.T) {
+	var down atomic.Bool
+	down.Store(true)
+	l := newLab(t)
+	open := l.rack.options.Workload
+	l.rack.options.Workload = func(ctx context.Context, namespace, name string) (client.Client, error) {
+		if down.Load() {
+			return nil, errors.New("connection refused")
+		}
+		return open(ctx, namespace, name)
+	}
+	h := l.booted(1)[0]
+	order := installOrder(h, models.HostRoleMaster)
+	order.Bootstrap, order.SingleNode = true, true
+	order.IgnitionOverrides = overrides("KUBELET_PROVIDERID=metal3://lab/host-0/m0\nKUBELET_NODE_NAME=sno\n")
+	l.service.order(h.Hardware().UUID, order)
+
+	l.Eventually(h.Problem).Should(MatchError("connection refused"))
+	l.Expect(h.Stage()).To(Equal(models.HostStageRebooting))
+	down.Store(false)
+	l.installed(h)
+	node := l.node("sno")()
+	l.Expect(node.Spec.ProviderID).To(Equal("metal3://lab/host-0/m0"))
+	l.Expect(node.Labels).To(HaveKey(workerLabel))
+	l.Expect(h.Ignition().Files).To(HaveKey(kubeletEnvironmentFile))
+	l.Eventually(l.rolledOut).Should(BeTrue())
+
+	l.Expect(h.setPower(false)).To(BeFalse())
+	l.Expect(readiness(l.node("sno")())).To(Equal(corev1.ConditionUnknown))
+	l.Expect(h.setPower(true)).To(BeTrue())
+	l.Eventually(func() corev1.ConditionStatus { return readiness(l.node("sno")()) }).Should(Equal(corev1.ConditionTrue))
+	l.installed(h)
+}
+
+func TestForgottenHostRegistersAgain(t *testing.T) {
+	l := newLab(t)
+	h := l.booted(1)[0]
+	l.service.with(h.Hardware().UUID, func(s *scripted) { s.forgotten = true })
+	l.Eventually(h.Registrations).Should(Equal(2))
+
+	l.service.forbid(testInfraEnv, true)
+	l.service.with(h.Hardware().UUID, func(s *scripted) { s.forgotten = true })
+	l.Eventually(h.Problem).Should(MatchError(ErrNotFound))
+	l.service.forbid(testInfraEnv, false)
+	l.Eventually(h.Registrations).Should(Equal(3))
+	l.Expect(h.Problem()).NotTo(HaveOccurred())
+}
+
+func TestFailedStageIsReportedAndTheHostCanTryAgain(t *testing.T) {
+	l := newLab(t)
+	h := l.booted(1)[0]
+	h.Fail(models.HostStageWritingImageToDisk, "no space left on device")
+	order := installOrder(h, models.HostRoleMaster)
+	order.Bootstrap, order.SingleNode = true, true
+	l.service.order(h.Hardware().UUID, order)
+	l.Eventually(l.stages(h)).Should(Equal([]models.HostStage{
+		models.HostStageStartingInstallation, models.HostStageInstalling, models.HostStageWaitingForBootkube, models.HostStageFailed,
+	}))
+	l.Expect(l.service.see(h.Hardware().UUID).info).To(Equal("no space left on device"))
+
+	l.service.with(h.Hardware().UUID, func(s *scripted) { s.stages = nil })
+	l.service.order(h.Hardware().UUID, order)
+	l.installed(h)
+}
+
+func TestBadOrdersFailTheInstallation(t *testing.T) {
+	for name, change := range map[string]func(o *Instruction){
+		"unknown disk": func(o *Instruction) { o.InstallationDisk = "/dev/not-found-by-hints" },
+		"not ignition": func(o *Instruction) { o.IgnitionOverrides = "{}" },
+		"file to fetch": func(o *Instruction) {
+			o.IgnitionOverrides = `{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/a","contents":{"source":"http://x"}}]}}`
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			h := l.booted(1)[0]
+			order := installOrder(h, models.HostRoleMaster)
+			change(&order)
+			l.service.order(h.Hardware().UUID, order)
+			l.Eventually(l.stages(h)).Should(Equal([]models.HostStage{models.HostStageFailed}))
+		})
+	}
+}
+
+func TestWrongBootStaysInDiscoveryUntilTheNextReboot(t *testing.T) {
+	l := newLab(t)
+	h := l.booted(1)[0]
+	h.WrongBoot()
+	order := installOrder(h, models.HostRoleMaster)
+	order.Bootstrap, order.SingleNode = true, true
+	l.service.order(h.Hardware().UUID, order)
+	l.Eventually(h.Registrations).Should(Equal(2))
+	l.Expect(h.Stage()).To(Equal(models.HostStageRebooting))
+	h.Reboot()
+	l.installed(h)
+	h.WrongBoot()
+	l.Eventually(h.Registrations).Should(Equal(3))
+}
+
+func TestRebootDuringDiscoveryRegistersAgain(t *testing.T) {
+	l := newLab(t)
+	h := l.booted(1)[0]
+	h.Reboot()
+	l.Eventually(h.Registrations).Should(Equal(2))
+}
+
+func TestUnpluggedHostStaysOff(t *testing.T) {
+	l := newLab(t)
+	h := l.booted(1)[0]
+	h.PowerOff()
+	l.Eventually(func() bool { return l.get("host-0").Status.PoweredOn }).Should(BeFalse())
+	l.Expect(h.PoweredOn()).To(BeFalse())
+	h.PowerOn()
+	l.Eventually(func() bool { return l.get("host-0").Status.PoweredOn }).Should(BeTrue())
+	l.Eventually(h.Registrations).Should(Equal(2))
+}
+
+func TestSwappedMachineBootsOtherHardwareThanReported(t *testing.T) {
+	l := newLab(t)
+	l.rack.SwapHardware("lab/host-0", NewHardware("impostor"))
+	l.hosts(1)
+	l.bootISO("host-0", testInfraEnv)
+	impostor := NewHardware("impostor")
+	l.Eventually(func() *models.Inventory { return l.service.see(impostor.UUID).inventory }).ShouldNot(BeNil())
+	l.Expect(l.service.see(impostor.UUID).inventory.Interfaces[0].MacAddress).To(Equal(impostor.NICs[0].MAC))
+	l.Expect(l.get("host-0").Status.HardwareDetails.NIC[0].MAC).To(Equal(NewHardware("lab/host-0").NICs[0].MAC))
+}
+
+func TestManyHostsAtOnceLeaveNothingRunning(t *testing.T) {
+	before := runtime.NumGoroutine()
+	t.Run("rack", func(t *testing.T) {
+		l := newLab(t)
+		const n = 80
+		_, err := NewBareMetalHosts(l.ctx, l.hub, labNamespace, n)
+		l.Expect(err).NotTo(HaveOccurred())
+		for i := range n {
+			l.bootISO(fmt.Sprintf("host-%d", i), testInfraEnv)
+		}
+		for i := range n {
+			name := fmt.Sprintf("host-%d", i)
+			l.Eventually(func() bool { h := l.rack.Host(name); return h != nil && h.Registrations() == 1 }).Should(BeTrue())
+		}
+		l.Expect(l.rack.Hosts()).To(HaveLen(n))
+	})
+	NewWithT(t).Eventually(runtime.NumGoroutine).WithTimeout(patience).Should(BeNumerically("<=", before))
+}

@@ -1,0 +1,180 @@
+package hosts
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	kubeletEnvironmentFile = "/etc/kubernetes/kubelet-env"
+	kubeletDropInDir       = "/etc/openshift/kubelet.conf.d"
+
+	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
+	masterLabel       = "node-role.kubernetes.io/master"
+	workerLabel       = "node-role.kubernetes.io/worker"
+)
+
+// customLabelsOnControlPlane is the first release whose kubelet unit for masters reads CUSTOM_KUBELET_LABELS
+// (machine-config-operator, December 2024).
+var customLabelsOnControlPlane = semver.MustParse("4.19.0-0")
+
+// Cluster is what the installed system of a host depends on: the OpenShift release and how the cluster is laid out.
+type Cluster struct {
+	// ID is the OpenShift cluster id; empty: one that follows from the cluster's name.
+	ID string
+	// Version is the OpenShift version, for example 4.19.3.
+	Version string
+	// ReleaseImage is the pull spec of the release.
+	ReleaseImage string
+	// PlatformNone is true where the cluster is installed for no platform: its kubelet unit takes --provider-id.
+	PlatformNone bool
+	// SchedulableControlPlane is true where control-plane hosts are workers too.
+	SchedulableControlPlane bool
+	// ControlPlaneDropIns and WorkerDropIns say whether the kubelets of the release read configuration drop-ins from
+	// /etc/openshift/kubelet.conf.d (workers since September 2025, masters since May 2026).
+	ControlPlaneDropIns, WorkerDropIns bool
+}
+
+// kubeletVersion returns the version of the kubelet in an OpenShift release: 4.y runs Kubernetes 1.(y+13).
+func (c Cluster) kubeletVersion() (string, error) {
+	v, err := semver.ParseTolerant(c.Version)
+	if err != nil {
+		return "", fmt.Errorf("cannot read OpenShift version %q: %w", c.Version, err)
+	}
+	return fmt.Sprintf("v1.%d.0", v.Minor+13), nil
+}
+
+// nodeIdentity is what a kubelet registers its Node with.
+type nodeIdentity struct {
+	name, providerID string
+	labels           map[string]string
+	taints           []corev1.Taint
+}
+
+// newNodeIdentity reads what the kubelet of an installed host reads: its unit's own flags, /etc/kubernetes/kubelet-env
+// and the configuration drop-ins. An error means that the kubelet does not start.
+func newNodeIdentity(instruction Instruction, hardware Hardware, cluster Cluster, config *Ignition) (nodeIdentity, error) {
+	version, err := semver.ParseTolerant(cluster.Version)
+	if err != nil {
+		return nodeIdentity{}, fmt.Errorf("cannot read OpenShift version %q: %w", cluster.Version, err)
+	}
+	controlPlane := isControlPlane(instruction)
+	single := instruction.SingleNode && !instruction.DayTwo
+	environment := ParseEnvironmentFile(config.Files[kubeletEnvironmentFile].Contents)
+
+	node := nodeIdentity{name: hardware.Hostname, labels: map[string]string{}}
+	for _, name := range []string{instruction.Hostname, environment["KUBELET_NODE_NAME"]} {
+		if name != "" {
+			node.name = name
+		}
+	}
+	if problems := validation.IsDNS1123Subdomain(node.name); len(problems) > 0 {
+		return nodeIdentity{}, fmt.Errorf("node name %q is not valid: %s", node.name, strings.Join(problems, ", "))
+	}
+	maps.Copy(node.labels, map[string]string{
+		corev1.LabelHostname: node.name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: goArchitecture(hardware.Architecture),
+		"node.openshift.io/os_id": "rhcos",
+	})
+	node.setRole(controlPlane, single || cluster.SchedulableControlPlane)
+	if !controlPlane || version.GE(customLabelsOnControlPlane) {
+		if err := node.addLabels(environment["CUSTOM_KUBELET_LABELS"]); err != nil {
+			return nodeIdentity{}, err
+		}
+	}
+	if controlPlane && cluster.ControlPlaneDropIns || !controlPlane && cluster.WorkerDropIns {
+		if err := node.readDropIns(config); err != nil {
+			return nodeIdentity{}, err
+		}
+	}
+	// Only the kubelet unit for platform none has --provider-id; a flag wins over the configuration.
+	if id := environment["KUBELET_PROVIDERID"]; id != "" && (single || cluster.PlatformNone) {
+		node.providerID = id
+	}
+	return node, nil
+}
+
+func (n *nodeIdentity) setRole(controlPlane, schedulable bool) {
+	if controlPlane {
+		n.labels[controlPlaneLabel], n.labels[masterLabel] = "", ""
+	}
+	if !controlPlane || schedulable {
+		n.labels[workerLabel] = ""
+		return
+	}
+	n.taints = []corev1.Taint{{Key: masterLabel, Effect: corev1.TaintEffectNoSchedule}}
+}
+
+// addLabels takes the labels of a --node-labels flag as the kubelet does: it refuses to start on what cannot be a label and
+// on names in Kubernetes' own domains that a kubelet may not set on itself.
+func (n *nodeIdentity) addLabels(flag string) error {
+	for pair := range strings.SplitSeq(flag, ",") {
+		if pair = strings.TrimSpace(pair); pair == "" {
+			continue
+		}
+		key, value, _ := strings.Cut(pair, "=")
+		problems := slices.Concat(validation.IsQualifiedName(key), validation.IsValidLabelValue(value))
+		if len(problems) > 0 {
+			return fmt.Errorf("kubelet does not start: label %q is not valid: %s", pair, strings.Join(problems, ", "))
+		}
+		if !mayLabelItself(key) {
+			return fmt.Errorf("kubelet does not start: label %q is reserved", key)
+		}
+		n.labels[key] = value
+	}
+	return nil
+}
+
+// mayLabelItself follows the kubelet's own check of --node-labels, with the node roles that OpenShift's kubelet allows.
+func mayLabelItself(key string) bool {
+	domain, _, ok := strings.Cut(key, "/")
+	if !ok {
+		return true
+	}
+	reserved := domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io") ||
+		domain == "k8s.io" || strings.HasSuffix(domain, ".k8s.io")
+	allowed := []string{"kubelet.kubernetes.io", "node.kubernetes.io", "node-role.kubernetes.io", "topology.kubernetes.io"}
+	wellKnown := []string{corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable}
+	return !reserved || slices.Contains(allowed, domain) || slices.Contains(wellKnown, key)
+}
+
+// readDropIns merges the drop-ins of the kubelet's configuration in lexical order, as the kubelet does with --config-dir.
+func (n *nodeIdentity) readDropIns(config *Ignition) error {
+	for _, name := range slices.Sorted(maps.Keys(config.Files)) {
+		if path.Dir(name) != kubeletDropInDir || path.Ext(name) != ".conf" {
+			continue
+		}
+		var dropIn struct {
+			metav1.TypeMeta `json:",inline"`
+			ProviderID      string `json:"providerID"`
+		}
+		if err := yaml.Unmarshal([]byte(config.Files[name].Contents), &dropIn); err != nil {
+			return fmt.Errorf("kubelet does not start: cannot read %s: %w", name, err)
+		}
+		if dropIn.Kind != "KubeletConfiguration" || dropIn.APIVersion != "kubelet.config.k8s.io/v1beta1" {
+			return fmt.Errorf("kubelet does not start: %s is no KubeletConfiguration", name)
+		}
+		if dropIn.ProviderID != "" {
+			n.providerID = dropIn.ProviderID
+		}
+	}
+	return nil
+}
+
+func goArchitecture(architecture string) string {
+	switch architecture {
+	case "x86_64":
+		return "amd64"
+	case "aarch64":
+		return "arm64"
+	}
+	return architecture
+}

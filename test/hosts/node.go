@@ -1,0 +1,215 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// lostNodeDeadline bounds the attempt to tell the workload API about a node that went off; that API may be gone as well.
+const lostNodeDeadline = time.Second
+
+// join registers the Node of the host as its kubelet does: labels, taints and providerID are set when the Node is created; a
+// Node that exists keeps its own.
+func (h *Host) join(ctx context.Context, inst *installation) bool {
+	return h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
+		node, err := h.newNode(ctx, inst)
+		if err != nil {
+			return err
+		}
+		status := node.Status
+		if err := c.Create(ctx, node); client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("cannot register Node %s: %w", node.Name, err)
+		}
+		err = changeNodeStatus(ctx, c, node.Name, func(n *corev1.Node) { status.DeepCopyInto(&n.Status) })
+		if err != nil {
+			return err
+		}
+		h.mu.Lock()
+		inst.node = node.Name
+		h.mu.Unlock()
+		return nil
+	})
+}
+
+func (h *Host) newNode(ctx context.Context, inst *installation) (*corev1.Node, error) {
+	facts, err := h.rack.options.Cluster(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot learn about the cluster: %w", err)
+	}
+	hardware := h.Hardware()
+	identity, err := newNodeIdentity(inst.instruction, hardware, facts, inst.ignition)
+	if err != nil {
+		return nil, err
+	}
+	kubelet, err := facts.kubeletVersion()
+	if err != nil {
+		return nil, err
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: identity.name, Labels: identity.labels}}
+	node.Spec = corev1.NodeSpec{ProviderID: identity.providerID, Taints: identity.taints}
+	node.Status.NodeInfo = corev1.NodeSystemInfo{
+		SystemUUID: hardware.UUID, MachineID: hardware.UUID, KubeletVersion: kubelet, KubeProxyVersion: kubelet,
+		OperatingSystem: "linux", Architecture: goArchitecture(hardware.Architecture),
+		OSImage: "Red Hat Enterprise Linux CoreOS", ContainerRuntimeVersion: "cri-o://1.33.0",
+	}
+	node.Status.Addresses = append(addresses(hardware), corev1.NodeAddress{Type: corev1.NodeHostName, Address: identity.name})
+	setNodeConditions(node, corev1.ConditionFalse, "KubeletNotReady", "container runtime network not ready")
+	return node, nil
+}
+
+func addresses(hardware Hardware) []corev1.NodeAddress {
+	var list []corev1.NodeAddress
+	for _, nic := range hardware.NICs {
+		if nic.Address != "" {
+			list = append(list, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: hostAddress(nic.Address)})
+		}
+	}
+	return list
+}
+
+// becomeReady reports the Node Ready, and lets go of the taint that the API server put on it until then.
+func (h *Host) becomeReady(ctx context.Context, inst *installation) bool {
+	name := h.nodeName(inst)
+	ready := h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
+		err := changeNodeStatus(ctx, c, name, func(n *corev1.Node) {
+			setNodeConditions(n, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")
+		})
+		if err != nil {
+			return err
+		}
+		return changeNode(ctx, c, name, func(n *corev1.Node) {
+			n.Spec.Taints = withoutTaint(n.Spec.Taints, corev1.TaintNodeNotReady)
+		})
+	})
+	if ready {
+		inst.cluster.update(h, func(m *member) { m.ready, m.serving = true, isControlPlane(inst.instruction) })
+	}
+	return ready
+}
+
+// takeNodeLabels puts the node labels of the Agent on the Ready Node, which assisted-service does only now.
+func (h *Host) takeNodeLabels(ctx context.Context, inst *installation) bool {
+	if len(inst.instruction.NodeLabels) == 0 {
+		return true
+	}
+	name := h.nodeName(inst)
+	return h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
+		return changeNode(ctx, c, name, func(n *corev1.Node) {
+			if n.Labels == nil {
+				n.Labels = map[string]string{}
+			}
+			maps.Copy(n.Labels, inst.instruction.NodeLabels)
+		})
+	})
+}
+
+// reportNodeLost sets the Node's conditions to Unknown, as the node controller of the cluster does after a while.
+func (h *Host) reportNodeLost(inst *installation) {
+	name := h.nodeName(inst)
+	if name == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(h.rack.ctx, lostNodeDeadline)
+	defer cancel()
+	c, err := h.rack.options.Workload(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
+	if err == nil {
+		err = changeNodeStatus(ctx, c, name, func(n *corev1.Node) {
+			setNodeConditions(n, corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.")
+		})
+	}
+	if client.IgnoreNotFound(err) != nil {
+		h.log.V(1).Info("cannot report the lost node", "reason", err.Error())
+	}
+}
+
+func (h *Host) nodeName(inst *installation) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return inst.node
+}
+
+// withWorkload does something with the API of the workload cluster, until it succeeds or the host is switched off.
+func (h *Host) withWorkload(ctx context.Context, inst *installation, act func(ctx context.Context, c client.Client) error) bool {
+	again := backOff{}
+	for ctx.Err() == nil {
+		c, err := h.rack.options.Workload(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
+		if err == nil {
+			err = act(ctx, c)
+		}
+		if err == nil {
+			h.hold(nil)
+			return true
+		}
+		h.hold(err)
+		again.wait(ctx)
+	}
+	return false
+}
+
+func changeNodeStatus(ctx context.Context, c client.Client, name string, change func(n *corev1.Node)) error {
+	return updateNode(ctx, c, name, change, func(n *corev1.Node) error { return c.Status().Update(ctx, n) })
+}
+
+func changeNode(ctx context.Context, c client.Client, name string, change func(n *corev1.Node)) error {
+	return updateNode(ctx, c, name, change, func(n *corev1.Node) error { return c.Update(ctx, n) })
+}
+
+func updateNode(ctx context.Context, c client.Client, name string, change func(n *corev1.Node), write func(n *corev1.Node) error) error {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		node := &corev1.Node{}
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+			return err
+		}
+		change(node)
+		return write(node)
+	})
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("node %s is gone: %w", name, err)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot update Node %s: %w", name, err)
+	}
+	return nil
+}
+
+// setNodeConditions sets Ready, and the pressures of the node to what goes with it.
+func setNodeConditions(node *corev1.Node, ready corev1.ConditionStatus, reason, message string) {
+	now := metav1.Now()
+	pressure := corev1.ConditionFalse
+	if ready == corev1.ConditionUnknown {
+		pressure = corev1.ConditionUnknown
+	}
+	wanted := []corev1.NodeCondition{
+		{Type: corev1.NodeMemoryPressure, Status: pressure, Reason: "KubeletHasSufficientMemory"},
+		{Type: corev1.NodeDiskPressure, Status: pressure, Reason: "KubeletHasNoDiskPressure"},
+		{Type: corev1.NodePIDPressure, Status: pressure, Reason: "KubeletHasSufficientPID"},
+		{Type: corev1.NodeReady, Status: ready, Reason: reason, Message: message},
+	}
+	for i := range wanted {
+		wanted[i].LastHeartbeatTime, wanted[i].LastTransitionTime = now, now
+		for _, old := range node.Status.Conditions {
+			if old.Type == wanted[i].Type && old.Status == wanted[i].Status {
+				wanted[i].LastTransitionTime = old.LastTransitionTime
+			}
+		}
+	}
+	node.Status.Conditions = wanted
+}
+
+func withoutTaint(taints []corev1.Taint, key string) []corev1.Taint {
+	var kept []corev1.Taint
+	for _, t := range taints {
+		if t.Key != key {
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}

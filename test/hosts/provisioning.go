@@ -1,0 +1,210 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// step does what the provisioning state of a BareMetalHost asks for and moves it on where that is done. Only an API that does
+// not answer is an error; what is wrong with the BareMetalHost goes to its status.
+func (o *operator) step(ctx context.Context, bmh *metal3api.BareMetalHost, host *Host) error {
+	status := &bmh.Status
+	if detached(bmh) {
+		status.OperationalStatus = metal3api.OperationalStatusDetached
+		if bmh.DeletionTimestamp != nil {
+			status.Provisioning.State = metal3api.StateDeleting
+		}
+		return nil
+	}
+	if bmh.DeletionTimestamp != nil && wayOut(status) {
+		return nil
+	}
+	switch status.Provisioning.State {
+	case metal3api.StateNone, metal3api.StateUnmanaged, metal3api.StateMatchProfile:
+		manage(bmh)
+	case metal3api.StateRegistering:
+		return o.register(ctx, bmh, host)
+	case metal3api.StateInspecting:
+		inspect(bmh, host)
+	case metal3api.StatePreparing:
+		healthy(status)
+		status.Provisioning.RootDeviceHints = bmh.Spec.RootDeviceHints.DeepCopy()
+		status.Provisioning.BootMode = bmh.BootMode()
+		status.Provisioning.State = metal3api.StateAvailable
+	case metal3api.StateAvailable, metal3api.StateReady:
+		available(bmh)
+	case metal3api.StateProvisioning:
+		return o.provision(ctx, bmh, host)
+	case metal3api.StateProvisioned, metal3api.StateExternallyProvisioned:
+		keep(bmh, host)
+	case metal3api.StateDeprovisioning:
+		host.deprovision(bmh.Spec.AutomatedCleaningMode != metal3api.CleaningModeDisabled)
+		healthy(status)
+		status.PoweredOn = false
+		status.Provisioning.Image = metal3api.Image{}
+		status.Provisioning.State = metal3api.StateAvailable
+	case metal3api.StatePoweringOffBeforeDelete:
+		status.PoweredOn = host.setPower(false)
+		status.Provisioning.State = metal3api.StateDeleting
+	case metal3api.StateDeleting:
+	}
+	return nil
+}
+
+// detached is true while somebody else manages a host that has reached a stable state.
+func detached(bmh *metal3api.BareMetalHost) bool {
+	if _, ok := bmh.Annotations[metal3api.DetachedAnnotation]; !ok {
+		return false
+	}
+	switch bmh.Status.Provisioning.State {
+	case metal3api.StateProvisioned, metal3api.StateExternallyProvisioned, metal3api.StateAvailable, metal3api.StateReady, metal3api.StateDeleting:
+		return true
+	}
+	return false
+}
+
+// wayOut sends a BareMetalHost that is deleted towards its end: deprovisioned first if it holds an image. It returns false
+// where the host is on its way already.
+func wayOut(status *metal3api.BareMetalHostStatus) bool {
+	switch status.Provisioning.State {
+	case metal3api.StateDeprovisioning, metal3api.StatePoweringOffBeforeDelete, metal3api.StateDeleting:
+		return false
+	case metal3api.StateProvisioned, metal3api.StateProvisioning:
+		status.Provisioning.State = metal3api.StateDeprovisioning
+	default:
+		status.Provisioning.State = metal3api.StatePoweringOffBeforeDelete
+	}
+	return true
+}
+
+// manage begins with a BareMetalHost as soon as it says where its BMC is.
+func manage(bmh *metal3api.BareMetalHost) {
+	if !bmh.HasBMCDetails() {
+		bmh.Status.OperationalStatus = metal3api.OperationalStatusDiscovered
+		bmh.Status.Provisioning.State = metal3api.StateUnmanaged
+		return
+	}
+	healthy(&bmh.Status)
+	bmh.Status.Provisioning.State = metal3api.StateRegistering
+}
+
+// register checks the credentials of the BMC.
+func (o *operator) register(ctx context.Context, bmh *metal3api.BareMetalHost, host *Host) error {
+	secret := &corev1.Secret{}
+	err := o.rack.reader.Get(ctx, bmh.CredentialsKey(), secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		broken(&bmh.Status, metal3api.RegistrationError, fmt.Sprintf("the BMC secret %s does not exist", bmh.CredentialsKey()))
+		return nil
+	case err != nil:
+		return fmt.Errorf("cannot read the BMC secret: %w", err)
+	case len(secret.Data["username"]) == 0 || len(secret.Data["password"]) == 0:
+		broken(&bmh.Status, metal3api.RegistrationError, fmt.Sprintf("the BMC secret %s has no username or password", bmh.CredentialsKey()))
+		return nil
+	}
+	healthy(&bmh.Status)
+	bmh.UpdateTriedCredentials(*secret)
+	bmh.UpdateGoodCredentials(*secret)
+	bmh.Status.Provisioning.ID = host.Hardware().UUID
+	bmh.Status.Provisioning.State = metal3api.StateInspecting
+	if bmh.Spec.ExternallyProvisioned {
+		bmh.Status.Provisioning.State = metal3api.StateExternallyProvisioned
+	}
+	return nil
+}
+
+// inspect reports the hardware. With inspection disabled, it is what an annotation says, or unknown.
+func inspect(bmh *metal3api.BareMetalHost, host *Host) {
+	details, err := annotatedDetails(bmh)
+	if err != nil {
+		broken(&bmh.Status, metal3api.InspectionError, err.Error())
+		return
+	}
+	if !bmh.InspectionDisabled() {
+		details = host.inspected().Details()
+	}
+	healthy(&bmh.Status)
+	bmh.Status.HardwareDetails = details
+	bmh.Status.HardwareProfile = "unknown"
+	bmh.Status.Provisioning.State = metal3api.StatePreparing
+}
+
+// available waits for an image. The host runs the ramdisk of the Bare Metal Operator, which nobody sees.
+func available(bmh *metal3api.BareMetalHost) {
+	healthy(&bmh.Status)
+	bmh.Status.PoweredOn = wantsPower(bmh)
+	if bmh.NeedsProvisioning() {
+		bmh.Status.Provisioning.State = metal3api.StateProvisioning
+	}
+}
+
+// provision boots the machine from what the BareMetalHost says at this moment.
+func (o *operator) provision(ctx context.Context, bmh *metal3api.BareMetalHost, host *Host) error {
+	if bmh.Spec.Image == nil {
+		bmh.Status.Provisioning.State = metal3api.StateDeprovisioning
+		return nil
+	}
+	if _, _, err := bmh.Spec.Image.GetChecksum(); err != nil {
+		broken(&bmh.Status, metal3api.ProvisioningError, err.Error())
+		return nil
+	}
+	var userData []byte
+	if bmh.Spec.UserData != nil {
+		secret := &corev1.Secret{}
+		err := o.rack.reader.Get(ctx, userDataKey(bmh), secret)
+		if apierrors.IsNotFound(err) {
+			broken(&bmh.Status, metal3api.ProvisioningError, fmt.Sprintf("the user data secret %s does not exist", userDataKey(bmh)))
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("cannot read the user data: %w", err)
+		}
+		userData = firstOf(secret.Data, "userData", "value")
+	}
+	host.provision(newMedium(*bmh.Spec.Image, userData))
+	healthy(&bmh.Status)
+	bmh.Status.PoweredOn = host.PoweredOn()
+	bmh.Status.Provisioning.Image = *bmh.Spec.Image.DeepCopy()
+	bmh.Status.Provisioning.State = metal3api.StateProvisioned
+	return nil
+}
+
+// keep holds a provisioned host at the wanted power, until its image is taken away or is another one.
+func keep(bmh *metal3api.BareMetalHost, host *Host) {
+	external := bmh.Status.Provisioning.State == metal3api.StateExternallyProvisioned
+	if !external && (bmh.Spec.Image == nil || bmh.Spec.Image.URL != bmh.Status.Provisioning.Image.URL) {
+		bmh.Status.Provisioning.State = metal3api.StateDeprovisioning
+		return
+	}
+	healthy(&bmh.Status)
+	bmh.Status.PoweredOn = host.setPower(wantsPower(bmh))
+}
+
+func healthy(status *metal3api.BareMetalHostStatus) {
+	status.OperationalStatus = metal3api.OperationalStatusOK
+	status.ErrorType, status.ErrorMessage, status.ErrorCount = "", "", 0
+}
+
+// broken records an error once; the same error again changes nothing.
+func broken(status *metal3api.BareMetalHostStatus, kind metal3api.ErrorType, message string) {
+	if status.ErrorType == kind && status.ErrorMessage == message {
+		return
+	}
+	status.OperationalStatus = metal3api.OperationalStatusError
+	status.ErrorType, status.ErrorMessage = kind, message
+	status.ErrorCount++
+}
+
+// firstOf returns the value of the first key that is there.
+func firstOf(data map[string][]byte, keys ...string) []byte {
+	for _, key := range keys {
+		if value, ok := data[key]; ok {
+			return value
+		}
+	}
+	return nil
+}

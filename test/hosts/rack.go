@@ -1,0 +1,280 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// Options of a Rack.
+type Options struct {
+	// Service is the assisted-service that booted hosts register with. Required.
+	Service Service
+	// Workload returns a client of the API of a workload cluster, named by the namespace and name of its ClusterDeployment.
+	// It is called when a host needs the API, and again (with back-off) after an error. Required.
+	Workload func(ctx context.Context, namespace, clusterName string) (client.Client, error)
+	// Cluster tells what the hosts of a workload cluster are installed with. Nil: it is read from the cluster's
+	// AgentClusterInstall and ClusterImageSet, and no release has kubelet drop-ins.
+	Cluster func(ctx context.Context, namespace, clusterName string) (Cluster, error)
+	// Version tells the OpenShift version of a release image whose name does not tell it, as one that is given by digest;
+	// empty: not known. Nil: none is known. Cluster, when given, decides for itself.
+	Version func(releaseImage string) string
+	// StageDelay is how long a host stays in each installation stage; 0 means no longer than it must.
+	StageDelay time.Duration
+	// StateDelay is how long a BareMetalHost stays in inspecting, preparing, provisioning and deprovisioning; 0 likewise.
+	StateDelay time.Duration
+	// Log receives what the operator and the hosts do. The zero value discards it.
+	Log logr.Logger
+}
+
+// Rack holds the hosts and runs the Bare Metal Operator over them.
+type Rack struct {
+	options Options
+	manager ctrl.Manager
+	client  client.Client
+	// reader reads past the cache: secrets and installation objects are not worth a watch.
+	reader client.Reader
+	log    logr.Logger
+
+	ctx    context.Context //nolint:containedctx // The life of the hosts, which outlasts every call that starts one.
+	cancel context.CancelCauseFunc
+	runs   sync.WaitGroup
+	pokes  chan event.TypedGenericEvent[*metal3api.BareMetalHost]
+
+	mu       sync.Mutex
+	hosts    map[string]*Host
+	spare    map[string]spare
+	clusters map[types.NamespacedName]*cluster
+	leases   int
+}
+
+// spare is hardware that a test put in before its BareMetalHost was seen.
+type spare struct{ boots, reported *Hardware }
+
+var errStopped = errors.New("the rack is stopped")
+
+// New prepares a Rack for the BareMetalHosts of the API server behind cfg. Nothing runs before Start.
+func New(cfg *rest.Config, options Options) (*Rack, error) {
+	manager, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:  newScheme(),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Logger:  orDiscard(options.Log),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot set up the manager of the hosts: %w", err)
+	}
+	rack := newRack(manager.GetClient(), manager.GetAPIReader(), options)
+	rack.manager = manager
+	if err := newOperator(rack).setUp(manager); err != nil {
+		return nil, fmt.Errorf("cannot set up the Bare Metal Operator: %w", err)
+	}
+	return rack, nil
+}
+
+func newRack(c client.Client, reader client.Reader, options Options) *Rack {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	rack := &Rack{
+		options: options, client: c, reader: reader, log: orDiscard(options.Log), ctx: ctx, cancel: cancel,
+		pokes:    make(chan event.TypedGenericEvent[*metal3api.BareMetalHost]),
+		hosts:    map[string]*Host{},
+		spare:    map[string]spare{},
+		clusters: map[types.NamespacedName]*cluster{},
+	}
+	if rack.options.Cluster == nil {
+		rack.options.Cluster = rack.clusterFromHub
+	}
+	return rack
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(metal3api.AddToScheme(scheme))
+	utilruntime.Must(hivev1.AddToScheme(scheme))
+	utilruntime.Must(hiveext.AddToScheme(scheme))
+	return scheme
+}
+
+func orDiscard(log logr.Logger) logr.Logger {
+	if log.GetSink() == nil {
+		return logr.Discard()
+	}
+	return log
+}
+
+// Start runs the operator and the hosts until ctx ends, then switches every host off and returns. A Rack starts once.
+func (r *Rack) Start(ctx context.Context) error {
+	defer r.stop()
+	if err := r.manager.Start(ctx); err != nil {
+		return fmt.Errorf("the Bare Metal Operator ended: %w", err)
+	}
+	return nil
+}
+
+// stop ends the hosts and waits for them.
+func (r *Rack) stop() {
+	r.cancel(errStopped)
+	r.runs.Wait()
+}
+
+// Host returns the host with a name, or namespace/name where hosts of several namespaces share it: that of its
+// BareMetalHost, or of its hardware if it was booted unmanaged. Nil: no such host was seen yet.
+func (r *Rack) Host(name string) *Host {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if host, ok := r.hosts[name]; ok {
+		return host
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.hosts)) {
+		if strings.HasSuffix(key, "/"+name) {
+			return r.hosts[key]
+		}
+	}
+	return nil
+}
+
+// Hosts returns all hosts that were seen, in the order of their names.
+func (r *Rack) Hosts() []*Host {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]*Host, 0, len(r.hosts))
+	for _, key := range slices.Sorted(maps.Keys(r.hosts)) {
+		all = append(all, r.hosts[key])
+	}
+	return all
+}
+
+// Escaped returns a line for each host that ever booted something else than a discovery system or its installed node.
+func (r *Rack) Escaped() []string {
+	var lines []string
+	for _, host := range r.Hosts() {
+		for _, boot := range host.Boots() {
+			if boot.System == Unknown {
+				lines = append(lines, fmt.Sprintf("%s booted %s", host.Name(), boot.Source))
+			}
+		}
+	}
+	return lines
+}
+
+// SetHardware makes the machine behind the BareMetalHost namespace/name be this hardware, for the inspection too.
+// It takes effect at the next boot and inspection.
+func (r *Rack) SetHardware(key string, hardware Hardware) {
+	r.putHardware(key, spare{boots: &hardware, reported: &hardware})
+}
+
+// SwapHardware puts another machine behind the BareMetalHost namespace/name without its inspection knowing: from the next
+// boot on, another machine boots than the one that was reported.
+func (r *Rack) SwapHardware(key string, hardware Hardware) {
+	r.putHardware(key, spare{boots: &hardware})
+}
+
+func (r *Rack) putHardware(key string, s spare) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if host, ok := r.hosts[key]; ok {
+		host.replaceHardware(s)
+		return
+	}
+	if s.reported == nil {
+		s.reported = r.spare[key].reported
+	}
+	r.spare[key] = s
+}
+
+// BootUnmanaged switches on a machine that no BareMetalHost stands for and lets it boot the discovery image of an InfraEnv,
+// which is given by the URL of its ISO or by its id.
+func (r *Rack) BootUnmanaged(infraEnv string, hardware Hardware) (*Host, error) {
+	id := infraEnv
+	if strings.Contains(infraEnv, "://") {
+		var err error
+		if id, err = InfraEnvOfISO(infraEnv); err != nil {
+			return nil, fmt.Errorf("cannot boot %s: %w", hardware.Name, err)
+		}
+	}
+	r.mu.Lock()
+	host, ok := r.hosts[hardware.Name]
+	if !ok {
+		host = r.newHost(hardware.Name, hardware)
+	}
+	r.mu.Unlock()
+	host.provision(medium{boot: Boot{System: Discovery, InfraEnvID: id, Source: "live ISO of InfraEnv " + id}})
+	return host, nil
+}
+
+// hostOf returns the host behind a BareMetalHost.
+func (r *Rack) hostOf(bmh *metal3api.BareMetalHost) (*Host, error) {
+	key := bmh.Namespace + "/" + bmh.Name
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if host, ok := r.hosts[key]; ok {
+		return host, nil
+	}
+	hardware, err := HardwareOf(bmh)
+	if err != nil {
+		return nil, err
+	}
+	host := r.newHost(key, hardware)
+	if s, ok := r.spare[key]; ok {
+		host.replaceHardware(s)
+		delete(r.spare, key)
+	}
+	host.key = client.ObjectKeyFromObject(bmh)
+	return host, nil
+}
+
+// newHost adds a host; the caller holds the lock.
+func (r *Rack) newHost(name string, hardware Hardware) *Host {
+	host := &Host{rack: r, name: name, log: r.log.WithValues("host", name), faults: map[models.HostStage]string{}}
+	r.leases++
+	host.address = fmt.Sprintf("192.168.111.%d/24", 20+(r.leases-1)%220)
+	host.replaceHardware(spare{boots: &hardware, reported: &hardware})
+	r.hosts[name] = host
+	return host
+}
+
+// clusterOf returns the cluster that an instruction names.
+func (r *Rack) clusterOf(instruction Instruction) *cluster {
+	key := types.NamespacedName{Namespace: instruction.ClusterNamespace, Name: instruction.ClusterName}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ok := r.clusters[key]; !ok {
+		r.clusters[key] = newCluster(key)
+	}
+	return r.clusters[key]
+}
+
+// poke makes the operator look at a BareMetalHost whose host changed by itself.
+func (r *Rack) poke(key types.NamespacedName) {
+	if key.Name == "" {
+		return
+	}
+	bmh := &metal3api.BareMetalHost{}
+	bmh.Namespace, bmh.Name = key.Namespace, key.Name
+	r.runs.Go(func() {
+		select {
+		case r.pokes <- event.TypedGenericEvent[*metal3api.BareMetalHost]{Object: bmh}:
+		case <-r.ctx.Done():
+		}
+	})
+}

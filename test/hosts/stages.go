@@ -1,0 +1,71 @@
+package hosts
+
+import (
+	"slices"
+
+	"github.com/openshift/assisted-service/models"
+)
+
+// The stages of an installation by what the host is to the cluster, in the order in which the real installer and
+// controller report them.
+var (
+	controlPlaneStages = []models.HostStage{
+		models.HostStageStartingInstallation, models.HostStageInstalling, models.HostStageWritingImageToDisk,
+		models.HostStageCopyingRegistryDataToDisk, models.HostStageRebooting, models.HostStageConfiguring,
+		models.HostStageJoined, models.HostStageDone,
+	}
+	bootstrapStages = []models.HostStage{
+		models.HostStageStartingInstallation, models.HostStageInstalling, models.HostStageWritingImageToDisk,
+		models.HostStageCopyingRegistryDataToDisk, models.HostStageWaitingForControlPlane, models.HostStageWaitingForBootkube,
+		models.HostStageWaitingForController, models.HostStageRebooting, models.HostStageConfiguring,
+		models.HostStageJoined, models.HostStageDone,
+	}
+	workerStages = []models.HostStage{
+		models.HostStageStartingInstallation, models.HostStageInstalling, models.HostStageWritingImageToDisk,
+		models.HostStageWaitingForControlPlane, models.HostStageRebooting, models.HostStageWaitingForIgnition,
+		models.HostStageConfiguring, models.HostStageJoined, models.HostStageDone,
+	}
+	singleNodeStages = []models.HostStage{
+		models.HostStageStartingInstallation, models.HostStageInstalling, models.HostStageWaitingForBootkube,
+		models.HostStageWritingImageToDisk, models.HostStageCopyingRegistryDataToDisk, models.HostStageRebooting,
+		models.HostStageJoined, models.HostStageDone,
+	}
+	// notOnDayTwo are the stages that nobody reports for a host that joins an installed cluster: it waits for no control
+	// plane, and after its reboot the hub only sees the Node appear (Joined) and become Ready (Done).
+	notOnDayTwo = []models.HostStage{
+		models.HostStageWaitingForControlPlane, models.HostStageWaitingForIgnition, models.HostStageConfiguring,
+	}
+)
+
+// Stages returns the installation stages that a host with this instruction reports, first to last.
+func Stages(instruction Instruction) []models.HostStage {
+	stages := workerStages
+	switch {
+	case instruction.SingleNode && !instruction.DayTwo:
+		stages = singleNodeStages
+	case instruction.Bootstrap && !instruction.DayTwo:
+		stages = bootstrapStages
+	case isControlPlane(instruction):
+		stages = controlPlaneStages
+	}
+	stages = slices.Clone(stages)
+	if !instruction.DayTwo {
+		return stages
+	}
+	return slices.DeleteFunc(stages, func(s models.HostStage) bool { return slices.Contains(notOnDayTwo, s) })
+}
+
+// isControlPlane is true for a host that runs the control plane of its cluster.
+func isControlPlane(instruction Instruction) bool {
+	return instruction.Bootstrap || instruction.SingleNode && !instruction.DayTwo ||
+		instruction.Role == models.HostRoleMaster || instruction.Role == models.HostRoleBootstrap
+}
+
+// untilReboot and afterReboot split stages: the first part runs in the discovery system, the second in the installed one.
+func untilReboot(stages []models.HostStage) []models.HostStage {
+	return stages[:slices.Index(stages, models.HostStageRebooting)+1]
+}
+
+func afterReboot(stages []models.HostStage) []models.HostStage {
+	return stages[slices.Index(stages, models.HostStageRebooting)+1:]
+}

@@ -1,0 +1,181 @@
+package hosts
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/google/uuid"
+	configv1 "github.com/openshift/api/config/v1"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// defaultVersion is the release of a cluster whose release image does not tell its version (one that is named by digest).
+const defaultVersion = "4.20.0"
+
+// releaseTag matches the version in the tag of a release image, with or without the architecture behind it.
+var releaseTag = regexp.MustCompile(`:v?(\d+\.\d+\.\d+[0-9A-Za-z.-]*?)(?:-(?:x86_64|aarch64|s390x|ppc64le|multi))?$`)
+
+// clusterFromHub reads what a cluster is installed with from its AgentClusterInstall and ClusterImageSet.
+func (r *Rack) clusterFromHub(ctx context.Context, namespace, name string) (Cluster, error) {
+	deployment := &hivev1.ClusterDeployment{}
+	if err := r.reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, deployment); err != nil {
+		return Cluster{}, fmt.Errorf("cannot read ClusterDeployment %s/%s: %w", namespace, name, err)
+	}
+	if deployment.Spec.ClusterInstallRef == nil {
+		return Cluster{}, fmt.Errorf("ClusterDeployment %s/%s has no clusterInstallRef", namespace, name)
+	}
+	install := &hiveext.AgentClusterInstall{}
+	if err := r.reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: deployment.Spec.ClusterInstallRef.Name}, install); err != nil {
+		return Cluster{}, fmt.Errorf("cannot read the AgentClusterInstall of %s/%s: %w", namespace, name, err)
+	}
+	facts := Cluster{
+		Version: defaultVersion,
+		PlatformNone: install.Status.PlatformType == hiveext.NonePlatformType || install.Spec.PlatformType == hiveext.NonePlatformType ||
+			install.Spec.Networking.UserManagedNetworking != nil && *install.Spec.Networking.UserManagedNetworking,
+		// The installer makes the control plane schedulable where there is no worker.
+		SchedulableControlPlane: install.Spec.MastersSchedulable || install.Spec.ProvisionRequirements.WorkerAgents == 0,
+	}
+	if metadata := install.Spec.ClusterMetadata; metadata != nil {
+		facts.ID = metadata.ClusterID
+	}
+	if install.Spec.ImageSetRef == nil {
+		return facts, nil
+	}
+	images := &hivev1.ClusterImageSet{}
+	if err := r.reader.Get(ctx, types.NamespacedName{Name: install.Spec.ImageSetRef.Name}, images); err != nil {
+		return Cluster{}, fmt.Errorf("cannot read ClusterImageSet %s: %w", install.Spec.ImageSetRef.Name, err)
+	}
+	facts.ReleaseImage = images.Spec.ReleaseImage
+	tagged, _, _ := strings.Cut(facts.ReleaseImage, "@")
+	if match := releaseTag.FindStringSubmatch(tagged); match != nil {
+		facts.Version = match[1]
+	} else if r.options.Version != nil {
+		facts.Version = cmp.Or(r.options.Version(facts.ReleaseImage), facts.Version)
+	}
+	return facts, nil
+}
+
+// bringUpAPI makes the API of the cluster answer, with the ClusterVersion of an installation that is under way.
+func (h *Host) bringUpAPI(ctx context.Context, inst *installation) bool {
+	up := h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
+		return h.writeVersion(ctx, c, inst, configv1.PartialUpdate)
+	})
+	if up {
+		inst.cluster.update(h, func(m *member) { m.serving = true })
+	}
+	return up
+}
+
+// finalise ends the installation of the cluster: its operators are available and its version is rolled out.
+func (h *Host) finalise(ctx context.Context, inst *installation) {
+	h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
+		for _, name := range []string{"etcd", "kube-apiserver"} {
+			if err := h.writeOperator(ctx, c, inst, name); err != nil {
+				return err
+			}
+		}
+		return h.writeVersion(ctx, c, inst, configv1.CompletedUpdate)
+	})
+}
+
+func (h *Host) writeVersion(ctx context.Context, c client.Client, inst *installation, state configv1.UpdateState) error {
+	facts, err := h.rack.options.Cluster(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
+	if err != nil {
+		return fmt.Errorf("cannot learn about the cluster: %w", err)
+	}
+	if facts.ID == "" {
+		facts.ID = uuid.NewSHA1(uuid.NameSpaceOID, []byte(inst.cluster.key.String())).String()
+	}
+	version := &configv1.ClusterVersion{
+		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: "ClusterVersion"},
+		ObjectMeta: metav1.ObjectMeta{Name: "version"},
+	}
+	version.Spec.ClusterID = configv1.ClusterID(facts.ID)
+	now := metav1.Now()
+	done := state == configv1.CompletedUpdate
+	update := configv1.UpdateHistory{State: state, StartedTime: now, Version: facts.Version, Image: facts.ReleaseImage, Verified: true}
+	if done {
+		update.CompletionTime = &now
+	}
+	version.Status = configv1.ClusterVersionStatus{
+		Desired: configv1.Release{Version: facts.Version, Image: facts.ReleaseImage},
+		History: []configv1.UpdateHistory{update},
+		Conditions: []configv1.ClusterOperatorStatusCondition{
+			condition(configv1.OperatorAvailable, done), condition(configv1.OperatorProgressing, !done), condition("Failing", false),
+		},
+		VersionHash: "simulated",
+	}
+	return write(ctx, c, version, func(status map[string]any) bool {
+		// A version that is rolled out belongs to whoever upgrades the cluster.
+		history, _, _ := unstructured.NestedSlice(status, "history")
+		for _, entry := range history {
+			if fields, ok := entry.(map[string]any); ok && fields["state"] == string(configv1.CompletedUpdate) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (h *Host) writeOperator(ctx context.Context, c client.Client, inst *installation, name string) error {
+	facts, err := h.rack.options.Cluster(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
+	if err != nil {
+		return fmt.Errorf("cannot learn about the cluster: %w", err)
+	}
+	operator := &configv1.ClusterOperator{
+		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: "ClusterOperator"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+	}
+	operator.Status.Conditions = []configv1.ClusterOperatorStatusCondition{
+		condition(configv1.OperatorAvailable, true), condition(configv1.OperatorProgressing, false),
+		condition(configv1.OperatorDegraded, false), condition(configv1.OperatorUpgradeable, true),
+	}
+	operator.Status.Versions = []configv1.OperandVersion{{Name: "operator", Version: facts.Version}}
+	return write(ctx, c, operator, func(status map[string]any) bool { return status["conditions"] != nil })
+}
+
+func condition(kind configv1.ClusterStatusConditionType, is bool) configv1.ClusterOperatorStatusCondition {
+	status := configv1.ConditionFalse
+	if is {
+		status = configv1.ConditionTrue
+	}
+	return configv1.ClusterOperatorStatusCondition{Type: kind, Status: status, LastTransitionTime: metav1.Now(), Reason: "AsExpected"}
+}
+
+// write creates an object and its status, whatever scheme the client has; a status that is final stays.
+func write(ctx context.Context, c client.Client, typed client.Object, final func(status map[string]any) bool) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		return fmt.Errorf("cannot convert %s: %w", typed.GetName(), err)
+	}
+	wanted := fields["status"]
+	if spec, ok := fields["spec"].(map[string]any); ok {
+		// The type has no omitempty here, and the schema allows no null.
+		delete(spec, "signatureStores")
+	}
+	delete(fields, "status")
+	object := &unstructured.Unstructured{Object: fields}
+	if err := c.Create(ctx, object); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("cannot create %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		return fmt.Errorf("cannot read %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	if status, _, _ := unstructured.NestedMap(object.Object, "status"); final(status) {
+		return nil
+	}
+	object.Object["status"] = wanted
+	if err := c.Status().Update(ctx, object); err != nil {
+		return fmt.Errorf("cannot write the status of %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return nil
+}

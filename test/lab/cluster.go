@@ -1,0 +1,178 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+)
+
+// interval is how often a wait looks at the management cluster.
+const interval = 250 * time.Millisecond
+
+// Metal3MachineKind is the kind of CAPM3's infra machines; they are handled unstructured.
+var Metal3MachineKind = schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Kind: "Metal3Machine"}
+
+// Cluster is a cluster that was applied from a sample.
+type Cluster struct {
+	// Namespace and Name of the Cluster; its control plane, ClusterDeployment and AgentClusterInstall have the same.
+	Namespace, Name string
+	// Sample is the name of the sample.
+	Sample string
+	// Hosts are the BareMetalHosts that were created for it, as they were created.
+	Hosts []*metal3api.BareMetalHost
+
+	lab      *Lab
+	workload *workload
+	rest     []*unstructured.Unstructured
+}
+
+// Key is namespace and name of the cluster.
+func (c *Cluster) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: c.Namespace, Name: c.Name}
+}
+
+// ApplyRest applies what [Mutations.Without] had left out.
+func (c *Cluster) ApplyRest(ctx context.Context) error {
+	for _, object := range c.rest {
+		if err := c.lab.Apply(ctx, object); err != nil {
+			return err
+		}
+	}
+	c.rest = nil
+	return nil
+}
+
+// ReleaseAPI lets hosts bring the API of the cluster up, see [Mutations.HoldAPI].
+func (c *Cluster) ReleaseAPI() { c.workload.release.Do(func() { close(c.workload.held) }) }
+
+// Wait looks at the cluster until done says so. When ctx ends before, the error tells what is still waited for.
+func (c *Cluster) Wait(ctx context.Context, what string, done func(*State) bool) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	var last *State
+	for {
+		state, err := c.State(ctx)
+		if err == nil {
+			last = state
+			if done(state) {
+				return nil
+			}
+		}
+		if failure := c.lab.Failure(); failure != nil {
+			return failure
+		}
+		select {
+		case <-ctx.Done():
+			message := fmt.Sprintf("cluster %s is not %s: %v", c.Key(), what, context.Cause(ctx))
+			if last == nil {
+				return errors.Join(errors.New(message), err)
+			}
+			return errors.New(message + "\n" + strings.Join(last.Waiting(), "\n"))
+		case <-tick.C:
+		}
+	}
+}
+
+// WaitAvailable waits until the Cluster is Available and all its Machines run.
+func (c *Cluster) WaitAvailable(ctx context.Context) error {
+	return c.Wait(ctx, "available", (*State).Available)
+}
+
+// Workload is an administrator's client of the installed cluster; it fails before the API was brought up.
+func (c *Cluster) Workload() (client.Client, error) { return c.workload.running() }
+
+// Server is the API server of the installed cluster.
+func (c *Cluster) Server() *env.WorkloadCluster { return c.workload.server }
+
+// Kubeconfig reads the kubeconfig that the control plane provider published.
+func (c *Cluster) Kubeconfig(ctx context.Context) ([]byte, error) {
+	secret := &corev1.Secret{}
+	if err := c.lab.Client().Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Name + "-kubeconfig"}, secret); err != nil {
+		return nil, fmt.Errorf("cannot read the kubeconfig of %s: %w", c.Key(), err)
+	}
+	return secret.Data["value"], nil
+}
+
+// WriteKubeconfig writes that kubeconfig beside the logs and returns its path.
+func (c *Cluster) WriteKubeconfig(ctx context.Context) (string, error) {
+	kubeconfig, err := c.Kubeconfig(ctx)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(c.lab.Dir(), fmt.Sprintf("%s-%s.kubeconfig", c.Namespace, c.Name))
+	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
+		return "", fmt.Errorf("cannot write the kubeconfig of %s: %w", c.Key(), err)
+	}
+	return path, nil
+}
+
+// Scale sets the number of Machines of the cluster's MachineDeployment.
+func (c *Cluster) Scale(ctx context.Context, replicas int32) error {
+	deployments := &clusterv1.MachineDeploymentList{}
+	if err := c.lab.Client().List(ctx, deployments, c.ours()...); err != nil {
+		return fmt.Errorf("cannot list the MachineDeployments of %s: %w", c.Key(), err)
+	}
+	if len(deployments.Items) != 1 {
+		return fmt.Errorf("cluster %s has %d MachineDeployments", c.Key(), len(deployments.Items))
+	}
+	deployment := &deployments.Items[0]
+	before := client.MergeFrom(deployment.DeepCopy())
+	deployment.Spec.Replicas = &replicas
+	if err := c.lab.Client().Patch(ctx, deployment, before); err != nil {
+		return fmt.Errorf("cannot scale the workers of %s: %w", c.Key(), err)
+	}
+	return nil
+}
+
+// Pause sets or clears spec.paused of the Cluster.
+func (c *Cluster) Pause(ctx context.Context, paused bool) error {
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name}}
+	patch := fmt.Appendf(nil, `{"spec":{"paused":%t}}`, paused)
+	if err := c.lab.Client().Patch(ctx, cluster, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("cannot pause %s: %w", c.Key(), err)
+	}
+	return nil
+}
+
+// Delete deletes the Cluster and waits until it is gone; then its API server is stopped.
+func (c *Cluster) Delete(ctx context.Context) error {
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name}}
+	if err := c.lab.Client().Delete(ctx, cluster); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot delete %s: %w", c.Key(), err)
+	}
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		err := c.lab.Client().Get(ctx, c.Key(), cluster)
+		if apierrors.IsNotFound(err) {
+			c.workload.stop()
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("cluster %s is not gone: %w: %s", c.Key(), context.Cause(ctx), messages(cluster.Status.Conditions, clusterv1.ClusterDeletingCondition))
+		case <-tick.C:
+		}
+	}
+}
+
+// ours selects what Cluster API labels as part of the cluster.
+func (c *Cluster) ours() []client.ListOption {
+	return []client.ListOption{client.InNamespace(c.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: c.Name}}
+}

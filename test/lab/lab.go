@@ -1,0 +1,211 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+)
+
+// Options of a Lab. The zero value installs as fast as the machine can.
+type Options struct {
+	// Dir is the folder for logs and kubeconfigs. Default: a new one below _artifacts at the top of the repository.
+	Dir string
+	// Out gets lines for people: what is built and started. Default: nothing is written.
+	Out io.Writer
+	// StageDelay is how long each state and stage of hosts and clusters lasts at least. Default: none.
+	StageDelay time.Duration
+	// Auth is how assisted-service protects its downloads. Default: not at all.
+	Auth assistedsim.AuthType
+	// Bootstrap and ControlPlane change how the managers of this repository run.
+	Bootstrap, ControlPlane env.ManagerOptions
+	// LeaveSignals is for a caller that handles interrupts itself and calls Stop.
+	LeaveSignals bool
+}
+
+// Lab is a running laboratory.
+type Lab struct {
+	// Env is the management cluster with its managers.
+	Env *env.Env
+	// Service is assisted-service, with the faults that it can be given.
+	Service *assistedsim.Simulator
+	// Rack is the bare metal.
+	Rack *hosts.Rack
+	// Registry holds the release images.
+	Registry *Registry
+
+	samples string
+	logs    []io.Closer
+	running sync.WaitGroup
+	life    context.Context //nolint:containedctx // The life of what runs in this process; every call has its own besides.
+	end     context.CancelFunc
+
+	mu        sync.Mutex
+	failure   error
+	workloads map[types.NamespacedName]*workload
+	reserved  int
+}
+
+// New starts a laboratory; when it fails, nothing is left running. ctx bounds the start only: the laboratory runs until Stop.
+func New(ctx context.Context, options Options) (*Lab, error) {
+	samples, err := samplesDir()
+	if err != nil {
+		return nil, err
+	}
+	l := &Lab{samples: samples, workloads: map[types.NamespacedName]*workload{}}
+	l.life, l.end = context.WithCancel(context.Background())
+	if err := l.start(ctx, options); err != nil {
+		l.Stop()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Lab) start(ctx context.Context, options Options) error {
+	var err error
+	if l.Registry, err = startRegistry(l.life); err != nil {
+		return err
+	}
+	if err := l.publishSamples(); err != nil {
+		return err
+	}
+	controlPlane := options.ControlPlane
+	controlPlane.ExtraArgs = slices.Concat([]string{
+		"--ocp-release-repository=" + l.Registry.OCPRepository(),
+		"--okd-release-repository=" + l.Registry.OKDRepository(),
+	}, controlPlane.ExtraArgs)
+	l.Env, err = env.Start(ctx, env.Options{
+		Dir: options.Dir, Out: options.Out, Bootstrap: options.Bootstrap, ControlPlane: controlPlane, LeaveSignals: options.LeaveSignals,
+	})
+	if err != nil {
+		return err
+	}
+	if err := l.startService(ctx, options); err != nil {
+		return err
+	}
+	return l.startRack(options)
+}
+
+// startService starts assisted-service, with its admission webhooks.
+func (l *Lab) startService(ctx context.Context, options Options) error {
+	logger, err := l.log("assisted-service.log")
+	if err != nil {
+		return err
+	}
+	// What the libraries have to say without a logger of their own would disturb the terminal.
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	l.Service, err = assistedsim.New(l.Env.Config(), assistedsim.Options{
+		WorkloadKubeconfig: l.workloadKubeconfig,
+		StageDelay:         options.StageDelay,
+		Auth:               options.Auth,
+		Logger:             logger,
+	})
+	if err != nil {
+		return err
+	}
+	if err := l.Service.Start(l.life); err != nil {
+		return err
+	}
+	return l.Service.InstallWebhooks(ctx)
+}
+
+func (l *Lab) startRack(options Options) error {
+	logger, err := l.log("hosts.log")
+	if err != nil {
+		return err
+	}
+	l.Rack, err = hosts.New(l.Env.Config(), hosts.Options{
+		Service:    l.Service,
+		Workload:   l.workloadClient,
+		Version:    l.Registry.Version,
+		StageDelay: options.StageDelay,
+		StateDelay: options.StageDelay,
+		Log:        logger,
+	})
+	if err != nil {
+		return err
+	}
+	l.running.Go(func() {
+		if err := l.Rack.Start(l.life); err != nil {
+			l.fail(err)
+		}
+	})
+	return nil
+}
+
+// log opens a log file beside those of the processes.
+func (l *Lab) log(name string) (logr.Logger, error) {
+	file, err := os.Create(filepath.Join(l.Env.Dir(), name))
+	if err != nil {
+		return logr.Discard(), fmt.Errorf("cannot open a log: %w", err)
+	}
+	l.logs = append(l.logs, file)
+	return zap.New(zap.WriteTo(file), zap.UseDevMode(false)), nil
+}
+
+// Client is an administrator's client of the management cluster, without a cache.
+func (l *Lab) Client() client.Client { return l.Env.Client() }
+
+// Dir is the folder of the logs.
+func (l *Lab) Dir() string { return l.Env.Dir() }
+
+// Failure is why a part of the laboratory that runs in this process ended by itself; nil while all is well.
+func (l *Lab) Failure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failure
+}
+
+func (l *Lab) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failure = errors.Join(l.failure, err)
+}
+
+// Stop ends everything and returns when nothing runs any more. Logs stay. It may be called more than once.
+func (l *Lab) Stop() {
+	l.end()
+	l.running.Wait()
+	if l.Service != nil {
+		// Its end is what was asked for.
+		_ = l.Service.Wait()
+	}
+	if l.Env != nil {
+		l.Env.Stop()
+	}
+	for _, log := range l.logs {
+		_ = log.Close()
+	}
+	l.logs = nil
+}
+
+// samplesDir is config/samples of the checkout that this program was built from.
+func samplesDir() (string, error) {
+	_, file, _, ok := runtime.Caller(0)
+	if !ok {
+		return "", errors.New("cannot find the samples: the program was built without file names")
+	}
+	dir := filepath.Join(filepath.Dir(file), "..", "..", "config", "samples")
+	if _, err := os.Stat(dir); err != nil {
+		return "", fmt.Errorf("cannot find the samples: %w", err)
+	}
+	return dir, nil
+}

@@ -1,0 +1,249 @@
+package lab
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+)
+
+const (
+	// user is the field owner of what a user applies.
+	user = "kubectl-client-side-apply"
+	// sampleSuffix is how a file with a sample ends.
+	sampleSuffix = ".yaml"
+
+	controlPlaneKind      = "OpenshiftAssistedControlPlane"
+	machineDeploymentKind = "MachineDeployment"
+	infraClusterKind      = "Metal3Cluster"
+)
+
+// PullSecretPassword is in every pull secret of the laboratory, and nowhere else: whoever finds it elsewhere has found a leak.
+const PullSecretPassword = "s3cr3t-0f-th3-laboratory"
+
+// PullSecretAuth is how a pull secret carries the password.
+var PullSecretAuth = base64.StdEncoding.EncodeToString([]byte("lab:" + PullSecretPassword))
+
+// Mutations are what a user changes in a sample before it is applied.
+type Mutations struct {
+	// Namespace to apply it to; it is created when it does not exist. Default: lab.
+	Namespace string
+	// ClusterName replaces the name of the sample, also at the beginning of all other names. Default: the name of the sample.
+	ClusterName string
+	// ExtraHosts are BareMetalHosts beyond those that the sample needs; negative: fewer.
+	ExtraHosts int
+	// HostOptions change the BareMetalHosts.
+	HostOptions []hosts.HostOption
+	// Without leaves objects out; [Cluster.ApplyRest] applies them later.
+	Without func(*unstructured.Unstructured) bool
+	// HoldAPI keeps hosts from bringing the API of the cluster up, and so the installation from ending, until
+	// [Cluster.ReleaseAPI].
+	HoldAPI bool
+	// Edit changes an object after everything else.
+	Edit func(*unstructured.Unstructured)
+}
+
+// ApplySample applies one of config/samples (named without .yaml) with the hosts that it needs. The endpoint of the cluster
+// is the API server that is reserved for it; nothing else of the sample changes but names and the pull secret's contents.
+func (l *Lab) ApplySample(ctx context.Context, sample string, mutations Mutations) (*Cluster, error) {
+	if mutations.Namespace == "" {
+		mutations.Namespace = "lab"
+	}
+	if mutations.ClusterName == "" {
+		mutations.ClusterName = sample
+	}
+	objects, err := l.readSample(sample)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.ensureNamespace(ctx, mutations.Namespace); err != nil {
+		return nil, err
+	}
+	key := types.NamespacedName{Namespace: mutations.Namespace, Name: mutations.ClusterName}
+	workload, err := l.reserveWorkload(key)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{lab: l, workload: workload, Namespace: key.Namespace, Name: key.Name, Sample: sample}
+	if !mutations.HoldAPI {
+		c.ReleaseAPI()
+	}
+	wanted := 0
+	for _, object := range objects {
+		c.mutate(object, mutations)
+		wanted += machinesOf(object)
+	}
+	options := append([]hosts.HostOption{hosts.WithName(key.Name)}, mutations.HostOptions...)
+	if c.Hosts, err = hosts.NewBareMetalHosts(ctx, l.Client(), key.Namespace, wanted+mutations.ExtraHosts, options...); err != nil {
+		return nil, err
+	}
+	for _, object := range objects {
+		if mutations.Without != nil && mutations.Without(object) {
+			c.rest = append(c.rest, object)
+			continue
+		}
+		if err := l.Apply(ctx, object); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// Apply creates or changes an object as "kubectl apply --server-side" does.
+func (l *Lab) Apply(ctx context.Context, object *unstructured.Unstructured) error {
+	err := l.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner(user), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("cannot apply %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
+	}
+	return nil
+}
+
+func (l *Lab) ensureNamespace(ctx context.Context, name string) error {
+	err := l.Client().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("cannot create namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// Samples are the names of all samples.
+func (l *Lab) Samples() ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(l.samples, "*"+sampleSuffix))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the samples: %w", err)
+	}
+	names := make([]string, 0, len(files))
+	for _, file := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(file), sampleSuffix))
+	}
+	return names, nil
+}
+
+// readSample returns the objects of a sample in the order of the file.
+func (l *Lab) readSample(name string) ([]*unstructured.Unstructured, error) {
+	content, err := os.ReadFile(filepath.Join(l.samples, name+sampleSuffix))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read sample %s: %w", name, err)
+	}
+	var objects []*unstructured.Unstructured
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read sample %s: %w", name, err)
+		}
+		var fields map[string]any
+		if err := utilyaml.Unmarshal(document, &fields); err != nil { // keeps whole numbers whole
+			return nil, fmt.Errorf("cannot read sample %s: %w", name, err)
+		}
+		if len(fields) > 0 {
+			objects = append(objects, &unstructured.Unstructured{Object: fields})
+		}
+	}
+}
+
+// publishSamples puts the releases of all samples into the registry.
+func (l *Lab) publishSamples() error {
+	samples, err := l.Samples()
+	if err != nil {
+		return err
+	}
+	for _, sample := range samples {
+		objects, err := l.readSample(sample)
+		if err != nil {
+			return err
+		}
+		for _, object := range objects {
+			version, _, _ := unstructured.NestedString(object.Object, "spec", "version")
+			if object.GetKind() != controlPlaneKind || version == "" {
+				continue
+			}
+			if _, err := l.Registry.Publish(version); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// mutate makes an object of the sample one of this cluster.
+func (c *Cluster) mutate(object *unstructured.Unstructured, mutations Mutations) {
+	object.Object = rename(object.Object, c.Sample, c.Name).(map[string]any) //nolint:forcetypeassert // rename keeps the type
+	object.SetNamespace(c.Namespace)
+	switch object.GetKind() {
+	case infraClusterKind:
+		// What the test puts in place of DNS and the virtual address.
+		endpoint := map[string]any{"host": c.workload.server.Host, "port": int64(c.workload.server.Port)}
+		set(object, endpoint, "spec", "controlPlaneEndpoint")
+	case "Secret":
+		if object.Object["type"] == string(corev1.SecretTypeDockerConfigJson) {
+			set(object, map[string]any{corev1.DockerConfigJsonKey: PullSecretContent()}, "stringData")
+		}
+	}
+	if mutations.Edit != nil {
+		mutations.Edit(object)
+	}
+}
+
+// PullSecretContent is a pull secret for every registry that a sample may use.
+func PullSecretContent() string {
+	return fmt.Sprintf(`{"auths":{"registry.example.com":{"auth":%q},"quay.io":{"auth":%q}}}`, PullSecretAuth, PullSecretAuth)
+}
+
+func set(object *unstructured.Unstructured, value any, fields ...string) {
+	if err := unstructured.SetNestedField(object.Object, value, fields...); err != nil {
+		// The path leads through something that is no map: the sample is wrong beyond use.
+		panic(fmt.Sprintf("%s %s: %v", object.GetKind(), object.GetName(), err))
+	}
+}
+
+// rename replaces the name of a sample wherever a string is that name or begins with it and a dash, as those do that name
+// the objects of the sample.
+func rename(value any, from, to string) any {
+	switch v := value.(type) {
+	case string:
+		if rest, found := strings.CutPrefix(v, from); found && (rest == "" || strings.HasPrefix(rest, "-")) {
+			return to + rest
+		}
+	case []any:
+		for i := range v {
+			v[i] = rename(v[i], from, to)
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = rename(v[key], from, to)
+		}
+	}
+	return value
+}
+
+// machinesOf is how many Machines come of an object.
+func machinesOf(object *unstructured.Unstructured) int {
+	if kind := object.GetKind(); kind != controlPlaneKind && kind != machineDeploymentKind {
+		return 0
+	}
+	replicas, found, err := unstructured.NestedInt64(object.Object, "spec", "replicas")
+	if !found || err != nil {
+		return 1
+	}
+	return int(replicas)
+}

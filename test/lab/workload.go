@@ -1,0 +1,146 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+)
+
+// workload is the API server of a cluster that is installed. It is started when the first control-plane host brings the
+// API up, and its address is known before.
+type workload struct {
+	server *env.WorkloadCluster
+
+	// held is closed when hosts may bring the API up.
+	held    chan struct{}
+	release sync.Once
+
+	mu     sync.Mutex
+	client client.Client
+	// kubeconfigs counts how often assisted-service asked for the kubeconfig.
+	kubeconfigs int
+}
+
+// reserveWorkload prepares the API server of a cluster, which is named like its ClusterDeployment.
+func (l *Lab) reserveWorkload(key types.NamespacedName) (*workload, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.workloads[key] != nil {
+		return nil, fmt.Errorf("cluster %s exists in this laboratory", key)
+	}
+	l.reserved++
+	server, err := l.Env.ReserveWorkloadCluster(fmt.Sprintf("%s-%s-%d", key.Namespace, key.Name, l.reserved))
+	if err != nil {
+		return nil, err
+	}
+	w := &workload{server: server, held: make(chan struct{})}
+	l.workloads[key] = w
+	return w, nil
+}
+
+func (l *Lab) workload(key types.NamespacedName) (*workload, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w := l.workloads[key]; w != nil {
+		return w, nil
+	}
+	return nil, fmt.Errorf("no cluster %s was applied by the laboratory", key)
+}
+
+// workloadClient is what hosts reach of the API of their cluster.
+func (l *Lab) workloadClient(ctx context.Context, namespace, name string) (client.Client, error) {
+	w, err := l.workload(types.NamespacedName{Namespace: namespace, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-w.held:
+		return w.up(l.life)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("the API of the cluster is held back: %w", context.Cause(ctx))
+	}
+}
+
+// up starts the API server unless it runs. It belongs to the laboratory, not to the host that was first.
+func (w *workload) up(ctx context.Context) (client.Client, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.client != nil {
+		return w.client, nil
+	}
+	if err := w.server.Start(ctx); err != nil {
+		return nil, err
+	}
+	c, err := w.server.Client()
+	if err != nil {
+		return nil, err
+	}
+	w.client = c
+	return c, nil
+}
+
+// stop ends the API server for good.
+func (w *workload) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.client != nil {
+		w.server.Stop()
+	}
+}
+
+func (w *workload) running() (client.Client, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.client == nil {
+		return nil, errors.New("the API of the cluster was not brought up yet")
+	}
+	return w.client, nil
+}
+
+// The names of the one context in the kubeconfigs that assisted-service hands out: the one without the certificate of the
+// ingress, as long as the cluster installs, and the final one.
+const (
+	installingContext = "admin-noingress"
+	installedContext  = "admin"
+)
+
+// workloadKubeconfig is what assisted-service writes into the admin kubeconfig secret: first when the installation starts,
+// then again when it ends. Both work; they can be told apart by the name of their context.
+func (l *Lab) workloadKubeconfig(_ context.Context, namespace, name string) ([]byte, error) {
+	w, err := l.workload(types.NamespacedName{Namespace: namespace, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	w.kubeconfigs++
+	first := w.kubeconfigs == 1
+	w.mu.Unlock()
+	if first {
+		return renameContext(w.server.Kubeconfig(), installingContext)
+	}
+	return renameContext(w.server.Kubeconfig(), installedContext)
+}
+
+func renameContext(kubeconfig []byte, name string) ([]byte, error) {
+	config, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read a kubeconfig: %w", err)
+	}
+	current := config.Contexts[config.CurrentContext]
+	delete(config.Contexts, config.CurrentContext)
+	config.Contexts[name], config.CurrentContext = current, name
+	return clientcmd.Write(*config)
+}
+
+// Final tells whether a kubeconfig is the one that assisted-service wrote when the installation ended.
+func Final(kubeconfig []byte) bool {
+	config, err := clientcmd.Load(kubeconfig)
+	return err == nil && config.CurrentContext == installedContext
+}
