@@ -48,7 +48,7 @@ help: ## Show this help.
 
 SAMPLE ?= ha
 .PHONY: demo
-demo: components ## Install a simulated cluster on real Cluster API and show it. SAMPLE=ha|compact|sno|ha-disk-image|okd, KEEP=1 leaves it running.
+demo: ## Install a simulated cluster on real Cluster API and show it. SAMPLE=ha|compact|sno|ha-disk-image|okd, KEEP=1 leaves it running.
 	go run ./test/demo -sample=$(SAMPLE) $(if $(KEEP),-keep)
 
 ##@ Develop
@@ -122,20 +122,22 @@ lint: $(GOLANGCI_LINT) ## Run golangci-lint.
 
 
 .PHONY: test
-test: unit e2e ## Run all tests: unit, API server and end-to-end.
+test: unit e2e ## Run all tests: unit, API server and end-to-end, on the simulated and on the real assisted-service.
+	$(MAKE) e2e BACKEND=real
 
 # Beforehand, so that building does not count against the time-outs of tests.
 .PHONY: components
-components: ## Build the real components that tests and demo start (etcd, kube-apiserver, Cluster API...), once.
+components: ## Build the real components that tests start (kube-apiserver, Cluster API, assisted-service...), once; install PostgreSQL if it is missing.
 	@go run ./test/env/build
 
 .PHONY: unit
 unit: components ## Run the tests that need no installation.
 	go test -timeout 20m $$(go list ./... | grep -v /test/e2e)
 
+BACKEND ?= simulated
 .PHONY: e2e
-e2e: components ## Run the end-to-end tests. FOCUS=<regular expression> picks some.
-	go test ./test/e2e -count=1 -timeout 45m -v $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
+e2e: components ## Run the end-to-end tests. FOCUS=<regular expression> picks some, BACKEND=real takes the real assisted-service.
+	BACKEND=$(BACKEND) go test ./test/e2e -count=1 -timeout 45m -v $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
 
 .PHONY: bench
 bench: components ## Measure reaction times, API requests, CPU and memory; writes _artifacts/bench.json.

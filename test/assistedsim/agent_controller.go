@@ -47,8 +47,17 @@ func (s *Simulator) reconcileAgent(ctx context.Context, req ctrl.Request) (ctrl.
 			s.removeFormerNode(ctx, view)
 		}
 		again, wait := s.advanceHost(view)
-		if !again {
+		if again {
+			continue
+		}
+		if !view.joining() {
 			return ctrl.Result{RequeueAfter: wait}, nil
+		}
+		if further, err := s.followNode(ctx, agent, view); err != nil || !further {
+			if err != nil {
+				ctrl.LoggerFrom(ctx).Error(err, "cannot follow the node of a host")
+			}
+			return ctrl.Result{RequeueAfter: s.opts.NodePoll}, nil
 		}
 	}
 }
@@ -193,7 +202,7 @@ func (s *Simulator) unbind(h *host) {
 		h.deprovision = &aiv1beta1.AgentDeprovisionInfo{
 			ClusterName: h.cluster.Name, ClusterNamespace: h.cluster.Namespace, NodeName: h.hostname(),
 		}
-		h.enter(models.HostStatusUnbindingPendingUserAction, infoHostUnbindingUser, 0)
+		h.enter(models.HostStatusUnbindingPendingUserAction, infoHostUnbinding, 0)
 	default:
 		h.enter(models.HostStatusUnbinding, infoHostUnbinding, 0)
 	}

@@ -1,7 +1,9 @@
 package assistedsim
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -72,7 +74,9 @@ type host struct {
 	stageInfo                string
 	stages                   []models.HostStage
 	stageStart, stageUpdated time.Time
-	handedOver               bool
+	handedOver, stopped      bool
+	// cannotPull tells why the host cannot pull images.
+	cannotPull func() string
 	// reports counts what the host reported; shown is how many of them the Agent has shown.
 	reports, shown int
 
@@ -100,10 +104,11 @@ type cluster struct {
 	specError        error
 	deleting         bool
 
-	prepared      bool
-	lastFailure   string
-	failing       string
-	operatorsDone bool
+	prepared    bool
+	lastFailure string
+	failing     string
+	// finalised is true once the controller in the cluster said that the operators are available; operatorsDone when that shows.
+	finalised, operatorsDone bool
 }
 
 func (h *host) enter(state, info string, delay time.Duration) {
@@ -129,17 +134,26 @@ func (h *host) hostname() string {
 	return ""
 }
 
-// installationDisk is the disk that was asked for, else the first that is eligible.
+// installationDisk is the disk that was asked for, else the first of those that are eligible: the service leaves fast and
+// large disks to the workload.
 func (h *host) installationDisk() string {
 	if h.requested.diskID != "" || h.inventory == nil {
 		return h.requested.diskID
 	}
-	for _, disk := range h.inventory.Disks {
-		if disk.InstallationEligibility.Eligible {
-			return disk.ID
-		}
+	eligible := slices.DeleteFunc(slices.Clone(h.inventory.Disks), func(d *models.Disk) bool { return !d.InstallationEligibility.Eligible })
+	if len(eligible) == 0 {
+		return ""
 	}
-	return ""
+	return slices.MinFunc(eligible, compareDisks).ID
+}
+
+func compareDisks(a, b *models.Disk) int {
+	return cmp.Or(
+		cmp.Compare(strings.Count(a.Name, "nvme"), strings.Count(b.Name, "nvme")),
+		cmp.Compare(a.DriveType, b.DriveType), // HDD, SSD
+		cmp.Compare(a.SizeBytes, b.SizeBytes),
+		cmp.Compare(a.Hctl, b.Hctl),
+	)
 }
 
 func (c *cluster) singleNode() bool {

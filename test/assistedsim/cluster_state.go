@@ -63,7 +63,9 @@ func (s *Simulator) nextClusterState(c *cluster) *transition {
 		case anyIn(members, models.HostStatusError):
 			return to(models.ClusterStatusError, infoClusterFailed)
 		case !c.operatorsDone:
-			return to(models.ClusterStatusFinalizing, infoClusterFinalizing)
+			if c.finalised {
+				return to(models.ClusterStatusFinalizing, infoClusterFinalizing)
+			}
 		case allIn(members, models.HostStatusInstalled):
 			return &transition{state: models.ClusterStatusInstalled, info: infoClusterInstalled} // lasts no time at all
 		}

@@ -20,7 +20,6 @@ import (
 	"github.com/openshift/assisted-service/models"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
@@ -189,33 +188,57 @@ func (b bed) boot(infraEnvID, hostname string) (agent string) {
 }
 
 func (b bed) runHost(ctx context.Context, infraEnvID, id string, inventory *models.Inventory) error {
+	agent := hosts.Agent{AgentConfig: hosts.AgentConfig{InfraEnvID: infraEnvID}, HostID: id, Inventory: inventory}
 	for {
-		if err := b.sim.Register(ctx, infraEnvID, id, inventory); err != nil {
+		if err := b.sim.Register(ctx, agent); err != nil {
 			if errors.Is(err, hosts.ErrNotFound) {
 				return nil // its InfraEnv is gone
 			}
 			return err
 		}
-		order, err := b.sim.Next(ctx, infraEnvID, id)
+		order, err := b.sim.Next(ctx, agent)
 		switch {
 		case errors.Is(err, hosts.ErrNotFound) || (err == nil && order.Kind == hosts.Exit):
 			continue
 		case err != nil:
 			return err
+		case order.Kind != hosts.Install:
+			return nil
 		}
+		report := hosts.Report{AgentConfig: agent.AgentConfig, HostID: id}
 		for _, stage := range stagesOf(order.Role, order.Bootstrap, order.SingleNode) {
+			if report.Stage == models.HostStageRebooting && order.DayTwo {
+				return b.join(ctx, order)
+			}
 			if stage == models.HostStageJoined {
-				node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: order.Hostname}}
-				if err := b.client.Create(ctx, node); err != nil && !apierrors.IsAlreadyExists(err) {
+				if err := client.IgnoreAlreadyExists(b.client.Create(ctx, nodeOf(order))); err != nil {
 					return err
 				}
 			}
-			if err := b.sim.Progress(ctx, infraEnvID, id, stage, ""); err != nil {
+			report.Stage = stage
+			if err := b.sim.Progress(ctx, report); err != nil {
 				return nil //nolint:nilerr // it failed, as the test wanted
 			}
 		}
+		if order.Bootstrap {
+			return b.sim.Finalise(ctx, order.ClusterID)
+		}
 		return nil
 	}
+}
+
+func nodeOf(order hosts.Instruction) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: order.Hostname}}
+}
+
+// join is a Node that becomes Ready by itself; the service has to see it.
+func (b bed) join(ctx context.Context, order hosts.Instruction) error {
+	node := nodeOf(order)
+	if err := b.client.Create(ctx, node); err != nil {
+		return err
+	}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	return b.client.Status().Update(ctx, node)
 }
 
 func (b bed) agent(namespace, name string) *aiv1beta1.Agent {

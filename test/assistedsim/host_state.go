@@ -12,13 +12,12 @@ const (
 	infoHostKnownUnbound   = "Host is ready to be bound to a cluster"
 	infoHostBinding        = "Host is waiting to be bound to the cluster"
 	infoHostUnbinding      = "Host is waiting to be unbound from the cluster"
-	infoHostUnbindingUser  = "Host is waiting to be rebooted from the discovery image"
 	infoHostInsufficient   = "Host cannot be installed due to following failing validation(s): "
 	infoHostPreparing      = "Host finished successfully to prepare for installation"
 	infoHostPrepareFailure = "Host failed to prepare for installation due to following failing validation(s): "
 	infoHostInstalling     = "Installation is in progress"
 	infoHostClusterFailed  = "Host is part of a cluster that failed to install"
-	infoHostCancelled      = "Installation was cancelled"
+	infoHostCancelled      = "Installation was cancelled by user"
 
 	failingNTP = "Host couldn't synchronize with any NTP server"
 )
@@ -147,7 +146,7 @@ func (s *Simulator) nextPrepared(h *host, c *cluster) (state, info string, ok bo
 		}
 		return models.HostStatusPreparingForInstallation, infoHostPreparing, preparing
 	case models.HostStatusPreparingForInstallation:
-		if reason, failing := s.faults.unprepared[h.key.Name]; failing && preparing {
+		if reason := s.unprepared(h); reason != "" && preparing {
 			return models.HostStatusPreparingFailed, infoHostPrepareFailure + reason, true
 		}
 		if preparing {
@@ -163,6 +162,19 @@ func (s *Simulator) nextPrepared(h *host, c *cluster) (state, info string, ok bo
 		return models.HostStatusKnown, infoHostKnown, c.state == models.ClusterStatusInsufficient
 	}
 	return "", "", false
+}
+
+// unprepared tells why a host fails to prepare; empty: it does not. What the service says of images that the host cannot pull
+// names them.
+func (s *Simulator) unprepared(h *host) string {
+	if reason := s.faults.unprepared[h.key.Name]; reason != "" {
+		return reason
+	}
+	if h.cannotPull == nil || h.cannotPull() == "" {
+		return ""
+	}
+	return "Failed to fetch container images needed for installation from quay.io. This may be due to a network hiccup. " +
+		"Retry to install again. If this problem persists, check your network settings to make sure you\u2019re not blocked."
 }
 
 // installing tells whether a host of the first installation is between its start and its end.

@@ -15,25 +15,52 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
+// Image implements [hosts.Service]: the image service lets in whoever has a token of the simulator.
+func (s *Simulator) Image(_ context.Context, infraEnvID, token string) ([]byte, error) {
+	if s.opts.Auth == AuthLocal && !s.tokens.valid(token) {
+		return nil, fmt.Errorf("the token of the image is not valid: %w", hosts.ErrNotFound)
+	}
+	s.mu.Lock()
+	env := s.infraEnvByID(infraEnvID)
+	if env == nil {
+		s.mu.Unlock()
+		return nil, fmt.Errorf("no InfraEnv %s: %w", infraEnvID, hosts.ErrNotFound)
+	}
+	record := *env
+	s.mu.Unlock()
+	return s.discoveryIgnition(&record)
+}
+
+// trusted checks the token of an agent, or of a controller in a cluster.
+func (s *Simulator) trusted(config hosts.AgentConfig) error {
+	if s.opts.Auth == AuthLocal && !s.tokens.valid(config.Token) {
+		return fmt.Errorf("the token of the agent is not valid: %w", hosts.ErrNotFound)
+	}
+	return nil
+}
+
 // Register implements [hosts.Service]. Like the real service it creates the Agent before it answers.
-func (s *Simulator) Register(ctx context.Context, infraEnvID, hostID string, inventory *models.Inventory) error {
+func (s *Simulator) Register(ctx context.Context, guest hosts.Agent) error {
+	if err := s.trusted(guest.AgentConfig); err != nil {
+		return err
+	}
 	for {
 		s.mu.Lock()
-		env := s.infraEnvByID(infraEnvID)
+		env := s.infraEnvByID(guest.InfraEnvID)
 		if env == nil {
 			s.mu.Unlock()
-			return fmt.Errorf("cannot register host %s in InfraEnv %s: %w", hostID, infraEnvID, hosts.ErrNotFound)
+			return fmt.Errorf("cannot register host %s in InfraEnv %s: %w", guest.HostID, guest.InfraEnvID, hosts.ErrNotFound)
 		}
-		key := types.NamespacedName{Namespace: env.key.Namespace, Name: hostID}
+		key := types.NamespacedName{Namespace: env.key.Namespace, Name: guest.HostID}
 		if h := s.hosts[key]; h != nil && h.infraEnv == env {
 			defer s.mu.Unlock()
-			return s.reregister(h, inventory)
+			return s.reregister(h, guest)
 		}
 		if err := s.refuseRegistration(env); err != nil {
 			s.mu.Unlock()
 			return err
 		}
-		agent, changed := newAgent(env, hostID), s.changed
+		agent, changed := newAgent(env, guest.HostID), s.changed
 		s.mu.Unlock()
 
 		leaving, err := s.createAgent(ctx, agent)
@@ -41,7 +68,7 @@ func (s *Simulator) Register(ctx context.Context, infraEnvID, hostID string, inv
 			return err
 		}
 		if !leaving {
-			return s.admit(env, key, inventory)
+			return s.admit(env, key, guest)
 		}
 		select { // the Agent of the host's former life is being deleted: the host keeps trying
 		case <-ctx.Done():
@@ -120,16 +147,16 @@ func (s *Simulator) createAgent(ctx context.Context, agent *aiv1beta1.Agent) (le
 }
 
 // admit records a host whose Agent now exists.
-func (s *Simulator) admit(env *infraEnv, key types.NamespacedName, inventory *models.Inventory) error {
+func (s *Simulator) admit(env *infraEnv, key types.NamespacedName, guest hosts.Agent) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.infraEnvs[env.key] != env {
 		return fmt.Errorf("cannot register host %s: %w", key.Name, hosts.ErrNotFound)
 	}
 	if h := s.hosts[key]; h != nil && h.infraEnv == env {
-		return s.reregister(h, inventory)
+		return s.reregister(h, guest)
 	}
-	h := &host{key: key, infraEnv: env, kind: models.HostKindHost, role: models.HostRoleAutoAssign, arrived: inventory}
+	h := &host{key: key, infraEnv: env, kind: models.HostKindHost, role: models.HostRoleAutoAssign, arrived: guest.Inventory, cannotPull: guest.CannotPull}
 	if c := s.clusters[env.clusterRef]; c != nil {
 		s.join(h, c)
 	}
@@ -159,7 +186,8 @@ func (s *Simulator) joinWanted(h *host) {
 
 // discover puts a host that (re)booted the discovery image at the beginning.
 func (s *Simulator) discover(h *host) {
-	h.backendError, h.stage, h.stageInfo, h.stages, h.bootstrap, h.handedOver = false, "", "", nil, false, false
+	h.backendError, h.stage, h.stageInfo, h.stages, h.bootstrap = false, "", "", nil, false
+	h.handedOver, h.stopped = false, false
 	state := models.HostStatusDiscoveringUnbound
 	if h.bound() {
 		state = models.HostStatusDiscovering
@@ -167,18 +195,24 @@ func (s *Simulator) discover(h *host) {
 	h.enter(state, "Waiting for host to send hardware details", s.opts.StageDelay)
 }
 
-// reregister is a host that comes (back) with the discovery image running. Called with mu held.
-func (s *Simulator) reregister(h *host, inventory *models.Inventory) error {
+// reregister is a host that comes (back) with the discovery system running. Called with mu held.
+func (s *Simulator) reregister(h *host, guest hosts.Agent) error {
+	rebooting := h.stage == models.HostStageRebooting || h.dayTwo() && h.stage == models.HostStageDone
 	switch h.state {
-	case models.HostStatusInstalling, models.HostStatusInstallingInProgress:
-		if h.stage == models.HostStageRebooting {
+	case models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusAddedToExistingCluster:
+		if rebooting {
 			h.enter(models.HostStatusInstallingPendingUserAction, "Expected the host to boot from disk, but it booted the "+
 				"installation image - please reboot and fix boot order to boot from disk", 0)
 		} else {
 			h.enter(models.HostStatusError, "The host unexpectedly restarted during the installation", 0)
 		}
-	case models.HostStatusInstallingPendingUserAction, models.HostStatusInstalled, models.HostStatusAddedToExistingCluster,
-		models.HostStatusError, models.HostStatusCancelled:
+	case models.HostStatusInstallingPendingUserAction:
+		return fmt.Errorf("host %s is required to be booted from disk %s", h.key.Name, h.installationDisk())
+	case models.HostStatusInstalled:
+		return fmt.Errorf("host %s is trying to register after the cluster has already been installed", h.key.Name)
+	case models.HostStatusPreparingFailed, models.HostStatusCancelled:
+		return fmt.Errorf("host %s is in state %s, in which it cannot register", h.key.Name, h.state)
+	case models.HostStatusError:
 		return nil // stays what it is
 	default:
 		if h.state == models.HostStatusBinding {
@@ -187,7 +221,7 @@ func (s *Simulator) reregister(h *host, inventory *models.Inventory) error {
 		if h.state == models.HostStatusUnbinding || h.state == models.HostStatusUnbindingPendingUserAction {
 			s.leave(h)
 		}
-		h.arrived = inventory
+		h.arrived, h.cannotPull = guest.Inventory, guest.CannotPull
 		s.discover(h)
 	}
 	s.touchHost(h)
@@ -201,13 +235,16 @@ func (s *Simulator) leave(h *host) {
 }
 
 // Next implements [hosts.Service].
-func (s *Simulator) Next(ctx context.Context, infraEnvID, hostID string) (hosts.Instruction, error) {
+func (s *Simulator) Next(ctx context.Context, guest hosts.Agent) (hosts.Instruction, error) {
+	if err := s.trusted(guest.AgentConfig); err != nil {
+		return hosts.Instruction{}, err
+	}
 	for {
 		s.mu.Lock()
-		h := s.hostOf(infraEnvID, hostID)
+		h := s.hostOf(guest.InfraEnvID, guest.HostID)
 		if h == nil {
 			s.mu.Unlock()
-			return hosts.Instruction{}, fmt.Errorf("no host %s in InfraEnv %s: %w", hostID, infraEnvID, hosts.ErrNotFound)
+			return hosts.Instruction{}, fmt.Errorf("no host %s in InfraEnv %s: %w", guest.HostID, guest.InfraEnvID, hosts.ErrNotFound)
 		}
 		instruction, ok := s.instruction(h)
 		changed := s.changed
@@ -240,8 +277,12 @@ func (s *Simulator) instruction(h *host) (hosts.Instruction, bool) {
 		return hosts.Instruction{}, false
 	}
 	switch h.state {
-	case models.HostStatusBinding, models.HostStatusUnbinding:
+	case models.HostStatusBinding, models.HostStatusUnbinding, models.HostStatusUnbindingPendingUserAction:
 		return hosts.Instruction{Kind: hosts.Exit}, true
+	case models.HostStatusError, models.HostStatusCancelled:
+		told := h.stopped
+		h.stopped = true
+		return hosts.Instruction{Kind: hosts.Stop}, !told
 	case models.HostStatusInstalling:
 		if h.handedOver {
 			return hosts.Instruction{}, false
@@ -255,6 +296,7 @@ func (s *Simulator) instruction(h *host) (hosts.Instruction, bool) {
 		Kind:              hosts.Install,
 		ClusterNamespace:  h.cluster.Namespace,
 		ClusterName:       h.cluster.Name,
+		ClusterID:         s.clusterID(h.cluster),
 		Hostname:          h.hostname(),
 		Role:              h.role,
 		Bootstrap:         h.bootstrap,
@@ -267,21 +309,33 @@ func (s *Simulator) instruction(h *host) (hosts.Instruction, bool) {
 	}, true
 }
 
+func (s *Simulator) clusterID(key types.NamespacedName) string {
+	if c := s.clusters[key]; c != nil {
+		return c.id
+	}
+	return ""
+}
+
 // Progress implements [hosts.Service]. It returns when the Agent shows the stage, so that a host that installs in no time
 // leaves no stage out.
-func (s *Simulator) Progress(ctx context.Context, infraEnvID, hostID string, stage models.HostStage, info string) error {
-	report, err := s.report(infraEnvID, hostID, stage, info)
+func (s *Simulator) Progress(ctx context.Context, report hosts.Report) error {
+	if report.ClusterID == "" {
+		if err := s.trusted(report.AgentConfig); err != nil {
+			return err
+		}
+	}
+	number, err := s.report(report)
 	if err != nil {
 		return err
 	}
 	for {
 		s.mu.Lock()
-		h, changed := s.hostOf(infraEnvID, hostID), s.changed
-		shown := h != nil && h.shown >= report
+		h, changed := s.hostOf(report.InfraEnvID, report.HostID), s.changed
+		shown := h != nil && h.shown >= number
 		s.mu.Unlock()
 		switch {
 		case h == nil:
-			return fmt.Errorf("no host %s in InfraEnv %s: %w", hostID, infraEnvID, hosts.ErrNotFound)
+			return fmt.Errorf("no host %s in InfraEnv %s: %w", report.HostID, report.InfraEnvID, hosts.ErrNotFound)
 		case shown:
 			return nil
 		}
@@ -293,20 +347,55 @@ func (s *Simulator) Progress(ctx context.Context, infraEnvID, hostID string, sta
 	}
 }
 
+// Finalise implements [hosts.Service]: it waits until the cluster is ready to hear that its operators are available.
+func (s *Simulator) Finalise(ctx context.Context, clusterID string) error {
+	for {
+		s.mu.Lock()
+		c, changed := s.clusterByID(clusterID), s.changed
+		finished := c == nil || !c.installingNow()
+		if c != nil && c.state == models.ClusterStatusFinalizing {
+			c.finalised, finished = true, true
+			s.touchCluster(c.key)
+		}
+		s.mu.Unlock()
+		switch {
+		case c == nil:
+			return fmt.Errorf("no cluster %s: %w", clusterID, hosts.ErrNotFound)
+		case finished:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+func (s *Simulator) clusterByID(id string) *cluster {
+	for _, c := range s.clusters {
+		if c.id == id {
+			return c
+		}
+	}
+	return nil
+}
+
 // report takes a stage in and returns its number among the reports of the host.
-func (s *Simulator) report(infraEnvID, hostID string, stage models.HostStage, info string) (int, error) {
+func (s *Simulator) report(report hosts.Report) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.hostOf(infraEnvID, hostID)
+	h := s.hostOf(report.InfraEnvID, report.HostID)
 	if h == nil {
-		return 0, fmt.Errorf("no host %s in InfraEnv %s: %w", hostID, infraEnvID, hosts.ErrNotFound)
+		return 0, fmt.Errorf("no host %s in InfraEnv %s: %w", report.HostID, report.InfraEnvID, hosts.ErrNotFound)
 	}
+	stage, info := report.Stage, report.Info
 	switch h.state {
 	case models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction:
 	default:
-		return 0, fmt.Errorf("host %s is in state %s, which takes no progress", hostID, h.state)
+		return 0, fmt.Errorf("host %s is in state %s, which takes no progress", report.HostID, h.state)
 	}
-	if reason, ok := s.faults.hostFailure(hostID, stage); ok {
+	if reason, ok := s.faults.hostFailure(report.HostID, stage); ok {
 		stage, info = models.HostStageFailed, reason
 	}
 	s.progress(h, stage, info)

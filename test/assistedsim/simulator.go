@@ -55,6 +55,8 @@ type Options struct {
 	StageDelay time.Duration
 	// PreparationRetry is the pause between a failed preparation and the next attempt. Default: one second.
 	PreparationRetry time.Duration
+	// NodePoll is how often the Node of a host is looked at that joins an installed cluster. Default: 50 ms.
+	NodePoll time.Duration
 	// Flapping, when set, lets a cluster that has no host alternate between insufficient and pending-for-input with this
 	// period, as the real service does when VIPs and a machine network are given.
 	Flapping time.Duration
@@ -87,6 +89,7 @@ type Simulator struct {
 	infraEnvs map[types.NamespacedName]*infraEnv
 	hosts     map[types.NamespacedName]*host
 	clusters  map[types.NamespacedName]*cluster
+	spokes    map[types.NamespacedName]spoke
 	faults    faults
 	// references are the clusterRefs of InfraEnvs, of those too that still wait for their cluster.
 	references map[types.NamespacedName]types.NamespacedName
@@ -122,6 +125,7 @@ func New(cfg *rest.Config, opts Options) (*Simulator, error) {
 		infraEnvs: map[types.NamespacedName]*infraEnv{},
 		hosts:     map[types.NamespacedName]*host{},
 		clusters:  map[types.NamespacedName]*cluster{},
+		spokes:    map[types.NamespacedName]spoke{},
 		faults:    newFaults(),
 
 		references: map[types.NamespacedName]types.NamespacedName{},
@@ -131,6 +135,9 @@ func New(cfg *rest.Config, opts Options) (*Simulator, error) {
 func (o *Options) applyDefaults() {
 	if o.PreparationRetry == 0 {
 		o.PreparationRetry = time.Second
+	}
+	if o.NodePoll == 0 {
+		o.NodePoll = 50 * time.Millisecond
 	}
 	if o.Auth == "" {
 		o.Auth = AuthNone

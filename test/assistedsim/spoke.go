@@ -1,6 +1,7 @@
 package assistedsim
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -15,24 +16,49 @@ import (
 // spokeTimeout bounds one call to a workload cluster.
 const spokeTimeout = 5 * time.Second
 
-// removeNode deletes a Node of an installed cluster, reached through the kubeconfig that the service itself published.
-func (s *Simulator) removeNode(ctx context.Context, cluster types.NamespacedName, name string) error {
+// spoke is a client of a workload cluster, made from the kubeconfig.
+type spoke struct {
+	kubeconfig []byte
+	client     client.Client
+}
+
+// spokeClient reaches an installed cluster through the kubeconfig that the service itself published.
+func (s *Simulator) spokeClient(ctx context.Context, cluster types.NamespacedName) (client.Client, error) {
 	secret := &corev1.Secret{}
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: s.kubeconfigSecretName(cluster)}
 	if err := s.live.Get(ctx, key, secret); err != nil {
-		return fmt.Errorf("cannot read kubeconfig of cluster %s: %w", cluster, err)
+		return nil, fmt.Errorf("cannot read kubeconfig of cluster %s: %w", cluster, err)
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["kubeconfig"])
-	if err != nil {
-		return fmt.Errorf("cannot use kubeconfig of cluster %s: %w", cluster, err)
+	kubeconfig := secret.Data["kubeconfig"]
+	s.mu.Lock()
+	known := s.spokes[cluster]
+	s.mu.Unlock()
+	if known.client != nil && bytes.Equal(known.kubeconfig, kubeconfig) {
+		return known.client, nil
 	}
-	config.Timeout = spokeTimeout
-	spoke, err := client.New(config, client.Options{})
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
-		return fmt.Errorf("cannot reach cluster %s: %w", cluster, err)
+		return nil, fmt.Errorf("cannot use kubeconfig of cluster %s: %w", cluster, err)
+	}
+	config.Timeout, config.QPS = spokeTimeout, -1
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("cannot reach cluster %s: %w", cluster, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spokes[cluster] = spoke{kubeconfig, c}
+	return c, nil
+}
+
+// removeNode deletes a Node of an installed cluster.
+func (s *Simulator) removeNode(ctx context.Context, cluster types.NamespacedName, name string) error {
+	c, err := s.spokeClient(ctx, cluster)
+	if err != nil {
+		return err
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := spoke.Delete(ctx, node); client.IgnoreNotFound(err) != nil {
+	if err := c.Delete(ctx, node); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot remove node %s from cluster %s: %w", name, cluster, err)
 	}
 	return nil

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"path"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -26,7 +27,8 @@ func expectInstalled(ctx context.Context, cluster *lab.Cluster, dayTwo int) {
 	GinkgoHelper()
 	s := state(ctx, cluster)
 	Expect(s.Available()).To(BeTrue(), "Cluster Available, all Machines Running")
-	expectControlPlane(s)
+	// Counters that change nothing else may be told some seconds later.
+	Eventually(func(g Gomega) { expectControlPlane(g, state(ctx, cluster)) }).WithTimeout(soon / 2).Should(Succeed())
 	expectInstallation(s, dayTwo)
 	kubeconfigWorks(ctx, cluster, s)
 	workload, err := cluster.Workload()
@@ -42,17 +44,16 @@ func expectInstalled(ctx context.Context, cluster *lab.Cluster, dayTwo int) {
 	expectOnlyOurAgents(s)
 }
 
-func expectControlPlane(s *lab.State) {
-	GinkgoHelper()
+func expectControlPlane(g Gomega, s *lab.State) {
 	status := s.ControlPlane.Status
-	Expect(status.Installation.Phase).To(Equal(controlplanev1.InstallationInstalled))
-	Expect(status.Installation.Percentage).To(HaveValue(BeEquivalentTo(100)))
-	Expect(status.Initialization.ControlPlaneInitialized).To(HaveValue(BeTrue()))
-	Expect(status.Replicas).To(HaveValue(Equal(*s.ControlPlane.Spec.Replicas)))
-	Expect(status.ReadyReplicas).To(HaveValue(Equal(*s.ControlPlane.Spec.Replicas)))
-	Expect(status.ReleaseImage).NotTo(BeEmpty())
-	Expect(lab.Condition(status.Conditions, controlplanev1.AvailableCondition).Status).To(BeEquivalentTo("True"))
-	Expect(s.Cluster.Status.Initialization.ControlPlaneInitialized).To(HaveValue(BeTrue()))
+	g.Expect(status.Installation.Phase).To(Equal(controlplanev1.InstallationInstalled))
+	g.Expect(status.Installation.Percentage).To(HaveValue(BeEquivalentTo(100)))
+	g.Expect(status.Initialization.ControlPlaneInitialized).To(HaveValue(BeTrue()))
+	g.Expect(status.Replicas).To(HaveValue(Equal(*s.ControlPlane.Spec.Replicas)))
+	g.Expect(status.ReadyReplicas).To(HaveValue(Equal(*s.ControlPlane.Spec.Replicas)), strings.Join(s.Waiting(), "\n"))
+	g.Expect(status.ReleaseImage).NotTo(BeEmpty())
+	g.Expect(lab.Condition(status.Conditions, controlplanev1.AvailableCondition).Status).To(BeEquivalentTo("True"))
+	g.Expect(s.Cluster.Status.Initialization.ControlPlaneInitialized).To(HaveValue(BeTrue()))
 }
 
 func expectInstallation(s *lab.State, dayTwo int) {
@@ -83,8 +84,7 @@ func kubeconfigWorks(ctx context.Context, cluster *lab.Cluster, s *lab.State) {
 
 func expectNode(ctx context.Context, workload client.Client, m lab.Machine) {
 	GinkgoHelper()
-	node := &corev1.Node{}
-	Expect(workload.Get(ctx, types.NamespacedName{Name: m.Status.NodeRef.Name}, node)).To(Succeed())
+	node := nodeOf(ctx, workload, m)
 	Expect(m.Host).NotTo(BeNil(), "Machine %s has a host", m.Name)
 	Expect(node.Name).To(Equal(m.Host.Name))
 	Expect(node.Labels).To(HaveKeyWithValue(uuidLabel, string(m.Host.UID)))
@@ -98,6 +98,13 @@ func expectNode(ctx context.Context, workload client.Client, m lab.Machine) {
 		Expect(node.Labels).NotTo(HaveKey("node-role.kubernetes.io/master"))
 		Expect(node.Labels).To(HaveKey("node-role.kubernetes.io/worker"))
 	}
+}
+
+func nodeOf(ctx context.Context, workload client.Client, m lab.Machine) *corev1.Node {
+	GinkgoHelper()
+	node := &corev1.Node{}
+	Expect(workload.Get(ctx, types.NamespacedName{Name: m.Status.NodeRef.Name}, node)).To(Succeed())
+	return node
 }
 
 // expectHost checks that the host booted the discovery system and then its installed node, and nothing else.

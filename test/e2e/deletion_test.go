@@ -57,7 +57,7 @@ func usersOwn(object unstructured.Unstructured) bool {
 		return strings.HasSuffix(name, "-pull-secret") && len(object.GetOwnerReferences()) == 0 &&
 			slices.ContainsFunc(object.GetManagedFields(), managedByUser) || strings.HasSuffix(name, "-bmc")
 	case "ConfigMap":
-		return name == "kube-root-ca.crt"
+		return name == "kube-root-ca.crt" || name == lab.CAConfigMap
 	}
 	return name == "foreign"
 }

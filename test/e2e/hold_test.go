@@ -17,14 +17,7 @@ var _ = Describe("An installation", Label("hold"), func() {
 			Namespace: "hold", ClusterName: "patient", Edit: edit(controlPlaneKind, true, "spec", "config", "holdInstallation"),
 		})
 		waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InstallationOnHoldReason)
-		wait(ctx, cluster, "ready to install", func(s *lab.State) bool {
-			for _, m := range s.Machines {
-				if m.Agent == nil || !m.Agent.Spec.Approved {
-					return false
-				}
-			}
-			return len(s.Machines) == 3
-		})
+		wait(ctx, cluster, "ready to install", allApproved)
 		Expect(state(ctx, cluster).ControlPlane.Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending))
 		patch(ctx, controlPlaneOf(cluster), `{"spec":{"config":{"holdInstallation":false}}}`)
 		waitAvailable(ctx, cluster)

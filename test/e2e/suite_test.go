@@ -1,6 +1,6 @@
 // Package e2e installs clusters from the samples, and breaks things while it does, on real Kubernetes, Cluster API and CAPM3
-// with simulated hardware and a simulated assisted-service. All specs share one laboratory; each has namespaces of its own.
-// Logs and, after a failure, the state of the clusters are kept in _artifacts/e2e.
+// with simulated hardware, on the simulated or the real assisted-service. All specs share one laboratory; each has namespaces
+// of its own. Logs and, after a failure, the state of the clusters are kept in _artifacts/e2e-<backend>.
 package e2e
 
 import (
@@ -28,7 +28,28 @@ const (
 	deleteTimeout = 3 * time.Minute
 	// soon is for what needs no waiting for others.
 	soon = time.Minute
+	// quiet is how long nothing happens where something could.
+	quiet = 5 * time.Second
 )
+
+// backendVariable says which assisted-service the specs run on: see [lab.ParseBackend].
+const backendVariable = "BACKEND"
+
+// onlyReal skips a spec that needs the real assisted-service.
+func onlyReal() {
+	GinkgoHelper()
+	if laboratory.Assisted == nil {
+		Skip("needs the real assisted-service: " + backendVariable + "=" + string(lab.Real))
+	}
+}
+
+// onlySimulated skips a spec about a fault that only the simulator can be given.
+func onlySimulated() {
+	GinkgoHelper()
+	if laboratory.Service == nil {
+		Skip("needs the simulated assisted-service")
+	}
+}
 
 // laboratory is what all specs share.
 var laboratory *lab.Lab
@@ -49,10 +70,14 @@ func TestEndToEnd(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	dir, err := filepath.Abs(filepath.Join("..", "..", "_artifacts", "e2e"))
+	backend, err := lab.ParseBackend(os.Getenv(backendVariable))
+	Expect(err).NotTo(HaveOccurred())
+	dir, err := filepath.Abs(filepath.Join("..", "..", "_artifacts", "e2e-"+string(backend)))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(os.RemoveAll(dir)).To(Succeed())
-	laboratory, err = lab.New(ctx, lab.Options{Dir: dir, Out: GinkgoWriter, Auth: assistedsim.AuthLocal})
+	laboratory, err = lab.New(ctx, lab.Options{
+		Dir: dir, Out: GinkgoWriter, Backend: backend, Auth: assistedsim.AuthLocal, HTTPS: true,
+	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(laboratory.Stop)
 }, NodeTimeout(startTimeout))

@@ -132,7 +132,7 @@ func artifactsDir(wanted, root string) (string, error) {
 
 // up starts everything, in the order in which one needs the other.
 func (e *Env) up(ctx context.Context, options Options) error {
-	if err := e.tools.buildAll(ctx); err != nil {
+	if err := e.tools.buildAll(ctx, clusterBuilds); err != nil {
 		return err
 	}
 	if err := e.startEtcd(ctx); err != nil {

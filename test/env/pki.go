@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -89,6 +90,19 @@ func (a *authority) serverFiles(dir string) error {
 		return err
 	}
 	return writeFiles(dir, map[string][]byte{"tls.crt": certificate, "tls.key": key, "ca.crt": a.pem})
+}
+
+// ServerCertificate issues a certificate for a server on this machine, from the management cluster's own authority, and
+// returns the PEM of that authority, which nothing trusts by itself.
+func (e *Env) ServerCertificate() (certificate tls.Certificate, authority []byte, err error) {
+	chain, key, err := e.api.ca.server()
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	if certificate, err = tls.X509KeyPair(chain, key); err != nil {
+		return tls.Certificate{}, nil, fmt.Errorf("cannot use a new certificate: %w", err)
+	}
+	return certificate, e.api.ca.pem, nil
 }
 
 // newSigningKey creates the key pair with which an API server signs ServiceAccount tokens.

@@ -2,6 +2,7 @@ package env
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,7 +53,15 @@ type Process struct {
 	path  string
 	args  []string
 	env   []string
-	ready func(context.Context) error
+	// dir is where the process runs; default: where we do.
+	dir string
+	// attributes changes how the process is made; nil for most.
+	attributes func(*syscall.SysProcAttr)
+	// stopSignal is the signal by which the process ends as soon as it can; default SIGTERM.
+	stopSignal syscall.Signal
+	// before is done at every start, before the process runs; nil for most.
+	before func(context.Context) error
+	ready  func(context.Context) error
 
 	mu   sync.Mutex
 	pid  int
@@ -66,6 +75,11 @@ func (p *Process) Start(ctx context.Context) error {
 	defer p.mu.Unlock()
 	if p.running() {
 		return nil
+	}
+	if p.before != nil {
+		if err := p.before(ctx); err != nil {
+			return fmt.Errorf("cannot prepare the start of %s: %w", p.Name, err)
+		}
 	}
 	if err := p.launch(); err != nil {
 		return fmt.Errorf("cannot start %s: %w", p.Name, err)
@@ -88,8 +102,11 @@ func (p *Process) launch() error {
 	}
 	cmd := exec.Command(p.path, p.args...)
 	cmd.Env = append(os.Environ(), p.env...)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, log, log
 	cmd.SysProcAttr = processAttributes()
+	if p.attributes != nil {
+		p.attributes(cmd.SysProcAttr)
+	}
 
 	started, done := make(chan error, 1), make(chan struct{})
 	go func() {
@@ -133,7 +150,7 @@ func (p *Process) awaitReady(ctx context.Context) error {
 
 // Stop asks the process to end, and ends it after 3 s if it did not. It returns when the process is gone.
 func (p *Process) Stop() {
-	p.end(syscall.SIGTERM)
+	p.end(cmp.Or(p.stopSignal, syscall.SIGTERM))
 }
 
 // Kill ends the process at once, as a crash would. It returns when the process is gone.

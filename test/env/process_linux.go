@@ -1,9 +1,24 @@
 package env
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // processAttributes put a child into a process group of its own, so that Ctrl-C in a terminal reaches only us, who shut
 // the children down in order, and let the kernel end it when we are killed ourselves.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// ownMounts lets a process mount what it wants, for itself and its children only. It needs no rights where the kernel
+// gives everyone user namespaces; in its own, the process is root.
+func ownMounts(attributes *syscall.SysProcAttr) {
+	attributes.Cloneflags |= syscall.CLONE_NEWNS
+	if os.Getuid() == 0 {
+		return
+	}
+	attributes.Cloneflags |= syscall.CLONE_NEWUSER
+	attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+	attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 }

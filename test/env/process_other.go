@@ -9,3 +9,6 @@ import "syscall"
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
+
+// ownMounts does nothing: private mounts are Linux's, and what needs them fails.
+func ownMounts(*syscall.SysProcAttr) {}

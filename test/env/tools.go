@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,6 +33,8 @@ type component struct {
 	binary, pkg string
 	// versioned programs are told their version by the linker, as Kubernetes' own build does.
 	versioned bool
+	// variables are string variables of the program that the linker sets, by their full names.
+	variables map[string]string
 }
 
 const (
@@ -57,18 +61,27 @@ type toolbox struct {
 	out  io.Writer
 }
 
-// Build builds every component that Start needs and that is not there yet; dir is any folder of the checkout, out gets
-// one line for each thing that is built. Start does the same; Build is for whoever wants it done beforehand.
+// clusterBuilds are what a management cluster consists of, and the tools that render its manifests.
+var clusterBuilds = []component{kustomizeBuild, controllerGenBuild, etcdBuild, apiServerBuild, controllersBuild, coreBuild, metal3Build}
+
+// Build builds every component that Start and StartAssistedService need and that is not there yet; dir is any folder of
+// the checkout, out gets one line for each thing that is built. They do the same; Build is for whoever wants it done
+// beforehand. Where PostgreSQL is missing, Build also installs it, if it may: as root, where there is apt-get. If it may
+// not, it says so on out.
 func Build(ctx context.Context, dir string, out io.Writer) error {
 	root, err := findRoot(dir)
 	if err != nil {
 		return err
 	}
-	return (&toolbox{root: root, out: out}).buildAll(ctx)
+	t := &toolbox{root: root, out: out}
+	if err := t.buildAll(ctx, slices.Concat(clusterBuilds, assistedBuilds)); err != nil {
+		return err
+	}
+	return t.providePostgres(ctx)
 }
 
-func (t *toolbox) buildAll(ctx context.Context) error {
-	for _, c := range []component{kustomizeBuild, controllerGenBuild, etcdBuild, apiServerBuild, controllersBuild, coreBuild, metal3Build} {
+func (t *toolbox) buildAll(ctx context.Context, components []component) error {
+	for _, c := range components {
 		if _, err := t.program(ctx, c); err != nil {
 			return err
 		}
@@ -190,14 +203,17 @@ func run(ctx context.Context, dir, program string, args ...string) ([]byte, erro
 }
 
 func ldflags(c component, version string) string {
-	flags := "-s -w"
-	if !c.versioned {
-		return flags
+	flags := []string{"-s", "-w"}
+	for _, name := range slices.Sorted(maps.Keys(c.variables)) {
+		flags = append(flags, "-X", name+"="+c.variables[name])
 	}
-	major, minor, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
-	minor, _, _ = strings.Cut(minor, ".")
-	const variable = " -X k8s.io/component-base/version."
-	return flags + variable + "gitVersion=" + version + variable + "gitMajor=" + major + variable + "gitMinor=" + minor
+	if c.versioned {
+		major, minor, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+		minor, _, _ = strings.Cut(minor, ".")
+		const variable = "k8s.io/component-base/version."
+		flags = append(flags, "-X", variable+"gitVersion="+version, "-X", variable+"gitMajor="+major, "-X", variable+"gitMinor="+minor)
+	}
+	return strings.Join(flags, " ")
 }
 
 // built tells whether the program is there and was built from these inputs.
@@ -210,24 +226,22 @@ func built(target, inputs string) bool {
 	return err == nil
 }
 
-// hashFiles returns a hash over the names and contents of the files in a folder.
+// hashFiles returns a hash over the names and contents of the files in a folder and those below it.
 func hashFiles(dir string) (string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return "", err
-	}
 	hash := sha256.New()
-	for _, entry := range entries {
-		if !entry.Type().IsRegular() {
-			continue
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
 		}
-		content, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		content, err := os.ReadFile(path)
 		if err != nil {
-			return "", err
+			return err
 		}
-		fmt.Fprintf(hash, "%s %d\n%s", entry.Name(), len(content), content)
-	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
+		name, err := filepath.Rel(dir, path)
+		fmt.Fprintf(hash, "%s %d\n%s", name, len(content), content)
+		return err
+	})
+	return hex.EncodeToString(hash.Sum(nil)), err
 }
 
 // moduleVersion reads from a go.mod which version of a module it requires.

@@ -37,53 +37,63 @@ const (
 // medium is what a host was provisioned with.
 type medium struct {
 	boot Boot
+	// token is that of the URL of a live ISO.
+	token string
 	// userData is the decoded user data of a disk image; nil for a live ISO.
 	userData *Ignition
 }
 
 var (
-	errNoInfraEnv = errors.New("no InfraEnv")
-	infraEnvFlag  = regexp.MustCompile(`(?m)^ExecStart=.*\s--infra-env-id[= ]([^\s]+)`)
+	errNoInfraEnv    = errors.New("no InfraEnv")
+	agentCommand     = regexp.MustCompile(`(?m)^ExecStart=(.*)$`)
+	agentFlag        = regexp.MustCompile(`\s--(url|infra-env-id|agent-version)[= ]\s*(\S+)`)
+	agentEnvironment = regexp.MustCompile(`(?m)^Environment="?PULL_SECRET_TOKEN=([^\s"]+)`)
 )
 
 // newMedium tells what a machine runs that is provisioned with the image and the user data.
 func newMedium(image metal3api.Image, userData []byte) medium {
 	if image.IsLiveISO() {
-		id, err := InfraEnvOfISO(image.URL)
+		id, token, err := infraEnvOfISO(image.URL)
 		if err != nil {
-			return medium{boot: Boot{System: Unknown, Source: "live ISO " + withoutQuery(image.URL)}}
+			return medium{boot: Boot{System: Unknown, Source: "live ISO " + withoutSecrets(image.URL)}}
 		}
-		return medium{boot: Boot{System: Discovery, InfraEnvID: id, Source: "live ISO of InfraEnv " + id}}
+		return liveISO(id, token)
 	}
-	source := "disk image " + withoutQuery(image.URL)
+	source := "disk image " + withoutSecrets(image.URL)
 	decoded, err := DecodeIgnition(userData)
 	if err != nil {
 		return medium{boot: Boot{System: Unknown, Source: source}}
 	}
-	id, err := InfraEnvOfIgnition(decoded)
+	agent, err := AgentConfigOf(decoded)
 	if err != nil {
 		return medium{boot: Boot{System: Unknown, Source: source}, userData: decoded}
 	}
-	return medium{boot: Boot{System: Discovery, InfraEnvID: id, Source: source}, userData: decoded}
+	return medium{boot: Boot{System: Discovery, InfraEnvID: agent.InfraEnvID, Source: source}, userData: decoded}
 }
 
-// InfraEnvOfISO returns the id of the InfraEnv whose discovery ISO a URL of the image service serves:
+// liveISO is the discovery ISO of an InfraEnv.
+func liveISO(infraEnvID, token string) medium {
+	return medium{boot: Boot{System: Discovery, InfraEnvID: infraEnvID, Source: "live ISO of InfraEnv " + infraEnvID}, token: token}
+}
+
+// infraEnvOfISO returns the id of the InfraEnv whose discovery ISO a URL of the image service serves, and the token in it:
 // /byid/<id>/..., /byapikey/<JWT>/..., /bytoken/<JWT>/... or /images/<id>.
-func InfraEnvOfISO(isoURL string) (string, error) {
+func infraEnvOfISO(isoURL string) (id, token string, err error) {
 	parsed, err := url.Parse(isoURL)
 	if err != nil {
-		return "", fmt.Errorf("cannot read the URL of the ISO: %w", errNoInfraEnv)
+		return "", "", fmt.Errorf("cannot read the URL of the ISO: %w", errNoInfraEnv)
 	}
 	segments := strings.Split(strings.Trim(parsed.Path, "/"), "/")
 	for i, s := range segments[:len(segments)-1] {
 		switch s {
 		case "byid", "images":
-			return segments[i+1], nil
+			return segments[i+1], parsed.Query().Get("api_key"), nil
 		case "byapikey", "bytoken":
-			return infraEnvOfToken(segments[i+1])
+			id, err := infraEnvOfToken(segments[i+1])
+			return id, segments[i+1], err
 		}
 	}
-	return "", fmt.Errorf("the URL is none of the image service: %w", errNoInfraEnv)
+	return "", "", fmt.Errorf("the URL is none of the image service: %w", errNoInfraEnv)
 }
 
 // infraEnvOfToken reads the claim that assisted-service puts into the token of an image. The signature is the image
@@ -114,26 +124,50 @@ func infraEnvOfToken(token string) (string, error) {
 	return claims.InfraEnvID, nil
 }
 
-// InfraEnvOfIgnition returns the id of the InfraEnv for which the agent.service of an ignition registers the host.
-func InfraEnvOfIgnition(config *Ignition) (string, error) {
+// AgentConfigOf returns what the agent.service of an ignition starts the discovery agent with.
+func AgentConfigOf(config *Ignition) (AgentConfig, error) {
 	unit, ok := config.Units["agent.service"]
 	if !ok || unit.Masked || !unit.Enabled {
-		return "", fmt.Errorf("the ignition starts no agent.service: %w", errNoInfraEnv)
+		return AgentConfig{}, fmt.Errorf("the ignition starts no agent.service: %w", errNoInfraEnv)
 	}
 	// systemd joins a line that ends with a backslash with the next one.
-	match := infraEnvFlag.FindStringSubmatch(strings.ReplaceAll(unit.Contents, "\\\n", " "))
-	if match == nil {
-		return "", fmt.Errorf("agent.service has no --infra-env-id: %w", errNoInfraEnv)
+	contents := strings.ReplaceAll(unit.Contents, "\\\n", " ")
+	agent := AgentConfig{}
+	if command := agentCommand.FindStringSubmatch(contents); command != nil {
+		for _, flag := range agentFlag.FindAllStringSubmatch(command[1], -1) {
+			value := strings.Trim(flag[2], `"'`)
+			switch flag[1] {
+			case "url":
+				agent.ServiceURL = value
+			case "infra-env-id":
+				agent.InfraEnvID = value
+			case "agent-version":
+				agent.AgentVersion = value
+			}
+		}
 	}
-	return strings.Trim(match[1], `"'`), nil
+	if agent.InfraEnvID == "" {
+		return AgentConfig{}, fmt.Errorf("agent.service has no --infra-env-id: %w", errNoInfraEnv)
+	}
+	if token := agentEnvironment.FindStringSubmatch(contents); token != nil {
+		agent.Token = token[1]
+	}
+	return agent, nil
 }
 
-// withoutQuery returns a URL without what may be secret in it.
-func withoutQuery(raw string) string {
+// withoutSecrets returns a URL without what may be secret in it: user, query, fragment and tokens in the path.
+func withoutSecrets(raw string) string {
 	parsed, err := url.Parse(raw)
 	if err != nil {
 		return "(not a URL)"
 	}
 	parsed.User, parsed.RawQuery, parsed.Fragment = nil, "", ""
+	segments := strings.Split(parsed.Path, "/")
+	for i := 1; i < len(segments); i++ {
+		if segments[i-1] == "byapikey" || segments[i-1] == "bytoken" {
+			segments[i] = "TOKEN"
+		}
+	}
+	parsed.Path, parsed.RawPath = strings.Join(segments, "/"), ""
 	return parsed.String()
 }

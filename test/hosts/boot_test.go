@@ -58,7 +58,7 @@ func TestNewMedium(t *testing.T) {
 		},
 		"ISO with a token of a cluster": {
 			image: metal3api.Image{URL: "http://img/byapikey/" + token(`{"cluster_id":"x"}`) + "/4.22/x86_64/full.iso?x=y", DiskFormat: liveISO},
-			want:  Boot{System: Unknown, Source: "live ISO http://img/byapikey/" + token(`{"cluster_id":"x"}`) + "/4.22/x86_64/full.iso"},
+			want:  Boot{System: Unknown, Source: "live ISO http://img/byapikey/TOKEN/4.22/x86_64/full.iso"},
 		},
 		"disk image with a discovery ignition": {
 			image: metal3api.Image{URL: "http://mirror/scos.qcow2", Checksum: "x", DiskFormat: qcow2}, userData: discovery,
@@ -79,24 +79,44 @@ func TestNewMedium(t *testing.T) {
 	}
 }
 
-func TestInfraEnvOfIgnition(t *testing.T) {
+func TestTokenOfISO(t *testing.T) {
+	g := NewWithT(t)
+	key := token(`{"infra_env_id":"` + testInfraEnv + `"}`)
+	for url, wanted := range map[string]string{
+		"https://img/byapikey/" + key + "/4.22/x86_64/full.iso":                  key,
+		"https://img/byid/" + testInfraEnv + "/4.22/x86_64/full.iso":             "",
+		"https://img/images/" + testInfraEnv + "?api_key=" + key + "&type=x.iso": key,
+	} {
+		m := newMedium(metal3api.Image{URL: url, DiskFormat: ptr.To("live-iso")}, nil)
+		g.Expect(m.token).To(Equal(wanted))
+		g.Expect(m.boot.InfraEnvID).To(Equal(testInfraEnv))
+	}
+}
+
+func TestAgentConfigOf(t *testing.T) {
+	known := AgentConfig{InfraEnvID: testInfraEnv}
 	for name, tc := range map[string]struct {
 		unit Unit
-		want string
+		want AgentConfig
 	}{
-		"separate argument":   {Unit{Enabled: true, Contents: "ExecStart=/agent --infra-env-id " + testInfraEnv}, testInfraEnv},
-		"joined argument":     {Unit{Enabled: true, Contents: "ExecStart=/agent --infra-env-id=" + testInfraEnv + " --x"}, testInfraEnv},
-		"continued flags":     {Unit{Enabled: true, Contents: "ExecStart=/agent \\\n  --infra-env-id " + testInfraEnv}, testInfraEnv},
-		"in a comment":        {Unit{Enabled: true, Contents: "# ExecStart=/agent --infra-env-id x\nExecStart=/agent"}, ""},
-		"not enabled":         {Unit{Contents: "ExecStart=/agent --infra-env-id " + testInfraEnv}, ""},
-		"masked":              {Unit{Enabled: true, Masked: true, Contents: "ExecStart=/agent --infra-env-id " + testInfraEnv}, ""},
-		"without an InfraEnv": {Unit{Enabled: true, Contents: "ExecStart=/agent --url http://svc"}, ""},
+		"separate argument": {Unit{Enabled: true, Contents: "ExecStart=/agent --infra-env-id " + testInfraEnv}, known},
+		"joined argument":   {Unit{Enabled: true, Contents: "ExecStart=/agent --infra-env-id=" + testInfraEnv + " --x"}, known},
+		"continued flags":   {Unit{Enabled: true, Contents: "ExecStart=/agent \\\n  --infra-env-id " + testInfraEnv}, known},
+		"everything": {
+			Unit{Enabled: true, Contents: "Environment=HTTP_PROXY=\nEnvironment=PULL_SECRET_TOKEN=a.b.c\n" +
+				"ExecStart=/agent --url https://svc:1 --infra-env-id " + testInfraEnv + " --agent-version quay.io/agent:1 --insecure=true  \n"},
+			AgentConfig{ServiceURL: "https://svc:1", InfraEnvID: testInfraEnv, Token: "a.b.c", AgentVersion: "quay.io/agent:1"},
+		},
+		"in a comment":        {Unit{Enabled: true, Contents: "# ExecStart=/agent --infra-env-id x\nExecStart=/agent"}, AgentConfig{}},
+		"not enabled":         {Unit{Contents: "ExecStart=/agent --infra-env-id " + testInfraEnv}, AgentConfig{}},
+		"masked":              {Unit{Enabled: true, Masked: true, Contents: "ExecStart=/agent --infra-env-id " + testInfraEnv}, AgentConfig{}},
+		"without an InfraEnv": {Unit{Enabled: true, Contents: "ExecStart=/agent --url http://svc"}, AgentConfig{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			id, err := InfraEnvOfIgnition(&Ignition{Units: map[string]Unit{"agent.service": tc.unit}})
-			g.Expect(id).To(Equal(tc.want))
-			g.Expect(err == nil).To(Equal(tc.want != ""))
+			agent, err := AgentConfigOf(&Ignition{Units: map[string]Unit{"agent.service": tc.unit}})
+			g.Expect(agent).To(Equal(tc.want))
+			g.Expect(err == nil).To(Equal(tc.want.InfraEnvID != ""))
 		})
 	}
 }

@@ -21,7 +21,8 @@ type cluster struct {
 type member struct {
 	controlPlane, bootstrap bool
 	// serving: the API of the cluster is served from here. ready: the Node is Ready. done: its installation is finished.
-	serving, ready, done bool
+	// finalised: it told assisted-service that the cluster is complete.
+	serving, ready, done, finalised bool
 }
 
 func newCluster(key types.NamespacedName) *cluster {

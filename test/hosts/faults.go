@@ -18,6 +18,20 @@ func (h *Host) takeFault(stage models.HostStage) (reason string, failed bool) {
 	return reason, failed
 }
 
+// FailImages makes the host unable to pull container images, with the reason, so that it fails to prepare for an
+// installation; empty: it can again.
+func (h *Host) FailImages(reason string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.noImages = reason
+}
+
+func (h *Host) cannotPull() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.noImages
+}
+
 // Reboot switches the host off and on. It boots its disk if a node was written to it, else its medium.
 func (h *Host) Reboot() {
 	h.switching.Lock()

@@ -3,6 +3,7 @@ package hosts
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -45,6 +46,7 @@ type Host struct {
 	wipes         int
 	stage         models.HostStage
 	faults        map[models.HostStage]string
+	noImages      string
 	problem       error
 }
 
@@ -161,7 +163,7 @@ func (h *Host) provision(m medium) {
 	h.switching.Lock()
 	defer h.switching.Unlock()
 	h.mu.Lock()
-	same := h.medium != nil && h.medium.boot == m.boot && h.cutPower != nil
+	same := h.medium != nil && h.medium.boot == m.boot && h.medium.token == m.token && h.cutPower != nil
 	h.mu.Unlock()
 	if same {
 		return
@@ -252,7 +254,7 @@ func (h *Host) run(ctx context.Context) {
 		again := false
 		switch boot.System {
 		case Discovery:
-			again = h.discover(ctx, boot.InfraEnvID)
+			again = h.discover(ctx)
 		case Installed:
 			h.runInstalled(ctx)
 		case Unknown:
@@ -281,18 +283,18 @@ func (h *Host) boot() Boot {
 
 // discover is the discovery agent: it registers, obeys, and registers again when it is told to or was forgotten. It returns
 // true when the host is to reboot, false when it was switched off.
-func (h *Host) discover(ctx context.Context, infraEnvID string) (reboot bool) {
+func (h *Host) discover(ctx context.Context) (reboot bool) {
+	agent, ok := h.loadAgent(ctx)
 	retry := backOff{}
-	hardware := h.Hardware()
-	for ctx.Err() == nil {
-		if err := h.rack.options.Service.Register(ctx, infraEnvID, hardware.UUID, hardware.Inventory()); err != nil {
+	for ok && ctx.Err() == nil {
+		if err := h.rack.options.Service.Register(ctx, agent); err != nil {
 			h.hold(err)
 			retry.wait(ctx)
 			continue
 		}
 		h.registered()
 		for ctx.Err() == nil {
-			instruction, err := h.rack.options.Service.Next(ctx, infraEnvID, hardware.UUID)
+			instruction, err := h.rack.options.Service.Next(ctx, agent)
 			if errors.Is(err, ErrNotFound) {
 				break
 			}
@@ -302,16 +304,53 @@ func (h *Host) discover(ctx context.Context, infraEnvID string) (reboot bool) {
 				continue
 			}
 			retry.reset()
+			h.hold(nil)
 			if instruction.Kind == Exit {
 				break
 			}
-			if h.install(ctx, infraEnvID, instruction) {
+			if instruction.Kind == Install && h.installAttended(ctx, agent, instruction) {
 				return true
 			}
 		}
 		retry.waitOnRepeat(ctx)
 	}
 	return false
+}
+
+// loadAgent reads what the discovery agent is started with: from the user data, or from the image of the live ISO, which is
+// loaded anew at every boot. It returns false when the host was switched off before the image could be had.
+func (h *Host) loadAgent(ctx context.Context) (Agent, bool) {
+	h.mu.Lock()
+	m := *h.medium
+	h.mu.Unlock()
+	hardware := h.Hardware()
+	agent := Agent{HostID: hardware.UUID, Inventory: hardware.Inventory(), ImageFailure: h.cannotPull}
+	retry := backOff{}
+	for ctx.Err() == nil {
+		config, err := h.readAgentConfig(ctx, m)
+		if err == nil {
+			agent.AgentConfig = config
+			return agent, true
+		}
+		h.hold(err)
+		retry.wait(ctx)
+	}
+	return Agent{}, false
+}
+
+func (h *Host) readAgentConfig(ctx context.Context, m medium) (AgentConfig, error) {
+	if m.userData != nil {
+		return AgentConfigOf(m.userData)
+	}
+	raw, err := h.rack.options.Service.Image(ctx, m.boot.InfraEnvID, m.token)
+	if err != nil {
+		return AgentConfig{}, fmt.Errorf("cannot load the live ISO: %w", err)
+	}
+	config, err := DecodeIgnition(raw)
+	if err != nil {
+		return AgentConfig{}, fmt.Errorf("cannot start from the live ISO: %w", err)
+	}
+	return AgentConfigOf(config)
 }
 
 func (h *Host) registered() {
@@ -327,7 +366,7 @@ func (h *Host) hold(err error) {
 	changed := err != nil && (h.problem == nil || h.problem.Error() != err.Error())
 	h.problem = err
 	h.mu.Unlock()
-	if changed && !errors.Is(err, context.Canceled) {
+	if changed && !errors.Is(err, context.Canceled) && !errors.Is(err, errPowerOff) {
 		h.log.Info("held up", "reason", err.Error())
 	}
 }

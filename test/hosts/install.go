@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/openshift/assisted-service/models"
 )
 
 // installation is what a host keeps of its installation: until the reboot in memory, afterwards on its disk.
 type installation struct {
-	infraEnvID  string
+	config      AgentConfig
 	instruction Instruction
 	cluster     *cluster
 	ignition    *Ignition
@@ -24,12 +25,44 @@ type installation struct {
 	passed int
 	// node is the name of the Node that the host registered.
 	node string
+	// requests are the names of its CertificateSigningRequests by signer.
+	requests map[string]string
+}
+
+var errGivenUp = errors.New("the installation was given up")
+
+// installAttended installs while the discovery agent goes on asking for instructions: the service counts a host that does
+// not call for lost, and may tell it to stop. It returns true when the host is to reboot into what it installed.
+func (h *Host) installAttended(ctx context.Context, agent Agent, instruction Instruction) (reboot bool) {
+	installing, end := context.WithCancelCause(ctx)
+	var attending sync.WaitGroup
+	attending.Go(func() { end(h.attend(installing, agent)) })
+	reboot = h.install(installing, agent.AgentConfig, instruction)
+	end(nil)
+	attending.Wait()
+	return reboot
+}
+
+// attend asks for instructions until the service wants no installation any more.
+func (h *Host) attend(ctx context.Context, agent Agent) error {
+	retry := backOff{}
+	for ctx.Err() == nil {
+		instruction, err := h.rack.options.Service.Next(ctx, agent)
+		if errors.Is(err, ErrNotFound) || err == nil && instruction.Kind != Install {
+			return errGivenUp
+		}
+		// Until the first report the service repeats its order.
+		retry.wait(ctx)
+	}
+	return nil
 }
 
 // install walks through the part of an installation that runs in the discovery system. It returns true when the host is to
 // reboot into what it installed, false when the installation ended otherwise: the agent goes on.
-func (h *Host) install(ctx context.Context, infraEnvID string, instruction Instruction) (reboot bool) {
-	inst := &installation{infraEnvID: infraEnvID, instruction: instruction, cluster: h.rack.clusterOf(instruction)}
+func (h *Host) install(ctx context.Context, config AgentConfig, instruction Instruction) (reboot bool) {
+	inst := &installation{
+		config: config, instruction: instruction, cluster: h.rack.clusterOf(instruction), requests: map[string]string{},
+	}
 	if err := h.prepare(inst); err != nil {
 		h.fail(ctx, inst, err.Error())
 		return false
@@ -88,11 +121,11 @@ func (h *Host) runInstalled(ctx context.Context) {
 	h.mu.Lock()
 	inst, passed, node := h.installation, h.installation.passed, h.installation.node
 	h.mu.Unlock()
-	stages := afterReboot(Stages(inst.instruction))
 	if node != "" && !(h.join(ctx, inst) && h.becomeReady(ctx, inst)) {
 		return
 	}
-	if passed == len(stages) || !h.findAPI(ctx, inst) {
+	stages := afterReboot(Stages(inst.instruction))
+	if passed < len(stages) && !h.findAPI(ctx, inst) {
 		return
 	}
 	for _, stage := range stages[passed:] {
@@ -127,8 +160,14 @@ func (h *Host) findAPI(ctx context.Context, inst *installation) bool {
 func (h *Host) workAfterReboot(ctx context.Context, inst *installation, stage models.HostStage) bool {
 	switch stage {
 	case models.HostStageJoined:
+		if inst.instruction.DayTwo && !h.requestClient(ctx, inst) {
+			return false
+		}
 		return h.join(ctx, inst)
 	case models.HostStageDone:
+		if inst.instruction.DayTwo && !h.requestServing(ctx, inst) {
+			return false
+		}
 		return h.becomeReady(ctx, inst) && pause(ctx, h.rack.options.StageDelay) && h.takeNodeLabels(ctx, inst)
 	}
 	return true
@@ -153,25 +192,40 @@ func (h *Host) fail(ctx context.Context, inst *installation, reason string) {
 	_ = h.report(ctx, inst, models.HostStageFailed, reason)
 }
 
-// report tells assisted-service about a stage, again and again until it is heard.
+// report tells assisted-service about a stage, again and again until it is heard. What a host of day 2 does after its reboot
+// nobody reports: assisted-service looks at the Node itself.
 func (h *Host) report(ctx context.Context, inst *installation, stage models.HostStage, info string) error {
 	h.mu.Lock()
 	h.stage = stage
 	written := inst.written
 	h.mu.Unlock()
 	h.log.Info("installation stage", "stage", stage, "info", info)
+	report := Report{AgentConfig: inst.config, HostID: h.Hardware().UUID, Stage: stage, Info: info}
+	if written {
+		if inst.instruction.DayTwo {
+			return nil
+		}
+		report.ClusterID = inst.instruction.ClusterID
+	}
+	err := h.tell(ctx, func() error { return h.rack.options.Service.Progress(ctx, report) })
+	if written && errors.Is(err, ErrNotFound) {
+		// The installed node does not depend on the service: its controller reports into the void.
+		return nil
+	}
+	return err
+}
+
+// tell calls the service until it answers, or has forgotten what the call is about.
+func (h *Host) tell(ctx context.Context, call func() error) error {
 	retry := backOff{}
 	for {
-		err := h.rack.options.Service.Progress(ctx, inst.infraEnvID, h.Hardware().UUID, stage, info)
+		err := call()
 		switch {
 		case err == nil:
 			h.hold(nil)
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, ErrNotFound) && written:
-			// The installed node does not depend on the service: its controller reports into the void.
-			return nil
 		case errors.Is(err, ErrNotFound):
 			return err
 		}

@@ -2,16 +2,20 @@ package hosts
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
 	"github.com/openshift/assisted-service/models"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,7 +47,7 @@ func overrides(environment string) string {
 
 func installOrder(h *Host, role models.HostRole) Instruction {
 	return Instruction{
-		Kind: Install, ClusterNamespace: labNamespace, ClusterName: "c1", Hostname: h.Hardware().Name + "-node", Role: role,
+		Kind: Install, ClusterNamespace: labNamespace, ClusterName: "c1", ClusterID: "assisted-c1", Hostname: h.Hardware().Name + "-node", Role: role,
 		InstallationDisk:  h.Hardware().Disks[0].ByID,
 		IgnitionOverrides: overrides("CUSTOM_KUBELET_LABELS=\"metal3.io/uuid=uid-" + h.Hardware().Name + "\"\n"),
 		NodeLabels:        map[string]string{"late": "label"},
@@ -108,10 +112,59 @@ func TestInstallHighlyAvailableCluster(t *testing.T) {
 		l.Expect(operator.Status.Conditions[0].Type).To(Equal(configv1.OperatorAvailable))
 	}
 
-	late := l.rack.newDayTwo(l, "late")
-	l.Eventually(l.stages(late)).Should(Equal(Stages(Instruction{Role: models.HostRoleWorker, DayTwo: true})))
-	l.Expect(l.node("late-node")()).NotTo(BeNil())
+	l.Expect(l.service.finalised).To(ConsistOf("assisted-c1"))
 	l.Expect(l.rack.Escaped()).To(BeEmpty())
+}
+
+func TestHostOfDayTwoAsksForCertificatesAndReportsNothingAfterItsReboot(t *testing.T) {
+	l := newLab(t)
+	late := l.rack.newDayTwo(l, "late")
+	l.Eventually(late.Problem).Should(MatchError(errNotApproved))
+	l.Expect(l.node("late-node")()).To(BeNil(), "a node without a certificate cannot register")
+	client := l.request(certificatesv1.KubeAPIServerClientKubeletSignerName)
+	l.Expect(client.Spec.Username).To(Equal("system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"))
+	l.Expect(client.Spec.Groups).To(HaveLen(3))
+	l.Expect(subjectOf(client)).To(Equal("CN=system:node:late-node,O=system:nodes"))
+
+	client.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
+	l.Expect(l.workload.Status().Update(l.ctx, client)).To(Succeed())
+	l.Eventually(late.Stage).Should(Equal(models.HostStageDone))
+	l.Expect(readiness(l.node("late-node")())).To(Equal(corev1.ConditionTrue))
+	l.Expect(l.node("late-node")().Labels).NotTo(HaveKey("late"), "the hub sets them")
+	serving := l.request(certificatesv1.KubeletServingSignerName)
+	l.Expect(serving.Spec.Username).To(Equal("system:node:late-node"))
+	l.Expect(l.stages(late)()).To(Equal(untilReboot(Stages(Instruction{Role: models.HostRoleWorker, DayTwo: true}))))
+}
+
+// request returns the only CertificateSigningRequest for a signer.
+func (l *lab) request(signer string) *certificatesv1.CertificateSigningRequest {
+	list := &certificatesv1.CertificateSigningRequestList{}
+	l.Expect(l.workload.List(l.ctx, list)).To(Succeed())
+	list.Items = slices.DeleteFunc(list.Items, func(r certificatesv1.CertificateSigningRequest) bool { return r.Spec.SignerName != signer })
+	l.Expect(list.Items).To(HaveLen(1))
+	return &list.Items[0]
+}
+
+func subjectOf(request *certificatesv1.CertificateSigningRequest) string {
+	block, _ := pem.Decode(request.Spec.Request)
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return err.Error()
+	}
+	return parsed.Subject.String()
+}
+
+func TestInstallationThatIsStoppedEnds(t *testing.T) {
+	l := newLab(t)
+	h := l.booted(1)[0]
+	// A worker waits for a control plane that never comes.
+	l.service.order(h.Hardware().UUID, installOrder(h, models.HostRoleWorker))
+	l.Eventually(h.Stage).Should(Equal(models.HostStageWaitingForControlPlane))
+	l.service.order(h.Hardware().UUID, Instruction{Kind: Stop})
+	l.Eventually(func() int { return len(l.service.see(h.Hardware().UUID).orders) }).Should(BeZero())
+	l.service.order(h.Hardware().UUID, Instruction{Kind: Exit})
+	l.Eventually(h.Registrations).Should(Equal(2))
+	l.Expect(h.Boots()).To(HaveLen(1))
 }
 
 // newDayTwo boots a host that is not managed and lets it join the installed cluster.

@@ -10,14 +10,17 @@ import (
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
 	"github.com/openshift/assisted-service/models"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -32,7 +35,7 @@ type lab struct {
 	*WithT
 	ctx      context.Context
 	hub      client.WithWatch
-	workload client.Client
+	workload client.WithWatch
 	service  *script
 	rack     *Rack
 }
@@ -49,12 +52,20 @@ func newLab(t *testing.T, change ...func(o *Options)) *lab {
 		WithT: g,
 		hub:   fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&metal3api.BareMetalHost{}).Build(),
 		workload: fake.NewClientBuilder().WithScheme(workloadScheme).
-			WithStatusSubresource(&corev1.Node{}, &configv1.ClusterVersion{}, &configv1.ClusterOperator{}).Build(),
+			WithStatusSubresource(&certificatesv1.CertificateSigningRequest{}, &corev1.Node{}, &configv1.ClusterVersion{}, &configv1.ClusterOperator{}).Build(),
 		service: newScript(),
 	}
 	options := Options{
 		Service:  l.service,
 		Workload: func(context.Context, string, string) (client.Client, error) { return l.workload, nil },
+		WorkloadAs: func(_ context.Context, _, _ string, user rest.ImpersonationConfig) (client.Client, error) {
+			return interceptor.NewClient(l.workload, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+				if request, ok := o.(*certificatesv1.CertificateSigningRequest); ok {
+					request.Spec.Username, request.Spec.Groups = user.UserName, user.Groups // as the API server does
+				}
+				return c.Create(ctx, o, options...)
+			}}), nil
+		},
 		Cluster: func(context.Context, string, string) (Cluster, error) {
 			return Cluster{Version: "4.19.3", ReleaseImage: "quay.io/ocp:4.19.3"}, nil
 		},
@@ -203,6 +214,8 @@ type script struct {
 	changed chan struct{}
 	known   map[string]bool // by InfraEnv; false: not known
 	hosts   map[string]*scripted
+	// finalised are the clusters that were reported complete.
+	finalised []string
 }
 
 type scripted struct {
@@ -252,24 +265,35 @@ func (s *script) forbid(infraEnv string, forbidden bool) {
 	s.known[infraEnv] = !forbidden
 }
 
-func (s *script) Register(_ context.Context, infraEnvID, hostID string, inventory *models.Inventory) error {
+func (s *script) Image(_ context.Context, infraEnvID, _ string) ([]byte, error) {
+	if s.forbidden(infraEnvID) {
+		return nil, ErrNotFound
+	}
+	return discoveryIgnition("/agent --url http://svc --infra-env-id " + infraEnvID), nil
+}
+
+func (s *script) forbidden(infraEnvID string) bool {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	known, set := s.known[infraEnvID]
-	s.mu.Unlock()
-	if set && !known {
+	return set && !known
+}
+
+func (s *script) Register(_ context.Context, agent Agent) error {
+	if s.forbidden(agent.InfraEnvID) {
 		return ErrNotFound
 	}
-	s.with(hostID, func(h *scripted) {
-		h.infraEnv, h.inventory, h.forgotten = infraEnvID, inventory, false
+	s.with(agent.HostID, func(h *scripted) {
+		h.infraEnv, h.inventory, h.forgotten = agent.InfraEnvID, agent.Inventory, false
 		h.registrations++
 	})
 	return nil
 }
 
-func (s *script) Next(ctx context.Context, _, hostID string) (Instruction, error) {
+func (s *script) Next(ctx context.Context, agent Agent) (Instruction, error) {
 	for {
 		s.mu.Lock()
-		h, changed := s.hosts[hostID], s.changed
+		h, changed := s.hosts[agent.HostID], s.changed
 		if h.forgotten {
 			s.mu.Unlock()
 			return Instruction{}, ErrNotFound
@@ -289,10 +313,17 @@ func (s *script) Next(ctx context.Context, _, hostID string) (Instruction, error
 	}
 }
 
-func (s *script) Progress(_ context.Context, _, hostID string, stage models.HostStage, info string) error {
-	s.with(hostID, func(h *scripted) {
-		h.stages = append(h.stages, stage)
-		h.info = info
+func (s *script) Progress(_ context.Context, report Report) error {
+	s.with(report.HostID, func(h *scripted) {
+		h.stages = append(h.stages, report.Stage)
+		h.info = report.Info
 	})
+	return nil
+}
+
+func (s *script) Finalise(_ context.Context, clusterID string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.finalised = append(s.finalised, clusterID)
 	return nil
 }

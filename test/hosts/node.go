@@ -95,9 +95,10 @@ func (h *Host) becomeReady(ctx context.Context, inst *installation) bool {
 	return ready
 }
 
-// takeNodeLabels puts the node labels of the Agent on the Ready Node, which assisted-service does only now.
+// takeNodeLabels puts the node labels of the Agent on the Ready Node, which the controller in the cluster does only now. On
+// day 2 assisted-service does it itself.
 func (h *Host) takeNodeLabels(ctx context.Context, inst *installation) bool {
-	if len(inst.instruction.NodeLabels) == 0 {
+	if len(inst.instruction.NodeLabels) == 0 || inst.instruction.DayTwo {
 		return true
 	}
 	name := h.nodeName(inst)

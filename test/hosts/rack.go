@@ -33,6 +33,9 @@ type Options struct {
 	// Workload returns a client of the API of a workload cluster, named by the namespace and name of its ClusterDeployment.
 	// It is called when a host needs the API, and again (with back-off) after an error. Required.
 	Workload func(ctx context.Context, namespace, clusterName string) (client.Client, error)
+	// WorkloadAs likewise returns a client that acts as another user: a host that joins an installed cluster asks for its
+	// certificates under its own identities. Required for hosts of day 2.
+	WorkloadAs func(ctx context.Context, namespace, clusterName string, user rest.ImpersonationConfig) (client.Client, error)
 	// Cluster tells what the hosts of a workload cluster are installed with. Nil: it is read from the cluster's
 	// AgentClusterInstall and ClusterImageSet, and no release has kubelet drop-ins.
 	Cluster func(ctx context.Context, namespace, clusterName string) (Cluster, error)
@@ -203,12 +206,12 @@ func (r *Rack) putHardware(key string, s spare) {
 }
 
 // BootUnmanaged switches on a machine that no BareMetalHost stands for and lets it boot the discovery image of an InfraEnv,
-// which is given by the URL of its ISO or by its id.
+// which is given by the URL of its ISO, or by its id where no token is needed.
 func (r *Rack) BootUnmanaged(infraEnv string, hardware Hardware) (*Host, error) {
-	id := infraEnv
+	id, token := infraEnv, ""
 	if strings.Contains(infraEnv, "://") {
 		var err error
-		if id, err = InfraEnvOfISO(infraEnv); err != nil {
+		if id, token, err = infraEnvOfISO(infraEnv); err != nil {
 			return nil, fmt.Errorf("cannot boot %s: %w", hardware.Name, err)
 		}
 	}
@@ -218,7 +221,7 @@ func (r *Rack) BootUnmanaged(infraEnv string, hardware Hardware) (*Host, error) 
 		host = r.newHost(hardware.Name, hardware)
 	}
 	r.mu.Unlock()
-	host.provision(medium{boot: Boot{System: Discovery, InfraEnvID: id, Source: "live ISO of InfraEnv " + id}})
+	host.provision(liveISO(id, token))
 	return host, nil
 }
 

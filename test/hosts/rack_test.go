@@ -27,7 +27,7 @@ func TestRackOnRealAPIServers(t *testing.T) {
 	t.Cleanup(e.Stop)
 	workload, err := e.NewWorkloadCluster(t.Context(), "c1")
 	g.Expect(err).NotTo(HaveOccurred())
-	opened, err := workload.Client()
+	opened, err := client.NewWithWatch(workload.Config(), client.Options{Scheme: e.Scheme()})
 	g.Expect(err).NotTo(HaveOccurred())
 	service := newScript()
 	rack, err := New(e.Config(), Options{

@@ -30,14 +30,14 @@ var (
 		models.HostStageWritingImageToDisk, models.HostStageCopyingRegistryDataToDisk, models.HostStageRebooting,
 		models.HostStageJoined, models.HostStageDone,
 	}
-	// notOnDayTwo are the stages that nobody reports for a host that joins an installed cluster: it waits for no control
-	// plane, and after its reboot the hub only sees the Node appear (Joined) and become Ready (Done).
+	// notOnDayTwo are the stages that a host does not pass that joins an installed cluster: it waits for no control plane, and
+	// after its reboot it reports nothing; the hub sees its Node appear (Joined) and become Ready (Done).
 	notOnDayTwo = []models.HostStage{
 		models.HostStageWaitingForControlPlane, models.HostStageWaitingForIgnition, models.HostStageConfiguring,
 	}
 )
 
-// Stages returns the installation stages that a host with this instruction reports, first to last.
+// Stages returns the installation stages that a host with this instruction passes, first to last.
 func Stages(instruction Instruction) []models.HostStage {
 	stages := workerStages
 	switch {
@@ -48,11 +48,10 @@ func Stages(instruction Instruction) []models.HostStage {
 	case isControlPlane(instruction):
 		stages = controlPlaneStages
 	}
-	stages = slices.Clone(stages)
-	if !instruction.DayTwo {
-		return stages
-	}
-	return slices.DeleteFunc(stages, func(s models.HostStage) bool { return slices.Contains(notOnDayTwo, s) })
+	return slices.DeleteFunc(slices.Clone(stages), func(s models.HostStage) bool {
+		return instruction.DayTwo && slices.Contains(notOnDayTwo, s) ||
+			len(instruction.KnownStages) > 0 && !slices.Contains(instruction.KnownStages, s)
+	})
 }
 
 // isControlPlane is true for a host that runs the control plane of its cluster.

@@ -30,6 +30,10 @@ func TestStages(t *testing.T) {
 			Instruction{Role: models.HostRoleMaster, Bootstrap: true, SingleNode: true},
 			"Starting installation,Installing,Waiting for bootkube,Writing image to disk,Copying registry data to disk,Rebooting,Joined,Done",
 		},
+		"a service that knows fewer stages": {
+			Instruction{Role: models.HostRoleMaster, KnownStages: []models.HostStage{models.HostStageInstalling, models.HostStageRebooting, models.HostStageDone}},
+			"Installing,Rebooting,Done",
+		},
 		"day-2 worker": {
 			Instruction{Role: models.HostRoleWorker, DayTwo: true},
 			"Starting installation,Installing,Writing image to disk,Rebooting,Joined,Done",

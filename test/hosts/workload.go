@@ -3,6 +3,7 @@ package hosts
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -67,6 +68,9 @@ func (r *Rack) clusterFromHub(ctx context.Context, namespace, name string) (Clus
 // bringUpAPI makes the API of the cluster answer, with the ClusterVersion of an installation that is under way.
 func (h *Host) bringUpAPI(ctx context.Context, inst *installation) bool {
 	up := h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
+		if err := admitNodes(ctx, c); err != nil {
+			return err
+		}
 		return h.writeVersion(ctx, c, inst, configv1.PartialUpdate)
 	})
 	if up {
@@ -75,9 +79,13 @@ func (h *Host) bringUpAPI(ctx context.Context, inst *installation) bool {
 	return up
 }
 
-// finalise ends the installation of the cluster: its operators are available and its version is rolled out.
+// finalise ends the installation of the cluster: its operators are available, its version is rolled out, and the controller
+// in it tells assisted-service. Members that end at the same time may both do it, which does no harm.
 func (h *Host) finalise(ctx context.Context, inst *installation) {
-	h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
+	if members, _ := inst.cluster.snapshot(); members[h].finalised {
+		return
+	}
+	done := h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
 		for _, name := range []string{"etcd", "kube-apiserver"} {
 			if err := h.writeOperator(ctx, c, inst, name); err != nil {
 				return err
@@ -85,6 +93,13 @@ func (h *Host) finalise(ctx context.Context, inst *installation) {
 		}
 		return h.writeVersion(ctx, c, inst, configv1.CompletedUpdate)
 	})
+	if !done {
+		return
+	}
+	err := h.tell(ctx, func() error { return h.rack.options.Service.Finalise(ctx, inst.instruction.ClusterID) })
+	if err == nil || errors.Is(err, ErrNotFound) {
+		inst.cluster.update(h, func(m *member) { m.finalised = true })
+	}
 }
 
 func (h *Host) writeVersion(ctx context.Context, c client.Client, inst *installation, state configv1.UpdateState) error {

@@ -32,8 +32,12 @@ type Options struct {
 	Out io.Writer
 	// StageDelay is how long each state and stage of hosts and clusters lasts at least. Default: none.
 	StageDelay time.Duration
+	// Backend is what stands for assisted-service. Default: Simulated.
+	Backend Backend
 	// Auth is how assisted-service protects its downloads. Default: not at all.
 	Auth assistedsim.AuthType
+	// HTTPS lets assisted-service be reached through https alone, under a private certificate authority: see [Lab.CA].
+	HTTPS bool
 	// Bootstrap and ControlPlane change how the managers of this repository run.
 	Bootstrap, ControlPlane env.ManagerOptions
 	// LeaveSignals is for a caller that handles interrupts itself and calls Stop.
@@ -44,14 +48,18 @@ type Options struct {
 type Lab struct {
 	// Env is the management cluster with its managers.
 	Env *env.Env
-	// Service is assisted-service, with the faults that it can be given.
+	// Service is the simulated assisted-service, with the faults that it can be given; nil with another backend.
 	Service *assistedsim.Simulator
+	// Assisted is the real assisted-service, which can be stopped and started; nil with another backend.
+	Assisted *env.AssistedService
 	// Rack is the bare metal.
 	Rack *hosts.Rack
 	// Registry holds the release images.
 	Registry *Registry
 
 	samples string
+	front   *front // of the real service
+	ca      []byte
 	logs    []io.Closer
 	running sync.WaitGroup
 	life    context.Context //nolint:containedctx // The life of what runs in this process; every call has its own besides.
@@ -83,9 +91,6 @@ func (l *Lab) start(ctx context.Context, options Options) error {
 	if l.Registry, err = startRegistry(l.life); err != nil {
 		return err
 	}
-	if err := l.publishSamples(); err != nil {
-		return err
-	}
 	controlPlane := options.ControlPlane
 	controlPlane.ExtraArgs = slices.Concat([]string{
 		"--ocp-release-repository=" + l.Registry.OCPRepository(),
@@ -97,44 +102,29 @@ func (l *Lab) start(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	if err := l.startService(ctx, options); err != nil {
-		return err
-	}
-	return l.startRack(options)
-}
-
-// startService starts assisted-service, with its admission webhooks.
-func (l *Lab) startService(ctx context.Context, options Options) error {
-	logger, err := l.log("assisted-service.log")
+	logger, err := l.log("hosts.log")
 	if err != nil {
 		return err
 	}
 	// What the libraries have to say without a logger of their own would disturb the terminal.
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
-	l.Service, err = assistedsim.New(l.Env.Config(), assistedsim.Options{
-		WorkloadKubeconfig: l.workloadKubeconfig,
-		StageDelay:         options.StageDelay,
-		Auth:               options.Auth,
-		Logger:             logger,
-	})
+	service, err := l.startService(ctx, options)
 	if err != nil {
 		return err
 	}
-	if err := l.Service.Start(l.life); err != nil {
+	if err := l.publishSamples(); err != nil {
 		return err
 	}
-	return l.Service.InstallWebhooks(ctx)
+	return l.startRack(options, service, logger)
 }
 
-func (l *Lab) startRack(options Options) error {
-	logger, err := l.log("hosts.log")
-	if err != nil {
-		return err
-	}
+func (l *Lab) startRack(options Options, service hosts.Service, logger logr.Logger) error {
+	var err error
 	l.Rack, err = hosts.New(l.Env.Config(), hosts.Options{
-		Service:    l.Service,
+		Service:    service,
 		Workload:   l.workloadClient,
+		WorkloadAs: l.workloadClientAs,
 		Version:    l.Registry.Version,
 		StageDelay: options.StageDelay,
 		StateDelay: options.StageDelay,

@@ -25,6 +25,8 @@ const publisher = "openshift-agent-lab"
 // Registry is an image registry with release images that are empty but for their version.
 type Registry struct {
 	address string
+	// announce, unless nil, hears of each release image by each of its names, before Publish returns.
+	announce func(image, version string) error
 
 	mu       sync.Mutex
 	lookups  []string
@@ -98,6 +100,14 @@ func (r *Registry) Publish(version string) (string, error) {
 		return "", fmt.Errorf("cannot compute the digest of %s: %w", image, err)
 	}
 	byDigest := ref.Context().Digest(digest.String()).Name()
+	for _, name := range []string{image, byDigest} {
+		if r.announce == nil {
+			break
+		}
+		if err := r.announce(name, version); err != nil {
+			return "", fmt.Errorf("cannot announce release image %s: %w", name, err)
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.versions[byDigest] = version

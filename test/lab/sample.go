@@ -32,7 +32,11 @@ const (
 	controlPlaneKind      = "OpenshiftAssistedControlPlane"
 	machineDeploymentKind = "MachineDeployment"
 	infraClusterKind      = "Metal3Cluster"
+	configTemplateKind    = "OpenshiftAssistedConfigTemplate"
 )
+
+// CAConfigMap holds, in each namespace, the certificate authority of assisted-service where it is reached through https.
+const CAConfigMap = "assisted-service-ca"
 
 // PullSecretPassword is in every pull secret of the laboratory, and nowhere else: whoever finds it elsewhere has found a leak.
 const PullSecretPassword = "s3cr3t-0f-th3-laboratory"
@@ -73,6 +77,9 @@ func (l *Lab) ApplySample(ctx context.Context, sample string, mutations Mutation
 		return nil, err
 	}
 	if err := l.ensureNamespace(ctx, mutations.Namespace); err != nil {
+		return nil, err
+	}
+	if err := l.ensureCA(ctx, mutations.Namespace); err != nil {
 		return nil, err
 	}
 	key := types.NamespacedName{Namespace: mutations.Namespace, Name: mutations.ClusterName}
@@ -118,6 +125,21 @@ func (l *Lab) ensureNamespace(ctx context.Context, name string) error {
 	err := l.Client().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("cannot create namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// ensureCA creates the ConfigMap that the samples then refer to.
+func (l *Lab) ensureCA(ctx context.Context, namespace string) error {
+	if len(l.ca) == 0 {
+		return nil
+	}
+	authority := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: CAConfigMap}, Data: map[string]string{"ca.crt": string(l.ca)},
+	}
+	err := l.Client().Create(ctx, authority)
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("cannot create the ConfigMap with the authority of assisted-service: %w", err)
 	}
 	return nil
 }
@@ -197,6 +219,15 @@ func (c *Cluster) mutate(object *unstructured.Unstructured, mutations Mutations)
 	case "Secret":
 		if object.Object["type"] == string(corev1.SecretTypeDockerConfigJson) {
 			set(object, map[string]any{corev1.DockerConfigJsonKey: PullSecretContent()}, "stringData")
+		}
+	}
+	if len(c.lab.ca) > 0 {
+		reference := map[string]any{"kind": "ConfigMap", "name": CAConfigMap}
+		switch object.GetKind() {
+		case controlPlaneKind:
+			set(object, reference, "spec", "openshiftAssistedConfigSpec", "assistedServiceCA")
+		case configTemplateKind:
+			set(object, reference, "spec", "template", "spec", "assistedServiceCA")
 		}
 	}
 	if mutations.Edit != nil {

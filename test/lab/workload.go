@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedrest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
 
@@ -68,6 +72,24 @@ func (l *Lab) workloadClient(ctx context.Context, namespace, name string) (clien
 	}
 }
 
+// workloadClientAs is the same under another identity.
+func (l *Lab) workloadClientAs(ctx context.Context, namespace, name string, user rest.ImpersonationConfig) (client.Client, error) {
+	if _, err := l.workloadClient(ctx, namespace, name); err != nil {
+		return nil, err
+	}
+	w, err := l.workload(types.NamespacedName{Namespace: namespace, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	config := w.server.Config()
+	config.Impersonate = user
+	c, err := client.New(config, client.Options{Scheme: l.Env.Scheme()})
+	if err != nil {
+		return nil, fmt.Errorf("cannot create a client as %s: %w", user.UserName, err)
+	}
+	return c, nil
+}
+
 // up starts the API server unless it runs. It belongs to the laboratory, not to the host that was first.
 func (w *workload) up(ctx context.Context) (client.Client, error) {
 	w.mu.Lock()
@@ -104,15 +126,8 @@ func (w *workload) running() (client.Client, error) {
 	return w.client, nil
 }
 
-// The names of the one context in the kubeconfigs that assisted-service hands out: the one without the certificate of the
-// ingress, as long as the cluster installs, and the final one.
-const (
-	installingContext = "admin-noingress"
-	installedContext  = "admin"
-)
-
-// workloadKubeconfig is what assisted-service writes into the admin kubeconfig secret: first when the installation starts,
-// then again when it ends. Both work; they can be told apart by the name of their context.
+// workloadKubeconfig is what the simulated assisted-service writes into the admin kubeconfig secret: first when the
+// installation starts, then again when it ends, with the authority of the cluster's ingress added.
 func (l *Lab) workloadKubeconfig(_ context.Context, namespace, name string) ([]byte, error) {
 	w, err := l.workload(types.NamespacedName{Namespace: namespace, Name: name})
 	if err != nil {
@@ -123,24 +138,49 @@ func (l *Lab) workloadKubeconfig(_ context.Context, namespace, name string) ([]b
 	first := w.kubeconfigs == 1
 	w.mu.Unlock()
 	if first {
-		return renameContext(w.server.Kubeconfig(), installingContext)
+		return w.server.Kubeconfig(), nil
 	}
-	return renameContext(w.server.Kubeconfig(), installedContext)
+	_, ingress, err := l.Env.ServerCertificate()
+	if err != nil {
+		return nil, err
+	}
+	return trustToo(w.server.Kubeconfig(), ingress)
 }
 
-func renameContext(kubeconfig []byte, name string) ([]byte, error) {
+// putKubeconfig puts the kubeconfig of the cluster's API server in the place of the one that the real assisted-service
+// generated.
+func (l *Lab) putKubeconfig(ctx context.Context, preparation assistedrest.Preparation) error {
+	w, err := l.workload(preparation.Deployment)
+	if err != nil {
+		return err
+	}
+	return l.Assisted.PutKubeconfig(ctx, preparation.ClusterID, preparation.Since, w.server.Kubeconfig())
+}
+
+// trustToo adds a certificate authority to those that a kubeconfig trusts.
+func trustToo(kubeconfig, authority []byte) ([]byte, error) {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read a kubeconfig: %w", err)
 	}
-	current := config.Contexts[config.CurrentContext]
-	delete(config.Contexts, config.CurrentContext)
-	config.Contexts[name], config.CurrentContext = current, name
+	for _, cluster := range config.Clusters {
+		cluster.CertificateAuthorityData = slices.Concat(cluster.CertificateAuthorityData, authority)
+	}
 	return clientcmd.Write(*config)
 }
 
-// Final tells whether a kubeconfig is the one that assisted-service wrote when the installation ended.
+// Final tells whether a kubeconfig is the one that assisted-service wrote when the installation ended: it trusts the
+// ingress of the cluster too.
 func Final(kubeconfig []byte) bool {
 	config, err := clientcmd.Load(kubeconfig)
-	return err == nil && config.CurrentContext == installedContext
+	if err != nil {
+		return false
+	}
+	for _, cluster := range config.Clusters {
+		authorities, err := certutil.ParseCertsPEM(cluster.CertificateAuthorityData)
+		if err != nil || len(authorities) < 2 {
+			return false
+		}
+	}
+	return true
 }

@@ -1,0 +1,128 @@
+package assistedsim
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	nodeUserPrefix   = "system:node:"
+	nodeGroup        = "system:nodes"
+	nodeBootstrapper = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
+)
+
+// joining is true for a host that joins an installed cluster and has rebooted: nobody reports for it any more, and the
+// service looks at its Node.
+func (h *host) joining() bool {
+	return h.dayTwo() && h.bound() && (h.stage == models.HostStageRebooting || h.stage == models.HostStageJoined) &&
+		(h.state == models.HostStatusInstallingInProgress || h.state == models.HostStatusInstallingPendingUserAction)
+}
+
+// followNode does for a joining host what the controller in the cluster does on the first day: it approves the certificates
+// of the kubelet, labels the Node once it is Ready, and notes how far it is. It returns whether the host got further.
+func (s *Simulator) followNode(ctx context.Context, agent *aiv1beta1.Agent, view *host) (bool, error) {
+	c, err := s.spokeClient(ctx, view.cluster)
+	if err != nil {
+		return false, err
+	}
+	node := &corev1.Node{}
+	err = c.Get(ctx, client.ObjectKey{Name: view.hostname()}, node)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("cannot read node %s: %w", view.hostname(), err)
+	}
+	if err != nil {
+		node = nil
+	}
+	if err := approveRequests(ctx, c, view.hostname(), node); err != nil || node == nil {
+		return false, err
+	}
+	stage := models.HostStageJoined
+	if nodeReady(node) {
+		stage = models.HostStageDone
+		base := node.DeepCopy()
+		merge(&node.Labels, agent.Spec.NodeLabels)
+		if !maps.Equal(base.Labels, node.Labels) {
+			if err := c.Patch(ctx, node, client.MergeFrom(base)); err != nil {
+				return false, fmt.Errorf("cannot label node %s: %w", node.Name, err)
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.hosts[view.key]
+	if h == nil || !h.joining() || h.stage == stage {
+		return false, nil
+	}
+	s.progress(h, stage, "")
+	s.touchHost(h)
+	return true, nil
+}
+
+func nodeReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// approveRequests approves what the kubelet of the host asks for: a client certificate as long as there is no Node, one to
+// serve with afterwards.
+func approveRequests(ctx context.Context, c client.Client, hostname string, node *corev1.Node) error {
+	list := &certificatesv1.CertificateSigningRequestList{}
+	if err := c.List(ctx, list); err != nil {
+		return fmt.Errorf("cannot list certificate requests: %w", err)
+	}
+	for i := range list.Items {
+		request := &list.Items[i]
+		if len(request.Status.Conditions) > 0 || !trustworthy(request, hostname, node) {
+			continue
+		}
+		request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
+			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "NodeCSRApprove",
+			Message: "This CSR was approved by the assisted-service",
+		}}
+		if err := c.SubResource("approval").Update(ctx, request); err != nil {
+			return fmt.Errorf("cannot approve certificate request %s: %w", request.Name, err)
+		}
+	}
+	return nil
+}
+
+// trustworthy follows the checks of the service: the name of the host, who asks, and for which names and addresses.
+func trustworthy(request *certificatesv1.CertificateSigningRequest, hostname string, node *corev1.Node) bool {
+	block, _ := pem.Decode(request.Spec.Request)
+	if block == nil {
+		return false
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil || !strings.EqualFold(parsed.Subject.CommonName, nodeUserPrefix+hostname) ||
+		!slices.Equal(parsed.Subject.Organization, []string{nodeGroup}) {
+		return false
+	}
+	if node == nil {
+		return request.Spec.Username == nodeBootstrapper && len(parsed.DNSNames)+len(parsed.IPAddresses) == 0 &&
+			slices.Contains(request.Spec.Usages, certificatesv1.UsageClientAuth)
+	}
+	if request.Spec.Username != parsed.Subject.CommonName || !slices.Contains(request.Spec.Usages, certificatesv1.UsageServerAuth) {
+		return false
+	}
+	known := []string{node.Name}
+	for _, address := range node.Status.Addresses {
+		known = append(known, address.Address)
+	}
+	asked := parsed.DNSNames
+	for _, ip := range parsed.IPAddresses {
+		asked = append(asked, ip.String())
+	}
+	return !slices.ContainsFunc(asked, func(name string) bool { return !slices.Contains(known, name) })
+}

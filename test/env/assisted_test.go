@@ -1,0 +1,186 @@
+package env
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	"github.com/openshift/hive/apis/hive/v1/agent"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// rack is the namespace of these tests; what they create in it is called after it, too.
+const rack = "rack"
+
+func TestAssistedService(t *testing.T) {
+	g := NewWithT(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute) // the first run builds everything
+	defer cancel()
+	e, err := Start(ctx, Options{
+		Out: lines{t}, LeaveSignals: true,
+		Bootstrap: ManagerOptions{Disabled: true}, ControlPlane: ManagerOptions{Disabled: true},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(e.Stop)
+	service, err := e.StartAssistedService(ctx, AssistedOptions{Auth: AssistedAuthLocal})
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = e.StartAssistedService(ctx, AssistedOptions{})
+	g.Expect(err).To(MatchError(ContainSubstring("already")))
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: rack}},
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: rack, Name: rack},
+			Type:       corev1.SecretTypeDockerConfigJson,
+			Data:       map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"quay.io":{"auth":"dXNlcjpwYXNzd29yZA=="}}}`)},
+		},
+	} {
+		g.Expect(e.Client().Create(ctx, object)).To(Succeed())
+	}
+	var install *hiveext.AgentClusterInstall
+
+	t.Run("an InfraEnv gets its URLs, and the ignition behind one of them is served", func(t *testing.T) {
+		checkInfraEnv(ctx, t, e, "first")
+	})
+	t.Run("an AgentClusterInstall becomes a cluster of the service", func(t *testing.T) {
+		install = checkInstall(ctx, t, e, service)
+	})
+	t.Run("a webhook refuses another image set", func(t *testing.T) {
+		changed := install.DeepCopy()
+		changed.Spec.ImageSetRef = &hivev1.ClusterImageSetReference{Name: "other"}
+		NewWithT(t).Expect(e.Client().Update(ctx, changed)).To(MatchError(ContainSubstring("ImageSetRef which is immutable")))
+	})
+	t.Run("the kubeconfig of a preparation is replaced, not that of an earlier one", func(t *testing.T) {
+		checkKubeconfig(t, service)
+	})
+	for name, process := range map[string]*Process{"service": service.Process(), "database": service.Database(), "admission": service.Admission()} {
+		for how, end := range map[string]func(){"stopped": process.Stop, "killed": process.Kill} {
+			t.Run(name+" "+how+" and started: nothing is lost", func(t *testing.T) {
+				end()
+				NewWithT(t).Expect(process.Start(ctx)).To(Succeed())
+				checkCluster(ctx, t, service, install)
+				checkInfraEnv(ctx, t, e, name+"-"+how)
+			})
+		}
+	}
+}
+
+func checkInfraEnv(ctx context.Context, t *testing.T, e *Env, name string) {
+	g, c := NewWithT(t), e.Client()
+	infraEnv := &aiv1beta1.InfraEnv{
+		ObjectMeta: metav1.ObjectMeta{Namespace: rack, Name: name},
+		Spec:       aiv1beta1.InfraEnvSpec{PullSecretRef: &corev1.LocalObjectReference{Name: rack}, OSImageVersion: "4.19"},
+	}
+	g.Expect(c.Create(ctx, infraEnv)).To(Succeed())
+	g.Eventually(func(g Gomega) {
+		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(infraEnv), infraEnv)).To(Succeed())
+		created := conditionsv1.FindStatusCondition(infraEnv.Status.Conditions, aiv1beta1.ImageCreatedCondition)
+		g.Expect(created).NotTo(BeNil())
+		g.Expect(created.Status).To(Equal(corev1.ConditionTrue), created.Message)
+		g.Expect(infraEnv.Status.ISODownloadURL).To(MatchRegexp(`/byapikey/[^/]+/4\.19/x86_64/minimal\.iso$`))
+	}).WithTimeout(eventually).Should(Succeed())
+	ignition := get(ctx, g, infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL, "")
+	g.Expect(json.Valid(ignition)).To(BeTrue())
+	g.Expect(string(ignition)).To(ContainSubstring("agent.service"))
+}
+
+func checkInstall(ctx context.Context, t *testing.T, e *Env, service *AssistedService) *hiveext.AgentClusterInstall {
+	g, c := NewWithT(t), e.Client()
+	image := "quay.io/openshift-release-dev/ocp-release@sha256:" + strings.Repeat("0", 64)
+	g.Expect(service.SetRelease(image, "4.19.10")).To(Succeed())
+	meta := metav1.ObjectMeta{Namespace: rack, Name: rack}
+	install := &hiveext.AgentClusterInstall{ObjectMeta: meta, Spec: hiveext.AgentClusterInstallSpec{
+		ClusterDeploymentRef: corev1.LocalObjectReference{Name: rack},
+		ImageSetRef:          &hivev1.ClusterImageSetReference{Name: rack},
+		Networking: hiveext.Networking{
+			ClusterNetwork: []hiveext.ClusterNetworkEntry{{CIDR: "10.128.0.0/14", HostPrefix: 23}},
+			ServiceNetwork: []string{"172.30.0.0/16"},
+		},
+		ProvisionRequirements: hiveext.ProvisionRequirements{ControlPlaneAgents: 3},
+		APIVIPs:               []string{"192.168.111.5"},
+		IngressVIPs:           []string{"192.168.111.6"},
+	}}
+	deployment := &hivev1.ClusterDeployment{ObjectMeta: meta, Spec: hivev1.ClusterDeploymentSpec{
+		BaseDomain: "example.com", ClusterName: rack,
+		PullSecretRef: &corev1.LocalObjectReference{Name: rack},
+		Platform:      hivev1.Platform{AgentBareMetal: &agent.BareMetalPlatform{}},
+		ClusterInstallRef: &hivev1.ClusterInstallLocalReference{
+			Group: hiveext.Group, Version: hiveext.Version, Kind: "AgentClusterInstall", Name: rack,
+		},
+	}}
+	imageSet := &hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: rack}, Spec: hivev1.ClusterImageSetSpec{ReleaseImage: image}}
+	for _, object := range []client.Object{imageSet, deployment, install} {
+		g.Expect(c.Create(ctx, object)).To(Succeed())
+	}
+	g.Eventually(func(g Gomega) {
+		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(install), install)).To(Succeed())
+		index := slices.IndexFunc(install.Status.Conditions, func(c hivev1.ClusterInstallCondition) bool { return c.Type == hiveext.ClusterSpecSyncedCondition })
+		g.Expect(index).To(BeNumerically(">=", 0))
+		g.Expect(install.Status.Conditions[index].Status).To(Equal(corev1.ConditionTrue), install.Status.Conditions[index].Message)
+		g.Expect(install.Status.DebugInfo.EventsURL).NotTo(BeEmpty())
+	}).WithTimeout(eventually).Should(Succeed())
+	checkCluster(ctx, t, service, install)
+	return install
+}
+
+// checkCluster asks the service for a cluster as the controller in it does.
+func checkCluster(ctx context.Context, t *testing.T, service *AssistedService, install *hiveext.AgentClusterInstall) {
+	g := NewWithT(t)
+	events, err := url.Parse(install.Status.DebugInfo.EventsURL)
+	g.Expect(err).NotTo(HaveOccurred())
+	id := events.Query().Get("cluster_id")
+	token, err := service.ClusterToken(id)
+	g.Expect(err).NotTo(HaveOccurred())
+	var cluster models.Cluster
+	g.Expect(json.Unmarshal(get(ctx, g, service.URL()+"/api/assisted-install/v2/clusters/"+id, token), &cluster)).To(Succeed())
+	g.Expect(cluster.Name).To(Equal(rack))
+	g.Expect(cluster.OpenshiftVersion).To(Equal("4.19.10"))
+}
+
+// get downloads from the service, which for a moment after a restart of its database may have no connection to it.
+func get(ctx context.Context, g Gomega, url, token string) []byte {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("X-Secret-Key", token)
+	var body []byte
+	g.Eventually(func(g Gomega) {
+		response, err := http.DefaultClient.Do(request)
+		g.Expect(err).NotTo(HaveOccurred())
+		defer response.Body.Close()
+		body, err = io.ReadAll(response.Body)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(response.StatusCode).To(Equal(http.StatusOK), string(body))
+	}).WithTimeout(eventually).Should(Succeed())
+	return body
+}
+
+func checkKubeconfig(t *testing.T, service *AssistedService) {
+	g := NewWithT(t)
+	const cluster = "00000000-0000-0000-0000-000000000000"
+	generate := func() {
+		g.Expect(writeFiles(service.file("data", cluster), map[string][]byte{"kubeconfig-noingress": []byte("placeholder")})).To(Succeed())
+		g.Expect(writeFiles(service.file("data", cluster), map[string][]byte{"install-config.yaml": nil})).To(Succeed())
+	}
+	generate()
+	g.Expect(os.Chtimes(service.file("data", cluster, "install-config.yaml"), time.Time{}, time.Now().Add(-time.Minute))).To(Succeed())
+	begin := time.Now()
+	time.AfterFunc(2*settleInterval, generate)
+	g.Expect(service.PutKubeconfig(t.Context(), cluster, begin, []byte("real"))).To(Succeed())
+	content, err := os.ReadFile(service.file("data", cluster, "kubeconfig-noingress"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(content)).To(Equal("real"))
+}

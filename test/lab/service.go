@@ -1,0 +1,136 @@
+package lab
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/go-logr/logr"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedrest"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+)
+
+// Backend says what stands for assisted-service.
+type Backend string
+
+const (
+	// Simulated is the simulator, which needs no more than this process.
+	Simulated Backend = "simulated"
+	// Real is assisted-service itself; the hosts talk to its REST API. See [env.Env.StartAssistedService].
+	Real Backend = "real"
+)
+
+// ParseBackend reads the name of a Backend; empty: Simulated.
+func ParseBackend(name string) (Backend, error) {
+	switch backend := Backend(name); backend {
+	case "":
+		return Simulated, nil
+	case Simulated, Real:
+		return backend, nil
+	}
+	return "", fmt.Errorf("no assisted-service is called %q: take %s or %s", name, Simulated, Real)
+}
+
+// startService starts assisted-service, with its admission webhooks, and returns what hosts reach of it.
+func (l *Lab) startService(ctx context.Context, options Options) (hosts.Service, error) {
+	if options.Backend == Real {
+		return l.startReal(ctx, options)
+	}
+	logger, err := l.log("assisted-service.log")
+	if err != nil {
+		return nil, err
+	}
+	service, err := assistedsim.New(l.Env.Config(), assistedsim.Options{
+		WorkloadKubeconfig: l.workloadKubeconfig,
+		StageDelay:         options.StageDelay,
+		Auth:               options.Auth,
+		HTTPS:              options.HTTPS,
+		Logger:             logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := service.Start(l.life); err != nil {
+		return nil, err
+	}
+	l.Service = service
+	if options.HTTPS {
+		l.ca = service.CA()
+	}
+	return service, service.InstallWebhooks(ctx)
+}
+
+// startReal starts the real assisted-service, behind the front.
+func (l *Lab) startReal(ctx context.Context, options Options) (hosts.Service, error) {
+	logger, err := l.log("assisted-service-rest.log")
+	if err != nil {
+		return nil, err
+	}
+	if err := l.startFront(options, logger); err != nil {
+		return nil, err
+	}
+	l.Assisted, err = l.Env.StartAssistedService(ctx, env.AssistedOptions{
+		Auth: env.AssistedAuth(options.Auth), BaseURL: l.front.url(), Registries: []string{l.Registry.address},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := l.front.serve(l.Assisted.URL(), l.namespaceOf); err != nil {
+		return nil, err
+	}
+	l.Registry.announce = l.Assisted.SetRelease
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(l.ca)
+	return assistedrest.New(assistedrest.Options{
+		URL: l.front.url(), CAs: trusted, Hub: l.Client(), ClusterToken: l.Assisted.ClusterToken, Preparing: l.putKubeconfig, Log: logger,
+	}), nil
+}
+
+func (l *Lab) startFront(options Options, logger logr.Logger) error {
+	var err error
+	if !options.HTTPS {
+		l.front, err = startFront(l.life, nil, logger)
+		return err
+	}
+	certificate, authority, err := l.Env.ServerCertificate()
+	if err != nil {
+		return err
+	}
+	l.ca = authority
+	l.front, err = startFront(l.life, &certificate, logger)
+	return err
+}
+
+// namespaceOf finds the namespace of an InfraEnv by its id in the service.
+func (l *Lab) namespaceOf(ctx context.Context, id string) (string, error) {
+	list := &aiv1beta1.InfraEnvList{}
+	if err := l.Client().List(ctx, list); err != nil {
+		return "", fmt.Errorf("cannot list InfraEnvs: %w", err)
+	}
+	for i := range list.Items {
+		if strings.Contains(list.Items[i].Status.BootArtifacts.DiscoveryIgnitionURL, id) {
+			return list.Items[i].Namespace, nil
+		}
+	}
+	return "", fmt.Errorf("no InfraEnv has id %s", id)
+}
+
+// FailDownload lets handler answer whoever downloads a discovery ignition of an InfraEnv in the namespace; nil: the service
+// answers again. See [assistedsim.Hang] and [assistedsim.Oversize].
+func (l *Lab) FailDownload(namespace string, handler http.HandlerFunc) {
+	if l.front != nil {
+		l.front.fail(namespace, handler)
+		return
+	}
+	l.Service.FailDownload(types.NamespacedName{Namespace: namespace}, handler)
+}
+
+// CA is the certificate authority (PEM) of assisted-service where it is reached through https; empty otherwise.
+func (l *Lab) CA() []byte { return l.ca }
