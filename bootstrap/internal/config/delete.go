@@ -8,6 +8,7 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -49,7 +50,7 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 	var waiting []string
 	for _, agent := range s.agents {
 		if !bound(agent) {
-			continue // goes with its InfraEnv; a host that still runs the discovery agent would come back
+			continue // after its InfraEnv: a host that still runs the discovery agent would come back
 		}
 		if agent.DeletionTimestamp.IsZero() {
 			if err := r.delete(ctx, agent); err != nil {
@@ -68,7 +69,7 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 	return true, nil
 }
 
-// releaseInfraEnv deletes the InfraEnv, with which the remaining Agents go.
+// releaseInfraEnv deletes the InfraEnv; a host that still runs the discovery agent then cannot register again.
 func (r *Reconciler) releaseInfraEnv(ctx context.Context, s *scope) (bool, error) {
 	for _, infraEnv := range s.infraEnvs {
 		if infraEnv.DeletionTimestamp.IsZero() {
@@ -81,6 +82,41 @@ func (r *Reconciler) releaseInfraEnv(ctx context.Context, s *scope) (bool, error
 		return s.waitDeleting(bootstrapv1.DeletingInfraEnvReason, "waiting for assisted-service to delete InfraEnv %s", s.infraEnvs[0].Name)
 	}
 	return true, nil
+}
+
+// releaseLeftAgents deletes the Agents that did not go with their InfraEnv. The cluster goes as well, or they are no part of it: assisted-service is
+// told not to look for their Nodes, for which it would wait until the cluster answers.
+func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, error) {
+	var waiting []string
+	for _, agent := range s.agents {
+		waiting = append(waiting, agent.Name)
+		if _, told := agent.Annotations[skipSpokeCleanupAnnotation]; !told {
+			if err := r.skipSpokeCleanup(ctx, agent); err != nil {
+				return false, err
+			}
+		}
+		if agent.DeletionTimestamp.IsZero() {
+			if err := r.delete(ctx, agent); err != nil {
+				return false, err
+			}
+		}
+	}
+	if len(waiting) > 0 {
+		return s.waitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to delete Agent %s", strings.Join(waiting, ", "))
+	}
+	return true, nil
+}
+
+// skipSpokeCleanupAnnotation keeps assisted-service from taking the Node of a deleted Agent out of its cluster (agent_controller.go there).
+const skipSpokeCleanupAnnotation = "agent.agent-install.openshift.io/skip-spoke-cleanup"
+
+func (r *Reconciler) skipSpokeCleanup(ctx context.Context, agent *aiv1beta1.Agent) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:""}}}`, skipSpokeCleanupAnnotation)
+	err := r.Client.Patch(ctx, agent, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("failed to annotate Agent %s: %w", agent.Name, err)
+	}
+	return nil
 }
 
 // delete deletes exactly the object that was looked at.

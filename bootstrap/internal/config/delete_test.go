@@ -76,7 +76,18 @@ func TestDeletionOfTheWholeCluster(t *testing.T) {
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
 	if !w.agent("a").DeletionTimestamp.IsZero() {
-		t.Fatal("nothing needs to be taken out of a cluster that goes")
+		t.Fatal("the host must not be able to register again")
+	}
+	w.letGo("m", &aiv1beta1.InfraEnv{})
+	w.reconcile()
+	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
+	if agent := w.agent("a"); agent.DeletionTimestamp.IsZero() || !metav1.HasAnnotation(agent.ObjectMeta, skipSpokeCleanupAnnotation) {
+		t.Fatal("an Agent that is left by its InfraEnv goes, and nothing needs to be taken out of a cluster that goes")
+	}
+	w.letGo("a", &aiv1beta1.Agent{})
+	w.reconcile()
+	if !w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{}) {
+		t.Fatal("the finalizer stays")
 	}
 }
 

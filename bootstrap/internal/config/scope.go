@@ -134,15 +134,7 @@ func (r *Reconciler) gatherInfraEnvs(ctx context.Context, s *scope) error {
 	}
 	for i := range list.Items {
 		s.infraEnvs = append(s.infraEnvs, &list.Items[i])
-		agents := &aiv1beta1.AgentList{}
-		if err := r.Client.List(ctx, agents, client.InNamespace(s.config.Namespace), client.MatchingFields{agentByInfraEnv: list.Items[i].Name}); err != nil {
-			return fmt.Errorf("cannot look for Agents: %w", err)
-		}
-		for j := range agents.Items {
-			s.agents = append(s.agents, &agents.Items[j])
-		}
 	}
-	slices.SortFunc(s.agents, func(a, b *aiv1beta1.Agent) int { return strings.Compare(a.Name, b.Name) })
 	if s.machine != nil {
 		var err error
 		if s.namesake, err = get(ctx, r.Client, s.config.Namespace, s.machine.Name, &aiv1beta1.InfraEnv{}); err != nil {
@@ -150,6 +142,29 @@ func (r *Reconciler) gatherInfraEnvs(ctx context.Context, s *scope) error {
 		}
 	}
 	r.written.addMade(s, r.now())
+	return r.gatherAgents(ctx, s)
+}
+
+// gatherAgents lists the Agents of the InfraEnvs. Some versions of assisted-service leave Agents behind when their InfraEnv is deleted: they are
+// known by its name, which is the Machine's.
+func (r *Reconciler) gatherAgents(ctx context.Context, s *scope) error {
+	var infraEnvs []string
+	for _, infraEnv := range s.infraEnvs {
+		infraEnvs = append(infraEnvs, infraEnv.Name)
+	}
+	if s.deleting() && s.machine != nil && s.namesake == nil {
+		infraEnvs = append(infraEnvs, s.machine.Name)
+	}
+	for _, name := range infraEnvs {
+		agents := &aiv1beta1.AgentList{}
+		if err := r.Client.List(ctx, agents, client.InNamespace(s.config.Namespace), client.MatchingFields{agentByInfraEnv: name}); err != nil {
+			return fmt.Errorf("cannot look for Agents: %w", err)
+		}
+		for i := range agents.Items {
+			s.agents = append(s.agents, &agents.Items[i])
+		}
+	}
+	slices.SortFunc(s.agents, func(a, b *aiv1beta1.Agent) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
 

@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -150,6 +151,8 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 	var requests []ctrl.Request
 	if infraEnv, err := get(ctx, r.Client, agent.Namespace, infraEnvOf(agent), &aiv1beta1.InfraEnv{}); err == nil && infraEnv != nil {
 		requests = r.ofInfraEnv(ctx, infraEnv)
+	} else if machine, err := get(ctx, r.Client, agent.Namespace, infraEnvOf(agent), &clusterv1.Machine{}); err == nil && machine != nil {
+		requests = r.ofMachine(ctx, machine) // its InfraEnv is deleted
 	}
 	if !r.Metal3 {
 		return requests
@@ -227,7 +230,7 @@ func TrimAgent(in any) (any, error) {
 		return in, nil
 	}
 	agent.ManagedFields = nil
-	agent.Annotations = nil
+	maps.DeleteFunc(agent.Annotations, func(key, _ string) bool { return key != skipSpokeCleanupAnnotation })
 	agent.Status.ValidationsInfo = nil
 	agent.Status.NtpSources = nil
 	agent.Status.Progress.ProgressStages = nil
