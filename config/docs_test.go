@@ -158,3 +158,48 @@ func documents(t *testing.T) map[string][]byte {
 	}
 	return found
 }
+
+// provenBy matches what the table of docs/assisted-service.md names as a proof.
+var provenBy = regexp.MustCompile("(?m)^\\| .* \\| .* \\| (.*) \\|$")
+
+func TestWhatWeRelyOnNamesTestsThatExist(t *testing.T) {
+	content, err := os.ReadFile("../docs/assisted-service.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := testSources(t, "../test/e2e", "../test/env", "../test/assistedrest")
+	rows := provenBy.FindAllStringSubmatch(string(content), -1)
+	if len(rows) < 20 {
+		t.Fatalf("only %d rows were found", len(rows))
+	}
+	for _, row := range rows[1:] { // after the titles
+		names := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1)
+		if len(names) == 0 && !strings.Contains(row[1], "---") {
+			t.Errorf("no test is named: %s", row[0])
+		}
+		for _, name := range names {
+			if !strings.Contains(sources, name[1]) {
+				t.Errorf("no test has %q", name[1])
+			}
+		}
+	}
+}
+
+func testSources(t *testing.T, folders ...string) string {
+	t.Helper()
+	var all strings.Builder
+	for _, folder := range folders {
+		files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(content)
+		}
+	}
+	return all.String()
+}

@@ -83,7 +83,9 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (b *backend) hostPath() string { return "/api/assisted-install" + hostPath(infraEnvID, b.agent.HostID) }
+func (b *backend) hostPath() string {
+	return "/api/assisted-install" + hostPath(infraEnvID, b.agent.HostID)
+}
 
 func (b *backend) on(request string, answer any) {
 	encoded, err := json.Marshal(answer)
@@ -228,7 +230,7 @@ func TestHookIsCalledOnceForEachPreparation(t *testing.T) {
 	b.on("GET /api/assisted-install/v2/infra-envs/"+infraEnvID+"/hosts", []any{map[string]any{"id": b.agent.HostID, "cluster_id": clusterID}})
 	answered := func(status, preparation, since string) int {
 		b.on("GET /api/assisted-install/v2/clusters/"+clusterID, map[string]any{
-			"id": clusterID, "status": status, "status_updated_at": since, "last_installation_preparation": map[string]any{"status": preparation},
+			"id": clusterID, "status": status, "status_updated_at": since, "last-installation-preparation": map[string]any{"status": preparation},
 		})
 		_, err := b.service.follow(t.Context(), b.agent, order)
 		b.Expect(err).NotTo(HaveOccurred())
@@ -259,7 +261,7 @@ func TestFinalise(t *testing.T) {
 	b.Expect(uploads[0].body).To(HavePrefix(`"-----BEGIN CERTIFICATE-----`))
 	b.on("GET "+cluster, map[string]any{"id": clusterID, "status": "adding-hosts"})
 	b.Expect(b.service.Finalise(t.Context(), clusterID)).To(Succeed())
-	b.Expect(b.called("POST " + cluster + "/uploads/ingress-cert")).To(HaveLen(1), "nothing is left to tell")
+	b.Expect(b.called("POST "+cluster+"/uploads/ingress-cert")).To(HaveLen(1), "nothing is left to tell")
 }
 
 func TestProgressOfTheHostAndOfTheController(t *testing.T) {

@@ -191,8 +191,8 @@ func (s *Simulator) applyCluster(h *host) error {
 	return nil
 }
 
-// unbind takes the host out of its cluster. One that runs its installed system cannot hear the service: it waits for the
-// host to boot the discovery image again.
+// unbind takes the host out of its cluster. One whose installation began may run its installed system, which cannot hear the
+// service: it waits for the host to boot the discovery image again, or to ask for instructions if it still runs that.
 func (s *Simulator) unbind(h *host) {
 	former := h.cluster
 	defer s.touchCluster(former)

@@ -76,9 +76,11 @@ func (s *Simulator) releaseInstall(ctx context.Context, cd *hivev1.ClusterDeploy
 func (s *Simulator) cancel(key types.NamespacedName, deleteAgents bool) (free, leave []types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	begun := false
 	if c := s.clusters[key]; c != nil {
 		c.deleting = true
-		if c.installingNow() || c.state == models.ClusterStatusPreparingForInstallation || c.state == models.ClusterStatusError {
+		begun = c.installingNow() || c.state == models.ClusterStatusError
+		if begun || c.state == models.ClusterStatusPreparingForInstallation {
 			c.enter(models.ClusterStatusCancelled, infoClusterCancelled, 0)
 		}
 	}
@@ -86,9 +88,16 @@ func (s *Simulator) cancel(key types.NamespacedName, deleteAgents bool) (free, l
 		if h.cluster != key {
 			continue
 		}
-		if installing(h.state) {
-			h.enter(models.HostStatusCancelled, infoHostCancelled, 0)
+		switch h.state {
+		case models.HostStatusPreparingForInstallation, models.HostStatusPreparingSuccessful:
+			h.enter(models.HostStatusKnown, infoHostCancelled, 0)
 			s.touchHost(h)
+		case models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction,
+			models.HostStatusInstalled, models.HostStatusError:
+			if begun && !h.dayTwo() {
+				h.enter(models.HostStatusCancelled, infoHostCancelled, 0)
+				s.touchHost(h)
+			}
 		}
 		if deleteAgents || h.infraEnv.clusterRef == key {
 			leave = append(leave, name)

@@ -2,6 +2,7 @@ package assistedsim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -207,9 +208,9 @@ func (s *Simulator) reregister(h *host, guest hosts.Agent) error {
 			h.enter(models.HostStatusError, "The host unexpectedly restarted during the installation", 0)
 		}
 	case models.HostStatusInstallingPendingUserAction:
-		return fmt.Errorf("host %s is required to be booted from disk %s", h.key.Name, h.installationDisk())
+		return fmt.Errorf("host is required to be booted from disk %s", h.installationDisk())
 	case models.HostStatusInstalled:
-		return fmt.Errorf("host %s is trying to register after the cluster has already been installed", h.key.Name)
+		return errors.New("host is trying to register after the cluster has already been installed")
 	case models.HostStatusPreparingFailed, models.HostStatusCancelled:
 		return fmt.Errorf("host %s is in state %s, in which it cannot register", h.key.Name, h.state)
 	case models.HostStatusError:

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
 func newSimulator(t *testing.T, opts Options) *Simulator {
@@ -115,6 +117,81 @@ func TestSpecIsIgnoredOnceTheInstallationStarted(t *testing.T) {
 	g.Expect(s.applySpec(h, &aiv1beta1.AgentSpec{})).To(Succeed())
 	g.Expect(h.hostname()).To(Equal("after"), "empty is no opinion")
 	g.Expect(s.applySpec(h, &aiv1beta1.AgentSpec{Role: "boss"})).To(MatchError(ContainSubstring("boss")))
+}
+
+// TestRegistrationOfAKnownHost follows the state machine of the service, which was tried with a real one (April 2025).
+func TestRegistrationOfAKnownHost(t *testing.T) {
+	for name, tc := range map[string]struct {
+		host    host
+		want    string
+		refused bool
+	}{
+		"known": {host{state: models.HostStatusKnown}, models.HostStatusDiscoveringUnbound, false},
+		"during the installation": {
+			host{state: models.HostStatusInstallingInProgress, stage: models.HostStageWritingImageToDisk}, models.HostStatusError, false,
+		},
+		"after the reboot": {
+			host{state: models.HostStatusInstallingInProgress, stage: models.HostStageRebooting}, models.HostStatusInstallingPendingUserAction, false,
+		},
+		"after the reboot, again": {
+			host{state: models.HostStatusInstallingPendingUserAction, stage: models.HostStageRebooting}, models.HostStatusInstallingPendingUserAction, true,
+		},
+		"installed": {host{state: models.HostStatusInstalled, stage: models.HostStageDone}, models.HostStatusInstalled, true},
+		"added to an installed cluster": {
+			host{state: models.HostStatusAddedToExistingCluster, stage: models.HostStageDone, kind: models.HostKindAddToExistingClusterHost},
+			models.HostStatusInstallingPendingUserAction, false,
+		},
+		"failed to prepare": {host{state: models.HostStatusPreparingFailed}, models.HostStatusPreparingFailed, true},
+		"failed":            {host{state: models.HostStatusError}, models.HostStatusError, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			err := newSimulator(t, Options{}).reregister(&tc.host, hosts.Agent{})
+			g.Expect(err != nil).To(Equal(tc.refused))
+			g.Expect(tc.host.state).To(Equal(tc.want))
+		})
+	}
+}
+
+func TestHostWithoutImagesFailsToPrepare(t *testing.T) {
+	g, s, failure := NewWithT(t), newSimulator(t, Options{}), ""
+	c := &cluster{key: types.NamespacedName{Name: "c"}, state: models.ClusterStatusPreparingForInstallation}
+	s.clusters[c.key] = c
+	h := &host{state: models.HostStatusPreparingForInstallation, cluster: c.key, cannotPull: func() string { return failure }}
+	state, _, _ := s.nextHostState(h)
+	g.Expect(state).To(Equal(models.HostStatusPreparingSuccessful))
+	failure = "no route to host"
+	state, info, _ := s.nextHostState(h)
+	g.Expect(state).To(Equal(models.HostStatusPreparingFailed))
+	g.Expect(info).To(ContainSubstring("Failed to fetch container images"))
+}
+
+func TestAgentsProveThemselvesUnderLocalAuth(t *testing.T) {
+	g, s := NewWithT(t), newSimulator(t, Options{Auth: AuthLocal})
+	token, err := s.tokens.infraEnvToken("ie")
+	g.Expect(err).NotTo(HaveOccurred())
+	s.infraEnvs[types.NamespacedName{Name: "ie"}] = &infraEnv{id: "ie", token: token}
+	_, err = s.Image(t.Context(), "ie", "")
+	g.Expect(err).To(MatchError(hosts.ErrNotFound))
+	raw, err := s.Image(t.Context(), "ie", token)
+	g.Expect(err).NotTo(HaveOccurred())
+	config, err := hosts.DecodeIgnition(raw)
+	g.Expect(err).NotTo(HaveOccurred())
+	agent, err := hosts.AgentConfigOf(config)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(agent.Token).To(Equal(token))
+	g.Expect(s.Register(t.Context(), hosts.Agent{AgentConfig: hosts.AgentConfig{InfraEnvID: "ie"}})).To(MatchError(hosts.ErrNotFound))
+}
+
+func TestInstallationDiskLeavesFastAndLargeOnesToTheWorkload(t *testing.T) {
+	disk := func(id string, kind models.DriveType, size int64, eligible bool) *models.Disk {
+		return &models.Disk{ID: id, Name: id, DriveType: kind, SizeBytes: size, InstallationEligibility: models.DiskInstallationEligibility{Eligible: eligible}}
+	}
+	h := &host{inventory: &models.Inventory{Disks: []*models.Disk{
+		disk("nvme0n1", models.DriveTypeSSD, 1, true), disk("sda", models.DriveTypeSSD, 1, true), disk("sdb", models.DriveTypeHDD, 3, true),
+		disk("sdc", models.DriveTypeHDD, 2, true), disk("sdd", models.DriveTypeHDD, 1, false),
+	}}}
+	NewWithT(t).Expect(h.installationDisk()).To(Equal("sdc"))
 }
 
 func TestHostIsBoundOnlyWhileTheClusterTakesHosts(t *testing.T) {

@@ -9,7 +9,9 @@ import (
 	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -82,11 +84,14 @@ var _ = Describe("An Agent", Label("agents"), func() {
 		expectInstalled(ctx, cluster, 0)
 
 		By("booting it in the installed cluster")
-		registered := host.Registrations()
 		host.WrongBoot()
-		Eventually(host.Registrations).Should(BeNumerically(">", registered), "it comes back to assisted-service")
+		Eventually(host.Problem).Should(MatchError(ContainSubstring("after the cluster has already been installed")), "assisted-service refuses it")
 		boots := len(host.Boots())
 		Expect(host.Boots()[boots-1].System).To(Equal(hosts.Discovery))
+		wait(ctx, cluster, "missing a Node", func(s *lab.State) bool {
+			machine := s.Machines[len(s.Machines)-1]
+			return lab.Condition(machine.Status.Conditions, clusterv1.MachineNodeHealthyCondition).Status != metav1.ConditionTrue
+		})
 		Consistently(ctx, func(g Gomega) {
 			g.Expect(host.Boots()).To(HaveLen(boots), "nothing is written to its disk and booted")
 			g.Expect(state(ctx, cluster).Machines).To(HaveLen(5))

@@ -46,7 +46,7 @@ type medium struct {
 var (
 	errNoInfraEnv    = errors.New("no InfraEnv")
 	agentCommand     = regexp.MustCompile(`(?m)^ExecStart=(.*)$`)
-	agentFlag        = regexp.MustCompile(`\s--(url|infra-env-id|agent-version)[= ]\s*(\S+)`)
+	agentFlag        = regexp.MustCompile(`\s--(url|infra-env-id|agent-version)[= ]\s*([^-\s]\S*)`)
 	agentEnvironment = regexp.MustCompile(`(?m)^Environment="?PULL_SECRET_TOKEN=([^\s"]+)`)
 )
 

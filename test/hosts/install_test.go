@@ -226,6 +226,22 @@ func TestForgottenHostRegistersAgain(t *testing.T) {
 	l.Expect(h.Problem()).NotTo(HaveOccurred())
 }
 
+func TestHostWaitsForTheImageOfItsISO(t *testing.T) {
+	l := newLab(t)
+	l.hosts(1)
+	l.service.forbid(testInfraEnv, true)
+	l.bootISO("host-0", testInfraEnv)
+	l.Eventually(func() error {
+		if h := l.rack.Host("host-0"); h != nil {
+			return h.Problem()
+		}
+		return nil
+	}).Should(MatchError(ContainSubstring("cannot load the live ISO")))
+	l.service.forbid(testInfraEnv, false)
+	l.Eventually(l.rack.Host("host-0").Registrations).Should(Equal(1))
+	l.Expect(l.rack.Host("host-0").Boots()).To(HaveLen(1))
+}
+
 func TestFailedStageIsReportedAndTheHostCanTryAgain(t *testing.T) {
 	l := newLab(t)
 	h := l.booted(1)[0]

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -52,6 +53,11 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 		if !bound(agent) {
 			continue // after its InfraEnv: a host that still runs the discovery agent would come back
 		}
+		if !mayHaveNode(agent) {
+			if err := r.skipSpokeCleanup(ctx, agent); err != nil {
+				return false, err
+			}
+		}
 		if agent.DeletionTimestamp.IsZero() {
 			if err := r.delete(ctx, agent); err != nil {
 				return false, err
@@ -90,10 +96,8 @@ func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, err
 	var waiting []string
 	for _, agent := range s.agents {
 		waiting = append(waiting, agent.Name)
-		if _, told := agent.Annotations[skipSpokeCleanupAnnotation]; !told {
-			if err := r.skipSpokeCleanup(ctx, agent); err != nil {
-				return false, err
-			}
+		if err := r.skipSpokeCleanup(ctx, agent); err != nil {
+			return false, err
 		}
 		if agent.DeletionTimestamp.IsZero() {
 			if err := r.delete(ctx, agent); err != nil {
@@ -110,13 +114,28 @@ func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, err
 // skipSpokeCleanupAnnotation keeps assisted-service from taking the Node of a deleted Agent out of its cluster (agent_controller.go there).
 const skipSpokeCleanupAnnotation = "agent.agent-install.openshift.io/skip-spoke-cleanup"
 
+// skipSpokeCleanup tells assisted-service that there is no Node to take out of the cluster. It would look for one in a cluster that it cannot reach, and
+// not delete the Agent before it can.
 func (r *Reconciler) skipSpokeCleanup(ctx context.Context, agent *aiv1beta1.Agent) error {
+	if metav1.HasAnnotation(agent.ObjectMeta, skipSpokeCleanupAnnotation) {
+		return nil
+	}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:""}}}`, skipSpokeCleanupAnnotation)
 	err := r.Client.Patch(ctx, agent, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("failed to annotate Agent %s: %w", agent.Name, err)
 	}
 	return nil
+}
+
+// mayHaveNode tells whether the host was installed, or is being installed, so that the cluster may know its Node.
+func mayHaveNode(agent *aiv1beta1.Agent) bool {
+	switch agent.Status.DebugInfo.State {
+	case models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction,
+		models.HostStatusInstalled, models.HostStatusAddedToExistingCluster:
+		return true
+	}
+	return false
 }
 
 // delete deletes exactly the object that was looked at.

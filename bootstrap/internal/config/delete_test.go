@@ -127,3 +127,30 @@ func TestHostOfALiveMachineIsKept(t *testing.T) {
 		t.Fatal("the host was taken out of the cluster")
 	}
 }
+
+// TestDeletedAgentOfAHostThatWasNeverInstalled: assisted-service would look for its Node in a cluster that does not exist yet, and wait for ever.
+func TestDeletedAgentOfAHostThatWasNeverInstalled(t *testing.T) {
+	finalizer := []string{"agent.agent-install.openshift.io/ai-deprovision"}
+	for situation, remove := range map[string]func(w *world){
+		"by a user": func(w *world) { w.remove(w.agent("a")) },
+		"with its Machine": func(w *world) {
+			w.remove(read(w, "m", &clusterv1.Machine{}))
+			w.remove(w.config())
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := booted(t)
+			agent := discovered("a", "m", bootMAC)
+			agent.Finalizers = finalizer
+			w.create(agent)
+			w.reconcile()
+			w.registerWithCluster("a", "known")
+			w.reconcile()
+			remove(w)
+			w.reconcile()
+			if agent := w.agent("a"); agent.DeletionTimestamp.IsZero() || !metav1.HasAnnotation(agent.ObjectMeta, skipSpokeCleanupAnnotation) {
+				t.Fatal("the Agent waits for a Node that never was")
+			}
+		})
+	}
+}

@@ -40,6 +40,12 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 		return s.wait(stage, found.reason, "%s", found.message)
 	}
 	s.agent = found.agent
+	if !s.agent.DeletionTimestamp.IsZero() && !mayHaveNode(s.agent) {
+		if err := r.skipSpokeCleanup(ctx, s.agent); err != nil {
+			return false, err
+		}
+		return s.wait(stage, bootstrapv1.WaitingForHostReason, "Agent %s is being deleted; its host comes back as another one if it still runs the discovery agent", s.agent.Name)
+	}
 	message := fmt.Sprintf("Agent %s runs on the host", s.agent.Name)
 	if s.host != nil {
 		message = fmt.Sprintf("Agent %s runs on BareMetalHost %s/%s", s.agent.Name, s.host.Namespace, s.host.Name)
