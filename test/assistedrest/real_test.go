@@ -290,7 +290,14 @@ func (b *bed) wrongBoots(master, worker *hosts.Host) {
 		host.WrongBoot()
 	}
 	b.Eventually(master.Problem).Should(MatchError(ContainSubstring("after the cluster has already been installed")))
-	b.expectHost(worker, models.HostStatusInstallingPendingUserAction)
+	// The service announces a registration before it commits it: the Agent may show the old state until something else happens.
+	b.Eventually(func() string {
+		agent := b.agent(worker)
+		patch := client.MergeFrom(agent.DeepCopy())
+		agent.Annotations["laboratory/look-again"] = time.Now().String()
+		b.Expect(b.client.Patch(b.ctx, agent, patch)).To(Succeed())
+		return agent.Status.DebugInfo.State
+	}).WithPolling(time.Second).Should(Equal(models.HostStatusInstallingPendingUserAction))
 	b.expectHost(master, models.HostStatusInstalled)
 	worker.Reboot()
 	master.Reboot()
@@ -344,15 +351,17 @@ func (b *bed) deletedWhileInstalling() {
 	b.deleteCluster("short", all...)
 }
 
-// deleteCluster deletes a cluster and expects those of its hosts that run the discovery system back.
+// deleteCluster deletes a cluster and expects those of its hosts back that run the discovery system; the others cannot hear.
 func (b *bed) deleteCluster(name string, members ...*hosts.Host) {
 	b.Expect(b.client.Delete(b.ctx, &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: name}})).To(Succeed())
 	for _, host := range members {
-		if boots := host.Boots(); boots[len(boots)-1].System == hosts.Installed {
-			b.expectHost(host, models.HostStatusUnbindingPendingUserAction)
-			continue
-		}
-		b.expectHost(host, models.HostStatusKnownUnbound)
+		b.Eventually(func(g Gomega) {
+			boots, wanted := host.Boots(), models.HostStatusKnownUnbound
+			if boots[len(boots)-1].System == hosts.Installed {
+				wanted = models.HostStatusUnbindingPendingUserAction
+			}
+			g.Expect(b.agent(host).Status.DebugInfo.State).To(Equal(wanted), host.Name())
+		}).Should(Succeed())
 	}
 }
 

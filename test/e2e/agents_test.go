@@ -24,7 +24,7 @@ var _ = Describe("An Agent", Label("agents"), func() {
 	It("is told everything before it is approved and nothing afterwards, and its host is installed so", func(ctx SpecContext) {
 		const namespace = "order"
 		cluster := apply(ctx, "compact", lab.Mutations{
-			Namespace: namespace, ClusterName: "orderly", HostOptions: []hosts.HostOption{hosts.WithRootDeviceHints(secondDisk)},
+			Namespace: namespace, ClusterName: "orderly", HostOptions: []hosts.HostOption{hosts.WithRootDeviceHints(firstDisk)},
 			Edit: edit(controlPlaneKind, []any{"rack=b7"}, "spec", "openshiftAssistedConfigSpec", "nodeRegistration", "kubeletExtraLabels"),
 		})
 		specs := followAgents(ctx, namespace)
@@ -42,7 +42,7 @@ var _ = Describe("An Agent", Label("agents"), func() {
 			before.Approved = true
 			Expect(equality.Semantic.DeepEqual(before, history[last])).To(BeTrue(), "the approval is a write of its own")
 
-			disk := laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name)).Hardware().Disks[1]
+			disk := laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name)).Hardware().Disks[0]
 			Expect(m.Agent.Status.InstallationDiskID).To(Equal(disk.ByID))
 			Expect(nodeOf(ctx, workload, m).Labels).To(HaveKeyWithValue("rack", "b7"))
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// secondDisk is a hint for the disk that would not be taken without one.
-var secondDisk = metal3api.RootDeviceHints{DeviceName: "/dev/sdb"}
+// firstDisk is a hint for the disk that assisted-service would not take without one: it prefers rotating disks.
+var firstDisk = metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
 
 var _ = Describe("Clusters", Label("names"), func() {
 	It("may have equal names in two namespaces, and share a namespace", func(ctx SpecContext) {
@@ -20,7 +20,7 @@ var _ = Describe("Clusters", Label("names"), func() {
 			apply(ctx, "sno", lab.Mutations{Namespace: "east", ClusterName: "twin"}),
 			apply(ctx, "sno", lab.Mutations{Namespace: "west", ClusterName: "twin"}),
 			apply(ctx, "compact", lab.Mutations{
-				Namespace: "west", ClusterName: "other", HostOptions: []hosts.HostOption{hosts.WithRootDeviceHints(secondDisk)},
+				Namespace: "west", ClusterName: "other", HostOptions: []hosts.HostOption{hosts.WithRootDeviceHints(firstDisk)},
 			}),
 		}
 		waitAvailable(ctx, clusters...)
@@ -31,13 +31,12 @@ var _ = Describe("Clusters", Label("names"), func() {
 		}
 		Expect(imageSets).To(HaveLen(3), "a ClusterImageSet for each")
 		for _, m := range state(ctx, clusters[2]).Machines {
-			// CAPM3 takes any host of the namespace: only some of them ask for their second disk.
-			disk := laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name)).Hardware().Disks[0]
+			// CAPM3 takes any host of the namespace: only some of them ask for their first disk.
 			if m.Host.Spec.RootDeviceHints != nil {
-				disk = laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name)).Hardware().Disks[1]
+				disk := laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name)).Hardware().Disks[0]
 				Expect(m.Agent.Spec.InstallationDiskID).To(Equal(disk.ByID))
+				Expect(m.Agent.Status.InstallationDiskID).To(Equal(disk.ByID))
 			}
-			Expect(m.Agent.Status.InstallationDiskID).To(Equal(disk.ByID))
 		}
 
 		By("deleting one of them")

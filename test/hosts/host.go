@@ -257,6 +257,7 @@ func (h *Host) run(ctx context.Context) {
 			again = h.discover(ctx)
 		case Installed:
 			h.runInstalled(ctx)
+			h.heartbeat(ctx)
 		case Unknown:
 		}
 		if !again {

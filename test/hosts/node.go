@@ -13,6 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// heartbeatInterval is how often a node posts its status. A kubelet does so every five minutes if nothing changes; here all goes faster.
+const heartbeatInterval = 15 * time.Second
+
 // lostNodeDeadline bounds the attempt to tell the workload API about a node that went off; that API may be gone as well.
 const lostNodeDeadline = time.Second
 
@@ -128,6 +131,30 @@ func (h *Host) reportNodeLost(inst *installation) {
 	}
 	if client.IgnoreNotFound(err) != nil {
 		h.log.V(1).Info("cannot report the lost node", "reason", err.Error())
+	}
+}
+
+// heartbeat posts the status of the Node from time to time, as a kubelet does, until the host is switched off or the Node is gone.
+func (h *Host) heartbeat(ctx context.Context) {
+	h.mu.Lock()
+	inst := h.installation
+	h.mu.Unlock()
+	name := h.nodeName(inst)
+	for name != "" && pause(ctx, heartbeatInterval) {
+		c, err := h.rack.options.Workload(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
+		if err == nil {
+			err = changeNodeStatus(ctx, c, name, func(n *corev1.Node) {
+				for i := range n.Status.Conditions {
+					n.Status.Conditions[i].LastHeartbeatTime = metav1.Now()
+				}
+			})
+		}
+		if apierrors.IsNotFound(err) {
+			return
+		}
+		if err != nil {
+			h.log.V(1).Info("cannot post the status of the node", "reason", err.Error())
+		}
 	}
 }
 

@@ -128,10 +128,11 @@ func (r *Reconciler) skipSpokeCleanup(ctx context.Context, agent *aiv1beta1.Agen
 	return nil
 }
 
-// mayHaveNode tells whether the host was installed, or is being installed, so that the cluster may know its Node.
+// mayHaveNode tells whether the host was installed, or is being installed, so that the cluster may know its Node; also while assisted-service does not
+// tell.
 func mayHaveNode(agent *aiv1beta1.Agent) bool {
 	switch agent.Status.DebugInfo.State {
-	case models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction,
+	case "", models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction,
 		models.HostStatusInstalled, models.HostStatusAddedToExistingCluster:
 		return true
 	}

@@ -18,7 +18,11 @@ func (r *Reconciler) observeInstallation(_ context.Context, s *scope) (bool, err
 	agent := s.agent
 	info := agent.Status.DebugInfo
 	message := assisted.RedactURLs(info.StateInfo)
-	switch info.State {
+	state := info.State
+	if state == "" && s.recordedInstalled() {
+		state = models.HostStatusInstalled // assisted-service clears its status when its database is away
+	}
+	switch state {
 	case models.HostStatusInstalled, models.HostStatusAddedToExistingCluster:
 		s.config.Status.InstallationProgress = string(models.HostStageDone)
 		s.tell(corev1.EventTypeNormal, bootstrapv1.HostInstalledReason, "Agent %s is installed", agent.Name)
@@ -38,6 +42,9 @@ func (r *Reconciler) observeInstallation(_ context.Context, s *scope) (bool, err
 		return s.wait(stage, bootstrapv1.WaitingForHostReason, "Agent %s is out of touch with assisted-service: look at the host's console", agent.Name)
 	case models.HostStatusInsufficient, models.HostStatusPendingForInput, models.HostStatusPreparingFailed:
 		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage())
+	}
+	if state == "" {
+		return s.wait(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to tell the state of Agent %s", agent.Name)
 	}
 	return s.wait(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to start the installation")
 }

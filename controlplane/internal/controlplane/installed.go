@@ -133,13 +133,24 @@ func (v view) anyHost(states map[string]bool) bool {
 	return slices.ContainsFunc(v.agents, func(agent aiv1beta1.Agent) bool { return states[agent.Status.DebugInfo.State] })
 }
 
-// ofHosts adds which hosts are in one of the given states, and what they say.
+// consequence is what assisted-service says of hosts that failed only because another one did.
+const consequence = "Host is part of a cluster that failed to install"
+
+// ofHosts adds which hosts are in one of the given states, and what they say; causes alone, where there are any.
 func (v view) ofHosts(message string, states map[string]bool) string {
-	var hosts []string
+	var causes, consequences []string
 	for i := range v.agents {
-		if agent := &v.agents[i]; states[agent.Status.DebugInfo.State] {
-			hosts = append(hosts, describe(agent))
+		switch agent := &v.agents[i]; {
+		case !states[agent.Status.DebugInfo.State]:
+		case agent.Status.DebugInfo.StateInfo == consequence:
+			consequences = append(consequences, describe(agent))
+		default:
+			causes = append(causes, describe(agent))
 		}
+	}
+	hosts := causes
+	if len(hosts) == 0 {
+		hosts = consequences
 	}
 	if more := len(hosts) - shownNames; more > 0 {
 		hosts = append(hosts[:shownNames], fmt.Sprintf("%d more hosts", more))

@@ -175,6 +175,36 @@ func TestInstalledCondition(t *testing.T) {
 	}
 }
 
+func TestPhaseWhileAssistedServiceDoesNotTell(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		recorded controlplanev1.InstallationPhase
+		install  *hiveext.AgentClusterInstall
+		wanted   controlplanev1.InstallationPhase
+	}{
+		"it never began":                       {"", installOf(""), controlplanev1.InstallationPending},
+		"it is going on":                       {controlplanev1.InstallationInstalling, installOf(""), controlplanev1.InstallationInstalling},
+		"it has ended":                         {controlplanev1.InstallationInstalled, installOf(""), controlplanev1.InstallationInstalled},
+		"it has ended, and another state":      {controlplanev1.InstallationInstalled, installOf("insufficient"), controlplanev1.InstallationInstalled},
+		"it is going on, and a further state":  {controlplanev1.InstallationInstalling, installOf("finalizing"), controlplanev1.InstallationFinalizing},
+		"it had ended, and its object is gone": {controlplanev1.InstallationInstalled, nil, controlplanev1.InstallationInstalled},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			s := scopeOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Status.Installation.Phase = tc.recorded })
+			s.install, s.progress = tc.install, assisted.Observe(tc.install)
+			NewWithT(t).Expect(s.phase()).To(Equal(tc.wanted))
+		})
+	}
+}
+
+func TestFailedHostsAreNamedByTheirCause(t *testing.T) {
+	s := scopeOf(nil)
+	s.agents = []aiv1beta1.Agent{agentIn("a", "error", consequence), agentIn("b", "error", "disk is read-only")}
+	g := NewWithT(t)
+	g.Expect(view{scope: s}.ofHosts("failed", failingStates)).To(Equal("failed; host b: disk is read-only"))
+	s.agents = s.agents[:1]
+	g.Expect(view{scope: s}.ofHosts("failed", failingStates)).To(ContainSubstring(consequence))
+}
+
 func TestFailedPreparationStaysReportedWhileItIsTriedAgain(t *testing.T) {
 	g := NewWithT(t)
 	s := scopeOf(nil)

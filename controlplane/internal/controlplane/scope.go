@@ -152,15 +152,19 @@ func (s *scope) workerReplicas() int32 {
 	return s.dayOneWorkers
 }
 
-// phase is the phase of the installation. What was installed stays so when the AgentClusterInstall is gone.
+// phase is the phase of the installation. What was installed stays so. What began stays where it was as long as assisted-service does not tell: it
+// clears its status when its database is away, and the AgentClusterInstall may be gone.
 func (s *scope) phase() controlplanev1.InstallationPhase {
-	if s.install == nil && s.begun() {
-		if s.before.Status.Installation.Phase == "" {
-			return controlplanev1.InstallationInstalled
-		}
-		return s.before.Status.Installation.Phase
+	recorded := s.before.Status.Installation.Phase
+	switch {
+	case recorded == controlplanev1.InstallationInstalled:
+		return recorded
+	case s.progress.Registered, !s.begun():
+		return controlplanev1.InstallationPhase(s.progress.Phase)
+	case recorded == "" && s.install == nil: // moved here
+		return controlplanev1.InstallationInstalled
 	}
-	return controlplanev1.InstallationPhase(s.progress.Phase)
+	return recorded
 }
 
 func (s *scope) installed() bool { return s.phase() == controlplanev1.InstallationInstalled }
