@@ -42,18 +42,15 @@ func (r *Reconciler) releaseForMove(ctx context.Context, s *scope) (bool, error)
 	return true, nil
 }
 
-// releaseAgents deletes the Agents that are bound and waits: assisted-service then takes the Node out of the cluster. When the whole cluster
-// goes there is nothing to take it out of.
+// releaseAgents deletes the Agents that are bound and waits: assisted-service then takes the Node out of the cluster, and does not delete an
+// InfraEnv before. When the whole cluster goes there is nothing to take it out of.
 func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) {
-	if s.clusterDeleting() {
-		return true, nil
-	}
 	var waiting []string
 	for _, agent := range s.agents {
 		if !bound(agent) {
 			continue // after its InfraEnv: a host that still runs the discovery agent would come back
 		}
-		if !mayHaveNode(agent) {
+		if s.clusterDeleting() || !mayHaveNode(agent) {
 			if err := r.skipSpokeCleanup(ctx, agent); err != nil {
 				return false, err
 			}
@@ -90,15 +87,11 @@ func (r *Reconciler) releaseInfraEnv(ctx context.Context, s *scope) (bool, error
 	return true, nil
 }
 
-// releaseLeftAgents deletes the Agents that did not go with their InfraEnv. The cluster goes as well, or they are no part of it: assisted-service is
-// told not to look for their Nodes, for which it would wait until the cluster answers.
+// releaseLeftAgents deletes the Agents that are no part of the cluster and did not go with their InfraEnv.
 func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, error) {
 	var waiting []string
 	for _, agent := range s.agents {
 		waiting = append(waiting, agent.Name)
-		if err := r.skipSpokeCleanup(ctx, agent); err != nil {
-			return false, err
-		}
 		if agent.DeletionTimestamp.IsZero() {
 			if err := r.delete(ctx, agent); err != nil {
 				return false, err

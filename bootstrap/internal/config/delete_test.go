@@ -69,22 +69,29 @@ func TestDeletionInOrder(t *testing.T) {
 
 func TestDeletionOfTheWholeCluster(t *testing.T) {
 	w := joined(t)
+	stranger := discovered("stranger", "m", "02:00:00:00:00:99")
+	stranger.Finalizers = []string{"agent.agent-install.openshift.io/ai-deprovision"}
+	w.create(stranger)
 	cluster := read(w, "c", &clusterv1.Cluster{})
 	w.change(cluster, func() { cluster.Finalizers = []string{"cluster.cluster.x-k8s.io"} })
 	w.remove(cluster)
 	w.remove(w.config())
+
+	w.reconcile()
+	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
+	if agent := w.agent("a"); agent.DeletionTimestamp.IsZero() || !metav1.HasAnnotation(agent.ObjectMeta, skipSpokeCleanupAnnotation) {
+		t.Fatal("the Agent goes first, and nothing needs to be taken out of a cluster that goes")
+	}
+	w.letGo("a", &aiv1beta1.Agent{})
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
-	if !w.agent("a").DeletionTimestamp.IsZero() {
-		t.Fatal("the host must not be able to register again")
+	if !w.agent("stranger").DeletionTimestamp.IsZero() {
+		t.Fatal("its host could register again")
 	}
 	w.letGo("m", &aiv1beta1.InfraEnv{})
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
-	if agent := w.agent("a"); agent.DeletionTimestamp.IsZero() || !metav1.HasAnnotation(agent.ObjectMeta, skipSpokeCleanupAnnotation) {
-		t.Fatal("an Agent that is left by its InfraEnv goes, and nothing needs to be taken out of a cluster that goes")
-	}
-	w.letGo("a", &aiv1beta1.Agent{})
+	w.letGo("stranger", &aiv1beta1.Agent{})
 	w.reconcile()
 	if !w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{}) {
 		t.Fatal("the finalizer stays")
