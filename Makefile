@@ -122,8 +122,8 @@ lint: $(GOLANGCI_LINT) ## Run golangci-lint.
 
 
 .PHONY: test
-test: unit e2e ## Run all tests: unit, API server and end-to-end, on the simulated and on the real assisted-service.
-	$(MAKE) e2e BACKEND=real
+test: unit e2e ## Run all tests: unit, API server and end-to-end, on the simulated and (what concerns it) on the real assisted-service.
+	$(MAKE) e2e BACKEND=real LABELS='!(restart || names || hold)'
 
 # Beforehand, so that building does not count against the time-outs of tests.
 .PHONY: components
@@ -136,8 +136,9 @@ unit: components ## Run the tests that need no installation.
 
 BACKEND ?= simulated
 .PHONY: e2e
-e2e: components ## Run the end-to-end tests. FOCUS=<regular expression> picks some, BACKEND=real takes the real assisted-service.
-	BACKEND=$(BACKEND) go test ./test/e2e -count=1 -timeout 45m -v $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
+e2e: components ## Run the end-to-end tests. FOCUS=<regular expression> or LABELS=<label filter> picks some, BACKEND=real takes the real assisted-service.
+	BACKEND=$(BACKEND) go test ./test/e2e -count=1 -timeout 45m -v \
+	  $(if $(FOCUS),-ginkgo.focus='$(FOCUS)') $(if $(LABELS),-ginkgo.label-filter='$(LABELS)')
 
 .PHONY: bench
 bench: components ## Measure reaction times, API requests, CPU and memory; writes _artifacts/bench.json.

@@ -160,7 +160,7 @@ func documents(t *testing.T) map[string][]byte {
 }
 
 // provenBy matches what the table of docs/assisted-service.md names as a proof.
-var provenBy = regexp.MustCompile("(?m)^\\| .* \\| .* \\| (.*) \\|$")
+var provenBy = regexp.MustCompile(`(?m)^\| .* \| .* \| (.*) \|$`)
 
 func TestWhatWeRelyOnNamesTestsThatExist(t *testing.T) {
 	content, err := os.ReadFile("../docs/assisted-service.md")

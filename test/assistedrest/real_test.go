@@ -412,7 +412,7 @@ func agentLine(agent *aiv1beta1.Agent) string {
 }
 
 func installLine(install *hiveext.AgentClusterInstall) string {
-	parts := []string{install.Status.DebugInfo.State, install.Status.DebugInfo.StateInfo, fmt.Sprint(install.Status.Progress.TotalPercentage)}
+	parts := []string{install.Status.DebugInfo.State, install.Status.DebugInfo.StateInfo, fmt.Sprintf("%d%%", install.Status.Progress.TotalPercentage)}
 	for _, c := range install.Status.Conditions {
 		parts = append(parts, fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason))
 		if c.Type == hiveext.ClusterSpecSyncedCondition && c.Status == corev1.ConditionFalse {

@@ -112,7 +112,10 @@ func steps(action string, list ...map[string]any) map[string]any {
 }
 
 func step(kind models.StepType, argument any) map[string]any {
-	encoded, _ := json.Marshal(argument)
+	encoded, err := json.Marshal(argument)
+	if err != nil {
+		panic(err) // the argument is one of this file
+	}
 	return map[string]any{"step_type": kind, "step_id": string(kind) + "-1", "args": []string{string(encoded)}}
 }
 
