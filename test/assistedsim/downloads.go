@@ -29,7 +29,7 @@ func (s *Simulator) downloadFile(w http.ResponseWriter, r *http.Request) {
 	case fault != nil:
 		fault(w, r)
 		return
-	case s.opts.Auth == AuthLocal && !s.tokens.valid(presentedToken(r)):
+	case s.opts.Auth == AuthLocal && !s.tokens.Valid(presentedToken(r)):
 		// A token of another InfraEnv is good enough: the real service does not check whose it is on this path.
 		http.Error(w, `{"code":401,"message":"unauthenticated for invalid credentials"}`, http.StatusUnauthorized)
 		return

@@ -19,6 +19,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/token"
 )
 
 const infraEnvFinalizer = "infraenv.agent-install.openshift.io/ai-deprovision"
@@ -186,12 +188,12 @@ func (s *Simulator) generate(record *infraEnv, version string) error {
 	arch, images := architecture(&record.spec), s.opts.ImageServiceURL
 	path, query := "/byid/"+record.id, ""
 	if s.opts.Auth == AuthLocal {
-		token, err := s.tokens.infraEnvToken(record.id)
+		signed, err := s.tokens.Sign(token.InfraEnv, record.id)
 		if err != nil {
 			return err
 		}
-		record.token = token
-		path, query = "/byapikey/"+token, "&api_key="+token
+		record.token = signed
+		path, query = "/byapikey/"+signed, "&api_key="+signed
 	}
 	image := "minimal.iso"
 	if record.spec.ImageType == models.ImageTypeFullIso {

@@ -18,7 +18,7 @@ import (
 
 // Image implements [hosts.Service]: the image service lets in whoever has a token of the simulator.
 func (s *Simulator) Image(_ context.Context, infraEnvID, token string) ([]byte, error) {
-	if s.opts.Auth == AuthLocal && !s.tokens.valid(token) {
+	if s.opts.Auth == AuthLocal && !s.tokens.Valid(token) {
 		return nil, fmt.Errorf("the token of the image is not valid: %w", hosts.ErrNotFound)
 	}
 	s.mu.Lock()
@@ -34,7 +34,7 @@ func (s *Simulator) Image(_ context.Context, infraEnvID, token string) ([]byte, 
 
 // trusted checks the token of an agent, or of a controller in a cluster.
 func (s *Simulator) trusted(config hosts.AgentConfig) error {
-	if s.opts.Auth == AuthLocal && !s.tokens.valid(config.Token) {
+	if s.opts.Auth == AuthLocal && !s.tokens.Valid(config.Token) {
 		return fmt.Errorf("the token of the agent is not valid: %w", hosts.ErrNotFound)
 	}
 	return nil

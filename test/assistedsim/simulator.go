@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/token"
 )
 
 // FieldManager is the field manager and user agent of everything that the simulator writes, as with the real service.
@@ -79,7 +80,7 @@ type Simulator struct {
 	client client.Client
 	live   client.Reader
 	certs  *certificates
-	tokens *tokenSigner
+	tokens *token.Key
 
 	serviceURL string
 	webhookURL string
@@ -115,7 +116,7 @@ func New(cfg *rest.Config, opts Options) (*Simulator, error) {
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := newTokenSigner()
+	tokens, err := token.NewKey()
 	if err != nil {
 		return nil, err
 	}

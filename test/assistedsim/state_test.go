@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/token"
 )
 
 func newSimulator(t *testing.T, opts Options) *Simulator {
@@ -168,7 +169,7 @@ func TestHostWithoutImagesFailsToPrepare(t *testing.T) {
 
 func TestAgentsProveThemselvesUnderLocalAuth(t *testing.T) {
 	g, s := NewWithT(t), newSimulator(t, Options{Auth: AuthLocal})
-	token, err := s.tokens.infraEnvToken("ie")
+	token, err := s.tokens.Sign(token.InfraEnv, "ie")
 	g.Expect(err).NotTo(HaveOccurred())
 	s.infraEnvs[types.NamespacedName{Name: "ie"}] = &infraEnv{id: "ie", token: token}
 	_, err = s.Image(t.Context(), "ie", "")

@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/token"
 )
 
 const serviceModule = "github.com/openshift/assisted-service"
@@ -77,7 +79,7 @@ const (
 type AssistedService struct {
 	url    string
 	folder string // what it keeps, and what it is given
-	key    *tokenKey
+	key    *token.Key
 
 	service, database, admission *Process
 
@@ -108,7 +110,7 @@ func (e *Env) StartAssistedService(ctx context.Context, options AssistedOptions)
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a folder for assisted-service: %w", err)
 	}
-	key, err := newTokenKey()
+	key, err := token.NewKey()
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +221,7 @@ func (a *AssistedService) ClusterToken(clusterID string) (string, error) {
 	if a.key == nil {
 		return "", nil
 	}
-	return a.key.sign(map[string]string{"cluster_id": clusterID})
+	return a.key.Sign(token.Cluster, clusterID)
 }
 
 // SetRelease tells the service which version a release image has, before anything refers to the image: it asks a registry

@@ -132,7 +132,7 @@ func (a *AssistedService) variables(options AssistedOptions, kubeconfig, socket 
 	if a.key == nil {
 		return variables, nil
 	}
-	private, public, err := a.key.pem()
+	private, public, err := a.key.PEM()
 	if err != nil {
 		return nil, err
 	}
