@@ -122,7 +122,8 @@ lint: $(GOLANGCI_LINT) ## Run golangci-lint.
 
 
 .PHONY: test
-test: unit e2e ## Run all tests: unit, API server and end-to-end, on the simulated and (what concerns it) on the real assisted-service.
+test: unit ## Run all tests: unit, API server and end-to-end, on the simulated and (what concerns it) on the real assisted-service.
+	$(MAKE) e2e BACKEND=simulated
 	$(MAKE) e2e BACKEND=real LABELS='!(restart || names || hold)'
 
 # Beforehand, so that building does not count against the time-outs of tests.
@@ -132,7 +133,7 @@ components: ## Build the real components that tests start (kube-apiserver, Clust
 
 .PHONY: unit
 unit: components ## Run the tests that need no installation.
-	go test -timeout 20m $$(go list ./... | grep -v /test/e2e)
+	go test -timeout 40m $$(go list ./... | grep -v /test/e2e)
 
 BACKEND ?= simulated
 .PHONY: e2e

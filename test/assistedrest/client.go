@@ -112,6 +112,19 @@ func (s *Service) cluster(ctx context.Context, to endpoint, id string) (*models.
 	return cluster, nil
 }
 
+// Knows tells whether a cluster is registered, by its id in the service.
+func (s *Service) Knows(ctx context.Context, clusterID string) (bool, error) {
+	to, err := s.clusterEndpoint(clusterID)
+	if err != nil {
+		return false, err
+	}
+	_, err = s.cluster(ctx, to, clusterID)
+	if errors.Is(err, hosts.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 func hostPath(infraEnvID, hostID string) string {
 	return "/v2/infra-envs/" + infraEnvID + "/hosts/" + hostID
 }

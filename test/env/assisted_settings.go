@@ -15,6 +15,7 @@ import (
 // by a private layer in memory: nothing on this machine changes. Settings of container tools do not count: they could name
 // mirrors of registries.
 const startScript = `set -e
+mount --make-rprivate /
 folder=$1
 shift
 mkdir -p "$folder/mounts"

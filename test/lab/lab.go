@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedrest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
@@ -59,6 +60,7 @@ type Lab struct {
 
 	samples string
 	front   *front // of the real service
+	rest    *assistedrest.Service
 	ca      []byte
 	logs    []io.Closer
 	running sync.WaitGroup

@@ -88,9 +88,10 @@ func (l *Lab) startReal(ctx context.Context, options Options) (hosts.Service, er
 	l.Registry.announce = l.Assisted.SetRelease
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(l.ca)
-	return assistedrest.New(assistedrest.Options{
+	l.rest = assistedrest.New(assistedrest.Options{
 		URL: l.front.url(), CAs: trusted, Hub: l.Client(), ClusterToken: l.Assisted.ClusterToken, Preparing: l.putKubeconfig, Log: logger,
-	}), nil
+	})
+	return l.rest, nil
 }
 
 func (l *Lab) startFront(options Options, logger logr.Logger) error {
@@ -130,6 +131,11 @@ func (l *Lab) FailDownload(namespace string, handler http.HandlerFunc) {
 		return
 	}
 	l.Service.FailDownload(types.NamespacedName{Namespace: namespace}, handler)
+}
+
+// Registered tells whether the real assisted-service knows a cluster, by its id there.
+func (l *Lab) Registered(ctx context.Context, clusterID string) (bool, error) {
+	return l.rest.Knows(ctx, clusterID)
 }
 
 // CA is the certificate authority (PEM) of assisted-service where it is reached through https; empty otherwise.

@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
@@ -18,7 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// deleting records what the deletion waits for, and stops the phases.
+// waitDeleting records what the deletion waits for, and stops the phases.
 func (s *scope) waitDeleting(reason, format string, args ...any) (bool, error) {
 	s.conditions = append(s.conditions, metav1.Condition{
 		Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionTrue, Reason: reason, Message: fmt.Sprintf(format, args...),
@@ -50,7 +51,7 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 		if !bound(agent) {
 			continue // after its InfraEnv: a host that still runs the discovery agent would come back
 		}
-		if s.clusterDeleting() || !mayHaveNode(agent) {
+		if s.clusterDeleting() || !s.mayHaveNode(agent) {
 			if err := r.skipSpokeCleanup(ctx, agent); err != nil {
 				return false, err
 			}
@@ -121,13 +122,22 @@ func (r *Reconciler) skipSpokeCleanup(ctx context.Context, agent *aiv1beta1.Agen
 	return nil
 }
 
-// mayHaveNode tells whether the host was installed, or is being installed, so that the cluster may know its Node; also while assisted-service does not
-// tell.
-func mayHaveNode(agent *aiv1beta1.Agent) bool {
-	switch agent.Status.DebugInfo.State {
-	case "", models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction,
-		models.HostStatusInstalled, models.HostStatusAddedToExistingCluster:
+// mayHaveNode tells whether the cluster may know a Node of the host. assisted-service does not update the Agent that it deletes, and clears its state
+// when its database is away: then what was recorded before decides.
+func (s *scope) mayHaveNode(agent *aiv1beta1.Agent) bool {
+	if s.wasInstalled() {
 		return true
+	}
+	booted := slices.Contains(stagesFromReboot, agent.Status.Progress.CurrentStage)
+	switch agent.Status.DebugInfo.State {
+	case models.HostStatusInstalled, models.HostStatusAddedToExistingCluster:
+		return true
+	case models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction:
+		return booted || s.installation().Phase != assisted.PhaseFailed
+	case models.HostStatusError, models.HostStatusCancelled:
+		return booted
+	case "":
+		return s.original.Status.InstallationProgress != ""
 	}
 	return false
 }

@@ -6,6 +6,7 @@ import (
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -132,6 +133,53 @@ func TestHostOfALiveMachineIsKept(t *testing.T) {
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.WaitingForMachineReason)
 	if !w.agent("a").DeletionTimestamp.IsZero() {
 		t.Fatal("the host was taken out of the cluster")
+	}
+}
+
+func TestAgentOfAnotherClusterStays(t *testing.T) {
+	w := joined(t)
+	other := discovered("other", "m", "02:00:00:00:00:99")
+	other.Spec.ClusterDeploymentName = &aiv1beta1.ClusterReference{Namespace: namespace, Name: "another"}
+	w.create(other)
+	w.remove(read(w, "m", &clusterv1.Machine{}))
+	w.remove(w.config())
+	w.letGo("m", &aiv1beta1.InfraEnv{})
+	w.remove(read(w, "m", &aiv1beta1.InfraEnv{}))
+	w.reconcile()
+	w.letGo("a", &aiv1beta1.Agent{})
+	w.reconcile()
+	if !w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{}) {
+		t.Fatal("the finalizer stays")
+	}
+	if !w.agent("other").DeletionTimestamp.IsZero() {
+		t.Fatal("a host of another cluster was taken, for the label of an InfraEnv that is gone")
+	}
+}
+
+func TestMayHaveNode(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		state    string
+		stage    models.HostStage
+		progress string
+		wanted   bool
+	}{
+		"not bound":                            {"known", "", "", false},
+		"being written":                        {"installing-in-progress", models.HostStageWritingImageToDisk, "", true},
+		"installed":                            {"installed", models.HostStageDone, "", true},
+		"failed before it booted its disk":     {"error", models.HostStageWritingImageToDisk, "Installing", false},
+		"failed after it booted its disk":      {"error", models.HostStageJoined, "Rebooting", true},
+		"not told, and it was being installed": {"", "", "Installing", true},
+		"not told, and it was never installed": {"", "", "", false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			config := &bootstrapv1.OpenshiftAssistedConfig{}
+			config.Status.InstallationProgress = tc.progress
+			agent := discovered("a", "m", bootMAC)
+			agent.Status.DebugInfo.State, agent.Status.Progress.CurrentStage = tc.state, tc.stage
+			if got := (&scope{original: config, config: config}).mayHaveNode(agent); got != tc.wanted {
+				t.Fatalf("%t", got)
+			}
+		})
 	}
 }
 

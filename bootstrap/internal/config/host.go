@@ -40,7 +40,7 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 		return s.wait(stage, found.reason, "%s", found.message)
 	}
 	s.agent = found.agent
-	if !s.agent.DeletionTimestamp.IsZero() && !mayHaveNode(s.agent) {
+	if !s.agent.DeletionTimestamp.IsZero() && !s.mayHaveNode(s.agent) {
 		if err := r.skipSpokeCleanup(ctx, s.agent); err != nil {
 			return false, err
 		}

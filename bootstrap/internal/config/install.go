@@ -18,11 +18,7 @@ func (r *Reconciler) observeInstallation(_ context.Context, s *scope) (bool, err
 	agent := s.agent
 	info := agent.Status.DebugInfo
 	message := assisted.RedactURLs(info.StateInfo)
-	state := info.State
-	if state == "" && s.recordedInstalled() {
-		state = models.HostStatusInstalled // assisted-service clears its status when its database is away
-	}
-	switch state {
+	switch info.State {
 	case models.HostStatusInstalled, models.HostStatusAddedToExistingCluster:
 		s.config.Status.InstallationProgress = string(models.HostStageDone)
 		s.tell(corev1.EventTypeNormal, bootstrapv1.HostInstalledReason, "Agent %s is installed", agent.Name)
@@ -43,18 +39,20 @@ func (r *Reconciler) observeInstallation(_ context.Context, s *scope) (bool, err
 	case models.HostStatusInsufficient, models.HostStatusPendingForInput, models.HostStatusPreparingFailed:
 		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage())
 	}
-	if state == "" {
+	if info.State == "" { // assisted-service clears its status when its database is away
 		return s.wait(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to tell the state of Agent %s", agent.Name)
 	}
 	return s.wait(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to start the installation")
 }
 
+// stagesFromReboot are those in which a host boots, or has booted, what was installed on it.
+var stagesFromReboot = []models.HostStage{
+	models.HostStageRebooting, models.HostStageWaitingForIgnition, models.HostStageConfiguring, models.HostStageJoined, models.HostStageDone,
+}
+
 // coarseStage is one of two stages of the installation of a host: each change costs a request, and the Agent shows all of them.
 func coarseStage(agent *aiv1beta1.Agent) string {
-	afterReboot := []models.HostStage{
-		models.HostStageRebooting, models.HostStageWaitingForIgnition, models.HostStageConfiguring, models.HostStageJoined, models.HostStageDone,
-	}
-	if slices.Contains(afterReboot, agent.Status.Progress.CurrentStage) {
+	if slices.Contains(stagesFromReboot, agent.Status.Progress.CurrentStage) {
 		return string(models.HostStageRebooting)
 	}
 	return string(models.HostStageInstalling)

@@ -79,7 +79,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*sco
 	}
 	r.written.overlay(config)
 	s := &scope{original: config, config: config.DeepCopy(), readVersion: config.ResourceVersion}
-	steps := []func(context.Context, *scope) error{r.gatherMachine, r.gatherInfraEnvs, r.gatherCluster, r.gatherInfraMachine, r.gatherHost, r.gatherDataSecret}
+	steps := []func(context.Context, *scope) error{r.gatherMachine, r.gatherInfraEnvs, r.gatherCluster, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherDataSecret}
 	for _, step := range steps {
 		if err := step(ctx, s); err != nil {
 			return nil, err
@@ -142,7 +142,7 @@ func (r *Reconciler) gatherInfraEnvs(ctx context.Context, s *scope) error {
 		}
 	}
 	r.written.addMade(s, r.now())
-	return r.gatherAgents(ctx, s)
+	return nil
 }
 
 // gatherAgents lists the Agents of the InfraEnvs. Some versions of assisted-service leave Agents behind when their InfraEnv is deleted: they are
@@ -161,11 +161,19 @@ func (r *Reconciler) gatherAgents(ctx context.Context, s *scope) error {
 			return fmt.Errorf("cannot look for Agents: %w", err)
 		}
 		for i := range agents.Items {
-			s.agents = append(s.agents, &agents.Items[i])
+			if agent := &agents.Items[i]; !s.boundElsewhere(agent) || len(s.infraEnvs) > 0 {
+				s.agents = append(s.agents, agent)
+			}
 		}
 	}
 	slices.SortFunc(s.agents, func(a, b *aiv1beta1.Agent) int { return strings.Compare(a.Name, b.Name) })
 	return nil
+}
+
+// boundElsewhere tells whether an Agent belongs to another cluster than the Machine's.
+func (s *scope) boundElsewhere(agent *aiv1beta1.Agent) bool {
+	ref := agent.Spec.ClusterDeploymentName
+	return ref != nil && (ref.Namespace != s.config.Namespace || s.cluster != nil && ref.Name != s.cluster.Spec.ControlPlaneRef.Name)
 }
 
 func (r *Reconciler) gatherInfraMachine(ctx context.Context, s *scope) error {

@@ -19,12 +19,12 @@ func (r *Reconciler) installation(ctx context.Context, s *scope) (bool, error) {
 	switch {
 	case s.foreign(s.deployment, "ClusterDeployment"), s.foreign(s.install, "AgentClusterInstall"):
 		return false, nil
-	case s.progress.Started:
-		return true, nil // assisted-service refuses changes from here on
 	case s.begun() && s.install == nil:
 		s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("AgentClusterInstall %s is missing although the installation was started: it is not made again, "+
 			"for that would install over the hosts; restore it from a backup", s.controlPlane.Name))
 		return false, nil
+	case s.frozen():
+		return true, nil
 	case len(s.missingConfigMaps) > 0:
 		s.block(controlplanev1.ManifestsMissingReason, fmt.Sprintf("ConfigMap %s does not exist: create it, or remove it from config.manifestsConfigMapRefs and config.imageRegistryRef",
 			strings.Join(s.missingConfigMaps, ", ")))

@@ -181,17 +181,46 @@ func TestPhaseWhileAssistedServiceDoesNotTell(t *testing.T) {
 		install  *hiveext.AgentClusterInstall
 		wanted   controlplanev1.InstallationPhase
 	}{
-		"it never began":                       {"", installOf(""), controlplanev1.InstallationPending},
-		"it is going on":                       {controlplanev1.InstallationInstalling, installOf(""), controlplanev1.InstallationInstalling},
-		"it has ended":                         {controlplanev1.InstallationInstalled, installOf(""), controlplanev1.InstallationInstalled},
-		"it has ended, and another state":      {controlplanev1.InstallationInstalled, installOf("insufficient"), controlplanev1.InstallationInstalled},
-		"it is going on, and a further state":  {controlplanev1.InstallationInstalling, installOf("finalizing"), controlplanev1.InstallationFinalizing},
-		"it had ended, and its object is gone": {controlplanev1.InstallationInstalled, nil, controlplanev1.InstallationInstalled},
+		"it never began":                      {"", installOf(""), controlplanev1.InstallationPending},
+		"it is going on":                      {controlplanev1.InstallationInstalling, installOf(""), controlplanev1.InstallationInstalling},
+		"it has ended":                        {controlplanev1.InstallationInstalled, installOf(""), controlplanev1.InstallationInstalled},
+		"it has ended, and another state":     {controlplanev1.InstallationInstalled, installOf("insufficient"), controlplanev1.InstallationInstalled},
+		"it is going on, and a further state": {controlplanev1.InstallationInstalling, installOf("finalizing"), controlplanev1.InstallationFinalizing},
+		"it began, and nothing is recorded (moved here in the middle)": {"", installOf(""), controlplanev1.InstallationPending},
+		"it had ended, and its object is gone":                         {controlplanev1.InstallationInstalled, nil, controlplanev1.InstallationInstalled},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			s := scopeOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Status.Installation.Phase = tc.recorded })
 			s.install, s.progress = tc.install, assisted.Observe(tc.install)
 			NewWithT(t).Expect(s.phase()).To(Equal(tc.wanted))
+		})
+	}
+}
+
+func TestNothingIsChangedWhileAssistedServiceDoesNotTell(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		recorded controlplanev1.InstallationPhase
+		state    string
+		frozen   bool
+	}{
+		"before the registration":                 {"", "", false},
+		"registered":                              {controlplanev1.InstallationPending, "insufficient", false},
+		"installing":                              {controlplanev1.InstallationInstalling, "installing", true},
+		"installing, and the database is away":    {controlplanev1.InstallationInstalling, "", true},
+		"installed, and the database is away":     {controlplanev1.InstallationInstalled, "", true},
+		"pending, and the database is away":       {controlplanev1.InstallationPending, "", false},
+		"a preparation failed, and can be mended": {controlplanev1.InstallationPreparing, "ready", false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			s := scopeOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Status.Installation.Phase = tc.recorded })
+			s.install, s.dayOneWorkers = installOf(tc.state), 7
+			s.install.Spec.ProvisionRequirements.WorkerAgents = 2
+			s.progress = assisted.Observe(s.install)
+			g.Expect(s.frozen()).To(Equal(tc.frozen))
+			if tc.frozen {
+				g.Expect(s.workerReplicas()).To(BeEquivalentTo(2), "the number that is installed")
+			}
 		})
 	}
 }

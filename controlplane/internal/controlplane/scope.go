@@ -140,9 +140,15 @@ func (s *scope) begun() bool {
 	return published || (phase != "" && phase != controlplanev1.InstallationPending)
 }
 
+// frozen tells whether the installation was started and must not be changed any more: assisted-service says so, or does not tell at the moment. A
+// preparation that failed ends it.
+func (s *scope) frozen() bool {
+	return s.progress.Started || s.begun() && !s.progress.Registered
+}
+
 // workerReplicas is the number of workers that are installed with the control plane: that of the AgentClusterInstall once it is frozen.
 func (s *scope) workerReplicas() int32 {
-	if s.progress.Started {
+	if s.frozen() && s.install != nil {
 		return int32(s.install.Spec.ProvisionRequirements.WorkerAgents) //nolint:gosec // a number of hosts
 	}
 	if s.replicas() == 1 {
@@ -163,6 +169,8 @@ func (s *scope) phase() controlplanev1.InstallationPhase {
 		return controlplanev1.InstallationPhase(s.progress.Phase)
 	case recorded == "" && s.install == nil: // moved here
 		return controlplanev1.InstallationInstalled
+	case recorded == "":
+		return controlplanev1.InstallationPhase(s.progress.Phase)
 	}
 	return recorded
 }
