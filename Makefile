@@ -125,6 +125,7 @@ lint: $(GOLANGCI_LINT) ## Run golangci-lint.
 test: unit ## Run all tests: unit, API server and end-to-end, on the simulated and (what concerns it) on the real assisted-service.
 	$(MAKE) e2e BACKEND=simulated
 	$(MAKE) e2e BACKEND=real LABELS='!(restart || names || hold)'
+	$(MAKE) e2e BACKEND=real AUTH=none LABELS=failure
 
 # Beforehand, so that building does not count against the time-outs of tests.
 .PHONY: components
@@ -136,9 +137,10 @@ unit: components ## Run the tests that need no installation.
 	go test -timeout 40m $$(go list ./... | grep -v /test/e2e)
 
 BACKEND ?= simulated
+AUTH ?= local
 .PHONY: e2e
-e2e: components ## Run the end-to-end tests. FOCUS=<regular expression> or LABELS=<label filter> picks some, BACKEND=real takes the real assisted-service.
-	BACKEND=$(BACKEND) go test ./test/e2e -count=1 -timeout 45m -v \
+e2e: components ## Run the end-to-end tests. FOCUS=<regular expression> or LABELS=<label filter> picks some, BACKEND=real takes the real assisted-service, AUTH=none one without authentication.
+	BACKEND=$(BACKEND) AUTH=$(AUTH) go test ./test/e2e -count=1 -timeout 45m -v \
 	  $(if $(FOCUS),-ginkgo.focus='$(FOCUS)') $(if $(LABELS),-ginkgo.label-filter='$(LABELS)')
 
 .PHONY: bench

@@ -167,22 +167,46 @@ func TestWhatWeRelyOnNamesTestsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources := testSources(t, "../test/e2e", "../test/env", "../test/assistedrest")
+	sources := testSources(t, "../test/e2e", "../test/env", "../test/assistedrest", "../bootstrap/internal/config")
 	rows := provenBy.FindAllStringSubmatch(string(content), -1)
 	if len(rows) < 20 {
 		t.Fatalf("only %d rows were found", len(rows))
 	}
 	for _, row := range rows[1:] { // after the titles
-		names := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1)
+		names := proofs(row[1])
 		if len(names) == 0 && !strings.Contains(row[1], "---") {
 			t.Errorf("no test is named: %s", row[0])
 		}
 		for _, name := range names {
-			if !strings.Contains(sources, name[1]) {
-				t.Errorf("no test has %q", name[1])
+			if !strings.Contains(sources, name) {
+				t.Errorf("no test has %s", name)
 			}
 		}
 	}
+}
+
+// proofs returns how the sources begin what a cell names: specs after "e2e: ", helpers of specs in parentheses, test functions else.
+func proofs(cell string) (beginnings []string) {
+	specs := strings.HasPrefix(cell, "e2e: ")
+	tests, helpers, _ := strings.Cut(cell, " (`")
+	for _, name := range quoted(tests) {
+		if specs {
+			beginnings = append(beginnings, `It("`+name)
+		} else {
+			beginnings = append(beginnings, "func "+name+"(")
+		}
+	}
+	for _, name := range quoted("`" + helpers) {
+		beginnings = append(beginnings, "func "+name+"(")
+	}
+	return beginnings
+}
+
+func quoted(text string) (names []string) {
+	for _, name := range code.FindAllString(text, -1) {
+		names = append(names, strings.Trim(name, "`"))
+	}
+	return names
 }
 
 func testSources(t *testing.T, folders ...string) string {

@@ -39,7 +39,8 @@ func New(c client.Client, owner client.FieldOwner) *Applier {
 // read before, already holds these fields and the same was applied last.
 //
 // observed is nil when the object does not exist. Otherwise its uid goes along, so that an object that vanished meanwhile is not made
-// anew from the few fields that are ours: the API server then answers with a conflict.
+// anew from the few fields that are ours: the API server then answers with a conflict. A resource version in desired goes along too, for what must not be
+// written on an outdated look.
 //
 // On return desired holds the object as it is stored, unless nothing was asked. changed tells whether a request was made.
 func (a *Applier) Apply(ctx context.Context, desired, observed client.Object) (changed bool, err error) {
@@ -61,6 +62,7 @@ func (a *Applier) Apply(ctx context.Context, desired, observed client.Object) (c
 			return false, nil
 		}
 		wanted.SetUID(observed.GetUID())
+		wanted.SetResourceVersion(desired.GetResourceVersion())
 	}
 	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), a.owner, client.ForceOwnership); err != nil {
 		return true, fmt.Errorf("failed to apply %s: %w", key, err)

@@ -44,9 +44,9 @@ func replyTo(step *models.Step, agent hosts.Agent) (reply models.StepReply, know
 	case models.StepTypeVerifyVips:
 		output, err = freeVIPs(step)
 	case models.StepTypeContainerImageAvailability:
-		var failed bool
-		if output, failed, err = images(step, agent.CannotPull()); failed {
-			reply.ExitCode, reply.Error = 1, agent.CannotPull()
+		failure := agent.CannotPull()
+		if output, err = images(step, failure); failure != "" {
+			reply.ExitCode, reply.Error = 1, failure
 		}
 	case models.StepTypeInstallationDiskSpeedCheck:
 		output, err = diskSpeed(step)
@@ -144,12 +144,12 @@ func freeVIPs(step *models.Step) (models.VerifyVipsResponse, error) {
 	return response, nil
 }
 
-func images(step *models.Step, failure string) (response *models.ContainerImageAvailabilityResponse, failed bool, err error) {
+func images(step *models.Step, failure string) (*models.ContainerImageAvailabilityResponse, error) {
 	request, err := argument[models.ContainerImageAvailabilityRequest](step)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	response = &models.ContainerImageAvailabilityResponse{Images: []*models.ContainerImageAvailability{}}
+	response := &models.ContainerImageAvailabilityResponse{Images: []*models.ContainerImageAvailability{}}
 	for _, name := range request.Images {
 		image := &models.ContainerImageAvailability{
 			Name: name, Result: models.ContainerImageAvailabilityResultSuccess, SizeBytes: imageBytes, Time: imageSeconds, DownloadRate: imageRate,
@@ -159,7 +159,7 @@ func images(step *models.Step, failure string) (response *models.ContainerImageA
 		}
 		response.Images = append(response.Images, image)
 	}
-	return response, failure != "", nil
+	return response, nil
 }
 
 func diskSpeed(step *models.Step) (*models.DiskSpeedCheckResponse, error) {

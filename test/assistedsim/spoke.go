@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,7 @@ func (s *Simulator) spokeClient(ctx context.Context, cluster types.NamespacedNam
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	maps.DeleteFunc(s.spokes, func(key types.NamespacedName, _ spoke) bool { return s.clusters[key] == nil }) // those that were deleted
 	s.spokes[cluster] = spoke{kubeconfig, c}
 	return c, nil
 }

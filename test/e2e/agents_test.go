@@ -23,11 +23,11 @@ import (
 var _ = Describe("An Agent", Label("agents"), func() {
 	It("is told everything before it is approved and nothing afterwards, and its host is installed so", func(ctx SpecContext) {
 		const namespace = "order"
+		specs := followAgents(ctx, namespace) // before there is any
 		cluster := apply(ctx, "compact", lab.Mutations{
 			Namespace: namespace, ClusterName: "orderly", HostOptions: []hosts.HostOption{hosts.WithRootDeviceHints(firstDisk)},
 			Edit: edit(controlPlaneKind, []any{"rack=b7"}, "spec", "openshiftAssistedConfigSpec", "nodeRegistration", "kubeletExtraLabels"),
 		})
-		specs := followAgents(ctx, namespace)
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 0)
 		workload, err := cluster.Workload()
@@ -112,7 +112,7 @@ func allApproved(s *lab.State) bool {
 	return len(s.Machines) == s.Wanted
 }
 
-// followAgents watches the Agents of a namespace until ctx ends. What it returns gives the specs that an Agent had, one after the other.
+// followAgents watches the Agents of a namespace, which need not exist yet, until ctx ends. What it returns gives the specs that an Agent had, one after the other.
 func followAgents(ctx context.Context, namespace string) func(name string) []aiv1beta1.AgentSpec {
 	GinkgoHelper()
 	watcher, err := client.NewWithWatch(laboratory.Env.Config(), client.Options{Scheme: laboratory.Env.Scheme()})

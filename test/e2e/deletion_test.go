@@ -17,6 +17,13 @@ import (
 // expectDeleted deletes clusters, all at the same time, and checks that nothing is left but what the user and the lab made.
 func expectDeleted(ctx context.Context, clusters ...*lab.Cluster) {
 	GinkgoHelper()
+	var registered []string
+	if laboratory.Assisted != nil {
+		registered = idsOf(ctx, clusters)
+	}
+	for _, cluster := range clusters {
+		expectNoSecretsTold(ctx, cluster.Namespace)
+	}
 	errs := make(chan error, len(clusters))
 	for _, cluster := range clusters {
 		go func() { errs <- cluster.Delete(ctx) }()
@@ -28,6 +35,22 @@ func expectDeleted(ctx context.Context, clusters ...*lab.Cluster) {
 		Eventually(func() []string { return remains(ctx, cluster) }).Should(BeEmpty(), "of cluster %s", cluster.Key())
 		expectHostsFree(ctx, cluster)
 	}
+	for _, id := range registered {
+		Eventually(ctx, laboratory.Registered).WithArguments(id).Should(BeFalse(), "cluster %s is unregistered", id)
+	}
+}
+
+// idsOf returns the ids by which the real assisted-service knows the clusters.
+func idsOf(ctx context.Context, clusters []*lab.Cluster) []string {
+	GinkgoHelper()
+	var ids []string
+	for _, cluster := range clusters {
+		metadata := state(ctx, cluster).Installation.Spec.ClusterMetadata
+		Expect(metadata).NotTo(BeNil(), "cluster %s was installed, or began to be", cluster.Key())
+		Expect(laboratory.Registered(ctx, metadata.InfraID)).To(BeTrue())
+		ids = append(ids, metadata.InfraID)
+	}
+	return ids
 }
 
 // remains are the objects of a cluster's namespace that nobody but its controllers can have made.

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,11 +21,24 @@ var _ = Describe("A discovery image", Label("image"), func() {
 		patch(ctx, controlPlaneOf(cluster), `{"spec":{"openshiftAssistedConfigSpec":{"additionalNTPSources":["ntp.lab.example.com"]}}}`)
 		second := given(wait(ctx, cluster, "given another image", func(s *lab.State) bool { return givenLatest(s) && given(s) != first }))
 
-		By("changing it once more after a host was chosen")
+		By("changing it once more after a host was chosen, which cannot boot: the image would be frozen otherwise")
 		_, err := hosts.NewBareMetalHosts(ctx, laboratory.Client(), namespace, 1, hosts.WithName("late"))
 		Expect(err).NotTo(HaveOccurred())
+		var host *hosts.Host
+		Eventually(ctx, func() *hosts.Host { host = laboratory.Rack.Host(namespace + "/late-0"); return host }).
+			WithPolling(10 * time.Millisecond).ShouldNot(BeNil())
+		host.PowerOff()
 		wait(ctx, cluster, "using the host", func(s *lab.State) bool { return s.Machines[0].Host != nil })
 		patch(ctx, controlPlaneOf(cluster), `{"spec":{"openshiftAssistedConfigSpec":{"additionalNTPSources":["ntp.elsewhere.example.com"]}}}`)
+		wait(ctx, cluster, "given a third image that its host is not told of", func(s *lab.State) bool {
+			latest := s.InfraEnvs[0].Status.ISODownloadURL
+			return latest != "" && latest != second
+		})
+		Consistently(ctx, func() string { return given(state(ctx, cluster)) }).WithTimeout(quiet).Should(Equal(second))
+		Expect(host.Boots()).To(BeEmpty())
+
+		By("booting the host")
+		host.PowerOn()
 		waitAvailable(ctx, cluster)
 		Expect(given(state(ctx, cluster))).To(Equal(second))
 		expectInstalled(ctx, cluster, 0)

@@ -1,11 +1,14 @@
 package e2e
 
 import (
+	"context"
 	"path"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -39,7 +42,9 @@ var _ = Describe("assisted-service", Label("service"), Serial, func() {
 		Expect(database.Start(ctx)).To(Succeed())
 		wait(ctx, cluster, "installing", installing)
 
-		By("killing the service while the cluster is installed")
+		By("restarting the database, and then killing the service, while the cluster is installed")
+		database.Kill()
+		Expect(database.Start(ctx)).To(Succeed())
 		service.Kill()
 		cluster.ReleaseAPI()
 		Consistently(ctx, func() error { return laboratory.Failure() }).WithTimeout(quiet).WithPolling(time.Second).Should(Succeed())
@@ -47,15 +52,37 @@ var _ = Describe("assisted-service", Label("service"), Serial, func() {
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 0)
 
-		By("restarting both after the installation: nothing happens to the cluster")
+		By("taking the database away after the installation: nothing happens to the cluster")
 		database.Stop()
+		expectInstalledWhileCleared(ctx, cluster)
+
+		By("restarting both")
 		service.Kill()
 		Expect(database.Start(ctx)).To(Succeed())
 		Expect(service.Start(ctx)).To(Succeed())
+		wait(ctx, cluster, "known to assisted-service again", func(s *lab.State) bool { return s.Installation.Status.DebugInfo.State != "" })
 		expectNotTouched(ctx, cluster)
 		expectDeleted(ctx, cluster)
 	}, NodeTimeout(3*installTimeout))
 })
+
+// expectInstalledWhileCleared makes an assisted-service without its database look at an installed cluster. The service clears
+// what it has shown of the cluster, which is no reason to doubt the cluster, or to write to the service.
+func expectInstalledWhileCleared(ctx context.Context, cluster *lab.Cluster) {
+	GinkgoHelper()
+	const look = `{"metadata":{"annotations":{"example.com/look":"again"}}}`
+	before := state(ctx, cluster).Installation
+	patch(ctx, before.DeepCopy(), look)
+	patch(ctx, &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}, look)
+	wait(ctx, cluster, "cleared by assisted-service", func(s *lab.State) bool { return s.Installation.Status.DebugInfo.State == "" })
+	Consistently(ctx, func(g Gomega) {
+		s, err := cluster.State(ctx)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(s.ControlPlane.Status.Installation.Phase).To(Equal(controlplanev1.InstallationInstalled))
+		g.Expect(lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.AvailableCondition).Status).To(Equal(metav1.ConditionTrue))
+		g.Expect(s.Installation.Spec).To(Equal(before.Spec))
+	}).WithTimeout(quiet).Should(Succeed())
+}
 
 var _ = Describe("A failed preparation", Label("failure"), func() {
 	It("tells the host and the reason, and passes when its cause does", func(ctx SpecContext) {
@@ -68,7 +95,8 @@ var _ = Describe("A failed preparation", Label("failure"), func() {
 		host.FailImages(reason)
 		patch(ctx, controlPlaneOf(cluster), `{"spec":{"config":{"holdInstallation":false}}}`)
 		message := waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason)
-		Expect(message).To(ContainSubstring(s.Machines[0].Host.Name))
+		// assisted-service tells which images the host lacks, and not what the host said of them.
+		Expect(message).To(And(ContainSubstring(s.Machines[0].Host.Name), ContainSubstring("Failed to fetch container images")))
 		expectNoHotLoop(ctx, cluster)
 		host.FailImages("")
 		waitAvailable(ctx, cluster)

@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
@@ -34,6 +35,10 @@ const (
 
 // backendVariable says which assisted-service the specs run on: see [lab.ParseBackend].
 const backendVariable = "BACKEND"
+
+// authVariable says how assisted-service protects itself: none, and over http, or (anything else) by tokens, and over https with
+// a private certificate authority.
+const authVariable = "AUTH"
 
 // onlyReal skips a spec that needs the real assisted-service.
 func onlyReal() {
@@ -75,9 +80,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	dir, err := filepath.Abs(filepath.Join("..", "..", "_artifacts", "e2e-"+string(backend)))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(os.RemoveAll(dir)).To(Succeed())
-	laboratory, err = lab.New(ctx, lab.Options{
-		Dir: dir, Out: GinkgoWriter, Backend: backend, Auth: assistedsim.AuthLocal, HTTPS: true,
-	})
+	options := lab.Options{Dir: dir, Out: GinkgoWriter, Backend: backend, Auth: assistedsim.AuthLocal, HTTPS: true}
+	if os.Getenv(authVariable) == string(assistedsim.AuthNone) {
+		options.Auth, options.HTTPS = assistedsim.AuthNone, false
+	}
+	laboratory, err = lab.New(ctx, options)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(laboratory.Stop)
 }, NodeTimeout(startTimeout))
@@ -91,7 +98,8 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	Expect(laboratory.Failure()).NotTo(HaveOccurred())
 	Expect(laboratory.Rack.Escaped()).To(BeEmpty(), "hosts that booted anything but what they were given")
 	expectNoPanic(ctx)
-	expectNoSecretsTold(ctx)
+	expectNoSecretsLogged()
+	expectNoSecretsTold(ctx, metav1.NamespaceAll)
 }, NodeTimeout(2*deleteTimeout))
 
 var _ = JustAfterEach(func(ctx SpecContext) {
@@ -108,11 +116,12 @@ func apply(ctx context.Context, sample string, mutations lab.Mutations) *lab.Clu
 	applied.Lock()
 	applied.clusters = append(applied.clusters, cluster)
 	applied.Unlock()
-	DeferCleanup(func() {
+	DeferCleanup(func(ctx SpecContext) {
 		if !CurrentSpecReport().Failed() {
+			expectNoSecretsTold(ctx, cluster.Namespace)
 			deleteLater(cluster)
 		}
-	})
+	}, NodeTimeout(soon))
 	return cluster
 }
 

@@ -10,8 +10,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
+	"github.com/blang/semver/v4"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -31,7 +33,7 @@ func findPostgres() (string, error) {
 	for _, pattern := range postgresFolders {
 		// The error would be about a malformed pattern.
 		found, _ := filepath.Glob(pattern)
-		slices.Reverse(found)
+		slices.SortFunc(found, func(a, b string) int { return serverVersion(b).Compare(serverVersion(a)) })
 		candidates = append(candidates, found...)
 	}
 	for _, folder := range candidates {
@@ -44,6 +46,13 @@ func findPostgres() (string, error) {
 		}
 	}
 	return "", errors.New("assisted-service needs PostgreSQL, which is not installed here: install the package postgresql (Debian, Ubuntu) or postgresql-server (Fedora); its service need not run")
+}
+
+// serverVersion reads the version in a path like those of [postgresFolders]; 0.0.0 where there is none.
+func serverVersion(folder string) semver.Version {
+	// The error would say that there is none.
+	version, _ := semver.ParseTolerant(strings.TrimPrefix(filepath.Base(filepath.Dir(folder)), "pgsql-"))
+	return version
 }
 
 // startPostgres starts an empty PostgreSQL that is reached through a socket in the returned folder. PostgreSQL refuses to
@@ -170,12 +179,13 @@ func (t *toolbox) providePostgres(ctx context.Context) error {
 		return err
 	}
 	install := []string{"install", "--no-install-recommends", "postgresql"}
-	err := apt(install...)
-	if err != nil { // the package lists may be missing or old
-		err = errors.Join(apt("update"), apt(install...))
+	if apt(install...) == nil {
+		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("cannot install PostgreSQL: %w", err)
+	// The package lists may be missing or old. An update may fail for a list that is not needed.
+	updateErr := apt("update")
+	if err := apt(install...); err != nil {
+		return fmt.Errorf("cannot install PostgreSQL: %w", errors.Join(updateErr, err))
 	}
 	return nil
 }

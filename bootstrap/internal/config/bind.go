@@ -121,7 +121,12 @@ func (r *Reconciler) approveHost(ctx context.Context, s *scope) (bool, error) {
 
 // tellAgent applies the wish. It returns false when the API server refuses it for good.
 func (r *Reconciler) tellAgent(ctx context.Context, s *scope, stage string, bind, approve bool) (bool, error) {
-	_, err := r.applier.Apply(ctx, s.wanted.object(s.agent, bind, approve), s.agent)
+	desired := s.wanted.object(s.agent, bind, approve)
+	if !approve {
+		// The cache may not have our approval yet: it must not be taken back.
+		desired.SetResourceVersion(s.agent.ResourceVersion)
+	}
+	_, err := r.applier.Apply(ctx, desired, s.agent)
 	if refused(err) {
 		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "Agent %s is refused: %s", s.agent.Name, assisted.RedactURLs(err.Error()))
 	}

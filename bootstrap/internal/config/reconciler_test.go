@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -217,6 +218,29 @@ func TestApprovalFromAnEarlierLife(t *testing.T) {
 	}
 	if bound.Spec.Approved {
 		t.Fatal("approved before the service has taken in what the host is told")
+	}
+}
+
+// TestApprovalIsNotTakenBack covers a cache that does not have our approval yet: what it shows looks like an Agent that is to be told everything first.
+func TestApprovalIsNotTakenBack(t *testing.T) {
+	w := booted(t)
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.registerWithCluster("a", "known")
+	before := w.agent("a")
+	w.reconcile()
+	if !w.agent("a").Spec.Approved {
+		t.Fatal("not approved")
+	}
+	w.outdated = before
+	w.outdated.ResourceVersion = "1"
+	w.outdated.Status.DebugInfo.State = "preparing-for-installation"
+	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "m"}})
+	if !apierrors.IsConflict(err) {
+		t.Fatalf("no conflict: %v", err)
+	}
+	if !w.agent("a").Spec.Approved {
+		t.Fatal("the approval was taken back")
 	}
 }
 

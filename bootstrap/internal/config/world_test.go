@@ -2,6 +2,8 @@ package config
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -12,10 +14,12 @@ import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/record"
@@ -46,6 +50,8 @@ type world struct {
 	writes, reports int
 	// clock is the time by which the reconciler judges what lasts.
 	clock time.Time
+	// outdated is the one Agent that the cache has, when it is behind.
+	outdated *aiv1beta1.Agent
 }
 
 func newScheme(t *testing.T) *runtime.Scheme {
@@ -80,12 +86,24 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 
 func (w *world) counting() interceptor.Funcs {
 	return interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if err := c.List(ctx, list, opts...); err != nil {
+				return err
+			}
+			if agents, ok := list.(*aiv1beta1.AgentList); ok && w.outdated != nil {
+				agents.Items = []aiv1beta1.Agent{*w.outdated.DeepCopy()}
+			}
+			return nil
+		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			w.writes++
 			return c.Patch(ctx, o, p, opts...)
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			w.writes++
+			if err := w.precondition(ctx, c, o); err != nil {
+				return err
+			}
 			return c.Apply(ctx, o, opts...)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
@@ -98,6 +116,27 @@ func (w *world) counting() interceptor.Funcs {
 			return c.Delete(ctx, o, opts...)
 		},
 	}
+}
+
+// precondition refuses what names an outdated resource version, as the API server does and the fake client does not.
+func (w *world) precondition(ctx context.Context, c client.Client, applied runtime.ApplyConfiguration) error {
+	w.Helper()
+	raw, err := json.Marshal(applied)
+	if err != nil {
+		return err
+	}
+	wanted, current := &unstructured.Unstructured{}, &unstructured.Unstructured{}
+	if err := wanted.UnmarshalJSON(raw); err != nil || wanted.GetResourceVersion() == "" {
+		return err
+	}
+	current.SetGroupVersionKind(wanted.GroupVersionKind())
+	if err := c.Get(ctx, client.ObjectKeyFromObject(wanted), current); err != nil {
+		return err
+	}
+	if current.GetResourceVersion() != wanted.GetResourceVersion() {
+		return apierrors.NewConflict(schema.GroupResource{Resource: wanted.GetKind()}, wanted.GetName(), errors.New("outdated"))
+	}
+	return nil
 }
 
 // lab is a Machine whose infrastructure waits for bootstrap data.
