@@ -1,0 +1,159 @@
+//go:build conformance
+
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	sigsyaml "sigs.k8s.io/yaml"
+)
+
+const (
+	// elsewhereNamespace is where clusterctl is told to install the providers.
+	elsewhereNamespace = "elsewhere"
+	clusterctlLabel    = "clusterctl." + capiGroup
+)
+
+// typeNames are the types of providers as clusterctl's configuration has them.
+var typeNames = map[string]string{"bootstrap": "BootstrapProvider", "control-plane": "ControlPlaneProvider"}
+
+// clusterctlRules run clusterctl itself on what is released.
+func (s *suite) clusterctlRules() {
+	var repository, config string
+	rendered := map[string][]*object{}
+
+	BeforeAll(func(ctx SpecContext) {
+		if s.Clusterctl == "" {
+			return
+		}
+		repository = GinkgoT().TempDir()
+		config = s.writeRepository(ctx, repository)
+		for name, component := range s.components() {
+			out, err := s.clusterctl(ctx, nil, "generate", "provider", "--"+name, component.Name+":"+s.version(), "--target-namespace", elsewhereNamespace, "--config", config)
+			Expect(err).NotTo(HaveOccurred())
+			rendered[name], err = decode(out)
+			Expect(err).NotTo(HaveOccurred())
+		}
+	}, NodeTimeout(soon))
+
+	s.rule("C1", "provider repository", must, func() {
+		for name := range s.components() {
+			Expect(rendered[name]).NotTo(BeEmpty(), "what clusterctl reads from the repository of %s", name)
+		}
+	})
+	s.rule("C6", "file names", should, func() {
+		for name := range s.components() {
+			Expect(filepath.Join(repository, name+"-"+s.components()[name].Name, s.version(), name+"-components.yaml")).To(BeAnExistingFile())
+		}
+		s.note("the release has to publish the files under the same names")
+	})
+	s.rule("C24", "components are transformed", info, func() {
+		for name := range s.components() {
+			for _, o := range rendered[name] {
+				Expect(o.GetLabels()).To(HaveKey(clusterctlLabel), title(o))
+				Expect(o.GetNamespace()).To(BeElementOf("", elsewhereNamespace), title(o))
+			}
+		}
+	})
+	s.rule("C15", "cluster templates", should, func(ctx SpecContext) {
+		s.createNamespace(ctx, elsewhereNamespace)
+		names := slices.DeleteFunc(slices.Sorted(maps.Keys(s.Templates)), isClass)
+		Expect(names).To(ContainElement("cluster-template.yaml"))
+		for _, name := range names {
+			s.expectTemplate(ctx, config, name)
+		}
+		s.note("%d templates", len(names))
+	}, NodeTimeout(2*soon))
+	s.rule("C16", "ClusterClass files", should, func() {
+		names := slices.DeleteFunc(slices.Sorted(maps.Keys(s.Templates)), func(name string) bool { return !isClass(name) })
+		Expect(names).NotTo(BeEmpty())
+		for _, name := range names {
+			Expect(string(s.Templates[name])).NotTo(ContainSubstring("${"), name)
+			objects, err := decode(s.Templates[name])
+			Expect(err).NotTo(HaveOccurred())
+			Expect(ofKind(objects, "ClusterClass")).To(HaveLen(1), name)
+			for _, o := range objects {
+				Expect(o.GetNamespace()).To(BeEmpty(), title(o))
+			}
+		}
+	})
+}
+
+func isClass(name string) bool { return strings.HasPrefix(name, "clusterclass-") }
+
+// version is a release of the newest series.
+func (s *suite) version() string {
+	GinkgoHelper()
+	series := s.metadata().ReleaseSeries
+	newest := series[len(series)-1]
+	return fmt.Sprintf("v%d.%d.0", newest.Major, newest.Minor)
+}
+
+// writeRepository makes a local repository as clusterctl wants it, and the configuration that names it.
+func (s *suite) writeRepository(ctx context.Context, dir string) string {
+	GinkgoHelper()
+	var providers []map[string]string
+	for name, component := range s.components() {
+		release := filepath.Join(dir, name+"-"+component.Name, s.version())
+		Expect(os.MkdirAll(release, 0o755)).To(Succeed())
+		manifests, err := component.Manifests(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		file := filepath.Join(release, name+"-components.yaml")
+		Expect(os.WriteFile(file, manifests, 0o600)).To(Succeed())
+		Expect(os.WriteFile(filepath.Join(release, "metadata.yaml"), s.Metadata, 0o600)).To(Succeed())
+		providers = append(providers, map[string]string{"name": component.Name, "type": typeNames[name], "url": file})
+	}
+	for name, content := range s.Templates {
+		Expect(os.WriteFile(filepath.Join(dir, name), content, 0o600)).To(Succeed())
+	}
+	content, err := sigsyaml.Marshal(map[string]any{"providers": providers})
+	Expect(err).NotTo(HaveOccurred())
+	path := filepath.Join(dir, "clusterctl.yaml")
+	Expect(os.WriteFile(path, content, 0o600)).To(Succeed())
+	return path
+}
+
+// expectTemplate checks that clusterctl makes objects of a template that the API server accepts.
+func (s *suite) expectTemplate(ctx context.Context, config, name string) {
+	GinkgoHelper()
+	path := filepath.Join(filepath.Dir(config), name)
+	out, err := s.clusterctl(ctx, s.Variables, "generate", "cluster", "generated", "--from", path, "--config", config,
+		"--kubeconfig", s.hub.Kubeconfig(), "--target-namespace", elsewhereNamespace, "--control-plane-machine-count", "3", "--worker-machine-count", "2")
+	Expect(err).NotTo(HaveOccurred(), name)
+	objects, err := decode(out)
+	Expect(err).NotTo(HaveOccurred(), name)
+	Expect(ofKind(objects, "Namespace")).To(BeEmpty(), name)
+	for _, o := range objects {
+		Expect(o.GetNamespace()).To(Equal(elsewhereNamespace), title(o))
+		apply := client.ApplyConfigurationFromUnstructured(o)
+		Expect(s.client.Apply(ctx, apply, client.FieldOwner("conformance"), client.DryRunAll)).To(Succeed(), "%s: %s", name, title(o))
+	}
+}
+
+// clusterctl runs clusterctl without network.
+func (s *suite) clusterctl(ctx context.Context, variables map[string]string, args ...string) ([]byte, error) {
+	GinkgoHelper()
+	cmd := exec.CommandContext(ctx, s.Clusterctl, args...)
+	cmd.Env = append(os.Environ(), "CLUSTERCTL_DISABLE_VERSIONCHECK=true", "GOPROXY=off", "XDG_CONFIG_HOME="+GinkgoT().TempDir())
+	for name, value := range variables {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	GinkgoWriter.Printf("clusterctl %s\n%s\n", strings.Join(args, " "), stderr.String())
+	if err != nil {
+		return out, fmt.Errorf("clusterctl %s: %w: %s", args[0], err, stderr.String())
+	}
+	return out, nil
+}

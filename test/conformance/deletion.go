@@ -1,0 +1,133 @@
+//go:build conformance
+
+package conformance
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// deletionRules delete clusters in every way.
+func (s *suite) deletionRules() {
+	s.rule("I2", "deletion in order", invariant, func(ctx SpecContext) {
+		full := s.fixtures.full
+		s.await(ctx, full)
+		s.expectDeletedInOrder(ctx, full)
+	}, NodeTimeout(installTimeout+deleteTimeout))
+
+	s.rule("I3", "deletion while paused", invariant, func(ctx SpecContext) {
+		small := s.fixtures.small
+		s.await(ctx, small)
+		controlPlane := s.controlPlane(ctx, small)
+		s.settled(ctx, "small")
+		s.patch(ctx, controlPlane, `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":""}}}`)
+		Eventually(func() metav1.ConditionStatus {
+			return condition(s.controlPlane(ctx, small), clusterv1.PausedCondition).Status
+		}).Should(Equal(metav1.ConditionTrue))
+		s.patch(ctx, s.cluster(ctx, small), `{"spec":{"paused":true}}`)
+		Expect(s.client.Delete(ctx, controlPlane)).To(Succeed())
+		machines, _ := s.machines(ctx, small)
+		for _, config := range s.configs(ctx, machines) {
+			Expect(s.client.Delete(ctx, config)).To(Succeed())
+		}
+		s.settled(ctx, "small")
+		s.expectStill(ctx, "small")
+		for _, o := range s.all(ctx, "small") {
+			if !slices.Contains([]kind{s.ControlPlane.Kind, s.Bootstrap.Kind}, o.GroupVersionKind()) {
+				Expect(o.GetDeletionTimestamp()).To(BeNil(), title(&o))
+			}
+		}
+		s.patch(ctx, controlPlane, `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":null}}}`)
+		s.patch(ctx, s.cluster(ctx, small), `{"spec":{"paused":false}}`)
+		s.expectDeleted(ctx, small)
+	}, NodeTimeout(installTimeout+deleteTimeout))
+
+	s.rule("I4", "deletion of everything at once", invariant, func(ctx SpecContext) {
+		if s.fixtures.topology != nil {
+			s.expectDeleted(ctx, s.fixtures.topology)
+		}
+		doomed := s.apply(ctx, ClusterOptions{Sample: Small, Namespace: "doomed"})
+		s.await(ctx, doomed)
+		for _, o := range doomed.applied {
+			Expect(client.IgnoreNotFound(s.client.Delete(ctx, o))).To(Succeed())
+		}
+		s.expectGone(ctx, doomed)
+	}, NodeTimeout(installTimeout+2*deleteTimeout))
+}
+
+// expectDeletedInOrder deletes a cluster and looks at what went when.
+func (s *suite) expectDeletedInOrder(ctx context.Context, f *fixture) {
+	GinkgoHelper()
+	s.expectDeleted(ctx, f)
+	isControlPlane := func(e entry) bool {
+		_, found := e.GetLabels()[clusterv1.MachineControlPlaneLabel]
+		return found
+	}
+	lastWorker := last(f.seen.of(machineKind), func(e entry) bool { return e.gone && !isControlPlane(e) })
+	firstMachine := f.seen.first(machineKind, func(e entry) bool { return isControlPlane(e) && e.GetDeletionTimestamp() != nil })
+	lastMachine := last(f.seen.of(machineKind), func(e entry) bool { return e.gone && isControlPlane(e) })
+	Expect(lastWorker.version).To(BeNumerically("<=", firstMachine.version), "workers first")
+	if !s.Registration.Empty() {
+		registration := f.seen.first(s.Registration, func(e entry) bool { return e.GetDeletionTimestamp() != nil })
+		Expect(lastMachine.version).To(BeNumerically("<=", registration.version), "then the Machines of the control plane, then %s", s.Registration.Kind)
+	}
+	var told []string
+	for _, e := range f.seen.of(s.ControlPlane.Kind) {
+		if c := condition(e.object, clusterv1.DeletingCondition); c.Status == metav1.ConditionTrue && !slices.Contains(told, c.Reason) {
+			Expect(c.Message).NotTo(BeEmpty(), c.Reason)
+			told = append(told, c.Reason)
+		}
+	}
+	Expect(told).NotTo(BeEmpty(), "what the deletion waits for")
+	s.note("told: %s", strings.Join(told, ", "))
+}
+
+func last(entries []entry, is func(entry) bool) *entry {
+	GinkgoHelper()
+	for i := len(entries) - 1; i >= 0; i-- {
+		if is(entries[i]) {
+			return &entries[i]
+		}
+	}
+	Fail("nothing of the kind was seen")
+	return nil
+}
+
+// expectDeleted deletes a Cluster and waits until nothing of it is left.
+func (s *suite) expectDeleted(ctx context.Context, f *fixture) {
+	GinkgoHelper()
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: f.Key().Name}}
+	Expect(client.IgnoreNotFound(s.client.Delete(ctx, cluster))).To(Succeed())
+	s.expectGone(ctx, f)
+}
+
+// expectGone waits until the objects of a cluster are gone but for those that its user applied and nobody deletes.
+func (s *suite) expectGone(ctx context.Context, f *fixture) {
+	GinkgoHelper()
+	Eventually(func() []string {
+		var names []string
+		for _, o := range s.all(ctx, f.namespace) {
+			if !f.users(&o) {
+				names = append(names, title(&o))
+			}
+		}
+		return names
+	}).WithContext(ctx).WithTimeout(deleteTimeout).WithPolling(still/4).Should(BeEmpty(), "what is left of %s", f.Key())
+	f.Forget()
+}
+
+// users is true for what its user applied and a Cluster does not take with it, and for Secrets that nobody labelled or owns.
+func (f *fixture) users(o *object) bool {
+	lasting := strings.HasSuffix(o.GetKind(), "Template") || slices.Contains([]string{"Secret", "ClusterClass"}, o.GetKind())
+	if lasting && slices.ContainsFunc(f.applied, func(a client.Object) bool { return a.GetName() == o.GetName() }) {
+		return true
+	}
+	return o.GetKind() == "Secret" && len(o.GetOwnerReferences()) == 0 && o.GetLabels()[clusterv1.ClusterNameLabel] == ""
+}

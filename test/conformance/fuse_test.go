@@ -1,0 +1,224 @@
+//go:build conformance
+
+package conformance_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+)
+
+// fuse stands between a manager and its API server. When it is set, it kills the manager after each write that changes something,
+// before the manager hears the answer, and starts it again.
+type fuse struct {
+	account  string // namespace:name of the ServiceAccount
+	hub      string // path of the hub's kubeconfig
+	listener net.Listener
+
+	mu sync.Mutex
+	// transport and target lead to the API server; they are known after the first request.
+	transport http.RoundTripper
+	target    *url.URL
+	process   *env.Process
+	namespace string // empty: it is not set
+	blown     bool
+	deaths    int
+	restarts  sync.WaitGroup
+}
+
+// newFuse listens for the manager that runs as the account; hub is where the kubeconfig of the hub will be.
+func newFuse(ctx context.Context, account, hub string) (*fuse, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen for a manager: %w", err)
+	}
+	f := &fuse{account: account, hub: hub, listener: listener}
+	server := &http.Server{Handler: f, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
+	go func() { _ = server.Serve(listener) }()
+	return f, nil
+}
+
+// kubeconfig writes what the manager is to use, and returns its path.
+func (f *fuse) kubeconfig(dir string) (string, error) {
+	config := clientcmdapi.NewConfig()
+	config.Clusters["fuse"] = &clientcmdapi.Cluster{Server: "http://" + f.listener.Addr().String()}
+	config.AuthInfos["fuse"] = &clientcmdapi.AuthInfo{}
+	config.Contexts["fuse"] = &clientcmdapi.Context{Cluster: "fuse", AuthInfo: "fuse"}
+	config.CurrentContext = "fuse"
+	path := filepath.Join(dir, strings.ReplaceAll(f.account, ":", "-")+".kubeconfig")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("cannot write a kubeconfig: %w", err)
+	}
+	return path, clientcmd.WriteToFile(*config, path)
+}
+
+// connect finds the API server. The manager's ServiceAccount is impersonated: its rights are those that count.
+func (f *fuse) connect() (http.RoundTripper, *url.URL, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.transport != nil {
+		return f.transport, f.target, nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", f.hub)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot read the kubeconfig of the hub: %w", err)
+	}
+	namespace, _, _ := strings.Cut(f.account, ":")
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + f.account,
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+	}
+	if f.transport, err = rest.TransportFor(config); err != nil {
+		return nil, nil, fmt.Errorf("cannot reach the hub: %w", err)
+	}
+	f.target, err = url.Parse(config.Host)
+	return f.transport, f.target, err
+}
+
+// ServeHTTP passes a request on.
+func (f *fuse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	transport, target, err := f.connect()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	if f.isBlown() {
+		panic(http.ErrAbortHandler) // the connection is cut
+	}
+	watched := f.watches(r)
+	before := ""
+	if watched {
+		before = f.version(r)
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite:       func(p *httputil.ProxyRequest) { p.SetURL(target) },
+		Transport:     transport,
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0),
+		ModifyResponse: func(response *http.Response) error {
+			if watched && f.changed(r, response, before) {
+				f.blow()
+				return http.ErrAbortHandler
+			}
+			return nil
+		},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	proxy.ServeHTTP(w, r)
+}
+
+// watches tells whether the request is a write that counts. Events are written on the side, and may be lost.
+func (f *fuse) watches(r *http.Request) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	write := r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch || r.Method == http.MethodDelete
+	ours := strings.Contains(r.URL.Path, "/namespaces/"+f.namespace+"/") || strings.Contains(r.URL.Path, "/clusterimagesets")
+	return f.namespace != "" && write && ours && !strings.Contains(r.URL.Path, "/events")
+}
+
+// version reads the resource version of the object that is about to be written; empty when there is none.
+func (f *fuse) version(r *http.Request) string {
+	if r.Method == http.MethodPost {
+		return ""
+	}
+	read := *f.target
+	read.Path = strings.TrimSuffix(r.URL.Path, "/status")
+	request, err := http.NewRequestWithContext(r.Context(), http.MethodGet, read.String(), nil)
+	if err != nil {
+		return ""
+	}
+	response, err := f.transport.RoundTrip(request)
+	if err != nil {
+		return ""
+	}
+	defer response.Body.Close()
+	return versionIn(response.Body)
+}
+
+func versionIn(body io.Reader) string {
+	var object struct {
+		Metadata struct{ ResourceVersion string }
+	}
+	// Whatever is no object has no version.
+	_ = json.NewDecoder(body).Decode(&object)
+	return object.Metadata.ResourceVersion
+}
+
+// changed tells whether a write did something: one that a manager repeats after each start would kill it for ever.
+func (f *fuse) changed(r *http.Request, response *http.Response, before string) bool {
+	if response.StatusCode >= http.StatusBadRequest {
+		return false
+	}
+	if r.Method == http.MethodDelete || r.Method == http.MethodPost {
+		return true
+	}
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return false
+	}
+	response.Body = io.NopCloser(bytes.NewReader(content))
+	return versionIn(bytes.NewReader(content)) != before
+}
+
+func (f *fuse) isBlown() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.blown
+}
+
+// blow kills the manager and brings it back.
+func (f *fuse) blow() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.blown || f.namespace == "" {
+		return
+	}
+	f.blown = true
+	f.deaths++
+	f.restarts.Go(func() {
+		f.process.Kill()
+		f.mu.Lock()
+		f.blown = false
+		f.mu.Unlock()
+		for range 5 { // it may die again while it starts
+			if f.process.Start(context.Background()) == nil {
+				return
+			}
+		}
+	})
+}
+
+// set makes the fuse watch the writes to a namespace.
+func (f *fuse) set(process *env.Process, namespace string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.process, f.namespace, f.deaths = process, namespace, 0
+}
+
+// unset lets the manager live, and tells how often it died.
+func (f *fuse) unset() int {
+	f.mu.Lock()
+	f.namespace = ""
+	deaths := f.deaths
+	f.mu.Unlock()
+	f.restarts.Wait()
+	return deaths
+}

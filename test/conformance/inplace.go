@@ -1,0 +1,172 @@
+//go:build conformance
+
+package conformance
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// inPlaceRules change an installed cluster; no Machine may be replaced for it.
+func (s *suite) inPlaceRules() {
+	full := func() *fixture { return s.fixtures.full }
+	var before []string
+
+	BeforeAll(func(ctx SpecContext) {
+		s.await(ctx, full())
+		before = s.machineUIDs(ctx, full())
+	}, NodeTimeout(installTimeout))
+	AfterAll(func(ctx SpecContext) {
+		Expect(s.machineUIDs(ctx, full())).To(Equal(before), "Machines of the installed cluster")
+	})
+
+	s.rule("P13", "spec.machineTemplate", must, func(ctx SpecContext) {
+		crd := s.crd(ctx, s.ControlPlane.Kind)
+		for _, path := range [][]string{{"metadata"}, {"spec", "infrastructureRef", "apiGroup"}, {"spec", "deletion", "nodeDrainTimeoutSeconds"}} {
+			Expect(schemaOf(crd, append([]string{"spec", "machineTemplate"}, path...)...)).NotTo(BeNil(), "%v", path)
+		}
+	})
+	s.rule("P14", "readiness gates", should, func(ctx SpecContext) {
+		s.patch(ctx, s.controlPlane(ctx, full()), `{"spec":{"machineTemplate":{"spec":{"readinessGates":[{"conditionType":"ExaminedByHand"}]}}}}`)
+		s.eachMachine(ctx, full(), func(g Gomega, m clusterv1.Machine) {
+			g.Expect(find(m.Status.Conditions, clusterv1.MachineReadyCondition).Status).NotTo(Equal(metav1.ConditionTrue), m.Name)
+		})
+		machines, _ := s.machines(ctx, full())
+		for i := range machines {
+			m := machines[i].DeepCopy()
+			m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{
+				Type: "ExaminedByHand", Status: metav1.ConditionTrue, Reason: "Examined", LastTransitionTime: metav1.Now(),
+			})
+			Eventually(func() error {
+				fresh, _ := s.machines(ctx, full())
+				at := slices.IndexFunc(fresh, func(f clusterv1.Machine) bool { return f.Name == m.Name })
+				m.ResourceVersion = fresh[at].ResourceVersion
+				m.Status.Conditions = append(slices.Clone(fresh[at].Status.Conditions), m.Status.Conditions[len(m.Status.Conditions)-1])
+				return s.client.Status().Update(ctx, m)
+			}).Should(Succeed())
+		}
+		s.eachMachine(ctx, full(), func(g Gomega, m clusterv1.Machine) {
+			g.Expect(find(m.Status.Conditions, clusterv1.MachineReadyCondition).Status).To(Equal(metav1.ConditionTrue), m.Name)
+		})
+		s.patch(ctx, s.controlPlane(ctx, full()), `{"spec":{"machineTemplate":{"spec":{"readinessGates":null}}}}`)
+		s.eachMachine(ctx, full(), func(g Gomega, m clusterv1.Machine) { g.Expect(m.Spec.ReadinessGates).To(BeEmpty()) })
+	}, NodeTimeout(2*soon))
+	s.rule("P29", "metadata is propagated", must, func(ctx SpecContext) {
+		controlPlane := s.controlPlane(ctx, full())
+		s.patch(ctx, controlPlane, `{"metadata":{"labels":{"conformance/top":"stays"}},"spec":{"machineTemplate":{"metadata":{"labels":{"conformance/label":"one"},"annotations":{"conformance/annotation":"two"}}}}}`)
+		s.eachPart(ctx, full(), func(g Gomega, o metav1.Object) {
+			g.Expect(o.GetLabels()).To(And(HaveKeyWithValue("conformance/label", "one"), Not(HaveKey("conformance/top"))))
+			g.Expect(o.GetAnnotations()).To(HaveKeyWithValue("conformance/annotation", "two"))
+		})
+		s.patch(ctx, controlPlane, `{"metadata":{"labels":{"conformance/top":null}},"spec":{"machineTemplate":{"metadata":null}}}`)
+		s.eachPart(ctx, full(), func(g Gomega, o metav1.Object) {
+			g.Expect(o.GetLabels()).NotTo(HaveKey("conformance/label"), "what was removed")
+			g.Expect(o.GetAnnotations()).NotTo(HaveKey("conformance/annotation"), "what was removed")
+		})
+	}, NodeTimeout(2*soon))
+	s.rule("P31", "changes in place", must, func(ctx SpecContext) {
+		controlPlane := s.controlPlane(ctx, full())
+		s.patch(ctx, controlPlane, `{"spec":{"machineTemplate":{"spec":{
+			"deletion":{"nodeDrainTimeoutSeconds":11,"nodeVolumeDetachTimeoutSeconds":12,"nodeDeletionTimeoutSeconds":13}}}}}`)
+		s.eachMachine(ctx, full(), func(g Gomega, m clusterv1.Machine) {
+			g.Expect(m.Spec.Deletion.NodeDrainTimeoutSeconds).To(HaveValue(BeEquivalentTo(11)))
+			g.Expect(m.Spec.Deletion.NodeVolumeDetachTimeoutSeconds).To(HaveValue(BeEquivalentTo(12)))
+			g.Expect(m.Spec.Deletion.NodeDeletionTimeoutSeconds).To(HaveValue(BeEquivalentTo(13)))
+			g.Expect(find(m.Status.Conditions, clusterv1.MachineUpToDateCondition).Status).To(Equal(metav1.ConditionTrue))
+		})
+		Expect(s.machineUIDs(ctx, full())).To(Equal(before))
+		s.patch(ctx, controlPlane, `{"spec":{"machineTemplate":{"spec":{"deletion":null}}}}`)
+		s.eachMachine(ctx, full(), func(g Gomega, m clusterv1.Machine) { g.Expect(m.Spec.Deletion.NodeDrainTimeoutSeconds).To(BeNil()) })
+		s.note("readiness gates and metadata: P14 and P29")
+	}, NodeTimeout(2*soon))
+	s.rule("B19", "changes after the bootstrap data", should, func(ctx SpecContext) {
+		_, workers := s.machines(ctx, full())
+		config := s.configs(ctx, workers)[0]
+		key := full().Key()
+		key.Name = text(config, "status", "dataSecretName")
+		secret := s.get(ctx, secretKind, key)
+		s.patch(ctx, config, `{"metadata":{"annotations":{"conformance":"changed"}}}`)
+		Consistently(func() string { return s.get(ctx, secretKind, key).GetResourceVersion() }).Should(Equal(secret.GetResourceVersion()))
+		s.patch(ctx, config, `{"metadata":{"annotations":{"conformance":null}}}`)
+	})
+	s.rule("P35", "remediation", must, func(ctx SpecContext) {
+		machines, _ := s.machines(ctx, full())
+		s.markUnhealthy(ctx, full(), machines[0].Name)
+		Eventually(func() metav1.Condition { return condition(s.controlPlane(ctx, full()), clusterv1.RemediatingCondition) }).
+			Should(And(HaveField("Status", metav1.ConditionTrue), HaveField("Message", ContainSubstring(machines[0].Name))))
+		Consistently(func() []string { return s.machineUIDs(ctx, full()) }).Should(Equal(before))
+		s.markHealthy(ctx, full(), machines[0].Name)
+		Eventually(func() metav1.ConditionStatus {
+			return condition(s.controlPlane(ctx, full()), clusterv1.RemediatingCondition).Status
+		}).Should(Equal(metav1.ConditionFalse))
+		s.note("it is reported; whether a Machine is replaced is the provider's policy")
+	}, NodeTimeout(2*soon))
+}
+
+// markUnhealthy sets the conditions of a Machine that a MachineHealthCheck sets.
+func (s *suite) markUnhealthy(ctx context.Context, f *fixture, name string) {
+	GinkgoHelper()
+	s.setConditions(ctx, f, name,
+		metav1.Condition{Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionFalse, Reason: "NodeUnhealthy"},
+		metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, Reason: clusterv1.MachineOwnerRemediatedWaitingForRemediationReason})
+}
+
+func (s *suite) markHealthy(ctx context.Context, f *fixture, name string) {
+	GinkgoHelper()
+	s.setConditions(ctx, f, name)
+}
+
+// setConditions sets the given ones of a Machine, and removes those of a MachineHealthCheck that are not given.
+func (s *suite) setConditions(ctx context.Context, f *fixture, name string, wanted ...metav1.Condition) {
+	GinkgoHelper()
+	Eventually(func() error {
+		machines, _ := s.machines(ctx, f)
+		m := machines[slices.IndexFunc(machines, func(m clusterv1.Machine) bool { return m.Name == name })]
+		m.Status.Conditions = slices.DeleteFunc(m.Status.Conditions, func(c metav1.Condition) bool {
+			return c.Type == clusterv1.MachineHealthCheckSucceededCondition || c.Type == clusterv1.MachineOwnerRemediatedCondition
+		})
+		for _, c := range wanted {
+			c.LastTransitionTime = metav1.NewTime(time.Now())
+			m.Status.Conditions = append(m.Status.Conditions, c)
+		}
+		return s.client.Status().Update(ctx, &m)
+	}).Should(Succeed())
+}
+
+func (s *suite) machineUIDs(ctx context.Context, f *fixture) []string {
+	GinkgoHelper()
+	controlPlane, workers := s.machines(ctx, f)
+	var uids []string
+	for _, m := range slices.Concat(controlPlane, workers) {
+		uids = append(uids, string(m.UID))
+	}
+	slices.Sort(uids)
+	return uids
+}
+
+// eachMachine waits until all control-plane Machines are as the check says.
+func (s *suite) eachMachine(ctx context.Context, f *fixture, check func(Gomega, clusterv1.Machine)) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		machines, _ := s.machines(ctx, f)
+		for _, m := range machines {
+			check(g, m)
+		}
+	}).Should(Succeed())
+}
+
+// eachPart waits until all control-plane Machines, their infra machines and configs are as the check says.
+func (s *suite) eachPart(ctx context.Context, f *fixture, check func(Gomega, metav1.Object)) {
+	GinkgoHelper()
+	s.eachMachine(ctx, f, func(g Gomega, m clusterv1.Machine) {
+		check(g, &m)
+		check(g, s.resolve(ctx, m.Spec.InfrastructureRef, m.Namespace))
+		check(g, s.resolve(ctx, m.Spec.Bootstrap.ConfigRef, m.Namespace))
+	})
+}

@@ -1,0 +1,342 @@
+//go:build conformance
+
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// installedRules look at a cluster that was installed, and at how it came to that.
+func (s *suite) installedRules() {
+	full := func() *fixture { return s.fixtures.full }
+	BeforeAll(func(ctx SpecContext) { s.await(ctx, full()) }, NodeTimeout(installTimeout))
+
+	s.bootstrapDataRules(full)
+	s.controlPlaneRules(full)
+	s.kubeconfigRules(full)
+
+	s.rule("C17", "owner references", must, func(ctx SpecContext) {
+		graph := OwnerGraph(s.all(ctx, "full"))
+		GinkgoWriter.Println(graph)
+		Expect(unowned(s.all(ctx, "full"))).To(BeEmpty(), "objects of the cluster that no chain of owners leads to")
+		Expect(graph).To(Equal(s.OwnerGraph))
+	}, NodeTimeout(soon))
+}
+
+func (s *suite) bootstrapDataRules(full func() *fixture) {
+	s.rule("B20", "template kind", must, func(ctx SpecContext) {
+		Expect(s.Bootstrap.Template.Kind).To(Equal(s.Bootstrap.Kind.Kind + "Template"))
+		Expect(schemaOf(s.crd(ctx, s.Bootstrap.Template), "spec", "template").Properties).To(And(HaveKey("metadata"), HaveKey("spec")))
+		_, workers := s.machines(ctx, full())
+		Expect(workers).NotTo(BeEmpty())
+		for _, config := range s.configs(ctx, workers) {
+			expectCloned(config)
+		}
+	})
+	// each looks at every Machine with its config and the secret of its bootstrap data.
+	each := func(check func(m clusterv1.Machine, config, secret *object)) func(SpecContext) {
+		return func(ctx SpecContext) {
+			controlPlane, workers := s.machines(ctx, full())
+			machines := slices.Concat(controlPlane, workers)
+			Expect(machines).NotTo(BeEmpty())
+			for i, config := range s.configs(ctx, machines) {
+				m := machines[i]
+				Expect(m.Spec.Bootstrap.DataSecretName).NotTo(BeNil(), m.Name)
+				secret := s.get(ctx, secretKind, types.NamespacedName{Namespace: m.Namespace, Name: *m.Spec.Bootstrap.DataSecretName})
+				Expect(secret).NotTo(BeNil(), "the bootstrap data of Machine %s", m.Name)
+				check(m, config, secret)
+			}
+		}
+	}
+	s.rule("B10", "data secret", must, each(func(m clusterv1.Machine, config, _ *object) {
+		Expect(text(config, "status", "dataSecretName")).To(Equal(*m.Spec.Bootstrap.DataSecretName))
+	}))
+	s.rule("B11", "name of the secret", must, each(func(_ clusterv1.Machine, config, secret *object) {
+		Expect(text(config, "status", "dataSecretName")).To(Equal(secret.GetName()))
+	}))
+	s.rule("B12", "label of the secret", must, each(func(m clusterv1.Machine, _, secret *object) {
+		Expect(secret.GetLabels()).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, m.Spec.ClusterName))
+	}))
+	s.rule("B13", "owner of the secret", must, each(func(_ clusterv1.Machine, config, secret *object) {
+		Expect(metav1.IsControlledBy(secret, config)).To(BeTrue(), title(secret))
+	}))
+	s.rule("B14", "shape of the secret", must, each(func(_ clusterv1.Machine, _, secret *object) {
+		Expect(text(secret, "type")).To(Equal(string(clusterv1.ClusterSecretType)))
+		Expect(at(secret, "data")).To(HaveKey("value"))
+		keys := at(secret, "data").(map[string]any)
+		delete(keys, "format") // as the kubeadm provider has it
+		Expect(keys).To(HaveLen(1))
+	}))
+	s.rule("B16", "secret first, then the status", must, each(func(_ clusterv1.Machine, config, secret *object) {
+		made := full().seen.first(secretKind, func(e entry) bool { return e.GetName() == secret.GetName() })
+		told := full().seen.first(s.Bootstrap.Kind, func(e entry) bool {
+			return e.GetName() == config.GetName() && at(e.object, "status", "initialization", "dataSecretCreated") == true
+		})
+		Expect(made).NotTo(BeNil())
+		Expect(told).NotTo(BeNil())
+		Expect(made.version).To(BeNumerically("<", told.version))
+	}))
+	s.rule("B17", "conditions", should, each(func(m clusterv1.Machine, config, _ *object) {
+		expectConditions(config, clusterv1.ReadyCondition)
+		machine := find(m.Status.Conditions, clusterv1.MachineBootstrapConfigReadyCondition)
+		Expect(machine.Status).To(Equal(condition(config, clusterv1.ReadyCondition).Status), "as Machine %s has it", m.Name)
+	}))
+}
+
+func find(conditions []metav1.Condition, name string) metav1.Condition {
+	for _, c := range conditions {
+		if c.Type == name {
+			return c
+		}
+	}
+	return metav1.Condition{Type: name}
+}
+
+// expectConditions checks the form of all conditions, and that some are there.
+func expectConditions(o *object, wanted ...string) {
+	GinkgoHelper()
+	for _, name := range wanted {
+		Expect(conditions(o)).To(ContainElement(HaveField("Type", name)), title(o))
+	}
+	Expect(at(o, "status", "observedGeneration")).To(BeEquivalentTo(o.GetGeneration()), title(o))
+	for _, c := range conditions(o) {
+		Expect(c.Reason).NotTo(BeEmpty(), "%s of %s", c.Type, title(o))
+		Expect(c.LastTransitionTime.IsZero()).To(BeFalse(), "%s of %s", c.Type, title(o))
+		if c.ObservedGeneration != 0 {
+			Expect(c.ObservedGeneration).To(BeNumerically("<=", o.GetGeneration()), "%s of %s", c.Type, title(o))
+		}
+	}
+}
+
+func (s *suite) controlPlaneRules(full func() *fixture) {
+	s.rule("P5", "endpoint of the Cluster", must, func(ctx SpecContext) {
+		Expect(s.cluster(ctx, full()).Spec.ControlPlaneEndpoint.IsValid()).To(BeTrue())
+	})
+	s.rule("P8", "counters", must, func(ctx SpecContext) {
+		controlPlane := s.controlPlane(ctx, full())
+		replicas := at(controlPlane, "spec", "replicas")
+		for _, counter := range []string{"replicas", "readyReplicas", "availableReplicas", "upToDateReplicas"} {
+			Expect(at(controlPlane, "status", counter)).To(Equal(replicas), counter)
+		}
+		mirrored := s.cluster(ctx, full()).Status.ControlPlane
+		Expect(mirrored.ReadyReplicas).To(HaveValue(BeEquivalentTo(replicas)))
+		Expect(mirrored.UpToDateReplicas).To(HaveValue(BeEquivalentTo(replicas)))
+		first := full().seen.first(s.ControlPlane.Kind, func(e entry) bool { return at(e.object, "status", "replicas") != nil })
+		Expect(at(first.object, "status", "readyReplicas")).To(BeEquivalentTo(0), "zero is written, too")
+	})
+	s.rule("P9", "scale", must, func(ctx SpecContext) { s.expectScale(ctx, full()) })
+	s.rule("P10", "spec.version", must, func(ctx SpecContext) {
+		controlPlane := s.controlPlane(ctx, full())
+		_, err := semver.ParseTolerant(text(controlPlane, "spec", "version"))
+		Expect(err).NotTo(HaveOccurred())
+		machines, _ := s.machines(ctx, full())
+		for _, m := range machines {
+			Expect(m.Spec.Version).To(Equal("v"+strings.TrimPrefix(text(controlPlane, "spec", "version"), "v")), m.Name)
+		}
+		required := schemaOf(s.crd(ctx, s.ControlPlane.Kind), "spec").Required
+		Expect(required).To(ContainElement("version"))
+	})
+	s.rule("P11", "status.version and status.versions", must, func(ctx SpecContext) { s.expectVersions(ctx, full()) })
+	s.rule("P12", "labels of the Machines", must, func(ctx SpecContext) {
+		controlPlane := s.controlPlane(ctx, full())
+		machines, _ := s.machines(ctx, full())
+		Expect(machines).To(HaveLen(int(at(controlPlane, "spec", "replicas").(int64))))
+		for _, m := range machines {
+			Expect(m.Labels).To(And(HaveKeyWithValue(clusterv1.ClusterNameLabel, full().Key().Name),
+				HaveKeyWithValue(clusterv1.MachineControlPlaneNameLabel, controlPlane.GetName())), m.Name)
+			Expect(metav1.IsControlledBy(&m, controlPlane)).To(BeTrue(), m.Name)
+		}
+	})
+	s.rule("P16", "externallyManagedControlPlane", should, func(ctx SpecContext) {
+		Expect(at(s.controlPlane(ctx, full()), "status", "externallyManagedControlPlane")).To(BeNil(), "there are Nodes")
+	})
+	s.rule("P18", "initialized", must, func(ctx SpecContext) {
+		initialized := func(e entry) bool {
+			return at(e.object, "status", "initialization", "controlPlaneInitialized") == true
+		}
+		told := full().seen.first(s.ControlPlane.Kind, initialized)
+		Expect(told).NotTo(BeNil())
+		for _, e := range full().seen.of(s.ControlPlane.Kind) {
+			Expect(e.version < told.version || initialized(e)).To(BeTrue(), "it stays true")
+		}
+		secret := full().seen.first(secretKind, func(e entry) bool { return e.GetName() == full().Key().Name+"-kubeconfig" })
+		Expect(secret.version).To(BeNumerically("<", told.version), "the kubeconfig comes first")
+	})
+	s.rule("P20", "conditions", should, func(ctx SpecContext) {
+		expectConditions(s.controlPlane(ctx, full()), clusterv1.AvailableCondition, clusterv1.RollingOutCondition, clusterv1.ScalingUpCondition,
+			clusterv1.ScalingDownCondition, clusterv1.MachinesReadyCondition, clusterv1.MachinesUpToDateCondition, clusterv1.RemediatingCondition,
+			clusterv1.DeletingCondition, clusterv1.PausedCondition)
+		cluster := s.cluster(ctx, full())
+		Expect(find(cluster.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition).Status).To(Equal(metav1.ConditionTrue))
+		Expect(find(cluster.Status.Conditions, clusterv1.ClusterControlPlaneMachinesUpToDateCondition).Status).To(Equal(metav1.ConditionTrue))
+	})
+	s.rule("P30", "minReadySeconds and UpToDate", should, func(ctx SpecContext) {
+		machines, _ := s.machines(ctx, full())
+		for _, m := range machines {
+			Expect(m.Spec.MinReadySeconds).NotTo(BeNil(), m.Name)
+			Expect(find(m.Status.Conditions, clusterv1.MachineUpToDateCondition).Status).To(Equal(metav1.ConditionTrue), m.Name)
+		}
+	})
+	s.rule("P32", "names", info, func(ctx SpecContext) {
+		machines, _ := s.machines(ctx, full())
+		for _, m := range machines {
+			Expect(m.Spec.InfrastructureRef.Name).To(Equal(m.Name))
+			Expect(m.Spec.Bootstrap.ConfigRef.Name).To(Equal(m.Name))
+		}
+	})
+	s.rule("P33", "cloned-from annotations", info, func(ctx SpecContext) {
+		machines, _ := s.machines(ctx, full())
+		for _, m := range machines {
+			expectCloned(s.resolve(ctx, m.Spec.InfrastructureRef, m.Namespace))
+		}
+	})
+}
+
+func (s *suite) expectScale(ctx context.Context, f *fixture) {
+	GinkgoHelper()
+	controlPlane := s.controlPlane(ctx, f)
+	scale := &object{}
+	scale.SetGroupVersionKind(autoscalingv1.SchemeGroupVersion.WithKind("Scale"))
+	Expect(s.client.SubResource("scale").Get(ctx, controlPlane, scale)).To(Succeed())
+	Expect(at(scale, "spec", "replicas")).To(Equal(at(controlPlane, "spec", "replicas")))
+	Expect(at(scale, "status", "replicas")).To(Equal(at(scale, "spec", "replicas")))
+	selector, err := labels.Parse(text(scale, "status", "selector"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(selector.Empty()).To(BeFalse())
+	controlPlaneMachines, workers := s.machines(ctx, f)
+	for _, m := range controlPlaneMachines {
+		Expect(selector.Matches(labels.Set(m.Labels))).To(BeTrue(), m.Name)
+	}
+	for _, m := range workers {
+		Expect(selector.Matches(labels.Set(m.Labels))).To(BeFalse(), m.Name)
+	}
+	Expect(s.client.SubResource("scale").Update(ctx, controlPlane, client.WithSubResourceBody(scale), client.DryRunAll)).To(Succeed())
+}
+
+func (s *suite) expectVersions(ctx context.Context, f *fixture) {
+	GinkgoHelper()
+	controlPlane := s.controlPlane(ctx, f)
+	versions, _ := at(controlPlane, "status", "versions").([]any)
+	Expect(versions).NotTo(BeEmpty())
+	var total int64
+	for _, v := range versions {
+		version := v.(map[string]any)
+		_, err := semver.Parse(strings.TrimPrefix(version["version"].(string), "v"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(version["version"]).To(HavePrefix("v"))
+		total += version["replicas"].(int64)
+	}
+	Expect(total).To(Equal(at(controlPlane, "status", "replicas")))
+	Expect(text(controlPlane, "status", "version")).To(Equal(versions[0].(map[string]any)["version"]), "the lowest")
+	machine := f.seen.first(machineKind, func(entry) bool { return true })
+	early := f.seen.first(s.ControlPlane.Kind, func(e entry) bool { return text(e.object, "status", "version") != "" })
+	initialized := f.seen.first(s.ControlPlane.Kind, func(e entry) bool {
+		return at(e.object, "status", "initialization", "controlPlaneInitialized") == true
+	})
+	Expect(machine).NotTo(BeNil())
+	Expect(early.version).To(BeNumerically("<", initialized.version), "told before the cluster is installed: workers wait for it")
+}
+
+func (s *suite) kubeconfigRules(full func() *fixture) {
+	secretOf := func(ctx context.Context) *corev1.Secret {
+		secret := &corev1.Secret{}
+		key := full().Key()
+		key.Name += "-kubeconfig"
+		Expect(s.client.Get(ctx, key, secret)).To(Succeed())
+		return secret
+	}
+	s.rule("P23", "kubeconfig secret", must, func(ctx SpecContext) {
+		secret := secretOf(ctx)
+		Expect(secret.Type).To(Equal(clusterv1.ClusterSecretType))
+		Expect(secret.Labels).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, full().Key().Name))
+		config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["value"])
+		Expect(err).NotTo(HaveOccurred())
+		workload, err := client.New(config, client.Options{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(workload.List(ctx, &corev1.NodeList{})).To(Succeed())
+	})
+	s.rule("P24", "kubeconfig rotation", must, func(ctx SpecContext) {
+		before := secretOf(ctx)
+		Expect(full().RotateKubeconfig(ctx)).To(Succeed())
+		Eventually(func() []byte { return secretOf(ctx).Data["value"] }).ShouldNot(Equal(before.Data["value"]))
+		s.note("a kubeconfig that is given anew is published anew; who gives it decides when")
+	})
+	s.rule("P26", "owner of the kubeconfig, and the user's own", info, func(ctx SpecContext) {
+		secret := secretOf(ctx)
+		controlPlane := s.controlPlane(ctx, full())
+		Expect(metav1.IsControlledBy(secret, controlPlane)).To(BeTrue())
+		owners := secret.OwnerReferences
+		disowned := secret.DeepCopy()
+		disowned.OwnerReferences = nil
+		disowned.Data["value"] = append(disowned.Data["value"], "# mine\n"...)
+		Expect(s.client.Update(ctx, disowned)).To(Succeed())
+		Expect(full().RotateKubeconfig(ctx)).To(Succeed())
+		Consistently(func() []byte { return secretOf(ctx).Data["value"] }).Should(Equal(disowned.Data["value"]), "the user's own is left alone")
+		disowned.OwnerReferences = owners
+		Expect(s.client.Update(ctx, disowned)).To(Succeed())
+		Eventually(func() []byte { return secretOf(ctx).Data["value"] }).ShouldNot(Equal(disowned.Data["value"]), "ours is kept in step")
+	})
+}
+
+// OwnerGraph writes which kinds of objects are owned by which, a line each: "Kind <- Owner (controller)".
+func OwnerGraph(objects []object) string {
+	lines := map[string]bool{}
+	for _, o := range objects {
+		owners := o.GetOwnerReferences()
+		if len(owners) == 0 {
+			lines[o.GetKind()+" <- nothing"] = true
+		}
+		for _, owner := range owners {
+			line := fmt.Sprintf("%s <- %s", o.GetKind(), owner.Kind)
+			if owner.Controller != nil && *owner.Controller {
+				line += " (controller)"
+			}
+			lines[line] = true
+		}
+	}
+	sorted := make([]string, 0, len(lines))
+	for line := range lines {
+		sorted = append(sorted, line)
+	}
+	slices.Sort(sorted)
+	return strings.Join(sorted, "\n") + "\n"
+}
+
+// unowned are the objects that are labelled as part of a cluster, and belong to Cluster API, but have no chain of owners to it.
+func unowned(objects []object) []string {
+	byUID := map[types.UID]object{}
+	for _, o := range objects {
+		byUID[o.GetUID()] = o
+	}
+	var owned func(o object) bool
+	owned = func(o object) bool {
+		return o.GetKind() == "Cluster" || slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+			owner, found := byUID[ref.UID]
+			return found && owned(owner)
+		})
+	}
+	var names []string
+	for _, o := range objects {
+		group := o.GroupVersionKind().Group
+		ours := group == capiGroup || strings.HasSuffix(group, "."+capiGroup) || text(&o, "type") == string(clusterv1.ClusterSecretType)
+		if ours && !owned(o) {
+			names = append(names, title(&o))
+		}
+	}
+	return names
+}

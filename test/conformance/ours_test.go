@@ -1,0 +1,371 @@
+//go:build conformance
+
+package conformance_test
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/conformance"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+// root is the top of the repository.
+const root = "../.."
+
+// topologySample has no other name: its cluster is called like the sample.
+const topologySample = "clusterclass"
+
+//go:embed testdata/ownergraph.golden
+var ownerGraph string
+
+// accounts are the ServiceAccounts of our managers.
+var accounts = map[string]string{
+	env.Bootstrap:    "openshift-agent-bootstrap-system:openshift-agent-bootstrap-manager",
+	env.ControlPlane: "openshift-agent-control-plane-system:openshift-agent-control-plane-manager",
+}
+
+var _ = conformance.Specs(ours())
+
+func TestConformance(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "conformance")
+}
+
+// ours are the providers of this repository, in the laboratory.
+func ours() *conformance.Provider {
+	return &conformance.Provider{
+		Bootstrap: conformance.Component{
+			Name:      "openshift-agent",
+			Manifests: manifests("bootstrap"),
+			Kind:      bootstrapv1.GroupVersion.WithKind("OpenshiftAssistedConfig"),
+			Template:  bootstrapv1.GroupVersion.WithKind("OpenshiftAssistedConfigTemplate"),
+		},
+		ControlPlane: conformance.Component{
+			Name:      "openshift-agent",
+			Manifests: manifests("controlplane"),
+			Kind:      controlplanev1.GroupVersion.WithKind("OpenshiftAssistedControlPlane"),
+			Template:  controlplanev1.GroupVersion.WithKind("OpenshiftAssistedControlPlaneTemplate"),
+		},
+		Metadata: read("metadata.yaml"),
+		Kinds: []schema.GroupVersionKind{
+			hivev1.SchemeGroupVersion.WithKind("ClusterDeployment"),
+			{Group: hiveext.Group, Version: hiveext.Version, Kind: "AgentClusterInstall"},
+			aiv1beta1.GroupVersion.WithKind("InfraEnv"),
+			aiv1beta1.GroupVersion.WithKind("Agent"),
+		},
+		Registration: hivev1.SchemeGroupVersion.WithKind("ClusterDeployment"),
+		Templates:    templates(),
+		Variables: map[string]string{
+			"BASE_DOMAIN": "example.com", "OPENSHIFT_VERSION": "4.19.10", "PULL_SECRET": `{"auths":{}}`,
+			"API_VIP": "192.168.1.5", "INGRESS_VIP": "192.168.1.6", "MACHINE_NETWORK": "192.168.1.0/24",
+			"IMAGE_URL": "http://images/rhcos.qcow2", "IMAGE_CHECKSUM": "http://images/rhcos.qcow2.sha256sum",
+		},
+		OwnerGraph: ownerGraph,
+		Exempt: map[string]string{
+			"P17": "hosts are not installed anew on a date: OpenShift renews its certificates itself",
+		},
+		Report:       filepath.Join(root, "_artifacts", "conformance.md"),
+		Clusterctl:   filepath.Join(root, ".tools", "clusterctl", "clusterctl"),
+		Start:        start,
+		RestoreMoved: restoreMoved,
+	}
+}
+
+func read(path string) []byte {
+	content, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		panic(err)
+	}
+	return content
+}
+
+// manifests renders what is shipped of a provider.
+func manifests(provider string) func(context.Context) ([]byte, error) {
+	return func(ctx context.Context) ([]byte, error) {
+		dir, err := filepath.Abs(filepath.Join(root, "config", provider, "default"))
+		if err != nil {
+			return nil, fmt.Errorf("cannot find the manifests: %w", err)
+		}
+		cmd := exec.CommandContext(ctx, "go", "tool", "kustomize", "build", dir)
+		cmd.Dir = filepath.Join(root, "test", "tools", "manifests")
+		return cmd.Output()
+	}
+}
+
+// templates are the cluster templates, and of the sample with a ClusterClass what comes before the first Secret.
+func templates() map[string][]byte {
+	all := map[string][]byte{}
+	files, _ := filepath.Glob(filepath.Join(root, "config", "templates", "*.yaml"))
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			panic(err)
+		}
+		all[filepath.Base(file)] = content
+	}
+	class, _, _ := strings.Cut(string(read(samplePath)), "---\n# The pull secret")
+	all["clusterclass-agent.yaml"] = []byte(class)
+	return all
+}
+
+// hub is a laboratory.
+type hub struct {
+	*env.Env
+	lab   *lab.Lab
+	fuses map[string]*fuse
+}
+
+// start starts a laboratory, or for a bare hub its management cluster alone.
+func start(ctx context.Context, options conformance.HubOptions) (conformance.Hub, error) {
+	if err := buildClusterctl(ctx); err != nil {
+		return nil, err
+	}
+	if options.Bare {
+		args := []string{"--namespace=" + options.Namespace, "--watch-filter=" + options.WatchFilter}
+		restricted := env.ManagerOptions{ExtraArgs: args}
+		e, err := env.Start(ctx, env.Options{Dir: artifacts("target"), Out: GinkgoWriter, Bootstrap: restricted, ControlPlane: restricted, LeaveSignals: true})
+		return &hub{Env: e}, err
+	}
+	if err := os.RemoveAll(artifacts("")); err != nil { // logs are appended to
+		return nil, fmt.Errorf("cannot remove the logs of the last run: %w", err)
+	}
+	h := &hub{fuses: map[string]*fuse{}}
+	managers := map[string]env.ManagerOptions{}
+	for name, account := range accounts {
+		f, err := newFuse(ctx, account, filepath.Join(artifacts("hub"), "kubeconfig"))
+		if err != nil {
+			return nil, err
+		}
+		path, err := f.kubeconfig(artifacts("hub"))
+		if err != nil {
+			return nil, err
+		}
+		h.fuses[name], managers[name] = f, env.ManagerOptions{Env: []string{"KUBECONFIG=" + path}}
+	}
+	var err error
+	h.lab, err = lab.New(ctx, lab.Options{Dir: artifacts("hub"), Out: GinkgoWriter, Bootstrap: managers[env.Bootstrap], ControlPlane: managers[env.ControlPlane]})
+	if err != nil {
+		return nil, err
+	}
+	h.Env = h.lab.Env
+	return h, nil
+}
+
+func artifacts(name string) string {
+	dir, err := filepath.Abs(filepath.Join(root, "_artifacts", "conformance", name))
+	if err != nil {
+		panic(err)
+	}
+	return dir
+}
+
+// buildClusterctl builds clusterctl; the cache of the go command decides whether there is anything to do.
+func buildClusterctl(ctx context.Context) error {
+	out, err := filepath.Abs(filepath.Join(root, ".tools", "clusterctl", "clusterctl"))
+	if err != nil {
+		return fmt.Errorf("cannot build clusterctl: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", out, "sigs.k8s.io/cluster-api/cmd/clusterctl")
+	cmd.Dir = filepath.Join(root, "test", "tools", "clusterctl")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot build clusterctl: %w: %s", err, output)
+	}
+	return nil
+}
+
+// Stop ends the laboratory.
+func (h *hub) Stop() {
+	if h.lab != nil {
+		h.lab.Stop()
+		return
+	}
+	h.Env.Stop()
+}
+
+// machines are the hosts that the samples need.
+var machines = map[conformance.Sample]int{conformance.Small: 1, conformance.Full: 5, conformance.Topology: 5}
+
+// Apply applies a sample.
+func (h *hub) Apply(ctx context.Context, o conformance.ClusterOptions) (conformance.Cluster, error) {
+	mutations := lab.Mutations{Namespace: o.Namespace, ClusterName: o.Name, Without: o.Without, HoldAPI: o.Hold, Edit: o.Edit}
+	if o.NoHosts {
+		mutations.ExtraHosts = -machines[o.Sample]
+	}
+	if o.Sample == conformance.Topology {
+		return h.applyTopology(ctx, mutations)
+	}
+	sample := map[conformance.Sample]string{conformance.Small: "sno", conformance.Full: "ha"}[o.Sample]
+	applied, err := h.lab.ApplySample(ctx, sample, mutations)
+	return &cluster{applied, h.lab}, err
+}
+
+// Crash sets the fuses of both managers.
+func (h *hub) Crash(namespace string) func() int {
+	if h.lab == nil {
+		return nil
+	}
+	for name, f := range h.fuses {
+		f.set(h.Manager(name), namespace)
+	}
+	return func() int {
+		deaths := 0
+		for _, f := range h.fuses {
+			deaths += f.unset()
+		}
+		return deaths
+	}
+}
+
+// Panics counts what the logs and the metrics of our managers tell of.
+func (h *hub) Panics(ctx context.Context) (int, error) {
+	panics := 0
+	for name := range accounts {
+		content, err := os.ReadFile(h.Manager(name).LogPath)
+		if err != nil {
+			return 0, fmt.Errorf("cannot read a log: %w", err)
+		}
+		panics += strings.Count(string(content), "Observed a panic")
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.Manager(name).MetricsURL, nil)
+		if err != nil {
+			return 0, fmt.Errorf("cannot ask for metrics: %w", err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return 0, fmt.Errorf("cannot read metrics: %w", err)
+		}
+		response.Body.Close()
+	}
+	return panics, nil
+}
+
+// Config is an administrator's.
+func (h *hub) Config() *rest.Config { return h.Env.Config() }
+
+// cluster is one of the laboratory's.
+type cluster struct {
+	*lab.Cluster
+	lab *lab.Lab
+}
+
+// Release lets the API of the cluster come up.
+func (c *cluster) Release() { c.ReleaseAPI() }
+
+// Available waits until the cluster is installed.
+func (c *cluster) Available(ctx context.Context) error { return c.WaitAvailable(ctx) }
+
+// Forget stops the API server of a cluster that is gone.
+func (c *cluster) Forget() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	// The cluster is gone: nothing else is done.
+	_ = c.Delete(ctx)
+}
+
+// RotateKubeconfig rewrites the kubeconfig of assisted-service.
+func (c *cluster) RotateKubeconfig(ctx context.Context) error {
+	state, err := c.State(ctx)
+	if err != nil {
+		return err
+	}
+	secret := &corev1.Secret{}
+	key := types.NamespacedName{Namespace: c.Namespace, Name: state.Installation.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name}
+	if err := c.lab.Client().Get(ctx, key, secret); err != nil {
+		return fmt.Errorf("cannot read the kubeconfig: %w", err)
+	}
+	secret.Data["kubeconfig"] = append(secret.Data["kubeconfig"], "# rotated\n"...)
+	if err := c.lab.Client().Update(ctx, secret); err != nil {
+		return fmt.Errorf("cannot write the kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// restoreMoved restores the status of BareMetalHosts that are moved into a namespace, as the Bare Metal Operator does: from an
+// annotation that CAPM3 puts on them when it pauses them.
+func restoreMoved(ctx context.Context, target conformance.Hub, namespace string) error {
+	c, err := client.NewWithWatch(target.Config(), client.Options{Scheme: target.(*hub).Scheme()})
+	if err != nil {
+		return fmt.Errorf("cannot restore hosts: %w", err)
+	}
+	events, err := c.Watch(ctx, &metal3api.BareMetalHostList{}, client.InNamespace(namespace))
+	if err != nil {
+		return fmt.Errorf("cannot restore hosts: %w", err)
+	}
+	go func() {
+		for event := range events.ResultChan() {
+			host, ok := event.Object.(*metal3api.BareMetalHost)
+			if !ok || host.Annotations[metal3api.StatusAnnotation] == "" || host.Status.Provisioning.State != "" {
+				continue
+			}
+			patch := fmt.Sprintf(`{"status":%s}`, host.Annotations[metal3api.StatusAnnotation])
+			if err := c.Status().Patch(ctx, host, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+				GinkgoWriter.Println(err)
+			}
+		}
+	}()
+	return nil
+}
+
+// applyTopology applies the sample with the ClusterClass: its Cluster at last, when the address of its API is known.
+func (h *hub) applyTopology(ctx context.Context, mutations lab.Mutations) (conformance.Cluster, error) {
+	var last *unstructured.Unstructured
+	edit := mutations.Edit
+	mutations.ClusterName = topologySample
+	mutations.ExtraHosts += machines[conformance.Topology]
+	mutations.Edit = func(o *unstructured.Unstructured) {
+		if o.GetKind() == "Cluster" {
+			last = o
+		}
+		if edit != nil {
+			edit(o)
+		}
+	}
+	mutations.Without = func(o *unstructured.Unstructured) bool { return o.GetKind() == "Cluster" }
+	applied, err := h.lab.ApplySample(ctx, samplePath4Lab, mutations)
+	if err != nil {
+		return nil, err
+	}
+	endpoint := map[string]any{"host": applied.Server().Host, "port": int64(applied.Server().Port)}
+	variables, _, err := unstructured.NestedSlice(last.Object, "spec", "topology", "variables")
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the variables of the sample: %w", err)
+	}
+	i := slices.IndexFunc(variables, func(v any) bool { return v.(map[string]any)["name"] == "controlPlaneEndpoint" })
+	variable := maps.Clone(variables[i].(map[string]any))
+	variable["value"] = endpoint
+	variables[i] = variable
+	if err := unstructured.SetNestedSlice(last.Object, variables, "spec", "topology", "variables"); err != nil {
+		return nil, fmt.Errorf("cannot set the endpoint: %w", err)
+	}
+	return &cluster{applied, h.lab}, applied.ApplyRest(ctx)
+}
+
+const (
+	samplePath     = "test/conformance/testdata/clusterclass.yaml"
+	samplePath4Lab = "../../test/conformance/testdata/clusterclass"
+)

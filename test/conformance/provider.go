@@ -1,0 +1,131 @@
+//go:build conformance
+
+package conformance
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// Provider is what is tested: a bootstrap provider and the control plane provider that goes with it.
+type Provider struct {
+	// Bootstrap and ControlPlane are the two providers.
+	Bootstrap, ControlPlane Component
+	// Metadata is the content of metadata.yaml.
+	Metadata []byte
+	// Kinds are further kinds of which the providers make objects in the namespace of a cluster.
+	Kinds []schema.GroupVersionKind
+	// Registration is the kind (one of Kinds) whose deletion gives the cluster up to whatever installs it: it must come last,
+	// and never in a move. Empty: there is none.
+	Registration schema.GroupVersionKind
+	// Templates are cluster templates for clusterctl, by name, and Variables what they ask for besides what clusterctl sets.
+	Templates map[string][]byte
+	Variables map[string]string
+	// OwnerGraph is the expected owner graph of an installed cluster of the sample Full, as [OwnerGraph] writes it.
+	OwnerGraph string
+	// Exempt names rules that do not apply, with the reason.
+	Exempt map[string]string
+	// Report is the file that the report is written to. Clusterctl is the program; empty: what needs it does not apply.
+	Report, Clusterctl string
+	// Start starts a management cluster with Cluster API core, an infrastructure provider and both providers.
+	Start func(ctx context.Context, options HubOptions) (Hub, error)
+	// RestoreMoved does, in a namespace of a hub, what others than Cluster API do when a cluster is moved there, until ctx
+	// ends. Nil: there is nothing to do.
+	RestoreMoved func(ctx context.Context, hub Hub, namespace string) error
+}
+
+// Component is one provider.
+type Component struct {
+	// Name is the name of the provider for clusterctl, without its type.
+	Name string
+	// Manifests renders what clusterctl installs, with its variables.
+	Manifests func(ctx context.Context) ([]byte, error)
+	// Kind is the kind that Machines or Clusters refer to, Template its template.
+	Kind, Template schema.GroupVersionKind
+	// Example is the least spec that the API server accepts of Kind.
+	Example map[string]any
+}
+
+// HubOptions say how a management cluster is started.
+type HubOptions struct {
+	// Namespace and WatchFilter restrict both providers, as their flags --namespace and --watch-filter do.
+	Namespace, WatchFilter string
+	// Bare is true for a hub that is only moved to: no hosts, nothing that installs them.
+	Bare bool
+}
+
+// Hub is a management cluster.
+type Hub interface {
+	// Config and Kubeconfig are an administrator's.
+	Config() *rest.Config
+	Kubeconfig() string
+	// Apply applies a sample as a user does.
+	Apply(ctx context.Context, options ClusterOptions) (Cluster, error)
+	// Crash makes both managers die after each of their writes that changes something in the namespace, and come back, until
+	// stop is called; stop tells how often they died. Nil stop: this hub cannot do that.
+	Crash(namespace string) (stop func() int)
+	// Panics is how many reconciles panicked so far.
+	Panics(ctx context.Context) (int, error)
+	// Stop ends everything.
+	Stop()
+}
+
+// Sample is a kind of cluster.
+type Sample string
+
+// The samples that a [Hub] is asked for.
+const (
+	// Small is the smallest cluster: one control-plane Machine if the provider can do with that, no workers.
+	Small Sample = "small"
+	// Full has several control-plane Machines, and workers by a MachineDeployment.
+	Full Sample = "full"
+	// Topology is made from a ClusterClass, with workers.
+	Topology Sample = "topology"
+)
+
+// ClusterOptions say which cluster is applied.
+type ClusterOptions struct {
+	Sample    Sample
+	Namespace string
+	// Name of the Cluster. Empty: whatever the sample has.
+	Name string
+	// Edit changes an object before it is applied; it sees all objects, also those that are left out.
+	Edit func(*unstructured.Unstructured)
+	// Without leaves objects out; Cluster.ApplyRest applies them.
+	Without func(*unstructured.Unstructured) bool
+	// Hold keeps the installation from ending until Cluster.Release.
+	Hold bool
+	// NoHosts is for a cluster that is never installed.
+	NoHosts bool
+}
+
+// Cluster is one that was applied.
+type Cluster interface {
+	// Key is namespace and name of the Cluster.
+	Key() types.NamespacedName
+	ApplyRest(ctx context.Context) error
+	// Release lets an installation end that was held.
+	Release()
+	// Available waits until the cluster is installed and all its Machines run.
+	Available(ctx context.Context) error
+	// RotateKubeconfig gives the cluster another kubeconfig, as it would come by itself.
+	RotateKubeconfig(ctx context.Context) error
+	// Forget releases what the hub holds for the cluster once its objects are gone.
+	Forget()
+}
+
+// The time-outs, generous for a busy machine.
+const (
+	startTimeout   = 45 * time.Minute
+	installTimeout = 5 * time.Minute
+	deleteTimeout  = 4 * time.Minute
+	soon           = time.Minute
+	// still is for how long a world is watched in which nothing may happen; idle likewise, once everything is installed.
+	still = 4 * time.Second
+	idle  = 2 * time.Minute
+)
