@@ -114,7 +114,8 @@ func (r *Reconciler) skipSpokeCleanup(ctx context.Context, agent *aiv1beta1.Agen
 	if metav1.HasAnnotation(agent.ObjectMeta, skipSpokeCleanupAnnotation) {
 		return nil
 	}
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:""}}}`, skipSpokeCleanupAnnotation)
+	// With the uid the API server refuses it for an Agent that was made anew under the same name, which may get a Node.
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:""}}}`, agent.UID, skipSpokeCleanupAnnotation)
 	err := r.Client.Patch(ctx, agent, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("failed to annotate Agent %s: %w", agent.Name, err)
