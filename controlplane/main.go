@@ -60,10 +60,9 @@ func run(ctx context.Context) error {
 		return err
 	}
 	clusters, err := workload.NewClusters(ctx, mgr, workload.Options{
-		UserAgent:        managerName,
-		ControlPlaneKind: "OpenshiftAssistedControlPlane",
-		WatchFilter:      options.WatchFilter,
-		Requests:         controlplane.RequestsOf(mgr.GetClient()),
+		UserAgent: managerName,
+		Selected:  controlplane.ClustersOf(mgr.GetClient(), options.Selected),
+		Requests:  controlplane.RequestsOf(mgr.GetClient()),
 	})
 	if err != nil {
 		return err
@@ -102,7 +101,7 @@ func cached() map[client.Object]cache.ByObject {
 	crds := &metav1.PartialObjectMetadata{}
 	crds.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	return map[client.Object]cache.ByObject{
-		&corev1.Secret{}:    {Transform: provider.StripMetadata(controlplane.KubeconfigSourceAnnotation)},
+		&corev1.Secret{}:    {Transform: provider.StripMetadata(controlplane.KubeconfigSourceAnnotation, controlplane.KubeconfigRenewalAnnotation)},
 		&corev1.ConfigMap{}: {Transform: provider.StripMetadata()},
 		crds:                {Transform: provider.StripMetadata()},
 		&aiv1beta1.Agent{}:  {Transform: slimAgent},

@@ -38,6 +38,9 @@ const (
 	lateWorkerBound     = "adding-hosts -> late worker bound"
 )
 
+// renewalAnnotation is on a published kubeconfig with a token of the control plane provider's own.
+const renewalAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-renewal"
+
 // handOvers in the order in which they happen.
 var handOvers = []string{deploymentCreated, bootDataCreated, hostBound, hostApproved, kubeconfigPublished, lateWorkerBound}
 
@@ -198,6 +201,8 @@ func (o *observer) seeSecret(v *corev1.Secret, at time.Time) {
 			o.note(writtenKubeconfig, former, former == current, at)
 		}
 		o.note(writtenKubeconfig, current, true, at)
+	case v.Annotations[renewalAnnotation] != "":
+		// The provider's own, which follows from nothing that assisted-service does.
 	case v.Type == clusterv1.ClusterSecretType && v.Name == cluster+"-kubeconfig":
 		content := v.Namespace + "/" + digest(v.Data["value"])
 		o.act(effect{handOver: kubeconfigPublished, subject: content, at: at, needs: []need{

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/cluster-api/util/secret"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
@@ -29,7 +30,7 @@ func (v view) conditions() []metav1.Condition {
 		v.available(), v.initialized(), v.releaseImageResolved(), v.installedCondition(), v.kubeconfigAvailable(), v.componentsHealthy(),
 		v.machinesCreated(),
 		v.machinesReady(),
-		v.aggregate(clusterv1.MachineUpToDateCondition, controlplanev1.MachinesUpToDateCondition),
+		v.machinesUpToDate(),
 		v.rollingOut(), v.scalingUp(), v.scalingDown(), v.remediating(), v.deletingCondition(),
 	}
 }
@@ -103,6 +104,8 @@ func (v view) releaseImageResolved() metav1.Condition {
 		return no(t, v.releaseBlocked.reason, v.releaseBlocked.message)
 	case v.releaseImage != "" || v.controlPlane.Status.ReleaseImage != "":
 		return yes(t, controlplanev1.ReleaseImageResolvedReason)
+	case v.installed():
+		return unknown(t, controlplanev1.WaitingForReleaseImageReason, "the cluster was installed from another hub, which knows the image; it is not needed any more")
 	case v.blocked != nil:
 		return no(t, v.blocked.reason, v.blocked.message)
 	default:
@@ -117,6 +120,9 @@ func (v view) kubeconfigAvailable() metav1.Condition {
 		return yes(t, controlplanev1.KubeconfigAvailableReason)
 	case v.kubeconfigBlocked != nil:
 		return no(t, v.kubeconfigBlocked.reason, v.kubeconfigBlocked.message)
+	case v.installed() && v.adminSecret == nil:
+		return no(t, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s is missing, and so is assisted-service's kubeconfig: create it, type %s, with a kubeconfig in the key value",
+			secret.Name(v.clusterName(), secret.Kubeconfig), clusterv1.ClusterSecretType))
 	default:
 		return no(t, controlplanev1.WaitingForKubeconfigReason, "assisted-service gives the kubeconfig when the installation runs")
 	}
@@ -172,6 +178,15 @@ func (v view) machinesReady() metav1.Condition {
 		return v.aggregate(clusterv1.MachineReadyCondition, t)
 	}
 	return no(t, clusterv1.NotReadyReason, fmt.Sprintf("%d Machines are not ready while the cluster is installed, see their conditions: %s", len(waiting), names(waiting)))
+}
+
+// machinesUpToDate sums up the condition of the Machines, unless they could not be given what they are to be.
+func (v view) machinesUpToDate() metav1.Condition {
+	const t = controlplanev1.MachinesUpToDateCondition
+	if v.machinesBlocked != nil {
+		return no(t, v.machinesBlocked.reason, v.machinesBlocked.message)
+	}
+	return v.aggregate(clusterv1.MachineUpToDateCondition, t)
 }
 
 // aggregate sums up a condition of the Machines.

@@ -2,7 +2,9 @@ package controlplane
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
@@ -11,11 +13,14 @@ import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -38,8 +43,16 @@ const (
 
 var infraGV = schema.GroupVersion{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1"}
 
-// fakeWorkloads answers with the facts that a test sets.
-type fakeWorkloads struct{ facts workload.Facts }
+// fakeWorkloads answers with the facts that a test sets, and issues the tokens token-1, token-2...
+type fakeWorkloads struct {
+	facts  workload.Facts
+	issued int
+}
+
+func (f *fakeWorkloads) IssueToken(context.Context, client.ObjectKey) (workload.Token, error) {
+	f.issued++
+	return workload.Token{Value: fmt.Sprintf("token-%d", f.issued), Expires: time.Now().Add(workload.TokenValidity)}, nil
+}
 
 func (f *fakeWorkloads) Observe(context.Context, client.ObjectKey) (workload.Facts, error) {
 	return f.facts, nil
@@ -237,4 +250,50 @@ func world(change func(*controlplanev1.OpenshiftAssistedControlPlane)) []client.
 		cluster(), controlPlane(change), pullSecret(), infraTemplate(),
 		crd("metal3machinetemplates", "Metal3MachineTemplate"), crd("metal3machines", "Metal3Machine"),
 	}
+}
+
+// giveKubeconfig does as assisted-service does while the cluster is installed.
+func (h *hub) giveKubeconfig(user string) {
+	h.t.Helper()
+	aci := &hiveext.AgentClusterInstall{}
+	h.get("c1", aci)
+	aci.Spec.ClusterMetadata = &hivev1.ClusterMetadata{AdminKubeconfigSecretRef: corev1.LocalObjectReference{Name: "c1-admin-kubeconfig"}}
+	h.Expect(h.Update(h.t.Context(), aci)).To(Succeed())
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1-admin-kubeconfig", UID: "admin-uid"}, Data: map[string][]byte{"kubeconfig": kubeconfigOf(user)}}
+	if err := h.Create(h.t.Context(), secret.DeepCopy()); apierrors.IsAlreadyExists(err) {
+		h.Expect(h.Update(h.t.Context(), secret)).To(Succeed())
+	} else {
+		h.Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+// kubeconfigOf is a kubeconfig with the credentials of a user.
+func kubeconfigOf(user string) []byte {
+	content, err := clientcmd.Write(clientcmdapi.Config{
+		CurrentContext: "admin",
+		Clusters:       map[string]*clientcmdapi.Cluster{"c1": {Server: "https://192.168.111.5:6443", CertificateAuthorityData: []byte("authority")}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"admin": {ClientCertificateData: []byte(user), ClientKeyData: []byte("key")}},
+		Contexts:       map[string]*clientcmdapi.Context{"admin": {Cluster: "c1", AuthInfo: "admin"}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return content
+}
+
+// withTime lets time pass between the reconciles, so that what was written a moment ago has reached the cache.
+func (h *hub) withTime() *hub {
+	now := time.Now()
+	h.r.recent.now = func() time.Time { now = now.Add(unseenFor); return now }
+	return h
+}
+
+// install brings the cluster to its end.
+func (h *hub) install() {
+	h.t.Helper()
+	h.reconcile()
+	h.giveKubeconfig("assisted-service")
+	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
+	h.workloads.facts = workload.Facts{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.3", KubernetesVersion: "v1.32.6"}
+	h.reconcile()
 }

@@ -31,6 +31,11 @@ func (r *Reconciler) gather(ctx context.Context, cp *controlplanev1.OpenshiftAss
 	if err == nil {
 		s.cluster = cluster
 	}
+	if name := cp.Labels[clusterv1.ClusterNameLabel]; s.cluster == nil && name != "" {
+		if s.named, err = read(ctx, r.Client, client.ObjectKey{Namespace: cp.Namespace, Name: name}, &clusterv1.Cluster{}); err != nil {
+			return nil, err
+		}
+	}
 	if s.clusterName() == "" {
 		return s, nil
 	}
@@ -53,7 +58,7 @@ func (r *Reconciler) gatherMachines(ctx context.Context, s *scope) error {
 	}
 	for i := range machines.Items {
 		m := &machines.Items[i]
-		if metav1.IsControlledBy(m, s.controlPlane) {
+		if s.controls(m) {
 			s.machines = append(s.machines, m)
 		} else {
 			s.workers = append(s.workers, m)
@@ -71,8 +76,16 @@ func (r *Reconciler) gatherMachines(ctx context.Context, s *scope) error {
 	if err := r.Client.List(ctx, sets, inNamespace, inCluster); err != nil {
 		return fmt.Errorf("cannot list MachineSets: %w", err)
 	}
-	s.dayOneWorkers = countWorkers(deployments.Items, sets.Items, s.workers)
+	s.dayOneWorkers = countWorkers(s.cluster, deployments.Items, sets.Items, s.workers)
 	return nil
+}
+
+// controls tells whether a Machine is one of the control plane, also when it lost its owner reference.
+func (s *scope) controls(m *clusterv1.Machine) bool {
+	if owner := metav1.GetControllerOf(m); owner != nil {
+		return owner.UID == s.controlPlane.UID
+	}
+	return util.IsControlPlaneMachine(m) && s.ours(m)
 }
 
 func (r *Reconciler) gatherInstallation(ctx context.Context, s *scope) error {

@@ -21,7 +21,7 @@ func (r *Reconciler) installation(ctx context.Context, s *scope) (bool, error) {
 		return false, nil
 	case s.begun() && s.install == nil:
 		s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("AgentClusterInstall %s is missing although the installation was started: it is not made again, "+
-			"for that would install over the hosts; restore it from a backup", s.controlPlane.Name))
+			"for that would install over the hosts; restore it from a backup, or, if the cluster was moved here, import the cluster into the assisted-service of this hub", s.controlPlane.Name))
 		return false, nil
 	case s.frozen():
 		return true, nil
@@ -63,10 +63,18 @@ func (s *scope) foreign(obj client.Object, kind string) bool {
 	return true
 }
 
-// rejected makes a refusal by an admission webhook or the schema a condition: repeating the request does not help, only a change does.
-func (s *scope) rejected(kind string, err error) (bool, error) {
+// refused tells whether an admission webhook or the schema refused a request: repeating it does not help, only a change does.
+func refused(err error) bool {
+	if err == nil {
+		return false
+	}
 	denied := strings.Contains(err.Error(), "admission webhook") && strings.Contains(err.Error(), "denied the request")
-	if !denied && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+	return denied || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}
+
+// rejected makes a refusal a condition.
+func (s *scope) rejected(kind string, err error) (bool, error) {
+	if !refused(err) {
 		return false, err
 	}
 	s.block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("%s %s was refused, correct the configuration: %v", kind, s.controlPlane.Name, err))

@@ -2,10 +2,14 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +20,9 @@ import (
 const (
 	// KubeconfigSourceAnnotation holds, on <cluster>-kubeconfig, uid and resource version of the Secret that it was copied from.
 	KubeconfigSourceAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-source"
+	// KubeconfigRenewalAnnotation holds, on <cluster>-kubeconfig, when the token in it is to be renewed (RFC 3339). It is missing as long as the Secret is a
+	// mere copy of assisted-service's.
+	KubeconfigRenewalAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-renewal"
 	// adminKubeconfigKey is the key of assisted-service's Secret.
 	adminKubeconfigKey = "kubeconfig"
 )
@@ -45,7 +52,7 @@ func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (bool, error) {
 		return s.kubeconfigSecret != nil, nil
 	}
 	first := s.kubeconfigSecret == nil
-	published := s.kubeconfigCopy(content, source)
+	published := s.publishedKubeconfig(content, map[string]string{KubeconfigSourceAnnotation: source})
 	if err := r.apply(ctx, s, published, s.kubeconfigSecret); err != nil {
 		return false, fmt.Errorf("cannot publish the kubeconfig: %w", err)
 	}
@@ -58,16 +65,76 @@ func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (bool, error) {
 
 func isForeignInstall(s *scope) bool { return s.install == nil || !s.ours(s.install) }
 
-func (s *scope) kubeconfigCopy(content []byte, source string) *corev1.Secret {
+func (s *scope) publishedKubeconfig(content []byte, annotations map[string]string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       s.controlPlane.Namespace,
 			Name:            secret.Name(s.cluster.Name, secret.Kubeconfig),
 			Labels:          map[string]string{clusterv1.ClusterNameLabel: s.cluster.Name},
-			Annotations:     map[string]string{KubeconfigSourceAnnotation: source},
+			Annotations:     annotations,
 			OwnerReferences: []metav1.OwnerReference{*s.controllerRef()},
 		},
 		Type: clusterv1.ClusterSecretType,
 		Data: map[string][]byte{secret.KubeconfigDataName: content},
 	}
+}
+
+// renewKubeconfig gives the published kubeconfig of an installed cluster a token of its own, and a new one when half of its time has passed. The client
+// certificate that assisted-service gives is valid for ten years and is never renewed, which the contract of Cluster API does not allow.
+func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope) (bool, error) {
+	if !s.installed() || !s.workload.Connected || s.kubeconfigSecret == nil || !metav1.IsControlledBy(s.kubeconfigSecret, s.controlPlane) {
+		return true, nil
+	}
+	if left := renewalOf(s.kubeconfigSecret).Sub(r.now()); left > 0 {
+		s.requeue(left)
+		return true, nil
+	}
+	current := &corev1.Secret{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.kubeconfigSecret), current); err != nil {
+		return true, fmt.Errorf("cannot read the published kubeconfig: %w", err)
+	}
+	if left := renewalOf(current).Sub(r.now()); left > 0 {
+		return true, nil // the cache is behind, and reconciles again
+	}
+	token, err := r.Workloads.IssueToken(ctx, s.clusterKey())
+	if err != nil {
+		return true, err
+	}
+	content, err := withToken(current.Data[secret.KubeconfigDataName], token.Value)
+	if err != nil {
+		return true, fmt.Errorf("Secret %s holds no kubeconfig: %w", current.Name, err)
+	}
+	renewal := r.now().Add(token.Expires.Sub(r.now()) / 2)
+	published := s.publishedKubeconfig(content, map[string]string{
+		KubeconfigSourceAnnotation:  current.Annotations[KubeconfigSourceAnnotation],
+		KubeconfigRenewalAnnotation: renewal.UTC().Format(time.RFC3339),
+	})
+	if err := r.apply(ctx, s, published, current); err != nil {
+		return true, fmt.Errorf("cannot publish the renewed kubeconfig: %w", err)
+	}
+	r.event(s, "KubeconfigRenewed", "Gave Secret %s a new token, which is valid until %s", published.Name, token.Expires.UTC().Format(time.RFC3339))
+	return true, nil
+}
+
+// renewalOf is when a published kubeconfig is to be renewed: at once as long as there is no token in it.
+func renewalOf(published client.Object) time.Time {
+	at, err := time.Parse(time.RFC3339, published.GetAnnotations()[KubeconfigRenewalAnnotation])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// withToken replaces the credentials of a kubeconfig.
+func withToken(kubeconfig []byte, token string) ([]byte, error) {
+	config, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read it: %w", err)
+	}
+	current := config.Contexts[config.CurrentContext]
+	if current == nil {
+		return nil, errors.New("it has no current context")
+	}
+	config.AuthInfos = map[string]*clientcmdapi.AuthInfo{current.AuthInfo: {Token: token}}
+	return clientcmd.Write(*config)
 }

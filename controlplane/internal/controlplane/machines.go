@@ -14,37 +14,27 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// machines keeps the existing Machines in step with the template, and makes those that are missing, all at once: assisted-service installs
-// only when all hosts are there.
+// machines makes those that are missing, all at once: assisted-service installs only when all hosts are there.
 func (r *Reconciler) machines(ctx context.Context, s *scope) (bool, error) {
-	var errs []error
-	for _, m := range s.machines {
-		if m.DeletionTimestamp.IsZero() {
-			errs = append(errs, r.syncMachine(ctx, s, m))
-		}
-	}
 	missing := int(s.replicas()) - len(s.machines)
 	switch {
 	case missing > 0 && s.frozen() && !s.progress.DayTwo:
 		s.block(controlplanev1.WaitingForInstallationReason, "the missing Machines are made when the installation has ended")
 	case missing > 0:
-		errs = append(errs, r.createMachines(ctx, s, missing))
+		s.machineFailure = r.createMachines(ctx, s, missing)
 	case missing < 0:
-		errs = append(errs, r.scaleDown(ctx, s))
+		s.machineFailure = r.scaleDown(ctx, s)
 	}
-	if err := errors.Join(errs...); err != nil {
-		s.machineFailure = err
-		return false, err
-	}
-	return true, nil
+	return s.machineFailure == nil, s.machineFailure
 }
 
 // createMachines makes Machines with names that follow from the control plane alone, so that neither a stale cache nor a restart in the
 // middle can make one too many.
 func (r *Reconciler) createMachines(ctx context.Context, s *scope, missing int) error {
-	found, err := r.findTemplate(ctx, s)
-	if err != nil || !found {
-		return err
+	if s.template == nil {
+		ref := s.controlPlane.Spec.MachineTemplate.Spec.InfrastructureRef
+		s.block(controlplanev1.InfraTemplateMissingReason, fmt.Sprintf("%s %s does not exist: create it, or name another in machineTemplate.spec.infrastructureRef", ref.Kind, ref.Name))
+		return nil
 	}
 	slots, err := s.freeSlots(missing)
 	if err != nil {
@@ -55,7 +45,10 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope, missing int) 
 	created := 0
 	for _, slot := range slots {
 		done, err := r.createMachine(ctx, s, slot)
-		if err != nil {
+		switch {
+		case refused(err):
+			s.block(controlplanev1.InvalidConfigurationReason, fmt.Sprintf("Machine %s was refused, correct machineTemplate: %v", slot.name, err))
+		case err != nil:
 			errs = append(errs, fmt.Errorf("cannot make Machine %s: %w", slot.name, err))
 		}
 		if done {
@@ -66,30 +59,6 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope, missing int) 
 		r.event(s, "MachinesCreated", "Made %d control-plane Machines", created)
 	}
 	return errors.Join(errs...)
-}
-
-// findTemplate reads the template of the infra machines, and watches its kind.
-func (r *Reconciler) findTemplate(ctx context.Context, s *scope) (bool, error) {
-	ref := s.controlPlane.Spec.MachineTemplate.Spec.InfrastructureRef
-	template, err := r.external(ctx, ref, s.controlPlane.Namespace)
-	if err != nil {
-		return false, err
-	}
-	if template != nil {
-		if err := r.track(template); err != nil {
-			return false, err
-		}
-		template, err = read(ctx, r.Client, client.ObjectKeyFromObject(template), template)
-		if err != nil {
-			return false, err
-		}
-	}
-	if template == nil {
-		s.block(controlplanev1.InfraTemplateMissingReason, fmt.Sprintf("%s %s does not exist: create it, or name another in machineTemplate.spec.infrastructureRef", ref.Kind, ref.Name))
-		return false, nil
-	}
-	s.template = template
-	return true, nil
 }
 
 // createMachine makes an infra machine, an OpenshiftAssistedConfig and a Machine of one name. created tells whether the Machine is new.
@@ -150,10 +119,31 @@ func (r *Reconciler) createInfraMachine(ctx context.Context, s *scope, infra *un
 	return nil
 }
 
+// syncMachines keeps the existing Machines in step with the template, whatever the installation waits for: the cluster may have been moved
+// here, away from its assisted-service.
+func (r *Reconciler) syncMachines(ctx context.Context, s *scope) (bool, error) {
+	if s.cluster == nil {
+		return true, nil
+	}
+	var errs []error
+	for _, m := range s.machines {
+		if !m.DeletionTimestamp.IsZero() {
+			continue
+		}
+		switch err := r.syncMachine(ctx, s, m); {
+		case refused(err):
+			s.machinesBlocked = &outcome{controlplanev1.InvalidConfigurationReason, fmt.Sprintf("Machine %s cannot follow machineTemplate, correct it: %v", m.Name, err)}
+		case err != nil:
+			errs = append(errs, fmt.Errorf("cannot update Machine %s: %w", m.Name, err))
+		}
+	}
+	return true, errors.Join(errs...)
+}
+
 // syncMachine propagates what changes in place to a Machine, its OpenshiftAssistedConfig and its infra machine.
 func (r *Reconciler) syncMachine(ctx context.Context, s *scope, m *clusterv1.Machine) error {
 	if err := r.apply(ctx, s, s.syncedMachine(m), m); err != nil {
-		return fmt.Errorf("cannot update Machine %s: %w", m.Name, err)
+		return err
 	}
 	key := client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.Bootstrap.ConfigRef.Name}
 	config, err := read(ctx, r.Client, key, &bootstrapv1.OpenshiftAssistedConfig{})
@@ -162,7 +152,7 @@ func (r *Reconciler) syncMachine(ctx context.Context, s *scope, m *clusterv1.Mac
 	}
 	if config != nil && config.DeletionTimestamp.IsZero() {
 		if err := r.apply(ctx, s, s.config(key.Name, config), config); err != nil {
-			return fmt.Errorf("cannot update OpenshiftAssistedConfig %s: %w", key.Name, err)
+			return err
 		}
 	}
 	infra, err := r.infraMachineOf(ctx, m)

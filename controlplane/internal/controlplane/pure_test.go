@@ -84,7 +84,14 @@ func TestCountWorkers(t *testing.T) {
 	ownedMachine.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet"}}
 	stray := machine.DeepCopy()
 	stray.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
+	topology := &clusterv1.Cluster{Spec: clusterv1.ClusterSpec{Topology: clusterv1.Topology{Workers: clusterv1.WorkersTopology{
+		MachineDeployments: []clusterv1.MachineDeploymentTopology{{Name: "a", Replicas: ptr.To[int32](2)}, {Name: "b", Replicas: ptr.To[int32](3)}},
+	}}}}
+	ofTopology := func(d *clusterv1.MachineDeployment) {
+		d.Labels = map[string]string{clusterv1.ClusterTopologyMachineDeploymentNameLabel: "b"}
+	}
 	for situation, tc := range map[string]struct {
+		cluster     *clusterv1.Cluster
 		deployments []clusterv1.MachineDeployment
 		sets        []clusterv1.MachineSet
 		machines    []*clusterv1.Machine
@@ -95,13 +102,16 @@ func TestCountWorkers(t *testing.T) {
 			deployment(ptr.To[int32](2), configTemplateKind, nil), deployment(ptr.To[int32](3), configTemplateKind, nil),
 		}, count: 5},
 		"no replicas means one": {deployments: []clusterv1.MachineDeployment{deployment(nil, configTemplateKind, nil)}, count: 1},
-		"another bootstrap":     {deployments: []clusterv1.MachineDeployment{deployment(ptr.To[int32](2), "KubeadmConfigTemplate", nil)}},
-		"one that is deleted":   {deployments: []clusterv1.MachineDeployment{deployment(ptr.To[int32](2), configTemplateKind, func(d *clusterv1.MachineDeployment) { d.DeletionTimestamp = ptr.To(metav1.Now()) })}},
+		"a topology that has made one of its MachineDeployments": {
+			cluster: topology, deployments: []clusterv1.MachineDeployment{deployment(ptr.To[int32](3), configTemplateKind, ofTopology)}, count: 5,
+		},
+		"another bootstrap":   {deployments: []clusterv1.MachineDeployment{deployment(ptr.To[int32](2), "KubeadmConfigTemplate", nil)}},
+		"one that is deleted": {deployments: []clusterv1.MachineDeployment{deployment(ptr.To[int32](2), configTemplateKind, func(d *clusterv1.MachineDeployment) { d.DeletionTimestamp = ptr.To(metav1.Now()) })}},
 		"a MachineSet that stands alone, and one of a MachineDeployment":               {sets: []clusterv1.MachineSet{set, ownedSet}, count: 4},
 		"a Machine that stands alone, one of a MachineSet, and one of a control plane": {machines: []*clusterv1.Machine{machine, ownedMachine, stray}, count: 1},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			NewWithT(t).Expect(countWorkers(tc.deployments, tc.sets, tc.machines)).To(Equal(tc.count))
+			NewWithT(t).Expect(countWorkers(tc.cluster, tc.deployments, tc.sets, tc.machines)).To(Equal(tc.count))
 		})
 	}
 }

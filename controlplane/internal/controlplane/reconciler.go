@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/lru"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/cluster-api/util/annotations"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -25,32 +27,37 @@ const (
 	// fieldOwner owns the fields that this provider writes into objects.
 	fieldOwner = client.FieldOwner("openshift-agent-control-plane")
 
-	// deleteForMoveAnnotation is set by clusterctl move on the objects that it deletes in the source.
-	deleteForMoveAnnotation = "clusterctl.cluster.x-k8s.io/delete-for-move"
+	// duringInstallation is the value of the annotation with which we keep clusterctl from moving a cluster that is being installed:
+	// assisted-service would stay behind. An annotation of another value is the user's.
+	duringInstallation = "installing"
 
 	// wakeUps is the number of finished look-ups that may wait to be noticed.
 	wakeUps = 1024
 )
 
+// The verb delete on what is not deleted here (OpenshiftAssistedConfigs, Secrets, infrastructure templates) is what the admission plugin
+// OwnerReferencesPermissionEnforcement, which OpenShift hubs have, asks of those who write owner references of objects that exist.
+//
 // +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io,resources=openshiftassistedcontrolplanes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io,resources=openshiftassistedcontrolplanes/status,verbs=patch
 // +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io,resources=openshiftassistedcontrolplanes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines/status,verbs=patch
-// +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=*,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=*,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments;clusterimagesets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=extensions.hive.openshift.io,resources=agentclusterinstalls,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=agent-install.openshift.io,resources=agents,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // Workloads observes installed clusters.
 type Workloads interface {
 	Observe(ctx context.Context, cluster client.ObjectKey) (workload.Facts, error)
+	IssueToken(ctx context.Context, cluster client.ObjectKey) (workload.Token, error)
 	Forget(cluster client.ObjectKey)
 }
 
@@ -140,8 +147,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}
 	// What is installed is looked after whatever the installation waits for.
 	return ctrl.Result{}, errors.Join(
-		r.run(ctx, s, r.addFinalizer, r.requirements, r.pullSecret, r.releaseImage, r.installation, r.machines),
-		r.run(ctx, s, r.kubeconfig, r.observeWorkload, r.nudge),
+		r.run(ctx, s, r.guard, r.requirements, r.infraTemplate, r.pullSecret, r.releaseImage, r.installation, r.machines),
+		r.run(ctx, s, r.syncMachines),
+		r.run(ctx, s, r.kubeconfig, r.observeWorkload, r.renewKubeconfig, r.nudge, r.allowMove),
 		r.run(ctx, s, r.markUpToDate),
 	)
 }
@@ -158,17 +166,29 @@ func (r *Reconciler) run(ctx context.Context, s *scope, phases ...phase) error {
 	return nil
 }
 
-// addFinalizer keeps the object until what is made for it is gone; it comes before anything is made.
-func (r *Reconciler) addFinalizer(ctx context.Context, s *scope) (bool, error) {
+// guard keeps the object until what is made for it is gone, and where it is while the cluster is being installed. It comes before anything
+// is made.
+func (r *Reconciler) guard(ctx context.Context, s *scope) (bool, error) {
 	before := s.controlPlane.DeepCopy()
-	if !controllerutil.AddFinalizer(s.controlPlane, controlplanev1.OpenshiftAssistedControlPlaneFinalizer) {
+	changed := controllerutil.AddFinalizer(s.controlPlane, controlplanev1.OpenshiftAssistedControlPlaneFinalizer)
+	if _, found := s.controlPlane.Annotations[clusterctlv1.BlockMoveAnnotation]; !found && !s.installed() {
+		annotations.AddAnnotations(s.controlPlane, map[string]string{clusterctlv1.BlockMoveAnnotation: duringInstallation})
+		changed = true
+	}
+	if !changed {
 		return true, nil
 	}
-	if err := r.patchFinalizers(ctx, s, before); err != nil {
-		return false, err
+	return true, r.patchMetadata(ctx, s, before)
+}
+
+// allowMove lets clusterctl move an installed cluster. It comes after everything that the cluster needs elsewhere is there.
+func (r *Reconciler) allowMove(ctx context.Context, s *scope) (bool, error) {
+	if !s.installed() || s.controlPlane.Annotations[clusterctlv1.BlockMoveAnnotation] != duringInstallation {
+		return true, nil
 	}
-	s.before = s.controlPlane.DeepCopy()
-	return true, nil
+	before := s.controlPlane.DeepCopy()
+	delete(s.controlPlane.Annotations, clusterctlv1.BlockMoveAnnotation)
+	return true, r.patchMetadata(ctx, s, before)
 }
 
 func (r *Reconciler) removeFinalizerPhase(ctx context.Context, s *scope) (bool, error) {
@@ -182,15 +202,16 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) error {
 	}
 	s.released = true
 	r.Workloads.Forget(s.clusterKey())
-	return client.IgnoreNotFound(r.patchFinalizers(ctx, s, before))
+	return client.IgnoreNotFound(r.patchMetadata(ctx, s, before))
 }
 
-func (r *Reconciler) patchFinalizers(ctx context.Context, s *scope, before *controlplanev1.OpenshiftAssistedControlPlane) error {
-	// The list is replaced as a whole, hence the check that it is still the one that was read.
+func (r *Reconciler) patchMetadata(ctx context.Context, s *scope, before *controlplanev1.OpenshiftAssistedControlPlane) error {
+	// The list of finalizers is replaced as a whole, hence the check that it is still the one that was read.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Patch(ctx, s.controlPlane, patch, fieldOwner); err != nil {
-		return fmt.Errorf("cannot write the finalizer: %w", err)
+		return fmt.Errorf("cannot write the metadata of the control plane: %w", err)
 	}
+	s.before = s.controlPlane.DeepCopy()
 	return nil
 }
 

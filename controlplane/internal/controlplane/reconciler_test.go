@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -159,7 +160,7 @@ func TestDayOneFromStartToAvailable(t *testing.T) {
 	h.Expect(cp.Status.Initialization.ControlPlaneInitialized).To(BeNil(), "the kubeconfig alone does not initialize")
 	published := &corev1.Secret{}
 	h.get("cluster1-kubeconfig", published)
-	h.Expect(published.Data).To(HaveKeyWithValue("value", []byte("first")))
+	h.Expect(published.Data).To(HaveKeyWithValue("value", kubeconfigOf("first")))
 	h.Expect(published.Type).To(Equal(clusterv1.ClusterSecretType))
 	for _, m := range h.machines() {
 		infra := &unstructured.Unstructured{}
@@ -171,7 +172,7 @@ func TestDayOneFromStartToAvailable(t *testing.T) {
 	h.giveKubeconfig("second")
 	h.reconcile()
 	h.get("cluster1-kubeconfig", published)
-	h.Expect(published.Data).To(HaveKeyWithValue("value", []byte("second")))
+	h.Expect(published.Data).To(HaveKeyWithValue("value", kubeconfigOf("second")))
 
 	h.workloads.facts = workload.Facts{Connected: true, LastSuccess: time.Now(), KubernetesVersion: "v1.32.6", Unhealthy: []string{"ClusterOperator etcd is not available"}}
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
@@ -197,21 +198,6 @@ func TestDayOneFromStartToAvailable(t *testing.T) {
 	c := conditions.Get(h.controlPlane(), controlplanev1.AvailableCondition)
 	h.Expect(c.Status).To(Equal(metav1.ConditionUnknown))
 	h.Expect(c.Reason).To(Equal(controlplanev1.ConnectionDownReason))
-}
-
-// giveKubeconfig does as assisted-service does while the cluster is installed.
-func (h *hub) giveKubeconfig(content string) {
-	h.t.Helper()
-	aci := &hiveext.AgentClusterInstall{}
-	h.get("c1", aci)
-	aci.Spec.ClusterMetadata = &hivev1.ClusterMetadata{AdminKubeconfigSecretRef: corev1.LocalObjectReference{Name: "c1-admin-kubeconfig"}}
-	h.Expect(h.Update(h.t.Context(), aci)).To(Succeed())
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1-admin-kubeconfig", UID: "admin-uid"}, Data: map[string][]byte{"kubeconfig": []byte(content)}}
-	if err := h.Create(h.t.Context(), secret.DeepCopy()); apierrors.IsAlreadyExists(err) {
-		h.Expect(h.Update(h.t.Context(), secret)).To(Succeed())
-	} else {
-		h.Expect(err).NotTo(HaveOccurred())
-	}
 }
 
 func TestTheInstallationIsFrozenOnceItStarted(t *testing.T) {
@@ -285,7 +271,7 @@ func TestMoveDeletesNothing(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	h.reconcile()
 	cp := h.controlPlane()
-	cp.Annotations = map[string]string{deleteForMoveAnnotation: ""}
+	cp.Annotations = map[string]string{clusterctlv1.DeleteForMoveAnnotation: ""}
 	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
 	h.Expect(h.Delete(t.Context(), cp)).To(Succeed())
 	h.r.recent = newRecentWrites(time.Now)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/util/labels/format"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,14 +19,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
 // scope holds the facts of one reconcile: what was read, and what the phases found.
 type scope struct {
 	// before is the control plane as it was read, controlPlane as it will be.
 	before, controlPlane *controlplanev1.OpenshiftAssistedControlPlane
-	// cluster is nil when the control plane has no owner, or the owner is gone.
-	cluster *clusterv1.Cluster
+	// cluster is nil when the control plane has no owner, or the owner is gone. named is the Cluster whose name the control plane bears in a label,
+	// where it has no owner.
+	cluster, named *clusterv1.Cluster
 
 	// machines are those of the control plane, workers all others of the Cluster, each sorted by name.
 	machines, workers []*clusterv1.Machine
@@ -59,8 +62,9 @@ type scope struct {
 	// releaseBlocked, kubeconfigBlocked and deletionBlocked say it for one condition each; scaleDownBlocked is a message.
 	releaseBlocked, kubeconfigBlocked, deletionBlocked *outcome
 	scaleDownBlocked                                   string
-	// machineFailure is why a Machine could not be made.
-	machineFailure error
+	// machineFailure is why a Machine could not be made, machinesBlocked why the existing ones do not follow their template.
+	machineFailure  error
+	machinesBlocked *outcome
 
 	requeueAfter time.Duration
 	// released is true once the finalizer is gone: there is no status to write any more.
@@ -85,13 +89,20 @@ func (s *scope) deleting() bool { return !s.controlPlane.DeletionTimestamp.IsZer
 
 // moved tells whether clusterctl move deletes the object here because it lives elsewhere now.
 func (s *scope) moved() bool {
-	_, move := s.controlPlane.Annotations[deleteForMoveAnnotation]
+	_, move := s.controlPlane.Annotations[clusterctlv1.DeleteForMoveAnnotation]
 	return s.deleting() && move
 }
 
 func (s *scope) paused() bool {
-	_, byAnnotation := s.controlPlane.Annotations[clusterv1.PausedAnnotation]
-	return byAnnotation || (s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false))
+	return s.pausedCondition().Status == metav1.ConditionTrue
+}
+
+// pausedCondition considers the Cluster also where the owner reference is missing: a paused cluster is one that somebody works on.
+func (s *scope) pausedCondition() metav1.Condition {
+	if s.cluster == nil {
+		return provider.PausedCondition(s.named, s.controlPlane)
+	}
+	return provider.PausedCondition(s.cluster, s.controlPlane)
 }
 
 // clusterName is the name of the Cluster, also when that is gone.

@@ -15,7 +15,6 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
 // report computes the status from the facts, on every path, and writes it with one request if it changed: a change of words once it has lasted.
@@ -29,14 +28,14 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 	}
 	if s.paused() {
 		// Nothing was observed beyond the pause.
-		conditions.Set(cp, provider.PausedCondition(s.cluster, cp))
+		conditions.Set(cp, s.pausedCondition())
 	} else {
 		setStatus(s)
 		view := view{scope: s, failure: failure, now: r.now(), started: r.started}
 		for _, condition := range view.conditions() {
 			conditions.Set(cp, condition)
 		}
-		conditions.Set(cp, provider.PausedCondition(s.cluster, cp))
+		conditions.Set(cp, s.pausedCondition())
 		if remaining := view.graceLeft(); s.installed() && !s.workload.Connected && remaining > 0 {
 			s.requeue(remaining) // the end of a time cannot be watched
 		}

@@ -85,6 +85,19 @@ func (r *Reconciler) tracker(mgr manager.Manager, c controller.Controller) func(
 	}
 }
 
+// ClustersOf tells whether a Cluster has a control plane that is selected.
+func ClustersOf(c client.Reader, selected func(client.Object) bool) func(context.Context, *clusterv1.Cluster) (bool, error) {
+	return func(ctx context.Context, cluster *clusterv1.Cluster) (bool, error) {
+		ref := cluster.Spec.ControlPlaneRef
+		if ref.APIGroup != controlplanev1.GroupVersion.Group || ref.Kind != controlPlaneKind {
+			return false, nil
+		}
+		key := client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}
+		cp, err := read(ctx, c, key, &controlplanev1.OpenshiftAssistedControlPlane{})
+		return err == nil && cp != nil && selected(cp), err
+	}
+}
+
 // RequestsOf returns the control plane of a Cluster.
 func RequestsOf(c client.Reader) workload.RequestsFunc {
 	return func(ctx context.Context, cluster client.ObjectKey) []ctrl.Request {

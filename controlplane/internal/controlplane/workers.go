@@ -1,6 +1,8 @@
 package controlplane
 
 import (
+	"slices"
+
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
@@ -11,9 +13,9 @@ const (
 )
 
 // countWorkers is the number of workers that the objects of a Cluster ask for and that our bootstrap provider makes hosts of: those of its
-// MachineDeployments, of MachineSets that stand alone, and Machines that stand alone.
-func countWorkers(deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet, machines []*clusterv1.Machine) int32 {
-	var count int32
+// MachineDeployments, also of those that its topology is about to get, of MachineSets that stand alone, and Machines that stand alone.
+func countWorkers(cluster *clusterv1.Cluster, deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet, machines []*clusterv1.Machine) int32 {
+	count := countPlanned(cluster, deployments)
 	for i := range deployments {
 		d := &deployments[i]
 		if d.DeletionTimestamp.IsZero() && d.Spec.Template.Spec.Bootstrap.ConfigRef.Kind == configTemplateKind {
@@ -30,6 +32,24 @@ func countWorkers(deployments []clusterv1.MachineDeployment, sets []clusterv1.Ma
 		_, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]
 		if m.DeletionTimestamp.IsZero() && !controlPlane && !ownedByKind(m, "MachineSet") && m.Spec.Bootstrap.ConfigRef.Kind == configKind {
 			count++
+		}
+	}
+	return count
+}
+
+// countPlanned is the number of workers of a topology whose MachineDeployments are not there yet: Cluster API makes them a moment after the control plane, and
+// the installation must not do without them. What kind of Machines they will be is not known; they are taken for ours until they are there.
+func countPlanned(cluster *clusterv1.Cluster, deployments []clusterv1.MachineDeployment) int32 {
+	if cluster == nil {
+		return 0
+	}
+	var count int32
+	for _, planned := range cluster.Spec.Topology.Workers.MachineDeployments {
+		made := slices.ContainsFunc(deployments, func(d clusterv1.MachineDeployment) bool {
+			return d.Labels[clusterv1.ClusterTopologyMachineDeploymentNameLabel] == planned.Name
+		})
+		if !made {
+			count += ptr.Deref(planned.Replicas, 1)
 		}
 	}
 	return count

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -46,10 +47,8 @@ type Clusters struct {
 type Options struct {
 	// UserAgent of the connections.
 	UserAgent string
-	// ControlPlaneKind is the kind of the control planes whose clusters are observed.
-	ControlPlaneKind string
-	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter of the observed Clusters. Empty: all.
-	WatchFilter string
+	// Selected tells whether a Cluster is to be observed: its control plane is one that this manager reconciles.
+	Selected func(ctx context.Context, cluster *clusterv1.Cluster) (bool, error)
 	// Requests maps a Cluster to its control plane.
 	Requests RequestsFunc
 }
@@ -64,13 +63,12 @@ type tunable interface {
 func NewClusters(ctx context.Context, mgr manager.Manager, options Options) (*Clusters, error) {
 	connections, err := clustercache.SetupWithManager(ctx, mgr, clustercache.Options{
 		SecretClient: &kubeconfigReader{
-			Reader:           mgr.GetCache(), // the client would read Secrets live
-			live:             mgr.GetAPIReader(),
-			controlPlaneKind: options.ControlPlaneKind,
-			read:             map[client.ObjectKey]*corev1.Secret{},
+			Reader:   mgr.GetCache(), // the client would read Secrets live
+			live:     mgr.GetAPIReader(),
+			selected: options.Selected,
+			read:     map[client.ObjectKey]*corev1.Secret{},
 		},
-		WatchFilterValue: options.WatchFilter,
-		Client:           clustercache.ClientOptions{UserAgent: options.UserAgent},
+		Client: clustercache.ClientOptions{UserAgent: options.UserAgent},
 		// Kinds that the cluster does not know yet must not be named here: no connection would be made before it does.
 		Cache: clustercache.CacheOptions{ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: slimNode}}},
 	}, controller.Options{

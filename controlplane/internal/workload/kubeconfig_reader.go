@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"sync"
@@ -15,14 +16,14 @@ import (
 
 const kubeconfigSuffix = "-kubeconfig"
 
-// kubeconfigReader reads the Secrets <cluster>-kubeconfig of clusters whose control plane is of one kind. For other clusters of the hub it says
-// that there is none, so that no connection to them is ever opened. A Secret is read once for each of its versions: attempts to connect
+// kubeconfigReader reads the Secrets <cluster>-kubeconfig of clusters whose control plane this manager reconciles. For other clusters of the hub it
+// says that there is none, so that no connection to them is ever opened. A Secret is read once for each of its versions: attempts to connect
 // are frequent while a cluster is being installed, and must not cost requests.
 type kubeconfigReader struct {
 	client.Reader // of the cache: Clusters, and Secrets as metadata
 
-	live             client.Reader
-	controlPlaneKind string
+	live     client.Reader
+	selected func(ctx context.Context, cluster *clusterv1.Cluster) (bool, error)
 
 	mu   sync.Mutex
 	read map[client.ObjectKey]*corev1.Secret
@@ -63,8 +64,8 @@ func (r *kubeconfigReader) version(ctx context.Context, key client.ObjectKey) (s
 	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: clusterName}, cluster); err != nil {
 		return "", err
 	}
-	if cluster.Spec.ControlPlaneRef.Kind != r.controlPlaneKind {
-		return "", notFound
+	if selected, err := r.selected(ctx, cluster); err != nil || !selected {
+		return "", cmp.Or(err, error(notFound))
 	}
 	metadata := provider.MetadataOnly("Secret")
 	if err := r.Reader.Get(ctx, key, metadata); err != nil {

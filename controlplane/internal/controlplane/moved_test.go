@@ -1,0 +1,141 @@
+package controlplane
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+)
+
+func TestNoMoveBeforeTheClusterIsInstalled(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, duringInstallation))
+	h.setState("finalizing", hiveext.ClusterInstallationInProgressReason, 90)
+	h.reconcile()
+	h.Expect(h.controlPlane().Annotations).To(HaveKey(clusterctlv1.BlockMoveAnnotation))
+	h.install()
+	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(clusterctlv1.BlockMoveAnnotation))
+}
+
+func TestTheUsersOwnBlockStays(t *testing.T) {
+	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		cp.Annotations = map[string]string{clusterctlv1.BlockMoveAnnotation: ""}
+	})...).withTime()
+	h.install()
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, ""))
+}
+
+func TestTheTemplateBelongsToTheClustersThatUseIt(t *testing.T) {
+	other := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "other", UID: "other-uid"}
+	objects := world(nil)
+	for _, obj := range objects {
+		if obj.GetName() == "hosts" {
+			obj.SetOwnerReferences([]metav1.OwnerReference{other})
+		}
+	}
+	h := newHub(t, objects...)
+	h.reconcile()
+	template := infraTemplate()
+	h.get("hosts", template)
+	h.Expect(template.GetOwnerReferences()).To(ConsistOf(other, metav1.OwnerReference{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "cluster1", UID: "cluster-uid",
+	}))
+}
+
+// On the hub that a cluster was moved to there is nothing of assisted-service, and the control plane has another UID, hence other names for Machines.
+func TestAMovedClusterIsLookedAfter(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	before := h.names()
+	for _, gone := range []client.Object{&hiveext.AgentClusterInstall{}, &hivev1.ClusterDeployment{}} {
+		gone.SetNamespace(lab)
+		gone.SetName("c1")
+		h.Expect(h.Delete(t.Context(), gone)).To(Succeed())
+	}
+	m := &h.machines()[0]
+	m.OwnerReferences = nil
+	h.Expect(h.Update(t.Context(), m)).To(Succeed())
+	cp := h.controlPlane()
+	cp.Status = controlplanev1.OpenshiftAssistedControlPlaneStatus{}
+	h.Expect(h.Status().Update(t.Context(), cp)).To(Succeed())
+	cp.Spec.MachineTemplate.ObjectMeta.Annotations = map[string]string{"moved": "yes"}
+	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+
+	h.reconcile()
+	h.reconcile()
+	h.Expect(h.names()).To(Equal(before), "no further Machine for the one without an owner")
+	for _, m := range h.machines() {
+		h.Expect(m.Annotations).To(HaveKeyWithValue("moved", "yes"))
+		h.Expect(metav1.IsControlledBy(&m, cp)).To(BeTrue())
+	}
+	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.InstalledCondition)).To(BeTrue())
+	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(clusterctlv1.BlockMoveAnnotation))
+	err := h.Get(t.Context(), client.ObjectKey{Namespace: lab, Name: "c1"}, &hivev1.ClusterDeployment{})
+	h.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "an installed cluster is not registered again")
+}
+
+func (h *hub) names() []string {
+	h.t.Helper()
+	var names []string
+	for _, m := range h.machines() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+func TestAPauseHoldsWithoutOwnerReference(t *testing.T) {
+	objects := world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		cp.OwnerReferences = nil
+		cp.Labels = map[string]string{clusterv1.ClusterNameLabel: "cluster1"}
+	})
+	h := newHub(t, altered(func(c *clusterv1.Cluster) { c.Spec.Paused = ptr.To(true) })(objects)...)
+	h.reconcile()
+	h.Expect(h.writes).To(ConsistOf("patch status c1"))
+	h.Expect(h.controlPlane().Status.Conditions).To(HaveLen(1))
+	h.Expect(conditions.IsTrue(h.controlPlane(), clusterv1.PausedCondition)).To(BeTrue())
+}
+
+// Cluster API refuses Machines with taints as long as its feature gate MachineTaintPropagation is off.
+func TestRefusedMachinesAreToldAndNotTriedForEver(t *testing.T) {
+	refuse := false
+	h := newHub(t, world(nil)...).withTime()
+	h.r.applier = apply.New(interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			if kind, ok := obj.(interface{ GetKind() string }); ok && refuse && kind.GetKind() == "Machine" {
+				return apierrors.NewInvalid(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), "m", nil)
+			}
+			return c.Apply(ctx, obj, opts...)
+		},
+	}), fieldOwner)
+	refuse = true
+	h.reconcile()
+	created := conditions.Get(h.controlPlane(), controlplanev1.MachinesCreatedCondition)
+	h.Expect(created.Reason).To(Equal(controlplanev1.InvalidConfigurationReason))
+	h.Expect(created.Message).To(ContainSubstring("correct machineTemplate"))
+
+	refuse = false
+	h.install()
+	refuse = true
+	cp := h.controlPlane()
+	cp.Spec.MachineTemplate.Spec.Taints = []clusterv1.MachineTaint{{Key: "a", Effect: "NoSchedule", Propagation: clusterv1.MachineTaintPropagationAlways}}
+	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+	h.reconcile()
+	upToDate := conditions.Get(h.controlPlane(), controlplanev1.MachinesUpToDateCondition)
+	h.Expect(upToDate.Status).To(Equal(metav1.ConditionFalse))
+	h.Expect(upToDate.Reason).To(Equal(controlplanev1.InvalidConfigurationReason))
+}

@@ -1,0 +1,51 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// infraTemplate reads the template of the infra machines, watches its kind, and makes it belong to the Cluster. That there is none is said when it is
+// needed.
+func (r *Reconciler) infraTemplate(ctx context.Context, s *scope) (bool, error) {
+	template, err := r.external(ctx, s.controlPlane.Spec.MachineTemplate.Spec.InfrastructureRef, s.controlPlane.Namespace)
+	if err != nil || template == nil {
+		return err == nil, err
+	}
+	if err := r.track(template); err != nil {
+		return false, err
+	}
+	s.template, err = read(ctx, r.Client, client.ObjectKeyFromObject(template), template)
+	if err != nil || s.template == nil || s.template.GetDeletionTimestamp() != nil {
+		return err == nil, err
+	}
+	return true, r.ownTemplate(ctx, s)
+}
+
+// ownTemplate makes the Cluster an owner of the template, as the contract asks: clusterctl move takes along what a Cluster owns. Server-side apply would
+// not do, for several clusters may share a template: applied by one field manager, the reference of one would replace that of another.
+func (r *Reconciler) ownTemplate(ctx context.Context, s *scope) error {
+	owner := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Name: s.cluster.Name, UID: s.cluster.UID}
+	before := s.template.DeepCopy()
+	if slices.ContainsFunc(before.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID }) {
+		return nil
+	}
+	key := keyOf("owner "+before.GetKind(), before)
+	if r.recent.unseen(key, before.GetResourceVersion()) {
+		s.requeue(unseenFor)
+		return nil
+	}
+	s.template.SetOwnerReferences(util.EnsureOwnerRef(s.template.GetOwnerReferences(), owner))
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, s.template, patch, fieldOwner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot make the Cluster an owner of %s %s: %w", before.GetKind(), before.GetName(), err)
+	}
+	r.recent.wrote(key, before.GetResourceVersion())
+	return nil
+}
