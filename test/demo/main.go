@@ -2,7 +2,7 @@
 // this repository, a simulated assisted-service. It applies one of config/samples and shows what happens until the Cluster is
 // Available.
 //
-//	go run ./test/demo [-sample ha|compact|sno|ha-disk-image|okd] [-keep]
+//	go run ./test/demo [-sample ha|compact|sno|ha-disk-image|okd|clusterclass] [-keep]
 //
 // The environment variables SAMPLE and KEEP=1 do the same as the flags. On a terminal there is a live view, elsewhere a line
 // for each change. The last line is

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -63,16 +64,30 @@ func expectInstallation(s *lab.State, dayTwo int) {
 	Expect(requirements.WorkerAgents).To(BeEquivalentTo(s.Wanted-int(*s.ControlPlane.Spec.Replicas)-dayTwo), "workers of day 1")
 }
 
-// kubeconfigWorks checks that the published kubeconfig is the one that assisted-service wrote last, and that it works.
+// kubeconfigWorks checks that the published kubeconfig is the one that assisted-service wrote last, with a token in place of its
+// certificate, and that it works.
 func kubeconfigWorks(ctx context.Context, cluster *lab.Cluster, s *lab.State) {
 	GinkgoHelper()
-	kubeconfig, err := cluster.Kubeconfig(ctx)
-	Expect(err).NotTo(HaveOccurred())
+	var kubeconfig []byte
+	var published *clientcmdapi.Config
+	Eventually(func(g Gomega) {
+		var err error
+		kubeconfig, err = cluster.Kubeconfig(ctx)
+		g.Expect(err).NotTo(HaveOccurred())
+		published, err = clientcmd.Load(kubeconfig)
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, user := range published.AuthInfos {
+			g.Expect(user.Token).NotTo(BeEmpty())
+			g.Expect(user.ClientKeyData).To(BeEmpty())
+		}
+	}).Should(Succeed())
 	admin := &corev1.Secret{}
 	Expect(laboratory.Client().Get(ctx, types.NamespacedName{
 		Namespace: cluster.Namespace, Name: s.Installation.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name,
 	}, admin)).To(Succeed())
-	Expect(kubeconfig).To(Equal(admin.Data["kubeconfig"]))
+	written, err := clientcmd.Load(admin.Data["kubeconfig"])
+	Expect(err).NotTo(HaveOccurred())
+	Expect(published.Clusters).To(Equal(written.Clusters))
 	Expect(lab.Final(kubeconfig)).To(BeTrue(), "the kubeconfig of the installed cluster, not that of the installation")
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	Expect(err).NotTo(HaveOccurred())

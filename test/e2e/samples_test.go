@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"maps"
+	"slices"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -16,7 +19,7 @@ var _ = Describe("Samples", Ordered, Label("samples"), func() {
 		asked = len(laboratory.Registry.Lookups())
 		samples, err := laboratory.Samples()
 		Expect(err).NotTo(HaveOccurred())
-		Expect(samples).To(ContainElements("ha", "compact", "sno", "ha-disk-image", "okd"))
+		Expect(samples).To(ContainElements("ha", "compact", "sno", "ha-disk-image", "okd", "clusterclass"))
 		for _, sample := range samples {
 			clusters[sample] = apply(ctx, sample, lab.Mutations{Namespace: "sample-" + sample})
 		}
@@ -25,7 +28,7 @@ var _ = Describe("Samples", Ordered, Label("samples"), func() {
 		}
 	}, NodeTimeout(2*installTimeout))
 
-	for sample, machines := range map[string]int{"ha": 5, "compact": 3, "sno": 1, "ha-disk-image": 5, "okd": 5} {
+	for sample, machines := range map[string]int{"ha": 5, "compact": 3, "sno": 1, "ha-disk-image": 5, "okd": 5, "clusterclass": 5} {
 		It("install: "+sample, func(ctx SpecContext) {
 			cluster := clusters[sample]
 			Expect(state(ctx, cluster).Wanted).To(Equal(machines))
@@ -39,15 +42,15 @@ var _ = Describe("Samples", Ordered, Label("samples"), func() {
 			Expect(seen).NotTo(HaveKey(lookup), "asked again")
 			seen[lookup] = true
 		}
-		Expect(len(seen)).To(BeNumerically("<=", 2), "one OpenShift and one OKD release in five clusters")
+		Expect(len(seen)).To(BeNumerically("<=", 2), "one OpenShift and one OKD release in six clusters")
 	})
 
 	It("need nothing, once installed, while nothing happens", func(ctx SpecContext) {
-		expectIdle(ctx, clusters["ha"], clusters["compact"], clusters["sno"], clusters["ha-disk-image"], clusters["okd"])
+		expectIdle(ctx, slices.Collect(maps.Values(clusters))...)
 	}, NodeTimeout(4*soon))
 
 	It("leave nothing behind when they are deleted", func(ctx SpecContext) {
-		expectDeleted(ctx, clusters["ha"], clusters["sno"], clusters["ha-disk-image"], clusters["okd"])
+		expectDeleted(ctx, clusters["ha"], clusters["sno"], clusters["ha-disk-image"], clusters["okd"], clusters["clusterclass"])
 		expectNotTouched(ctx, clusters["compact"])
 	}, NodeTimeout(deleteTimeout+soon))
 })

@@ -40,6 +40,9 @@ const backendVariable = "BACKEND"
 // a private certificate authority.
 const authVariable = "AUTH"
 
+// coreVariable is the folder below test/tools whose version of Cluster API core the specs run on: see [lab.Options].
+const coreVariable = "CORE"
+
 // onlyReal skips a spec that needs the real assisted-service.
 func onlyReal() {
 	GinkgoHelper()
@@ -80,7 +83,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	dir, err := filepath.Abs(filepath.Join("..", "..", "_artifacts", "e2e-"+string(backend)))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(os.RemoveAll(dir)).To(Succeed())
-	options := lab.Options{Dir: dir, Out: GinkgoWriter, Backend: backend, Auth: assistedsim.AuthLocal, HTTPS: true}
+	options := lab.Options{
+		Dir: dir, Out: GinkgoWriter, CoreTools: os.Getenv(coreVariable), Backend: backend, Auth: assistedsim.AuthLocal, HTTPS: true,
+	}
 	if os.Getenv(authVariable) == string(assistedsim.AuthNone) {
 		options.Auth, options.HTTPS = assistedsim.AuthNone, false
 	}

@@ -24,6 +24,8 @@ type Options struct {
 	Dir string
 	// Out gets lines for people: what is built, what was started and how long it took. Default: nothing is written.
 	Out io.Writer
+	// CoreTools is the folder below test/tools whose version of Cluster API core runs. Default: [DefaultCoreTools].
+	CoreTools string
 	// Core and Metal3 change the managers that are not ours; they cannot be disabled.
 	Core, Metal3 ManagerOptions
 	// Bootstrap and ControlPlane change the managers of this repository.
@@ -132,7 +134,7 @@ func artifactsDir(wanted, root string) (string, error) {
 
 // up starts everything, in the order in which one needs the other.
 func (e *Env) up(ctx context.Context, options Options) error {
-	if err := e.tools.buildAll(ctx, clusterBuilds); err != nil {
+	if err := e.tools.buildAll(ctx, clusterBuilds(options.CoreTools)); err != nil {
 		return err
 	}
 	if err := e.startEtcd(ctx); err != nil {
@@ -201,7 +203,7 @@ func (e *Env) newManagers(options Options) map[string]*manager {
 		core.Variables[name] = value
 	}
 	managers := map[string]*manager{
-		Core:   e.foreignManager(Core, core, coreBuild),
+		Core:   e.foreignManager(Core, core, coreBuild(options.CoreTools)),
 		Metal3: e.foreignManager(Metal3, options.Metal3, metal3Build),
 	}
 	for name, options := range map[string]ManagerOptions{Bootstrap: options.Bootstrap, ControlPlane: options.ControlPlane} {

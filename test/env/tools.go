@@ -2,6 +2,7 @@ package env
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,6 +20,9 @@ import (
 	"syscall"
 	"time"
 )
+
+// DefaultCoreTools is the folder below test/tools with the version of Cluster API core that runs if none is asked for.
+const DefaultCoreTools = "cluster-api"
 
 // modulePath is the module of this repository; it tells the top of a checkout from other modules.
 const modulePath = "github.com/openshift-agent/cluster-api-provider-openshift-agent"
@@ -49,9 +53,9 @@ var (
 	etcdBuild          = component{dir: "etcd", module: "go.etcd.io/etcd/server/v3", binary: "etcd", pkg: "."}
 	apiServerBuild     = component{dir: "kubernetes", module: kubernetesModule, binary: "kube-apiserver", pkg: "k8s.io/kubernetes/cmd/kube-apiserver", versioned: true}
 	controllersBuild   = component{dir: "kubernetes", module: kubernetesModule, binary: "kube-controller-manager", pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", versioned: true}
-	coreBuild          = component{dir: "cluster-api", module: coreModule, binary: "cluster-api", pkg: coreModule}
 	metal3Build        = component{dir: "capm3", module: metal3Module, binary: "capm3", pkg: metal3Module}
 	controllerGenBuild = component{dir: "manifests", module: "sigs.k8s.io/controller-tools", binary: "controller-gen", pkg: "sigs.k8s.io/controller-tools/cmd/controller-gen"}
+	clusterctlBuild    = component{dir: "clusterctl", module: coreModule, binary: "clusterctl", pkg: coreModule + "/cmd/clusterctl"}
 	kustomizeBuild     = component{dir: "manifests", module: "sigs.k8s.io/kustomize/kustomize/v5", binary: "kustomize", pkg: "sigs.k8s.io/kustomize/kustomize/v5"}
 )
 
@@ -61,23 +65,39 @@ type toolbox struct {
 	out  io.Writer
 }
 
-// clusterBuilds are what a management cluster consists of, and the tools that render its manifests.
-var clusterBuilds = []component{kustomizeBuild, controllerGenBuild, etcdBuild, apiServerBuild, controllersBuild, coreBuild, metal3Build}
+// coreBuild is Cluster API core in the version that a folder below test/tools requires.
+func coreBuild(tools string) component {
+	return component{dir: cmp.Or(tools, DefaultCoreTools), module: coreModule, binary: "cluster-api", pkg: coreModule}
+}
 
-// Build builds every component that Start and StartAssistedService need and that is not there yet; dir is any folder of
-// the checkout, out gets one line for each thing that is built. They do the same; Build is for whoever wants it done
-// beforehand. Where PostgreSQL is missing, Build also installs it, if it may: as root, where there is apt-get. If it may
-// not, it says so on out.
-func Build(ctx context.Context, dir string, out io.Writer) error {
+// clusterBuilds are what a management cluster consists of, and the tools that render its manifests.
+func clusterBuilds(coreTools string) []component {
+	return []component{kustomizeBuild, controllerGenBuild, etcdBuild, apiServerBuild, controllersBuild, coreBuild(coreTools), metal3Build}
+}
+
+// Build builds every component that Start, StartAssistedService and Clusterctl need and that is not there yet; dir is any
+// folder of the checkout, coreTools as in [Options], out gets one line for each thing that is built. They do the same; Build
+// is for whoever wants it done beforehand. Where PostgreSQL is missing, Build also installs it, if it may: as root, where
+// there is apt-get. If it may not, it says so on out.
+func Build(ctx context.Context, dir, coreTools string, out io.Writer) error {
 	root, err := findRoot(dir)
 	if err != nil {
 		return err
 	}
 	t := &toolbox{root: root, out: out}
-	if err := t.buildAll(ctx, slices.Concat(clusterBuilds, assistedBuilds)); err != nil {
+	if err := t.buildAll(ctx, slices.Concat(clusterBuilds(coreTools), []component{clusterctlBuild}, assistedBuilds)); err != nil {
 		return err
 	}
 	return t.providePostgres(ctx)
+}
+
+// Clusterctl returns the path of clusterctl, which it builds when it is not there yet; dir and out are as for [Build].
+func Clusterctl(ctx context.Context, dir string, out io.Writer) (string, error) {
+	root, err := findRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	return (&toolbox{root: root, out: out}).program(ctx, clusterctlBuild)
 }
 
 func (t *toolbox) buildAll(ctx context.Context, components []component) error {

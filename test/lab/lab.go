@@ -39,8 +39,10 @@ type Options struct {
 	Auth assistedsim.AuthType
 	// HTTPS lets assisted-service be reached through https alone, under a private certificate authority: see [Lab.CA].
 	HTTPS bool
-	// Bootstrap and ControlPlane change how the managers of this repository run.
-	Bootstrap, ControlPlane env.ManagerOptions
+	// CoreTools is the folder below test/tools whose version of Cluster API core runs. Default: [env.DefaultCoreTools].
+	CoreTools string
+	// Core, Bootstrap and ControlPlane change how Cluster API core and the managers of this repository run.
+	Core, Bootstrap, ControlPlane env.ManagerOptions
 	// LeaveSignals is for a caller that handles interrupts itself and calls Stop.
 	LeaveSignals bool
 }
@@ -99,7 +101,8 @@ func (l *Lab) start(ctx context.Context, options Options) error {
 		"--okd-release-repository=" + l.Registry.OKDRepository(),
 	}, controlPlane.ExtraArgs)
 	l.Env, err = env.Start(ctx, env.Options{
-		Dir: options.Dir, Out: options.Out, Bootstrap: options.Bootstrap, ControlPlane: controlPlane, LeaveSignals: options.LeaveSignals,
+		Dir: options.Dir, Out: options.Out, LeaveSignals: options.LeaveSignals,
+		CoreTools: options.CoreTools, Core: options.Core, Bootstrap: options.Bootstrap, ControlPlane: controlPlane,
 	})
 	if err != nil {
 		return err

@@ -16,8 +16,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
@@ -29,10 +31,12 @@ const (
 	// sampleSuffix is how a file with a sample ends.
 	sampleSuffix = ".yaml"
 
-	controlPlaneKind      = "OpenshiftAssistedControlPlane"
-	machineDeploymentKind = "MachineDeployment"
-	infraClusterKind      = "Metal3Cluster"
-	configTemplateKind    = "OpenshiftAssistedConfigTemplate"
+	clusterKind              = "Cluster"
+	controlPlaneKind         = "OpenshiftAssistedControlPlane"
+	controlPlaneTemplateKind = "OpenshiftAssistedControlPlaneTemplate"
+	machineDeploymentKind    = "MachineDeployment"
+	infraClusterKind         = "Metal3Cluster"
+	configTemplateKind       = "OpenshiftAssistedConfigTemplate"
 )
 
 // CAConfigMap holds, in each namespace, the certificate authority of assisted-service where it is reached through https.
@@ -195,27 +199,38 @@ func (l *Lab) publishSamples() error {
 			return err
 		}
 		for _, object := range objects {
-			version, _, _ := unstructured.NestedString(object.Object, "spec", "version")
-			if object.GetKind() != controlPlaneKind || version == "" {
-				continue
-			}
-			if _, err := l.Registry.Publish(version); err != nil {
-				return err
+			if version := releaseOf(object); version != "" {
+				if _, err := l.Registry.Publish(version); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
 }
 
+// releaseOf is the release that an object of a sample asks for; empty for most.
+func releaseOf(object *unstructured.Unstructured) (version string) {
+	switch object.GetKind() {
+	case controlPlaneKind:
+		version, _, _ = unstructured.NestedString(object.Object, "spec", "version")
+	case clusterKind:
+		version, _, _ = unstructured.NestedString(object.Object, "spec", "topology", "version")
+	}
+	return version
+}
+
 // mutate makes an object of the sample one of this cluster.
 func (c *Cluster) mutate(object *unstructured.Unstructured, mutations Mutations) {
 	object.Object = rename(object.Object, c.Sample, c.Name).(map[string]any) //nolint:forcetypeassert // rename keeps the type
 	object.SetNamespace(c.Namespace)
+	// What the test puts in place of DNS and the virtual address.
+	endpoint := map[string]any{"host": c.workload.server.Host, "port": int64(c.workload.server.Port)}
 	switch object.GetKind() {
 	case infraClusterKind:
-		// What the test puts in place of DNS and the virtual address.
-		endpoint := map[string]any{"host": c.workload.server.Host, "port": int64(c.workload.server.Port)}
 		set(object, endpoint, "spec", "controlPlaneEndpoint")
+	case clusterKind:
+		setVariable(object, "controlPlaneEndpoint", endpoint)
 	case "Secret":
 		if object.Object["type"] == string(corev1.SecretTypeDockerConfigJson) {
 			set(object, map[string]any{corev1.DockerConfigJsonKey: PullSecretContent()}, "stringData")
@@ -226,6 +241,8 @@ func (c *Cluster) mutate(object *unstructured.Unstructured, mutations Mutations)
 		switch object.GetKind() {
 		case controlPlaneKind:
 			set(object, reference, "spec", "openshiftAssistedConfigSpec", "assistedServiceCA")
+		case controlPlaneTemplateKind:
+			set(object, reference, "spec", "template", "spec", "openshiftAssistedConfigSpec", "assistedServiceCA")
 		case configTemplateKind:
 			set(object, reference, "spec", "template", "spec", "assistedServiceCA")
 		}
@@ -245,6 +262,20 @@ func set(object *unstructured.Unstructured, value any, fields ...string) {
 		// The path leads through something that is no map: the sample is wrong beyond use.
 		panic(fmt.Sprintf("%s %s: %v", object.GetKind(), object.GetName(), err))
 	}
+}
+
+// setVariable gives the variable of a topology another value; a Cluster without it stays as it is.
+func setVariable(cluster *unstructured.Unstructured, name string, value any) {
+	variables, found, _ := unstructured.NestedSlice(cluster.Object, "spec", "topology", "variables")
+	if !found {
+		return
+	}
+	for _, variable := range variables {
+		if v, ok := variable.(map[string]any); ok && v["name"] == name {
+			v["value"] = value
+		}
+	}
+	set(cluster, variables, "spec", "topology", "variables")
 }
 
 // rename replaces the name of a sample wherever a string is that name or begins with it and a dash, as those do that name
@@ -269,12 +300,31 @@ func rename(value any, from, to string) any {
 
 // machinesOf is how many Machines come of an object.
 func machinesOf(object *unstructured.Unstructured) int {
-	if kind := object.GetKind(); kind != controlPlaneKind && kind != machineDeploymentKind {
+	switch object.GetKind() {
+	case clusterKind:
+		cluster := &clusterv1.Cluster{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, cluster); err != nil {
+			panic(fmt.Sprintf("Cluster %s: %v", object.GetName(), err)) // as in set
+		}
+		return machinesOfTopology(cluster.Spec.Topology)
+	case controlPlaneKind, machineDeploymentKind:
+		replicas, found, err := unstructured.NestedInt64(object.Object, "spec", "replicas")
+		if !found || err != nil {
+			return 1
+		}
+		return int(replicas)
+	}
+	return 0
+}
+
+// machinesOfTopology is how many Machines a topology wants; none, where a Cluster has no topology.
+func machinesOfTopology(topology clusterv1.Topology) int {
+	if !topology.IsDefined() {
 		return 0
 	}
-	replicas, found, err := unstructured.NestedInt64(object.Object, "spec", "replicas")
-	if !found || err != nil {
-		return 1
+	wanted := orOne(topology.ControlPlane.Replicas)
+	for _, deployment := range topology.Workers.MachineDeployments {
+		wanted += orOne(deployment.Replicas)
 	}
-	return int(replicas)
+	return int(wanted)
 }

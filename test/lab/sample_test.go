@@ -25,6 +25,11 @@ func TestRename(t *testing.T) {
 }
 
 func TestMachinesOf(t *testing.T) {
+	topology := map[string]any{
+		"classRef":     map[string]any{"name": "agent"},
+		"controlPlane": map[string]any{"replicas": int64(3)},
+		"workers":      map[string]any{"machineDeployments": []any{map[string]any{"replicas": int64(2)}, map[string]any{}}},
+	}
 	for situation, c := range map[string]struct {
 		object map[string]any
 		wanted int
@@ -32,6 +37,8 @@ func TestMachinesOf(t *testing.T) {
 		"a control plane of three":                  {map[string]any{"kind": controlPlaneKind, "spec": map[string]any{"replicas": int64(3)}}, 3},
 		"a control plane that does not say":         {map[string]any{"kind": controlPlaneKind}, 1},
 		"workers that are scaled to none":           {map[string]any{"kind": machineDeploymentKind, "spec": map[string]any{"replicas": int64(0)}}, 0},
+		"a cluster whose parts stand beside it":     {map[string]any{"kind": clusterKind, "spec": map[string]any{}}, 0},
+		"a topology: three, two, and one":           {map[string]any{"kind": clusterKind, "spec": map[string]any{"topology": topology}}, 6},
 		"something that has replicas, but no hosts": {map[string]any{"kind": "Deployment", "spec": map[string]any{"replicas": int64(2)}}, 0},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -44,7 +51,7 @@ func TestSamplesNeedAsManyHostsAsTheySay(t *testing.T) {
 	dir, err := samplesDir()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	l := &Lab{samples: dir}
-	for sample, wanted := range map[string]int{"ha": 5, "compact": 3, "sno": 1, "ha-disk-image": 5, "okd": 5} {
+	for sample, wanted := range map[string]int{"ha": 5, "compact": 3, "sno": 1, "ha-disk-image": 5, "okd": 5, "clusterclass": 5} {
 		t.Run(sample, func(t *testing.T) {
 			g := NewWithT(t)
 			objects, err := l.readSample(sample)

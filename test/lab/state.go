@@ -68,9 +68,22 @@ func (c *Cluster) State(ctx context.Context) (*State, error) {
 			s.forget(object)
 		}
 	}
+	if err := c.addWanted(ctx, s); err != nil {
+		return nil, err
+	}
+	return s, c.addMachines(ctx, s)
+}
+
+// addWanted counts the Machines that are wanted. Cluster API makes the MachineDeployments of a topology some time after the
+// control plane: until then only the topology knows of them.
+func (c *Cluster) addWanted(ctx context.Context, s *State) error {
+	if s.Cluster != nil && s.Cluster.Spec.Topology.IsDefined() {
+		s.Wanted = machinesOfTopology(s.Cluster.Spec.Topology)
+		return nil
+	}
 	deployments := &clusterv1.MachineDeploymentList{}
-	if err := api.List(ctx, deployments, c.ours()...); err != nil {
-		return nil, fmt.Errorf("cannot list MachineDeployments: %w", err)
+	if err := c.lab.Client().List(ctx, deployments, c.ours()...); err != nil {
+		return fmt.Errorf("cannot list MachineDeployments: %w", err)
 	}
 	for _, deployment := range deployments.Items {
 		s.Wanted += int(orOne(deployment.Spec.Replicas))
@@ -78,7 +91,7 @@ func (c *Cluster) State(ctx context.Context) (*State, error) {
 	if s.ControlPlane != nil {
 		s.Wanted += int(orOne(s.ControlPlane.Spec.Replicas))
 	}
-	return s, c.addMachines(ctx, s)
+	return nil
 }
 
 func (s *State) forget(object client.Object) {
