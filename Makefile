@@ -48,7 +48,7 @@ help: ## Show this help.
 
 SAMPLE ?= ha
 .PHONY: demo
-demo: ## Install a simulated cluster on real Cluster API and show it. SAMPLE=ha|compact|sno|ha-disk-image|okd, KEEP=1 leaves it running.
+demo: ## Install a simulated cluster on real Cluster API and show it. SAMPLE=ha|compact|sno|ha-disk-image|okd|clusterclass, KEEP=1 leaves it running.
 	go run ./test/demo -sample=$(SAMPLE) $(if $(KEEP),-keep)
 
 ##@ Develop
@@ -78,19 +78,22 @@ generate-manifests: $(CONTROLLER_GEN)
 	  $(CONTROLLER_GEN) rbac:roleName=manager-role paths=./$$provider/... paths=./pkg/... output:rbac:dir=config/$$provider/rbac; \
 	done
 
-# The cluster templates of clusterctl are the samples, with variables in place of what differs between users.
+# The cluster templates of clusterctl are the samples, with variables in place of what differs between users. Of the one with a
+# ClusterClass the class is a file by itself, with the name that clusterctl looks for; the Cluster begins with its pull secret.
 .PHONY: generate-templates
 generate-templates:
 	@mkdir -p config/templates
 	@template() { \
-	  sed -e '/^---$$/,$$!d' -e "s/: $$1\$$/: \$${CLUSTER_NAME}/" -e "s/: $$1-/: \$${CLUSTER_NAME}-/" -e "s/api\.$$1\./api.\$${CLUSTER_NAME}./" \
+	  sed -e "/^$${3:----$$}/,\$$!d" -e "s/: $$1\$$/: \$${CLUSTER_NAME}/" -e "s/: $$1-/: \$${CLUSTER_NAME}-/" -e "s/api\.$$1\./api.\$${CLUSTER_NAME}./" \
 	    -f config/samples/template.sed config/samples/$$1.yaml > config/templates/$$2.yaml; \
 	}; \
 	template ha cluster-template; \
 	template compact cluster-template-compact; \
 	template sno cluster-template-sno; \
 	template ha-disk-image cluster-template-disk-image; \
-	template okd cluster-template-okd
+	template okd cluster-template-okd; \
+	template clusterclass cluster-template-topology '# The pull secret'
+	@sed -e '/^---$$/,$$!d' -e '/^# The pull secret/,$$d' config/samples/clusterclass.yaml | sed -e '$$d' > config/templates/clusterclass-agent.yaml
 
 .PHONY: generate-docs
 generate-docs: $(CRD_REF_DOCS)
@@ -120,28 +123,33 @@ lint: $(GOLANGCI_LINT) ## Run golangci-lint.
 
 ##@ Test
 
-
 .PHONY: test
-test: unit ## Run all tests: unit, API server and end-to-end, on the simulated and (what concerns it) on the real assisted-service.
+test: unit ## Run all tests: unit, API server, contracts and end-to-end, on the simulated and (what concerns it) on the real assisted-service.
+	$(MAKE) conformance
 	$(MAKE) e2e BACKEND=simulated
 	$(MAKE) e2e BACKEND=real LABELS='!(restart || names || hold)'
 	$(MAKE) e2e BACKEND=real AUTH=none LABELS=failure
 
 # Beforehand, so that building does not count against the time-outs of tests.
 .PHONY: components
-components: ## Build the real components that tests start (kube-apiserver, Cluster API, assisted-service...), once; install PostgreSQL if it is missing.
+components: ## Build the real components that tests start (kube-apiserver, Cluster API, assisted-service...), once; install PostgreSQL if it is missing. The newer Cluster API only with CORE=cluster-api-next, which e2e and conformance then run on.
 	@go run ./test/env/build
 
 .PHONY: unit
 unit: components ## Run the tests that need no installation.
-	go test -timeout 40m $$(go list ./... | grep -v /test/e2e)
+	go test -timeout 40m $$(go list ./... | grep -v -e /test/e2e -e /test/conformance)
 
 BACKEND ?= simulated
 AUTH ?= local
+# CORE=cluster-api-next runs e2e and conformance on the newer Cluster API: it is the folder below test/tools that core is built from.
 .PHONY: e2e
 e2e: components ## Run the end-to-end tests. FOCUS=<regular expression> or LABELS=<label filter> picks some, BACKEND=real takes the real assisted-service, AUTH=none one without authentication.
 	BACKEND=$(BACKEND) AUTH=$(AUTH) go test ./test/e2e -count=1 -timeout 45m -v \
 	  $(if $(FOCUS),-ginkgo.focus='$(FOCUS)') $(if $(LABELS),-ginkgo.label-filter='$(LABELS)')
+
+.PHONY: conformance
+conformance: components ## Test the contracts of Cluster API, rule by rule; writes _artifacts/conformance.md. FOCUS as above.
+	go test ./test/conformance -count=1 -timeout 45m -v $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
 
 .PHONY: bench
 bench: components ## Measure reaction times, API requests, CPU and memory; writes _artifacts/bench.json.
@@ -161,7 +169,7 @@ release: $(KUSTOMIZE) ## Render what clusterctl installs into out/. VERSION=v0.1
 	@image() { sed -E 's#image: ghcr.io/openshift-agent/(.*):dev$$#image: $(REGISTRY)/\1:$(VERSION)#'; }; \
 	$(KUSTOMIZE) build config/bootstrap/default | image > out/bootstrap-components.yaml; \
 	$(KUSTOMIZE) build config/controlplane/default | image > out/control-plane-components.yaml
-	cp metadata.yaml config/templates/cluster-template*.yaml out/
+	cp metadata.yaml config/templates/cluster*.yaml out/
 
 .PHONY: clean
 clean: ## Remove what was built and the logs of tests; the tools stay.

@@ -1,5 +1,3 @@
-//go:build conformance
-
 package conformance
 
 import (
@@ -32,11 +30,10 @@ func (s *suite) clusterctlRules() {
 	var repository, config string
 	rendered := map[string][]*object{}
 
-	BeforeAll(func(ctx SpecContext) {
-		if s.Clusterctl == "" {
-			return
-		}
-		repository = GinkgoT().TempDir()
+	before(func(ctx SpecContext) {
+		var err error
+		repository, err = os.MkdirTemp("", "conformance-")
+		Expect(err).NotTo(HaveOccurred())
 		config = s.writeRepository(ctx, repository)
 		for name, component := range s.components() {
 			out, err := s.clusterctl(ctx, nil, "generate", "provider", "--"+name, component.Name+":"+s.version(), "--target-namespace", elsewhereNamespace, "--config", config)
@@ -44,7 +41,8 @@ func (s *suite) clusterctlRules() {
 			rendered[name], err = decode(out)
 			Expect(err).NotTo(HaveOccurred())
 		}
-	}, NodeTimeout(soon))
+	}, soon)
+	AfterAll(func() { Expect(os.RemoveAll(repository)).To(Succeed()) })
 
 	s.rule("C1", "provider repository", must, func() {
 		for name := range s.components() {
@@ -57,14 +55,17 @@ func (s *suite) clusterctlRules() {
 		}
 		s.note("the release has to publish the files under the same names")
 	})
-	s.rule("C24", "components are transformed", info, func() {
+	s.rule("C24", "components are transformed", info, func(ctx SpecContext) {
+		s.createNamespace(ctx, elsewhereNamespace)
 		for name := range s.components() {
 			for _, o := range rendered[name] {
 				Expect(o.GetLabels()).To(HaveKey(clusterctlLabel), title(o))
 				Expect(o.GetNamespace()).To(BeElementOf("", elsewhereNamespace), title(o))
+				Expect(s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.FieldOwner("clusterctl"), client.ForceOwnership, client.DryRunAll)).
+					To(Succeed(), title(o))
 			}
 		}
-	})
+	}, NodeTimeout(soon))
 	s.rule("C15", "cluster templates", should, func(ctx SpecContext) {
 		s.createNamespace(ctx, elsewhereNamespace)
 		names := slices.DeleteFunc(slices.Sorted(maps.Keys(s.Templates)), isClass)
@@ -106,10 +107,8 @@ func (s *suite) writeRepository(ctx context.Context, dir string) string {
 	for name, component := range s.components() {
 		release := filepath.Join(dir, name+"-"+component.Name, s.version())
 		Expect(os.MkdirAll(release, 0o755)).To(Succeed())
-		manifests, err := component.Manifests(ctx)
-		Expect(err).NotTo(HaveOccurred())
 		file := filepath.Join(release, name+"-components.yaml")
-		Expect(os.WriteFile(file, manifests, 0o600)).To(Succeed())
+		Expect(os.WriteFile(file, s.render(ctx, component), 0o600)).To(Succeed())
 		Expect(os.WriteFile(filepath.Join(release, "metadata.yaml"), s.Metadata, 0o600)).To(Succeed())
 		providers = append(providers, map[string]string{"name": component.Name, "type": typeNames[name], "url": file})
 	}

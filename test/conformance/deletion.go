@@ -1,21 +1,25 @@
-//go:build conformance
-
 package conformance
 
 import (
 	"context"
+	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // deletionRules delete clusters in every way.
 func (s *suite) deletionRules() {
+	// What I4 needs comes up while the others are deleted.
+	before(func(ctx SpecContext) { s.doomed(ctx).Release() }, soon)
+
 	s.rule("I2", "deletion in order", invariant, func(ctx SpecContext) {
 		full := s.fixtures.full
 		s.await(ctx, full)
@@ -26,18 +30,16 @@ func (s *suite) deletionRules() {
 		small := s.fixtures.small
 		s.await(ctx, small)
 		controlPlane := s.controlPlane(ctx, small)
-		s.settled(ctx, "small")
-		s.patch(ctx, controlPlane, `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":""}}}`)
-		Eventually(func() metav1.ConditionStatus {
-			return condition(s.controlPlane(ctx, small), clusterv1.PausedCondition).Status
-		}).Should(Equal(metav1.ConditionTrue))
-		s.patch(ctx, s.cluster(ctx, small), `{"spec":{"paused":true}}`)
-		Expect(s.client.Delete(ctx, controlPlane)).To(Succeed())
 		machines, _ := s.machines(ctx, small)
-		for _, config := range s.configs(ctx, machines) {
+		configs := s.configs(ctx, machines)
+		s.patch(ctx, controlPlane, `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":""}}}`)
+		s.patch(ctx, s.cluster(ctx, small), `{"spec":{"paused":true}}`)
+		s.awaitPaused(ctx, metav1.ConditionTrue, append(configs, controlPlane)...)
+		Expect(s.client.Delete(ctx, controlPlane)).To(Succeed())
+		for _, config := range configs {
 			Expect(s.client.Delete(ctx, config)).To(Succeed())
 		}
-		s.settled(ctx, "small")
+		s.calm(ctx, "small")
 		s.expectStill(ctx, "small")
 		for _, o := range s.all(ctx, "small") {
 			if !slices.Contains([]kind{s.ControlPlane.Kind, s.Bootstrap.Kind}, o.GroupVersionKind()) {
@@ -50,16 +52,15 @@ func (s *suite) deletionRules() {
 	}, NodeTimeout(installTimeout+deleteTimeout))
 
 	s.rule("I4", "deletion of everything at once", invariant, func(ctx SpecContext) {
-		if s.fixtures.topology != nil {
-			s.expectDeleted(ctx, s.fixtures.topology)
-		}
-		doomed := s.apply(ctx, ClusterOptions{Sample: Small, Namespace: "doomed"})
+		doomed := s.doomed(ctx)
 		s.await(ctx, doomed)
+		order := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
+		order.Shuffle(len(doomed.applied), reflect.Swapper(doomed.applied))
 		for _, o := range doomed.applied {
 			Expect(client.IgnoreNotFound(s.client.Delete(ctx, o))).To(Succeed())
 		}
 		s.expectGone(ctx, doomed)
-	}, NodeTimeout(installTimeout+2*deleteTimeout))
+	}, NodeTimeout(installTimeout+deleteTimeout))
 }
 
 // expectDeletedInOrder deletes a cluster and looks at what went when.
@@ -106,6 +107,42 @@ func (s *suite) expectDeleted(ctx context.Context, f *fixture) {
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: f.Key().Name}}
 	Expect(client.IgnoreNotFound(s.client.Delete(ctx, cluster))).To(Succeed())
 	s.expectGone(ctx, f)
+}
+
+// expectDeletedWithout deletes a Cluster of which much has been removed by force: Machines with their infra machines, all templates, and the objects for
+// which the provider waits. What is left must not wait for it.
+func (s *suite) expectDeletedWithout(ctx context.Context, f *fixture) {
+	GinkgoHelper()
+	machines, workers := s.machines(ctx, f)
+	var victims []*object
+	for _, m := range slices.Concat(machines, workers) {
+		victims = append(victims, s.get(ctx, machineKind, client.ObjectKeyFromObject(&m)), s.resolve(ctx, m.Spec.InfrastructureRef, f.namespace))
+	}
+	for _, o := range s.all(ctx, f.namespace) {
+		if slices.Contains(s.Kinds, o.GroupVersionKind()) && o.GroupVersionKind() != s.Registration || strings.HasSuffix(o.GetKind(), "Template") {
+			victims = append(victims, &o)
+		}
+		if o.GetKind() == "Secret" && text(&o, "type") != string(clusterv1.ClusterSecretType) {
+			f.applied = append(f.applied, &o) // of a host: its infra machine cannot let it go any more
+		}
+	}
+	s.patch(ctx, s.cluster(ctx, f), `{"spec":{"paused":true}}`)
+	s.awaitPaused(ctx, metav1.ConditionTrue, append(s.configs(ctx, machines), s.controlPlane(ctx, f))...)
+	for _, victim := range victims {
+		Expect(client.IgnoreNotFound(s.client.Delete(ctx, victim))).To(Succeed(), title(victim))
+		Eventually(func() *object { // its controller may put a finalizer back
+			if found := s.get(ctx, victim.GroupVersionKind(), client.ObjectKeyFromObject(victim)); found == nil || found.GetUID() != victim.GetUID() {
+				return nil
+			}
+			free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+			Expect(client.IgnoreNotFound(s.client.Patch(ctx, victim.DeepCopy(), free))).To(Succeed(), title(victim))
+			return victim
+		}).Should(BeNil(), title(victim))
+	}
+	Expect(s.client.Delete(ctx, s.cluster(ctx, f))).To(Succeed())
+	s.patch(ctx, s.cluster(ctx, f), `{"spec":{"paused":false}}`)
+	s.expectGone(ctx, f)
+	s.note("removed before: %d objects", len(victims))
 }
 
 // expectGone waits until the objects of a cluster are gone but for those that its user applied and nobody deletes.

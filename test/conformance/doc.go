@@ -1,15 +1,12 @@
-//go:build conformance
-
 // Package conformance checks bootstrap and control plane providers against the contracts of Cluster API, rule by rule, as a
 // black box: it talks to API servers and to clusterctl only. What it needs to know of the providers, and of the world in which
 // they install clusters, comes in as a [Provider].
 //
 // A provider's own test makes the specs and runs them:
 //
-//	var _ = conformance.Specs(&conformance.Provider{...})
-//
 //	func TestConformance(t *testing.T) {
 //		RegisterFailHandler(Fail)
+//		conformance.Specs(&conformance.Provider{...})
 //		RunSpecs(t, "conformance")
 //	}
 //

@@ -1,5 +1,3 @@
-//go:build conformance
-
 package conformance
 
 // elsewhere are the rows of the contracts that are not tested here, with the reason.

@@ -1,5 +1,3 @@
-//go:build conformance
-
 package conformance
 
 import (
@@ -19,7 +17,7 @@ type quiet struct {
 func (s *suite) becomeQuiet(ctx SpecContext) {
 	s.await(ctx, s.fixtures.full)
 	s.await(ctx, s.fixtures.small)
-	s.quiet = quiet{versions: s.settled(ctx, "full", "small"), since: time.Now()}
+	s.quiet = quiet{versions: s.settled(ctx, "full", "small"), since: time.Now().Add(-held)}
 }
 
 // idleRules look at what was left alone while other rules were tested.
@@ -29,7 +27,7 @@ func (s *suite) idleRules() {
 			s.becomeQuiet(ctx)
 		}
 		Eventually(func() time.Duration { return time.Since(s.quiet.since) }).WithTimeout(2 * idle).WithPolling(time.Second).Should(BeNumerically(">=", idle))
-		Expect(s.now(ctx, "full", "small")).To(Equal(s.quiet.versions))
+		Expect(s.versions(ctx, "full", "small")).To(Equal(s.quiet.versions))
 	}, NodeTimeout(2*idle+2*soon))
 	s.rule("I6", "no reconcile panics", invariant, func(ctx SpecContext) {
 		Expect(s.hub.Panics(ctx)).To(BeZero())

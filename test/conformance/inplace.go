@@ -1,29 +1,32 @@
-//go:build conformance
-
 package conformance
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // inPlaceRules change an installed cluster; no Machine may be replaced for it.
 func (s *suite) inPlaceRules() {
 	full := func() *fixture { return s.fixtures.full }
-	var before []string
+	var unchanged []string
 
-	BeforeAll(func(ctx SpecContext) {
+	before(func(ctx SpecContext) {
 		s.await(ctx, full())
-		before = s.machineUIDs(ctx, full())
-	}, NodeTimeout(installTimeout))
+		unchanged = s.machineUIDs(ctx, full())
+	}, installTimeout)
 	AfterAll(func(ctx SpecContext) {
-		Expect(s.machineUIDs(ctx, full())).To(Equal(before), "Machines of the installed cluster")
+		Expect(s.machineUIDs(ctx, full())).To(Equal(unchanged), "Machines of the installed cluster")
 	})
 
 	s.rule("P13", "spec.machineTemplate", must, func(ctx SpecContext) {
@@ -57,6 +60,20 @@ func (s *suite) inPlaceRules() {
 		s.patch(ctx, s.controlPlane(ctx, full()), `{"spec":{"machineTemplate":{"spec":{"readinessGates":null}}}}`)
 		s.eachMachine(ctx, full(), func(g Gomega, m clusterv1.Machine) { g.Expect(m.Spec.ReadinessGates).To(BeEmpty()) })
 	}, NodeTimeout(2*soon))
+	s.rule("P15", "taints", should, func(ctx SpecContext) { s.expectTaints(ctx, full()) }, NodeTimeout(2*soon))
+	s.rule("I12", "another version replaces no worker", invariant, func(ctx SpecContext) {
+		version := nextPatch(text(s.controlPlane(ctx, full()), "spec", "version"))
+		deployments := s.list(ctx, deploymentKind, full().namespace)
+		Expect(deployments).NotTo(BeEmpty())
+		for _, deployment := range deployments {
+			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"template":{"spec":{"version":%q}}}}`, version))
+			if err := s.client.Patch(ctx, deployment.DeepCopy(), patch); err != nil {
+				Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+				s.note("%v", err)
+			}
+		}
+		Consistently(func() []string { return s.machineUIDs(ctx, full()) }).Should(Equal(unchanged))
+	}, NodeTimeout(soon))
 	s.rule("P29", "metadata is propagated", must, func(ctx SpecContext) {
 		controlPlane := s.controlPlane(ctx, full())
 		s.patch(ctx, controlPlane, `{"metadata":{"labels":{"conformance/top":"stays"}},"spec":{"machineTemplate":{"metadata":{"labels":{"conformance/label":"one"},"annotations":{"conformance/annotation":"two"}}}}}`)
@@ -80,7 +97,7 @@ func (s *suite) inPlaceRules() {
 			g.Expect(m.Spec.Deletion.NodeDeletionTimeoutSeconds).To(HaveValue(BeEquivalentTo(13)))
 			g.Expect(find(m.Status.Conditions, clusterv1.MachineUpToDateCondition).Status).To(Equal(metav1.ConditionTrue))
 		})
-		Expect(s.machineUIDs(ctx, full())).To(Equal(before))
+		Expect(s.machineUIDs(ctx, full())).To(Equal(unchanged))
 		s.patch(ctx, controlPlane, `{"spec":{"machineTemplate":{"spec":{"deletion":null}}}}`)
 		s.eachMachine(ctx, full(), func(g Gomega, m clusterv1.Machine) { g.Expect(m.Spec.Deletion.NodeDrainTimeoutSeconds).To(BeNil()) })
 		s.note("readiness gates and metadata: P14 and P29")
@@ -100,13 +117,52 @@ func (s *suite) inPlaceRules() {
 		s.markUnhealthy(ctx, full(), machines[0].Name)
 		Eventually(func() metav1.Condition { return condition(s.controlPlane(ctx, full()), clusterv1.RemediatingCondition) }).
 			Should(And(HaveField("Status", metav1.ConditionTrue), HaveField("Message", ContainSubstring(machines[0].Name))))
-		Consistently(func() []string { return s.machineUIDs(ctx, full()) }).Should(Equal(before))
+		Consistently(func() []string { return s.machineUIDs(ctx, full()) }).Should(Equal(unchanged))
 		s.markHealthy(ctx, full(), machines[0].Name)
 		Eventually(func() metav1.ConditionStatus {
 			return condition(s.controlPlane(ctx, full()), clusterv1.RemediatingCondition).Status
 		}).Should(Equal(metav1.ConditionFalse))
 		s.note("it is reported; whether a Machine is replaced is the provider's policy")
 	}, NodeTimeout(2*soon))
+}
+
+// expectTaints gives the Machines a taint and takes it away. Core refuses taints unless its feature gate MachineTaintPropagation is on:
+// then the control plane tells so.
+func (s *suite) expectTaints(ctx context.Context, f *fixture) {
+	GinkgoHelper()
+	schema := schemaOf(s.crd(ctx, s.ControlPlane.Kind), "spec", "machineTemplate", "spec", "taints")
+	Expect(schema.XListMapKeys).To(ConsistOf("key", "effect"))
+	Expect(schema.MaxItems).To(HaveValue(BeEquivalentTo(64)))
+
+	controlPlane := s.controlPlane(ctx, f)
+	s.patch(ctx, controlPlane, `{"spec":{"machineTemplate":{"spec":{"taints":[{"key":"conformance/taint","effect":"PreferNoSchedule","propagation":"Always"}]}}}}`)
+	tainted := func() (all, none bool) {
+		machines, _ := s.machines(ctx, f)
+		has := func(m clusterv1.Machine) bool { return len(m.Spec.Taints) > 0 }
+		return !slices.ContainsFunc(machines, func(m clusterv1.Machine) bool { return !has(m) }), !slices.ContainsFunc(machines, has)
+	}
+	told := func() string {
+		all := conditions(s.controlPlane(ctx, f))
+		if i := slices.IndexFunc(all, func(c metav1.Condition) bool { return strings.Contains(c.Message, "taint") }); i >= 0 {
+			return all[i].Message
+		}
+		return ""
+	}
+	var refused bool
+	Eventually(func() bool {
+		all, none := tainted()
+		refused = none && told() != ""
+		return all || refused
+	}).Should(BeTrue(), "the Machines have the taint, or the control plane tells why not")
+	if refused {
+		s.note("core refuses taints on Machines, and the control plane tells so: %s", told())
+	}
+	s.patch(ctx, controlPlane, `{"spec":{"machineTemplate":{"spec":{"taints":null}}}}`)
+	Eventually(func(g Gomega) {
+		_, none := tainted()
+		g.Expect(none).To(BeTrue())
+		g.Expect(told()).To(BeEmpty(), "nothing is wrong any more")
+	}).Should(Succeed())
 }
 
 // markUnhealthy sets the conditions of a Machine that a MachineHealthCheck sets.

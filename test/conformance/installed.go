@@ -1,5 +1,3 @@
-//go:build conformance
-
 package conformance
 
 import (
@@ -7,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/blang/semver/v4"
 	. "github.com/onsi/ginkgo/v2"
@@ -24,7 +23,7 @@ import (
 // installedRules look at a cluster that was installed, and at how it came to that.
 func (s *suite) installedRules() {
 	full := func() *fixture { return s.fixtures.full }
-	BeforeAll(func(ctx SpecContext) { s.await(ctx, full()) }, NodeTimeout(installTimeout))
+	before(func(ctx SpecContext) { s.await(ctx, full()) }, installTimeout)
 
 	s.bootstrapDataRules(full)
 	s.controlPlaneRules(full)
@@ -165,7 +164,7 @@ func (s *suite) controlPlaneRules(full func() *fixture) {
 	s.rule("P16", "externallyManagedControlPlane", should, func(ctx SpecContext) {
 		Expect(at(s.controlPlane(ctx, full()), "status", "externallyManagedControlPlane")).To(BeNil(), "there are Nodes")
 	})
-	s.rule("P18", "initialized", must, func(ctx SpecContext) {
+	s.rule("P18", "initialized", must, func(SpecContext) {
 		initialized := func(e entry) bool {
 			return at(e.object, "status", "initialization", "controlPlaneInitialized") == true
 		}
@@ -264,18 +263,21 @@ func (s *suite) kubeconfigRules(full func() *fixture) {
 		secret := secretOf(ctx)
 		Expect(secret.Type).To(Equal(clusterv1.ClusterSecretType))
 		Expect(secret.Labels).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, full().Key().Name))
-		config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["value"])
-		Expect(err).NotTo(HaveOccurred())
-		workload, err := client.New(config, client.Options{})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(workload.List(ctx, &corev1.NodeList{})).To(Succeed())
+		expectAccess(ctx, secret)
 	})
-	s.rule("P24", "kubeconfig rotation", must, func(ctx SpecContext) {
+	renewedBy := func(ctx context.Context, what string, renew func(context.Context) error) {
+		GinkgoHelper()
 		before := secretOf(ctx)
-		Expect(full().RotateKubeconfig(ctx)).To(Succeed())
-		Eventually(func() []byte { return secretOf(ctx).Data["value"] }).ShouldNot(Equal(before.Data["value"]))
-		s.note("a kubeconfig that is given anew is published anew; who gives it decides when")
-	})
+		Expect(renew(ctx)).To(Succeed(), what)
+		Eventually(func() []byte { return secretOf(ctx).Data["value"] }).ShouldNot(Equal(before.Data["value"]), what)
+		expectShortLife(secretOf(ctx).Data["value"])
+		expectAccess(ctx, secretOf(ctx))
+	}
+	s.rule("P24", "kubeconfig rotation", must, func(ctx SpecContext) {
+		expectShortLife(secretOf(ctx).Data["value"])
+		renewedBy(ctx, "renewal is due", full().AgeKubeconfig)
+		renewedBy(ctx, "there is another kubeconfig", full().RotateKubeconfig)
+	}, NodeTimeout(3*soon))
 	s.rule("P26", "owner of the kubeconfig, and the user's own", info, func(ctx SpecContext) {
 		secret := secretOf(ctx)
 		controlPlane := s.controlPlane(ctx, full())
@@ -291,6 +293,24 @@ func (s *suite) kubeconfigRules(full func() *fixture) {
 		Expect(s.client.Update(ctx, disowned)).To(Succeed())
 		Eventually(func() []byte { return secretOf(ctx).Data["value"] }).ShouldNot(Equal(disowned.Data["value"]), "ours is kept in step")
 	})
+}
+
+// expectAccess checks that a kubeconfig leads to its cluster.
+func expectAccess(ctx context.Context, secret *corev1.Secret) {
+	GinkgoHelper()
+	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["value"])
+	Expect(err).NotTo(HaveOccurred())
+	workload, err := client.New(config, client.Options{})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(workload.List(ctx, &corev1.NodeList{})).To(Succeed())
+}
+
+// expectShortLife checks when the credentials in a kubeconfig expire.
+func expectShortLife(kubeconfig []byte) {
+	GinkgoHelper()
+	expiry, err := credentialsExpiry(kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(expiry).To(BeTemporally("<", time.Now().AddDate(0, credentialsMonths, 0)), "the end of the credentials in the kubeconfig")
 }
 
 // OwnerGraph writes which kinds of objects are owned by which, a line each: "Kind <- Owner (controller)".

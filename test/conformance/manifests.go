@@ -1,5 +1,3 @@
-//go:build conformance
-
 package conformance
 
 import (
@@ -55,12 +53,6 @@ func (s *suite) manifestRules() {
 		replicas := schemaOf(s.crd(ctx, s.ControlPlane.Kind), "spec", "replicas")
 		Expect(replicas.Type).To(Equal("integer"))
 		Expect(replicas.Default).To(BeNil(), "an unset field stays unset")
-	})
-	s.rule("P15", "taints", should, func(ctx SpecContext) {
-		taints := schemaOf(s.crd(ctx, s.ControlPlane.Kind), "spec", "machineTemplate", "spec", "taints")
-		Expect(taints.XListMapKeys).To(ConsistOf("key", "effect"))
-		Expect(taints.MaxItems).To(HaveValue(BeEquivalentTo(64)))
-		s.note("the field; core refuses taints on Machines unless its feature gate MachineTaintPropagation is on")
 	})
 	s.rule("P17", "spec.rollout.after", must, func(ctx SpecContext) {
 		Expect(schemaOf(s.crd(ctx, s.ControlPlane.Kind), "spec", "rollout", "after")).NotTo(BeNil())
@@ -222,12 +214,21 @@ func (s *suite) metadata() metadataFile {
 // variable is what clusterctl replaces: ${NAME}, ${NAME:=default}.
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?[=-]([^}]*))?\}`)
 
+// render renders a component, once.
+func (s *suite) render(ctx context.Context, component *Component) []byte {
+	GinkgoHelper()
+	if s.rendered[component] == nil {
+		content, err := component.Manifests(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		s.rendered[component] = content
+	}
+	return s.rendered[component]
+}
+
 // manifests are the rendered components with the defaults of their variables.
 func (s *suite) manifests(ctx context.Context, component *Component) []*object {
 	GinkgoHelper()
-	content, err := component.Manifests(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	objects, err := decode(variable.ReplaceAll(content, []byte("$2")))
+	objects, err := decode(variable.ReplaceAll(s.render(ctx, component), []byte("$2")))
 	Expect(err).NotTo(HaveOccurred())
 	return objects
 }
@@ -292,9 +293,7 @@ func (s *suite) shippedRules() {
 	}))
 	s.rule("C13", "variables with defaults", should, func(ctx SpecContext) {
 		for name, component := range s.components() {
-			content, err := component.Manifests(ctx)
-			Expect(err).NotTo(HaveOccurred())
-			for _, match := range variable.FindAllStringSubmatch(string(content), -1) {
+			for _, match := range variable.FindAllStringSubmatch(string(s.render(ctx, component)), -1) {
 				Expect(match[0]).To(ContainSubstring("="), "%s: %s has a default", name, match[1])
 			}
 		}

@@ -1,19 +1,16 @@
-//go:build conformance
-
 package conformance_test
 
 import (
+	"cmp"
 	"context"
-	_ "embed"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
@@ -22,7 +19,7 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -38,11 +35,11 @@ import (
 // root is the top of the repository.
 const root = "../.."
 
-// topologySample has no other name: its cluster is called like the sample.
-const topologySample = "clusterclass"
+// coreVariable is the folder below test/tools whose version of Cluster API core the specs run on: see [lab.Options].
+const coreVariable = "CORE"
 
-//go:embed testdata/ownergraph.golden
-var ownerGraph string
+// withTaints lets Cluster API core take Machines with taints.
+var withTaints = env.ManagerOptions{Variables: map[string]string{"EXP_MACHINE_TAINT_PROPAGATION": "true"}}
 
 // accounts are the ServiceAccounts of our managers.
 var accounts = map[string]string{
@@ -50,15 +47,16 @@ var accounts = map[string]string{
 	env.ControlPlane: "openshift-agent-control-plane-system:openshift-agent-control-plane-manager",
 }
 
-var _ = conformance.Specs(ours())
-
 func TestConformance(t *testing.T) {
 	RegisterFailHandler(Fail)
+	clusterctl, err := env.Clusterctl(t.Context(), root, os.Stdout)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	conformance.Specs(ours(clusterctl))
 	RunSpecs(t, "conformance")
 }
 
 // ours are the providers of this repository, in the laboratory.
-func ours() *conformance.Provider {
+func ours(clusterctl string) *conformance.Provider {
 	return &conformance.Provider{
 		Bootstrap: conformance.Component{
 			Name:      "openshift-agent",
@@ -86,12 +84,13 @@ func ours() *conformance.Provider {
 			"API_VIP": "192.168.1.5", "INGRESS_VIP": "192.168.1.6", "MACHINE_NETWORK": "192.168.1.0/24",
 			"IMAGE_URL": "http://images/rhcos.qcow2", "IMAGE_CHECKSUM": "http://images/rhcos.qcow2.sha256sum",
 		},
-		OwnerGraph: ownerGraph,
+		// From v1.13 on a Cluster without topology owns its infrastructure and control plane, but does not control them.
+		OwnerGraph: string(read("test/conformance/testdata/ownergraph-" + cmp.Or(os.Getenv(coreVariable), env.DefaultCoreTools) + ".golden")),
 		Exempt: map[string]string{
 			"P17": "hosts are not installed anew on a date: OpenShift renews its certificates itself",
 		},
+		Clusterctl:   clusterctl,
 		Report:       filepath.Join(root, "_artifacts", "conformance.md"),
-		Clusterctl:   filepath.Join(root, ".tools", "clusterctl", "clusterctl"),
 		Start:        start,
 		RestoreMoved: restoreMoved,
 	}
@@ -118,7 +117,7 @@ func manifests(provider string) func(context.Context) ([]byte, error) {
 	}
 }
 
-// templates are the cluster templates, and of the sample with a ClusterClass what comes before the first Secret.
+// templates are the cluster templates and the ClusterClass that are released.
 func templates() map[string][]byte {
 	all := map[string][]byte{}
 	files, _ := filepath.Glob(filepath.Join(root, "config", "templates", "*.yaml"))
@@ -129,8 +128,6 @@ func templates() map[string][]byte {
 		}
 		all[filepath.Base(file)] = content
 	}
-	class, _, _ := strings.Cut(string(read(samplePath)), "---\n# The pull secret")
-	all["clusterclass-agent.yaml"] = []byte(class)
 	return all
 }
 
@@ -143,13 +140,14 @@ type hub struct {
 
 // start starts a laboratory, or for a bare hub its management cluster alone.
 func start(ctx context.Context, options conformance.HubOptions) (conformance.Hub, error) {
-	if err := buildClusterctl(ctx); err != nil {
-		return nil, err
-	}
 	if options.Bare {
 		args := []string{"--namespace=" + options.Namespace, "--watch-filter=" + options.WatchFilter}
 		restricted := env.ManagerOptions{ExtraArgs: args}
-		e, err := env.Start(ctx, env.Options{Dir: artifacts("target"), Out: GinkgoWriter, Bootstrap: restricted, ControlPlane: restricted, LeaveSignals: true})
+		e, err := env.Start(ctx, env.Options{
+			Dir: artifacts("target"), Out: GinkgoWriter, LeaveSignals: true,
+			CoreTools: os.Getenv(coreVariable), Core: withTaints,
+			Bootstrap: restricted, ControlPlane: restricted,
+		})
 		return &hub{Env: e}, err
 	}
 	if err := os.RemoveAll(artifacts("")); err != nil { // logs are appended to
@@ -169,7 +167,10 @@ func start(ctx context.Context, options conformance.HubOptions) (conformance.Hub
 		h.fuses[name], managers[name] = f, env.ManagerOptions{Env: []string{"KUBECONFIG=" + path}}
 	}
 	var err error
-	h.lab, err = lab.New(ctx, lab.Options{Dir: artifacts("hub"), Out: GinkgoWriter, Bootstrap: managers[env.Bootstrap], ControlPlane: managers[env.ControlPlane]})
+	h.lab, err = lab.New(ctx, lab.Options{
+		Dir: artifacts("hub"), Out: GinkgoWriter,
+		CoreTools: os.Getenv(coreVariable), Core: withTaints, Bootstrap: managers[env.Bootstrap], ControlPlane: managers[env.ControlPlane],
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -185,20 +186,6 @@ func artifacts(name string) string {
 	return dir
 }
 
-// buildClusterctl builds clusterctl; the cache of the go command decides whether there is anything to do.
-func buildClusterctl(ctx context.Context) error {
-	out, err := filepath.Abs(filepath.Join(root, ".tools", "clusterctl", "clusterctl"))
-	if err != nil {
-		return fmt.Errorf("cannot build clusterctl: %w", err)
-	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", out, "sigs.k8s.io/cluster-api/cmd/clusterctl")
-	cmd.Dir = filepath.Join(root, "test", "tools", "clusterctl")
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot build clusterctl: %w: %s", err, output)
-	}
-	return nil
-}
-
 // Stop ends the laboratory.
 func (h *hub) Stop() {
 	if h.lab != nil {
@@ -207,6 +194,9 @@ func (h *hub) Stop() {
 	}
 	h.Env.Stop()
 }
+
+// samples are the names of ours.
+var samples = map[conformance.Sample]string{conformance.Small: "sno", conformance.Full: "ha", conformance.Topology: "clusterclass"}
 
 // machines are the hosts that the samples need.
 var machines = map[conformance.Sample]int{conformance.Small: 1, conformance.Full: 5, conformance.Topology: 5}
@@ -217,11 +207,7 @@ func (h *hub) Apply(ctx context.Context, o conformance.ClusterOptions) (conforma
 	if o.NoHosts {
 		mutations.ExtraHosts = -machines[o.Sample]
 	}
-	if o.Sample == conformance.Topology {
-		return h.applyTopology(ctx, mutations)
-	}
-	sample := map[conformance.Sample]string{conformance.Small: "sno", conformance.Full: "ha"}[o.Sample]
-	applied, err := h.lab.ApplySample(ctx, sample, mutations)
+	applied, err := h.lab.ApplySample(ctx, samples[o.Sample], mutations)
 	return &cluster{applied, h.lab}, err
 }
 
@@ -287,6 +273,16 @@ func (c *cluster) Forget() {
 	_ = c.Delete(ctx)
 }
 
+// AgeKubeconfig dates the renewal of the published kubeconfig back.
+func (c *cluster) AgeKubeconfig(ctx context.Context) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name + "-kubeconfig"}}
+	past := fmt.Sprintf(`{"metadata":{"annotations":{"controlplane.cluster.x-k8s.io/kubeconfig-renewal":%q}}}`, time.Now().Add(-time.Minute).UTC().Format(time.RFC3339))
+	if err := c.lab.Client().Patch(ctx, secret, client.RawPatch(types.MergePatchType, []byte(past))); err != nil {
+		return fmt.Errorf("cannot date back the kubeconfig: %w", err)
+	}
+	return nil
+}
+
 // RotateKubeconfig rewrites the kubeconfig of assisted-service.
 func (c *cluster) RotateKubeconfig(ctx context.Context) error {
 	state, err := c.State(ctx)
@@ -330,42 +326,3 @@ func restoreMoved(ctx context.Context, target conformance.Hub, namespace string)
 	}()
 	return nil
 }
-
-// applyTopology applies the sample with the ClusterClass: its Cluster at last, when the address of its API is known.
-func (h *hub) applyTopology(ctx context.Context, mutations lab.Mutations) (conformance.Cluster, error) {
-	var last *unstructured.Unstructured
-	edit := mutations.Edit
-	mutations.ClusterName = topologySample
-	mutations.ExtraHosts += machines[conformance.Topology]
-	mutations.Edit = func(o *unstructured.Unstructured) {
-		if o.GetKind() == "Cluster" {
-			last = o
-		}
-		if edit != nil {
-			edit(o)
-		}
-	}
-	mutations.Without = func(o *unstructured.Unstructured) bool { return o.GetKind() == "Cluster" }
-	applied, err := h.lab.ApplySample(ctx, samplePath4Lab, mutations)
-	if err != nil {
-		return nil, err
-	}
-	endpoint := map[string]any{"host": applied.Server().Host, "port": int64(applied.Server().Port)}
-	variables, _, err := unstructured.NestedSlice(last.Object, "spec", "topology", "variables")
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the variables of the sample: %w", err)
-	}
-	i := slices.IndexFunc(variables, func(v any) bool { return v.(map[string]any)["name"] == "controlPlaneEndpoint" })
-	variable := maps.Clone(variables[i].(map[string]any))
-	variable["value"] = endpoint
-	variables[i] = variable
-	if err := unstructured.SetNestedSlice(last.Object, variables, "spec", "topology", "variables"); err != nil {
-		return nil, fmt.Errorf("cannot set the endpoint: %w", err)
-	}
-	return &cluster{applied, h.lab}, applied.ApplyRest(ctx)
-}
-
-const (
-	samplePath     = "test/conformance/testdata/clusterclass.yaml"
-	samplePath4Lab = "../../test/conformance/testdata/clusterclass"
-)

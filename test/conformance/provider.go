@@ -1,5 +1,3 @@
-//go:build conformance
-
 package conformance
 
 import (
@@ -113,11 +111,17 @@ type Cluster interface {
 	Release()
 	// Available waits until the cluster is installed and all its Machines run.
 	Available(ctx context.Context) error
+	// AgeKubeconfig makes the provider believe that the credentials in the kubeconfig are due to be renewed.
+	AgeKubeconfig(ctx context.Context) error
 	// RotateKubeconfig gives the cluster another kubeconfig, as it would come by itself.
 	RotateKubeconfig(ctx context.Context) error
 	// Forget releases what the hub holds for the cluster once its objects are gone.
 	Forget()
 }
+
+// credentialsMonths is for how long the credentials in a kubeconfig may be valid: those of the control plane provider that Cluster API brings
+// live for a year.
+const credentialsMonths = 13
 
 // The time-outs, generous for a busy machine.
 const (
@@ -128,4 +132,6 @@ const (
 	// still is for how long a world is watched in which nothing may happen; idle likewise, once everything is installed.
 	still = 4 * time.Second
 	idle  = 2 * time.Minute
+	// held is for how long a world is watched before it counts as settled: statuses of little interest may be held back for some seconds.
+	held = 12 * time.Second
 )

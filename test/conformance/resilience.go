@@ -1,8 +1,7 @@
-//go:build conformance
-
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -13,15 +12,34 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// resilienceRules take away from an installed cluster what the providers have written, and pause it.
+// resilienceRules pause an installed cluster, and take away from it what the providers have written.
 func (s *suite) resilienceRules() {
 	small := func() *fixture { return s.fixtures.small }
-	BeforeAll(func(ctx SpecContext) { s.await(ctx, small()) }, NodeTimeout(installTimeout))
+	before(func(ctx SpecContext) {
+		s.await(ctx, small())
+		s.settled(ctx, "small")
+	}, installTimeout)
+
+	s.rule("B25", "pause of configs", should, func(ctx SpecContext) {
+		machines, _ := s.machines(ctx, small())
+		s.expectPause(ctx, s.configs(ctx, machines)[0])
+	}, NodeTimeout(2*soon))
+	s.rule("P34", "pause of the control plane", should, func(ctx SpecContext) {
+		s.expectPause(ctx, s.controlPlane(ctx, small()))
+	}, NodeTimeout(2*soon))
+	s.rule("C21", "pause of the Cluster, and no move while it installs", must, func(ctx SpecContext) {
+		s.expectMoveBlocked(ctx, small())
+		s.expectClusterPause(ctx, small())
+	}, NodeTimeout(3*soon))
+	s.rule("I9", "a pause counts for a control plane without owner", invariant, func(ctx SpecContext) {
+		s.expectPauseOfOrphan(ctx, small())
+	}, NodeTimeout(2*soon))
 
 	s.rule("I1", "owner references and finalizers are restored", invariant, func(ctx SpecContext) {
-		s.settled(ctx, "small")
+		machines := s.machineUIDs(ctx, small())
 		before := s.all(ctx, "small")
 		s.takeAway(ctx, before)
 		for _, o := range before {
@@ -35,6 +53,9 @@ func (s *suite) resilienceRules() {
 				g.Expect(now.GetOwnerReferences()).To(ConsistOf(o.GetOwnerReferences()))
 			}).Should(Succeed(), title(&o))
 		}
+		s.calm(ctx, "small")
+		Expect(s.machineUIDs(ctx, small())).To(Equal(machines), "there is no further Machine")
+		Expect(small().everMade(machineKind)).To(ConsistOf(machines), "and never was")
 	}, NodeTimeout(3*soon))
 	s.rule("B15", "deterministic name and data", must, func(ctx SpecContext) {
 		machines, _ := s.machines(ctx, small())
@@ -51,19 +72,33 @@ func (s *suite) resilienceRules() {
 		for _, before := range append(s.configs(ctx, machines), s.controlPlane(ctx, small())) {
 			s.patchStatus(ctx, before, `{"status":null}`)
 			Eventually(func() map[string]any {
-				return comparable(s.get(ctx, before.GroupVersionKind(), types.NamespacedName{Namespace: "small", Name: before.GetName()}))
-			}).Should(Equal(comparable(before)), title(before))
+				return timeless(s.get(ctx, before.GroupVersionKind(), types.NamespacedName{Namespace: "small", Name: before.GetName()}))
+			}).Should(Equal(timeless(before)), title(before))
 		}
 	}, NodeTimeout(3*soon))
+}
 
-	s.rule("B25", "pause of configs", should, func(ctx SpecContext) {
-		machines, _ := s.machines(ctx, small())
-		s.expectPause(ctx, s.configs(ctx, machines)[0])
-	}, NodeTimeout(2*soon))
-	s.rule("P34", "pause of the control plane", should, func(ctx SpecContext) {
-		s.expectPause(ctx, s.controlPlane(ctx, small()))
-	}, NodeTimeout(2*soon))
-	s.rule("C21", "pause of the Cluster", must, func(ctx SpecContext) { s.expectClusterPause(ctx, small()) }, NodeTimeout(3*soon))
+// expectMoveBlocked looks at how a cluster was installed: its control plane keeps clusterctl from moving it until then.
+func (s *suite) expectMoveBlocked(ctx context.Context, f *fixture) {
+	GinkgoHelper()
+	blocks := func(e entry) bool {
+		_, found := e.GetAnnotations()[clusterctlLabel+"/block-move"]
+		return found
+	}
+	installed := func(e entry) bool {
+		return at(e.object, "status", "initialization", "controlPlaneInitialized") == true &&
+			condition(e.object, clusterv1.AvailableCondition).Status == metav1.ConditionTrue
+	}
+	blocked, done := f.seen.first(s.ControlPlane.Kind, blocks), f.seen.first(s.ControlPlane.Kind, installed)
+	Expect(blocked).NotTo(BeNil(), "the control plane has the annotation while it installs")
+	Expect(done).NotTo(BeNil())
+	begun := f.seen.first(cmp.Or(s.Registration, machineKind), func(entry) bool { return true })
+	Expect(blocked.version).To(BeNumerically("<", begun.version), "before anything is made")
+	early := slices.DeleteFunc(f.seen.of(s.ControlPlane.Kind), func(e entry) bool {
+		return e.version < blocked.version || e.version >= done.version || blocks(e)
+	})
+	Expect(len(early)).To(BeNumerically("<=", 1), "writes without the annotation before one that tells that the cluster is available")
+	Expect(blocks(entry{object: s.controlPlane(ctx, f)})).To(BeFalse(), "an installed cluster may be moved")
 }
 
 // isOurs is true for what the providers under test write: their own kinds, the Machines of the control plane, and Secrets.
@@ -96,42 +131,54 @@ func (s *suite) takeAway(ctx context.Context, objects []object) {
 	}
 }
 
-// comparable is a status without times.
-func comparable(o *object) map[string]any {
+// timeless is a status without times.
+func timeless(o *object) map[string]any {
 	status, _ := at(o, "status").(map[string]any)
 	if status == nil {
 		return nil
 	}
 	status = maps.Clone(status)
 	conditions, _ := status["conditions"].([]any)
-	var timeless []any
+	var bare []any
 	for _, c := range conditions {
 		c := maps.Clone(c.(map[string]any))
 		delete(c, "lastTransitionTime")
-		timeless = append(timeless, c)
+		bare = append(bare, c)
 	}
-	slices.SortFunc(timeless, func(a, b any) int {
+	slices.SortFunc(bare, func(a, b any) int {
 		return strings.Compare(a.(map[string]any)["type"].(string), b.(map[string]any)["type"].(string))
 	})
-	status["conditions"] = timeless
+	status["conditions"] = bare
 	return status
 }
 
 // expectPause pauses an object by its annotation and takes its finalizers away: nothing may be written before it goes on.
 func (s *suite) expectPause(ctx context.Context, o *object) {
 	GinkgoHelper()
-	s.settled(ctx, "small")
-	key := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
-	paused := func() metav1.ConditionStatus {
-		return condition(s.get(ctx, o.GroupVersionKind(), key), clusterv1.PausedCondition).Status
-	}
 	s.patch(ctx, o, `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":""}}}`)
-	Eventually(paused).Should(Equal(metav1.ConditionTrue))
+	s.awaitPaused(ctx, metav1.ConditionTrue, o)
+	s.calm(ctx, "small")
 	s.patch(ctx, o, `{"metadata":{"finalizers":null}}`)
 	s.expectStill(ctx, "small")
 	s.patch(ctx, o, `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":null}}}`)
-	Eventually(paused).Should(Equal(metav1.ConditionFalse))
-	Eventually(func() []string { return s.get(ctx, o.GroupVersionKind(), key).GetFinalizers() }).Should(ConsistOf(o.GetFinalizers()), "it has caught up")
+	s.awaitPaused(ctx, metav1.ConditionFalse, o)
+	Eventually(func() []string { return s.again(ctx, o).GetFinalizers() }).Should(ConsistOf(o.GetFinalizers()), "it has caught up")
+}
+
+// awaitPaused waits until all objects tell whether they are paused.
+func (s *suite) awaitPaused(ctx context.Context, status metav1.ConditionStatus, objects ...*object) {
+	GinkgoHelper()
+	for _, o := range objects {
+		Eventually(func() metav1.ConditionStatus { return condition(s.again(ctx, o), clusterv1.PausedCondition).Status }).Should(Equal(status), title(o))
+	}
+}
+
+// again reads an object anew.
+func (w world) again(ctx context.Context, o *object) *object {
+	GinkgoHelper()
+	found := w.get(ctx, o.GroupVersionKind(), client.ObjectKeyFromObject(o))
+	Expect(found).NotTo(BeNil(), title(o))
+	return found
 }
 
 // expectStill checks that nothing is written in a namespace.
@@ -147,24 +194,34 @@ func (s *suite) expectClusterPause(ctx context.Context, f *fixture) {
 	cluster, controlPlane := s.cluster(ctx, f), s.controlPlane(ctx, f)
 	machines, _ := s.machines(ctx, f)
 	ours := append(s.configs(ctx, machines), controlPlane)
-	paused := func(status metav1.ConditionStatus) {
-		GinkgoHelper()
-		for _, o := range ours {
-			Eventually(func() metav1.ConditionStatus {
-				return condition(s.get(ctx, o.GroupVersionKind(), types.NamespacedName{Namespace: f.namespace, Name: o.GetName()}), clusterv1.PausedCondition).Status
-			}).Should(Equal(status), title(o))
-		}
-	}
 	s.patch(ctx, cluster, `{"spec":{"paused":true}}`)
-	paused(metav1.ConditionTrue)
-	s.settled(ctx, f.namespace)
+	s.awaitPaused(ctx, metav1.ConditionTrue, ours...)
+	s.calm(ctx, f.namespace)
 	s.patch(ctx, controlPlane, `{"spec":{"machineTemplate":{"metadata":{"labels":{"conformance/paused":"later"}}}}}`)
 	s.takeAway(ctx, s.all(ctx, f.namespace))
 	s.expectStill(ctx, f.namespace)
 	s.patch(ctx, cluster, `{"spec":{"paused":false}}`)
-	paused(metav1.ConditionFalse)
+	s.awaitPaused(ctx, metav1.ConditionFalse, ours...)
 	s.eachMachine(ctx, f, func(g Gomega, m clusterv1.Machine) {
 		g.Expect(m.Labels).To(HaveKeyWithValue("conformance/paused", "later"))
 		g.Expect(m.OwnerReferences).NotTo(BeEmpty())
 	})
+}
+
+// expectPauseOfOrphan takes the owner reference to a paused Cluster from the control plane: it is paused nevertheless.
+func (s *suite) expectPauseOfOrphan(ctx context.Context, f *fixture) {
+	GinkgoHelper()
+	cluster, controlPlane := s.cluster(ctx, f), s.controlPlane(ctx, f)
+	s.patch(ctx, cluster, `{"spec":{"paused":true}}`)
+	s.awaitPaused(ctx, metav1.ConditionTrue, controlPlane)
+	s.calm(ctx, f.namespace)
+	s.patch(ctx, controlPlane, `{"metadata":{"ownerReferences":null,"finalizers":null}}`)
+	s.expectStill(ctx, f.namespace)
+	s.patch(ctx, cluster, `{"spec":{"paused":false}}`)
+	s.awaitPaused(ctx, metav1.ConditionFalse, controlPlane)
+	Eventually(func(g Gomega) {
+		now := s.again(ctx, controlPlane)
+		g.Expect(now.GetOwnerReferences()).To(ConsistOf(controlPlane.GetOwnerReferences()))
+		g.Expect(now.GetFinalizers()).To(ConsistOf(controlPlane.GetFinalizers()))
+	}).Should(Succeed(), "it has caught up")
 }

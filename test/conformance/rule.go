@@ -1,8 +1,7 @@
-//go:build conformance
-
 package conformance
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -36,9 +35,19 @@ type rule struct {
 	notes  []string
 }
 
+// The results of rules.
+const (
+	passed        = "pass"
+	failed        = "fail"
+	notApplicable = "n/a"
+	notRun        = "not run"
+)
+
 // book holds the rules of one suite in the order in which they were declared.
 type book struct {
 	exempt map[string]string
+	// lacking is why the rules that are declared now do not apply; empty: they do.
+	lacking string
 
 	mu    sync.Mutex
 	rules []*rule
@@ -46,7 +55,7 @@ type book struct {
 
 // rule declares a spec for a rule; one that does not apply gets an entry in the report and no spec.
 func (b *book) rule(id, title string, l level, args ...any) {
-	r := &rule{id: id, title: title, level: l, exempt: b.exempt[id], result: "not run"}
+	r := &rule{id: id, title: title, level: l, exempt: cmp.Or(b.exempt[id], b.lacking), result: notRun}
 	b.rules = append(b.rules, r)
 	if r.exempt == "" {
 		It(r.name(), args...)
@@ -69,6 +78,14 @@ func (b *book) note(format string, args ...any) {
 	}
 }
 
+// skip ends the spec of a rule that turns out not to apply.
+func (b *book) skip(reason string) {
+	if r := b.find(CurrentSpecReport().LeafNodeText); r != nil {
+		r.exempt = reason
+	}
+	Skip(reason)
+}
+
 func (b *book) find(name string) *rule {
 	if i := slices.IndexFunc(b.rules, func(r *rule) bool { return r.name() == name }); i >= 0 {
 		return b.rules[i]
@@ -76,23 +93,87 @@ func (b *book) find(name string) *rule {
 	return nil
 }
 
-// close takes the results from Ginkgo's report and writes the table.
+// lastRows are how many rows the tables of the contracts have.
+var lastRows = map[string]int{"B": 26, "C": 24, "P": 39}
+
+// complete checks that every row of the contracts has one rule, and no rule comes twice.
+func (b *book) complete() error {
+	times := map[string]int{}
+	for prefix, last := range lastRows {
+		for number := range last {
+			times[fmt.Sprintf("%s%d", prefix, number+1)] = 0
+		}
+	}
+	var wrong []string
+	for _, r := range b.rules {
+		_, known := times[r.id]
+		if !known && r.level != invariant {
+			wrong = append(wrong, r.id+" is no row of the contracts")
+		}
+		if times[r.id]++; times[r.id] == 2 {
+			wrong = append(wrong, r.id+" comes twice")
+		}
+	}
+	for id, n := range times {
+		if n == 0 {
+			wrong = append(wrong, id+" is missing")
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	slices.Sort(wrong)
+	return fmt.Errorf("the rules are not those of the contracts: %s", strings.Join(wrong, ", "))
+}
+
+// close takes the results from Ginkgo's report and writes the table. A run that was to be whole and left rules out is an error.
 func (b *book) close(report types.Report, path string) error {
 	for _, spec := range report.SpecReports {
-		r := b.find(spec.LeafNodeText)
-		switch {
-		case r == nil:
-		case spec.State == types.SpecStatePassed:
-			r.result = "pass"
-		case spec.Failed():
-			r.result = "fail"
-			r.notes = append(r.notes, spec.FailureMessage())
+		if r := b.find(spec.LeafNodeText); r != nil {
+			r.take(spec)
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("cannot write the report: %w", err)
 	}
-	return os.WriteFile(path, []byte(b.table()), 0o644)
+	if err := os.WriteFile(path, []byte(b.table()), 0o644); err != nil {
+		return fmt.Errorf("cannot write the report: %w", err)
+	}
+	if left := b.with(notRun); len(left) > 0 && !isPartial(report) {
+		return fmt.Errorf("%d rules were not run: %s", len(left), strings.Join(left, ", "))
+	}
+	return nil
+}
+
+// take takes the result of a rule from what Ginkgo reports of its spec.
+func (r *rule) take(spec types.SpecReport) {
+	switch {
+	case r.exempt != "":
+	case spec.State == types.SpecStatePassed:
+		r.result = passed
+	// Skipped, but not left out: something failed that several rules need, and Ginkgo tells what.
+	case spec.Failed(), spec.State == types.SpecStateSkipped && spec.FailureMessage() != "":
+		r.result = failed
+		r.notes = append(r.notes, spec.FailureMessage())
+	}
+}
+
+// with returns the ids of the rules with a result.
+func (b *book) with(result string) []string {
+	var ids []string
+	for _, r := range b.rules {
+		if r.exempt == "" && r.result == result {
+			ids = append(ids, r.id)
+		}
+	}
+	return ids
+}
+
+// isPartial tells whether only some specs were asked for.
+func isPartial(report types.Report) bool {
+	c := report.SuiteConfig
+	lists := slices.Concat(c.FocusStrings, c.SkipStrings, c.FocusFiles, c.SkipFiles)
+	return len(lists) > 0 || c.LabelFilter != "" || c.SemVerFilter != "" || c.DryRun || report.SuiteHasProgrammaticFocus
 }
 
 func (b *book) table() string {
@@ -100,12 +181,12 @@ func (b *book) table() string {
 	counts := map[string]int{}
 	for _, r := range b.rules {
 		if r.exempt != "" {
-			r.result, r.notes = "n/a", []string{r.exempt}
+			r.result, r.notes = notApplicable, []string{r.exempt}
 		}
 		counts[r.result]++
 	}
 	out.WriteString("# Conformance to the contracts of Cluster API\n\n")
-	fmt.Fprintf(&out, "%d rules: %d pass, %d fail, %d n/a, %d not run.\n\n", len(b.rules), counts["pass"], counts["fail"], counts["n/a"], counts["not run"])
+	fmt.Fprintf(&out, "%d rules: %d pass, %d fail, %d n/a, %d not run.\n\n", len(b.rules), counts[passed], counts[failed], counts[notApplicable], counts[notRun])
 	out.WriteString("| Rule | Level | Result | Note |\n| --- | --- | --- | --- |\n")
 	sorted := slices.Clone(b.rules)
 	slices.SortStableFunc(sorted, func(a, b *rule) int { return order(a.id) - order(b.id) })

@@ -1,9 +1,8 @@
-//go:build conformance
-
 package conformance
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,44 +26,54 @@ type suite struct {
 	end  context.CancelFunc
 
 	fixtures struct {
-		full, small, topology *fixture
+		full, small, topology, moved, doomed *fixture
 	}
-	quiet quiet
+	// rendered are the manifests of the two providers.
+	rendered map[*Component][]byte
+	quiet    quiet
 }
 
-// Specs declares the specs of a provider. The value is of no use; it lets a declaration stand in a var.
-func Specs(p *Provider) bool {
-	s := &suite{Provider: p, book: &book{exempt: p.Exempt}}
+// Specs declares the specs of a provider.
+func Specs(p *Provider) {
+	s := &suite{Provider: p, book: &book{exempt: p.Exempt}, rendered: map[*Component][]byte{}}
 	s.life, s.end = context.WithCancel(context.Background())
 	BeforeSuite(s.start, NodeTimeout(startTimeout))
 	AfterSuite(s.stop)
 	ReportAfterSuite("the table of rules", func(report Report) {
 		Expect(s.close(report, p.Report)).To(Succeed())
 	})
+	noClusterctl := ""
+	if p.Clusterctl == "" {
+		noClusterctl = "no clusterctl is given"
+	}
 	// One container keeps the order; the first clusters install while the manifests are read.
 	parts := []struct {
 		name  string
 		rules func()
+		// lacking is why none of them applies; empty: they do.
+		lacking string
 	}{
-		{"Manifests", s.manifestRules},
-		{"Clusterctl", s.clusterctlRules},
-		{"What waits", s.waitingRules},
-		{"An installed cluster", s.installedRules},
-		{"In place", s.inPlaceRules},
-		{"What is disturbed", s.resilienceRules},
-		{"A ClusterClass", s.topologyRules},
-		{"Managers that die", s.crashRules},
-		{"A move", s.moveRules},
-		{"An idle world", s.idleRules},
-		{"Deletion", s.deletionRules},
+		{name: "Manifests", rules: s.manifestRules},
+		{name: "Clusterctl", rules: s.clusterctlRules, lacking: noClusterctl},
+		{name: "What waits", rules: s.waitingRules},
+		{name: "An installed cluster", rules: s.installedRules},
+		{name: "In place", rules: s.inPlaceRules},
+		{name: "What is disturbed", rules: s.resilienceRules},
+		{name: "A ClusterClass", rules: s.topologyRules, lacking: p.Exempt["P22"]},
+		{name: "Managers that die", rules: s.crashRules},
+		{name: "A move", rules: s.moveRules, lacking: noClusterctl},
+		{name: "An idle world", rules: s.idleRules},
+		{name: "Deletion", rules: s.deletionRules},
 	}
-	return Describe("Contract", Ordered, ContinueOnFailure, func() {
+	Describe("Contract", Ordered, ContinueOnFailure, func() {
 		for _, part := range parts {
+			s.lacking = part.lacking
 			Describe(part.name, Label(part.name), part.rules)
 		}
 		for _, r := range elsewhere {
 			s.without(r.id, r.title, r.level, r.exempt)
 		}
+		Expect(s.complete()).To(Succeed())
 	})
 }
 
@@ -77,8 +86,7 @@ func (s *suite) start(ctx SpecContext) {
 	hub, err := s.Start(ctx, HubOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(hub.Stop)
-	s.world = newWorld(hub)
-	s.world.further = s.Kinds
+	s.world = newWorld(ctx, hub, s.Kinds)
 	s.fixtures.full = s.apply(ctx, ClusterOptions{Sample: Full, Namespace: "full"})
 	s.fixtures.small = s.apply(ctx, ClusterOptions{Sample: Small, Namespace: "small"})
 	if s.exempt["P22"] == "" {
@@ -88,6 +96,37 @@ func (s *suite) start(ctx SpecContext) {
 
 func (s *suite) stop() { s.end() }
 
+// before prepares what all rules of a part need, once. What fails there fails them all, but, unlike with a BeforeAll, no rule of another part.
+func before(prepare func(SpecContext), timeout time.Duration) {
+	var begun, done bool
+	BeforeEach(func(ctx SpecContext) {
+		if !begun {
+			begun = true
+			prepare(ctx)
+			done = true
+		}
+		Expect(done).To(BeTrue(), "what the rules of this part need could not be prepared")
+	}, NodeTimeout(timeout))
+}
+
+// moved is a cluster that is moved. It is applied by the first who asks for it, well before it is needed, for it has to be installed then.
+func (s *suite) moved(ctx context.Context) *fixture {
+	GinkgoHelper()
+	if s.fixtures.moved == nil {
+		s.fixtures.moved = s.apply(ctx, ClusterOptions{Sample: Small, Namespace: moveNamespace, Edit: s.filtered})
+	}
+	return s.fixtures.moved
+}
+
+// doomed is a cluster that is deleted at last. It installs until it is released.
+func (s *suite) doomed(ctx context.Context) *fixture {
+	GinkgoHelper()
+	if s.fixtures.doomed == nil {
+		s.fixtures.doomed = s.apply(ctx, ClusterOptions{Sample: Small, Namespace: "doomed", Hold: true})
+	}
+	return s.fixtures.doomed
+}
+
 // fixture is a cluster with what was seen of it from its beginning.
 type fixture struct {
 	Cluster
@@ -95,7 +134,9 @@ type fixture struct {
 	// applied are the objects of its user.
 	applied []client.Object
 	seen    *journal
-	once    sync.Once
+	// installed is waited for once; unless is why it is not.
+	installed sync.Once
+	unless    error
 }
 
 // apply applies a cluster and follows what becomes of it.
@@ -118,6 +159,17 @@ func (s *suite) apply(ctx context.Context, options ClusterOptions) *fixture {
 	return f
 }
 
+// everMade returns the UIDs of all objects of a kind that were ever seen.
+func (f *fixture) everMade(k kind) []string {
+	var uids []string
+	for _, e := range f.seen.of(k) {
+		if uid := string(e.GetUID()); !slices.Contains(uids, uid) {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
+
 func (s *suite) registration() []kind {
 	if s.Registration.Empty() {
 		return nil
@@ -128,11 +180,12 @@ func (s *suite) registration() []kind {
 // await waits until a fixture is installed.
 func (s *suite) await(ctx context.Context, f *fixture) {
 	GinkgoHelper()
-	f.once.Do(func() {
+	f.installed.Do(func() {
 		ctx, cancel := context.WithTimeout(ctx, installTimeout)
 		defer cancel()
-		Expect(f.Available(ctx)).To(Succeed())
+		f.unless = f.Available(ctx)
 	})
+	Expect(f.unless).NotTo(HaveOccurred())
 }
 
 func newScheme() *runtime.Scheme {

@@ -1,5 +1,3 @@
-//go:build conformance
-
 package conformance
 
 import (
@@ -20,7 +18,12 @@ import (
 func (s *suite) topologyRules() {
 	topology := func() *fixture { return s.fixtures.topology }
 	// The other clusters are not touched from here on.
-	BeforeAll(s.becomeQuiet, NodeTimeout(3*soon))
+	before(func(ctx SpecContext) {
+		if s.Clusterctl != "" {
+			s.moved(ctx)
+		}
+		s.becomeQuiet(ctx)
+	}, 3*soon)
 
 	s.rule("P22", "template of the control plane, and a cluster from a ClusterClass", must, func(ctx SpecContext) {
 		s.await(ctx, topology())
@@ -55,6 +58,10 @@ func (s *suite) topologyRules() {
 			Expect(text(&deployment, "spec", "rollout", "strategy", "type")).To(Equal("OnDelete"), "workers that have another version than their MachineDeployment are not replaced")
 		}
 	}, NodeTimeout(2*soon))
+
+	s.rule("I10", "a cluster from a ClusterClass leaves nothing behind", invariant, func(ctx SpecContext) {
+		s.expectDeleted(ctx, topology())
+	}, NodeTimeout(deleteTimeout))
 }
 
 // expectDryRun applies a changed template as the topology controller does to find out what a change would mean.

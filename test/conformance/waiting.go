@@ -1,5 +1,3 @@
-//go:build conformance
-
 package conformance
 
 import (
@@ -17,9 +15,9 @@ func (s *suite) waitingRules() {
 	const namespace = "waiting"
 	var waiting *fixture
 
-	BeforeAll(func(ctx SpecContext) {
+	before(func(ctx SpecContext) {
 		waiting = s.apply(ctx, ClusterOptions{Sample: Small, Namespace: namespace, NoHosts: true, Without: isInfraCluster})
-	}, NodeTimeout(soon))
+	}, soon)
 
 	s.rule("P6", "waits for the endpoint", should, func(ctx SpecContext) {
 		Eventually(func() []metav1.Condition { return conditions(s.controlPlane(ctx, waiting)) }).
@@ -35,8 +33,6 @@ func (s *suite) waitingRules() {
 	s.rule("B26", "says what it waits for", info, func(ctx SpecContext) {
 		alone := s.newConfig(namespace, "alone")
 		Expect(s.client.Create(ctx, alone)).To(Succeed())
-		first := s.reason(ctx, alone)
-
 		early := s.newConfig(namespace, "early")
 		Expect(s.client.Create(ctx, early)).To(Succeed())
 		machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "early"}}
@@ -48,6 +44,7 @@ func (s *suite) waitingRules() {
 			APIGroup: "infrastructure." + capiGroup, Kind: strings.TrimSuffix(s.cluster(ctx, waiting).Spec.InfrastructureRef.Kind, "Cluster") + "Machine", Name: "early",
 		}
 		Expect(s.client.Create(ctx, machine)).To(Succeed())
+		first := s.reason(ctx, alone)
 		Eventually(func() string { return s.reason(ctx, early) }).Should(And(Not(BeEmpty()), Not(Equal(first))), "the reason with a Machine, but no infrastructure")
 		s.note("%s, %s", first, s.reason(ctx, early))
 		for _, config := range []*object{alone, early} {

@@ -1,5 +1,3 @@
-//go:build conformance
-
 package conformance
 
 import (
@@ -10,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -49,15 +48,16 @@ const (
 type world struct {
 	hub    Hub
 	client client.WithWatch
-	// further kinds are those of the provider.
-	further []kind
+	// kinds are all kinds of which a cluster has objects.
+	kinds []kind
 }
 
-func newWorld(hub Hub) world {
+// newWorld looks at a hub; further kinds are those of the provider.
+func newWorld(ctx context.Context, hub Hub, further []kind) world {
 	GinkgoHelper()
 	c, err := client.NewWithWatch(hub.Config(), client.Options{Scheme: newScheme()})
 	Expect(err).NotTo(HaveOccurred())
-	return world{hub: hub, client: c}
+	return world{hub: hub, client: c, kinds: append(kindsOf(ctx, c), further...)}
 }
 
 func (w world) createNamespace(ctx context.Context, name string) {
@@ -78,13 +78,12 @@ func (w world) crd(ctx context.Context, k kind) *apiextensionsv1.CustomResourceD
 	return crd
 }
 
-// kinds are all kinds of which a cluster has objects: those of Cluster API and its providers, Secrets, ConfigMaps, and what the
-// provider under test names.
-func (w world) kinds(ctx context.Context) []kind {
+// kindsOf are the kinds of Cluster API and its providers, Secrets and ConfigMaps.
+func kindsOf(ctx context.Context, c client.Client) []kind {
 	GinkgoHelper()
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
-	Expect(w.client.List(ctx, list)).To(Succeed())
-	kinds := append([]kind{secretKind, configMapKind}, w.further...)
+	Expect(c.List(ctx, list)).To(Succeed())
+	kinds := []kind{secretKind, configMapKind}
 	for _, crd := range list.Items {
 		if crd.Spec.Group != capiGroup && !strings.HasSuffix(crd.Spec.Group, "."+capiGroup) || crd.Spec.Scope != apiextensionsv1.NamespaceScoped {
 			continue
@@ -123,7 +122,7 @@ func (w world) list(ctx context.Context, k kind, namespace string, options ...cl
 func (w world) all(ctx context.Context, namespace string) []object {
 	GinkgoHelper()
 	var objects []object
-	for _, k := range w.kinds(ctx) {
+	for _, k := range w.kinds {
 		for _, found := range w.list(ctx, k, namespace) {
 			if found.GetName() != "kube-root-ca.crt" {
 				objects = append(objects, found)
@@ -133,42 +132,46 @@ func (w world) all(ctx context.Context, namespace string) []object {
 	return objects
 }
 
-// versions are the resource versions of everything in a namespace.
-func (w world) versions(ctx context.Context, namespace string) map[string]string {
+// versions are the resource versions of everything in the namespaces.
+func (w world) versions(ctx context.Context, namespaces ...string) map[string]string {
 	GinkgoHelper()
 	result := map[string]string{}
-	for _, found := range w.all(ctx, namespace) {
-		result[title(&found)] = found.GetResourceVersion()
+	for _, namespace := range namespaces {
+		for _, k := range w.kinds {
+			list := &metav1.PartialObjectMetadataList{}
+			list.SetGroupVersionKind(k)
+			Expect(w.client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+			for _, found := range list.Items {
+				result[fmt.Sprintf("%s %s/%s", k.Kind, namespace, found.Name)] = found.ResourceVersion
+			}
+		}
 	}
 	return result
 }
 
-// quietRounds is how many looks at a world find nothing new before it counts as settled. Statuses of little interest may be held back
-// for some seconds.
-const quietRounds = 6
-
-// settled waits until nothing in the namespaces was written for a while, and returns the resource versions.
+// settled waits until everything has been written that will be, and returns the resource versions.
 func (w world) settled(ctx context.Context, namespaces ...string) map[string]string {
 	GinkgoHelper()
-	before, rounds := w.now(ctx, namespaces...), 0
-	Eventually(func() int {
-		after := w.now(ctx, namespaces...)
-		if rounds++; !maps.Equal(after, before) {
-			before, rounds = after, 0
-		}
-		return rounds
-	}).WithContext(ctx).WithTimeout(2 * soon).WithPolling(still / 2).Should(BeNumerically(">=", quietRounds))
-	return before
+	return w.unchanged(ctx, held, namespaces...)
 }
 
-// now are the resource versions of everything in the namespaces.
-func (w world) now(ctx context.Context, namespaces ...string) map[string]string {
+// calm waits until the answers to what was just done have been written.
+func (w world) calm(ctx context.Context, namespaces ...string) {
 	GinkgoHelper()
-	all := map[string]string{}
-	for _, namespace := range namespaces {
-		maps.Copy(all, w.versions(ctx, namespace))
-	}
-	return all
+	w.unchanged(ctx, still/2, namespaces...)
+}
+
+// unchanged waits until nothing in the namespaces was written for a while, and returns the resource versions.
+func (w world) unchanged(ctx context.Context, duration time.Duration, namespaces ...string) map[string]string {
+	GinkgoHelper()
+	before, since := w.versions(ctx, namespaces...), time.Now()
+	Eventually(func() time.Duration {
+		if after := w.versions(ctx, namespaces...); !maps.Equal(after, before) {
+			before, since = after, time.Now()
+		}
+		return time.Since(since)
+	}).WithContext(ctx).WithTimeout(2 * soon).WithPolling(still / 8).Should(BeNumerically(">=", duration))
+	return before
 }
 
 // resolve looks for an object by what Machines and Clusters say of it: group, kind and name.

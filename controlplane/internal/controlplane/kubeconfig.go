@@ -102,7 +102,7 @@ func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope) (bool, error
 	}
 	content, err := withToken(current.Data[secret.KubeconfigDataName], token.Value)
 	if err != nil {
-		return true, fmt.Errorf("Secret %s holds no kubeconfig: %w", current.Name, err)
+		return true, fmt.Errorf("cannot renew the kubeconfig in Secret %s: %w", current.Name, err)
 	}
 	renewal := r.now().Add(token.Expires.Sub(r.now()) / 2)
 	published := s.publishedKubeconfig(content, map[string]string{
