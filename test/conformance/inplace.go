@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,18 +63,9 @@ func (s *suite) inPlaceRules() {
 	}, NodeTimeout(2*soon))
 	s.rule("P15", "taints", should, func(ctx SpecContext) { s.expectTaints(ctx, full()) }, NodeTimeout(2*soon))
 	s.rule("I12", "another version replaces no worker", invariant, func(ctx SpecContext) {
-		version := nextPatch(text(s.controlPlane(ctx, full()), "spec", "version"))
-		deployments := s.list(ctx, deploymentKind, full().namespace)
-		Expect(deployments).NotTo(BeEmpty())
-		for _, deployment := range deployments {
-			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"template":{"spec":{"version":%q}}}}`, version))
-			if err := s.client.Patch(ctx, deployment.DeepCopy(), patch); err != nil {
-				Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
-				s.note("%v", err)
-			}
-		}
+		s.expectVersionReplacesNone(ctx, full())
 		Consistently(func() []string { return s.machineUIDs(ctx, full()) }).Should(Equal(unchanged))
-	}, NodeTimeout(soon))
+	}, NodeTimeout(2*soon))
 	s.rule("P29", "metadata is propagated", must, func(ctx SpecContext) {
 		controlPlane := s.controlPlane(ctx, full())
 		s.patch(ctx, controlPlane, `{"metadata":{"labels":{"conformance/top":"stays"}},"spec":{"machineTemplate":{"metadata":{"labels":{"conformance/label":"one"},"annotations":{"conformance/annotation":"two"}}}}}`)
@@ -124,6 +116,41 @@ func (s *suite) inPlaceRules() {
 		}).Should(Equal(metav1.ConditionFalse))
 		s.note("it is reported; whether a Machine is replaced is the provider's policy")
 	}, NodeTimeout(2*soon))
+}
+
+// expectVersionReplacesNone gives the workers another version with every strategy of their MachineDeployments, and with one after the other: it is refused, or
+// replaces none of their Machines.
+func (s *suite) expectVersionReplacesNone(ctx context.Context, f *fixture) {
+	GinkgoHelper()
+	before := s.machineUIDs(ctx, f)
+	version := nextPatch(text(s.controlPlane(ctx, f), "spec", "version"))
+	deployments := s.list(ctx, deploymentKind, f.namespace)
+	Expect(deployments).NotTo(BeEmpty())
+	const (
+		onDelete = `"rollout":{"strategy":{"type":"OnDelete","rollingUpdate":null}}`
+		rolling  = `"rollout":{"strategy":{"type":"RollingUpdate"}}`
+	)
+	for _, deployment := range deployments {
+		former := at(&deployment, "spec", "template", "spec", "version")
+		change := func(content string) error {
+			return s.client.Patch(ctx, deployment.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(content)))
+		}
+		try := func(content string) {
+			if err := change(content); err != nil {
+				Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+				s.note("%v", err)
+			}
+			Consistently(func() []string { return s.machineUIDs(ctx, f) }).Should(Equal(before), content)
+		}
+		try(fmt.Sprintf(`{"spec":{"template":{"spec":{"version":%q}}}}`, version))
+		try(fmt.Sprintf(`{"spec":{"template":{"spec":{"version":%q}},%s}}`, version, onDelete))
+		Expect(text(s.again(ctx, &deployment), "spec", "template", "spec", "version")).To(Equal(version), "OnDelete allows it")
+		try(fmt.Sprintf(`{"spec":{%s}}`, rolling))
+		restore, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"version": former}}}})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(change(string(restore))).To(Succeed())
+		Eventually(func() error { return change(fmt.Sprintf(`{"spec":{%s}}`, rolling)) }).Should(Succeed(), "all Machines are up to date again")
+	}
 }
 
 // expectTaints gives the Machines a taint and takes it away. Core refuses taints unless its feature gate MachineTaintPropagation is on:

@@ -11,15 +11,17 @@ import (
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
 	moveNamespace = "move"
 	// filterValue is the watch filter of the hub that is moved to.
 	filterValue = "conformance"
+	// blockMove is the annotation of clusterctl for what must not be moved yet.
+	blockMove = clusterctlLabel + "/block-move"
 )
 
 // moveRules move a cluster to another hub, whose managers are restricted to one namespace and to labelled objects, and back.
@@ -64,8 +66,7 @@ func (s *suite) moveRules() {
 		s.await(ctx, s.moved(ctx))
 		s.calm(ctx, moveNamespace)
 		arrived, kept = s.essence(ctx, s.world), s.registered(ctx)
-		out, err := s.move(ctx, moveNamespace, s.world, target)
-		Expect(err).NotTo(HaveOccurred(), string(out))
+		s.expectMove(ctx, target)
 		Expect(s.list(ctx, clusterKind, moveNamespace)).To(BeEmpty(), "the cluster is not here any more")
 		Expect(s.essence(ctx, target)).To(Equal(arrived), "what has arrived")
 	}, NodeTimeout(installTimeout+2*soon))
@@ -89,6 +90,23 @@ func (s *suite) moveRules() {
 	s.rule("I11", "deletion of what is half gone", invariant, func(ctx SpecContext) {
 		s.expectDeletedWithout(ctx, s.moved(ctx))
 	}, NodeTimeout(soon+deleteTimeout))
+}
+
+// expectMove moves the cluster, which the annotation block-move on its control plane holds up first.
+func (s *suite) expectMove(ctx context.Context, target world) {
+	GinkgoHelper()
+	moved, controlPlane := s.moved(ctx), s.controlPlane(ctx, s.moved(ctx))
+	s.patch(ctx, controlPlane, `{"metadata":{"annotations":{%q:""}}}`, blockMove)
+	done := make(chan error, 1)
+	go func() {
+		defer GinkgoRecover()
+		_, err := s.move(ctx, moveNamespace, s.world, target)
+		done <- err
+	}()
+	Eventually(func() bool { return ptr.Deref(s.cluster(ctx, moved).Spec.Paused, false) }).Should(BeTrue(), "clusterctl pauses the Cluster first")
+	Consistently(func() []object { return target.list(ctx, clusterKind, moveNamespace) }).Should(BeEmpty(), "and then waits")
+	s.patch(ctx, controlPlane, `{"metadata":{"annotations":{%q:null}}}`, blockMove)
+	Eventually(done).WithTimeout(2 * soon).Should(Receive(BeNil()))
 }
 
 // filtered labels what the managers of the other hub are to reconcile.
@@ -225,27 +243,38 @@ func (s *suite) patchMetadata(ctx context.Context, w world, f *fixture, value st
 // expectRestricted checks that managers with a namespace and a filter leave everything else alone.
 func (s *suite) expectRestricted(ctx context.Context, w world) {
 	GinkgoHelper()
-	objects := map[string]*object{}
+	controlPlane := s.controlPlane(ctx, s.fixtures.small)
+	var theirs, others []*object
 	for _, place := range []string{moveNamespace, "others"} {
 		w.createNamespace(ctx, place)
 		for _, name := range []string{"labelled", "unlabelled"} {
-			config := s.newConfig(place, name)
-			if name == "labelled" {
-				config.SetLabels(map[string]string{clusterv1.WatchLabel: filterValue})
+			alone := &object{Object: map[string]any{"spec": controlPlane.Object["spec"]}}
+			alone.SetGroupVersionKind(s.ControlPlane.Kind)
+			alone.SetNamespace(place)
+			alone.SetName(name)
+			for _, o := range []*object{s.newConfig(place, name), alone} {
+				if name == "labelled" {
+					o.SetLabels(map[string]string{clusterv1.WatchLabel: filterValue})
+				}
+				Expect(w.client.Create(ctx, o)).To(Succeed())
+				if place == moveNamespace && name == "labelled" {
+					theirs = append(theirs, o)
+				} else {
+					others = append(others, o)
+				}
 			}
-			Expect(w.client.Create(ctx, config)).To(Succeed())
-			objects[place+"/"+name] = config
 		}
 	}
-	status := func(name string) any {
-		o := objects[name]
-		return at(w.get(ctx, o.GroupVersionKind(), types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}), "status")
+	for _, o := range theirs {
+		Eventually(func() any { return at(w.again(ctx, o), "status") }).ShouldNot(BeNil(), title(o))
 	}
-	Eventually(func() any { return status(moveNamespace + "/labelled") }).ShouldNot(BeNil())
-	Consistently(func() []any {
-		return []any{status(moveNamespace + "/unlabelled"), status("others/labelled"), status("others/unlabelled")}
-	}).Should(HaveEach(BeNil()))
-	for _, o := range objects {
+	Consistently(func(g Gomega) {
+		for _, o := range others {
+			g.Expect(at(w.again(ctx, o), "status")).To(BeNil(), title(o))
+		}
+	}).Should(Succeed())
+	for _, o := range append(theirs, others...) {
 		Expect(w.client.Delete(ctx, o)).To(Succeed())
+		Eventually(func() *object { return w.get(ctx, o.GroupVersionKind(), client.ObjectKeyFromObject(o)) }).Should(BeNil(), title(o))
 	}
 }

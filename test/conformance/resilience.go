@@ -82,7 +82,7 @@ func (s *suite) resilienceRules() {
 func (s *suite) expectMoveBlocked(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	blocks := func(e entry) bool {
-		_, found := e.GetAnnotations()[clusterctlLabel+"/block-move"]
+		_, found := e.GetAnnotations()[blockMove]
 		return found
 	}
 	installed := func(e entry) bool {
@@ -101,7 +101,8 @@ func (s *suite) expectMoveBlocked(ctx context.Context, f *fixture) {
 	Expect(blocks(entry{object: s.controlPlane(ctx, f)})).To(BeFalse(), "an installed cluster may be moved")
 }
 
-// isOurs is true for what the providers under test write: their own kinds, the Machines of the control plane, and Secrets.
+// isOurs is true for what the providers under test write: their own kinds, the Machines of the control plane, Secrets, and the owner references of the
+// template of infra machines. It is meant for a cluster without workers.
 func (s *suite) isOurs(o *object) bool {
 	switch o.GroupVersionKind() {
 	case s.ControlPlane.Kind, s.Bootstrap.Kind:
@@ -114,7 +115,8 @@ func (s *suite) isOurs(o *object) bool {
 		return len(o.GetOwnerReferences()) > 0 && !strings.HasSuffix(o.GetName(), "-kubeconfig") && slices.ContainsFunc(o.GetOwnerReferences(),
 			func(ref metav1.OwnerReference) bool { return ref.Kind == s.Bootstrap.Kind.Kind })
 	}
-	return false
+	// What the control plane refers to, the template of its infra machines.
+	return strings.HasSuffix(o.GetKind(), "MachineTemplate") && len(o.GetOwnerReferences()) > 0
 }
 
 // takeAway removes, of what the providers write, the finalizers of their own kinds and the owner references of the rest.

@@ -53,11 +53,14 @@ func (s *suite) topologyRules() {
 		Eventually(func() metav1.Condition {
 			return condition(s.controlPlane(ctx, topology()), clusterv1.MachinesUpToDateCondition)
 		}).Should(And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring(strings.TrimPrefix(version, "v")))))
+		Expect(topology().Upgraded(ctx, version)).To(Succeed())
+		Eventually(func(g Gomega) {
+			for _, deployment := range s.list(ctx, deploymentKind, "topology") {
+				g.Expect(text(&deployment, "spec", "template", "spec", "version")).To(Equal(version), "the workers have their turn")
+			}
+		}).Should(Succeed())
 		Consistently(func() []string { return s.machineUIDs(ctx, topology()) }).Should(Equal(before))
-		for _, deployment := range s.list(ctx, deploymentKind, "topology") {
-			Expect(text(&deployment, "spec", "rollout", "strategy", "type")).To(Equal("OnDelete"), "workers that have another version than their MachineDeployment are not replaced")
-		}
-	}, NodeTimeout(2*soon))
+	}, NodeTimeout(3*soon))
 
 	s.rule("I10", "a cluster from a ClusterClass leaves nothing behind", invariant, func(ctx SpecContext) {
 		s.expectDeleted(ctx, topology())

@@ -105,7 +105,7 @@ func (v view) releaseImageResolved() metav1.Condition {
 	case v.releaseImage != "" || v.controlPlane.Status.ReleaseImage != "":
 		return yes(t, controlplanev1.ReleaseImageResolvedReason)
 	case v.installed():
-		return unknown(t, controlplanev1.WaitingForReleaseImageReason, "the cluster was installed from another hub, which knows the image; it is not needed any more")
+		return unknown(t, controlplanev1.WaitingForReleaseImageReason, "the image is not known here, and not needed any more: the cluster is installed")
 	case v.blocked != nil:
 		return no(t, v.blocked.reason, v.blocked.message)
 	default:
@@ -117,7 +117,11 @@ func (v view) kubeconfigAvailable() metav1.Condition {
 	const t = controlplanev1.KubeconfigAvailableCondition
 	switch {
 	case v.kubeconfigSecret != nil:
-		return yes(t, controlplanev1.KubeconfigAvailableReason)
+		c := yes(t, controlplanev1.KubeconfigAvailableReason)
+		if v.renewalFailure != nil {
+			c.Message = "its credentials could not be renewed, which is tried again: " + v.renewalFailure.Error()
+		}
+		return c
 	case v.kubeconfigBlocked != nil:
 		return no(t, v.kubeconfigBlocked.reason, v.kubeconfigBlocked.message)
 	case v.installed() && v.adminSecret == nil:

@@ -19,7 +19,7 @@ const leftoverRetry = unseenFor * 10
 // releaseWorkers waits for the workers: they may need the control plane to be drained.
 func (r *Reconciler) releaseWorkers(_ context.Context, s *scope) (bool, error) {
 	if len(s.workers) > 0 {
-		s.deletionBlocked = &outcome{controlplanev1.WaitingForWorkersDeletionReason, "waiting for the deletion of worker Machines " + names(s.workers)}
+		s.deletionBlocked = &outcome{controlplanev1.WaitingForWorkersDeletionReason, "waiting for the deletion of worker Machines, or those that do not belong to the control plane: " + names(s.workers)}
 		return false, nil
 	}
 	return true, nil

@@ -74,7 +74,7 @@ func (s *scope) syncedMachine(observed *clusterv1.Machine) *clusterv1.Machine {
 			FailureDomain:     observed.Spec.FailureDomain,
 		},
 	}
-	if known := s.version.Major > 0; known && !s.progress.Started && !s.begun() {
+	if s.registered {
 		m.Spec.Version = "v" + s.version.String()
 	}
 	s.setInPlace(m)

@@ -80,12 +80,13 @@ func (r *Reconciler) gatherMachines(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// controls tells whether a Machine is one of the control plane, also when it lost its owner reference.
+// controls tells whether a Machine is one of the control plane, also when it lost its owner reference. A control plane that is deleted takes along only what it
+// owns: somebody may have taken a Machine out.
 func (s *scope) controls(m *clusterv1.Machine) bool {
 	if owner := metav1.GetControllerOf(m); owner != nil {
 		return owner.UID == s.controlPlane.UID
 	}
-	return util.IsControlPlaneMachine(m) && s.ours(m)
+	return !s.deleting() && util.IsControlPlaneMachine(m) && s.ours(m)
 }
 
 func (r *Reconciler) gatherInstallation(ctx context.Context, s *scope) error {

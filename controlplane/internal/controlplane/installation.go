@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
@@ -51,6 +52,7 @@ func (r *Reconciler) register(ctx context.Context, s *scope, input assisted.Agen
 	if err := r.apply(ctx, s, assisted.AgentClusterInstall(input), s.install); err != nil {
 		return s.rejected("AgentClusterInstall", err)
 	}
+	s.registered = true
 	return true, nil
 }
 
@@ -63,7 +65,11 @@ func (s *scope) foreign(obj client.Object, kind string) bool {
 	return true
 }
 
-// refused tells whether an admission webhook or the schema refused a request: repeating it does not help, only a change does.
+// refusedRetry is how often a refused request is repeated. What is refused for what it says helps no repeating; but a webhook may go by what cannot be
+// watched, such as a feature gate of its own.
+const refusedRetry = 5 * time.Minute
+
+// refused tells whether an admission webhook or the schema refused a request: repeating it at once does not help.
 func refused(err error) bool {
 	if err == nil {
 		return false
@@ -77,6 +83,7 @@ func (s *scope) rejected(kind string, err error) (bool, error) {
 	if !refused(err) {
 		return false, err
 	}
+	s.requeue(refusedRetry)
 	s.block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("%s %s was refused, correct the configuration: %v", kind, s.controlPlane.Name, err))
 	return false, nil
 }

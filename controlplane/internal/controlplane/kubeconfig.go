@@ -23,6 +23,8 @@ const (
 	// KubeconfigRenewalAnnotation holds, on <cluster>-kubeconfig, when the token in it is to be renewed (RFC 3339). It is missing as long as the Secret is a
 	// mere copy of assisted-service's.
 	KubeconfigRenewalAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-renewal"
+	// minRenewal is how long a token is used at least.
+	minRenewal = time.Minute
 	// adminKubeconfigKey is the key of assisted-service's Secret.
 	adminKubeconfigKey = "kubeconfig"
 )
@@ -93,27 +95,35 @@ func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope) (bool, error
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.kubeconfigSecret), current); err != nil {
 		return true, fmt.Errorf("cannot read the published kubeconfig: %w", err)
 	}
-	if left := renewalOf(current).Sub(r.now()); left > 0 {
+	if renewalOf(current).After(r.now()) {
 		return true, nil // the cache is behind, and reconciles again
 	}
+	s.renewalFailure = r.putToken(ctx, s, current)
+	return true, s.renewalFailure
+}
+
+// putToken gives the published kubeconfig a new token.
+func (r *Reconciler) putToken(ctx context.Context, s *scope, current *corev1.Secret) error {
 	token, err := r.Workloads.IssueToken(ctx, s.clusterKey())
 	if err != nil {
-		return true, err
+		return err
 	}
 	content, err := withToken(current.Data[secret.KubeconfigDataName], token.Value)
 	if err != nil {
-		return true, fmt.Errorf("cannot renew the kubeconfig in Secret %s: %w", current.Name, err)
+		return fmt.Errorf("cannot renew the kubeconfig in Secret %s: %w", current.Name, err)
 	}
-	renewal := r.now().Add(token.Expires.Sub(r.now()) / 2)
+	// The clocks of hub and cluster may differ by more than a short token lives.
+	renewal := r.now().Add(max(token.Expires.Sub(r.now())/2, minRenewal))
 	published := s.publishedKubeconfig(content, map[string]string{
 		KubeconfigSourceAnnotation:  current.Annotations[KubeconfigSourceAnnotation],
 		KubeconfigRenewalAnnotation: renewal.UTC().Format(time.RFC3339),
 	})
-	if err := r.apply(ctx, s, published, current); err != nil {
-		return true, fmt.Errorf("cannot publish the renewed kubeconfig: %w", err)
+	if _, err := r.applier.Apply(ctx, published, current); err != nil {
+		return fmt.Errorf("cannot publish the renewed kubeconfig: %w", err)
 	}
+	s.requeue(renewal.Sub(r.now()))
 	r.event(s, "KubeconfigRenewed", "Gave Secret %s a new token, which is valid until %s", published.Name, token.Expires.UTC().Format(time.RFC3339))
-	return true, nil
+	return nil
 }
 
 // renewalOf is when a published kubeconfig is to be renewed: at once as long as there is no token in it.

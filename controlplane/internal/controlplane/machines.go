@@ -47,6 +47,7 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope, missing int) 
 		done, err := r.createMachine(ctx, s, slot)
 		switch {
 		case refused(err):
+			s.requeue(refusedRetry)
 			s.block(controlplanev1.InvalidConfigurationReason, fmt.Sprintf("Machine %s was refused, correct machineTemplate: %v", slot.name, err))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("cannot make Machine %s: %w", slot.name, err))
@@ -132,6 +133,7 @@ func (r *Reconciler) syncMachines(ctx context.Context, s *scope) (bool, error) {
 		}
 		switch err := r.syncMachine(ctx, s, m); {
 		case refused(err):
+			s.requeue(refusedRetry)
 			s.machinesBlocked = &outcome{controlplanev1.InvalidConfigurationReason, fmt.Sprintf("Machine %s cannot follow machineTemplate, correct it: %v", m.Name, err)}
 		case err != nil:
 			errs = append(errs, fmt.Errorf("cannot update Machine %s: %w", m.Name, err))

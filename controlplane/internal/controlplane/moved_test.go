@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -62,17 +63,11 @@ func TestAMovedClusterIsLookedAfter(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	before := h.names()
-	for _, gone := range []client.Object{&hiveext.AgentClusterInstall{}, &hivev1.ClusterDeployment{}} {
-		gone.SetNamespace(lab)
-		gone.SetName("c1")
-		h.Expect(h.Delete(t.Context(), gone)).To(Succeed())
-	}
+	h.forget()
 	m := &h.machines()[0]
 	m.OwnerReferences = nil
 	h.Expect(h.Update(t.Context(), m)).To(Succeed())
 	cp := h.controlPlane()
-	cp.Status = controlplanev1.OpenshiftAssistedControlPlaneStatus{}
-	h.Expect(h.Status().Update(t.Context(), cp)).To(Succeed())
 	cp.Spec.MachineTemplate.ObjectMeta.Annotations = map[string]string{"moved": "yes"}
 	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
 
@@ -87,6 +82,51 @@ func TestAMovedClusterIsLookedAfter(t *testing.T) {
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(clusterctlv1.BlockMoveAnnotation))
 	err := h.Get(t.Context(), client.ObjectKey{Namespace: lab, Name: "c1"}, &hivev1.ClusterDeployment{})
 	h.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "an installed cluster is not registered again")
+}
+
+// Then only its Machines tell that the cluster is installed: the status is not moved, and the Secret proves nothing.
+func TestAMovedClusterWithAKubeconfigOfItsUser(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	for _, m := range h.machines() {
+		m.Spec.ProviderID = "metal3://" + m.Name
+		m.Spec.InfrastructureRef.Kind = metal3MachineKind
+		h.Expect(h.Update(t.Context(), &m)).To(Succeed())
+	}
+	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "cluster1-kubeconfig"}, Data: map[string][]byte{"value": kubeconfigOf("user")}}
+	h.Expect(h.Create(t.Context(), own)).To(Succeed())
+	h.forget()
+
+	h.reconcile()
+	err := h.Get(t.Context(), client.ObjectKey{Namespace: lab, Name: "c1"}, &hivev1.ClusterDeployment{})
+	h.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "an installed cluster is not registered again")
+	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.InstalledCondition)).To(BeTrue())
+}
+
+// forget removes what is not moved: what stands for the cluster in assisted-service, and the status.
+func (h *hub) forget() {
+	h.t.Helper()
+	for _, gone := range []client.Object{&hiveext.AgentClusterInstall{}, &hivev1.ClusterDeployment{}} {
+		gone.SetNamespace(lab)
+		gone.SetName("c1")
+		h.Expect(h.Delete(h.t.Context(), gone)).To(Succeed())
+	}
+	cp := h.controlPlane()
+	cp.Status = controlplanev1.OpenshiftAssistedControlPlaneStatus{}
+	h.Expect(h.Status().Update(h.t.Context(), cp)).To(Succeed())
+}
+
+func TestMachinesGetOnlyAVersionThatIsRegistered(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	cp := h.controlPlane()
+	cp.Spec.Version = "v4.19.99"
+	cp.Spec.Config.ReleaseImage, cp.Spec.Config.ClusterImageSetRef = "", &controlplanev1.ClusterImageSetReference{Name: "missing"}
+	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+	h.reconcile()
+	for _, m := range h.machines() {
+		h.Expect(m.Spec.Version).To(Equal("v4.19.3"))
+	}
 }
 
 func (h *hub) names() []string {

@@ -149,7 +149,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	return ctrl.Result{}, errors.Join(
 		r.run(ctx, s, r.guard, r.requirements, r.infraTemplate, r.pullSecret, r.releaseImage, r.installation, r.machines),
 		r.run(ctx, s, r.syncMachines),
-		r.run(ctx, s, r.kubeconfig, r.observeWorkload, r.renewKubeconfig, r.nudge, r.allowMove),
+		r.run(ctx, s, r.kubeconfig, r.observeWorkload, r.nudge, r.allowMove, r.renewKubeconfig),
 		r.run(ctx, s, r.markUpToDate),
 	)
 }

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"slices"
 	"time"
 
 	"github.com/blang/semver/v4"
@@ -62,9 +63,13 @@ type scope struct {
 	// releaseBlocked, kubeconfigBlocked and deletionBlocked say it for one condition each; scaleDownBlocked is a message.
 	releaseBlocked, kubeconfigBlocked, deletionBlocked *outcome
 	scaleDownBlocked                                   string
+	// registered is true when assisted-service was given what the spec asks for; it is not set any more once the installation is frozen.
+	registered bool
 	// machineFailure is why a Machine could not be made, machinesBlocked why the existing ones do not follow their template.
 	machineFailure  error
 	machinesBlocked *outcome
+	// renewalFailure is why the published kubeconfig could not be renewed.
+	renewalFailure error
 
 	requeueAfter time.Duration
 	// released is true once the finalizer is gone: there is no status to write any more.
@@ -148,7 +153,13 @@ func (s *scope) ours(obj client.Object) bool {
 func (s *scope) begun() bool {
 	phase := s.before.Status.Installation.Phase
 	published := s.kubeconfigSecret != nil && metav1.IsControlledBy(s.kubeconfigSecret, s.controlPlane)
-	return published || (phase != "" && phase != controlplanev1.InstallationPending)
+	return published || (phase != "" && phase != controlplanev1.InstallationPending) || slices.ContainsFunc(s.machines, hasNode)
+}
+
+// hasNode tells whether a Machine has, or had, a Node. With Metal3 the providerID is set only after the Node registered, and unlike the status it is moved
+// and restored with the Machine; other infrastructure providers may set it beforehand.
+func hasNode(m *clusterv1.Machine) bool {
+	return m.Status.NodeRef.IsDefined() || m.Spec.ProviderID != "" && m.Spec.InfrastructureRef.Kind == metal3MachineKind
 }
 
 // frozen tells whether the installation was started and must not be changed any more: assisted-service says so, or does not tell at the moment. A

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/secret"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,7 +77,7 @@ func (r *Reconciler) tracker(mgr manager.Manager, c controller.Controller) func(
 		if watched[kind] {
 			return nil
 		}
-		src := source.Kind(mgr.GetCache(), template, handler.EnqueueRequestsFromMapFunc(r.ofTemplate), predicate.GenerationChangedPredicate{})
+		src := source.Kind(mgr.GetCache(), template, handler.EnqueueRequestsFromMapFunc(r.ofTemplate), templateChanges)
 		if err := c.Watch(src); err != nil {
 			return fmt.Errorf("cannot watch %s: %w", kind, err)
 		}
@@ -171,13 +172,16 @@ func (r *Reconciler) ofTemplate(ctx context.Context, obj client.Object) []ctrl.R
 	return requestsBy(ctx, r.Client, obj.GetNamespace(), infraTemplateField, templateKey(obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName()))
 }
 
-// ofSecret maps what we made (by owner), what users refer to, and assisted-service's kubeconfigs.
+// ofSecret maps what we made (by owner), what users refer to, assisted-service's kubeconfigs, and kubeconfigs of the users' own (by name).
 func (r *Reconciler) ofSecret(ctx context.Context, obj client.Object) []ctrl.Request {
 	var requests []ctrl.Request
 	if owner := metav1.GetControllerOf(obj); owner != nil && owner.Kind == controlPlaneKind {
 		requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: owner.Name}})
 	}
 	requests = append(requests, requestsBy(ctx, r.Client, obj.GetNamespace(), pullSecretField, obj.GetName())...)
+	if cluster, purpose, err := secret.ParseSecretName(obj.GetName()); err == nil && purpose == secret.Kubeconfig {
+		requests = append(requests, requestsBy(ctx, r.Client, obj.GetNamespace(), ownerClusterField, cluster)...)
+	}
 	installs := &hiveext.AgentClusterInstallList{}
 	err := r.Client.List(ctx, installs, client.InNamespace(obj.GetNamespace()), client.MatchingFields{adminSecretField: obj.GetName()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -192,6 +196,11 @@ func (r *Reconciler) ofSecret(ctx context.Context, obj client.Object) []ctrl.Req
 func (r *Reconciler) ofConfigMap(ctx context.Context, obj client.Object) []ctrl.Request {
 	return requestsBy(ctx, r.Client, obj.GetNamespace(), configMapField, obj.GetName())
 }
+
+// templateChanges passes on a new content, and owner references that somebody removed.
+var templateChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || len(e.ObjectOld.GetOwnerReferences()) > len(e.ObjectNew.GetOwnerReferences())
+}}
 
 // machineChanges passes on all of control-plane Machines, and of workers what is read of them.
 var machineChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
