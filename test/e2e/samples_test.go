@@ -45,7 +45,7 @@ var _ = Describe("Samples", Ordered, Label("samples"), func() {
 		Expect(len(seen)).To(BeNumerically("<=", 2), "one OpenShift and one OKD release in six clusters")
 	})
 
-	It("need nothing, once installed, while nothing happens", func(ctx SpecContext) {
+	It("need nothing, once installed, while nothing happens", Label("idle"), func(ctx SpecContext) {
 		expectIdle(ctx, slices.Collect(maps.Values(clusters))...)
 	}, NodeTimeout(4*soon))
 
