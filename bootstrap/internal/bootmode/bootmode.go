@@ -9,10 +9,8 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
-
-// Metal3MachineKind is the kind of infrastructure machine whose image can be set, and behind which stands a BareMetalHost.
-const Metal3MachineKind = "Metal3Machine"
 
 // Mode is one way to boot the discovery agent.
 type Mode interface {
@@ -37,7 +35,7 @@ func Choose(latched, asked bootstrapv1.BootMode, infraMachine *unstructured.Unst
 	switch {
 	case latched != "":
 		name = latched
-	case asked == "" && infraMachine.GetKind() == Metal3MachineKind && imageFormat(infraMachine) == liveISOFormat:
+	case asked == "" && infraMachine.GetKind() == provider.Metal3MachineKind && imageFormat(infraMachine) == liveISOFormat:
 		name = bootstrapv1.BootModeLiveISO
 	case asked == "":
 		name = bootstrapv1.BootModeDiskImage

@@ -10,6 +10,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/ignition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
 // liveISOFormat is the image format with which the Bare Metal Operator boots an image as virtual media.
@@ -25,7 +26,7 @@ func (LiveISO) Name() bootstrapv1.BootMode { return bootstrapv1.BootModeLiveISO 
 
 // Supports implements Mode.
 func (LiveISO) Supports(infraMachine *unstructured.Unstructured) error {
-	if infraMachine.GetKind() != Metal3MachineKind {
+	if infraMachine.GetKind() != provider.Metal3MachineKind {
 		return fmt.Errorf("a %s cannot boot a live ISO: set spec.bootMode to %s", infraMachine.GetKind(), bootstrapv1.BootModeDiskImage)
 	}
 	return nil

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
 // hostAnnotation names, on a Metal3Machine, its BareMetalHost as namespace/name (CAPM3).
@@ -148,7 +148,7 @@ func macsOfHost(o client.Object) []string {
 // consumerOfHost is the Metal3Machine that a BareMetalHost is given to.
 func consumerOfHost(o client.Object) string {
 	host, ok := o.(*metal3api.BareMetalHost)
-	if !ok || host.Spec.ConsumerRef == nil || host.Spec.ConsumerRef.Kind != bootmode.Metal3MachineKind {
+	if !ok || host.Spec.ConsumerRef == nil || host.Spec.ConsumerRef.Kind != provider.Metal3MachineKind {
 		return ""
 	}
 	namespace := host.Spec.ConsumerRef.Namespace

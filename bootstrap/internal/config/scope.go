@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
@@ -253,7 +252,7 @@ func (s *scope) clusterDeleting() bool {
 
 // hasBareMetalHost tells whether a BareMetalHost stands behind the infrastructure machine.
 func (s *scope) hasBareMetalHost() bool {
-	return s.infraMachine != nil && s.infraMachine.GetKind() == bootmode.Metal3MachineKind
+	return s.infraMachine != nil && s.infraMachine.GetKind() == provider.Metal3MachineKind
 }
 
 // hostChosen tells whether the infrastructure provider may have looked at the boot image or data already, so that another would come too
@@ -268,17 +267,9 @@ func (s *scope) hostChosen() bool {
 	return providerID != "" || provisioned || ready
 }
 
-// wasInstalled tells whether the Machine's host has been installed before. Then nothing may ever install it again. With Metal3 the providerID
-// is set only after the Node registered; other infrastructure providers may set it beforehand.
+// wasInstalled tells whether the Machine's host has been installed before. Then nothing may ever install it again.
 func (s *scope) wasInstalled() bool {
-	if s.recordedInstalled() {
-		return true
-	}
-	if s.machine == nil {
-		return false
-	}
-	return s.machine.Status.NodeRef.IsDefined() ||
-		s.machine.Spec.ProviderID != "" && s.machine.Spec.InfrastructureRef.Kind == bootmode.Metal3MachineKind
+	return s.recordedInstalled() || s.machine != nil && provider.HadNode(s.machine)
 }
 
 // recordedInstalled tells whether the host was reported as installed.

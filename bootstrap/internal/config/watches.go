@@ -26,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
@@ -174,7 +173,7 @@ func (r *Reconciler) ofHost(ctx context.Context, o client.Object) []ctrl.Request
 	if !ok {
 		return nil
 	}
-	return r.ofInfraMachineNamed(ctx, namespace, bootmode.Metal3MachineKind, name)
+	return r.ofInfraMachineNamed(ctx, namespace, provider.Metal3MachineKind, name)
 }
 
 func (r *Reconciler) ofInfraMachine(ctx context.Context, o client.Object) []ctrl.Request {

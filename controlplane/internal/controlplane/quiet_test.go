@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
 func TestOnlyWords(t *testing.T) {
@@ -139,7 +140,7 @@ func TestOnlyInfraMachinesThatWaitAreNudged(t *testing.T) {
 	machines := h.machines()
 	infra := func(i int) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(infraGV.WithKind(metal3MachineKind))
+		u.SetGroupVersionKind(infraGV.WithKind(provider.Metal3MachineKind))
 		h.get(machines[i].Name, u)
 		return u
 	}
@@ -164,7 +165,7 @@ func (h *hub) chooseHosts() {
 	h.t.Helper()
 	for _, m := range h.machines() {
 		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(infraGV.WithKind(metal3MachineKind))
+		u.SetGroupVersionKind(infraGV.WithKind(provider.Metal3MachineKind))
 		h.get(m.Name, u)
 		annotations := u.GetAnnotations()
 		annotations[hostAnnotation] = lab + "/" + m.Name

@@ -62,9 +62,8 @@ func TestFirstReconcileMakesEverything(t *testing.T) {
 func TestReconcileOfAnUnchangedWorldWritesNothing(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	h.reconcile()
-	now := time.Now()
-	h.r.recent.now = func() time.Time { now = now.Add(unseenFor); return now } // what was written is in the cache
-	h.reconcile()                                                              // Machines are first seen, and marked UpToDate
+	h.withTime()
+	h.reconcile() // Machines are first seen, and marked UpToDate
 	h.reconcile()
 	h.writes = nil
 	h.reconcile()
@@ -141,8 +140,7 @@ func TestWhatIsWaitedFor(t *testing.T) {
 
 func TestDayOneFromStartToAvailable(t *testing.T) {
 	h := newHub(t, world(nil)...)
-	now := time.Now()
-	h.r.recent.now = func() time.Time { now = now.Add(unseenFor); return now }
+	h.withTime()
 	h.reconcile()
 	h.reconcile()
 	h.Expect(h.controlPlane().Status.Version).To(Equal("v4.19.3"), "early, else MachineSets hold back the workers")
@@ -217,8 +215,7 @@ func TestALostInstallationIsNotStartedAgain(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	h.reconcile()
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
-	now := time.Now()
-	h.r.recent.now = func() time.Time { now = now.Add(unseenFor); return now }
+	h.withTime()
 	h.reconcile()
 	h.Expect(h.Delete(t.Context(), &hiveext.AgentClusterInstall{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1"}})).To(Succeed())
 	h.reconcile()
@@ -237,8 +234,7 @@ func TestPausedWritesNothingButTheCondition(t *testing.T) {
 func TestDeletionInOrder(t *testing.T) {
 	worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-1", UID: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
 	h := newHub(t, append(world(nil), worker)...)
-	now := time.Now()
-	h.r.recent.now = func() time.Time { now = now.Add(unseenFor); return now }
+	h.withTime()
 	h.reconcile()
 	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
 

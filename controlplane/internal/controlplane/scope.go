@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -104,10 +105,7 @@ func (s *scope) paused() bool {
 
 // pausedCondition considers the Cluster also where the owner reference is missing: a paused cluster is one that somebody works on.
 func (s *scope) pausedCondition() metav1.Condition {
-	if s.cluster == nil {
-		return provider.PausedCondition(s.named, s.controlPlane)
-	}
-	return provider.PausedCondition(s.cluster, s.controlPlane)
+	return provider.PausedCondition(cmp.Or(s.cluster, s.named), s.controlPlane)
 }
 
 // clusterName is the name of the Cluster, also when that is gone.
@@ -153,13 +151,7 @@ func (s *scope) ours(obj client.Object) bool {
 func (s *scope) begun() bool {
 	phase := s.before.Status.Installation.Phase
 	published := s.kubeconfigSecret != nil && metav1.IsControlledBy(s.kubeconfigSecret, s.controlPlane)
-	return published || (phase != "" && phase != controlplanev1.InstallationPending) || slices.ContainsFunc(s.machines, hasNode)
-}
-
-// hasNode tells whether a Machine has, or had, a Node. With Metal3 the providerID is set only after the Node registered, and unlike the status it is moved
-// and restored with the Machine; other infrastructure providers may set it beforehand.
-func hasNode(m *clusterv1.Machine) bool {
-	return m.Status.NodeRef.IsDefined() || m.Spec.ProviderID != "" && m.Spec.InfrastructureRef.Kind == metal3MachineKind
+	return published || (phase != "" && phase != controlplanev1.InstallationPending) || slices.ContainsFunc(s.machines, provider.HadNode)
 }
 
 // frozen tells whether the installation was started and must not be changed any more: assisted-service says so, or does not tell at the moment. A

@@ -32,15 +32,15 @@ func (r *Reconciler) infraTemplate(ctx context.Context, s *scope) (bool, error) 
 // not do, for several clusters may share a template: applied by one field manager, the reference of one would replace that of another.
 func (r *Reconciler) ownTemplate(ctx context.Context, s *scope) error {
 	owner := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Name: s.cluster.Name, UID: s.cluster.UID}
-	before := s.template.DeepCopy()
-	if slices.ContainsFunc(before.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID }) {
+	if slices.ContainsFunc(s.template.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID }) {
 		return nil
 	}
-	key := keyOf("owner "+before.GetKind(), before)
-	if r.recent.unseen(key, before.GetResourceVersion()) {
+	key := keyOf("owner "+s.template.GetKind(), s.template)
+	if r.recent.unseen(key, s.template.GetResourceVersion()) {
 		s.requeue(unseenFor)
 		return nil
 	}
+	before := s.template.DeepCopy()
 	s.template.SetOwnerReferences(util.EnsureOwnerRef(s.template.GetOwnerReferences(), owner))
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Patch(ctx, s.template, patch, fieldOwner); client.IgnoreNotFound(err) != nil {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
 const (
@@ -26,8 +27,7 @@ const (
 	nodeSeenAnnotation            = "controlplane.cluster.x-k8s.io/node-seen"
 
 	// CAPM3 puts hostAnnotation on a Metal3Machine when it chooses the host; without one, it has not come to wait for anything of ours.
-	hostAnnotation    = "metal3.io/BareMetalHost"
-	metal3MachineKind = "Metal3Machine"
+	hostAnnotation = "metal3.io/BareMetalHost"
 
 	// infraEnvLabel names, on an Agent, the InfraEnv that its host booted from: that of its Machine.
 	infraEnvLabel = "infraenvs.agent-install.openshift.io"
@@ -75,7 +75,7 @@ func (r *Reconciler) nudge(ctx context.Context, s *scope) (bool, error) {
 func awaitsNode(infra *unstructured.Unstructured) bool {
 	providerID, _, _ := unstructured.NestedString(infra.Object, "spec", "providerID")
 	_, hasHost := infra.GetAnnotations()[hostAnnotation]
-	return infra.GetDeletionTimestamp().IsZero() && providerID == "" && (hasHost || infra.GetKind() != metal3MachineKind)
+	return infra.GetDeletionTimestamp().IsZero() && providerID == "" && (hasHost || infra.GetKind() != provider.Metal3MachineKind)
 }
 
 // news are the annotations that an infra machine does not have yet.

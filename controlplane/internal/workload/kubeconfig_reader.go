@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"cmp"
 	"context"
 	"strings"
 	"sync"
@@ -64,8 +63,12 @@ func (r *kubeconfigReader) version(ctx context.Context, key client.ObjectKey) (s
 	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: clusterName}, cluster); err != nil {
 		return "", err
 	}
-	if selected, err := r.selected(ctx, cluster); err != nil || !selected {
-		return "", cmp.Or(err, error(notFound))
+	selected, err := r.selected(ctx, cluster)
+	if err != nil {
+		return "", err
+	}
+	if !selected {
+		return "", notFound
 	}
 	metadata := provider.MetadataOnly("Secret")
 	if err := r.Reader.Get(ctx, key, metadata); err != nil {
