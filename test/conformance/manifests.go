@@ -1,11 +1,8 @@
 package conformance
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,8 +13,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/cluster-api/util/contract"
+	"sigs.k8s.io/cluster-api/util/yaml"
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
@@ -234,21 +231,15 @@ func (s *suite) manifests(ctx context.Context, component *Component) []*object {
 }
 
 func decode(content []byte) ([]*object, error) {
-	var objects []*object
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
-	for {
-		o := &object{}
-		err := decoder.Decode(&o.Object)
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("cannot read manifests: %w", err)
-		}
-		if len(o.Object) > 0 {
-			objects = append(objects, o)
-		}
+	decoded, err := yaml.ToUnstructured(content)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read manifests: %w", err)
 	}
+	objects := make([]*object, 0, len(decoded))
+	for i := range decoded {
+		objects = append(objects, &decoded[i])
+	}
+	return objects, nil
 }
 
 // shippedRules are about what clusterctl installs.

@@ -1,11 +1,8 @@
 package env
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,7 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/cluster-api/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -47,21 +44,15 @@ func substitute(manifests []byte, values map[string]string) []byte {
 
 // decode reads a stream of YAML documents.
 func decode(manifests []byte) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(&object.Object)
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("cannot read manifests: %w", err)
-		}
-		if len(object.Object) > 0 {
-			objects = append(objects, object)
-		}
+	decoded, err := yaml.ToUnstructured(manifests)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read manifests: %w", err)
 	}
+	objects := make([]*unstructured.Unstructured, 0, len(decoded))
+	for i := range decoded {
+		objects = append(objects, &decoded[i])
+	}
+	return objects, nil
 }
 
 // webhookServer is where a manager serves its webhooks: outside of a cluster there is no Service in front of it.
