@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -98,10 +99,8 @@ func (s *suite) bootstrapDataRules(full func() *fixture) {
 }
 
 func find(conditions []metav1.Condition, name string) metav1.Condition {
-	for _, c := range conditions {
-		if c.Type == name {
-			return c
-		}
+	if c := meta.FindStatusCondition(conditions, name); c != nil {
+		return *c
 	}
 	return metav1.Condition{Type: name}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -238,16 +237,12 @@ func (h *hub) Panics(ctx context.Context) (int, error) {
 		if err != nil {
 			return 0, fmt.Errorf("cannot read a log: %w", err)
 		}
-		panics += strings.Count(string(content), "Observed a panic")
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.Manager(name).MetricsURL, nil)
+		counted, err := h.Manager(name).Panics(ctx)
 		if err != nil {
-			return 0, fmt.Errorf("cannot ask for metrics: %w", err)
+			return 0, err
 		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return 0, fmt.Errorf("cannot read metrics: %w", err)
-		}
-		response.Body.Close()
+		// The log also has those of the lives before.
+		panics += counted + strings.Count(string(content), "Observed a panic")
 	}
 	return panics, nil
 }

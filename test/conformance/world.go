@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -270,10 +269,7 @@ func conditions(o *object) []metav1.Condition {
 }
 
 func condition(o *object, name string) metav1.Condition {
-	if c := meta.FindStatusCondition(conditions(o), name); c != nil {
-		return *c
-	}
-	return metav1.Condition{Type: name}
+	return find(conditions(o), name)
 }
 
 // journal is what was seen of the objects in a namespace.
