@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -21,9 +22,17 @@ type Applier struct {
 	client client.Client
 	owner  client.FieldOwner
 
-	// applied holds the digest of what was applied last, by object. What a restart or the limit makes it forget costs one request that
-	// changes nothing at the server.
-	applied *lru.Cache
+	// applied holds what was applied last, by object. What a restart or the limit makes it forget costs one request that changes nothing at the
+	// server.
+	applied *lru.Cache // key -> application
+}
+
+// application is what was applied to an object.
+type application struct {
+	digest [sha256.Size]byte
+	// uid and version are those of the object that was last found to hold it: the same one need not be compared again, which costs more than all else.
+	uid     types.UID
+	version string
 }
 
 // rememberedObjects is far more than one hub's clusters have objects of ours at work at one time; a digest takes some 150 bytes.
@@ -54,12 +63,9 @@ func (a *Applier) Apply(ctx context.Context, desired, observed client.Object) (c
 	}
 	key := fmt.Sprintf("%s %s", wanted.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(desired))
 	if !isNil(observed) {
-		current, err := a.holds(wanted, observed)
-		if err != nil {
+		current, err := a.current(key, digest, wanted, observed)
+		if current || err != nil {
 			return false, err
-		}
-		if last, known := a.applied.Get(key); known && last == digest && current {
-			return false, nil
 		}
 		wanted.SetUID(observed.GetUID())
 		wanted.SetResourceVersion(desired.GetResourceVersion())
@@ -67,8 +73,26 @@ func (a *Applier) Apply(ctx context.Context, desired, observed client.Object) (c
 	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), a.owner, client.ForceOwnership); err != nil {
 		return true, fmt.Errorf("failed to apply %s: %w", key, err)
 	}
-	a.applied.Add(key, digest)
+	a.applied.Add(key, application{digest: digest})
 	return true, a.store(wanted, desired)
+}
+
+// current tells whether the same was applied last, and observed still holds it.
+func (a *Applier) current(key string, digest [sha256.Size]byte, wanted *unstructured.Unstructured, observed client.Object) (bool, error) {
+	found, _ := a.applied.Get(key)
+	last, known := found.(application)
+	if !known || last.digest != digest {
+		return false, nil
+	}
+	now := application{digest: digest, uid: observed.GetUID(), version: observed.GetResourceVersion()}
+	if last == now && now.version != "" {
+		return true, nil
+	}
+	holds, err := a.holds(wanted, observed)
+	if holds {
+		a.applied.Add(key, now)
+	}
+	return holds, err
 }
 
 // fields returns what obj states, as it is sent to the API server.
@@ -134,9 +158,10 @@ func (a *Applier) store(stored *unstructured.Unstructured, into client.Object) e
 // digestOf leaves out the owner references. Others take ours over (Cluster API puts the Machine in the place of the control plane), and with an
 // entry goes our ownership of it: there is nothing to withdraw. Those that are wanted are looked for in what is observed.
 func digestOf(u *unstructured.Unstructured) ([sha256.Size]byte, error) {
-	stated := u.DeepCopy()
-	unstructured.RemoveNestedField(stated.Object, "metadata", "ownerReferences")
-	data, err := json.Marshal(stated.Object) // map keys are sorted
+	owners := u.GetOwnerReferences()
+	u.SetOwnerReferences(nil)
+	data, err := json.Marshal(u.Object) // map keys are sorted
+	u.SetOwnerReferences(owners)
 	if err != nil {
 		return [sha256.Size]byte{}, fmt.Errorf("cannot encode %s %s: %w", u.GetKind(), u.GetName(), err)
 	}

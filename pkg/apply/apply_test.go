@@ -48,7 +48,7 @@ func TestApplyAsksOnlyWhenSomethingChanges(t *testing.T) {
 	g.Expect(changed).To(BeFalse(), "the same again")
 
 	drifted := stored.DeepCopy()
-	drifted.Data["a"] = "someone else's"
+	drifted.Data["a"], drifted.ResourceVersion = "someone else's", "drifted"
 	changed, err = a.Apply(ctx, configMap(map[string]string{"a": "1"}), drifted)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(changed).To(BeTrue(), "someone changed our field")
@@ -78,6 +78,28 @@ func TestApplyLeavesAnOwnerReferenceThatSomeoneTookOver(t *testing.T) {
 	_, err = a.Apply(ctx, owned.DeepCopy(), observed)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(*requests).To(Equal(2), "one that is wanted is put back")
+}
+
+func TestApplyComparesAnObjectOnceForEachVersion(t *testing.T) {
+	g := NewWithT(t)
+	c, requests := counting(t)
+	a := New(c, "test")
+	wanted := func() client.Object { return configMap(map[string]string{"a": "1"}) }
+	_, err := a.Apply(t.Context(), wanted(), nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	observed := configMap(map[string]string{"a": "1"})
+	observed.ResourceVersion = "5"
+	for range 2 {
+		_, err = a.Apply(t.Context(), wanted(), observed)
+		g.Expect(err).NotTo(HaveOccurred())
+		observed.Data = nil // no longer looked at: it is the same version
+	}
+	g.Expect(*requests).To(Equal(1))
+
+	observed.ResourceVersion = "6"
+	_, err = a.Apply(t.Context(), wanted(), observed)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(*requests).To(Equal(2), "another version is compared")
 }
 
 func TestApplyDoesNotResurrectWhatVanished(t *testing.T) {
