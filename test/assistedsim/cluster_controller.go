@@ -101,10 +101,11 @@ func (s *Simulator) ensureCluster(ctx context.Context, cd *hivev1.ClusterDeploym
 	s.mu.Lock()
 	c := s.clusters[key]
 	started := c != nil && !c.waiting()
+	installed := imported(cd, aci) && !s.faults.lost[key]
 	s.mu.Unlock()
-	if started || imported(cd, aci) {
+	if started || installed {
 		if c == nil {
-			c = s.registerCluster(cd, aci)
+			c = s.registerCluster(cd, aci, installed)
 		}
 		return c, nil
 	}
@@ -113,7 +114,7 @@ func (s *Simulator) ensureCluster(ctx context.Context, cd *hivev1.ClusterDeploym
 		return nil, s.publishUnavailable(ctx, aci, problem)
 	}
 	if c == nil {
-		c = s.registerCluster(cd, aci)
+		c = s.registerCluster(cd, aci, false)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,14 +139,14 @@ func imported(cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall) bo
 	return false
 }
 
-func (s *Simulator) registerCluster(cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall) *cluster {
+func (s *Simulator) registerCluster(cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall, installed bool) *cluster {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := &cluster{
 		key: client.ObjectKeyFromObject(cd), id: uuid.NewString(), openshiftID: uuid.NewString(), spec: *aci.Spec.DeepCopy(),
 		state: models.ClusterStatusInsufficient, info: infoClusterInsufficient, failing: notReadyHosts,
 	}
-	if imported(cd, aci) {
+	if installed {
 		c.prepared, c.operatorsDone = true, true
 		c.enter(models.ClusterStatusAddingHosts, infoClusterInstalled, 0)
 	}

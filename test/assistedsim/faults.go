@@ -1,6 +1,7 @@
 package assistedsim
 
 import (
+	"maps"
 	"net/http"
 
 	"github.com/openshift/assisted-service/models"
@@ -15,6 +16,8 @@ type faults struct {
 	invalid     map[string]string
 	unprepared  map[string]string
 	stages      map[string]stageFault
+	// lost are clusters that are registered anew although they are installed.
+	lost map[types.NamespacedName]bool
 }
 
 type stageFault struct {
@@ -30,6 +33,7 @@ func newFaults() faults {
 		invalid:     map[string]string{},
 		unprepared:  map[string]string{},
 		stages:      map[string]stageFault{},
+		lost:        map[types.NamespacedName]bool{},
 	}
 }
 
@@ -155,6 +159,18 @@ func (s *Simulator) Disconnect(hostID string) {
 		}
 	}
 	s.touchHosts(hostID)
+}
+
+// LoseCluster lets the service lose all that it knows of the cluster (by its ClusterDeployment) and of its hosts, as when its database comes back
+// empty, and register it anew like one that was never installed: as older versions do, and any version with an AgentClusterInstall that was
+// restored without its status.
+func (s *Simulator) LoseCluster(cluster types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults.lost[cluster] = true
+	delete(s.clusters, cluster)
+	maps.DeleteFunc(s.hosts, func(_ types.NamespacedName, h *host) bool { return h.cluster == cluster })
+	s.touchCluster(cluster)
 }
 
 func (s *Simulator) touchHosts(hostID string) {

@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
@@ -51,6 +52,35 @@ var _ = Describe("A host that is not ours", Label("hosts"), func() {
 			Expect(m.Agent.Name).NotTo(BeElementOf(stranger.UUID, thief.UUID))
 		}
 	}, NodeTimeout(2*installTimeout))
+
+	It("is refused when its BMC address was another server's from the start, until the BareMetalHost is made anew", func(ctx SpecContext) {
+		const namespace = "wrong-bmc"
+		// The BMC that the BareMetalHost names belongs to another server: inspection and boot reach that one. Only spec.bootMACAddress is the wanted server's.
+		key, other := path.Join(namespace, "cabled-0"), hosts.NewHardware("other-server")
+		laboratory.Rack.SetHardware(key, other)
+		cluster := apply(ctx, "sno", lab.Mutations{Namespace: namespace, ClusterName: "cabled"})
+		created := cluster.Hosts[0]
+		s := wait(ctx, cluster, "refusing the host", func(s *lab.State) bool { return refusedMachine(s) != nil })
+		refused := refusedMachine(s)
+		message := lab.Condition(refused.Config.Status.Conditions, bootstrapv1.HostIdentifiedCondition).Message
+		Expect(strings.ToLower(message)).To(And(
+			ContainSubstring(strings.ToLower(created.Spec.BootMACAddress)), ContainSubstring(other.NICs[0].MAC), ContainSubstring("bmc.invalid")))
+		Expect(s.Agents).To(ContainElement(HaveField("ObjectMeta.Name", other.UUID)))
+		expectOnlyOurAgents(s)
+
+		By("making it anew, as the message says: the address of a BMC cannot be changed")
+		Expect(laboratory.Client().Delete(ctx, created.DeepCopy())).To(Succeed())
+		Expect(laboratory.Client().Delete(ctx, refused.Machine.DeepCopy())).To(Succeed())
+		Eventually(ctx, func() error { return laboratory.Client().Get(ctx, keyOf(created), created.DeepCopy()) }).
+			WithTimeout(deleteTimeout).Should(MatchError(apierrors.IsNotFound, "gone"))
+		laboratory.Rack.SetHardware(key, hosts.NewHardware(key))
+		anew := created.DeepCopy()
+		anew.ResourceVersion, anew.UID = "", ""
+		Expect(laboratory.Client().Create(ctx, anew)).To(Succeed())
+		waitAvailable(ctx, cluster)
+		expectInstalled(ctx, cluster, 0)
+		Expect(state(ctx, cluster).Machines[0].Agent.Name).NotTo(Equal(other.UUID))
+	}, NodeTimeout(3*installTimeout))
 
 	It("stays out below the required hardware, until the requirement is lowered", func(ctx SpecContext) {
 		cluster := apply(ctx, "sno", lab.Mutations{

@@ -1,6 +1,11 @@
 package hosts
 
-import "github.com/openshift/assisted-service/models"
+import (
+	"context"
+	"sync"
+
+	"github.com/openshift/assisted-service/models"
+)
 
 // Fail makes the installation of the host fail once, when it enters the stage: the host reports Failed with the reason.
 func (h *Host) Fail(stage models.HostStage, reason string) {
@@ -16,6 +21,31 @@ func (h *Host) takeFault(stage models.HostStage) (reason string, failed bool) {
 	reason, failed = h.faults[stage]
 	delete(h.faults, stage)
 	return reason, failed
+}
+
+// Linger keeps the host in a stage of its installation, as slow hardware does, until release is called.
+func (h *Host) Linger(stage models.HostStage) (release func()) {
+	held := make(chan struct{})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lingers[stage] = held
+	return sync.OnceFunc(func() { close(held) })
+}
+
+// linger waits until the host may leave a stage. It returns false when the host was switched off before.
+func (h *Host) linger(ctx context.Context, stage models.HostStage) bool {
+	h.mu.Lock()
+	held, lingers := h.lingers[stage]
+	h.mu.Unlock()
+	if !lingers {
+		return true
+	}
+	select {
+	case <-held:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // FailImages makes the host unable to pull container images, with the reason, so that it fails to prepare for an

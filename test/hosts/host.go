@@ -46,6 +46,7 @@ type Host struct {
 	wipes         int
 	stage         models.HostStage
 	faults        map[models.HostStage]string
+	lingers       map[models.HostStage]chan struct{}
 	noImages      string
 	problem       error
 }

@@ -183,7 +183,7 @@ func (h *Host) enter(ctx context.Context, inst *installation, stage models.HostS
 	if err := h.report(ctx, inst, stage, ""); err != nil {
 		return false
 	}
-	return pause(ctx, h.rack.options.StageDelay)
+	return pause(ctx, h.rack.options.StageDelay) && h.linger(ctx, stage)
 }
 
 // fail reports that the installation failed.

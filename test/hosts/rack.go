@@ -248,7 +248,7 @@ func (r *Rack) hostOf(bmh *metal3api.BareMetalHost) (*Host, error) {
 
 // newHost adds a host; the caller holds the lock.
 func (r *Rack) newHost(name string, hardware Hardware) *Host {
-	host := &Host{rack: r, name: name, log: r.log.WithValues("host", name), faults: map[models.HostStage]string{}}
+	host := &Host{rack: r, name: name, log: r.log.WithValues("host", name), faults: map[models.HostStage]string{}, lingers: map[models.HostStage]chan struct{}{}}
 	r.leases++
 	host.address = fmt.Sprintf("192.168.111.%d/24", 20+(r.leases-1)%220)
 	host.replaceHardware(spare{boots: &hardware, reported: &hardware})

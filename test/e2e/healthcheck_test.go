@@ -1,0 +1,168 @@
+package e2e
+
+import (
+	"context"
+	"path"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/openshift/assisted-service/models"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+// startup is the shortest nodeStartupTimeoutSeconds that Cluster API takes. The default is ten minutes, an installation takes forty: to hosts that
+// take longer than the time-out both are the same.
+const startup = 30 * time.Second
+
+var _ = Describe("A MachineHealthCheck", Label("healthcheck"), func() {
+	It("leaves hosts alone that are being installed, on day 1 and later, and looks after those that are installed", func(ctx SpecContext) {
+		const namespace = "slow"
+		cluster := apply(ctx, "ha", lab.Mutations{Namespace: namespace, ClusterName: "patient", ExtraHosts: 1})
+		Expect(laboratory.Client().Create(ctx, healthCheckOf(cluster))).To(Succeed())
+
+		By("installing workers slowly, while the control plane is up already")
+		var releases []func()
+		for _, created := range cluster.Hosts {
+			releases = append(releases, hostOf(ctx, created.Namespace, created.Name).Linger(models.HostStageWaitingForIgnition)) // a stage of workers
+		}
+		wait(ctx, cluster, "initialized", func(s *lab.State) bool {
+			return s.Cluster != nil && ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false)
+		})
+		expectKept(ctx, cluster)
+		for _, release := range releases {
+			release()
+		}
+		waitAvailable(ctx, cluster)
+		expectInstalled(ctx, cluster, 0)
+		expectUnprotected(ctx, cluster)
+
+		By("adding a worker whose host does not come up for long")
+		late := hostOf(ctx, namespace, spareHost(state(ctx, cluster), cluster))
+		late.PowerOff()
+		Expect(cluster.Scale(ctx, 3)).To(Succeed())
+		wait(ctx, cluster, "waiting for the host", func(s *lab.State) bool { return len(s.Machines) == 6 && everyMachineHasHost(s) })
+		expectKept(ctx, cluster)
+		late.PowerOn()
+		wait(ctx, cluster, "complete", func(s *lab.State) bool { return len(s.Machines) == 6 && s.Available() })
+		expectInstalled(ctx, cluster, 1)
+		expectUnprotected(ctx, cluster)
+
+		By("losing that host: now its Machine is remediated")
+		machine := machineOn(state(ctx, cluster), late)
+		late.PowerOff()
+		wait(ctx, cluster, "remediated", func(s *lab.State) bool {
+			for _, m := range s.Machines {
+				if m.UID == machine {
+					return !m.DeletionTimestamp.IsZero()
+				}
+			}
+			return true
+		})
+	}, NodeTimeout(3*installTimeout))
+})
+
+// healthCheckOf watches all Machines of the cluster; only its times are not the defaults.
+func healthCheckOf(cluster *lab.Cluster) *clusterv1.MachineHealthCheck {
+	const lost = 10
+	return &clusterv1.MachineHealthCheck{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name},
+		Spec: clusterv1.MachineHealthCheckSpec{
+			ClusterName: cluster.Name,
+			Selector:    metav1.LabelSelector{MatchLabels: map[string]string{clusterv1.ClusterNameLabel: cluster.Name}},
+			Checks: clusterv1.MachineHealthCheckChecks{
+				NodeStartupTimeoutSeconds: ptr.To(int32(startup.Seconds())),
+				UnhealthyNodeConditions: []clusterv1.UnhealthyNodeCondition{
+					{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, TimeoutSeconds: ptr.To[int32](lost)},
+					{Type: corev1.NodeReady, Status: corev1.ConditionFalse, TimeoutSeconds: ptr.To[int32](lost)},
+				},
+			},
+		},
+	}
+}
+
+// hostOf waits until the machine behind a BareMetalHost is known.
+func hostOf(ctx context.Context, namespace, name string) *hosts.Host {
+	GinkgoHelper()
+	var host *hosts.Host
+	Eventually(ctx, func() *hosts.Host { host = laboratory.Rack.Host(path.Join(namespace, name)); return host }).
+		WithPolling(10 * time.Millisecond).ShouldNot(BeNil())
+	return host
+}
+
+// expectKept checks, for longer than a host may take to start, that no Machine is replaced, and then that those without a Node are protected.
+func expectKept(ctx context.Context, cluster *lab.Cluster) {
+	GinkgoHelper()
+	before := map[types.UID]bool{}
+	for _, m := range state(ctx, cluster).Machines {
+		before[m.UID] = true
+	}
+	Consistently(ctx, func(g Gomega) {
+		s, err := cluster.State(ctx)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(s.Machines).To(HaveLen(len(before)))
+		for _, m := range s.Machines {
+			g.Expect(before).To(HaveKey(m.UID), "Machine %s is new", m.Name)
+			g.Expect(m.DeletionTimestamp).To(BeNil(), "Machine %s is deleted", m.Name)
+		}
+	}).WithTimeout(startup + quiet).WithPolling(time.Second).Should(Succeed())
+	for _, m := range state(ctx, cluster).Machines {
+		if !m.Status.NodeRef.IsDefined() {
+			Expect(m.Annotations).To(HaveKey(clusterv1.MachineSkipRemediationAnnotation))
+		}
+	}
+}
+
+// expectUnprotected checks that a MachineHealthCheck looks after all Machines again.
+func expectUnprotected(ctx context.Context, cluster *lab.Cluster) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		for _, m := range state(ctx, cluster).Machines {
+			g.Expect(m.Annotations).NotTo(HaveKey(clusterv1.MachineSkipRemediationAnnotation), "Machine %s", m.Name)
+		}
+	}).Should(Succeed())
+}
+
+// spareHost names the BareMetalHost of the cluster that no Machine has.
+func spareHost(s *lab.State, cluster *lab.Cluster) string {
+	GinkgoHelper()
+	used := map[string]bool{}
+	for _, m := range s.Machines {
+		used[m.Host.Name] = true
+	}
+	for _, created := range cluster.Hosts {
+		if !used[created.Name] {
+			return created.Name
+		}
+	}
+	Fail("no host is left")
+	return ""
+}
+
+func everyMachineHasHost(s *lab.State) bool {
+	for _, m := range s.Machines {
+		if m.Host == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// machineOn is the uid of the Machine that a host belongs to.
+func machineOn(s *lab.State, host *hosts.Host) types.UID {
+	GinkgoHelper()
+	for _, m := range s.Machines {
+		if path.Join(m.Host.Namespace, m.Host.Name) == host.Name() {
+			return m.UID
+		}
+	}
+	Fail("no Machine has host " + host.Name())
+	return ""
+}
