@@ -1,6 +1,7 @@
 package assisted
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -14,21 +15,31 @@ import (
 type HostIdentity struct {
 	// MACs are the addresses of the host's network interfaces, normalised.
 	MACs []string
+	// BootMAC is the address that the user stated, normalised; empty when none was.
+	BootMAC string
+	// Inspected are the addresses that the inspection found, normalised. It ran through BMC, which may be another host's.
+	Inspected []string
+	// BMC is the address of the management controller, without credentials.
+	BMC string
 	// Serial is the serial number of the system; empty when unknown.
 	Serial string
 }
 
 // IdentityOf returns what a BareMetalHost says of its host: the boot MAC address and those that the inspection found.
 func IdentityOf(host *metal3api.BareMetalHost) HostIdentity {
-	addresses := []string{host.Spec.BootMACAddress}
-	identity := HostIdentity{}
+	identity := HostIdentity{BMC: cmp.Or(publicBMC(host.Spec.BMC.Address), "(none)")}
+	if stated := normaliseMACs([]string{host.Spec.BootMACAddress}); len(stated) > 0 {
+		identity.BootMAC = stated[0]
+	}
+	var addresses []string
 	if hardware := host.Status.HardwareDetails; hardware != nil {
 		for _, nic := range hardware.NIC {
 			addresses = append(addresses, nic.MAC)
 		}
 		identity.Serial = meaningfulSerial(hardware.SystemVendor.SerialNumber)
 	}
-	identity.MACs = normaliseMACs(addresses)
+	identity.Inspected = normaliseMACs(addresses)
+	identity.MACs = normaliseMACs(append(addresses, host.Spec.BootMACAddress))
 	return identity
 }
 
@@ -50,15 +61,53 @@ func HasInventory(agent *aiv1beta1.Agent) bool { return len(agent.Status.Invento
 
 // Mismatch says why observed is not the wanted host, in words for people. It is empty when they are the same: they have a MAC address in
 // common, and the same serial number where both know it.
+//
+// The inspection alone proves nothing where the user stated a boot MAC address: through the BMC of another host it finds that other host, whose
+// agent then matches. So the stated address must be the agent's own, or one of those inspected together with the agent's.
 func (wanted HostIdentity) Mismatch(observed HostIdentity) string {
-	common := slices.ContainsFunc(observed.MACs, func(mac string) bool { return slices.Contains(wanted.MACs, mac) })
+	inspected := shares(observed.MACs, wanted.Inspected)
 	switch {
-	case !common:
-		return fmt.Sprintf("it reports the MAC addresses %s, not one of %s", list(observed.MACs), list(wanted.MACs))
-	case wanted.Serial != "" && observed.Serial != "" && !strings.EqualFold(wanted.Serial, observed.Serial):
-		return fmt.Sprintf("it reports the MAC addresses %s but the serial number %s, not %s", list(observed.MACs), observed.Serial, wanted.Serial)
+	case wanted.BootMAC == "" && !inspected:
+		return fmt.Sprintf("it reports the MAC addresses %s, not one of %s", list(observed.MACs), list(wanted.Inspected))
+	case wanted.BootMAC == "", slices.Contains(observed.MACs, wanted.BootMAC), inspected && slices.Contains(wanted.Inspected, wanted.BootMAC):
+		return wanted.otherSerial(observed)
+	case inspected:
+		return fmt.Sprintf("it reports the MAC addresses %s as the inspection did, but spec.bootMACAddress %s is not among them: spec.bmc.address %s probably belongs to another host",
+			list(observed.MACs), wanted.BootMAC, wanted.BMC)
+	case slices.Contains(wanted.Inspected, wanted.BootMAC):
+		return fmt.Sprintf("it reports the MAC addresses %s, not spec.bootMACAddress %s nor another of the inspected %s", list(observed.MACs), wanted.BootMAC, list(wanted.Inspected))
 	}
-	return ""
+	return fmt.Sprintf("it reports the MAC addresses %s, not spec.bootMACAddress %s; check spec.bmc.address %s", list(observed.MACs), wanted.BootMAC, wanted.BMC)
+}
+
+func (wanted HostIdentity) otherSerial(observed HostIdentity) string {
+	if wanted.Serial == "" || observed.Serial == "" || strings.EqualFold(wanted.Serial, observed.Serial) {
+		return ""
+	}
+	return fmt.Sprintf("it reports the MAC addresses %s but the serial number %s, not %s", list(observed.MACs), observed.Serial, wanted.Serial)
+}
+
+func shares(some, others []string) bool {
+	return slices.ContainsFunc(some, func(mac string) bool { return slices.Contains(others, mac) })
+}
+
+// publicBMC returns the address of a BMC without user information and query. It need not be a URL: a bare host name is IPMI's.
+func publicBMC(address string) string {
+	address, _, _ = strings.Cut(address, "?")
+	address, _, _ = strings.Cut(address, "#")
+	scheme, rest, isURL := strings.Cut(address, "://")
+	if !isURL {
+		scheme, rest = "", address
+	}
+	authority, path, hasPath := strings.Cut(rest, "/")
+	authority = authority[strings.LastIndex(authority, "@")+1:]
+	if hasPath {
+		authority += "/" + path
+	}
+	if isURL {
+		return scheme + "://" + authority
+	}
+	return authority
 }
 
 // normaliseMACs parses, sorts and deduplicates; what is not a MAC address is dropped.

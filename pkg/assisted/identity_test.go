@@ -11,6 +11,7 @@ import (
 func hostWith(bootMAC, serial string, nics ...string) *metal3api.BareMetalHost {
 	host := &metal3api.BareMetalHost{}
 	host.Spec.BootMACAddress = bootMAC
+	host.Spec.BMC.Address = "redfish+https://admin:secret@bmc.example/redfish/v1/Systems/1?token=secret"
 	if serial == "" && nics == nil {
 		return host
 	}
@@ -38,13 +39,33 @@ func TestMismatch(t *testing.T) {
 	}{
 		"the boot MAC address in another case": {hostWith("52:54:00:AA:BB:CC", ""), agentWith("", "52:54:00:aa:bb:cc"), ""},
 		"the boot MAC address with dashes":     {hostWith("52-54-00-aa-bb-cc", ""), agentWith("", "52:54:00:AA:BB:CC"), ""},
-		"any inspected NIC":                    {hostWith("02:00:00:00:00:01", "", "02:00:00:00:00:02"), agentWith("", "02:00:00:00:00:09", "02:00:00:00:00:02"), ""},
-		"no MAC address in common":             {hostWith("02:00:00:00:00:01", ""), agentWith("", "02:00:00:00:00:02"), "02:00:00:00:00:02, not one of 02:00:00:00:00:01"},
-		"same MAC address, other serial":       {hostWith("02:00:00:00:00:01", "A1"), agentWith("B2", "02:00:00:00:00:01"), "serial number B2, not A1"},
-		"serial in another case":               {hostWith("02:00:00:00:00:01", "ab1"), agentWith("AB1", "02:00:00:00:00:01"), ""},
-		"serial known to one side only":        {hostWith("02:00:00:00:00:01", "A1"), agentWith("", "02:00:00:00:00:01"), ""},
-		"serial that is a vendor's default":    {hostWith("02:00:00:00:00:01", "A1"), agentWith("To Be Filled By O.E.M.", "02:00:00:00:00:01"), ""},
-		"a MAC address of zeros matches none":  {hostWith("00:00:00:00:00:00", ""), agentWith("", "00:00:00:00:00:00"), "(none)"},
+		"another NIC that was inspected together with the boot MAC address": {
+			hostWith("02:00:00:00:00:01", "", "02:00:00:00:00:01", "02:00:00:00:00:02"), agentWith("", "02:00:00:00:00:09", "02:00:00:00:00:02"), "",
+		},
+		"inspected through another host's BMC: the boot MAC address is nowhere": {
+			hostWith("02:00:00:00:00:01", "B2", "02:00:00:00:00:02"), agentWith("B2", "02:00:00:00:00:02"),
+			"02:00:00:00:00:02 as the inspection did, but spec.bootMACAddress 02:00:00:00:00:01 is not among them: spec.bmc.address redfish+https://bmc.example/redfish/v1/Systems/1 ",
+		},
+		"inspected through another host's BMC, but the right host booted": {
+			hostWith("02:00:00:00:00:01", "", "02:00:00:00:00:02"), agentWith("", "02:00:00:00:00:01"), "",
+		},
+		"any inspected NIC where no boot MAC address is stated": {
+			hostWith("", "", "02:00:00:00:00:02", "02:00:00:00:00:03"), agentWith("", "02:00:00:00:00:09", "02:00:00:00:00:03"), "",
+		},
+		"no inspected NIC where no boot MAC address is stated": {
+			hostWith("", "", "02:00:00:00:00:02"), agentWith("", "02:00:00:00:00:09"), "02:00:00:00:00:09, not one of 02:00:00:00:00:02",
+		},
+		"not inspected, another MAC address": {
+			hostWith("02:00:00:00:00:01", ""), agentWith("", "02:00:00:00:00:02"), "02:00:00:00:00:02, not spec.bootMACAddress 02:00:00:00:00:01; check spec.bmc.address",
+		},
+		"no MAC address in common": {
+			hostWith("02:00:00:00:00:01", "", "02:00:00:00:00:01"), agentWith("", "02:00:00:00:00:02"), "not spec.bootMACAddress 02:00:00:00:00:01 nor another of the inspected 02:00:00:00:00:01",
+		},
+		"same MAC address, other serial":      {hostWith("02:00:00:00:00:01", "A1"), agentWith("B2", "02:00:00:00:00:01"), "serial number B2, not A1"},
+		"serial in another case":              {hostWith("02:00:00:00:00:01", "ab1"), agentWith("AB1", "02:00:00:00:00:01"), ""},
+		"serial known to one side only":       {hostWith("02:00:00:00:00:01", "A1"), agentWith("", "02:00:00:00:00:01"), ""},
+		"serial that is a vendor's default":   {hostWith("02:00:00:00:00:01", "A1"), agentWith("To Be Filled By O.E.M.", "02:00:00:00:00:01"), ""},
+		"a MAC address of zeros matches none": {hostWith("00:00:00:00:00:00", ""), agentWith("", "00:00:00:00:00:00"), "(none)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := IdentityOf(tc.host).Mismatch(AgentIdentity(tc.agent))
@@ -61,5 +82,19 @@ func TestIdentityWithoutAddresses(t *testing.T) {
 	}
 	if HasInventory(agentWith("")) {
 		t.Error("an Agent without interfaces has no inventory")
+	}
+}
+
+func TestPublicBMC(t *testing.T) {
+	for address, want := range map[string]string{
+		"redfish-virtualmedia+http://u:p@10.0.0.1:8000/redfish/v1/Systems/1?x=1#y": "redfish-virtualmedia+http://10.0.0.1:8000/redfish/v1/Systems/1",
+		"ipmi://10.0.0.1":         "ipmi://10.0.0.1",
+		"u:p@10.0.0.1":            "10.0.0.1",
+		"redfish://[fd00::1]/a@b": "redfish://[fd00::1]/a@b",
+		"":                        "",
+	} {
+		if got := publicBMC(address); got != want {
+			t.Errorf("%s: got %s, want %s", address, got, want)
+		}
 	}
 }
