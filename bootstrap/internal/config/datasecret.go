@@ -52,6 +52,11 @@ func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
 	if proceed, err := r.applyDataSecret(ctx, s, mode, source); !proceed {
 		return proceed, err
 	}
+	if !s.dataHandedOut() {
+		if err := r.protect(ctx, s, true); err != nil {
+			return false, err
+		}
+	}
 	return s.handOut(mode, s.config.Name)
 }
 

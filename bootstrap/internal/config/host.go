@@ -199,8 +199,8 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
 		handedOut := true
 		s.config.Status.Initialization.DataSecretCreated = &handedOut
 	}
-	if !s.wasInstalled() || !s.recordedInstalled() && approvedAgent(s.agents, s.config.Status.AgentRef) != nil {
-		return true, nil // a Node may be there before assisted-service is done; an approved Agent is only looked at
+	if !s.handsOff() {
+		return true, nil
 	}
 	if err := r.keepOwner(ctx, s); err != nil {
 		return false, err
@@ -224,6 +224,12 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
 	s.pass(bootstrapv1.HostApprovedCondition, bootstrapv1.HostApprovedReason, "")
 	s.pass(bootstrapv1.HostInstalledCondition, bootstrapv1.HostInstalledReason, "")
 	return false, nil
+}
+
+// handsOff tells whether the host was installed and is no longer looked after. A Node may be there before assisted-service is done; an approved Agent
+// is only looked at.
+func (s *scope) handsOff() bool {
+	return s.wasInstalled() && (s.recordedInstalled() || approvedAgent(s.agents, s.config.Status.AgentRef) == nil)
 }
 
 // discoveredAgain returns an Agent on the Machine's installed host that waits to be installed; nil when there is none.

@@ -26,6 +26,7 @@ const FieldManager = "openshift-agent-bootstrap"
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs/status,verbs=get;patch;update
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs/finalizers,verbs=update
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machines,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=patch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=*,verbs=get;list;watch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=metal3machines,verbs=patch
 // +kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch
@@ -93,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	case s.deleting():
 		return result, r.run(ctx, s, r.releaseForMove, r.releaseAgents, r.releaseInfraEnv, r.releaseLeftAgents, r.releaseFinalizer)
 	default:
-		return result, r.run(ctx, s, r.hold, r.restore, r.prerequisites, r.discoveryImage, r.bootData, r.identifyHost, r.bindHost, r.approveHost, r.observeInstallation)
+		return result, r.run(ctx, s, r.hold, r.protectMachine, r.restore, r.prerequisites, r.discoveryImage, r.bootData, r.identifyHost, r.bindHost, r.approveHost, r.observeInstallation)
 	}
 }
 

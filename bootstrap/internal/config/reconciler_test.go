@@ -91,9 +91,9 @@ func TestHostIsInstalled(t *testing.T) {
 	if w.writes != before {
 		t.Errorf("an installed world is written to %d times", w.writes-before)
 	}
-	// Finalizer, InfraEnv, boot image, bootstrap data, binding, approval; the status when the data is handed out, the host identified, waits for
+	// Finalizer, InfraEnv, boot image, bootstrap data, protection of the Machine, binding, approval; the status when the data is handed out, the host identified, waits for
 	// the installation, is being installed, and is installed.
-	if before != 11 || w.reports != 5 {
+	if before != 12 || w.reports != 5 {
 		t.Errorf("%d writing requests for one host, %d of them to the status", before, w.reports)
 	}
 	var events []string

@@ -20,7 +20,8 @@ type writes struct {
 	byConfig sync.Map // types.NamespacedName to write
 	made     sync.Map // types.NamespacedName to creation
 	// held says since when a status waits to be written.
-	held sync.Map // types.NamespacedName to time.Time
+	held     sync.Map // types.NamespacedName to time.Time
+	machines sync.Map // types.NamespacedName to protection
 }
 
 type write struct {
@@ -49,6 +50,7 @@ func (w *writes) forget(key types.NamespacedName) {
 	w.byConfig.Delete(key)
 	w.made.Delete(key)
 	w.held.Delete(key)
+	w.machines.Delete(key)
 }
 
 // overlay brings a config from the cache up to date with our last write. The resource version stays: a write on its condition fails and is

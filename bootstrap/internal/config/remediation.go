@@ -1,0 +1,90 @@
+package config
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+// protectedByUs is the value with which we annotate Machines with cluster.x-k8s.io/skip-remediation. Any other is somebody else's.
+const protectedByUs = FieldManager
+
+// protection is what was written last to a Machine, and the resource version that this made outdated.
+type protection struct {
+	outdated string
+	exists   bool
+}
+
+// protectMachine keeps a MachineHealthCheck from deleting the Machine while its host is being installed: that takes 40 minutes, a Node is missed after
+// ten (the default), the host would be wiped and the next one taken, for ever.
+func (r *Reconciler) protectMachine(ctx context.Context, s *scope) (bool, error) {
+	if s.machine == nil {
+		return true, nil
+	}
+	return true, r.protect(ctx, s, s.wantsProtection())
+}
+
+// protect adds our annotation, or takes it away. One of a user is left alone.
+func (r *Reconciler) protect(ctx context.Context, s *scope, wanted bool) error {
+	value, exists := s.machine.Annotations[clusterv1.MachineSkipRemediationAnnotation]
+	if last, known := r.written.machines.Load(keyOf(s.config)); known && last == (protection{s.machine.ResourceVersion, wanted}) {
+		return nil // the cache does not have our last write yet
+	}
+	switch {
+	case !s.machine.DeletionTimestamp.IsZero():
+		return nil
+	case wanted && !exists:
+		return r.addProtection(ctx, s)
+	case !wanted && value == protectedByUs:
+		return r.removeProtection(ctx, s)
+	}
+	return nil
+}
+
+// wantsProtection tells whether the Machine is to be protected: from the bootstrap data on, until its host is installed or cannot be. That the host is
+// installed is known before Cluster API knows the Node, and until then a MachineHealthCheck misses it.
+func (s *scope) wantsProtection() bool {
+	recorded := s.recorded(bootstrapv1.HostInstalledCondition)
+	switch {
+	case recorded != nil && recorded.Reason == bootstrapv1.HostInstallationFailedReason:
+		return false
+	case s.handsOff():
+		return s.machine.Annotations[clusterv1.MachineSkipRemediationAnnotation] == protectedByUs && !s.machine.Status.NodeRef.IsDefined()
+	}
+	return s.dataHandedOut() || s.machine.Spec.Bootstrap.DataSecretName != nil
+}
+
+func (r *Reconciler) addProtection(ctx context.Context, s *scope) error {
+	desired := &unstructured.Unstructured{}
+	desired.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Machine"))
+	desired.SetNamespace(s.machine.Namespace)
+	desired.SetName(s.machine.Name)
+	desired.SetAnnotations(map[string]string{clusterv1.MachineSkipRemediationAnnotation: protectedByUs})
+	// A user may have annotated the Machine meanwhile.
+	desired.SetResourceVersion(s.machine.ResourceVersion)
+	if _, err := r.applier.Apply(ctx, desired, s.machine); err != nil {
+		return fmt.Errorf("failed to protect the Machine from remediation: %w", err)
+	}
+	r.written.machines.Store(keyOf(s.config), protection{s.machine.ResourceVersion, true})
+	return nil
+}
+
+// removeProtection removes the annotation with a patch: after clusterctl move, or a restore, the field is not ours to withdraw by server-side apply.
+func (r *Reconciler) removeProtection(ctx context.Context, s *scope) error {
+	const path = "/metadata/annotations/cluster.x-k8s.io~1skip-remediation"
+	patch := fmt.Appendf(nil, `[{"op":"test","path":"/metadata/uid","value":%q},{"op":"test","path":%q,"value":%q},{"op":"remove","path":%q}]`,
+		s.machine.UID, path, protectedByUs, path)
+	err := r.Client.Patch(ctx, s.machine.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager))
+	if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) { // invalid: it is not ours any more
+		return fmt.Errorf("failed to end the protection of the Machine from remediation: %w", err)
+	}
+	r.written.machines.Store(keyOf(s.config), protection{s.machine.ResourceVersion, false})
+	return nil
+}
