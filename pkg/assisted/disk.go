@@ -1,6 +1,7 @@
 package assisted
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,35 +12,69 @@ import (
 
 const gibibyte = int64(1) << 30
 
-// SelectDisk returns the disk to install to, the first in the inventory that fits all of the root device hints, is at least minBytes large
-// and on which assisted-service can install. It returns nil, and no error, when nothing is asked for: assisted-service then chooses.
-func SelectDisk(hints *metal3api.RootDeviceHints, minBytes int64, disks []aiv1beta1.HostDisk) (*aiv1beta1.HostDisk, error) {
-	if (hints == nil || *hints == (metal3api.RootDeviceHints{})) && minBytes <= 0 {
+// SelectDisk returns the disk to install to: the one that fits all of the root device hints, is at least minBytes large, and on which
+// assisted-service can install. Several that fit the hints are an error. Without hints it is chosen, the service's own choice, if that is large
+// enough, else the one that the service would choose if only the large enough were there. It returns nil, and no error, when nothing is asked for:
+// assisted-service then chooses.
+func SelectDisk(hints *metal3api.RootDeviceHints, minBytes int64, disks []aiv1beta1.HostDisk, chosen string) (*aiv1beta1.HostDisk, error) {
+	hinted := hints != nil && *hints != (metal3api.RootDeviceHints{})
+	if !hinted && minBytes <= 0 {
 		return nil, nil //nolint:nilnil // no wish is no error
 	}
+	var suitable []*aiv1beta1.HostDisk
 	var refused []string
 	for i := range disks {
 		disk := &disks[i]
-		if hints != nil && !fits(hints, disk) {
-			continue
-		}
 		switch {
+		case hinted && !fits(hints, disk):
 		case disk.SizeBytes < minBytes:
 			refused = append(refused, fmt.Sprintf("%s is smaller than the %d GiB asked for", diskName(disk), minBytes/gibibyte))
 		case !disk.InstallationEligibility.Eligible:
 			refused = append(refused, fmt.Sprintf("%s cannot be installed to: %s", diskName(disk), strings.Join(disk.InstallationEligibility.NotEligibleReasons, "; ")))
 		default:
-			return disk, nil
+			suitable = append(suitable, disk)
 		}
 	}
-	if len(refused) > 0 {
+	switch {
+	case hinted && len(suitable) > 1:
+		return nil, fmt.Errorf("several disks of the host (%s) match the root device hints: give hints that only one matches", list(diskNames(suitable)))
+	case len(suitable) > 0:
+		return preferred(suitable, chosen), nil
+	case len(refused) > 0:
 		return nil, fmt.Errorf("no disk of the host is suitable: %s", list(refused))
 	}
-	names := make([]string, 0, len(disks))
+	all := make([]*aiv1beta1.HostDisk, 0, len(disks))
 	for i := range disks {
-		names = append(names, diskName(&disks[i]))
+		all = append(all, &disks[i])
 	}
-	return nil, fmt.Errorf("none of the host's disks (%s) matches the root device hints", list(names))
+	return nil, fmt.Errorf("none of the host's disks (%s) matches the root device hints", list(diskNames(all)))
+}
+
+// preferred returns the disk that was chosen, else the one that assisted-service would choose (ListEligibleDisks of its internal/hardware): it keeps
+// fast and large disks for the workload.
+func preferred(disks []*aiv1beta1.HostDisk, chosen string) *aiv1beta1.HostDisk {
+	for _, disk := range disks {
+		if disk.ID == chosen {
+			return disk
+		}
+	}
+	nvme := func(disk *aiv1beta1.HostDisk) int {
+		if strings.HasPrefix(disk.Name, "nvme") {
+			return 1
+		}
+		return 0
+	}
+	return slices.MinFunc(disks, func(a, b *aiv1beta1.HostDisk) int {
+		return cmp.Or(cmp.Compare(nvme(a), nvme(b)), cmp.Compare(a.DriveType, b.DriveType), cmp.Compare(a.SizeBytes, b.SizeBytes), cmp.Compare(a.Hctl, b.Hctl))
+	})
+}
+
+func diskNames(disks []*aiv1beta1.HostDisk) []string {
+	names := make([]string, 0, len(disks))
+	for _, disk := range disks {
+		names = append(names, diskName(disk))
+	}
+	return names
 }
 
 func diskName(disk *aiv1beta1.HostDisk) string {

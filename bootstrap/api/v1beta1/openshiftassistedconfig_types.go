@@ -235,7 +235,8 @@ type HostRequirements struct {
 	// +optional
 	MinMemory *resource.Quantity `json:"minMemory,omitempty"`
 
-	// minDiskSize is the minimum size of the installation disk, for example 120Gi.
+	// minDiskSize is the minimum size of the installation disk, for example 120Gi. Without root device hints the disk that
+	// assisted-service chose stays if it is large enough; else it is chosen among the large enough in the same order.
 	// +optional
 	MinDiskSize *resource.Quantity `json:"minDiskSize,omitempty"`
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -256,13 +257,11 @@ func (s *scope) rootDeviceHintsMatch() bool {
 
 func (s *scope) selectDisk(minBytes int64) (string, error) {
 	disks := s.agent.Status.Inventory.Disks
-	var disk *aiv1beta1.HostDisk
-	var err error
+	var hints *metal3api.RootDeviceHints
 	if s.host != nil {
-		disk, err = assisted.SelectDisk(s.host.Spec.RootDeviceHints, minBytes, disks)
-	} else {
-		disk, err = assisted.SelectDisk(nil, minBytes, disks)
+		hints = s.host.Spec.RootDeviceHints
 	}
+	disk, err := assisted.SelectDisk(hints, minBytes, disks, s.agent.Status.InstallationDiskID)
 	if err != nil {
 		return "", &problem{bootstrapv1.InstallationDiskNotFoundReason, err.Error()}
 	}
