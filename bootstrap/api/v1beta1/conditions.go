@@ -64,4 +64,5 @@ const (
 	NotDeletingReason                     = "NotDeleting"
 	DeletingAgentReason                   = "DeletingAgent"
 	DeletingInfraEnvReason                = "DeletingInfraEnv"
+	HostInAnotherClusterReason            = "HostInAnotherCluster"
 )

@@ -29,7 +29,7 @@ func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
 	agent := s.agent
 	if ref := agent.Spec.ClusterDeploymentName; ref != nil && (ref.Name != s.deployment.Name || ref.Namespace != s.deployment.Namespace) {
-		return s.wait(stage, bootstrapv1.HostRefusedReason, "Agent %s is bound to cluster %s/%s, which somebody else did: unbind it", agent.Name, ref.Namespace, ref.Name)
+		return s.wait(stage, bootstrapv1.HostRefusedReason, "Agent %s is bound to %s, which somebody else did: unbind it", agent.Name, s.clusterOf(agent))
 	}
 	if bound(agent) && agent.Spec.Approved {
 		s.pass(stage, bootstrapv1.HostBoundReason, "")

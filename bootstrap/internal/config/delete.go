@@ -48,7 +48,7 @@ func (r *Reconciler) releaseForMove(ctx context.Context, s *scope) (bool, error)
 func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) {
 	var waiting []string
 	for _, agent := range s.agents {
-		if !bound(agent) {
+		if !bound(agent) || s.boundElsewhere(agent) {
 			continue // after its InfraEnv: a host that still runs the discovery agent would come back
 		}
 		if s.clusterDeleting() || !s.mayHaveNode(agent) {
@@ -71,6 +71,26 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 		return s.waitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to take the host out of the cluster and to delete Agent %s", strings.Join(waiting, ", "))
 	}
 	return true, nil
+}
+
+// keepOthersAgents waits while a host is part of another cluster, to which somebody bound it: assisted-service would take its Node out of that cluster
+// when its Agent is deleted, or its InfraEnv.
+func (r *Reconciler) keepOthersAgents(_ context.Context, s *scope) (bool, error) {
+	for _, agent := range s.agents {
+		if s.boundElsewhere(agent) {
+			return s.waitDeleting(bootstrapv1.HostInAnotherClusterReason, "Agent %s is bound to %s, which somebody else did: it and InfraEnv %s are left alone until somebody unbinds or deletes it",
+				agent.Name, s.clusterOf(agent), infraEnvOf(agent))
+		}
+	}
+	return true, nil
+}
+
+// clusterOf names the cluster that an Agent is bound to, unless it is in another namespace.
+func (s *scope) clusterOf(agent *aiv1beta1.Agent) string {
+	if ref := agent.Spec.ClusterDeploymentName; ref.Namespace == s.config.Namespace {
+		return "ClusterDeployment " + ref.Name
+	}
+	return "a cluster of another namespace"
 }
 
 // releaseInfraEnv deletes the InfraEnv; a host that still runs the discovery agent then cannot register again.

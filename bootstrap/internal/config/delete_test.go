@@ -2,11 +2,13 @@ package config
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -153,6 +155,42 @@ func TestAgentOfAnotherClusterStays(t *testing.T) {
 	}
 	if !w.agent("other").DeletionTimestamp.IsZero() {
 		t.Fatal("a host of another cluster was taken, for the label of an InfraEnv that is gone")
+	}
+}
+
+// TestAgentThatIsBoundToAnotherCluster: with it, or with its InfraEnv, its Node would be taken out of that cluster.
+func TestAgentThatIsBoundToAnotherCluster(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		ref    aiv1beta1.ClusterReference
+		remove func(w *world)
+	}{
+		"a Machine is deleted": {aiv1beta1.ClusterReference{Namespace: namespace, Name: "another"}, func(*world) {}},
+		"a Machine is deleted, the cluster is in another namespace": {aiv1beta1.ClusterReference{Namespace: "tenant", Name: "cp"}, func(*world) {}},
+		"the whole Cluster is gone": {aiv1beta1.ClusterReference{Namespace: namespace, Name: "another"}, func(w *world) {
+			w.remove(read(w, "c", &clusterv1.Cluster{}))
+		}},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := joined(t)
+			agent := w.agent("a")
+			w.change(agent, func() { agent.Spec.ClusterDeploymentName = &tc.ref })
+			w.create(&hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "another", Labels: map[string]string{clusterv1.ClusterNameLabel: "another"}}})
+			w.remove(read(w, "m", &clusterv1.Machine{}))
+			w.remove(w.config())
+			tc.remove(w)
+			w.reconcile()
+			w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.HostInAnotherClusterReason)
+			if !w.agent("a").DeletionTimestamp.IsZero() || !read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp.IsZero() {
+				t.Fatal("the host of another cluster was taken")
+			}
+			if message := w.message(bootstrapv1.DeletingCondition); strings.Contains(message, "tenant") {
+				t.Errorf("names what is in another namespace: %s", message)
+			}
+			agent = w.agent("a")
+			w.change(agent, func() { agent.Spec.ClusterDeploymentName = nil })
+			w.reconcile()
+			w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
+		})
 	}
 }
 

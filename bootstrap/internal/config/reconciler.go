@@ -92,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	case s.paused():
 		return result, nil
 	case s.deleting():
-		return result, r.run(ctx, s, r.releaseForMove, r.releaseAgents, r.releaseInfraEnv, r.releaseLeftAgents, r.releaseFinalizer)
+		return result, r.run(ctx, s, r.releaseForMove, r.releaseAgents, r.keepOthersAgents, r.releaseInfraEnv, r.releaseLeftAgents, r.releaseFinalizer)
 	default:
 		return result, r.run(ctx, s, r.hold, r.protectMachine, r.restore, r.prerequisites, r.discoveryImage, r.bootData, r.identifyHost, r.bindHost, r.approveHost, r.observeInstallation)
 	}

@@ -44,7 +44,10 @@ type scope struct {
 	infraEnvs []*aiv1beta1.InfraEnv
 	namesake  *aiv1beta1.InfraEnv
 	// agents are those that booted from the infraEnvs.
-	agents     []*aiv1beta1.Agent
+	agents []*aiv1beta1.Agent
+	// othersDeployments are the ClusterDeployments of other clusters to which agents are bound, where the Machine's Cluster is gone.
+	othersDeployments []string
+
 	host       *metal3api.BareMetalHost
 	dataSecret *metav1.PartialObjectMetadata
 
@@ -160,7 +163,11 @@ func (r *Reconciler) gatherAgents(ctx context.Context, s *scope) error {
 			return fmt.Errorf("cannot look for Agents: %w", err)
 		}
 		for i := range agents.Items {
-			if agent := &agents.Items[i]; !s.boundElsewhere(agent) || len(s.infraEnvs) > 0 {
+			agent := &agents.Items[i]
+			if err := r.gatherOwner(ctx, s, agent); err != nil {
+				return err
+			}
+			if !s.boundElsewhere(agent) || len(s.infraEnvs) > 0 {
 				s.agents = append(s.agents, agent)
 			}
 		}
@@ -169,10 +176,34 @@ func (r *Reconciler) gatherAgents(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// gatherOwner finds out whether an Agent is another cluster's where the Machine's Cluster, which would tell, is gone.
+func (r *Reconciler) gatherOwner(ctx context.Context, s *scope, agent *aiv1beta1.Agent) error {
+	ref := agent.Spec.ClusterDeploymentName
+	if s.cluster != nil || ref == nil || ref.Namespace != s.config.Namespace {
+		return nil
+	}
+	deployment, err := get(ctx, r.Client, ref.Namespace, ref.Name, &hivev1.ClusterDeployment{})
+	if err != nil {
+		return err
+	}
+	if deployment != nil && deployment.Labels[clusterv1.ClusterNameLabel] != s.config.Labels[clusterv1.ClusterNameLabel] {
+		s.othersDeployments = append(s.othersDeployments, ref.Name)
+	}
+	return nil
+}
+
 // boundElsewhere tells whether an Agent belongs to another cluster than the Machine's.
 func (s *scope) boundElsewhere(agent *aiv1beta1.Agent) bool {
 	ref := agent.Spec.ClusterDeploymentName
-	return ref != nil && (ref.Namespace != s.config.Namespace || s.cluster != nil && ref.Name != s.cluster.Spec.ControlPlaneRef.Name)
+	switch {
+	case ref == nil:
+		return false
+	case ref.Namespace != s.config.Namespace:
+		return true
+	case s.cluster != nil:
+		return ref.Name != s.cluster.Spec.ControlPlaneRef.Name
+	}
+	return slices.Contains(s.othersDeployments, ref.Name)
 }
 
 func (r *Reconciler) gatherInfraMachine(ctx context.Context, s *scope) error {
