@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -45,5 +46,55 @@ func TestBMCOfAnotherHost(t *testing.T) {
 	}
 	if strings.Contains(message, "secret") {
 		t.Errorf("told: %s", message)
+	}
+}
+
+// TestHostOfTheMetal3Machine is which BareMetalHost is taken for the Machine's. The annotation of a Metal3Machine can be edited by its user.
+func TestHostOfTheMetal3Machine(t *testing.T) {
+	mine := corev1.ObjectReference{Kind: "Metal3Machine", Namespace: namespace, Name: "m"}
+	for situation, tc := range map[string]struct {
+		annotation, hostNamespace string
+		consumer                  *corev1.ObjectReference
+		taken                     bool
+	}{
+		"annotated, and it names the Metal3Machine":           {"lab/rack1-u7", namespace, &mine, true},
+		"not annotated, and it names the Metal3Machine":       {"", namespace, &mine, true},
+		"the annotation has the wrong namespace":              {"tenant/rack1-u7", namespace, &mine, true},
+		"of another tenant, annotated":                        {"tenant/rack1-u7", "tenant", nil, false},
+		"of another tenant, with a consumer of the same name": {"tenant/rack1-u7", "tenant", &corev1.ObjectReference{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
+		"of another tenant, with this consumer":               {"", "tenant", &mine, false},
+		"not given to anybody":                                {"lab/rack1-u7", namespace, nil, false},
+		"given to another":                                    {"lab/rack1-u7", namespace, &corev1.ObjectReference{Kind: "Metal3Machine", Namespace: namespace, Name: "other"}, false},
+		"given to another kind":                               {"lab/rack1-u7", namespace, &corev1.ObjectReference{Kind: "Host", Namespace: namespace, Name: "m"}, false},
+		"given to a Metal3Machine of another namespace":       {"lab/rack1-u7", namespace, &corev1.ObjectReference{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			host := bareMetalHost()
+			host.Namespace, host.Spec.ConsumerRef = tc.hostNamespace, tc.consumer
+			infraMachine := metal3Machine("live-iso")
+			infraMachine.SetAnnotations(map[string]string{hostAnnotation: tc.annotation})
+			w := newWorld(t, host)
+			s := &scope{infraMachine: infraMachine}
+			if err := w.reconciler.gatherHost(t.Context(), s); err != nil || (s.host != nil) != tc.taken {
+				t.Fatalf("%v %v", s.host, err)
+			}
+		})
+	}
+}
+
+// TestAnnotationThatNamesAnotherTenantsHost: nothing of that host is told.
+func TestAnnotationThatNamesAnotherTenantsHost(t *testing.T) {
+	w := booted(t)
+	w.remove(read(w, "rack1-u7", bareMetalHost()))
+	theirs := bareMetalHost()
+	theirs.Namespace, theirs.Spec.BootMACAddress = "tenant", "02:00:00:00:00:77"
+	w.create(theirs)
+	infraMachine := w.infraMachine()
+	w.change(infraMachine, func() { infraMachine.SetAnnotations(map[string]string{hostAnnotation: "tenant/rack1-u7"}) })
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
+	if message := w.message(bootstrapv1.HostIdentifiedCondition); strings.Contains(message, "tenant") || strings.Contains(message, "02:00") {
+		t.Fatal(message)
 	}
 }

@@ -222,26 +222,28 @@ func (r *Reconciler) gatherInfraMachine(ctx context.Context, s *scope) error {
 	return r.watchInfraMachine(ctx, infraMachine)
 }
 
-// gatherHost finds the BareMetalHost behind the Metal3Machine: by CAPM3's annotation on it, else by the consumer that the BareMetalHost names.
+// gatherHost finds the BareMetalHost behind the Metal3Machine: by CAPM3's annotation on it, else by the consumer that the BareMetalHost names. CAPM3
+// takes hosts of the Metal3Machine's namespace only. The annotation can be edited by whoever may edit the Metal3Machine, and what is known of a host is
+// told in conditions: so the host must name the Metal3Machine in turn.
 func (r *Reconciler) gatherHost(ctx context.Context, s *scope) error {
 	if !r.Metal3 || !s.hasBareMetalHost() {
 		return nil
 	}
-	var err error
-	if namespace, name, ok := strings.Cut(s.infraMachine.GetAnnotations()[hostAnnotation], "/"); ok {
-		if s.host, err = get(ctx, r.Client, namespace, name, &metal3api.BareMetalHost{}); err != nil {
+	namespace, consumer := s.infraMachine.GetNamespace(), consumerKey(s.infraMachine.GetNamespace(), s.infraMachine.GetName())
+	if _, name, ok := strings.Cut(s.infraMachine.GetAnnotations()[hostAnnotation], "/"); ok {
+		host, err := get(ctx, r.Client, namespace, name, &metal3api.BareMetalHost{})
+		if err != nil {
 			return err
 		}
-	}
-	if s.host != nil {
-		if consumer := s.host.Spec.ConsumerRef; consumer != nil && consumer.Name != s.infraMachine.GetName() {
-			s.host = nil // the annotation outlived the association
+		if host != nil {
+			if consumerOfHost(host) == consumer { // else the annotation outlived the association
+				s.host = host
+			}
+			return nil
 		}
-		return nil
 	}
 	hosts := &metal3api.BareMetalHostList{}
-	consumer := consumerKey(s.infraMachine.GetNamespace(), s.infraMachine.GetName())
-	if err := r.Client.List(ctx, hosts, client.MatchingFields{hostByConsumer: consumer}); err != nil {
+	if err := r.Client.List(ctx, hosts, client.InNamespace(namespace), client.MatchingFields{hostByConsumer: consumer}); err != nil {
 		return fmt.Errorf("cannot look for the BareMetalHost: %w", err)
 	}
 	if len(hosts.Items) == 1 {
