@@ -96,9 +96,10 @@ func newScheme() (*runtime.Scheme, error) {
 // hold copies of them.
 func cached() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
-		&aiv1beta1.Agent{}:  {Transform: config.TrimAgent},
-		&corev1.Secret{}:    {Transform: provider.StripMetadata(config.SourceAnnotation)},
-		&corev1.ConfigMap{}: {Transform: provider.StripMetadata()},
+		&aiv1beta1.Agent{}:         {Transform: config.TrimAgent},
+		&aiv1beta1.NMStateConfig{}: {Transform: config.TrimNMStateConfig},
+		&corev1.Secret{}:           {Transform: provider.StripMetadata(config.SourceAnnotation)},
+		&corev1.ConfigMap{}:        {Transform: provider.StripMetadata()},
 		// Of CustomResourceDefinitions only the labels are looked at, with the versions of a contract.
 		&apiextensionsv1.CustomResourceDefinition{}: {Transform: provider.StripMetadata()},
 	}

@@ -34,6 +34,7 @@ const (
 	WaitingForMachineReason               = "WaitingForMachine"
 	WaitingForClusterDeploymentReason     = "WaitingForClusterDeployment"
 	WaitingForInfraMachineReason          = "WaitingForInfraMachine"
+	WaitingForNMStateConfigReason         = "WaitingForNMStateConfig"
 	WaitingForDiscoveryImageReason        = "WaitingForDiscoveryImage"
 	PullSecretMissingReason               = "PullSecretMissing"
 	DiscoveryImageFailedReason            = "DiscoveryImageFailed"

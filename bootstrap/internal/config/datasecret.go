@@ -68,7 +68,9 @@ func (s *scope) handOut(mode bootmode.Mode, secret string) (bool, error) {
 	s.config.Status.DataSecretName = secret
 	s.config.Status.Initialization.DataSecretCreated = ptr.To(true)
 	s.config.Status.BootMode = mode.Name()
-	s.pass(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.DataSecretAvailableReason, "")
+	mismatch := s.networkMismatch()
+	s.warnOfNetworkMismatch(mismatch)
+	s.pass(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.DataSecretAvailableReason, mismatch)
 	return true, nil
 }
 

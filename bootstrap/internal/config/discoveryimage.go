@@ -72,6 +72,9 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 	if err != nil {
 		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
 	}
+	if s.networksMissing() && s.namesake == nil {
+		return s.waitForNetwork() // what is made afterwards has the addresses from the start
+	}
 	if _, err := r.applier.Apply(ctx, desired, s.namesake); err != nil {
 		if refused(err) {
 			return s.wait(stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", desired.Name, assisted.RedactURLs(err.Error()))
@@ -92,10 +95,14 @@ func (s *scope) discoveryImageReady(applied *aiv1beta1.InfraEnv) (bool, error) {
 	}
 	image := assisted.ObserveImage(s.namesake)
 	switch {
+	case s.networksMissing():
+		return s.waitForNetwork()
 	case image.Failure != "":
 		_, _ = s.wait(stage, bootstrapv1.DiscoveryImageFailedReason, "assisted-service cannot make the discovery image of InfraEnv %s: %s", s.namesake.Name, image.Failure)
 	case image.ISOURL == "" && image.IgnitionURL == "":
 		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to make the discovery image of InfraEnv %s", s.namesake.Name)
+	case s.networksNotTakenIn():
+		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to take the NMStateConfigs that match %s into the discovery image of InfraEnv %s", s.selectedNetworks(), s.namesake.Name)
 	default:
 		s.pass(stage, bootstrapv1.DiscoveryImageReadyReason, "")
 		return true, nil
@@ -138,6 +145,9 @@ func desiredInfraEnv(s *scope) (*aiv1beta1.InfraEnv, error) {
 	override := s.config.Annotations[bootstrapv1.DiscoveryIgnitionOverrideAnnotation]
 	if override != "" && !json.Valid([]byte(override)) {
 		return nil, fmt.Errorf("annotation %s is not valid JSON: write an ignition config of version 3.1.0", bootstrapv1.DiscoveryIgnitionOverrideAnnotation)
+	}
+	if _, err := metav1.LabelSelectorAsSelector(spec.NMStateConfigLabelSelector); err != nil {
+		return nil, fmt.Errorf("spec.nmStateConfigLabelSelector: %w", err)
 	}
 	infraEnv := &aiv1beta1.InfraEnv{
 		ObjectMeta: metav1.ObjectMeta{

@@ -37,6 +37,9 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 		s.tell(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", strings.Join(found.refusals, "; "))
 	}
 	if found.agent == nil {
+		if mismatch := s.networkMismatch(); mismatch != "" && found.reason == bootstrapv1.WaitingForHostReason {
+			found.message += "; " + mismatch
+		}
 		return s.wait(stage, found.reason, "%s", found.message)
 	}
 	s.agent = found.agent

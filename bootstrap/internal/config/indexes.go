@@ -25,6 +25,7 @@ const (
 	configByCluster         = "cluster"
 	configBySecret          = "secrets"
 	configByConfigMap       = "configMaps"
+	configByNetworks        = "nmStateConfigs"
 	infraEnvByConfig        = "config"
 	agentByInfraEnv         = "infraEnv"
 	agentByMAC              = "mac"
@@ -33,6 +34,9 @@ const (
 	clusterByControlPlane   = "controlPlane"
 	deploymentsByPullSecret = "pullSecret"
 )
+
+// selecting is the value of configByNetworks for the configs that select NMStateConfigs.
+const selecting = "selecting"
 
 type index struct {
 	obj     client.Object
@@ -48,6 +52,7 @@ func indexes() []index {
 		{&bootstrapv1.OpenshiftAssistedConfig{}, configByCluster, func(o client.Object) []string { return some(o.GetLabels()[clusterv1.ClusterNameLabel]) }},
 		{&bootstrapv1.OpenshiftAssistedConfig{}, configBySecret, secretsOfConfig},
 		{&bootstrapv1.OpenshiftAssistedConfig{}, configByConfigMap, configMapsOfConfig},
+		{&bootstrapv1.OpenshiftAssistedConfig{}, configByNetworks, networksOfConfig},
 		{&aiv1beta1.InfraEnv{}, infraEnvByConfig, func(o client.Object) []string { return some(o.GetLabels()[bootstrapv1.ConfigNameLabel]) }},
 		{&aiv1beta1.Agent{}, agentByInfraEnv, func(o client.Object) []string { return some(o.GetLabels()[aiv1beta1.InfraEnvNameLabel]) }},
 		{&aiv1beta1.Agent{}, agentByMAC, macsOfAgent},
@@ -129,6 +134,13 @@ func configMapsOfConfig(o client.Object) []string {
 		return nil
 	}
 	return some(config.Spec.AssistedServiceCA.Name)
+}
+
+func networksOfConfig(o client.Object) []string {
+	if config, ok := o.(*bootstrapv1.OpenshiftAssistedConfig); ok && wantsNetworks(config) {
+		return []string{selecting}
+	}
+	return nil
 }
 
 func macsOfAgent(o client.Object) []string {

@@ -50,6 +50,8 @@ type scope struct {
 
 	host       *metal3api.BareMetalHost
 	dataSecret *metav1.PartialObjectMetadata
+	// networks are the NMStateConfigs that the config selects.
+	networks []*aiv1beta1.NMStateConfig
 
 	// agent is the one of the Machine's host, once it is identified.
 	agent *aiv1beta1.Agent
@@ -81,7 +83,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*sco
 	}
 	r.written.overlay(config)
 	s := &scope{original: config, config: config.DeepCopy(), readVersion: config.ResourceVersion}
-	steps := []func(context.Context, *scope) error{r.gatherMachine, r.gatherInfraEnvs, r.gatherCluster, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherDataSecret}
+	steps := []func(context.Context, *scope) error{r.gatherMachine, r.gatherInfraEnvs, r.gatherCluster, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherDataSecret, r.gatherNetworks}
 	for _, step := range steps {
 		if err := step(ctx, s); err != nil {
 			return nil, err

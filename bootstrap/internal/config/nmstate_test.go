@@ -1,0 +1,170 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+)
+
+func staticNetwork(name, mac string, labels map[string]string) *aiv1beta1.NMStateConfig {
+	return &aiv1beta1.NMStateConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
+		Spec: aiv1beta1.NMStateConfigSpec{
+			Interfaces: []*aiv1beta1.Interface{{Name: "eth0", MacAddress: mac}},
+			NetConfig:  aiv1beta1.NetConfig{Raw: aiv1beta1.RawNetConfig("interfaces: []")},
+		},
+	}
+}
+
+// static is a lab whose Machine has addresses only by NMStateConfigs with the label net=lab.
+func static() map[string]client.Object {
+	objects := lab()
+	config, _ := objects["config"].(*bootstrapv1.OpenshiftAssistedConfig)
+	config.Spec.NMStateConfigLabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"net": "lab"}}
+	return objects
+}
+
+// takeIn is assisted-service that has the NMStateConfigs in its image.
+func (w *world) takeIn() {
+	w.Helper()
+	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
+	w.change(infraEnv, func() {
+		infraEnv.Status.InfraEnvDebugInfo.StaticNetworkDownloadURL = "http://service.example/static-network-config"
+	})
+}
+
+func TestHostWaitsForItsNMStateConfig(t *testing.T) {
+	w := newWorld(t, append(values(static()), staticNetwork("other", bootMAC, map[string]string{"net": "elsewhere"}))...)
+	w.reconcile()
+	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForNMStateConfigReason)
+	if c := meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.ReadyCondition); !strings.Contains(c.Message, "net=lab") {
+		t.Fatalf("the selector is not named: %s", c.Message)
+	}
+	if err := w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"}, &aiv1beta1.InfraEnv{}); !apierrors.IsNotFound(err) {
+		t.Fatalf("an image without addresses is made: %v", err)
+	}
+	w.create(staticNetwork("n", bootMAC, map[string]string{"net": "lab"}))
+	w.reconcile()
+	w.makeImage()
+	w.takeIn()
+	w.reconcile()
+	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
+}
+
+// TestImageWithoutTheNMStateConfig covers an InfraEnv that is older than its NMStateConfig: its image has no addresses until assisted-service took it in.
+func TestImageWithoutTheNMStateConfig(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	config := w.config()
+	w.change(config, func() {
+		config.Spec.NMStateConfigLabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"net": "lab"}}
+	})
+	w.makeImage()
+	w.reconcile()
+	w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForNMStateConfigReason)
+	if selector := read(w, "m", &aiv1beta1.InfraEnv{}).Spec.NMStateConfigLabelSelector; selector.MatchLabels["net"] != "lab" {
+		t.Fatal("the InfraEnv does not know the selector")
+	}
+	w.create(staticNetwork("n", bootMAC, map[string]string{"net": "lab"}))
+	w.reconcile()
+	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
+	if w.config().Status.DataSecretName != "" || bootmode.BootsFrom(w.infraMachine(), isoURL) {
+		t.Fatal("the old image is handed out")
+	}
+	w.takeIn()
+	w.reconcile()
+	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
+	w.offer(isoURL+"?new", "")
+	w.reconcile()
+	if !bootmode.BootsFrom(w.infraMachine(), isoURL+"?new") {
+		t.Fatal("the image with another NMStateConfig is followed until the host is chosen")
+	}
+}
+
+func TestSelectorOfNothing(t *testing.T) {
+	objects := lab()
+	config, _ := objects["config"].(*bootstrapv1.OpenshiftAssistedConfig)
+	config.Spec.NMStateConfigLabelSelector = &metav1.LabelSelector{}
+	w := newWorld(t, values(objects)...)
+	w.reconcile()
+	w.makeImage()
+	w.reconcile()
+	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason) // assisted-service takes none, too
+}
+
+func TestSelectorThatIsInvalid(t *testing.T) {
+	objects := lab()
+	config, _ := objects["config"].(*bootstrapv1.OpenshiftAssistedConfig)
+	config.Spec.NMStateConfigLabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "net", Operator: "Like"}}}
+	w := newWorld(t, values(objects)...)
+	w.reconcile()
+	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason)
+}
+
+func TestNMStateConfigOfAnotherHost(t *testing.T) {
+	for name, tc := range map[string]struct {
+		networks []client.Object
+		warned   bool
+	}{
+		"an interface is the host's":    {networks: []client.Object{staticNetwork("n", strings.ToUpper(bootMAC), map[string]string{"net": "lab"})}},
+		"none of several is the host's": {networks: []client.Object{staticNetwork("n", "02:00:00:00:00:07", map[string]string{"net": "lab"})}, warned: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, append(values(static()), tc.networks...)...)
+			w.reconcile()
+			w.makeImage()
+			w.takeIn()
+			w.reconcile()
+			_ = w.event() // the boot image
+			w.create(bareMetalHost())
+			w.reconcile()
+			e := w.event()
+			if warned := strings.HasPrefix(e, "Warning NMStateConfigMismatch "); warned != tc.warned {
+				t.Fatalf("event: %s", e)
+			}
+			for _, wanted := range []string{"net=lab", "lab/rack1-u7", bootMAC} {
+				if tc.warned && !strings.Contains(e, wanted) {
+					t.Errorf("the event does not name %s: %s", wanted, e)
+				}
+			}
+			w.lasts(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
+			c := meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.ReadyCondition)
+			if warned := strings.Contains(c.Message, "net=lab"); c.Reason != bootstrapv1.WaitingForHostReason || warned != tc.warned {
+				t.Errorf("Ready: %s: %s", c.Reason, c.Message)
+			}
+			if e := w.event(); e != "" {
+				t.Errorf("told twice: %s", e)
+			}
+			before := w.writes
+			w.reconcile()
+			if w.writes != before {
+				t.Error("writes although nothing changed")
+			}
+		})
+	}
+}
+
+func TestNMStateConfigReachesTheConfigsThatSelectIt(t *testing.T) {
+	w := newWorld(t, values(static())...)
+	for name, tc := range map[string]struct {
+		network *aiv1beta1.NMStateConfig
+		mapped  int
+	}{
+		"selected":          {staticNetwork("n", bootMAC, map[string]string{"net": "lab"}), 1},
+		"not selected":      {staticNetwork("n", bootMAC, map[string]string{"net": "elsewhere"}), 0},
+		"another namespace": {&aiv1beta1.NMStateConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Labels: map[string]string{"net": "lab"}}}, 0},
+	} {
+		if got := w.reconciler.ofNMStateConfig(t.Context(), tc.network); len(got) != tc.mapped {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
