@@ -44,6 +44,7 @@ const (
 	InvalidConfigurationReason            = "InvalidConfiguration"
 	IgnitionDownloadFailedReason          = "IgnitionDownloadFailed"
 	BootImageRejectedReason               = "BootImageRejected"
+	BootImageOutdatedReason               = "BootImageOutdated"
 	DataSecretAvailableReason             = "DataSecretAvailable"
 	WaitingForHostReason                  = "WaitingForHost"
 	WaitingForHostIdentityReason          = "WaitingForHostIdentity"

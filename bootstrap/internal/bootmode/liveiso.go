@@ -56,8 +56,13 @@ func (LiveISO) UserDataFollowsSource() bool { return false }
 
 // BootsFrom tells whether the infrastructure machine boots the source as a live ISO.
 func BootsFrom(infraMachine *unstructured.Unstructured, source string) bool {
+	return BootImageURL(infraMachine) == source && imageFormat(infraMachine) == liveISOFormat
+}
+
+// BootImageURL is the URL of the image that the infrastructure machine boots.
+func BootImageURL(infraMachine *unstructured.Unstructured) string {
 	url, _, _ := unstructured.NestedString(infraMachine.Object, "spec", "image", "url")
-	return url == source && imageFormat(infraMachine) == liveISOFormat
+	return url
 }
 
 // imageFormat reads the image's format; the field was renamed with version v1beta2 of the infrastructure API.

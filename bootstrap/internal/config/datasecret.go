@@ -36,6 +36,9 @@ func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
 	if s.dataSecret != nil && s.dataSecret.Annotations[SourceAnnotation] == "" {
 		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "Secret %s exists and is not ours: delete it or the Machine", s.dataSecret.Name)
 	}
+	if s.dataHandedOut() && s.hostChosen() && s.bootImageOutdated(mode) {
+		return s.waitForAnotherMachine()
+	}
 	if s.dataHandedOut() && s.dataSecret != nil && s.hostChosen() {
 		return s.handOut(mode, s.config.Status.DataSecretName)
 	}
@@ -118,7 +121,11 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 		return s.wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.InvalidConfigurationReason, "spec.assistedServiceCA: %s", ca.missing)
 	}
 	digest := sourceDigest(s, mode, source)
-	if s.dataSecret != nil && s.dataSecret.Annotations[SourceAnnotation] == digest {
+	annotations := map[string]string{SourceAnnotation: digest}
+	if id := assisted.InfraEnvOfURL(source); id != "" && mode.UserDataFollowsSource() {
+		annotations[InfraEnvAnnotation] = id
+	}
+	if s.dataSecret != nil && holds(s.dataSecret.Annotations, annotations) {
 		return true, r.keepOwner(ctx, s)
 	}
 	data, proceed, err := r.userData(ctx, s, mode, source, digest, ca)
@@ -130,7 +137,7 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 			Namespace:       s.config.Namespace,
 			Name:            s.config.Name,
 			Labels:          map[string]string{clusterv1.ClusterNameLabel: s.cluster.Name},
-			Annotations:     map[string]string{SourceAnnotation: digest},
+			Annotations:     annotations,
 			OwnerReferences: []metav1.OwnerReference{ownerOf(s.config)},
 		},
 		Type: clusterv1.ClusterSecretType,
@@ -182,6 +189,16 @@ func sourceDigest(s *scope, mode bootmode.Mode, source string) string {
 	}
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
+}
+
+// holds tells whether all wanted entries are there.
+func holds(have, wanted map[string]string) bool {
+	for key, value := range wanted {
+		if have[key] != value {
+			return false
+		}
+	}
+	return true
 }
 
 func ownerOf(config *bootstrapv1.OpenshiftAssistedConfig) metav1.OwnerReference {

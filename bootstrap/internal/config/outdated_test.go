@@ -1,0 +1,95 @@
+package config
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+// TestBootImageOfAnInfraEnvThatIsGone is a host that was chosen, and boots the image of an InfraEnv that was made anew meanwhile.
+func TestBootImageOfAnInfraEnvThatIsGone(t *testing.T) {
+	const anew = "http://img.example/byid/11112222/4.19/x86_64/full.iso"
+	for name, tc := range map[string]struct {
+		before   func(w *world)
+		offered  string
+		outdated bool
+	}{
+		"the same image":                                  {offered: isoURL},
+		"another token or version of the same":            {offered: "http://img.example/byid/988939b3/4.20/x86_64/full.iso"},
+		"another InfraEnv's":                              {offered: anew, outdated: true},
+		"another InfraEnv's, before a host was chosen":    {before: func(w *world) { w.offer(anew, ""); w.reconcile() }, offered: anew},
+		"another InfraEnv's, which the host booted since": {before: func(w *world) { w.create(discovered("a", "m", bootMAC)) }, offered: anew},
+		"of an InfraEnv that has none yet":                {offered: ""},
+		"what the BareMetalHost has counts": {before: func(w *world) {
+			w.offer(anew, "")
+			w.reconcile() // the infrastructure machine has the new one
+			host := bareMetalHost()
+			host.Spec.Image = &metal3api.Image{URL: isoURL} // but the Metal3 controller read it before
+			w.create(host)
+		}, offered: anew, outdated: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, values(lab())...)
+			w.reconcile()
+			w.makeImage()
+			w.reconcile()
+			if tc.before != nil {
+				tc.before(w)
+			}
+			if err := w.Create(t.Context(), bareMetalHost()); err != nil && !strings.Contains(err.Error(), "already exists") {
+				t.Fatal(err)
+			}
+			w.offer(tc.offered, "")
+			w.reconcile()
+			if !tc.outdated {
+				w.lasts(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
+				return
+			}
+			w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.BootImageOutdatedReason)
+			if c := meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.ReadyCondition); !strings.Contains(c.Message, "delete the Machine") || strings.Contains(c.Message, "http") {
+				t.Errorf("message: %s", c.Message)
+			}
+			if w.config().Status.DataSecretName != "m" {
+				t.Error("the data is taken back")
+			}
+			before := w.writes
+			w.reconcile()
+			if w.writes != before {
+				t.Error("writes although nothing changed")
+			}
+		})
+	}
+}
+
+// TestIgnitionOfAnInfraEnvThatIsGone is the same for a disk image, on whatever infrastructure.
+func TestIgnitionOfAnInfraEnvThatIsGone(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"ignition":{"version":"3.1.0"}}`))
+	}))
+	defer server.Close()
+	objects := lab()
+	objects["metal3"] = metal3Machine("qcow2")
+	w := newWorld(t, values(objects)...)
+	w.reconcile()
+	w.offer("", server.URL+"/v2/infra-envs/988939b3/downloads/files?file_name=discovery.ign")
+	w.reconcile()
+	infraMachine := w.infraMachine()
+	w.change(infraMachine, func() {
+		if err := unstructured.SetNestedField(infraMachine.Object, "metal3://lab/rack1-u7/m", "spec", "providerID"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	w.reconcile()
+	w.lasts(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
+	w.offer("", server.URL+"/v2/infra-envs/11112222/downloads/files?file_name=discovery.ign")
+	w.reconcile()
+	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.BootImageOutdatedReason)
+}
