@@ -1,5 +1,7 @@
 package v1beta1
 
+import clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
 // Conditions of an OpenshiftAssistedConfig, in the order in which a host passes them. Ready summarises them and is mirrored by Cluster API
 // into the Machine's BootstrapConfigReady: its reason and message are those of the first condition that is not True.
 const (
@@ -63,6 +65,7 @@ const (
 	HostBootedDiscoveryAgainReason        = "HostBootedDiscoveryAgain"
 	HostInstalledReason                   = "HostInstalled"
 	MachinePoolNotSupportedReason         = "MachinePoolNotSupported"
+	InternalErrorReason                   = clusterv1.InternalErrorReason
 	NotDeletingReason                     = "NotDeleting"
 	DeletingAgentReason                   = "DeletingAgent"
 	DeletingInfraEnvReason                = "DeletingInfraEnv"

@@ -1,9 +1,11 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -65,7 +67,7 @@ func summarise(s *scope, failure error) []metav1.Condition {
 		}
 	}
 	set(&result, s, deletingCondition(s, found))
-	set(&result, s, readyCondition(s, result))
+	set(&result, s, readyCondition(s, result, failure))
 	set(&result, s, provider.PausedCondition(s.cluster, s.config))
 	slices.SortStableFunc(result, func(a, b metav1.Condition) int { return rank(a.Type) - rank(b.Type) })
 	return result
@@ -87,7 +89,7 @@ func deletingCondition(s *scope, found map[string]metav1.Condition) metav1.Condi
 }
 
 // readyCondition has the reason and message of the first stage that is not passed.
-func readyCondition(s *scope, conditions []metav1.Condition) metav1.Condition {
+func readyCondition(s *scope, conditions []metav1.Condition, failure error) metav1.Condition {
 	ready := metav1.Condition{Type: bootstrapv1.ReadyCondition, Status: metav1.ConditionFalse}
 	if s.deleting() {
 		c := meta.FindStatusCondition(conditions, bootstrapv1.DeletingCondition)
@@ -98,8 +100,8 @@ func readyCondition(s *scope, conditions []metav1.Condition) metav1.Condition {
 		c := meta.FindStatusCondition(conditions, stage)
 		switch {
 		case c == nil:
-			// Only after an error in the first reconciles: the next one knows more.
-			ready.Status, ready.Reason = metav1.ConditionUnknown, bootstrapv1.WaitingForMachineReason
+			ready.Status, ready.Reason = metav1.ConditionUnknown, bootstrapv1.InternalErrorReason
+			ready.Message = internalError(stage, failure)
 			return ready
 		case c.Status != metav1.ConditionTrue:
 			ready.Reason, ready.Message = c.Reason, c.Message
@@ -108,6 +110,19 @@ func readyCondition(s *scope, conditions []metav1.Condition) metav1.Condition {
 	}
 	ready.Status, ready.Reason = metav1.ConditionTrue, bootstrapv1.HostInstalledReason
 	return ready
+}
+
+// internalError says that a stage could not be looked at. Of the error only what kind it is: its text may name what others must not read.
+func internalError(stage string, failure error) string {
+	kind := ""
+	if reason := apierrors.ReasonForError(failure); reason != metav1.StatusReasonUnknown {
+		kind = fmt.Sprintf(": the API server answers %s", reason)
+		var status apierrors.APIStatus
+		if errors.As(failure, &status) && status.Status().Details != nil && status.Status().Details.Kind != "" {
+			kind += fmt.Sprintf(" (%s)", status.Status().Details.Kind)
+		}
+	}
+	return fmt.Sprintf("the last attempt failed before %s could be decided%s; it is tried again, and the manager's log says more", stage, kind)
 }
 
 // rank puts Ready first and the stages in their order.

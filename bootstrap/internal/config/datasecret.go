@@ -216,8 +216,8 @@ func (r *Reconciler) keepOwner(ctx context.Context, s *scope) error {
 	after := s.dataSecret.DeepCopy()
 	after.OwnerReferences = []metav1.OwnerReference{ownerOf(s.config)}
 	metav1.SetMetaDataLabel(&after.ObjectMeta, clusterv1.ClusterNameLabel, s.machine.Spec.ClusterName)
-	if err := r.Client.Patch(ctx, after, client.MergeFrom(s.dataSecret)); err != nil {
-		return fmt.Errorf("failed to restore the owner of the bootstrap data: %w", client.IgnoreNotFound(err))
+	if err := client.IgnoreNotFound(r.Client.Patch(ctx, after, client.MergeFrom(s.dataSecret))); err != nil {
+		return fmt.Errorf("failed to restore the owner of the bootstrap data: %w", err)
 	}
 	return nil
 }
@@ -281,7 +281,7 @@ func (r *Reconciler) metal3Metadata(ctx context.Context, s *scope) ([]byte, erro
 	}
 	secret := &corev1.Secret{}
 	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.infraMachine.GetNamespace(), Name: name}, secret); err != nil {
-		return nil, fmt.Errorf("cannot read the metadata of the host: %w", client.IgnoreNotFound(err))
+		return nil, fmt.Errorf("cannot read the metadata of the host: %w", err)
 	}
 	return secret.Data["metaData"], nil
 }

@@ -27,7 +27,7 @@ var unhurried = []string{
 	bootstrapv1.DataSecretAvailableReason, bootstrapv1.WaitingForHostReason, bootstrapv1.WaitingForHostIdentityReason,
 	bootstrapv1.HostIdentifiedReason, bootstrapv1.ClusterNotAcceptingHostsReason, bootstrapv1.HostBindingReason, bootstrapv1.HostBoundReason,
 	bootstrapv1.WaitingForHostValidationReason, bootstrapv1.HostApprovedReason, bootstrapv1.WaitingForInstallationReason,
-	bootstrapv1.HostInstallingReason, bootstrapv1.NotDeletingReason, clusterv1.NotPausedReason,
+	bootstrapv1.HostInstallingReason, bootstrapv1.InternalErrorReason, bootstrapv1.NotDeletingReason, clusterv1.NotPausedReason,
 }
 
 // report writes the status if it changed, at once or when the change lasts, and emits the events.
