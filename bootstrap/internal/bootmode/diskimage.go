@@ -30,7 +30,7 @@ func (DiskImage) BootImage(*unstructured.Unstructured, string) *unstructured.Uns
 
 // UserData implements Mode: it downloads the discovery ignition and checks that it is one.
 func (DiskImage) UserData(ctx context.Context, source string, caBundle []byte) ([]byte, error) {
-	raw, err := assisted.DownloadDiscoveryIgnition(ctx, source, caBundle)
+	raw, err := downloadIgnition(ctx, source, caBundle)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
@@ -40,6 +41,7 @@ func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
 		return s.waitForAnotherMachine()
 	}
 	if s.dataHandedOut() && s.dataSecret != nil && s.hostChosen() {
+		r.ignitions.Drop(keyOf(s.config)) // what comes now comes too late
 		return s.handOut(mode, s.config.Status.DataSecretName)
 	}
 	source := mode.Source(assisted.ObserveImage(s.namesake))
@@ -128,6 +130,10 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 	if s.dataSecret != nil && holds(s.dataSecret.Annotations, annotations) {
 		return true, r.keepOwner(ctx, s)
 	}
+	if left := r.written.unseenData(keyOf(s.config), digest, r.now()); left > 0 {
+		s.comeBack(left)
+		return true, nil
+	}
 	data, proceed, err := r.userData(ctx, s, mode, source, digest, ca)
 	if !proceed || err != nil {
 		return false, err
@@ -146,30 +152,46 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 	if _, err := r.applier.Apply(ctx, secret, nil); err != nil {
 		return false, fmt.Errorf("failed to write the bootstrap data: %w", err)
 	}
+	r.written.rememberData(keyOf(s.config), digest, r.now())
+	r.ignitions.Drop(keyOf(s.config))
 	return true, nil
 }
 
-// userData makes the bootstrap data. Failures are retried with back-off: a download cannot be watched.
+// userData makes the bootstrap data. What has to be downloaded comes in the background; failures are tried again with back-off: a download cannot be
+// watched.
 func (r *Reconciler) userData(ctx context.Context, s *scope, mode bootmode.Mode, source, digest string, ca *caBundle) ([]byte, bool, error) {
 	const stage = bootstrapv1.DataSecretAvailableCondition
-	attempt := keyOf(s.config).String() + " " + digest
+	if !mode.UserDataFollowsSource() {
+		data, err := mode.UserData(ctx, source, nil)
+		return data, err == nil, err
+	}
+	key := keyOf(s.config)
+	attempt := key.String() + " " + digest
 	if ca != nil {
 		attempt += " " + ca.version
 	}
 	if r.downloads.IsInBackOffSinceUpdate(attempt, time.Now()) {
 		s.comeBack(r.downloads.Get(attempt))
-		s.conditions = append(s.conditions, ptr.Deref(s.recorded(stage), metav1.Condition{
-			Type: stage, Status: metav1.ConditionFalse, Reason: bootstrapv1.IgnitionDownloadFailedReason,
-			Message: "the discovery ignition could not be downloaded and is tried again",
-		}))
+		s.stayWith(stage, "the discovery ignition could not be downloaded and is tried again")
 		return nil, false, nil
 	}
-	bundle, err := r.readCA(ctx, s, ca)
-	if err != nil {
+	data, err := r.ignitions.Get(key, attempt, func(ctx context.Context) ([]byte, error) {
+		bundle, err := r.readCA(ctx, key.Namespace, ca)
+		if err != nil {
+			return nil, err
+		}
+		return mode.UserData(ctx, source, bundle)
+	}, r.waker(s))
+	switch {
+	case errors.Is(err, bootmode.ErrPending):
+		if recorded := s.recorded(stage); recorded != nil && recorded.Reason == bootstrapv1.IgnitionDownloadFailedReason {
+			s.stayWith(stage, "")
+			return nil, false, nil
+		}
+		_, err = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "downloading the discovery ignition of InfraEnv %s", s.namesake.Name)
 		return nil, false, err
-	}
-	data, err := mode.UserData(ctx, source, bundle)
-	if err != nil {
+	case err != nil:
+		r.ignitions.Drop(key)
 		r.downloads.Next(attempt, time.Now())
 		r.downloads.GC()
 		s.comeBack(r.downloads.Get(attempt))
@@ -178,6 +200,19 @@ func (r *Reconciler) userData(ctx context.Context, s *scope, mode bootmode.Mode,
 	}
 	r.downloads.DeleteEntry(attempt)
 	return data, true, nil
+}
+
+// stayWith keeps the condition of a failed download until the next one ended.
+func (s *scope) stayWith(stage, message string) {
+	s.conditions = append(s.conditions, ptr.Deref(s.recorded(stage), metav1.Condition{
+		Type: stage, Status: metav1.ConditionFalse, Reason: bootstrapv1.IgnitionDownloadFailedReason, Message: message,
+	}))
+}
+
+// waker returns a function that reconciles the config again.
+func (r *Reconciler) waker(s *scope) func() {
+	config := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: s.config.Namespace, Name: s.config.Name}}
+	return func() { r.wake <- event.GenericEvent{Object: config} }
 }
 
 // sourceDigest identifies what the data is made from. Without authentication assisted-service's URLs stay the same when the ignition changes, so
@@ -254,11 +289,11 @@ func (r *Reconciler) trustedCA(ctx context.Context, s *scope) (*caBundle, error)
 }
 
 // readCA reads the certificates; a missing key yields none.
-func (r *Reconciler) readCA(ctx context.Context, s *scope, ca *caBundle) ([]byte, error) {
+func (r *Reconciler) readCA(ctx context.Context, namespace string, ca *caBundle) ([]byte, error) {
 	if ca == nil {
 		return nil, nil
 	}
-	key := types.NamespacedName{Namespace: s.config.Namespace, Name: ca.name}
+	key := types.NamespacedName{Namespace: namespace, Name: ca.name}
 	if ca.kind == "ConfigMap" {
 		configMap := &corev1.ConfigMap{}
 		if err := r.Live.Get(ctx, key, configMap); err != nil {

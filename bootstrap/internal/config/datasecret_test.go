@@ -4,13 +4,16 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
@@ -45,6 +48,17 @@ func TestBootImageIsFollowedUntilTheHostIsChosen(t *testing.T) {
 	}
 }
 
+// downloaded waits for the download that the last reconcile started, and reconciles on it.
+func (w *world) downloaded() ctrl.Result {
+	w.Helper()
+	select {
+	case <-w.reconciler.wake:
+	case <-time.After(10 * time.Second):
+		w.Fatal("nothing was downloaded")
+	}
+	return w.reconcile()
+}
+
 func TestDiskImage(t *testing.T) {
 	const first, second = `{"ignition":{"version":"3.1.0"}}`, `{"ignition":{"version":"3.1.0"},"storage":{}}`
 	answers := map[string]string{"/first": first, "/second": second}
@@ -62,7 +76,8 @@ func TestDiskImage(t *testing.T) {
 	w := newWorld(t, values(objects)...)
 	w.reconcile()
 	w.offer("", server.URL+"/broken?api_key=top-secret")
-	if result := w.reconcile(); result.RequeueAfter == 0 {
+	w.reconcile()
+	if result := w.downloaded(); result.RequeueAfter == 0 {
 		t.Fatal("a failed download must be tried again")
 	}
 	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.IgnitionDownloadFailedReason)
@@ -77,6 +92,7 @@ func TestDiskImage(t *testing.T) {
 
 	w.offer("", server.URL+"/first")
 	w.reconcile()
+	w.downloaded()
 	if got := string(read(w, "m", &corev1.Secret{}).Data["value"]); got != first {
 		t.Fatalf("got %s", got)
 	}
@@ -86,6 +102,7 @@ func TestDiskImage(t *testing.T) {
 
 	w.offer("", server.URL+"/second")
 	w.reconcile()
+	w.downloaded()
 	if got := string(read(w, "m", &corev1.Secret{}).Data["value"]); got != second {
 		t.Fatalf("a new URL is followed until the host is chosen: got %s", got)
 	}
@@ -98,10 +115,49 @@ func TestDiskImage(t *testing.T) {
 	}
 	w.remove(read(w, "m", &corev1.Secret{}))
 	w.reconcile()
+	w.downloaded()
 	if got := string(read(w, "m", &corev1.Secret{}).Data["value"]); got != first {
 		t.Fatalf("data that disappeared is made again: got %s", got)
 	}
 }
+
+// TestServiceThatHangs is a download that does not end: no worker of the manager waits for it, and it is made once.
+func TestServiceThatHangs(t *testing.T) {
+	hanging := make(chan struct{})
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		<-hanging
+		_, _ = w.Write([]byte(`{"ignition":{"version":"3.1.0"}}`))
+	}))
+	defer server.Close()
+	objects := lab()
+	objects["metal3"] = metal3Machine("qcow2")
+	w := newWorld(t, values(objects)...)
+	w.reconcile()
+	w.offer("", server.URL+"/discovery.ign")
+	begin := time.Now()
+	for range 3 {
+		w.reconcile()
+	}
+	if waited := time.Since(begin); waited > discoveryTime/2 {
+		t.Fatalf("a worker waited %s for the service", waited)
+	}
+	w.lasts(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
+	close(hanging)
+	w.downloaded()
+	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
+
+	secret := read(w, "m", &corev1.Secret{})
+	w.remove(secret) // the cache of a real manager does not have it yet
+	w.reconcile()
+	if asked.Load() != 1 {
+		t.Errorf("downloaded %d times", asked.Load())
+	}
+}
+
+// discoveryTime is how long a download may take.
+const discoveryTime = 10 * time.Second
 
 func TestSecretOfSomeoneElse(t *testing.T) {
 	w := newWorld(t, append(values(lab()), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}})...)

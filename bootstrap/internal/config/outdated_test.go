@@ -81,6 +81,7 @@ func TestIgnitionOfAnInfraEnvThatIsGone(t *testing.T) {
 	w.reconcile()
 	w.offer("", server.URL+"/v2/infra-envs/988939b3/downloads/files?file_name=discovery.ign")
 	w.reconcile()
+	w.downloaded()
 	infraMachine := w.infraMachine()
 	w.change(infraMachine, func() {
 		if err := unstructured.SetNestedField(infraMachine.Object, "metal3://lab/rack1-u7/m", "spec", "providerID"); err != nil {

@@ -14,8 +14,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 )
 
@@ -57,20 +59,27 @@ type Reconciler struct {
 
 	applier *apply.Applier
 	tracker *external.ObjectTracker
-	// downloads spaces the attempts to download a discovery ignition, which cannot be watched.
+	// ignitions are the downloads of discovery ignitions; downloads spaces the attempts, which cannot be watched.
+	ignitions *bootmode.Downloads
 	downloads *flowcontrol.Backoff
-	written   writes
-	now       func() time.Time
+	// wake reconciles configs whose ignition was downloaded.
+	wake    chan event.GenericEvent
+	written writes
+	now     func() time.Time
 }
 
 const (
 	downloadBackOff    = 2 * time.Second
 	maxDownloadBackOff = 2 * time.Minute
+	// wakeUps is the number of finished downloads that may wait to be noticed.
+	wakeUps = 1024
 )
 
 func (r *Reconciler) initialise() {
 	r.applier = apply.New(r.Client, FieldManager)
 	r.now = time.Now
+	r.ignitions = bootmode.NewDownloads()
+	r.wake = make(chan event.GenericEvent, wakeUps)
 	r.downloads = flowcontrol.NewBackOff(downloadBackOff, maxDownloadBackOff)
 }
 

@@ -74,6 +74,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*sco
 	if err := r.Client.Get(ctx, key, config); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.written.forget(key)
+			r.ignitions.Drop(key)
 			return nil, nil //nolint:nilnil // gone
 		}
 		return nil, fmt.Errorf("cannot read the config: %w", err)

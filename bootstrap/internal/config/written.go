@@ -19,6 +19,7 @@ const unseenFor = time.Second
 type writes struct {
 	byConfig sync.Map // types.NamespacedName to write
 	made     sync.Map // types.NamespacedName to creation
+	data     sync.Map // types.NamespacedName to dataWrite
 	// held says since when a status waits to be written.
 	held     sync.Map // types.NamespacedName to time.Time
 	machines sync.Map // types.NamespacedName to protection
@@ -37,6 +38,12 @@ type creation struct {
 	at       time.Time
 }
 
+// dataWrite is bootstrap data that was made.
+type dataWrite struct {
+	digest string
+	at     time.Time
+}
+
 // remember notes the status that the config now has, and its finalizers.
 func (w *writes) remember(s *scope, status *bootstrapv1.OpenshiftAssistedConfigStatus) {
 	w.byConfig.Store(keyOf(s.config), write{
@@ -49,8 +56,28 @@ func (w *writes) remember(s *scope, status *bootstrapv1.OpenshiftAssistedConfigS
 func (w *writes) forget(key types.NamespacedName) {
 	w.byConfig.Delete(key)
 	w.made.Delete(key)
+	w.data.Delete(key)
 	w.held.Delete(key)
 	w.machines.Delete(key)
+}
+
+func (w *writes) rememberData(key types.NamespacedName, digest string, now time.Time) {
+	w.data.Store(key, dataWrite{digest, now})
+}
+
+// unseenData returns for how long the cache may not have the data, made from the same source, that was written a moment ago: it is not downloaded twice.
+func (w *writes) unseenData(key types.NamespacedName, digest string, now time.Time) time.Duration {
+	value, ok := w.data.Load(key)
+	if !ok {
+		return 0
+	}
+	if last, ok := value.(dataWrite); ok && last.digest == digest {
+		if left := unseenFor - now.Sub(last.at); left > 0 {
+			return left
+		}
+	}
+	w.data.Delete(key)
+	return 0
 }
 
 // overlay brings a config from the cache up to date with our last write. The resource version stays: a write on its condition fails and is

@@ -1,4 +1,4 @@
-package assisted
+package bootmode
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// discoveryTimeout bounds the whole download: a worker of the manager waits for it.
+	// discoveryTimeout bounds the whole download.
 	discoveryTimeout = 10 * time.Second
 	// discoveryLimit is far above the 10 KiB of a discovery ignition, static networks and trust bundles included.
 	discoveryLimit = 4 << 20
@@ -21,9 +21,9 @@ const (
 	discoveryRedirects = 3
 )
 
-// DownloadDiscoveryIgnition gets the discovery ignition of an InfraEnv. rawURL, which may hold credentials, appears in no error. caBundle
+// downloadIgnition gets the discovery ignition of an InfraEnv. rawURL, which may hold credentials, appears in no error. caBundle
 // holds PEM certificates that are trusted besides those of the system; it may be empty.
-func DownloadDiscoveryIgnition(ctx context.Context, rawURL string, caBundle []byte) ([]byte, error) {
+func downloadIgnition(ctx context.Context, rawURL string, caBundle []byte) ([]byte, error) {
 	client, err := discoveryClient(caBundle)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,6 @@ func discoveryClient(caBundle []byte) (*http.Client, error) {
 		return nil, errors.New("the certificate authority holds no PEM certificate")
 	}
 	return &http.Client{
-		Timeout: discoveryTimeout,
 		Transport: &http.Transport{
 			Proxy:           http.ProxyFromEnvironment,
 			TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},

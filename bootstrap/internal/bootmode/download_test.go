@@ -1,4 +1,4 @@
-package assisted
+package bootmode
 
 import (
 	"bytes"
@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-const secret = "api_key=top-secret"
+const credential = "api_key=top-secret"
 
-func TestDownloadDiscoveryIgnition(t *testing.T) {
+func TestDownloadIgnition(t *testing.T) {
 	answers := map[string]http.HandlerFunc{
 		"/ok":     func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) },
-		"/denied": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, secret, http.StatusUnauthorized) },
+		"/denied": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, credential, http.StatusUnauthorized) },
 		"/huge": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write(bytes.Repeat([]byte(" "), discoveryLimit+1))
 		},
@@ -47,7 +47,7 @@ func TestDownloadDiscoveryIgnition(t *testing.T) {
 		"credentials in a broken URL": {url: "gopher://u:top-secret@h/ok", err: "cannot reach"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			body, err := DownloadDiscoveryIgnition(t.Context(), tc.url+"?"+secret, tc.ca)
+			body, err := downloadIgnition(t.Context(), tc.url+"?"+credential, tc.ca)
 			if tc.err == "" {
 				if err != nil || string(body) != "{}" {
 					t.Fatalf("got %q, %v", body, err)
@@ -61,20 +61,5 @@ func TestDownloadDiscoveryIgnition(t *testing.T) {
 				t.Errorf("the error holds a credential: %v", err)
 			}
 		})
-	}
-}
-
-func TestRedactURLs(t *testing.T) {
-	got := RedactURLs(`cannot get "https://u:p@img.example:8443/byapikey/eyJ/4.19?x=1": refused`)
-	if want := `cannot get "https://img.example:8443/...": refused`; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-func TestMinorOf(t *testing.T) {
-	for release, want := range map[string]string{"4.19.3": "4.19", "v4.19.0-okd-scos.5": "4.19", "4": "", "": ""} {
-		if got := MinorOf(release); got != want {
-			t.Errorf("%q: got %q, want %q", release, got, want)
-		}
 	}
 }
