@@ -1,9 +1,14 @@
 package assisted
 
 import (
+	"fmt"
+
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 )
 
 // ClusterDeploymentInput is what a ClusterDeployment is made from.
@@ -44,4 +49,25 @@ func ClusterDeployment(in ClusterDeploymentInput) *unstructured.Unstructured {
 	u.SetLabels(in.Labels)
 	u.SetAnnotations(map[string]string{OpenShiftVersionAnnotation: in.OpenShiftVersion})
 	return u
+}
+
+// InstalledClusterDeployment returns what we state of a ClusterDeployment whose cluster is installed: all that we stated before, as it stands, and that it is
+// installed. Without that a service that lost its database would register the cluster as one to be installed. Hive, where it runs, wants the metadata along.
+func InstalledClusterDeployment(observed *hivev1.ClusterDeployment, labels map[string]string, metadata *hivev1.ClusterMetadata) (*unstructured.Unstructured, error) {
+	u := ClusterDeployment(ClusterDeploymentInput{
+		Namespace: observed.Namespace, Name: observed.Name, Labels: labels,
+		ClusterName: observed.Spec.ClusterName, BaseDomain: observed.Spec.BaseDomain,
+		PullSecret:       ptr.Deref(observed.Spec.PullSecretRef, corev1.LocalObjectReference{}).Name,
+		OpenShiftVersion: observed.Annotations[OpenShiftVersionAnnotation],
+	})
+	if observed.Annotations[OpenShiftVersionAnnotation] == "" {
+		u.SetAnnotations(nil)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(metadata)
+	if err != nil {
+		return nil, fmt.Errorf("cannot convert the metadata of the cluster: %w", err)
+	}
+	spec := u.Object["spec"].(map[string]any) //nolint:forcetypeassert // made above
+	spec["installed"], spec["clusterMetadata"] = true, content
+	return u, nil
 }

@@ -95,7 +95,7 @@ func (s *Simulator) validateInfraEnv(ctx context.Context, before, after *aiv1bet
 	return nil
 }
 
-// markedInstalled reads what Hive, and nobody else, writes to the ClusterDeployment.
+// markedInstalled reads what Hive, and not the service, writes to the ClusterDeployment.
 func (s *Simulator) markedInstalled(ctx context.Context, ref *aiv1beta1.ClusterReference) bool {
 	cd := &hivev1.ClusterDeployment{}
 	err := s.live.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, cd)

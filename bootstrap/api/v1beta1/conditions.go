@@ -55,6 +55,7 @@ const (
 	HostBelowRequirementsReason           = "HostBelowRequirements"
 	InstallationDiskNotFoundReason        = "InstallationDiskNotFound"
 	ClusterNotAcceptingHostsReason        = "ClusterNotAcceptingHosts"
+	ClusterRegisteredAnewReason           = "ClusterRegisteredAnew"
 	HostBindingReason                     = "HostBinding"
 	HostBoundReason                       = "HostBound"
 	WaitingForHostValidationReason        = "WaitingForHostValidation"

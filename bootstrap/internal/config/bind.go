@@ -53,6 +53,10 @@ func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
 	agent := s.agent
+	if s.registeredAnew() {
+		return s.wait(stage, bootstrapv1.ClusterRegisteredAnewReason, "the cluster was installed already, but assisted-service has it in state %q, as one that may be installed anew: "+
+			"Agent %s is neither bound nor approved; see the condition Installed of the control plane", s.installation().State, agent.Name)
+	}
 	obstacle := s.notAccepted()
 	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
 	unbound := strings.HasSuffix(agent.Status.DebugInfo.State, "-unbound")
@@ -92,6 +96,13 @@ func (s *scope) notAccepted() string {
 		return "the cluster is installed without workers"
 	}
 	return ""
+}
+
+// registeredAnew tells whether assisted-service takes a cluster that has been installed for one that may still be: a host that is bound to it would be installed
+// into a cluster that does not exist.
+func (s *scope) registeredAnew() bool {
+	installation := s.installation()
+	return installation.Registered && !installation.Started && (s.controlPlaneRuns || s.deployment != nil && s.deployment.Spec.Installed)
 }
 
 // approveHost lets the host be installed. It comes last: from then on assisted-service ignores what the Agent is told.

@@ -7,6 +7,7 @@ import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,9 +16,11 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
 // TestHostIsInstalled is the whole story of one host with a live ISO.
@@ -202,6 +205,58 @@ func TestWorkerOfAClusterThatIsInstalledAlone(t *testing.T) {
 	w.reconcile()
 	if w.agent("a").Spec.ClusterDeploymentName == nil {
 		t.Fatal("not bound after the installation")
+	}
+}
+
+// TestNoHostForAClusterThatIsRegisteredAnew covers an assisted-service whose database came back empty or older: it would install the host into a cluster that does
+// not exist.
+func TestNoHostForAClusterThatIsRegisteredAnew(t *testing.T) {
+	runs := func(w *world) {
+		w.create(&clusterv1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cp-0", Labels: map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachineControlPlaneLabel: ""}},
+			Spec:       clusterv1.MachineSpec{ClusterName: "c", ProviderID: "metal3://x", InfrastructureRef: clusterv1.ContractVersionedObjectReference{Kind: provider.Metal3MachineKind, Name: "cp-0"}},
+		})
+	}
+	stated := func(w *world) {
+		deployment := read(w, "cp", &hivev1.ClusterDeployment{})
+		w.change(deployment, func() { deployment.Spec.Installed = true })
+	}
+	for evidence, show := range map[string]func(w *world){"the control plane has Nodes": runs, "the ClusterDeployment says that it is installed": stated} {
+		t.Run(evidence, func(t *testing.T) {
+			w := booted(t)
+			show(w)
+			w.create(discovered("a", "m", bootMAC))
+			w.reconcile()
+			w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterRegisteredAnewReason)
+			if w.agent("a").Spec.ClusterDeploymentName != nil {
+				t.Fatal("bound")
+			}
+			w.setState(read(w, "cp", &hiveext.AgentClusterInstall{}), "adding-hosts")
+			w.reconcile()
+			if w.agent("a").Spec.ClusterDeploymentName == nil {
+				t.Fatal("not bound to the cluster that was imported")
+			}
+		})
+		t.Run(evidence+", and the host was bound before", func(t *testing.T) {
+			w := booted(t)
+			w.create(discovered("a", "m", bootMAC))
+			w.reconcile()
+			w.registerWithCluster("a", "known")
+			show(w)
+			w.reconcile()
+			w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterRegisteredAnewReason)
+			if w.agent("a").Spec.Approved {
+				t.Fatal("approved")
+			}
+		})
+	}
+}
+
+func TestHostsOfAClusterThatComesBackAreWoken(t *testing.T) {
+	before, after := &hiveext.AgentClusterInstall{}, &hiveext.AgentClusterInstall{}
+	before.Status.DebugInfo.State, after.Status.DebugInfo.State = "insufficient", "adding-hosts"
+	if !installationChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+		t.Fatal("both accept hosts, but not the same")
 	}
 }
 

@@ -40,6 +40,9 @@ type scope struct {
 	infraMachineFailure error
 	deployment          *hivev1.ClusterDeployment
 	install             *hiveext.AgentClusterInstall
+	// controlPlaneRuns is true when a control-plane Machine of the cluster had a Node, though assisted-service has not begun to install it. It is looked for
+	// only then.
+	controlPlaneRuns bool
 	// infraEnvs are those that serve this config: one, or more after a mishap. namesake is the InfraEnv that has the Machine's name.
 	infraEnvs []*aiv1beta1.InfraEnv
 	namesake  *aiv1beta1.InfraEnv
@@ -128,8 +131,21 @@ func (r *Reconciler) gatherCluster(ctx context.Context, s *scope) error {
 	if s.deployment, err = get(ctx, r.Client, s.config.Namespace, installation, &hivev1.ClusterDeployment{}); err != nil {
 		return err
 	}
-	s.install, err = get(ctx, r.Client, s.config.Namespace, installation, &hiveext.AgentClusterInstall{})
-	return err
+	if s.install, err = get(ctx, r.Client, s.config.Namespace, installation, &hiveext.AgentClusterInstall{}); err != nil || s.installation().Started {
+		return err
+	}
+	return r.gatherControlPlane(ctx, s)
+}
+
+func (r *Reconciler) gatherControlPlane(ctx context.Context, s *scope) error {
+	machines := &clusterv1.MachineList{}
+	err := r.Client.List(ctx, machines, client.InNamespace(s.config.Namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingLabels{clusterv1.ClusterNameLabel: s.cluster.Name}, client.HasLabels{clusterv1.MachineControlPlaneLabel})
+	if err != nil {
+		return fmt.Errorf("cannot look for the control plane's Machines: %w", err)
+	}
+	s.controlPlaneRuns = slices.ContainsFunc(machines.Items, func(m clusterv1.Machine) bool { return provider.HadNode(&m) })
+	return nil
 }
 
 func (r *Reconciler) gatherInfraEnvs(ctx context.Context, s *scope) error {

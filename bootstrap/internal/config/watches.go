@@ -95,6 +95,7 @@ func installationChanges() predicate.Predicate {
 		after, ok2 := e.ObjectNew.(*hiveext.AgentClusterInstall)
 		return !ok || !ok2 ||
 			assisted.Observe(before).AcceptsHosts != assisted.Observe(after).AcceptsHosts ||
+			assisted.Observe(before).DayTwo != assisted.Observe(after).DayTwo ||
 			!equality.Semantic.DeepEqual(before.Spec.MirrorRegistryRef, after.Spec.MirrorRegistryRef)
 	}}
 }

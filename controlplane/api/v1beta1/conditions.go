@@ -76,6 +76,7 @@ const (
 	FinalizingReason                      = "Finalizing"
 	InstallationFailedReason              = "InstallationFailed"
 	InstalledReason                       = "Installed"
+	RegisteredAnewReason                  = "RegisteredAnew"
 	WaitingForKubeconfigReason            = "WaitingForKubeconfig"
 	KubeconfigAvailableReason             = "KubeconfigAvailable"
 	WaitingForAPIServerReason             = "WaitingForAPIServer"

@@ -123,7 +123,7 @@ func (s *scope) config(name string, observed *bootstrapv1.OpenshiftAssistedConfi
 	if s.ownedBy(observed.OwnerReferences) {
 		c.OwnerReferences = []metav1.OwnerReference{s.ownerRef()}
 	}
-	if s.progress.Started || s.begun() {
+	if s.begun() {
 		c.Spec = *observed.Spec.DeepCopy()
 	}
 	return c

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -24,7 +25,10 @@ func (r *Reconciler) installation(ctx context.Context, s *scope) (bool, error) {
 		s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("AgentClusterInstall %s is missing although the installation was started: it is not made again, "+
 			"for that would install over the hosts; restore it from a backup, or, if the cluster was moved here, import the cluster into the assisted-service of this hub", s.controlPlane.Name))
 		return false, nil
-	case s.frozen():
+	case s.standing().anew:
+		s.block(controlplanev1.RegisteredAnewReason, s.registeredAnew())
+		return false, nil
+	case s.begun():
 		return true, nil
 	case len(s.missingConfigMaps) > 0:
 		s.block(controlplanev1.ManifestsMissingReason, fmt.Sprintf("ConfigMap %s does not exist: create it, or remove it from config.manifestsConfigMapRefs and config.imageRegistryRef",
@@ -44,6 +48,18 @@ func (r *Reconciler) installation(ctx context.Context, s *scope) (bool, error) {
 	return r.register(ctx, s, input)
 }
 
+// registeredAnew says what happened to a cluster that assisted-service forgot, and the ways back. None of them deletes anything here.
+func (s *scope) registeredAnew() string {
+	kubeconfig := s.controlPlane.Name + "-admin-kubeconfig"
+	if name := adminSecretOf(s.install); name != "" {
+		kubeconfig = name
+	}
+	return fmt.Sprintf("the installation was begun already, but assisted-service has the cluster in state %q, as one that may be installed anew; perhaps its database was lost or is "+
+		"older: nothing is changed, and no host is added. Delete nothing here: restore the newer database, or, if the cluster is installed, let assisted-service import it: "+
+		"see that ClusterDeployment %s has spec.installed, and that Secret %s exists with a kubeconfig of the cluster, then deregister the cluster in the REST API of assisted-service alone",
+		s.progress.State, s.controlPlane.Name, kubeconfig)
+}
+
 func (r *Reconciler) register(ctx context.Context, s *scope, input assisted.AgentClusterInstallInput) (bool, error) {
 	deployment := assisted.ClusterDeployment(s.deploymentInput())
 	if err := r.apply(ctx, s, deployment, s.deployment); err != nil {
@@ -53,6 +69,28 @@ func (r *Reconciler) register(ctx context.Context, s *scope, input assisted.Agen
 		return s.rejected("AgentClusterInstall", err)
 	}
 	s.registered = true
+	return true, nil
+}
+
+// markInstalled states, once, in the ClusterDeployment that its cluster is installed, as Hive does where it runs: a service that has lost its database then takes
+// the cluster in as an installed one.
+func (r *Reconciler) markInstalled(ctx context.Context, s *scope) (bool, error) {
+	if !s.installed() || s.deployment == nil || s.install == nil || !s.ours(s.deployment) || !s.ours(s.install) || s.deployment.Spec.Installed ||
+		s.install.Spec.ClusterMetadata == nil || !s.deployment.DeletionTimestamp.IsZero() {
+		return true, nil
+	}
+	desired, err := assisted.InstalledClusterDeployment(s.deployment, s.labels(), s.install.Spec.ClusterMetadata)
+	if err != nil {
+		return false, err
+	}
+	switch err := r.apply(ctx, s, desired, s.deployment); {
+	case refused(err):
+		s.requeue(refusedRetry) // nothing waits for it
+		ctrl.LoggerFrom(ctx).Error(err, "ClusterDeployment cannot be marked as installed")
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("cannot mark ClusterDeployment %s as installed: %w", s.deployment.Name, err)
+	}
 	return true, nil
 }
 

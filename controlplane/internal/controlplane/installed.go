@@ -24,6 +24,12 @@ func (v view) installedCondition() metav1.Condition {
 	const t = controlplanev1.InstalledCondition
 	phase := v.phase()
 	switch {
+	case v.standing().anew && phase == controlplanev1.InstallationInstalled:
+		c := yes(t, controlplanev1.RegisteredAnewReason)
+		c.Message = v.registeredAnew()
+		return c
+	case v.standing().anew:
+		return no(t, controlplanev1.RegisteredAnewReason, v.registeredAnew())
 	case phase == controlplanev1.InstallationInstalled:
 		return yes(t, controlplanev1.InstalledReason)
 	case v.blocked != nil && !v.progress.Started:

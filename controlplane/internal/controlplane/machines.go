@@ -18,7 +18,7 @@ import (
 func (r *Reconciler) machines(ctx context.Context, s *scope) (bool, error) {
 	missing := int(s.replicas()) - len(s.machines)
 	switch {
-	case missing > 0 && s.frozen() && !s.progress.DayTwo:
+	case missing > 0 && s.begun() && !s.progress.DayTwo:
 		s.block(controlplanev1.WaitingForInstallationReason, "the missing Machines are made when the installation has ended")
 	case missing > 0:
 		s.machineFailure = r.createMachines(ctx, s, missing)

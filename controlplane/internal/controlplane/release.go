@@ -36,7 +36,7 @@ func (r *Reconciler) releaseImage(ctx context.Context, s *scope) (bool, error) {
 	if s.imageSet != nil {
 		s.releaseImage, s.imageSetName = s.imageSet.Spec.ReleaseImage, s.imageSet.Name
 	}
-	if s.progress.Started || s.begun() {
+	if s.begun() {
 		return true, nil
 	}
 	config := &s.controlPlane.Spec.Config

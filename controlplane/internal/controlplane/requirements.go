@@ -50,7 +50,7 @@ func (r *Reconciler) requirements(_ context.Context, s *scope) (bool, error) {
 
 // pullSecret makes sure that the pull secret exists and can be read.
 func (r *Reconciler) pullSecret(ctx context.Context, s *scope) (bool, error) {
-	if s.progress.Started || s.begun() {
+	if s.begun() {
 		return true, nil // assisted-service has taken it over
 	}
 	if s.controlPlane.Spec.Config.PullSecretRef == nil {

@@ -11,7 +11,7 @@ import (
 // scaleDown deletes one Machine too many, while nothing is installed. Afterwards nobody but the user can know whether etcd keeps its
 // quorum, so the user deletes the Machine.
 func (r *Reconciler) scaleDown(ctx context.Context, s *scope) error {
-	if s.progress.Started || s.begun() {
+	if s.begun() {
 		s.scaleDownBlocked = "a control-plane host is not removed from an installed cluster automatically: remove its etcd member, then delete its Machine"
 		return nil
 	}

@@ -2,7 +2,6 @@ package controlplane
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/blang/semver/v4"
@@ -64,7 +63,7 @@ type scope struct {
 	// releaseBlocked, kubeconfigBlocked and deletionBlocked say it for one condition each; scaleDownBlocked is a message.
 	releaseBlocked, kubeconfigBlocked, deletionBlocked *outcome
 	scaleDownBlocked                                   string
-	// registered is true when assisted-service was given what the spec asks for; it is not set any more once the installation is frozen.
+	// registered is true when assisted-service was given what the spec asks for; it is not set any more once the installation has begun.
 	registered bool
 	// machineFailure is why a Machine could not be made, machinesBlocked why the existing ones do not follow their template.
 	machineFailure  error
@@ -146,23 +145,9 @@ func (s *scope) ours(obj client.Object) bool {
 	return true
 }
 
-// begun tells whether an installation was started at any time, as far as this object remembers. Registering the cluster again would then
-// be an order to install over a running one.
-func (s *scope) begun() bool {
-	phase := s.before.Status.Installation.Phase
-	published := s.kubeconfigSecret != nil && metav1.IsControlledBy(s.kubeconfigSecret, s.controlPlane)
-	return published || (phase != "" && phase != controlplanev1.InstallationPending) || slices.ContainsFunc(s.machines, provider.HadNode)
-}
-
-// frozen tells whether the installation was started and must not be changed any more: assisted-service says so, or does not tell at the moment. A
-// preparation that failed ends it.
-func (s *scope) frozen() bool {
-	return s.progress.Started || s.begun() && !s.progress.Registered
-}
-
-// workerReplicas is the number of workers that are installed with the control plane: that of the AgentClusterInstall once it is frozen.
+// workerReplicas is the number of workers that are installed with the control plane: that of the AgentClusterInstall once the installation has begun.
 func (s *scope) workerReplicas() int32 {
-	if s.frozen() && s.install != nil {
+	if s.begun() && s.install != nil {
 		return int32(s.install.Spec.ProvisionRequirements.WorkerAgents) //nolint:gosec // a number of hosts
 	}
 	if s.replicas() == 1 {
@@ -171,22 +156,3 @@ func (s *scope) workerReplicas() int32 {
 	}
 	return s.dayOneWorkers
 }
-
-// phase is the phase of the installation. What was installed stays so. What began stays where it was as long as assisted-service does not tell: it
-// clears its status when its database is away, and the AgentClusterInstall may be gone.
-func (s *scope) phase() controlplanev1.InstallationPhase {
-	recorded := s.before.Status.Installation.Phase
-	switch {
-	case recorded == controlplanev1.InstallationInstalled:
-		return recorded
-	case s.progress.Registered, !s.begun():
-		return controlplanev1.InstallationPhase(s.progress.Phase)
-	case recorded == "" && s.install == nil: // moved here
-		return controlplanev1.InstallationInstalled
-	case recorded == "":
-		return controlplanev1.InstallationPhase(s.progress.Phase)
-	}
-	return recorded
-}
-
-func (s *scope) installed() bool { return s.phase() == controlplanev1.InstallationInstalled }

@@ -173,6 +173,9 @@ func (r *Reconciler) announce(s *scope) {
 			r.warn(s, "InstallationFailed", "%s", installed.Message)
 		}
 	}
+	if installed.Reason == controlplanev1.RegisteredAnewReason && conditions.GetReason(s.before, controlplanev1.InstalledCondition) != installed.Reason {
+		r.warn(s, controlplanev1.RegisteredAnewReason, "%s", installed.Message)
+	}
 	if installed.Reason == controlplanev1.PreparationFailedReason && conditions.GetReason(s.before, controlplanev1.InstalledCondition) != installed.Reason {
 		r.warn(s, "PreparationFailed", "%s", installed.Message)
 	}

@@ -37,6 +37,9 @@ const (
 
 // observeWorkload reads what is known of the cluster itself.
 func (r *Reconciler) observeWorkload(ctx context.Context, s *scope) (bool, error) {
+	if s.cluster == nil {
+		return true, nil
+	}
 	var err error
 	s.workload, err = r.Workloads.Observe(ctx, s.clusterKey())
 	return true, err

@@ -1,0 +1,214 @@
+package controlplane
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+func TestStanding(t *testing.T) {
+	const (
+		none       = controlplanev1.InstallationPhase("")
+		pending    = controlplanev1.InstallationPending
+		preparing  = controlplanev1.InstallationPreparing
+		installing = controlplanev1.InstallationInstalling
+		failed     = controlplanev1.InstallationFailed
+		installed  = controlplanev1.InstallationInstalled
+	)
+	for situation, tc := range map[string]struct {
+		evidence evidence
+		state    string
+		phase    controlplanev1.InstallationPhase
+		begun    bool
+		anew     bool
+	}{
+		"nothing yet":                                {evidence{}, "", pending, false, false},
+		"registered":                                 {evidence{recorded: pending}, "insufficient", pending, false, false},
+		"a preparation failed: can be mended":        {evidence{recorded: preparing}, "ready", pending, false, false},
+		"preparing, and the database is away":        {evidence{recorded: preparing}, "", preparing, true, false},
+		"a host had its Node while it was prepared?": {evidence{recorded: preparing, hadNode: true}, "ready", pending, true, true},
+		"preparing":                                  {evidence{recorded: pending}, "preparing-for-installation", preparing, true, false},
+		"installing":                                 {evidence{recorded: installing, handedOver: true, published: true}, "installing", installing, true, false},
+		"installing, and the database is away":       {evidence{recorded: installing}, "", installing, true, false},
+		"failed":                                     {evidence{recorded: installing}, "error", failed, true, false},
+		"installed":                                  {evidence{recorded: installed, stated: true, renewed: true}, "adding-hosts", installed, true, false},
+		"installed, and the database is away":        {evidence{recorded: installed}, "", installed, true, false},
+
+		"installed, and the database came back empty": {evidence{recorded: installed}, "insufficient", installed, true, true},
+		"installed, and the database is older":        {evidence{recorded: installed}, "installing", installed, true, true},
+		"installed, and given up by an older one":     {evidence{recorded: installed}, "error", installed, true, true},
+		"installing, and the database came back":      {evidence{recorded: installing}, "pending-for-input", installing, true, true},
+		"failed, and the database came back empty":    {evidence{recorded: failed}, "ready", failed, true, true},
+
+		"status lost, stated as installed":           {evidence{stated: true}, "insufficient", installed, true, true},
+		"status lost, kubeconfig renewed":            {evidence{renewed: true}, "insufficient", installed, true, true},
+		"status lost, kubeconfig published":          {evidence{published: true}, "insufficient", pending, true, true},
+		"status lost, credentials handed over":       {evidence{handedOver: true}, "insufficient", pending, true, true},
+		"status lost, a Machine had a Node":          {evidence{hadNode: true}, "ready", pending, true, true},
+		"status lost, the cluster answers":           {evidence{answers: true}, "insufficient", pending, true, true},
+		"status lost, the cluster runs a release":    {evidence{answers: true, runs: true}, "insufficient", installed, true, true},
+		"status lost, restored without that of all":  {evidence{handedOver: true}, "", pending, true, false},
+		"status lost while the release was brought":  {evidence{answers: true, runs: true}, "finalizing", controlplanev1.InstallationFinalizing, true, false},
+		"status lost, and the service knows":         {evidence{hadNode: true}, "adding-hosts", installed, true, false},
+		"moved here":                                 {evidence{hadNode: true, unregistered: true}, "", installed, true, false},
+		"moved here, outside Metal3":                 {evidence{renewed: true, unregistered: true}, "", installed, true, false},
+		"moved here, with a kubeconfig of the users": {evidence{answers: true, unregistered: true}, "", installed, true, false},
+		"recorded, and its object is gone":           {evidence{recorded: installing, unregistered: true}, "", installing, true, false},
+		"nothing known at all":                       {evidence{recorded: none, unregistered: true}, "", pending, false, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			tc.evidence.progress = assisted.Observe(installOf(tc.state))
+			NewWithT(t).Expect(standingOf(tc.evidence)).To(Equal(standing{phase: tc.phase, begun: tc.begun, anew: tc.anew}))
+		})
+	}
+}
+
+// forgotten brings an installed cluster to where assisted-service has it as one to be installed, with a spec that asks for something else by now.
+func forgotten(t *testing.T, objects ...client.Object) *hub {
+	t.Helper()
+	h := newHub(t, append(world(nil), objects...)...).withTime()
+	h.install()
+	h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0)
+	cp := h.controlPlane()
+	cp.Spec.Replicas = ptr.To[int32](5)
+	cp.Spec.Config.SSHAuthorizedKey = "ssh-ed25519 new"
+	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+	return h
+}
+
+// expectUntouched checks that nothing was done to a cluster that was registered anew.
+func (h *hub) expectUntouched(before *hiveext.AgentClusterInstall) {
+	h.t.Helper()
+	aci := &hiveext.AgentClusterInstall{}
+	h.get("c1", aci)
+	h.Expect(aci.Spec).To(Equal(before.Spec))
+	h.Expect(h.machines()).To(HaveLen(3), "no Machine for a cluster that would be installed over")
+	created := conditions.Get(h.controlPlane(), controlplanev1.MachinesCreatedCondition)
+	h.Expect(created.Reason).To(Equal(controlplanev1.RegisteredAnewReason))
+	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+	h.Expect(c.Reason).To(Equal(controlplanev1.RegisteredAnewReason))
+	h.Expect(c.Message).To(And(ContainSubstring(`state "insufficient"`), ContainSubstring("c1-admin-kubeconfig"), ContainSubstring("Delete nothing")))
+}
+
+func TestAnInstalledClusterThatIsRegisteredAnewIsLeftAlone(t *testing.T) {
+	h := forgotten(t)
+	before := &hiveext.AgentClusterInstall{}
+	h.get("c1", before)
+	h.reconcile()
+	h.reconcile()
+	h.expectUntouched(before)
+	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.InstalledCondition)).To(BeTrue(), "it is")
+	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.AvailableCondition)).To(BeTrue(), "and serves")
+
+	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
+	h.reconcile()
+	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).To(Equal(controlplanev1.InstalledReason))
+	h.Expect(h.machines()).To(HaveLen(5), "imported: hosts join again")
+}
+
+// Backup tools restore neither status nor owner references.
+func TestARestoredClusterThatIsRegisteredAnewIsLeftAlone(t *testing.T) {
+	for evidence, lose := range map[string]func(h *hub){
+		"the ClusterDeployment is stated to be installed": func(h *hub) {
+			h.Expect(h.Delete(h.t.Context(), h.published())).To(Succeed())
+			h.handBack()
+		},
+		"the kubeconfig was renewed": func(h *hub) {
+			secret := h.published()
+			secret.OwnerReferences = nil
+			h.Expect(h.Update(h.t.Context(), secret)).To(Succeed())
+			h.unstate()
+			h.handBack()
+		},
+		"the credentials were handed over": func(h *hub) {
+			h.Expect(h.Delete(h.t.Context(), h.published())).To(Succeed())
+			h.unstate()
+		},
+		"the cluster answers": func(h *hub) {
+			h.Expect(h.Delete(h.t.Context(), h.published())).To(Succeed())
+			h.unstate()
+			h.handBack()
+			h.workloads.facts = workload.Facts{Connected: true}
+		},
+	} {
+		t.Run(evidence, func(t *testing.T) {
+			h := forgotten(t)
+			h.workloads.facts = workload.Facts{}
+			lose(h)
+			cp := h.controlPlane()
+			cp.Status = controlplanev1.OpenshiftAssistedControlPlaneStatus{}
+			h.Expect(h.Status().Update(t.Context(), cp)).To(Succeed())
+			before := &hiveext.AgentClusterInstall{}
+			h.get("c1", before)
+			h.reconcile()
+			h.reconcile()
+			h.expectUntouched(before)
+		})
+	}
+}
+
+// handBack takes the credentials out of the AgentClusterInstall.
+func (h *hub) handBack() {
+	h.t.Helper()
+	aci := &hiveext.AgentClusterInstall{}
+	h.get("c1", aci)
+	aci.Spec.ClusterMetadata = nil
+	h.Expect(h.Update(h.t.Context(), aci)).To(Succeed())
+}
+
+func (h *hub) unstate() {
+	h.t.Helper()
+	deployment := &hivev1.ClusterDeployment{}
+	h.get("c1", deployment)
+	deployment.Spec.Installed, deployment.Spec.ClusterMetadata = false, nil
+	h.Expect(h.Update(h.t.Context(), deployment)).To(Succeed())
+}
+
+func TestTheClusterDeploymentIsMarkedAsInstalledOnce(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	h.giveKubeconfig("first")
+	h.setState("installing", hiveext.ClusterInstallationInProgressReason, 45)
+	h.reconcile()
+	deployment := &hivev1.ClusterDeployment{}
+	h.get("c1", deployment)
+	h.Expect(deployment.Spec.Installed).To(BeFalse(), "not yet")
+	was := deployment.Spec.DeepCopy()
+
+	h.install()
+	h.get("c1", deployment)
+	h.Expect(deployment.Spec.Installed).To(BeTrue())
+	h.Expect(deployment.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name).To(Equal("c1-admin-kubeconfig"), "Hive's admission wants it along")
+	h.Expect(deployment.Annotations).To(HaveKeyWithValue(assisted.OpenShiftVersionAnnotation, "4.19.3"))
+	is := deployment.Spec.DeepCopy()
+	is.Installed, is.ClusterMetadata = false, nil
+	h.Expect(is).To(Equal(was), "nothing that was ours is withdrawn")
+
+	version := deployment.ResourceVersion
+	h.reconcile()
+	h.reconcile()
+	h.get("c1", deployment)
+	h.Expect(deployment.ResourceVersion).To(Equal(version))
+}
+
+func TestTheUsersOwnKubeconfigProvesNothing(t *testing.T) {
+	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "cluster1-kubeconfig", Labels: map[string]string{clusterv1.ClusterNameLabel: "cluster1"}}}
+	h := newHub(t, append(world(nil), own)...)
+	h.reconcile()
+	h.Expect(h.machines()).To(HaveLen(3))
+	err := h.Get(t.Context(), client.ObjectKey{Namespace: lab, Name: "c1"}, &hiveext.AgentClusterInstall{})
+	h.Expect(apierrors.IsNotFound(err)).To(BeFalse())
+}
