@@ -42,7 +42,7 @@ func (r *Reconciler) releaseMachines(ctx context.Context, s *scope) (bool, error
 // releaseInstallation deregisters the cluster, which must come after its hosts: assisted-service unbinds those that are left.
 func (r *Reconciler) releaseInstallation(ctx context.Context, s *scope) (bool, error) {
 	for _, obj := range []client.Object{s.deployment, s.install} {
-		if isNil(obj) || !s.ours(obj) {
+		if !s.owns(obj) {
 			continue
 		}
 		if err := r.delete(ctx, obj); err != nil {

@@ -98,13 +98,17 @@ func (r *Reconciler) gatherInstallation(ctx context.Context, s *scope) error {
 	if s.install, err = read(ctx, r.Client, key, &hiveext.AgentClusterInstall{}); err != nil {
 		return err
 	}
-	s.progress = assisted.Observe(s.install)
 	imageSetKey := client.ObjectKey{Name: s.ownImageSet()}
 	if ref := s.controlPlane.Spec.Config.ClusterImageSetRef; ref != nil {
 		imageSetKey.Name = ref.Name
 	}
 	if s.imageSet, err = read(ctx, r.Client, imageSetKey, &hivev1.ClusterImageSet{}); err != nil {
 		return err
+	}
+	if s.owns(s.install) {
+		s.progress = assisted.Observe(s.install)
+	} else {
+		s.progress = assisted.Observe(nil) // the installation of somebody else says nothing of ours
 	}
 	agents := &aiv1beta1.AgentList{}
 	if err := r.Client.List(ctx, agents, client.MatchingFields{agentClusterField: key.String()}); err != nil {

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -75,7 +74,7 @@ func (r *Reconciler) register(ctx context.Context, s *scope, input assisted.Agen
 // markInstalled states, once, in the ClusterDeployment that its cluster is installed, as Hive does where it runs: a service that has lost its database then takes
 // the cluster in as an installed one.
 func (r *Reconciler) markInstalled(ctx context.Context, s *scope) (bool, error) {
-	if !s.installed() || s.deployment == nil || s.install == nil || !s.ours(s.deployment) || !s.ours(s.install) || s.deployment.Spec.Installed ||
+	if !s.installed() || s.deployment == nil || s.install == nil || !s.owns(s.deployment) || !s.owns(s.install) || s.deployment.Spec.Installed ||
 		s.install.Spec.ClusterMetadata == nil || !s.deployment.DeletionTimestamp.IsZero() {
 		return true, nil
 	}
@@ -92,15 +91,6 @@ func (r *Reconciler) markInstalled(ctx context.Context, s *scope) (bool, error) 
 		return false, fmt.Errorf("cannot mark ClusterDeployment %s as installed: %w", s.deployment.Name, err)
 	}
 	return true, nil
-}
-
-// foreign tells, and says, whether an object with the name of ours belongs to someone else.
-func (s *scope) foreign(obj client.Object, kind string) bool {
-	if isNil(obj) || s.ours(obj) {
-		return false
-	}
-	s.block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("%s %s exists and was not made for this control plane: delete it, or give the control plane another name", kind, obj.GetName()))
-	return true
 }
 
 // refusedRetry is how often a refused request is repeated. What is refused for what it says helps no repeating; but a webhook may go by what cannot be

@@ -65,7 +65,7 @@ func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-func isForeignInstall(s *scope) bool { return s.install == nil || !s.ours(s.install) }
+func isForeignInstall(s *scope) bool { return !s.owns(s.install) }
 
 func (s *scope) publishedKubeconfig(content []byte, annotations map[string]string) *corev1.Secret {
 	return &corev1.Secret{

@@ -12,7 +12,7 @@ import (
 // quorum, so the user deletes the Machine.
 func (r *Reconciler) scaleDown(ctx context.Context, s *scope) error {
 	if s.begun() {
-		s.scaleDownBlocked = "a control-plane host is not removed from an installed cluster automatically: remove its etcd member, then delete its Machine"
+		s.scaleDownBlocked = fmt.Sprintf("no control-plane host is removed from a cluster that is installed, or being installed: set spec.replicas back to %d", len(s.machines))
 		return nil
 	}
 	for _, m := range s.machines {

@@ -1,0 +1,137 @@
+package controlplane
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// registration returns what stands for the cluster in assisted-service.
+func (h *hub) registration() (*hivev1.ClusterDeployment, *hiveext.AgentClusterInstall) {
+	h.t.Helper()
+	deployment, install := &hivev1.ClusterDeployment{}, &hiveext.AgentClusterInstall{}
+	h.get("c1", deployment)
+	h.get("c1", install)
+	return deployment, install
+}
+
+func (h *hub) relabelAll(labels map[string]string, objects ...client.Object) {
+	h.t.Helper()
+	for _, obj := range objects {
+		obj.SetLabels(labels)
+		h.Expect(h.Update(h.t.Context(), obj)).To(Succeed())
+	}
+}
+
+func TestStrippedLabelsArePutBack(t *testing.T) {
+	for situation, bring := range map[string]func(h *hub){
+		"before the installation": func(h *hub) { h.reconcile() },
+		"while it is installed": func(h *hub) {
+			h.reconcile()
+			h.setState("installing", hiveext.ClusterInstallationInProgressReason, 30)
+			h.reconcile()
+		},
+		"once it is installed": func(h *hub) { h.install() },
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := newHub(t, world(nil)...).withTime()
+			bring(h)
+			deployment, install := h.registration()
+			h.relabelAll(nil, deployment, install)
+			h.reconcile()
+			h.reconcile()
+			deployment, install = h.registration()
+			for _, obj := range []client.Object{deployment, install} {
+				h.Expect(obj.GetLabels()).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, "cluster1"), "%T", obj)
+				h.Expect(obj.GetLabels()).To(HaveKeyWithValue(clusterv1.MachineControlPlaneNameLabel, "c1"), "%T", obj)
+			}
+			h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).NotTo(Equal(controlplanev1.InstallationNotOursReason))
+		})
+	}
+}
+
+func TestARegistrationWithoutLabelsIsDeregistered(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	deployment, install := h.registration()
+	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
+	h.reconcile()
+	h.relabelAll(nil, deployment, install)
+	for range 5 {
+		h.reconcile()
+	}
+	key := client.ObjectKey{Namespace: lab, Name: "c1"}
+	for _, gone := range []client.Object{&hivev1.ClusterDeployment{}, &hiveext.AgentClusterInstall{}} {
+		h.Expect(apierrors.IsNotFound(h.Get(t.Context(), key, gone))).To(BeTrue(), "%T is left behind in assisted-service", gone)
+	}
+}
+
+func TestWhoseRegistration(t *testing.T) {
+	ours := scopeOf(nil).labels()
+	named := func() (*hivev1.ClusterDeployment, *hiveext.AgentClusterInstall) {
+		d := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1"}}
+		d.Spec.ClusterInstallRef = &hivev1.ClusterInstallLocalReference{Name: "c1"}
+		i := &hiveext.AgentClusterInstall{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1"}}
+		i.Spec.ClusterDeploymentRef.Name = "c1"
+		i.Spec.ImageSetRef = &hivev1.ClusterImageSetReference{Name: "set"}
+		return d, i
+	}
+	for situation, tc := range map[string]struct {
+		change func(s *scope)
+		ours   bool
+	}{
+		"nothing tells":        {func(*scope) {}, false},
+		"both labelled":        {func(s *scope) { s.deployment.Labels, s.install.Labels = ours, ours }, true},
+		"only one is labelled": {func(s *scope) { s.install.Labels = ours }, true},
+		"our annotation": {func(s *scope) {
+			s.deployment.Annotations = map[string]string{assisted.OpenShiftVersionAnnotation: "4.19.3"}
+		}, true},
+		"our ClusterImageSet":          {func(s *scope) { s.imageSet.Annotations = map[string]string{ownerAnnotation: "lab/c1"} }, true},
+		"a ClusterImageSet of another": {func(s *scope) { s.imageSet.Annotations = map[string]string{ownerAnnotation: "other/c1"} }, false},
+		"our annotation, labels of another": {func(s *scope) {
+			s.deployment.Annotations, s.deployment.Labels = map[string]string{assisted.OpenShiftVersionAnnotation: "4.19.3"}, map[string]string{clusterv1.ClusterNameLabel: "other"}
+		}, false},
+		"one of ours that names another": {func(s *scope) { s.install.Labels, s.deployment.Spec.ClusterInstallRef.Name = ours, "other" }, false},
+		"one is ours, the other is another's": {func(s *scope) {
+			s.install.Labels, s.deployment.Labels = ours, map[string]string{clusterv1.ClusterNameLabel: "other"}
+		}, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			s := scopeOf(nil)
+			s.deployment, s.install = named()
+			s.imageSet = &hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: "set"}}
+			tc.change(s)
+			g.Expect(s.owns(s.deployment)).To(Equal(tc.ours))
+			g.Expect(s.foreign(s.deployment, "ClusterDeployment")).NotTo(Equal(tc.ours))
+			if !tc.ours {
+				g.Expect(s.blocked.reason).To(Equal(controlplanev1.InstallationNotOursReason))
+				g.Expect(s.blocked.message).NotTo(ContainSubstring("elete"), "it may stand for a running cluster")
+				g.Expect(s.blocked.message).To(ContainSubstring("cluster.x-k8s.io/cluster-name=cluster1"))
+			}
+		})
+	}
+}
+
+func TestTheInstallationOfSomebodyElseSaysNothing(t *testing.T) {
+	other := &hiveext.AgentClusterInstall{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1"}}
+	other.Spec.ClusterMetadata = &hivev1.ClusterMetadata{}
+	h := newHub(t, append(world(nil), other)...)
+	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
+	h.reconcile()
+	h.Expect(h.controlPlane().Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending))
+	h.Expect(h.machines()).To(BeEmpty())
+	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+	h.Expect(c.Status).To(Equal(metav1.ConditionFalse))
+	h.Expect(c.Reason).To(Equal(controlplanev1.InstallationNotOursReason))
+}
