@@ -79,6 +79,7 @@ const (
 	RegisteredAnewReason                  = "RegisteredAnew"
 	WaitingForKubeconfigReason            = "WaitingForKubeconfig"
 	KubeconfigAvailableReason             = "KubeconfigAvailable"
+	KubeconfigRefusedReason               = "KubeconfigRefused"
 	WaitingForAPIServerReason             = "WaitingForAPIServer"
 	InitializedReason                     = "Initialized"
 	ConnectionDownReason                  = "ConnectionDown"

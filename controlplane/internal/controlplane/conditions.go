@@ -115,7 +115,10 @@ func (v view) releaseImageResolved() metav1.Condition {
 
 func (v view) kubeconfigAvailable() metav1.Condition {
 	const t = controlplanev1.KubeconfigAvailableCondition
+	problem := v.kubeconfigProblem()
 	switch {
+	case problem != nil:
+		return no(t, problem.reason, problem.message)
 	case v.kubeconfigSecret != nil:
 		c := yes(t, controlplanev1.KubeconfigAvailableReason)
 		if v.renewalFailure != nil {

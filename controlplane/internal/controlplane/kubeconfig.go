@@ -2,7 +2,6 @@ package controlplane
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 const (
@@ -53,6 +53,10 @@ func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (bool, error) {
 		s.kubeconfigBlocked = &outcome{controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s has no key %s yet", admin.Name, adminKubeconfigKey)}
 		return s.kubeconfigSecret != nil, nil
 	}
+	if err := workload.CheckKubeconfig(content); err != nil {
+		s.kubeconfigBlocked = &outcome{controlplanev1.KubeconfigRefusedReason, fmt.Sprintf("Secret %s is not published: %s", admin.Name, err)}
+		return s.kubeconfigSecret != nil, nil
+	}
 	first := s.kubeconfigSecret == nil
 	published := s.publishedKubeconfig(content, map[string]string{KubeconfigSourceAnnotation: source})
 	if err := r.apply(ctx, s, published, s.kubeconfigSecret); err != nil {
@@ -63,6 +67,29 @@ func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (bool, error) {
 	}
 	s.kubeconfigSecret = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}
 	return true, nil
+}
+
+// kubeconfigProblem is why the kubeconfig that is there is of no use, or the one that assisted-service has now; nil: nothing is known against them.
+func (s *scope) kubeconfigProblem() *outcome {
+	if s.kubeconfigBlocked != nil && s.kubeconfigBlocked.reason == controlplanev1.KubeconfigRefusedReason {
+		return s.kubeconfigBlocked
+	}
+	failure := s.workload.Failure
+	if failure == nil || s.kubeconfigSecret == nil || failure.KubeconfigVersion != s.kubeconfigSecret.ResourceVersion {
+		return nil
+	}
+	if failure.Kind == workload.KubeconfigRefused {
+		return &outcome{controlplanev1.KubeconfigRefusedReason, fmt.Sprintf("Secret %s is not used: %s; %s", s.kubeconfigSecret.Name, failure.Message, s.kubeconfigRemedy())}
+	}
+	return nil
+}
+
+// kubeconfigRemedy says what to do about a published kubeconfig that is of no use.
+func (s *scope) kubeconfigRemedy() string {
+	if s.adminSecret != nil && !isForeignInstall(s) {
+		return fmt.Sprintf("delete the Secret, and it is published anew from assisted-service's kubeconfig (Secret %s), or put a kubeconfig that works into it", s.adminSecret.Name)
+	}
+	return "put a kubeconfig that works into it"
 }
 
 func isForeignInstall(s *scope) bool { return !s.owns(s.install) }
@@ -137,14 +164,13 @@ func renewalOf(published client.Object) time.Time {
 
 // withToken replaces the credentials of a kubeconfig.
 func withToken(kubeconfig []byte, token string) ([]byte, error) {
+	if err := workload.CheckKubeconfig(kubeconfig); err != nil {
+		return nil, err
+	}
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read it: %w", err)
 	}
-	current := config.Contexts[config.CurrentContext]
-	if current == nil {
-		return nil, errors.New("it has no current context")
-	}
-	config.AuthInfos = map[string]*clientcmdapi.AuthInfo{current.AuthInfo: {Token: token}}
+	config.AuthInfos = map[string]*clientcmdapi.AuthInfo{config.Contexts[config.CurrentContext].AuthInfo: {Token: token}}
 	return clientcmd.Write(*config)
 }

@@ -1,13 +1,18 @@
 package controlplane
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
@@ -54,6 +59,57 @@ func TestNoTokenForTheUsersOwnKubeconfig(t *testing.T) {
 	h.install()
 	h.Expect(h.published().Data["value"]).To(Equal(kubeconfigOf("user")))
 	h.Expect(h.workloads.issued).To(BeZero())
+}
+
+// withTokenFile makes a kubeconfig read a file.
+func withTokenFile(content []byte) []byte {
+	return bytes.Replace(content, []byte("client-key-data:"), []byte("tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token\n    client-key-data:"), 1)
+}
+
+func TestAKubeconfigOfAssistedServiceThatReadsFilesIsNotPublished(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	h.giveKubeconfig("assisted-service")
+	h.editAdmin(withTokenFile)
+	h.reconcile()
+	h.expectKubeconfig(controlplanev1.KubeconfigRefusedReason, "Secret c1-admin-kubeconfig is not published: it has tokenFile")
+	err := h.Get(t.Context(), client.ObjectKey{Namespace: lab, Name: "cluster1-kubeconfig"}, &corev1.Secret{})
+	h.Expect(apierrors.IsNotFound(err)).To(BeTrue())
+}
+
+func TestARefusedKubeconfigIsTold(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	published := h.published()
+	h.workloads.facts = workload.Facts{Failure: &workload.Failure{Kind: workload.KubeconfigRefused, Message: "it has exec", KubeconfigVersion: published.ResourceVersion}}
+	h.reconcile()
+	h.expectKubeconfig(controlplanev1.KubeconfigRefusedReason, "Secret cluster1-kubeconfig is not used: it has exec; delete the Secret")
+
+	published.Labels["changed"] = "yes"
+	h.Expect(h.Update(t.Context(), published)).To(Succeed())
+	h.reconcile()
+	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "")
+}
+
+func TestNoTokenIsPutIntoAKubeconfigThatReadsFiles(t *testing.T) {
+	_, err := withToken(withTokenFile(kubeconfigOf("u")), "token")
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("it has tokenFile")))
+}
+
+// editAdmin changes assisted-service's kubeconfig.
+func (h *hub) editAdmin(change func([]byte) []byte) {
+	h.t.Helper()
+	admin := &corev1.Secret{}
+	h.get("c1-admin-kubeconfig", admin)
+	admin.Data["kubeconfig"] = change(admin.Data["kubeconfig"])
+	h.Expect(h.Update(h.t.Context(), admin)).To(Succeed())
+}
+
+func (h *hub) expectKubeconfig(reason, message string) {
+	h.t.Helper()
+	c := conditions.Get(h.controlPlane(), controlplanev1.KubeconfigAvailableCondition)
+	h.Expect(c.Reason).To(Equal(reason), c.Message)
+	h.Expect(c.Message).To(ContainSubstring(message))
 }
 
 func (h *hub) published() *corev1.Secret {

@@ -55,6 +55,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr manager.Manager, 
 		WatchesMetadata(provider.MetadataOnly("ConfigMap"), mapped(r.ofConfigMap)).
 		WatchesRawSource(source.Channel(r.wake, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(clusters.Source("openshiftassistedcontrolplane")).
+		WatchesRawSource(clusters.FailureSource()).
 		Build(provider.TolerateConflicts(r))
 	if err != nil {
 		return fmt.Errorf("cannot set up the controller: %w", err)

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -41,6 +43,11 @@ type Clusters struct {
 	watcher  clustercache.SourceWatcher[ctrl.Request]
 	versions sync.Map // client.ObjectKey -> serverVersion
 	health   sync.Map // healthKey -> health
+	failures sync.Map // client.ObjectKey -> toldFailure
+	// kubeconfigs are those with which connections are made.
+	kubeconfigs *kubeconfigReader
+	// wake reconciles the control planes of clusters to which no connection could be made.
+	wake chan event.GenericEvent
 }
 
 // Options are the parameters of NewClusters.
@@ -61,29 +68,42 @@ type tunable interface {
 
 // NewClusters sets up the connections to the installed clusters.
 func NewClusters(ctx context.Context, mgr manager.Manager, options Options) (*Clusters, error) {
-	connections, err := clustercache.SetupWithManager(ctx, mgr, clustercache.Options{
-		SecretClient: &kubeconfigReader{
+	c := &Clusters{
+		requests: options.Requests,
+		kubeconfigs: &kubeconfigReader{
 			Reader:   mgr.GetCache(), // the client would read Secrets live
 			live:     mgr.GetAPIReader(),
 			selected: options.Selected,
-			read:     map[client.ObjectKey]*corev1.Secret{},
+			read:     map[client.ObjectKey]kubeconfig{},
 		},
-		Client: clustercache.ClientOptions{UserAgent: options.UserAgent},
+		wake: make(chan event.GenericEvent, wakeUps),
+	}
+	var err error
+	c.cache, err = clustercache.SetupWithManager(ctx, mgr, clustercache.Options{
+		SecretClient: c.kubeconfigs,
+		Client:       clustercache.ClientOptions{UserAgent: options.UserAgent},
 		// Kinds that the cluster does not know yet must not be named here: no connection would be made before it does.
 		Cache: clustercache.CacheOptions{ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: slimNode}}},
 	}, controller.Options{
 		MaxConcurrentReconciles: connectors,
-		// Each failed attempt is logged as an error, every second of each installation; the conditions say it better.
-		LogConstructor: func(*reconcile.Request) logr.Logger { return logr.Discard() },
+		LogConstructor:          c.logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up the connections to the workload clusters: %w", err)
 	}
-	if t, ok := connections.(tunable); ok {
+	if t, ok := c.cache.(tunable); ok {
 		t.SetConnectionCreationRetryInterval(connectInterval)
 		t.DisablePrivateKeyGeneration() // an RSA key for each cluster, which only a provider that talks to etcd needs
 	}
-	return &Clusters{cache: connections, requests: options.Requests}, nil
+	return c, nil
+}
+
+// logger is what the cache of connections logs with.
+func (c *Clusters) logger(cluster *reconcile.Request) logr.Logger {
+	if cluster == nil {
+		return logr.Discard()
+	}
+	return logr.New(attempts{clusters: c, cluster: cluster.NamespacedName})
 }
 
 // Source of the events that a cluster's API server began or ceased to answer.
@@ -91,6 +111,13 @@ func (c *Clusters) Source(controllerName string) source.Source {
 	return c.cache.GetClusterSource(controllerName, func(ctx context.Context, cluster client.Object) []ctrl.Request {
 		return c.requests(ctx, client.ObjectKeyFromObject(cluster))
 	}, clustercache.WatchForProbeFailure(GracePeriod))
+}
+
+// FailureSource is that of the events that the reason changed why a cluster cannot be connected to.
+func (c *Clusters) FailureSource() source.Source {
+	return source.Channel(c.wake, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, cluster client.Object) []ctrl.Request {
+		return c.requests(ctx, client.ObjectKeyFromObject(cluster))
+	}))
 }
 
 // NotifyController makes the controller the one that reconciles on changes in workload clusters. It must be called before Observe.

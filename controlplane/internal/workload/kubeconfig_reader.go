@@ -13,11 +13,15 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
-const kubeconfigSuffix = "-kubeconfig"
+// The Secret in which the contract of Cluster API wants the kubeconfig of a cluster, and its key there.
+const (
+	kubeconfigSuffix = "-kubeconfig"
+	kubeconfigKey    = "value"
+)
 
 // kubeconfigReader reads the Secrets <cluster>-kubeconfig of clusters whose control plane this manager reconciles. For other clusters of the hub it
 // says that there is none, so that no connection to them is ever opened. A Secret is read once for each of its versions: attempts to connect
-// are frequent while a cluster is being installed, and must not cost requests.
+// are frequent while a cluster is being installed, and must not cost requests. What CheckKubeconfig refuses is not handed out.
 type kubeconfigReader struct {
 	client.Reader // of the cache: Clusters, and Secrets as metadata
 
@@ -25,7 +29,13 @@ type kubeconfigReader struct {
 	selected func(ctx context.Context, cluster *clusterv1.Cluster) (bool, error)
 
 	mu   sync.Mutex
-	read map[client.ObjectKey]*corev1.Secret
+	read map[client.ObjectKey]kubeconfig
+}
+
+// kubeconfig is one that was read, and why it is refused.
+type kubeconfig struct {
+	secret  *corev1.Secret
+	refused error
 }
 
 // Get reads a kubeconfig Secret.
@@ -39,17 +49,29 @@ func (r *kubeconfigReader) Get(ctx context.Context, key client.ObjectKey, obj cl
 		r.forget(key)
 		return err
 	}
-	if known := r.known(key, version); known != nil {
-		known.DeepCopyInto(secret)
-		return nil
+	known := r.known(key)
+	if known.secret == nil || known.secret.ResourceVersion != version {
+		if known, err = r.readLive(ctx, key); err != nil {
+			return err
+		}
 	}
+	if known.refused != nil {
+		return known.refused
+	}
+	known.secret.DeepCopyInto(secret)
+	return nil
+}
+
+func (r *kubeconfigReader) readLive(ctx context.Context, key client.ObjectKey) (kubeconfig, error) {
+	secret := &corev1.Secret{}
 	if err := r.live.Get(ctx, key, secret); err != nil {
-		return err
+		return kubeconfig{}, err
 	}
+	found := kubeconfig{secret: secret, refused: CheckKubeconfig(secret.Data[kubeconfigKey])}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.read[key] = secret.DeepCopy()
-	return nil
+	r.read[key] = found
+	return found, nil
 }
 
 // version returns the resource version of the Secret of one of our clusters.
@@ -77,13 +99,19 @@ func (r *kubeconfigReader) version(ctx context.Context, key client.ObjectKey) (s
 	return metadata.GetResourceVersion(), nil
 }
 
-func (r *kubeconfigReader) known(key client.ObjectKey, version string) *corev1.Secret {
+func (r *kubeconfigReader) known(key client.ObjectKey) kubeconfig {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if secret := r.read[key]; secret != nil && secret.ResourceVersion == version {
-		return secret
+	return r.read[key]
+}
+
+// versionFor is the resource version of the kubeconfig that was handed out or refused last; empty: there is none.
+func (r *kubeconfigReader) versionFor(cluster client.ObjectKey) string {
+	cluster.Name += kubeconfigSuffix
+	if secret := r.known(cluster).secret; secret != nil {
+		return secret.ResourceVersion
 	}
-	return nil
+	return ""
 }
 
 func (r *kubeconfigReader) forget(key client.ObjectKey) {

@@ -24,6 +24,8 @@ type Facts struct {
 	Connected bool
 	// LastSuccess is when it answered last; zero when it has not since this process runs.
 	LastSuccess time.Time
+	// Failure is why there is no connection; nil while there is one, or as long as none was tried.
+	Failure *Failure
 	// KubernetesVersion is what the API server reports.
 	KubernetesVersion string
 	// OpenShiftVersion is the release that was completed last, without leading v. Empty before the first.
@@ -47,12 +49,14 @@ func (c *Clusters) Observe(ctx context.Context, cluster client.ObjectKey) (Facts
 	facts := Facts{LastSuccess: c.cache.GetHealthCheckingState(ctx, cluster).LastProbeSuccessTime}
 	reader, err := c.cache.GetReader(ctx, cluster)
 	if errors.Is(err, clustercache.ErrClusterNotConnected) {
+		facts.Failure = c.failure(cluster)
 		return facts, nil
 	}
 	if err != nil {
 		return facts, fmt.Errorf("cannot read the workload cluster: %w", err)
 	}
 	facts.Connected = true
+	c.failures.Delete(cluster)
 	if err := c.watch(ctx, cluster); err != nil {
 		return facts, err
 	}
@@ -125,6 +129,7 @@ func (c *Clusters) kubernetesVersion(ctx context.Context, cluster client.ObjectK
 // Forget drops what is remembered of a cluster that is gone.
 func (c *Clusters) Forget(cluster client.ObjectKey) {
 	c.versions.Delete(cluster)
+	c.failures.Delete(cluster)
 	c.health.Delete(healthKey{cluster, clusterVersionKind, clusterVersionName})
 	for _, name := range Operators {
 		c.health.Delete(healthKey{cluster, clusterOperatorKind, name})

@@ -1,0 +1,156 @@
+package workload
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+var (
+	clusterKey = client.ObjectKey{Namespace: "lab", Name: "cluster1"}
+	secretKey  = client.ObjectKey{Namespace: "lab", Name: "cluster1-kubeconfig"}
+)
+
+// hub is a management cluster, on fakes, with the real cache of connections: what it connects to are servers of the tests.
+type hub struct {
+	*WithT
+	client.Client
+	*Clusters
+	selected atomic.Bool
+	// secretReads counts the reads of Secrets past the cache.
+	secretReads atomic.Int32
+}
+
+// hubManager reads from the fakes.
+type hubManager struct {
+	manager.Manager
+	cached cache.Cache
+	live   client.Client
+}
+
+func (m hubManager) GetCache() cache.Cache       { return m.cached }
+func (m hubManager) GetAPIReader() client.Reader { return m.live }
+func (m hubManager) GetClient() client.Client    { return m.live }
+
+// hubCache takes its informers from one fake, and its objects from another.
+type hubCache struct {
+	*informertest.FakeInformers
+	objects client.Reader
+}
+
+func (c hubCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return c.objects.Get(ctx, key, obj, opts...)
+}
+
+func (c hubCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return c.objects.List(ctx, list, opts...)
+}
+
+func newHub(t *testing.T, kubeconfig []byte) *hub {
+	t.Helper()
+	h := &hub{WithT: NewWithT(t)}
+	h.selected.Store(true)
+	scheme := runtime.NewScheme()
+	h.Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+	h.Expect(clusterv1.AddToScheme(scheme)).To(Succeed())
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: clusterKey.Namespace, Name: clusterKey.Name}}
+	cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secretKey.Namespace, Name: secretKey.Name}, Data: map[string][]byte{"value": kubeconfig}}
+	h.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster, secret).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if _, ok := obj.(*corev1.Secret); ok {
+				h.secretReads.Add(1)
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+	}).Build()
+	clusters := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
+		ListFunc: func(metav1.ListOptions) (runtime.Object, error) {
+			return &clusterv1.ClusterList{Items: []clusterv1.Cluster{*cluster}}, nil
+		},
+		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+	}, &clusterv1.Cluster{}, 0, nil)
+	informers := &informertest.FakeInformers{Scheme: scheme, InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{
+		clusterv1.GroupVersion.WithKind("Cluster"): clusters,
+	}}
+	mgr, err := ctrl.NewManager(&rest.Config{}, ctrl.Options{
+		Scheme:         scheme,
+		Metrics:        metricsserver.Options{BindAddress: "0"},
+		Controller:     config.Controller{SkipNameValidation: ptr.To(true)},
+		NewCache:       func(*rest.Config, cache.Options) (cache.Cache, error) { return informers, nil },
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return h.RESTMapper(), nil },
+	})
+	h.Expect(err).NotTo(HaveOccurred())
+	h.Clusters, err = NewClusters(t.Context(), hubManager{mgr, hubCache{informers, h.Client}, h.Client}, Options{
+		UserAgent: "test",
+		Selected:  func(context.Context, *clusterv1.Cluster) (bool, error) { return h.selected.Load(), nil },
+		Requests: func(_ context.Context, cluster client.ObjectKey) []ctrl.Request {
+			return []ctrl.Request{{NamespacedName: cluster}}
+		},
+	})
+	h.Expect(err).NotTo(HaveOccurred())
+	var running sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(func() { cancel(); running.Wait() })
+	running.Go(func() { clusters.RunWithContext(ctx) })
+	running.Go(func() { h.Expect(mgr.Start(ctx)).To(Succeed()) })
+	return h
+}
+
+// expectFailure waits for what is told of an attempt to connect.
+func (h *hub) expectFailure(ctx context.Context, kind FailureKind, message string) {
+	h.Eventually(h.wake, 10*time.Second).Should(Receive(), "the control plane must be reconciled")
+	facts, err := h.Observe(ctx, clusterKey)
+	h.Expect(err).NotTo(HaveOccurred())
+	h.Expect(facts.Connected).To(BeFalse())
+	h.Expect(facts.Failure).NotTo(BeNil())
+	h.Expect(facts.Failure.Kind).To(Equal(kind))
+	h.Expect(facts.Failure.Message).To(ContainSubstring(message))
+	h.Expect(facts.Failure.Message).NotTo(ContainSubstring("127.0.0.1"))
+	secret := &corev1.Secret{}
+	h.Expect(h.Get(ctx, secretKey, secret)).To(Succeed())
+	h.Expect(facts.Failure.KubeconfigVersion).To(Equal(secret.ResourceVersion))
+}
+
+// Somebody who may edit Secrets in the namespace of a cluster asks the manager to bring its own token to a server of theirs.
+func TestNothingConnectsForAKubeconfigWithATokenFile(t *testing.T) {
+	var requests atomic.Int32
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		http.Error(w, "got "+r.Header.Get("Authorization"), http.StatusTeapot)
+	}))
+	defer server.Close()
+	h := newHub(t, kubeconfigFor(t, server.URL, func(c *clientcmdapi.Config) {
+		c.AuthInfos["admin"] = &clientcmdapi.AuthInfo{TokenFile: fileWith(t, "token of the manager")}
+	}))
+	h.expectFailure(t.Context(), KubeconfigRefused, "it has tokenFile")
+	h.Consistently(requests.Load, 3*connectInterval).Should(BeZero())
+	h.Expect(h.secretReads.Load()).To(BeEquivalentTo(2), "once by us and once by the test")
+}

@@ -1,0 +1,54 @@
+package workload
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// RefusedError says why a kubeconfig is not used.
+type RefusedError string
+
+func (e RefusedError) Error() string { return string(e) }
+
+// CheckKubeconfig refuses a kubeconfig that is more than data. Whoever may write Secrets in a namespace writes kubeconfigs that this process uses: one
+// that names a program would run it here, one that names the file of our own token would send that token to a server of the writer's choice.
+// All users and clusters in it count, not only those of its current context. The error is a RefusedError, and holds nothing of the content.
+func CheckKubeconfig(content []byte) error {
+	if len(content) == 0 {
+		return RefusedError("it is empty")
+	}
+	config, err := clientcmd.Load(content)
+	if err != nil {
+		return RefusedError("it is no kubeconfig")
+	}
+	if found := foreign(config); len(found) > 0 {
+		return RefusedError("it has " + strings.Join(found, ", ") + ", but no program is run and no file read for a kubeconfig: it must hold the credentials " +
+			"(token, or client-certificate-data and client-key-data) and certificate-authority-data")
+	}
+	// From here on nothing in it leads out of it.
+	if _, err := clientcmd.RESTConfigFromKubeConfig(content); err != nil {
+		return RefusedError("its current context does not lead to a server and a user")
+	}
+	return nil
+}
+
+// foreign names what in a kubeconfig stands for programs and files, as it is spelt there.
+func foreign(config *clientcmdapi.Config) []string {
+	found := map[string]bool{}
+	for _, user := range config.AuthInfos {
+		found["exec"] = found["exec"] || user.Exec != nil
+		found["auth-provider"] = found["auth-provider"] || user.AuthProvider != nil
+		found["tokenFile"] = found["tokenFile"] || user.TokenFile != ""
+		found["client-certificate"] = found["client-certificate"] || user.ClientCertificate != ""
+		found["client-key"] = found["client-key"] || user.ClientKey != ""
+	}
+	for _, cluster := range config.Clusters {
+		found["certificate-authority"] = found["certificate-authority"] || cluster.CertificateAuthority != ""
+	}
+	maps.DeleteFunc(found, func(_ string, is bool) bool { return !is })
+	return slices.Sorted(maps.Keys(found))
+}
