@@ -1,0 +1,234 @@
+package config_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// workers are a MachineDeployment of our provider and a MachineSet, which its tests change. The Cluster does not exist: Cluster API leaves them as they are.
+const workers = `
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: MachineDeployment
+metadata: {namespace: default, generateName: workers-}
+spec:
+  clusterName: none
+  replicas: 2
+  template:
+    spec:
+      clusterName: none
+      version: v4.19.10
+      bootstrap: {configRef: {apiGroup: bootstrap.cluster.x-k8s.io, kind: OpenshiftAssistedConfigTemplate, name: one}}
+      infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: Metal3MachineTemplate, name: one}
+`
+
+// edit is a change of such an object. before and status are laid over it beforehand.
+type edit struct {
+	kind    string
+	before  string
+	status  string
+	version string // of the request: v1beta2
+	scale   bool   // the change is one of the subresource
+	change  string
+	refused string
+}
+
+const (
+	onDelete    = `rollout: {strategy: {type: OnDelete}}`
+	rolling     = `rollout: {strategy: {type: RollingUpdate}}`
+	settled     = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 2}`
+	otherConfig = `spec: {template: {spec: {bootstrap: {configRef: {name: two}}}}}`
+	// The owner does not exist: the finalizer keeps garbage collection off.
+	ownedSet = `
+kind: MachineSet
+metadata:
+  finalizers: [example.com/kept]
+  ownerReferences: [{apiVersion: cluster.x-k8s.io/v1beta2, kind: MachineDeployment, name: x, uid: x, controller: true}]
+`
+	otherProvider = `spec: {template: {spec: {bootstrap: {configRef: {kind: KubeadmConfigTemplate}}}}}`
+)
+
+func checkReinstallation(ctx context.Context, t *testing.T, c client.Client) {
+	awaitPolicy(ctx, t, c)
+	for name, e := range map[string]edit{
+		"another bootstrap template, as a topology names it after every change": {
+			change:  otherConfig,
+			refused: "another spec.template.spec.bootstrap would wipe the hosts and install them anew. Set spec.rollout.strategy.type to OnDelete",
+		},
+		"data instead of a bootstrap template": {
+			change:  `spec: {template: {spec: {bootstrap: {configRef: null, dataSecretName: data}}}}`,
+			refused: "spec.template.spec.bootstrap would wipe",
+		},
+		"another infrastructure template": {
+			change:  `spec: {template: {spec: {infrastructureRef: {name: two}}}}`,
+			refused: "spec.template.spec.infrastructureRef would wipe",
+		},
+		"another version": {
+			change:  `spec: {template: {spec: {version: v4.19.11}}}`,
+			refused: "spec.template.spec.version would wipe",
+		},
+		"no version any more": {
+			change:  `spec: {template: {spec: {version: null}}}`,
+			refused: "spec.template.spec.version would wipe",
+		},
+		"a failure domain": {
+			change:  `spec: {template: {spec: {failureDomain: rack1}}}`,
+			refused: "spec.template.spec.failureDomain would wipe",
+		},
+		"two of them at once": {
+			change:  `spec: {template: {spec: {version: v4.19.11, failureDomain: rack1}}}`,
+			refused: "spec.template.spec.version, spec.template.spec.failureDomain would wipe",
+		},
+		"in the older version of the API": {
+			version: "v1beta1",
+			change:  otherConfig,
+			refused: "spec.template.spec.bootstrap would wipe",
+		},
+		"a restart by clusterctl": {
+			change:  `spec: {rollout: {after: "2026-01-01T00:00:00Z"}}`,
+			refused: "with this spec.rollout.after the hosts would be wiped",
+		},
+		"a restart, given up": {
+			before: `spec: {rollout: {after: "2099-01-01T00:00:00Z"}}`,
+			change: `spec: {rollout: null}`,
+		},
+		"a restart, earlier": {
+			before:  `spec: {rollout: {after: "2099-01-01T00:00:00Z"}}`,
+			change:  `spec: {rollout: {after: "2027-01-01T00:00:00Z"}}`,
+			refused: "with this spec.rollout.after",
+		},
+		"a restart that was there before": {
+			before: `spec: {rollout: {after: "2099-01-01T00:00:00Z"}}`,
+			change: `spec: {replicas: 3}`,
+		},
+
+		"what Cluster API changes in place": {
+			change: `
+metadata: {labels: {a: b}, annotations: {a: b}}
+spec:
+  machineNaming: {template: "{{ .machineSet.name }}-host-{{ .random }}"}
+  deletion: {order: Oldest}
+  remediation: {maxInFlight: 1}
+  template:
+    metadata: {labels: {a: b}, annotations: {a: b}}
+    spec: {minReadySeconds: 5, readinessGates: [{conditionType: Examined}], deletion: {nodeDrainTimeoutSeconds: 9}}`,
+		},
+		"how many at a time":               {change: `spec: {rollout: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}}`},
+		"more replicas":                    {change: `spec: {replicas: 3}`},
+		"more replicas, as kubectl scales": {scale: true, change: `spec: {replicas: 3}`},
+		"in the older version of the API, in place": {
+			version: "v1beta1",
+			change:  `spec: {replicas: 3, template: {spec: {nodeDrainTimeout: 9s}}}`,
+		},
+
+		"under OnDelete":                           {before: `spec: {` + onDelete + `}`, change: otherConfig},
+		"together with OnDelete":                   {change: `spec: {` + onDelete + `, template: {spec: {version: v4.19.11}}}`},
+		"a restart under OnDelete":                 {before: `spec: {` + onDelete + `}`, change: `spec: {rollout: {after: "2026-01-01T00:00:00Z"}}`},
+		"more replicas under OnDelete, outdated":   {before: `spec: {` + onDelete + `}`, scale: true, change: `spec: {replicas: 3}`},
+		"OnDelete left, everything is up to date":  {before: `spec: {` + onDelete + `}`, status: settled, change: `spec: {` + rolling + `}`},
+		"OnDelete left, in the older version":      {before: `spec: {` + onDelete + `}`, status: settled, version: "v1beta1", change: `spec: {strategy: {type: RollingUpdate}}`},
+		"OnDelete left with an outdated Machine":   {before: `spec: {` + onDelete + `}`, status: `{observedGeneration: 1, replicas: 2, upToDateReplicas: 1}`, change: `spec: {` + rolling + `}`, refused: "keep OnDelete"},
+		"OnDelete left before it is known":         {before: `spec: {` + onDelete + `}`, status: `{replicas: 2, upToDateReplicas: 2}`, change: `spec: {` + rolling + `}`, refused: "keep OnDelete"},
+		"OnDelete left together with a change":     {before: `spec: {` + onDelete + `}`, status: settled, change: `spec: {` + rolling + `, template: {spec: {version: v4.19.11}}}`, refused: "would wipe"},
+		"OnDelete left with a restart in days":     {before: `spec: {rollout: {strategy: {type: OnDelete}, after: "2099-01-01T00:00:00Z"}}`, status: settled, change: `spec: {` + rolling + `}`, refused: "with this spec.rollout.after"},
+		"OnDelete left, and the restart given up":  {before: `spec: {rollout: {strategy: {type: OnDelete}, after: "2099-01-01T00:00:00Z"}}`, status: settled, change: `spec: {rollout: {strategy: {type: RollingUpdate}, after: null}}`},
+		"the user says so, together with a change": {change: `{metadata: {annotations: {bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes}}, ` + otherConfig + `}`},
+		"the user says so, beforehand": {
+			before: `metadata: {annotations: {bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes}}`,
+			change: `spec: {rollout: {after: "2026-01-01T00:00:00Z"}}`,
+		},
+		"the user says something else": {
+			change:  `{metadata: {annotations: {bootstrap.cluster.x-k8s.io/reinstall-hosts: "no"}}, ` + otherConfig + `}`,
+			refused: "set the annotation bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes",
+		},
+		"the user takes it back together with a change": {
+			before:  `metadata: {annotations: {bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes}}`,
+			change:  `{metadata: {annotations: null}, ` + otherConfig + `}`,
+			refused: "would wipe",
+		},
+
+		"no Machines":                           {before: `spec: {replicas: 0}`, status: `{observedGeneration: 1, replicas: 0}`, change: otherConfig},
+		"no Machines wanted, some are left":     {before: `spec: {replicas: 0}`, status: `{observedGeneration: 1, replicas: 1}`, change: otherConfig, refused: "would wipe"},
+		"no Machines wanted, status unknown":    {before: `spec: {replicas: 0}`, change: otherConfig, refused: "would wipe"},
+		"no Machines wanted any more":           {status: settled, change: `{spec: {replicas: 0, template: {spec: {version: v4.19.11}}}}`, refused: "would wipe"},
+		"restored without status":               {change: otherConfig, refused: "would wipe"},
+		"workers of another provider":           {before: otherProvider, change: otherConfig},
+		"workers that leave for another one":    {change: otherProvider, refused: "would wipe"},
+		"a MachineSet by itself":                {kind: "MachineSet", change: otherConfig},
+		"a MachineSet of a MachineDeployment":   {before: ownedSet, change: otherConfig, refused: "the MachineDeployment would wipe the hosts"},
+		"such a MachineSet, in place":           {before: ownedSet, change: `spec: {replicas: 3, template: {metadata: {labels: {a: b}}, spec: {minReadySeconds: 5}}}`},
+		"such a MachineSet, as kubectl scales":  {before: ownedSet, scale: true, change: `spec: {replicas: 3}`},
+		"such a MachineSet of another provider": {before: ownedSet + otherProvider, change: otherConfig},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := e.make(ctx, t, c)
+			switch {
+			case e.refused == "" && err != nil:
+				t.Errorf("must be accepted: %v", err)
+			case e.refused != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), e.refused)):
+				t.Errorf("must be refused with %q, not: %v", e.refused, err)
+			}
+		})
+	}
+}
+
+// make makes the object and then changes it.
+func (e edit) make(ctx context.Context, t *testing.T, c client.Client) error {
+	t.Helper()
+	u := &unstructured.Unstructured{Object: merge(object(t, workers), object(t, e.before))}
+	if e.kind != "" {
+		u.SetKind(e.kind)
+	}
+	if err := c.Create(ctx, u); err != nil {
+		t.Fatalf("cannot make it: %v", err)
+	}
+	if e.status != "" {
+		// Cluster API makes the Cluster an owner and adds a finalizer: the status goes where the object is by now.
+		if err := c.Status().Patch(ctx, u, mergePatch(t, map[string]any{"status": object(t, e.status)})); err != nil {
+			t.Fatalf("cannot set its status: %v", err)
+		}
+	}
+	if e.version != "" {
+		u.SetAPIVersion("cluster.x-k8s.io/" + e.version)
+	}
+	change := mergePatch(t, object(t, e.change))
+	if e.scale {
+		return c.SubResource("scale").Patch(ctx, u, change)
+	}
+	return c.Patch(ctx, u, change)
+}
+
+func mergePatch(t *testing.T, content map[string]any) client.Patch {
+	t.Helper()
+	data, err := json.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.RawPatch(types.MergePatchType, data)
+}
+
+// awaitPolicy waits until the API server has compiled the policies, which it does within seconds after they were applied.
+func awaitPolicy(ctx context.Context, t *testing.T, c client.Client) {
+	t.Helper()
+	probes := []edit{{change: otherConfig}, {before: ownedSet, change: otherConfig}}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		var errs []error
+		for _, probe := range probes {
+			errs = append(errs, probe.make(ctx, t, c))
+		}
+		if !slices.Contains(errs, nil) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the policies do not work: %v", errs)
+		}
+	}
+}
