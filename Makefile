@@ -127,7 +127,7 @@ lint: $(GOLANGCI_LINT) ## Run golangci-lint.
 test: unit ## Run all tests: unit, API server, contracts and end-to-end, on the simulated and (what concerns it) on the real assisted-service.
 	$(MAKE) conformance
 	$(MAKE) e2e BACKEND=simulated LABELS='!idle' # that is rule I5 of conformance
-	$(MAKE) e2e BACKEND=real LABELS='!(restart || names || hold)'
+	$(MAKE) e2e BACKEND=real LABELS='!(restart || names || hold || healthcheck)'
 	$(MAKE) e2e BACKEND=real AUTH=none LABELS=failure
 
 # Beforehand, so that building does not count against the time-outs of tests.
