@@ -150,9 +150,8 @@ func TestServiceThatHangs(t *testing.T) {
 
 	secret := read(w, "m", &corev1.Secret{})
 	w.remove(secret) // the cache of a real manager does not have it yet
-	w.reconcile()
-	if asked.Load() != 1 {
-		t.Errorf("downloaded %d times", asked.Load())
+	if result := w.reconcile(); asked.Load() != 1 || result.RequeueAfter == 0 || result.RequeueAfter > unseenFor {
+		t.Errorf("downloaded %d times, next look after %s", asked.Load(), result.RequeueAfter)
 	}
 }
 
