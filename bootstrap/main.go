@@ -14,9 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -58,17 +56,12 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	metal3, err := servesBareMetalHosts(mgr.GetRESTMapper())
-	if err != nil {
-		return err
-	}
 	reconciler := &config.Reconciler{
 		Client:   mgr.GetClient(),
 		Cache:    mgr.GetCache(),
 		Live:     mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorderFor(managerName),
 		Selected: options.Selected,
-		Metal3:   metal3,
 	}
 	if err := reconciler.SetupWithManager(ctx, mgr, options.ControllerOptions()); err != nil {
 		return err
@@ -103,16 +96,4 @@ func cached() map[client.Object]cache.ByObject {
 		// Of CustomResourceDefinitions only the labels are looked at, with the versions of a contract.
 		&apiextensionsv1.CustomResourceDefinition{}: {Transform: provider.StripMetadata()},
 	}
-}
-
-// servesBareMetalHosts tells whether the Bare Metal Operator's API is there. The manager has to be started again after it was added.
-func servesBareMetalHosts(mapper meta.RESTMapper) (bool, error) {
-	_, err := mapper.RESTMapping(schema.GroupKind{Group: metal3api.GroupVersion.Group, Kind: "BareMetalHost"}, metal3api.GroupVersion.Version)
-	if meta.IsNoMatchError(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("cannot tell whether BareMetalHosts are served: %w", err)
-	}
-	return true, nil
 }

@@ -71,7 +71,7 @@ func metal3Indexes() []index {
 
 func (r *Reconciler) addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	all := indexes()
-	if r.Metal3 {
+	if r.metal3.Load() {
 		all = append(all, metal3Indexes()...)
 	}
 	for _, i := range all {

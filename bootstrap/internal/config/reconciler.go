@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/tools/record"
@@ -54,9 +55,9 @@ type Reconciler struct {
 	Recorder record.EventRecorder
 	// Selected tells whether this manager reconciles the object (its watch filter). nil: all.
 	Selected func(client.Object) bool
-	// Metal3 is true where BareMetalHosts are served.
-	Metal3 bool
 
+	// metal3 is true from when BareMetalHosts are served and watched.
+	metal3  atomic.Bool
 	applier *apply.Applier
 	tracker *external.ObjectTracker
 	// ignitions are the downloads of discovery ignitions; downloads spaces the attempts, which cannot be watched.

@@ -245,7 +245,7 @@ func (r *Reconciler) gatherInfraMachine(ctx context.Context, s *scope) error {
 // takes hosts of the Metal3Machine's namespace only. The annotation can be edited by whoever may edit the Metal3Machine, and what is known of a host is
 // told in conditions: so the host must name the Metal3Machine in turn.
 func (r *Reconciler) gatherHost(ctx context.Context, s *scope) error {
-	if !r.Metal3 || !s.hasBareMetalHost() {
+	if !r.metal3.Load() || !s.hasBareMetalHost() {
 		return nil
 	}
 	namespace, consumer := s.infraMachine.GetNamespace(), consumerKey(s.infraMachine.GetNamespace(), s.infraMachine.GetName())

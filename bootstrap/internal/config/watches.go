@@ -34,6 +34,11 @@ import (
 // SetupWithManager starts the controller. Objects that lead to no config of ours cause nothing.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	r.initialise()
+	metal3, err := servesBareMetalHosts(mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	r.metal3.Store(metal3)
 	if err := r.addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -52,7 +57,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.ofConfigMap)).
 		WatchesRawSource(source.Channel(r.wake, &handler.EnqueueRequestForObject{})).
 		WithOptions(options)
-	if r.Metal3 {
+	if metal3 {
 		b = b.Watches(&metal3api.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost))
 	}
 	c, err := b.Build(provider.TolerateConflicts(r))
@@ -61,7 +66,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	}
 	log := mgr.GetLogger()
 	r.tracker = &external.ObjectTracker{Controller: c, Cache: mgr.GetCache(), Scheme: mgr.GetScheme(), PredicateLogger: &log}
-	return nil
+	if metal3 {
+		return nil
+	}
+	return r.awaitBareMetalHosts(mgr, c)
 }
 
 // watchInfraMachine watches the infrastructure machines of a kind from the first one on.
@@ -157,7 +165,7 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 	} else if machine, err := get(ctx, r.Client, agent.Namespace, infraEnvOf(agent), &clusterv1.Machine{}); err == nil && machine != nil {
 		requests = r.ofMachine(ctx, machine) // its InfraEnv is deleted
 	}
-	if !r.Metal3 {
+	if !r.metal3.Load() {
 		return requests
 	}
 	for _, mac := range assisted.AgentIdentity(agent).MACs {

@@ -78,7 +78,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		builder = builder.WithIndex(i.obj, i.field, i.extract)
 	}
 	w.Client = builder.Build()
-	w.reconciler = &Reconciler{Client: w.Client, Cache: w.Client, Live: w.Client, Recorder: w.events, Metal3: true}
+	w.reconciler = &Reconciler{Client: w.Client, Cache: w.Client, Live: w.Client, Recorder: w.events}
+	w.reconciler.metal3.Store(true)
 	w.reconciler.initialise()
 	w.reconciler.now = func() time.Time { return w.clock }
 	return w

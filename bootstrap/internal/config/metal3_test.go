@@ -1,0 +1,70 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+// fields is a cache whose API server answers every second question only.
+type fields struct {
+	added  []string
+	failed bool
+}
+
+func (f *fields) IndexField(_ context.Context, _ client.Object, field string, _ client.IndexerFunc) error {
+	if f.failed = !f.failed; f.failed {
+		return errors.New("no answer")
+	}
+	f.added = append(f.added, field)
+	return nil
+}
+
+// TestBareMetalHostsThatComeLater is a manager that was started before the Bare Metal Operator was installed.
+func TestBareMetalHostsThatComeLater(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconciler.metal3.Store(false)
+	w.reconcile()
+	w.makeImage()
+	w.reconcile()
+	w.create(bareMetalHost(), discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
+
+	mapper, cache, watched := meta.NewDefaultRESTMapper(nil), &fields{}, 0
+	later := &bareMetalHosts{reconciler: w.reconciler, mapper: mapper, indexer: cache, watch: func() error { watched++; return nil }}
+	reconcile := func() error {
+		_, err := later.Reconcile(t.Context(), ctrl.Request{})
+		return err
+	}
+	if err := reconcile(); err != nil || watched > 0 {
+		t.Fatalf("no definition: %v, watched %d times", err, watched)
+	}
+	w.create(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: bareMetalHostCRD}})
+	if err := reconcile(); !errors.Is(err, errNotServed) || watched > 0 {
+		t.Fatalf("not served yet: %v, watched %d times", err, watched)
+	}
+	mapper.Add(schema.GroupVersionKind{Group: metal3api.GroupVersion.Group, Version: metal3api.GroupVersion.Version, Kind: "BareMetalHost"}, meta.RESTScopeNamespace)
+	for err := reconcile(); err != nil; err = reconcile() {
+		if watched > 0 {
+			t.Fatal("watched without indexes")
+		}
+	}
+	if err := reconcile(); err != nil || watched != 1 || len(cache.added) != len(metal3Indexes()) {
+		t.Fatalf("%v, watched %d times, indexes %v", err, watched, cache.added)
+	}
+	w.reconcile()
+	if w.agent("a").Spec.ClusterDeploymentName == nil {
+		t.Fatal("the host is not found")
+	}
+}
