@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -142,6 +144,27 @@ func (r *Reconciler) tellAgent(ctx context.Context, s *scope, stage string, bind
 		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "Agent %s is refused: %s", s.agent.Name, assisted.RedactURLs(err.Error()))
 	}
 	return err == nil, err
+}
+
+// beforeInstallation are the states of a bound host in which nothing has been done to it. Unbinding one that is installed would wipe it.
+var beforeInstallation = []string{
+	models.HostStatusBinding, models.HostStatusDiscovering, models.HostStatusKnown, models.HostStatusInsufficient, models.HostStatusPendingForInput,
+	models.HostStatusDisconnected,
+}
+
+// unbind takes an Agent out of the cluster that we bound and that is not used. assisted-service does not start with one known host more than it was told of.
+func (r *Reconciler) unbind(ctx context.Context, s *scope, agent *aiv1beta1.Agent) error {
+	if !told(agent) || s.boundElsewhere(agent) || !slices.Contains(beforeInstallation, agent.Status.DebugInfo.State) {
+		return nil
+	}
+	// Role and approval must be stated in each Agent; everything else that we told it is withdrawn.
+	desired := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"role": string(agent.Spec.Role), "approved": false}}}
+	desired.SetGroupVersionKind(aiv1beta1.GroupVersion.WithKind("Agent"))
+	desired.SetNamespace(agent.Namespace)
+	desired.SetName(agent.Name)
+	desired.SetResourceVersion(agent.ResourceVersion)
+	_, err := r.applier.Apply(ctx, desired, agent)
+	return err
 }
 
 func bound(agent *aiv1beta1.Agent) bool { return agent.Spec.ClusterDeploymentName != nil }

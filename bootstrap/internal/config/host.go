@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -23,6 +24,8 @@ type identification struct {
 	reason, message string
 	// refusals say which Agents were seen that are not the Machine's host, and why.
 	refusals []string
+	// others are further Agents of the Machine's host, from earlier registrations under another id.
+	others []*aiv1beta1.Agent
 }
 
 // identifyHost proves which Agent runs on the Machine's host, before anything is told to it.
@@ -56,6 +59,12 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 	if ref := s.config.Status.AgentRef; ref == nil || ref.Name != s.agent.Name {
 		s.tell(corev1.EventTypeNormal, bootstrapv1.HostIdentifiedReason, "%s", message)
 		s.config.Status.AgentRef = &corev1.LocalObjectReference{Name: s.agent.Name}
+	}
+	for _, other := range found.others {
+		if err := r.unbind(ctx, s, other); err != nil {
+			return false, err
+		}
+		message += fmt.Sprintf("; Agent %s is one of the same host, and not used: delete it", other.Name)
 	}
 	if len(found.refusals) > 0 {
 		message += "; refused: " + strings.Join(found.refusals, "; ")
@@ -119,20 +128,21 @@ func identify(agents, elsewhere []*aiv1beta1.Agent, host *metal3api.BareMetalHos
 			message: fmt.Sprintf("BareMetalHost %s has no MAC address to compare with: set spec.bootMACAddress or wait for inspection", name),
 		}
 	}
-	result := identification{agent: approved}
+	var result identification
+	var matching []*aiv1beta1.Agent
 	var silent []string
 	for _, agent := range agents {
 		switch {
 		case agent == approved: // proven before; it stays the Machine's host whatever happens to the BareMetalHost
+			matching = append(matching, agent)
 		case !assisted.HasInventory(agent) && known != nil && known.Name == agent.Name && agent.Spec.ClusterDeploymentName != nil:
-			result.agent = agent // proven before; the service forgets the inventory of a host that it binds
+			matching = append(matching, agent) // proven before; the service forgets the inventory of a host that it binds
 		case !assisted.HasInventory(agent):
 			silent = append(silent, agent.Name)
 		default:
-			mismatch := wanted.Mismatch(assisted.AgentIdentity(agent))
-			if mismatch == "" && result.agent == nil {
-				result.agent = agent
-			} else if mismatch != "" {
+			if mismatch := wanted.Mismatch(assisted.AgentIdentity(agent)); mismatch == "" {
+				matching = append(matching, agent)
+			} else {
 				result.refusals = append(result.refusals, fmt.Sprintf("Agent %s is not BareMetalHost %s: %s", agent.Name, name, mismatch))
 			}
 		}
@@ -142,10 +152,31 @@ func identify(agents, elsewhere []*aiv1beta1.Agent, host *metal3api.BareMetalHos
 			"Agent %s has the MAC addresses of BareMetalHost %s but booted the image of InfraEnv %s: check the BMC address of the BareMetalHost, which probably belongs to another host",
 			agent.Name, name, infraEnvOf(agent)))
 	}
-	if result.agent == nil {
+	if len(matching) == 0 {
 		result.reason, result.message = explain(name, silent, result.refusals)
+		return result
 	}
+	result.agent = foremost(matching, known)
+	result.others = slices.DeleteFunc(matching, func(agent *aiv1beta1.Agent) bool { return agent == result.agent })
 	return result
+}
+
+// foremost returns the one of several Agents of a host that is the Machine's: the recorded one, else one that may be installing it already, else the one
+// that is in touch with assisted-service. A host gets a further Agent when its system UUID changes.
+func foremost(agents []*aiv1beta1.Agent, known *corev1.LocalObjectReference) *aiv1beta1.Agent {
+	return slices.MinFunc(agents, func(a, b *aiv1beta1.Agent) int { return rankOf(a, known) - rankOf(b, known) })
+}
+
+func rankOf(agent *aiv1beta1.Agent, known *corev1.LocalObjectReference) int {
+	switch {
+	case known != nil && known.Name == agent.Name:
+		return 0
+	case bound(agent) && agent.Spec.Approved:
+		return 1
+	case assisted.AgentCondition(agent, aiv1beta1.ConnectedCondition).Status == corev1.ConditionTrue:
+		return 2
+	}
+	return 3
 }
 
 // approvedAgent returns the Agent that was identified and approved before; nil when there is none.

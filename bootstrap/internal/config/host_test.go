@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,5 +98,67 @@ func TestAnnotationThatNamesAnotherTenantsHost(t *testing.T) {
 	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
 	if message := w.message(bootstrapv1.HostIdentifiedCondition); strings.Contains(message, "tenant") || strings.Contains(message, "02:00") {
 		t.Fatal(message)
+	}
+}
+
+func TestSeveralAgentsOfOneHost(t *testing.T) {
+	ours := &aiv1beta1.ClusterReference{Namespace: namespace, Name: "cp"}
+	connected := conditionsv1.Condition{Type: aiv1beta1.ConnectedCondition, Status: corev1.ConditionTrue}
+	for situation, tc := range map[string]struct {
+		change func(first, second *aiv1beta1.Agent)
+		known  *corev1.LocalObjectReference
+		wanted string
+	}{
+		"nothing tells them apart": {func(_, _ *aiv1beta1.Agent) {}, nil, "a"},
+		"one is in touch with the service": {func(_, second *aiv1beta1.Agent) {
+			second.Status.Conditions = append(second.Status.Conditions, connected)
+		}, nil, "b"},
+		"one is recorded, the other in touch": {func(first, _ *aiv1beta1.Agent) {
+			first.Status.Conditions = append(first.Status.Conditions, connected)
+		}, &corev1.LocalObjectReference{Name: "b"}, "b"},
+		"one is recorded, and was bound a moment ago": {func(_, second *aiv1beta1.Agent) {
+			second.Status.Inventory, second.Spec.ClusterDeploymentName = aiv1beta1.HostInventory{}, ours
+		}, &corev1.LocalObjectReference{Name: "b"}, "b"},
+		"one is approved, the record is lost": {func(first, second *aiv1beta1.Agent) {
+			first.Status.Conditions = append(first.Status.Conditions, connected)
+			second.Spec.ClusterDeploymentName, second.Spec.Approved = ours, true
+		}, nil, "b"},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			first, second := discovered("a", "m", bootMAC), discovered("b", "m", bootMAC)
+			tc.change(first, second)
+			found := identify([]*aiv1beta1.Agent{first, second}, nil, bareMetalHost(), true, tc.known)
+			if found.agent == nil || found.agent.Name != tc.wanted || len(found.others) != 1 || found.others[0] == found.agent {
+				t.Fatalf("%+v", found)
+			}
+		})
+	}
+}
+
+// TestAgentThatIsNotUsedIsUnbound: assisted-service does not start with one host too many. An installed one would be wiped.
+func TestAgentThatIsNotUsedIsUnbound(t *testing.T) {
+	for state, unbound := range map[string]bool{"known": true, "disconnected": true, "installing-in-progress": false, "installed": false, "added-to-existing-cluster": false, "": false} {
+		w := booted(t)
+		w.create(discovered("b", "m", bootMAC))
+		w.reconcile()
+		w.registerWithCluster("b", state)
+		config := w.config()
+		config.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"}
+		if err := w.Status().Update(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+		w.create(discovered("a", "m", bootMAC))
+		w.reconcile()
+		if agent := w.agent("b"); bound(agent) == unbound || unbound && agent.Spec.Role != "worker" {
+			t.Errorf("%s: %+v", state, agent.Spec)
+		}
+		if !bound(w.agent("a")) {
+			t.Errorf("%s: the recorded one is not bound", state)
+		}
+		before := w.writes
+		w.reconcile()
+		if unbound && w.writes != before {
+			t.Errorf("%s: %d further writes", state, w.writes-before)
+		}
 	}
 }
