@@ -88,7 +88,7 @@ func servesBareMetalHosts(mapper meta.RESTMapper) (bool, error) {
 // awaitBareMetalHosts adds the controller that notices that the Bare Metal Operator is installed later. c is the controller of the configs.
 func (r *Reconciler) awaitBareMetalHosts(mgr ctrl.Manager, c controller.Controller) error {
 	later := &bareMetalHosts{reconciler: r, mapper: mgr.GetRESTMapper(), indexer: mgr.GetFieldIndexer(), watch: func() error {
-		return c.Watch(source.Kind[client.Object](mgr.GetCache(), &metal3api.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost)))
+		return c.Watch(source.Kind[client.Object](mgr.GetCache(), &metal3api.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost), hostChanges))
 	}}
 	ours := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == bareMetalHostCRD })
 	err := ctrl.NewControllerManagedBy(mgr).Named("baremetalhosts").

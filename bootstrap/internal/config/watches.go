@@ -44,11 +44,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("openshiftassistedconfig").
-		For(&bootstrapv1.OpenshiftAssistedConfig{}).
-		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine)).
+		For(&bootstrapv1.OpenshiftAssistedConfig{}, builder.WithPredicates(configChanges)).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine), builder.WithPredicates(machineChanges)).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanges())).
 		Watches(&aiv1beta1.InfraEnv{}, handler.EnqueueRequestsFromMapFunc(r.ofInfraEnv)).
-		Watches(&aiv1beta1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.ofAgent)).
+		Watches(&aiv1beta1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.ofAgent), builder.WithPredicates(agentChanges)).
 		Watches(&aiv1beta1.NMStateConfig{}, handler.EnqueueRequestsFromMapFunc(r.ofNMStateConfig)).
 		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(r.ofInstallation), builder.WithPredicates(
 			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
@@ -58,7 +58,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		WatchesRawSource(source.Channel(r.wake, &handler.EnqueueRequestForObject{})).
 		WithOptions(options)
 	if metal3 {
-		b = b.Watches(&metal3api.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost))
+		b = b.Watches(&metal3api.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost), builder.WithPredicates(hostChanges))
 	}
 	c, err := b.Build(provider.TolerateConflicts(r))
 	if err != nil {
@@ -77,7 +77,7 @@ func (r *Reconciler) watchInfraMachine(ctx context.Context, infraMachine *unstru
 	if r.tracker == nil {
 		return nil
 	}
-	if err := r.tracker.Watch(ctrl.LoggerFrom(ctx), infraMachine, handler.EnqueueRequestsFromMapFunc(r.ofInfraMachine)); err != nil {
+	if err := r.tracker.Watch(ctrl.LoggerFrom(ctx), infraMachine, handler.EnqueueRequestsFromMapFunc(r.ofInfraMachine), infraMachineChanges); err != nil {
 		return fmt.Errorf("cannot watch %s: %w", infraMachine.GetKind(), err)
 	}
 	return nil
@@ -114,7 +114,7 @@ func (r *Reconciler) request(ctx context.Context, namespace, name string) []ctrl
 		return nil
 	}
 	key := types.NamespacedName{Namespace: namespace, Name: name}
-	if err := r.Client.Get(ctx, key, &bootstrapv1.OpenshiftAssistedConfig{}); err != nil {
+	if err := r.Client.Get(ctx, key, &bootstrapv1.OpenshiftAssistedConfig{}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	return []ctrl.Request{{NamespacedName: key}}
@@ -123,7 +123,7 @@ func (r *Reconciler) request(ctx context.Context, namespace, name string) []ctrl
 // configs returns requests for the configs with a value in an index.
 func (r *Reconciler) configs(ctx context.Context, namespace, field, value string) []ctrl.Request {
 	list := &bootstrapv1.OpenshiftAssistedConfigList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{field: value}); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{field: value}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	requests := make([]ctrl.Request, 0, len(list.Items))
@@ -170,7 +170,7 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 	}
 	for _, mac := range assisted.AgentIdentity(agent).MACs {
 		hosts := &metal3api.BareMetalHostList{}
-		if err := r.Client.List(ctx, hosts, client.MatchingFields{hostByMAC: mac}); err != nil {
+		if err := r.Client.List(ctx, hosts, client.MatchingFields{hostByMAC: mac}, client.UnsafeDisableDeepCopy); err != nil {
 			continue
 		}
 		for i := range hosts.Items {
@@ -194,7 +194,7 @@ func (r *Reconciler) ofInfraMachine(ctx context.Context, o client.Object) []ctrl
 
 func (r *Reconciler) ofInfraMachineNamed(ctx context.Context, namespace, kind, name string) []ctrl.Request {
 	machines := &clusterv1.MachineList{}
-	if err := r.Client.List(ctx, machines, client.InNamespace(namespace), client.MatchingFields{machineByInfraMachine: kind + "/" + name}); err != nil {
+	if err := r.Client.List(ctx, machines, client.InNamespace(namespace), client.MatchingFields{machineByInfraMachine: kind + "/" + name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	var requests []ctrl.Request
@@ -207,7 +207,7 @@ func (r *Reconciler) ofInfraMachineNamed(ctx context.Context, namespace, kind, n
 // ofInstallation maps a ClusterDeployment or AgentClusterInstall, whose name is that of the control plane.
 func (r *Reconciler) ofInstallation(ctx context.Context, o client.Object) []ctrl.Request {
 	clusters := &clusterv1.ClusterList{}
-	if err := r.Client.List(ctx, clusters, client.InNamespace(o.GetNamespace()), client.MatchingFields{clusterByControlPlane: o.GetName()}); err != nil {
+	if err := r.Client.List(ctx, clusters, client.InNamespace(o.GetNamespace()), client.MatchingFields{clusterByControlPlane: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	var requests []ctrl.Request
@@ -221,7 +221,7 @@ func (r *Reconciler) ofInstallation(ctx context.Context, o client.Object) []ctrl
 func (r *Reconciler) ofSecret(ctx context.Context, o client.Object) []ctrl.Request {
 	requests := r.configs(ctx, o.GetNamespace(), configBySecret, o.GetName())
 	deployments := &hivev1.ClusterDeploymentList{}
-	if err := r.Client.List(ctx, deployments, client.InNamespace(o.GetNamespace()), client.MatchingFields{deploymentsByPullSecret: o.GetName()}); err != nil {
+	if err := r.Client.List(ctx, deployments, client.InNamespace(o.GetNamespace()), client.MatchingFields{deploymentsByPullSecret: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		return requests
 	}
 	for i := range deployments.Items {
@@ -244,7 +244,7 @@ func TrimAgent(in any) (any, error) {
 	maps.DeleteFunc(agent.Annotations, func(key, _ string) bool { return key != skipSpokeCleanupAnnotation })
 	agent.Status.ValidationsInfo = nil
 	agent.Status.NtpSources = nil
-	agent.Status.Progress.ProgressStages = nil
+	agent.Status.Progress = aiv1beta1.HostProgressInfo{CurrentStage: agent.Status.Progress.CurrentStage}
 	agent.Status.Inventory.Cpu.Flags = nil
 	return agent, nil
 }

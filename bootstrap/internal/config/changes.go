@@ -1,0 +1,67 @@
+package config
+
+import (
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// changed passes on the updates of objects of a type that differ in what is read of them. Others would be most of the reconciles: each host's objects are
+// written dozens of times while it is installed.
+func changed[T client.Object](differ func(before, after T) bool) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(T)
+		after, ok2 := e.ObjectNew.(T)
+		return !ok || !ok2 || metadataDiffers(before, after) || differ(before, after)
+	}}
+}
+
+// metadataDiffers is about all metadata that others than the API server write, and the spec of kinds that count its generations.
+func metadataDiffers(before, after client.Object) bool {
+	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
+		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero() ||
+		!equality.Semantic.DeepEqual(before.GetLabels(), after.GetLabels()) ||
+		!equality.Semantic.DeepEqual(before.GetAnnotations(), after.GetAnnotations()) ||
+		!equality.Semantic.DeepEqual(before.GetFinalizers(), after.GetFinalizers()) ||
+		!equality.Semantic.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences())
+}
+
+// configChanges leaves out the status, which is our own.
+var configChanges = changed(func(_, _ client.Object) bool { return false })
+
+// machineChanges are those that tell whether there is a Node, and how it is.
+var machineChanges = changed(func(before, after *clusterv1.Machine) bool {
+	differs := before.Status.NodeRef.IsDefined() != after.Status.NodeRef.IsDefined()
+	for _, t := range []string{clusterv1.MachineNodeReadyCondition, clusterv1.MachineNodeHealthyCondition} {
+		differs = differs || conditions.IsTrue(before, t) != conditions.IsTrue(after, t)
+	}
+	return differs
+})
+
+// agentChanges are those of what is left of an Agent in the cache: see [TrimAgent].
+var agentChanges = changed(func(before, after *aiv1beta1.Agent) bool {
+	return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !equality.Semantic.DeepEqual(before.Status, after.Status)
+})
+
+// hostChanges are those of what a host is recognised by.
+var hostChanges = changed(func(before, after *metal3api.BareMetalHost) bool {
+	return !equality.Semantic.DeepEqual(before.Status.HardwareDetails, after.Status.HardwareDetails)
+})
+
+// infraMachineChanges are those of the few fields of the contract, and of CAPM3's metadata.
+var infraMachineChanges = changed(func(before, after *unstructured.Unstructured) bool {
+	for _, field := range [][]string{{"status", "ready"}, {"status", "initialization"}, {"status", "metaData"}} {
+		was, _, _ := unstructured.NestedFieldNoCopy(before.Object, field...)
+		is, _, _ := unstructured.NestedFieldNoCopy(after.Object, field...)
+		if !equality.Semantic.DeepEqual(was, is) {
+			return true
+		}
+	}
+	return false
+})
