@@ -9,6 +9,7 @@ import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -43,11 +44,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr manager.Manager, 
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&controlplanev1.OpenshiftAssistedControlPlane{}).
 		WithOptions(options).
-		Watches(&clusterv1.Cluster{}, mapped(r.ofCluster)).
+		Watches(&clusterv1.Cluster{}, mapped(r.ofCluster), builder.WithPredicates(clusterChanges)).
 		Watches(&clusterv1.Machine{}, mapped(r.ofMember), builder.WithPredicates(machineChanges)).
 		Watches(&clusterv1.MachineDeployment{}, mapped(r.ofMember), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&clusterv1.MachineSet{}, mapped(r.ofMember), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&hivev1.ClusterDeployment{}, mapped(r.ofSameName)).
+		Watches(&hivev1.ClusterDeployment{}, mapped(r.ofSameName), builder.WithPredicates(deploymentChanges)).
 		Watches(&hiveext.AgentClusterInstall{}, mapped(r.ofSameName)).
 		Watches(&hivev1.ClusterImageSet{}, mapped(r.ofImageSet)).
 		Watches(&aiv1beta1.Agent{}, mapped(r.ofAgent), builder.WithPredicates(agentChanges)).
@@ -202,6 +203,16 @@ func (r *Reconciler) ofConfigMap(ctx context.Context, obj client.Object) []ctrl.
 var templateChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || len(e.ObjectOld.GetOwnerReferences()) > len(e.ObjectNew.GetOwnerReferences())
 }}
+
+// clusterChanges passes on what is read of a Cluster, of whose status that is little.
+var clusterChanges = predicate.Or(deploymentChanges, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	a, okA := e.ObjectOld.(*clusterv1.Cluster)
+	b, okB := e.ObjectNew.(*clusterv1.Cluster)
+	return okA && okB && (!equality.Semantic.DeepEqual(a.Status.Initialization, b.Status.Initialization) || !equality.Semantic.DeepEqual(a.Status.FailureDomains, b.Status.FailureDomains))
+}})
+
+// deploymentChanges passes on all but the status, and the coming and going of finalizers and owners of others.
+var deploymentChanges = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 
 // machineChanges passes on all of control-plane Machines, and of workers what is read of them.
 var machineChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
