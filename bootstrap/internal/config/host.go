@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -241,7 +245,7 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
 	}
 	s.pass(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.DiscoveryImageReadyReason, "")
 	s.pass(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.DataSecretAvailableReason, "")
-	if agent := s.discoveredAgain(); agent != nil {
+	if agent := s.discoveredAgain(r.now()); agent != nil {
 		if recorded := s.recorded(bootstrapv1.HostIdentifiedCondition); recorded == nil || recorded.Reason != bootstrapv1.HostBootedDiscoveryAgainReason {
 			s.tell(corev1.EventTypeWarning, bootstrapv1.HostBootedDiscoveryAgainReason, "the installed host booted the discovery image as Agent %s", agent.Name)
 		}
@@ -266,10 +270,18 @@ func (s *scope) handsOff() bool {
 	return s.wasInstalled() && (s.recordedInstalled() || approvedAgent(s.agents, s.config.Status.AgentRef) == nil)
 }
 
-// discoveredAgain returns an Agent on the Machine's installed host that waits to be installed; nil when there is none.
-func (s *scope) discoveredAgain() *aiv1beta1.Agent {
+// discoveredAgain returns an Agent on the Machine's installed host that waits to be installed, or to be sent back to its disk; nil when there is none.
+func (s *scope) discoveredAgain(now time.Time) *aiv1beta1.Agent {
 	for _, agent := range s.agents {
-		if agent.Spec.Approved || !assisted.HasInventory(agent) {
+		known := s.config.Status.AgentRef != nil && s.config.Status.AgentRef.Name == agent.Name
+		switch {
+		case agent.Spec.Approved && agent.Status.DebugInfo.State != models.HostStatusInstallingPendingUserAction:
+			continue
+		case agent.Spec.Approved && s.nodeIsBack(agent, now):
+			continue
+		case agent.Spec.Approved && known:
+			return agent
+		case !assisted.HasInventory(agent):
 			continue
 		}
 		if s.host == nil || assisted.IdentityOf(s.host).Mismatch(assisted.AgentIdentity(agent)) == "" {
@@ -277,4 +289,27 @@ func (s *scope) discoveredAgain() *aiv1beta1.Agent {
 		}
 	}
 	return nil
+}
+
+// nodeNoticed is the time after which the Machine tells that its Node is away: Kubernetes takes 40 seconds, Cluster API five minutes where the cluster does
+// not answer.
+const nodeNoticed = 10 * time.Minute
+
+// nodeIsBack tells whether the Node of the host runs again, after its Agent told that it booted the discovery image. assisted-service does not notice that
+// of a host of the second day: the Agent's state stays. So what was once told to be over is over, or each restart of the Node would look like another.
+func (s *scope) nodeIsBack(agent *aiv1beta1.Agent, now time.Time) bool {
+	since := assisted.AgentCondition(agent, aiv1beta1.InstalledCondition).LastTransitionTime.Time
+	if told := s.recorded(bootstrapv1.HostIdentifiedCondition); told != nil && told.Status == metav1.ConditionTrue && told.LastTransitionTime.After(since) {
+		return true
+	}
+	ready := meta.FindStatusCondition(s.machine.Status.Conditions, clusterv1.MachineNodeReadyCondition)
+	if ready == nil || ready.Status != metav1.ConditionTrue {
+		return false
+	}
+	left := nodeNoticed - now.Sub(since)
+	if left <= 0 || ready.LastTransitionTime.After(since) {
+		return true
+	}
+	s.comeBack(left)
+	return false
 }
