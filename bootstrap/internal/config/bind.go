@@ -176,6 +176,19 @@ func (s *scope) validationMessage() string {
 		s.comeBack(left)
 		return "waiting for assisted-service to validate Agent " + s.agent.Name
 	}
-	info := s.agent.Status.DebugInfo
-	return "assisted-service holds Agent " + s.agent.Name + " in state " + info.State + ": " + assisted.RedactURLs(info.StateInfo)
+	return "assisted-service holds Agent " + s.agent.Name + " in state " + s.agent.Status.DebugInfo.State + ": " + assisted.RedactURLs(findings(s.agent))
+}
+
+// findings are the validations that do not pass. The state names only those that fail, and is an empty list while others are pending: those are in the
+// condition.
+func findings(agent *aiv1beta1.Agent) string {
+	info := strings.TrimSpace(agent.Status.DebugInfo.StateInfo)
+	if info != "" && !strings.HasSuffix(info, ":") {
+		return info
+	}
+	validated := assisted.AgentCondition(agent, aiv1beta1.ValidatedCondition)
+	if message := strings.TrimSpace(validated.Message); validated.Status != corev1.ConditionTrue && message != "" && !strings.HasSuffix(message, ":") {
+		return message
+	}
+	return "it names no validation that fails"
 }
