@@ -77,7 +77,7 @@ func (wanted HostIdentity) Mismatch(observed HostIdentity) string {
 	case slices.Contains(wanted.Inspected, wanted.BootMAC):
 		return fmt.Sprintf("it reports the MAC addresses %s, not spec.bootMACAddress %s nor another of the inspected %s", list(observed.MACs), wanted.BootMAC, list(wanted.Inspected))
 	}
-	return fmt.Sprintf("it reports the MAC addresses %s, not spec.bootMACAddress %s; check spec.bmc.address %s", list(observed.MACs), wanted.BootMAC, wanted.BMC)
+	return fmt.Sprintf("it reports the MAC addresses %s, not spec.bootMACAddress %s; spec.bmc.address %s may belong to another host", list(observed.MACs), wanted.BootMAC, wanted.BMC)
 }
 
 func (wanted HostIdentity) otherSerial(observed HostIdentity) string {

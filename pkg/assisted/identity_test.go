@@ -56,7 +56,7 @@ func TestMismatch(t *testing.T) {
 			hostWith("", "", "02:00:00:00:00:02"), agentWith("", "02:00:00:00:00:09"), "02:00:00:00:00:09, not one of 02:00:00:00:00:02",
 		},
 		"not inspected, another MAC address": {
-			hostWith("02:00:00:00:00:01", ""), agentWith("", "02:00:00:00:00:02"), "02:00:00:00:00:02, not spec.bootMACAddress 02:00:00:00:00:01; check spec.bmc.address",
+			hostWith("02:00:00:00:00:01", ""), agentWith("", "02:00:00:00:00:02"), "02:00:00:00:00:02, not spec.bootMACAddress 02:00:00:00:00:01; spec.bmc.address",
 		},
 		"no MAC address in common": {
 			hostWith("02:00:00:00:00:01", "", "02:00:00:00:00:01"), agentWith("", "02:00:00:00:00:02"), "not spec.bootMACAddress 02:00:00:00:00:01 nor another of the inspected 02:00:00:00:00:01",

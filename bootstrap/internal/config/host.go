@@ -80,7 +80,7 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 // toldRefusals tells whether the last report named the same refusals.
 func (s *scope) toldRefusals(refusals []string) bool {
 	recorded := s.recorded(bootstrapv1.HostIdentifiedCondition)
-	return recorded != nil && strings.HasSuffix(recorded.Message, strings.Join(refusals, "; "))
+	return recorded != nil && strings.Contains(recorded.Message, strings.Join(refusals, "; "))
 }
 
 // matchesElsewhere finds Agents that run on the Machine's host but booted the image of another InfraEnv of the namespace.
@@ -153,7 +153,7 @@ func identify(agents, elsewhere []*aiv1beta1.Agent, host *metal3api.BareMetalHos
 	}
 	for _, agent := range elsewhere {
 		result.refusals = append(result.refusals, fmt.Sprintf(
-			"Agent %s has the MAC addresses of BareMetalHost %s but booted the image of InfraEnv %s: check the BMC address of the BareMetalHost, which probably belongs to another host",
+			"Agent %s has the MAC addresses of BareMetalHost %s but booted the image of InfraEnv %s: two BareMetalHosts probably have the same BMC address",
 			agent.Name, name, infraEnvOf(agent)))
 	}
 	if len(matching) == 0 {
@@ -196,7 +196,8 @@ func approvedAgent(agents []*aiv1beta1.Agent, known *corev1.LocalObjectReference
 func explain(host string, silent, refusals []string) (reason, message string) {
 	switch {
 	case len(refusals) > 0:
-		return bootstrapv1.HostRefusedReason, strings.Join(refusals, "; ")
+		// The Bare Metal Operator's webhook refuses another boot MAC or BMC address.
+		return bootstrapv1.HostRefusedReason, strings.Join(refusals, "; ") + ". If BareMetalHost " + host + " is wrong, delete the Machine and make the BareMetalHost anew"
 	case len(silent) > 0:
 		return bootstrapv1.WaitingForHostIdentityReason, fmt.Sprintf("waiting for Agent %s to report its hardware", strings.Join(silent, ", "))
 	default:

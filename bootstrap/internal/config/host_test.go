@@ -43,13 +43,19 @@ func TestBMCOfAnotherHost(t *testing.T) {
 		t.Fatal("the wrong server was bound")
 	}
 	message := w.message(bootstrapv1.HostIdentifiedCondition)
-	for _, wanted := range []string{bootMAC, otherMAC, "redfish://bmc-8.example/redfish/v1/Systems/8"} {
+	for _, wanted := range []string{bootMAC, otherMAC, "redfish://bmc-8.example/redfish/v1/Systems/8", "delete the Machine and make the BareMetalHost anew"} {
 		if !strings.Contains(message, wanted) {
 			t.Errorf("%s is not told: %s", wanted, message)
 		}
 	}
 	if strings.Contains(message, "secret") {
 		t.Errorf("told: %s", message)
+	}
+	for w.event() != "" { // the boot image, the refusal
+	}
+	w.reconcile()
+	if e := w.event(); e != "" {
+		t.Errorf("told twice: %s", e)
 	}
 }
 
