@@ -91,7 +91,7 @@ func cached() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&aiv1beta1.Agent{}:         {Transform: config.TrimAgent},
 		&aiv1beta1.NMStateConfig{}: {Transform: config.TrimNMStateConfig},
-		&corev1.Secret{}:           {Transform: provider.StripMetadata(config.SourceAnnotation, config.InfraEnvAnnotation)},
+		&corev1.Secret{}:           {Transform: provider.StripMetadata(config.SourceAnnotation, config.InfraEnvAnnotation, config.ModifiedAnnotation)},
 		&corev1.ConfigMap{}:        {Transform: provider.StripMetadata()},
 		// Of CustomResourceDefinitions only the labels are looked at, with the versions of a contract.
 		&apiextensionsv1.CustomResourceDefinition{}: {Transform: provider.StripMetadata()},

@@ -28,6 +28,7 @@ type infraEnv struct {
 	generation  int
 	fingerprint string
 	createdAt   time.Time
+	updatedAt   time.Time
 	urls        aiv1beta1.BootArtifacts
 	isoURL      string
 	pullSecret  []byte

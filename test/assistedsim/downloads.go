@@ -47,7 +47,7 @@ func (s *Simulator) downloadFile(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	w.Header().Set("Last-Modified", record.createdAt.UTC().Format(http.TimeFormat))
+	w.Header().Set("Last-Modified", record.updatedAt.UTC().Format(http.TimeFormat))
 	_, _ = w.Write(data)
 }
 

@@ -142,6 +142,7 @@ func (s *Simulator) registerInfraEnv(ctx context.Context, env *aiv1beta1.InfraEn
 	}
 	record.agentLabels = env.Spec.AgentLabels
 	record.autoApprove = env.Spec.AgentApproval != nil && env.Spec.AgentApproval.AutoApprove
+	record.updatedAt = time.Now() // the service writes its row each time, whatever changed
 	fingerprint := asJSON([]any{imageInputs(&env.Spec), string(secret), version})
 	if record.fingerprint == fingerprint {
 		return record, nil

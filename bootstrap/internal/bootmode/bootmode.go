@@ -12,6 +12,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
+// Data is the bootstrap data of a host.
+type Data struct {
+	Value []byte
+	// Modified is when assisted-service last changed what it was made from, in its own words; empty when it does not say.
+	Modified string
+}
+
 // Mode is one way to boot the discovery agent.
 type Mode interface {
 	// Name is the mode as users write it.
@@ -23,7 +30,7 @@ type Mode interface {
 	// BootImage returns the fields of the infrastructure machine that make it boot from the source; nil when it is not told so.
 	BootImage(infraMachine *unstructured.Unstructured, source string) *unstructured.Unstructured
 	// UserData returns the bootstrap data of the host. caBundle holds certificates to trust besides those of the system.
-	UserData(ctx context.Context, source string, caBundle []byte) ([]byte, error)
+	UserData(ctx context.Context, source string, caBundle []byte) (Data, error)
 	// UserDataFollowsSource tells whether the bootstrap data is another when the source is.
 	UserDataFollowsSource() bool
 }

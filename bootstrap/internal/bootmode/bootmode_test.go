@@ -68,8 +68,8 @@ func TestDiskImageTakesOnlyIgnition(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
 	defer server.Close()
 	data, err := DiskImage{}.UserData(t.Context(), server.URL, nil)
-	if err != nil || string(data) != answer {
-		t.Fatalf("got %q, %v", data, err)
+	if err != nil || string(data.Value) != answer {
+		t.Fatalf("got %q, %v", data.Value, err)
 	}
 	answer = `<html>secret</html>`
 	if _, err := (DiskImage{}).UserData(t.Context(), server.URL, nil); err == nil || strings.Contains(err.Error(), "secret") {

@@ -29,16 +29,16 @@ func (DiskImage) Source(image assisted.ImageStatus) string { return image.Igniti
 func (DiskImage) BootImage(*unstructured.Unstructured, string) *unstructured.Unstructured { return nil }
 
 // UserData implements Mode: it downloads the discovery ignition and checks that it is one.
-func (DiskImage) UserData(ctx context.Context, source string, caBundle []byte) ([]byte, error) {
-	raw, err := downloadIgnition(ctx, source, caBundle)
+func (DiskImage) UserData(ctx context.Context, source string, caBundle []byte) (Data, error) {
+	data, err := downloadIgnition(ctx, source, caBundle)
 	if err != nil {
-		return nil, err
+		return Data{}, err
 	}
-	if _, report, err := ignitionconfig.Parse(raw); err != nil || report.IsFatal() {
+	if _, report, err := ignitionconfig.Parse(data.Value); err != nil || report.IsFatal() {
 		// The report quotes the ignition, which holds the pull secret.
-		return nil, fmt.Errorf("what assisted-service serves is not a valid ignition config (%d bytes)", len(raw))
+		return Data{}, fmt.Errorf("what assisted-service serves is not a valid ignition config (%d bytes)", len(data.Value))
 	}
-	return raw, nil
+	return data, nil
 }
 
 // UserDataFollowsSource implements Mode.

@@ -23,32 +23,32 @@ const (
 
 // downloadIgnition gets the discovery ignition of an InfraEnv. rawURL, which may hold credentials, appears in no error. caBundle
 // holds PEM certificates that are trusted besides those of the system; it may be empty.
-func downloadIgnition(ctx context.Context, rawURL string, caBundle []byte) ([]byte, error) {
+func downloadIgnition(ctx context.Context, rawURL string, caBundle []byte) (Data, error) {
 	client, err := discoveryClient(caBundle)
 	if err != nil {
-		return nil, err
+		return Data{}, err
 	}
 	defer client.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, rawURL, nil)
 	if err != nil {
-		return nil, errors.New("assisted-service gives no valid URL for the discovery ignition")
+		return Data{}, errors.New("assisted-service gives no valid URL for the discovery ignition")
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("cannot reach %s: %w", request.URL.Host, withoutURL(err))
+		return Data{}, fmt.Errorf("cannot reach %s: %w", request.URL.Host, withoutURL(err))
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %d %s", request.URL.Host, response.StatusCode, http.StatusText(response.StatusCode))
+		return Data{}, fmt.Errorf("%s answers %d %s", request.URL.Host, response.StatusCode, http.StatusText(response.StatusCode))
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, discoveryLimit+1))
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the answer of %s: %w", request.URL.Host, withoutURL(err))
+		return Data{}, fmt.Errorf("cannot read the answer of %s: %w", request.URL.Host, withoutURL(err))
 	}
 	if len(body) > discoveryLimit {
-		return nil, fmt.Errorf("%s answers with more than %d MiB", request.URL.Host, discoveryLimit>>20)
+		return Data{}, fmt.Errorf("%s answers with more than %d MiB", request.URL.Host, discoveryLimit>>20)
 	}
-	return body, nil
+	return Data{Value: body, Modified: response.Header.Get("Last-Modified")}, nil
 }
 
 func discoveryClient(caBundle []byte) (*http.Client, error) {

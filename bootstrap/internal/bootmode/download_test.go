@@ -49,8 +49,8 @@ func TestDownloadIgnition(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			body, err := downloadIgnition(t.Context(), tc.url+"?"+credential, tc.ca)
 			if tc.err == "" {
-				if err != nil || string(body) != "{}" {
-					t.Fatalf("got %q, %v", body, err)
+				if err != nil || string(body.Value) != "{}" {
+					t.Fatalf("got %q, %v", body.Value, err)
 				}
 				return
 			}

@@ -27,7 +27,7 @@ type download struct {
 	attempt string
 	cancel  context.CancelFunc
 	ended   bool
-	data    []byte
+	data    Data
 	err     error
 }
 
@@ -38,7 +38,7 @@ func NewDownloads() *Downloads {
 
 // Get returns what was downloaded for a host. It does not wait: the error is ErrPending until the download, which the first call starts, has ended, and done
 // is called then. Another attempt takes the place of the one before.
-func (d *Downloads) Get(host types.NamespacedName, attempt string, fetch func(context.Context) ([]byte, error), done func()) ([]byte, error) {
+func (d *Downloads) Get(host types.NamespacedName, attempt string, fetch func(context.Context) (Data, error), done func()) (Data, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if last, ok := d.byID[host]; ok {
@@ -48,14 +48,14 @@ func (d *Downloads) Get(host types.NamespacedName, attempt string, fetch func(co
 		case last.ended:
 			return last.data, last.err
 		default:
-			return nil, ErrPending
+			return Data{}, ErrPending
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	started := &download{attempt: attempt, cancel: cancel}
 	d.byID[host] = started
 	go d.run(ctx, host, started, fetch, done)
-	return nil, ErrPending
+	return Data{}, ErrPending
 }
 
 // Drop forgets what was downloaded for a host, and ends a download that is going on.
@@ -68,7 +68,7 @@ func (d *Downloads) Drop(host types.NamespacedName) {
 	}
 }
 
-func (d *Downloads) run(ctx context.Context, host types.NamespacedName, this *download, fetch func(context.Context) ([]byte, error), done func()) {
+func (d *Downloads) run(ctx context.Context, host types.NamespacedName, this *download, fetch func(context.Context) (Data, error), done func()) {
 	defer this.cancel()
 	select {
 	case d.slots <- struct{}{}:
@@ -86,7 +86,7 @@ func (d *Downloads) run(ctx context.Context, host types.NamespacedName, this *do
 	}
 }
 
-func (d *Downloads) fetch(ctx context.Context, fetch func(context.Context) ([]byte, error)) ([]byte, error) {
+func (d *Downloads) fetch(ctx context.Context, fetch func(context.Context) (Data, error)) (Data, error) {
 	defer func() { <-d.slots }()
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()

@@ -31,10 +31,10 @@ func TestDownloads(t *testing.T) {
 	d := NewDownloads()
 	hanging, ended := make(chan struct{}), make(chan struct{})
 	var asked atomic.Int32
-	fetch := func(context.Context) ([]byte, error) {
+	fetch := func(context.Context) (Data, error) {
 		asked.Add(1)
 		<-hanging
-		return []byte("data"), nil
+		return Data{Value: []byte("data")}, nil
 	}
 	done := func() { close(ended) }
 	for range 3 {
@@ -44,7 +44,7 @@ func TestDownloads(t *testing.T) {
 	}
 	other := make(chan struct{})
 	failure := errors.New("no such host")
-	if _, err := d.Get(hostNamed("b"), "first", func(context.Context) ([]byte, error) { return nil, failure }, func() { close(other) }); !errors.Is(err, ErrPending) {
+	if _, err := d.Get(hostNamed("b"), "first", func(context.Context) (Data, error) { return Data{}, failure }, func() { close(other) }); !errors.Is(err, ErrPending) {
 		t.Fatalf("not pending: %v", err)
 	}
 	wait(t, other, "a download waits for another that hangs")
@@ -54,8 +54,8 @@ func TestDownloads(t *testing.T) {
 	close(hanging)
 	wait(t, ended, "nobody is told that the download ended")
 	for range 2 {
-		if data, err := d.Get(hostNamed("a"), "first", fetch, done); err != nil || string(data) != "data" {
-			t.Fatalf("got %q, %v", data, err)
+		if data, err := d.Get(hostNamed("a"), "first", fetch, done); err != nil || string(data.Value) != "data" {
+			t.Fatalf("got %q, %v", data.Value, err)
 		}
 	}
 	if asked.Load() != 1 {
@@ -72,17 +72,17 @@ func TestDownloadThatIsNoLongerWanted(t *testing.T) {
 	for name, stop := range map[string]func(d *Downloads){
 		"dropped": func(d *Downloads) { d.Drop(hostNamed("a")) },
 		"replaced": func(d *Downloads) {
-			_, _ = d.Get(hostNamed("a"), "second", func(ctx context.Context) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() }, func() {})
+			_, _ = d.Get(hostNamed("a"), "second", func(ctx context.Context) (Data, error) { <-ctx.Done(); return Data{}, ctx.Err() }, func() {})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := NewDownloads()
 			running, cancelled := make(chan struct{}), make(chan struct{})
-			_, _ = d.Get(hostNamed("a"), "first", func(ctx context.Context) ([]byte, error) {
+			_, _ = d.Get(hostNamed("a"), "first", func(ctx context.Context) (Data, error) {
 				close(running)
 				<-ctx.Done()
 				close(cancelled)
-				return []byte("old"), nil
+				return Data{Value: []byte("old")}, nil
 			}, func() { t.Error("told of what nobody wants") })
 			wait(t, running, "not started")
 			stop(d)
@@ -98,13 +98,13 @@ func TestDownloadsAreBounded(t *testing.T) {
 	all := make(chan struct{})
 	const hosts = 3 * downloadsAtATime
 	for i := range hosts {
-		_, _ = d.Get(hostNamed(fmt.Sprint(i)), "", func(context.Context) ([]byte, error) {
+		_, _ = d.Get(hostNamed(fmt.Sprint(i)), "", func(context.Context) (Data, error) {
 			if now := running.Add(1); now > most.Load() {
 				most.Store(now)
 			}
 			<-release
 			running.Add(-1)
-			return nil, nil
+			return Data{}, nil
 		}, func() {
 			if ended.Add(1) == hosts {
 				close(all)

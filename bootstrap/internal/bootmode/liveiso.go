@@ -47,8 +47,8 @@ func (LiveISO) BootImage(infraMachine *unstructured.Unstructured, source string)
 }
 
 // UserData implements Mode: the ISO holds everything, and an empty ignition is valid for whoever reads it.
-func (LiveISO) UserData(context.Context, string, []byte) ([]byte, error) {
-	return []byte(ignition.Empty), nil
+func (LiveISO) UserData(context.Context, string, []byte) (Data, error) {
+	return Data{Value: []byte(ignition.Empty)}, nil
 }
 
 // UserDataFollowsSource implements Mode.

@@ -26,6 +26,9 @@ import (
 // SourceAnnotation marks a bootstrap data secret as ours and says, as a digest, what its data was made from.
 const SourceAnnotation = "bootstrap.cluster.x-k8s.io/discovery-source"
 
+// ModifiedAnnotation says, on a bootstrap data secret, when assisted-service last changed what its data was made from.
+const ModifiedAnnotation = "bootstrap.cluster.x-k8s.io/discovery-modified"
+
 // bootData puts the boot image in place and hands out the bootstrap data, strictly in this order: the infrastructure provider waits for the
 // data, and a host must never boot the placeholder image of the user's template.
 func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
@@ -138,6 +141,9 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 	if !proceed || err != nil {
 		return false, err
 	}
+	if data.Modified != "" {
+		annotations[ModifiedAnnotation] = data.Modified
+	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       s.config.Namespace,
@@ -147,7 +153,7 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 			OwnerReferences: []metav1.OwnerReference{ownerOf(s.config)},
 		},
 		Type: clusterv1.ClusterSecretType,
-		Data: map[string][]byte{"value": data, "format": []byte("ignition")},
+		Data: map[string][]byte{"value": data.Value, "format": []byte("ignition")},
 	}
 	if _, err := r.applier.Apply(ctx, secret, nil); err != nil {
 		return false, fmt.Errorf("failed to write the bootstrap data: %w", err)
@@ -159,7 +165,7 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 
 // userData makes the bootstrap data. What has to be downloaded comes in the background; failures are tried again with back-off: a download cannot be
 // watched.
-func (r *Reconciler) userData(ctx context.Context, s *scope, mode bootmode.Mode, source, digest string, ca *caBundle) ([]byte, bool, error) {
+func (r *Reconciler) userData(ctx context.Context, s *scope, mode bootmode.Mode, source, digest string, ca *caBundle) (bootmode.Data, bool, error) {
 	const stage = bootstrapv1.DataSecretAvailableCondition
 	if !mode.UserDataFollowsSource() {
 		data, err := mode.UserData(ctx, source, nil)
@@ -170,15 +176,15 @@ func (r *Reconciler) userData(ctx context.Context, s *scope, mode bootmode.Mode,
 	if ca != nil {
 		attempt += " " + ca.version
 	}
-	if r.downloads.IsInBackOffSinceUpdate(attempt, time.Now()) {
+	if r.downloads.IsInBackOffSinceUpdate(attempt, r.now()) {
 		s.comeBack(r.downloads.Get(attempt))
 		s.stayWith(stage, "the discovery ignition could not be downloaded and is tried again")
-		return nil, false, nil
+		return bootmode.Data{}, false, nil
 	}
-	data, err := r.ignitions.Get(key, attempt, func(ctx context.Context) ([]byte, error) {
+	data, err := r.ignitions.Get(key, attempt, func(ctx context.Context) (bootmode.Data, error) {
 		bundle, err := r.readCA(ctx, key.Namespace, ca)
 		if err != nil {
-			return nil, err
+			return bootmode.Data{}, err
 		}
 		return mode.UserData(ctx, source, bundle)
 	}, r.waker(s))
@@ -186,20 +192,38 @@ func (r *Reconciler) userData(ctx context.Context, s *scope, mode bootmode.Mode,
 	case errors.Is(err, bootmode.ErrPending):
 		if recorded := s.recorded(stage); recorded != nil && recorded.Reason == bootstrapv1.IgnitionDownloadFailedReason {
 			s.stayWith(stage, "")
-			return nil, false, nil
+			return bootmode.Data{}, false, nil
 		}
 		_, err = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "downloading the discovery ignition of InfraEnv %s", s.namesake.Name)
-		return nil, false, err
+		return bootmode.Data{}, false, err
 	case err != nil:
-		r.ignitions.Drop(key)
-		r.downloads.Next(attempt, time.Now())
-		r.downloads.GC()
-		s.comeBack(r.downloads.Get(attempt))
+		r.tryAgain(s, attempt)
 		_, err = s.wait(stage, bootstrapv1.IgnitionDownloadFailedReason, "cannot download the discovery ignition of InfraEnv %s: %s", s.namesake.Name, err)
-		return nil, false, err
+		return bootmode.Data{}, false, err
+	case s.holdsDataOf(data.Modified) && r.downloads.Get(attempt) < takesIn:
+		r.tryAgain(s, attempt)
+		_, err = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to take the change of InfraEnv %s into the discovery ignition", s.namesake.Name)
+		return bootmode.Data{}, false, err
 	}
 	r.downloads.DeleteEntry(attempt)
 	return data, true, nil
+}
+
+// takesIn is the back-off after which what was downloaded is taken although assisted-service says that it changed nothing: it tells only seconds.
+const takesIn = 16 * time.Second
+
+// holdsDataOf tells whether the secret holds what assisted-service served at the same state already. Then it has not taken in the change for which the
+// data is made again: without authentication its URL stays the same, and nothing but this can be seen.
+func (s *scope) holdsDataOf(modified string) bool {
+	return modified != "" && s.dataSecret != nil && s.dataSecret.Annotations[ModifiedAnnotation] == modified
+}
+
+// tryAgain drops what was downloaded, and downloads again after a while.
+func (r *Reconciler) tryAgain(s *scope, attempt string) {
+	r.ignitions.Drop(keyOf(s.config))
+	r.downloads.Next(attempt, time.Now())
+	r.downloads.GC()
+	s.comeBack(r.downloads.Get(attempt))
 }
 
 // stayWith keeps the condition of a failed download until the next one ended.
@@ -216,11 +240,14 @@ func (r *Reconciler) waker(s *scope) func() {
 }
 
 // sourceDigest identifies what the data is made from. Without authentication assisted-service's URLs stay the same when the ignition changes, so
-// the generation of the InfraEnv counts as well.
+// the generations of the InfraEnv and its NMStateConfigs count as well. That the content of the pull secret changed cannot be seen there.
 func sourceDigest(s *scope, mode bootmode.Mode, source string) string {
 	text := string(mode.Name())
 	if mode.UserDataFollowsSource() {
 		text = fmt.Sprintf("%s\n%s\n%d", text, source, s.namesake.Generation)
+		for _, network := range s.networks {
+			text += fmt.Sprintf("\n%s %d", network.Name, network.Generation)
+		}
 	}
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])

@@ -121,6 +121,61 @@ func TestDiskImage(t *testing.T) {
 	}
 }
 
+// TestIgnitionBehindItsInfraEnv is assisted-service without authentication that has not taken in a change yet: its URL stays the same, and so does what it
+// serves.
+func TestIgnitionBehindItsInfraEnv(t *testing.T) {
+	const first, second = `{"ignition":{"version":"3.1.0"}}`, `{"ignition":{"version":"3.1.0"},"storage":{}}`
+	for name, tc := range map[string]struct {
+		modified string
+		want     string
+	}{
+		"taken in later":              {"Sat, 21 Nov 2026 10:00:05 GMT", second},
+		"it never says so":            {"Sat, 21 Nov 2026 10:00:00 GMT", second},
+		"a service that says nothing": {"", second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var answer, modified atomic.Value
+			answer.Store(first)
+			modified.Store("Sat, 21 Nov 2026 10:00:00 GMT")
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Last-Modified", modified.Load().(string)) //nolint:forcetypeassert // stored above
+				_, _ = w.Write([]byte(answer.Load().(string)))            //nolint:forcetypeassert // stored above
+			}))
+			defer server.Close()
+			objects := lab()
+			objects["metal3"] = metal3Machine("qcow2")
+			w := newWorld(t, values(objects)...)
+			data := func() string { return string(read(w, "m", &corev1.Secret{}).Data["value"]) }
+			w.reconcile()
+			w.offer("", server.URL+"/discovery.ign")
+			w.reconcile()
+			w.downloaded()
+			if data() != first {
+				t.Fatalf("got %s", data())
+			}
+			infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
+			w.change(infraEnv, func() { infraEnv.Generation++ })
+			w.reconcile()
+			if result := w.downloaded(); result.RequeueAfter == 0 {
+				t.Fatal("not looked at again")
+			}
+			if data() != first || read(w, "m", &corev1.Secret{}).Annotations[SourceAnnotation] == sourceDigest(&scope{namesake: infraEnv}, bootmode.DiskImage{}, server.URL+"/discovery.ign") {
+				t.Fatal("the ignition from before the change is taken for the one after it")
+			}
+			answer.Store(second)
+			modified.Store(tc.modified)
+			for try := 0; data() != tc.want && try < 10; try++ {
+				w.clock = w.clock.Add(maxDownloadBackOff)
+				w.reconcile()
+				w.downloaded()
+			}
+			if data() != tc.want {
+				t.Fatalf("got %s", data())
+			}
+		})
+	}
+}
+
 // TestServiceThatHangs is a download that does not end: no worker of the manager waits for it, and it is made once.
 func TestServiceThatHangs(t *testing.T) {
 	hanging := make(chan struct{})

@@ -58,7 +58,7 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 		return s.wait(stage, bootstrapv1.InfraEnvNotOursReason,
 			"InfraEnv %s exists and does not belong to this object: delete it or the Machine", s.namesake.Name)
 	}
-	if len(s.agents) > 0 {
+	if slices.ContainsFunc(s.agents, s.mayBeHost) {
 		if s.namesake == nil {
 			s.namesake = s.infraEnvs[0] // Agents are looked up through InfraEnvs
 		}
@@ -85,6 +85,14 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 		r.written.rememberMade(s, desired, r.now())
 	}
 	return s.discoveryImageReady(desired)
+}
+
+// mayBeHost tells whether an Agent is, or may turn out to be, the Machine's host: what it booted is left alone. What booted the image and is somebody
+// else does not count.
+func (s *scope) mayBeHost(agent *aiv1beta1.Agent) bool {
+	known := s.config.Status.AgentRef
+	return s.host == nil || !assisted.HasInventory(agent) || bound(agent) || agent.Spec.Approved || known != nil && known.Name == agent.Name ||
+		assisted.IdentityOf(s.host).Mismatch(assisted.AgentIdentity(agent)) == ""
 }
 
 // discoveryImageReady reports on the image. Once bootstrap data was handed out the image is no longer needed to go on.

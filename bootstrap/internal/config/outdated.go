@@ -1,6 +1,8 @@
 package config
 
 import (
+	"slices"
+
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -13,7 +15,7 @@ const InfraEnvAnnotation = "bootstrap.cluster.x-k8s.io/discovery-infraenv"
 // service lost its database. Nothing answers such a host, and it gets no other image, as it was chosen already. What cannot be told is not outdated, nor
 // what a host has booted.
 func (s *scope) bootImageOutdated(mode bootmode.Mode) bool {
-	if len(s.agents) > 0 {
+	if slices.ContainsFunc(s.agents, s.mayBeHost) {
 		return false
 	}
 	offered := assisted.InfraEnvOfURL(mode.Source(assisted.ObserveImage(s.namesake)))

@@ -104,6 +104,7 @@ func installationChanges() predicate.Predicate {
 		return !ok || !ok2 ||
 			assisted.Observe(before).AcceptsHosts != assisted.Observe(after).AcceptsHosts ||
 			assisted.Observe(before).DayTwo != assisted.Observe(after).DayTwo ||
+			!equality.Semantic.DeepEqual(before.Spec.ProvisionRequirements, after.Spec.ProvisionRequirements) ||
 			!equality.Semantic.DeepEqual(before.Spec.MirrorRegistryRef, after.Spec.MirrorRegistryRef)
 	}}
 }
