@@ -21,7 +21,9 @@ func TestTolerateConflicts(t *testing.T) {
 		failed  bool
 	}{
 		"a conflict is tried again, not reported": {err: conflict, retried: true},
-		"one of several errors is a conflict":     {err: errors.Join(nil, conflict), retried: true},
+		"several conflicts":                       {err: errors.Join(nil, conflict, fmt.Errorf("also: %w", conflict)), retried: true},
+		"one of several errors is a conflict":     {err: errors.Join(errors.New("no such host"), conflict), failed: true},
+		"a conflict is told in another error":     {err: fmt.Errorf("%w, then %w", conflict, errors.New("no such host")), failed: true},
 		"another error stays one":                 {err: errors.New("no such host"), failed: true},
 		"no error":                                {},
 	} {
@@ -33,4 +35,26 @@ func TestTolerateConflicts(t *testing.T) {
 			g.Expect(result.IsZero()).To(Equal(!tc.retried))
 		})
 	}
+}
+
+func TestConflictThatDoesNotEnd(t *testing.T) {
+	g := NewWithT(t)
+	var err error = apierrors.NewConflict(corev1.Resource("secrets"), "s", errors.New("outdated"))
+	r := TolerateConflicts(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, err }))
+	tries := func() (n int) {
+		for failed := error(nil); failed == nil && n <= 100; n++ {
+			_, failed = r.Reconcile(t.Context(), ctrl.Request{})
+		}
+		return n
+	}
+	g.Expect(tries()).To(Equal(staleTries+1), "it is told after some tries")
+	_, failed := r.Reconcile(t.Context(), ctrl.Request{})
+	g.Expect(failed).To(HaveOccurred(), "and as long as it goes on")
+
+	conflict := err
+	err = nil
+	_, failed = r.Reconcile(t.Context(), ctrl.Request{})
+	g.Expect(failed).NotTo(HaveOccurred())
+	err = conflict
+	g.Expect(tries()).To(Equal(staleTries+1), "each time anew")
 }

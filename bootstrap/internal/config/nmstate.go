@@ -91,7 +91,7 @@ func (s *scope) warnOfNetworkMismatch(mismatch string) {
 func (r *Reconciler) ofNMStateConfig(ctx context.Context, o client.Object) []ctrl.Request {
 	list := &bootstrapv1.OpenshiftAssistedConfigList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingFields{configByNetworks: selecting}); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot find the configs of an NMStateConfig", "nmStateConfig", client.ObjectKeyFromObject(o))
+		notMapped(ctx, err, "configs by", configByNetworks)
 		return nil
 	}
 	var requests []ctrl.Request

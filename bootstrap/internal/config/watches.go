@@ -109,6 +109,13 @@ func installationChanges() predicate.Predicate {
 	}}
 }
 
+// notMapped logs why an event leads to no config. The cache answers all these questions, so that it hardly ever fails.
+func notMapped(ctx context.Context, err error, key string, value any) {
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell which configs an event is about", key, value)
+	}
+}
+
 // request returns a request for the config if it exists.
 func (r *Reconciler) request(ctx context.Context, namespace, name string) []ctrl.Request {
 	if name == "" {
@@ -116,6 +123,7 @@ func (r *Reconciler) request(ctx context.Context, namespace, name string) []ctrl
 	}
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 	if err := r.Client.Get(ctx, key, &bootstrapv1.OpenshiftAssistedConfig{}, client.UnsafeDisableDeepCopy); err != nil {
+		notMapped(ctx, client.IgnoreNotFound(err), "config", key)
 		return nil
 	}
 	return []ctrl.Request{{NamespacedName: key}}
@@ -125,6 +133,7 @@ func (r *Reconciler) request(ctx context.Context, namespace, name string) []ctrl
 func (r *Reconciler) configs(ctx context.Context, namespace, field, value string) []ctrl.Request {
 	list := &bootstrapv1.OpenshiftAssistedConfigList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{field: value}, client.UnsafeDisableDeepCopy); err != nil {
+		notMapped(ctx, err, "configs by", field)
 		return nil
 	}
 	requests := make([]ctrl.Request, 0, len(list.Items))
@@ -161,9 +170,13 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 		return nil
 	}
 	var requests []ctrl.Request
-	if infraEnv, err := get(ctx, r.Client, agent.Namespace, infraEnvOf(agent), &aiv1beta1.InfraEnv{}); err == nil && infraEnv != nil {
+	infraEnv, err := get(ctx, r.Client, agent.Namespace, infraEnvOf(agent), &aiv1beta1.InfraEnv{})
+	notMapped(ctx, err, "InfraEnv", infraEnvOf(agent))
+	if infraEnv != nil {
 		requests = r.ofInfraEnv(ctx, infraEnv)
-	} else if machine, err := get(ctx, r.Client, agent.Namespace, infraEnvOf(agent), &clusterv1.Machine{}); err == nil && machine != nil {
+	} else if machine, err := get(ctx, r.Client, agent.Namespace, infraEnvOf(agent), &clusterv1.Machine{}); err != nil {
+		notMapped(ctx, err, "Machine", infraEnvOf(agent))
+	} else if machine != nil {
 		requests = r.ofMachine(ctx, machine) // its InfraEnv is deleted
 	}
 	if !r.metal3.Load() {
@@ -172,6 +185,7 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 	for _, mac := range assisted.AgentIdentity(agent).MACs {
 		hosts := &metal3api.BareMetalHostList{}
 		if err := r.Client.List(ctx, hosts, client.MatchingFields{hostByMAC: mac}, client.UnsafeDisableDeepCopy); err != nil {
+			notMapped(ctx, err, "BareMetalHosts by", hostByMAC)
 			continue
 		}
 		for i := range hosts.Items {
@@ -196,6 +210,7 @@ func (r *Reconciler) ofInfraMachine(ctx context.Context, o client.Object) []ctrl
 func (r *Reconciler) ofInfraMachineNamed(ctx context.Context, namespace, kind, name string) []ctrl.Request {
 	machines := &clusterv1.MachineList{}
 	if err := r.Client.List(ctx, machines, client.InNamespace(namespace), client.MatchingFields{machineByInfraMachine: kind + "/" + name}, client.UnsafeDisableDeepCopy); err != nil {
+		notMapped(ctx, err, "Machines by", machineByInfraMachine)
 		return nil
 	}
 	var requests []ctrl.Request
@@ -209,6 +224,7 @@ func (r *Reconciler) ofInfraMachineNamed(ctx context.Context, namespace, kind, n
 func (r *Reconciler) ofInstallation(ctx context.Context, o client.Object) []ctrl.Request {
 	clusters := &clusterv1.ClusterList{}
 	if err := r.Client.List(ctx, clusters, client.InNamespace(o.GetNamespace()), client.MatchingFields{clusterByControlPlane: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		notMapped(ctx, err, "Clusters by", clusterByControlPlane)
 		return nil
 	}
 	var requests []ctrl.Request
@@ -223,6 +239,7 @@ func (r *Reconciler) ofSecret(ctx context.Context, o client.Object) []ctrl.Reque
 	requests := r.configs(ctx, o.GetNamespace(), configBySecret, o.GetName())
 	deployments := &hivev1.ClusterDeploymentList{}
 	if err := r.Client.List(ctx, deployments, client.InNamespace(o.GetNamespace()), client.MatchingFields{deploymentsByPullSecret: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		notMapped(ctx, err, "ClusterDeployments by", deploymentsByPullSecret)
 		return requests
 	}
 	for i := range deployments.Items {

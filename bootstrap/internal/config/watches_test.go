@@ -1,9 +1,15 @@
 package config
 
 import (
+	"context"
+	"errors"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
@@ -26,6 +32,38 @@ func TestInstallationChanges(t *testing.T) {
 		tc.change(after)
 		if got := installationChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.matters {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestEventThatCannotBeMapped is a cache that does not answer: the event is lost, and the log says so.
+func TestEventThatCannotBeMapped(t *testing.T) {
+	failing := interceptor.NewClient(newWorld(t).Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake client is one
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("no cache")
+		},
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("no cache")
+		},
+	})
+	r := &Reconciler{Client: failing}
+	r.metal3.Store(true)
+	objects := lab()
+	for name, mapped := range map[string]func(context.Context) []ctrl.Request{
+		"Machine":           func(ctx context.Context) []ctrl.Request { return r.ofMachine(ctx, objects["machine"]) },
+		"Cluster":           func(ctx context.Context) []ctrl.Request { return r.ofCluster(ctx, objects["cluster"]) },
+		"Agent":             func(ctx context.Context) []ctrl.Request { return r.ofAgent(ctx, discovered("a", "m", bootMAC)) },
+		"BareMetalHost":     func(ctx context.Context) []ctrl.Request { return r.ofHost(ctx, bareMetalHost()) },
+		"ClusterDeployment": func(ctx context.Context) []ctrl.Request { return r.ofInstallation(ctx, objects["deployment"]) },
+		"Secret":            func(ctx context.Context) []ctrl.Request { return r.ofSecret(ctx, objects["pullSecret"]) },
+		"NMStateConfig": func(ctx context.Context) []ctrl.Request {
+			return r.ofNMStateConfig(ctx, staticNetwork("n", bootMAC, nil))
+		},
+	} {
+		logged := 0
+		log := funcr.New(func(string, string) { logged++ }, funcr.Options{})
+		if requests := mapped(ctrl.LoggerInto(t.Context(), log)); len(requests) > 0 || logged == 0 {
+			t.Errorf("%s: %v, %d lines logged", name, requests, logged)
 		}
 	}
 }
