@@ -66,6 +66,8 @@ const (
 	WaitingForAssistedServiceReason       = "WaitingForAssistedService"
 	InstallationNotOursReason             = "InstallationNotOurs"
 	InstallationRejectedReason            = "InstallationRejected"
+	VersionChangeNotSupportedReason       = "VersionChangeNotSupported"
+	VersionMismatchReason                 = "VersionMismatch"
 	WaitingForHostsReason                 = "WaitingForHosts"
 	InstallationOnHoldReason              = "InstallationOnHold"
 	ValidationFailedReason                = "ValidationFailed"

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/secret"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
@@ -102,7 +103,7 @@ func (v view) releaseImageResolved() metav1.Condition {
 	switch {
 	case v.releaseBlocked != nil:
 		return no(t, v.releaseBlocked.reason, v.releaseBlocked.message)
-	case v.releaseImage != "" || v.controlPlane.Status.ReleaseImage != "":
+	case v.controlPlane.Status.ReleaseImage != "":
 		return yes(t, controlplanev1.ReleaseImageResolvedReason)
 	case v.installed():
 		return unknown(t, controlplanev1.WaitingForReleaseImageReason, "the image is not known here, and not needed any more: the cluster is installed")
@@ -193,7 +194,25 @@ func (v view) machinesUpToDate() metav1.Condition {
 	if v.machinesBlocked != nil {
 		return no(t, v.machinesBlocked.reason, v.machinesBlocked.message)
 	}
+	if message := v.versionMismatch(); message != "" {
+		return no(t, controlplanev1.VersionMismatchReason, message)
+	}
 	return v.aggregate(clusterv1.MachineUpToDateCondition, t)
+}
+
+// versionMismatch says that the spec asks for another release than an installed cluster runs; it is empty when it does not.
+func (v view) versionMismatch() string {
+	runs := v.machineVersion()
+	wanted, err := release.ParseVersion(v.controlPlane.Spec.Version)
+	if !v.installed() || runs == "" || err != nil || "v"+wanted.String() == runs {
+		return ""
+	}
+	if wanted.LT(parsed(runs)) {
+		return fmt.Sprintf("spec.version is v%s, but the cluster was upgraded to %s; it is never downgraded: set spec.version to %s", wanted, runs, runs)
+	}
+	return fmt.Sprintf("spec.version is v%s, but the cluster runs %s, and is not upgraded from here: set spec.version back to %s, or upgrade the cluster itself (oc adm upgrade). Until then "+
+		"Cluster API adds workers only to MachineDeployments with the annotation %s: %s",
+		wanted, runs, runs, clusterv1.MachineSetSkipPreflightChecksAnnotation, clusterv1.MachineSetPreflightCheckControlPlaneIsStable)
 }
 
 // aggregate sums up a condition of the Machines.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,17 +60,21 @@ func (r *Reconciler) releaseInstallation(ctx context.Context, s *scope) (bool, e
 	return true, nil
 }
 
-// releaseImageSet deletes our ClusterImageSet, also when the configuration names another by now.
-func (r *Reconciler) releaseImageSet(ctx context.Context, s *scope) (bool, error) {
-	imageSet, err := read(ctx, r.Client, client.ObjectKey{Name: s.ownImageSet()}, &hivev1.ClusterImageSet{})
-	if err != nil || imageSet == nil {
-		return err == nil, err
+// releaseImageSets deletes our ClusterImageSets, also when the configuration names another by now.
+func (r *Reconciler) releaseImageSets(ctx context.Context, s *scope) (bool, error) {
+	return true, r.deleteImageSets(ctx, s, "")
+}
+
+// deleteImageSets deletes our ClusterImageSets but one.
+func (r *Reconciler) deleteImageSets(ctx context.Context, s *scope, keep string) error {
+	for i := range s.ownSets {
+		if set := &s.ownSets[i]; set.Name != keep {
+			if err := r.delete(ctx, set); err != nil {
+				return err
+			}
+		}
 	}
-	s.imageSet = imageSet
-	if !s.ownsImageSet() {
-		return true, nil
-	}
-	return true, r.delete(ctx, imageSet)
+	return nil
 }
 
 // delete asks once for the deletion of the object that was read, not of a later one of its name.

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -48,7 +49,7 @@ func (s *scope) machine(slot slot, infra *unstructured.Unstructured) *clusterv1.
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.controlPlane.Namespace, Name: slot.name},
 		Spec: clusterv1.MachineSpec{
 			ClusterName: s.cluster.Name,
-			Version:     "v" + s.version.String(),
+			Version:     cmp.Or(s.machineVersion(), "v"+s.version.String()),
 			Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{
 				APIGroup: bootstrapv1.GroupVersion.Group, Kind: configKind, Name: slot.name,
 			}},
@@ -68,14 +69,11 @@ func (s *scope) syncedMachine(observed *clusterv1.Machine) *clusterv1.Machine {
 		ObjectMeta: metav1.ObjectMeta{Namespace: observed.Namespace, Name: observed.Name},
 		Spec: clusterv1.MachineSpec{
 			ClusterName:       observed.Spec.ClusterName,
-			Version:           observed.Spec.Version,
+			Version:           cmp.Or(s.machineVersion(), observed.Spec.Version),
 			Bootstrap:         clusterv1.Bootstrap{ConfigRef: observed.Spec.Bootstrap.ConfigRef},
 			InfrastructureRef: observed.Spec.InfrastructureRef,
 			FailureDomain:     observed.Spec.FailureDomain,
 		},
-	}
-	if s.registered {
-		m.Spec.Version = "v" + s.version.String()
 	}
 	s.setInPlace(m)
 	return m

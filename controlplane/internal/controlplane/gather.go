@@ -98,11 +98,7 @@ func (r *Reconciler) gatherInstallation(ctx context.Context, s *scope) error {
 	if s.install, err = read(ctx, r.Client, key, &hiveext.AgentClusterInstall{}); err != nil {
 		return err
 	}
-	imageSetKey := client.ObjectKey{Name: s.ownImageSet()}
-	if ref := s.controlPlane.Spec.Config.ClusterImageSetRef; ref != nil {
-		imageSetKey.Name = ref.Name
-	}
-	if s.imageSet, err = read(ctx, r.Client, imageSetKey, &hivev1.ClusterImageSet{}); err != nil {
+	if err := r.gatherImageSets(ctx, s); err != nil {
 		return err
 	}
 	if s.owns(s.install) {
@@ -116,6 +112,32 @@ func (r *Reconciler) gatherInstallation(ctx context.Context, s *scope) error {
 	}
 	s.agents = agents.Items
 	return nil
+}
+
+func (r *Reconciler) gatherImageSets(ctx context.Context, s *scope) error {
+	own := &hivev1.ClusterImageSetList{}
+	if err := r.Client.List(ctx, own, client.MatchingFields{imageSetOwnerField: client.ObjectKeyFromObject(s.controlPlane).String()}); err != nil {
+		return fmt.Errorf("cannot list ClusterImageSets: %w", err)
+	}
+	s.ownSets = own.Items
+	var err error
+	if ref := s.controlPlane.Spec.Config.ClusterImageSetRef; ref != nil {
+		if s.imageSet, err = read(ctx, r.Client, client.ObjectKey{Name: ref.Name}, &hivev1.ClusterImageSet{}); err != nil {
+			return err
+		}
+	}
+	if name := registeredSetOf(s.install); name != "" {
+		s.registeredSet, err = read(ctx, r.Client, client.ObjectKey{Name: name}, &hivev1.ClusterImageSet{})
+	}
+	return err
+}
+
+// registeredSetOf names the ClusterImageSet with which a cluster is registered; empty before it is.
+func registeredSetOf(install *hiveext.AgentClusterInstall) string {
+	if install == nil || install.Spec.ImageSetRef == nil {
+		return ""
+	}
+	return install.Spec.ImageSetRef.Name
 }
 
 func (r *Reconciler) gatherReferences(ctx context.Context, s *scope) error {

@@ -3,6 +3,7 @@ package controlplane
 import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,6 +19,7 @@ const (
 	imageSetField      = "spec.config.clusterImageSetRef.name"
 	infraTemplateField = "spec.machineTemplate.spec.infrastructureRef"
 	ownerClusterField  = "metadata.ownerReferences.cluster"
+	imageSetOwnerField = "metadata.annotations.owner"
 	adminSecretField   = "spec.clusterMetadata.adminKubeconfigSecretRef.name"
 )
 
@@ -33,6 +35,7 @@ func indexes() []index {
 		{&clusterv1.Machine{}, clusterNameField, values(func(m *clusterv1.Machine) []string { return []string{m.Spec.ClusterName} })},
 		{&clusterv1.MachineDeployment{}, clusterNameField, values(func(d *clusterv1.MachineDeployment) []string { return []string{d.Spec.ClusterName} })},
 		{&clusterv1.MachineSet{}, clusterNameField, values(func(s *clusterv1.MachineSet) []string { return []string{s.Spec.ClusterName} })},
+		{&hivev1.ClusterImageSet{}, imageSetOwnerField, values(func(s *hivev1.ClusterImageSet) []string { return nonEmpty(s.Annotations[ownerAnnotation]) })},
 		{&aiv1beta1.Agent{}, agentClusterField, values(clusterOfAgent)},
 		{&hiveext.AgentClusterInstall{}, adminSecretField, values(func(i *hiveext.AgentClusterInstall) []string { return nonEmpty(adminSecretOf(i)) })},
 		{&controlplanev1.OpenshiftAssistedControlPlane{}, ownerClusterField, values(func(c *controlplanev1.OpenshiftAssistedControlPlane) []string {

@@ -39,11 +39,6 @@ func (r *Reconciler) installation(ctx context.Context, s *scope) (bool, error) {
 		s.block(controlplanev1.InvalidConfigurationReason, err.Error()+": correct config.installConfigOverride or the annotation "+controlplanev1.InstallConfigOverrideAnnotation)
 		return false, nil //nolint:nilerr // for the user to correct: told by a condition, not tried again
 	}
-	if s.install != nil && s.install.Spec.ImageSetRef != nil && s.install.Spec.ImageSetRef.Name != input.ImageSet {
-		s.block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("the cluster is registered with ClusterImageSet %s, which cannot change: go back to it, or delete the control plane and make it anew",
-			s.install.Spec.ImageSetRef.Name))
-		return false, nil
-	}
 	return r.register(ctx, s, input)
 }
 

@@ -143,14 +143,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	case s.paused():
 		return ctrl.Result{}, nil
 	case s.deleting():
-		return ctrl.Result{}, r.run(ctx, s, r.releaseWorkers, r.releaseMachines, r.relabel, r.releaseInstallation, r.releaseImageSet, r.removeFinalizerPhase)
+		return ctrl.Result{}, r.run(ctx, s, r.releaseWorkers, r.releaseMachines, r.relabel, r.releaseInstallation, r.releaseImageSets, r.removeFinalizerPhase)
 	}
 	// What is installed is looked after whatever the installation waits for.
 	return ctrl.Result{}, errors.Join(
 		r.run(ctx, s, r.observeWorkload), // a cluster that answers is evidence for all that follows
 		r.run(ctx, s, r.guard, r.requirements, r.infraTemplate, r.pullSecret, r.releaseImage, r.installation, r.machines),
 		r.run(ctx, s, r.syncMachines),
-		r.run(ctx, s, r.relabel, r.markInstalled),
+		r.run(ctx, s, r.relabel, r.markInstalled, r.supersededImageSets),
 		r.run(ctx, s, r.kubeconfig, r.nudge, r.allowMove, r.renewKubeconfig),
 		r.run(ctx, s, r.markUpToDate),
 	)

@@ -29,7 +29,7 @@ func TestFirstReconcileMakesEverything(t *testing.T) {
 	h.reconcile()
 
 	imageSet := &hivev1.ClusterImageSet{}
-	h.Expect(h.Get(t.Context(), client.ObjectKey{Name: assisted.ClusterImageSetName(lab, "c1")}, imageSet)).To(Succeed())
+	h.Expect(h.Get(t.Context(), client.ObjectKey{Name: assisted.ClusterImageSetName(lab, "c1", digest)}, imageSet)).To(Succeed())
 	h.Expect(imageSet.Spec.ReleaseImage).To(Equal(digest))
 	deployment := &hivev1.ClusterDeployment{}
 	h.get("c1", deployment)

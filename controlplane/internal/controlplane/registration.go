@@ -47,7 +47,7 @@ func (s *scope) pairOfOurs() bool {
 	case d != nil && (s.ours(d) || d.Annotations[assisted.OpenShiftVersionAnnotation] != ""):
 		return true
 	}
-	return i != nil && (s.ours(i) || i.Spec.ImageSetRef != nil && s.ownsImageSet() && i.Spec.ImageSetRef.Name == s.imageSet.Name)
+	return i != nil && (s.ours(i) || s.ownSet(registeredSetOf(i)) != nil)
 }
 
 // foreign tells, and says, whether an object with the name of ours belongs to someone else. It may stand for a running cluster: nobody is ever told to delete it.

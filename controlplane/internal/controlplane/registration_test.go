@@ -96,8 +96,8 @@ func TestWhoseRegistration(t *testing.T) {
 		"our annotation": {func(s *scope) {
 			s.deployment.Annotations = map[string]string{assisted.OpenShiftVersionAnnotation: "4.19.3"}
 		}, true},
-		"our ClusterImageSet":          {func(s *scope) { s.imageSet.Annotations = map[string]string{ownerAnnotation: "lab/c1"} }, true},
-		"a ClusterImageSet of another": {func(s *scope) { s.imageSet.Annotations = map[string]string{ownerAnnotation: "other/c1"} }, false},
+		"our ClusterImageSet":          {func(s *scope) { s.ownSets = []hivev1.ClusterImageSet{{ObjectMeta: metav1.ObjectMeta{Name: "set"}}} }, true},
+		"a ClusterImageSet of another": {func(s *scope) { s.ownSets = []hivev1.ClusterImageSet{{ObjectMeta: metav1.ObjectMeta{Name: "another"}}} }, false},
 		"our annotation, labels of another": {func(s *scope) {
 			s.deployment.Annotations, s.deployment.Labels = map[string]string{assisted.OpenShiftVersionAnnotation: "4.19.3"}, map[string]string{clusterv1.ClusterNameLabel: "other"}
 		}, false},
@@ -110,7 +110,6 @@ func TestWhoseRegistration(t *testing.T) {
 			g := NewWithT(t)
 			s := scopeOf(nil)
 			s.deployment, s.install = named()
-			s.imageSet = &hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: "set"}}
 			tc.change(s)
 			g.Expect(s.owns(s.deployment)).To(Equal(tc.ours))
 			g.Expect(s.foreign(s.deployment, "ClusterDeployment")).NotTo(Equal(tc.ours))

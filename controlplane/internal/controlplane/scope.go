@@ -36,8 +36,11 @@ type scope struct {
 	// dayOneWorkers is the number of workers that the objects of the Cluster ask for.
 	dayOneWorkers int32
 
-	// imageSet is the referenced ClusterImageSet, or ours.
-	imageSet   *hivev1.ClusterImageSet
+	// imageSet is the ClusterImageSet that the configuration names, registeredSet the one that the AgentClusterInstall names. ownSets were made for this control
+	// plane.
+	imageSet, registeredSet *hivev1.ClusterImageSet
+	ownSets                 []hivev1.ClusterImageSet
+
 	deployment *hivev1.ClusterDeployment
 	install    *hiveext.AgentClusterInstall
 	// progress is what install says.

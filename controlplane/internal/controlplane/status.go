@@ -74,9 +74,7 @@ func setStatus(s *scope) {
 	if s.workload.KubernetesVersion != "" {
 		status.KubernetesVersion = s.workload.KubernetesVersion
 	}
-	if s.releaseImage != "" {
-		status.ReleaseImage = s.releaseImage
-	}
+	status.ReleaseImage = s.reportedImage()
 	phase := s.phase()
 	percentage := s.percentage()
 	if phase == controlplanev1.InstallationInstalled {

@@ -33,11 +33,12 @@ func (r *Reconciler) markUpToDate(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// upToDateCondition tells whether a Machine is what the control plane wants. What is configured in the host belongs to OpenShift's own
+// upToDateCondition tells whether a Machine is what it is to be. That the spec asks for another version than the cluster runs is no matter of a Machine, and told
+// by the control plane's conditions: nothing is rolled out for it. What is configured in the host belongs to OpenShift's own
 // operators; a Machine is never replaced for it.
 func upToDateCondition(s *scope, m *clusterv1.Machine) metav1.Condition {
 	c := metav1.Condition{Type: clusterv1.MachineUpToDateCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineUpToDateReason, ObservedGeneration: m.Generation}
-	if wanted := "v" + s.version.String(); s.version.Major > 0 && m.Spec.Version != wanted {
+	if wanted := s.machineVersion(); wanted != "" && m.Spec.Version != wanted {
 		c.Status, c.Reason = metav1.ConditionFalse, clusterv1.MachineNotUpToDateReason
 		c.Message = fmt.Sprintf("* Version %s, %s required", m.Spec.Version, wanted)
 	}

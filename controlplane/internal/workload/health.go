@@ -23,8 +23,8 @@ type health struct {
 	resourceVersion string
 	// problem says, for people, why it is not available. Empty: it is.
 	problem string
-	// completed is, of a ClusterVersion, the release that was completed last.
-	completed string
+	// completed is, of a ClusterVersion, the release that was completed last, image its image.
+	completed, image string
 }
 
 type healthKey struct {
@@ -46,7 +46,7 @@ func (c *Clusters) readHealth(ctx context.Context, cluster client.ObjectKey, cac
 	if err != nil {
 		return err
 	}
-	facts.OpenShiftVersion = version.completed
+	facts.OpenShiftVersion, facts.ReleaseImage = version.completed, version.image
 	facts.addProblem(version)
 	for _, name := range Operators {
 		operator, err := c.healthOf(ctx, healthKey{cluster, clusterOperatorKind, name}, cached, c.readOperator)
@@ -101,7 +101,7 @@ func healthOfVersion(version *configv1.ClusterVersion) health {
 	h := health{resourceVersion: version.ResourceVersion, problem: unavailable("ClusterVersion", version.Status.Conditions)}
 	for _, entry := range version.Status.History { // newest first
 		if entry.State == configv1.CompletedUpdate {
-			h.completed = entry.Version
+			h.completed, h.image = entry.Version, entry.Image
 			break
 		}
 	}

@@ -30,6 +30,8 @@ type Facts struct {
 	KubernetesVersion string
 	// OpenShiftVersion is the release that was completed last, without leading v. Empty before the first.
 	OpenShiftVersion string
+	// ReleaseImage is the image of that release.
+	ReleaseImage string
 	// Unhealthy says, for people, what of the control plane is not available. Empty: nothing.
 	Unhealthy []string
 	// Nodes of the cluster.

@@ -1,0 +1,163 @@
+package controlplane
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+const otherDigest = "quay.io/openshift-release-dev/ocp-release@sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+
+// ask changes the release that the spec asks for.
+func (h *hub) ask(version, image string) {
+	h.t.Helper()
+	cp := h.controlPlane()
+	cp.Spec.Version, cp.Spec.Config.ReleaseImage = version, image
+	h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
+}
+
+func (h *hub) imageSets() map[string]string {
+	h.t.Helper()
+	list := &hivev1.ClusterImageSetList{}
+	h.Expect(h.List(h.t.Context(), list)).To(Succeed())
+	sets := map[string]string{}
+	for _, set := range list.Items {
+		sets[set.Name] = set.Spec.ReleaseImage
+	}
+	return sets
+}
+
+func (h *hub) expectVersions(version string) {
+	h.t.Helper()
+	for _, m := range h.machines() {
+		h.Expect(m.Spec.Version).To(Equal(version))
+	}
+	h.Expect(h.controlPlane().Status.UpToDateReplicas).To(HaveValue(BeEquivalentTo(3)))
+	h.Expect(conditions.IsFalse(h.controlPlane(), controlplanev1.RollingOutCondition)).To(BeTrue())
+	h.Expect(h.controlPlane().Status.Version).To(Equal(version))
+}
+
+func TestARegisteredClusterKeepsItsRelease(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	h.reconcile()
+	_, before := h.registration()
+	h.ask("v4.19.9", otherDigest)
+	h.reconcile()
+	h.reconcile()
+
+	_, install := h.registration()
+	h.Expect(install.Spec).To(Equal(before.Spec))
+	h.Expect(h.imageSets()).To(Equal(map[string]string{assisted.ClusterImageSetName(lab, "c1", digest): digest}), "the content that was taken in, and no other set")
+	h.Expect(h.controlPlane().Status.ReleaseImage).To(Equal(digest))
+	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+	h.Expect(c.Reason).To(Equal(controlplanev1.VersionChangeNotSupportedReason))
+	h.Expect(c.Message).To(And(ContainSubstring("v4.19.3"), ContainSubstring("spec.version")))
+	h.expectVersions("v4.19.3")
+
+	h.ask("v4.19.3", digest)
+	h.reconcile()
+	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).NotTo(Equal(controlplanev1.VersionChangeNotSupportedReason))
+}
+
+func TestAReleaseThatIsNotRegisteredYetIsSuperseded(t *testing.T) {
+	objects := world(nil)
+	stale := assisted.ClusterImageSet(assisted.ClusterImageSetName(lab, "c1", otherDigest), otherDigest, nil, map[string]string{ownerAnnotation: "lab/c1"})
+	foreign := assisted.ClusterImageSet("mine", otherDigest, nil, nil)
+	h := newHub(t, append(objects, stale, foreign)...).withTime()
+	h.reconcile()
+	h.Expect(h.imageSets()).To(HaveLen(3), "nothing is deleted before it is seen what the cluster is registered with")
+	h.reconcile()
+	h.Expect(h.imageSets()).To(Equal(map[string]string{assisted.ClusterImageSetName(lab, "c1", digest): digest, "mine": otherDigest}))
+}
+
+// Earlier versions of the provider did not have the image in the name.
+func TestAClusterKeepsTheClusterImageSetThatItIsRegisteredWith(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	former := assisted.ClusterImageSet("lab-c1-0123abcd", digest, nil, map[string]string{ownerAnnotation: "lab/c1"})
+	h.Expect(h.Create(t.Context(), former)).To(Succeed())
+	_, install := h.registration()
+	install.Spec.ImageSetRef.Name = former.Name
+	h.Expect(h.Update(t.Context(), install)).To(Succeed())
+	h.reconcile()
+	h.reconcile()
+	_, install = h.registration()
+	h.Expect(install.Spec.ImageSetRef.Name).To(Equal(former.Name), "it cannot change")
+	h.Expect(h.imageSets()).To(Equal(map[string]string{former.Name: digest}))
+	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).NotTo(Equal(controlplanev1.VersionChangeNotSupportedReason))
+}
+
+func TestAnInstalledClusterIsNotUpgradedFromHere(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	h.reconcile()
+	h.ask("v4.19.9", otherDigest)
+	h.reconcile()
+	h.reconcile()
+	h.expectVersions("v4.19.3")
+	h.Expect(h.controlPlane().Status.ReleaseImage).To(Equal(digest), "what is installed")
+	h.Expect(h.imageSets()).To(HaveLen(1))
+	c := conditions.Get(h.controlPlane(), controlplanev1.MachinesUpToDateCondition)
+	h.Expect(c.Status).To(Equal(metav1.ConditionFalse))
+	h.Expect(c.Reason).To(Equal(controlplanev1.VersionMismatchReason))
+	h.Expect(c.Message).To(And(ContainSubstring("v4.19.9"), ContainSubstring("set spec.version back to v4.19.3")))
+
+	h.workloads.facts = workload.Facts{} // a restart, and the cluster cannot be asked
+	h.reconcile()
+	h.expectVersions("v4.19.3")
+}
+
+func TestAnUpgradeMadeOutsideIsTakenOver(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	h.reconcile()
+	h.workloads.facts = workload.Facts{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.9", ReleaseImage: otherDigest, KubernetesVersion: "v1.32.7"}
+	h.reconcile()
+	h.reconcile()
+	h.expectVersions("v4.19.9")
+	h.Expect(h.controlPlane().Status.ReleaseImage).To(Equal(otherDigest))
+	c := conditions.Get(h.controlPlane(), controlplanev1.MachinesUpToDateCondition)
+	h.Expect(c.Reason).To(Equal(controlplanev1.VersionMismatchReason))
+	h.Expect(c.Message).To(And(ContainSubstring("never downgraded"), ContainSubstring("set spec.version to v4.19.9")))
+
+	h.ask("4.19.9", digest)
+	h.reconcile()
+	h.reconcile()
+	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.MachinesUpToDateCondition)).To(BeTrue())
+}
+
+func TestAMissingClusterImageSetOfOursComesBack(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	name := assisted.ClusterImageSetName(lab, "c1", digest)
+	h.Expect(h.Delete(t.Context(), &hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+	h.reconcile()
+	h.Expect(h.Get(t.Context(), client.ObjectKey{Name: name}, &hivev1.ClusterImageSet{})).To(Succeed())
+}
+
+func TestMachinesAfterTheInstallationHaveTheVersionThatRuns(t *testing.T) {
+	g := NewWithT(t)
+	s := scopeOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
+	})
+	g.Expect(s.requirementsVersion("4.19.3").machineVersion()).To(BeEmpty(), "nobody knows what runs: the Machines stay as they are")
+	s.install = installOf("adding-hosts", hivev1.ClusterInstallCondition{Type: hiveext.ClusterCompletedCondition, Status: "True", Reason: hiveext.ClusterInstalledReason})
+	s.workload.OpenShiftVersion = "4.19.9"
+	g.Expect(s.machineVersion()).To(Equal("v4.19.9"))
+}
+
+func (s *scope) requirementsVersion(version string) *scope {
+	s.version = parsed(version)
+	return s
+}
