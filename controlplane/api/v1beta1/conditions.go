@@ -64,6 +64,7 @@ const (
 	ReleaseImageResolvedReason            = "ReleaseImageResolved"
 	WaitingForReleaseImageReason          = "WaitingForReleaseImage"
 	WaitingForAssistedServiceReason       = "WaitingForAssistedService"
+	AssistedServiceNotRespondingReason    = "AssistedServiceNotResponding"
 	InstallationNotOursReason             = "InstallationNotOurs"
 	InstallationRejectedReason            = "InstallationRejected"
 	VersionChangeNotSupportedReason       = "VersionChangeNotSupported"
@@ -85,6 +86,7 @@ const (
 	WaitingForAPIServerReason             = "WaitingForAPIServer"
 	InitializedReason                     = "Initialized"
 	ConnectionDownReason                  = "ConnectionDown"
+	HealthUnknownReason                   = "HealthUnknown"
 	ComponentsHealthyReason               = "ComponentsHealthy"
 	ComponentsNotHealthyReason            = "ComponentsNotHealthy"
 	AvailableReason                       = clusterv1.AvailableReason

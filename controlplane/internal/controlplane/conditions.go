@@ -48,14 +48,20 @@ func unknown(conditionType, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionUnknown, Reason: reason, Message: message}
 }
 
-// graceLeft is how long the API server may go on not answering before it counts as down.
+// graceLeft is how long the API server may go on not answering, or not telling how the cluster is, before that counts.
 func (v view) graceLeft() time.Duration {
 	last := v.workload.LastSuccess
+	if !v.workload.UnreadSince.IsZero() {
+		last = v.workload.UnreadSince
+	}
 	if last.Before(v.started) {
 		last = v.started
 	}
 	return workload.GracePeriod - v.now.Sub(last)
 }
+
+// healthKnown tells whether the health of the cluster could be read. What could not be read is not healthy.
+func (v view) healthKnown() bool { return v.workload.Connected && v.workload.UnreadSince.IsZero() }
 
 func (v view) everInitialized() bool {
 	return ptr.Deref(v.controlPlane.Status.Initialization.ControlPlaneInitialized, false)
@@ -69,19 +75,30 @@ func (v view) available() metav1.Condition {
 		return no(t, controlplanev1.NotAvailableReason, "the control plane is being deleted")
 	case !v.installed():
 		return no(t, controlplanev1.NotAvailableReason, "the cluster is not installed: the condition Installed tells how far it is and what it waits for")
-	case v.workload.Connected && len(v.workload.Unhealthy) == 0:
+	case v.healthKnown() && len(v.workload.Unhealthy) == 0:
 		return yes(t, controlplanev1.AvailableReason)
-	case v.workload.Connected:
+	case v.healthKnown():
 		return no(t, controlplanev1.NotAvailableReason, strings.Join(v.workload.Unhealthy, "; "))
 	case v.graceLeft() > 0 && before != nil && before.Status == metav1.ConditionTrue:
 		return *before
 	case !v.everInitialized():
 		return no(t, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
-	case v.graceLeft() > 0:
+	case v.graceLeft() > 0 && v.workload.Connected && before != nil:
+		return *before
+	case v.graceLeft() > 0 && !v.workload.Connected:
 		return no(t, controlplanev1.ConnectionDownReason, "waiting for the connection to the cluster's API server")
 	default:
-		return unknown(t, controlplanev1.ConnectionDownReason, v.connectionDown())
+		return v.healthUnknown(t)
 	}
+}
+
+// healthUnknown says why nothing is known of the cluster's health.
+func (v view) healthUnknown(conditionType string) metav1.Condition {
+	if !v.workload.Connected {
+		return unknown(conditionType, controlplanev1.ConnectionDownReason, v.connectionDown())
+	}
+	return unknown(conditionType, controlplanev1.HealthUnknownReason, fmt.Sprintf("the cluster's API server answers, but its ClusterVersion, ClusterOperators or Nodes cannot be read since %s: "+
+		"check that the credentials in Secret %s may read them; see the log of the manager", v.workload.UnreadSince.UTC().Format(time.RFC3339), secret.Name(v.clusterName(), secret.Kubeconfig)))
 }
 
 func (v view) connectionDown() string {
@@ -142,14 +159,14 @@ func (v view) componentsHealthy() metav1.Condition {
 	switch {
 	case !v.everInitialized():
 		return unknown(t, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
-	case v.workload.Connected && len(v.workload.Unhealthy) == 0:
+	case v.healthKnown() && len(v.workload.Unhealthy) == 0:
 		return yes(t, controlplanev1.ComponentsHealthyReason)
-	case v.workload.Connected:
+	case v.healthKnown():
 		return no(t, controlplanev1.ComponentsNotHealthyReason, strings.Join(v.workload.Unhealthy, "; "))
 	case v.graceLeft() > 0 && before != nil:
 		return *before
 	default:
-		return unknown(t, controlplanev1.ConnectionDownReason, v.connectionDown())
+		return v.healthUnknown(t)
 	}
 }
 

@@ -36,7 +36,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 			conditions.Set(cp, condition)
 		}
 		conditions.Set(cp, s.pausedCondition())
-		if remaining := view.graceLeft(); s.installed() && !s.workload.Connected && remaining > 0 {
+		if remaining := view.graceLeft(); s.installed() && !view.healthKnown() && remaining > 0 {
 			s.requeue(remaining) // the end of a time cannot be watched
 		}
 	}

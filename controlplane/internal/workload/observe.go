@@ -32,8 +32,10 @@ type Facts struct {
 	OpenShiftVersion string
 	// ReleaseImage is the image of that release.
 	ReleaseImage string
-	// Unhealthy says, for people, what of the control plane is not available. Empty: nothing.
+	// Unhealthy says, for people, what of the control plane is not available. Empty: nothing, if it could be read.
 	Unhealthy []string
+	// UnreadSince is since when the API server answers but the health cannot be read; zero when it was read.
+	UnreadSince time.Time
 	// Nodes of the cluster.
 	Nodes []Node
 }
@@ -59,17 +61,25 @@ func (c *Clusters) Observe(ctx context.Context, cluster client.ObjectKey) (Facts
 	}
 	facts.Connected = true
 	c.failures.Delete(cluster)
-	if err := c.watch(ctx, cluster); err != nil {
+	if err := c.read(ctx, cluster, reader, &facts); err != nil {
+		since, _ := c.unread.LoadOrStore(cluster, time.Now())
+		facts.UnreadSince = since.(time.Time) //nolint:forcetypeassert // nothing else is stored
 		return facts, err
 	}
-	if err := readNodes(ctx, reader, &facts); err != nil {
-		return facts, err
-	}
-	if err := c.readHealth(ctx, cluster, reader, &facts); err != nil {
-		return facts, err
-	}
+	c.unread.Delete(cluster)
 	facts.KubernetesVersion, err = c.kubernetesVersion(ctx, cluster, facts.OpenShiftVersion)
 	return facts, err
+}
+
+// read reads what is known of a cluster whose API server answers.
+func (c *Clusters) read(ctx context.Context, cluster client.ObjectKey, reader client.Reader, facts *Facts) error {
+	if err := c.watch(ctx, cluster); err != nil {
+		return err
+	}
+	if err := readNodes(ctx, reader, facts); err != nil {
+		return err
+	}
+	return c.readHealth(ctx, cluster, reader, facts)
 }
 
 // watch makes changes in the workload cluster reconcile its control plane. Watches that exist already cost nothing.
@@ -132,6 +142,7 @@ func (c *Clusters) kubernetesVersion(ctx context.Context, cluster client.ObjectK
 func (c *Clusters) Forget(cluster client.ObjectKey) {
 	c.versions.Delete(cluster)
 	c.failures.Delete(cluster)
+	c.unread.Delete(cluster)
 	c.health.Delete(healthKey{cluster, clusterVersionKind, clusterVersionName})
 	for _, name := range Operators {
 		c.health.Delete(healthKey{cluster, clusterOperatorKind, name})
