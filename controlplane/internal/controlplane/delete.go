@@ -55,6 +55,13 @@ func (r *Reconciler) releaseInstallation(ctx context.Context, s *scope) (bool, e
 			controlplanev1.WaitingForInstallationDeletionReason,
 			fmt.Sprintf("waiting for assisted-service to deregister the cluster (%s %s)", kind, obj.GetName()),
 		}
+		if asked := obj.GetDeletionTimestamp(); asked != nil {
+			if left := answerTime - r.now().Sub(asked.Time); left > 0 {
+				s.requeue(left)
+			} else {
+				s.deletionBlocked = &outcome{controlplanev1.AssistedServiceNotRespondingReason, notResponding("the deletion of "+kind+" "+obj.GetName(), obj.GetNamespace(), asked.Time)}
+			}
+		}
 		return false, nil
 	}
 	return true, nil

@@ -4,20 +4,26 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
+// stateInsufficient is that of a host whose validations do not all pass.
+const stateInsufficient = "insufficient"
+
 // States of a host in assisted-service that say that it fails.
-var failingStates = map[string]bool{"error": true, "preparing-failed": true, "insufficient": true, "cancelled": true, "disconnected": true}
+var failingStates = map[string]bool{"error": true, "preparing-failed": true, stateInsufficient: true, "cancelled": true, "disconnected": true}
 
 // installedCondition tells where the installation is, what it waits for or why it fails.
 func (v view) installedCondition() metav1.Condition {
@@ -60,6 +66,8 @@ func (v view) installedCondition() metav1.Condition {
 var (
 	pendingStates         = map[string]bool{"installing-pending-user-action": true}
 	preparingFailedStates = map[string]bool{"preparing-failed": true}
+	// brokenStates are those in which a host fails whatever becomes of the others.
+	brokenStates = map[string]bool{"error": true, "preparing-failed": true, "cancelled": true, "disconnected": true}
 )
 
 // notRegistered is the condition until assisted-service has taken the cluster in.
@@ -71,7 +79,32 @@ func (v view) notRegistered() metav1.Condition {
 	if c := installCondition(v.install, hiveext.ClusterSpecSyncedCondition); c != nil && c.Status == corev1.ConditionFalse {
 		return v.notSynced(c)
 	}
+	if since, left := v.unanswered(); !since.IsZero() && left <= 0 {
+		return no(t, controlplanev1.AssistedServiceNotRespondingReason, notResponding("AgentClusterInstall "+v.install.Name, v.install.Namespace, since))
+	}
 	return no(t, controlplanev1.WaitingForAssistedServiceReason, "waiting for assisted-service to take in the cluster")
+}
+
+// answerTime is how long assisted-service may take to answer at all; it takes seconds.
+const answerTime = time.Minute
+
+func notResponding(object, namespace string, since time.Time) string {
+	return fmt.Sprintf("assisted-service has not responded to %s since %s: check that it and its database run, that it watches the namespace %s, and what it logs",
+		object, since.UTC().Format(time.RFC3339), namespace)
+}
+
+// unanswered tells since when assisted-service is silent about an AgentClusterInstall, zero when it is not, and how long it still may be.
+func (v view) unanswered() (since time.Time, left time.Duration) {
+	if v.install == nil || v.progress.Registered || !v.install.DeletionTimestamp.IsZero() || !v.owns(v.install) {
+		return time.Time{}, 0
+	}
+	since = v.install.CreationTimestamp.Time
+	for i := range v.install.Status.Conditions {
+		if changed := v.install.Status.Conditions[i].LastTransitionTime.Time; changed.After(since) {
+			since = changed
+		}
+	}
+	return since, answerTime - v.now.Sub(since)
 }
 
 func (v view) notSynced(c *hivev1.ClusterInstallCondition) metav1.Condition {
@@ -94,7 +127,7 @@ func (v view) pending() metav1.Condition {
 	}
 	wanted := int(v.replicas() + v.workerReplicas())
 	if len(v.agents) < wanted {
-		return no(t, controlplanev1.WaitingForHostsReason, v.ofHosts(fmt.Sprintf("%d of %d hosts are bound to the cluster", len(v.agents), wanted), failingStates))
+		return v.waitingForHosts(fmt.Sprintf("%d of %d hosts are bound to the cluster", len(v.agents), wanted))
 	}
 	if v.failedToPrepare() != nil {
 		return v.preparationFailed()
@@ -110,6 +143,31 @@ func (v view) pending() metav1.Condition {
 		message = c.Message
 	}
 	return no(t, controlplanev1.WaitingForHostsReason, v.ofHosts(message, failingStates))
+}
+
+// passing are the reasons of waits of a host that is not bound yet that end by themselves; so do others that begin with WaitingFor.
+var passing = []string{bootstrapv1.HostBindingReason, bootstrapv1.ClusterNotAcceptingHostsReason}
+
+// waitingForHosts names those that keep the installation waiting: Machines whose host is stuck, as Cluster API mirrors it from their OpenshiftAssistedConfigs. Hosts
+// that are bound already miss validations only because the others are not there, and are named where no other is to blame.
+func (v view) waitingForHosts(message string) metav1.Condition {
+	var stuck []string
+	for _, m := range slices.Concat(v.machines, v.workers) {
+		c := conditions.Get(m, clusterv1.MachineBootstrapConfigReadyCondition)
+		bound := slices.ContainsFunc(v.agents, func(agent aiv1beta1.Agent) bool { return agent.Labels[infraEnvLabel] == m.Name })
+		if bound || c == nil || c.Status != metav1.ConditionFalse || slices.Contains(passing, c.Reason) ||
+			strings.HasPrefix(c.Reason, "WaitingFor") && c.Reason != bootstrapv1.WaitingForHostIdentityReason && c.Reason != bootstrapv1.WaitingForHostValidationReason {
+			continue
+		}
+		stuck = append(stuck, fmt.Sprintf("Machine %s: %s: %s", m.Name, c.Reason, c.Message))
+	}
+	if len(stuck) == 0 {
+		return no(controlplanev1.InstalledCondition, controlplanev1.WaitingForHostsReason, v.ofHosts(message, failingStates))
+	}
+	if more := len(stuck) - shownNames; more > 0 {
+		stuck = append(stuck[:shownNames], fmt.Sprintf("%d more Machines", more))
+	}
+	return no(controlplanev1.InstalledCondition, controlplanev1.WaitingForHostsReason, v.ofHosts(message+"; "+strings.Join(stuck, "; "), brokenStates))
 }
 
 // preparationFailed tells what failed before anything was written to a disk. assisted-service says it of the cluster only where it failed itself;
@@ -167,8 +225,14 @@ func (v view) ofHosts(message string, states map[string]bool) string {
 	return strings.TrimRight(message, ". ") + "; " + strings.Join(hosts, "; ")
 }
 
+// describe says what a host misses. Of validations, the state names only those that fail: those that are pending are in the condition.
 func describe(agent *aiv1beta1.Agent) string {
-	return fmt.Sprintf("host %s: %s", hostname(agent), agent.Status.DebugInfo.StateInfo)
+	info := agent.Status.DebugInfo.StateInfo
+	validated := assisted.AgentCondition(agent, aiv1beta1.ValidatedCondition)
+	if agent.Status.DebugInfo.State == stateInsufficient && validated.Status == corev1.ConditionFalse && validated.Message != "" {
+		info = assisted.RedactURLs(validated.Message)
+	}
+	return fmt.Sprintf("host %s: %s", hostname(agent), info)
 }
 
 // withLinks adds where assisted-service's events and logs are.

@@ -28,6 +28,7 @@ var alarms = []string{
 	controlplanev1.InfraTemplateMissingReason, controlplanev1.MachineCreationFailedReason, controlplanev1.RegisteredAnewReason,
 	controlplanev1.KubeconfigRefusedReason,
 	controlplanev1.VersionChangeNotSupportedReason, controlplanev1.VersionMismatchReason,
+	controlplanev1.AssistedServiceNotRespondingReason,
 }
 
 // quiet returns how much longer the status may wait to be written; 0 is at once. The time counts from the first change of words that was not

@@ -39,6 +39,9 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 		if remaining := view.graceLeft(); s.installed() && !view.healthKnown() && remaining > 0 {
 			s.requeue(remaining) // the end of a time cannot be watched
 		}
+		if _, left := view.unanswered(); !s.installed() && left > 0 {
+			s.requeue(left)
+		}
 	}
 	if equality.Semantic.DeepEqual(s.before.Status, cp.Status) {
 		r.unwritten.Remove(cp.UID)
@@ -158,7 +161,7 @@ func (r *Reconciler) announce(s *scope) {
 	cp := s.controlPlane
 	was, is := s.before.Status.Installation.Phase, cp.Status.Installation.Phase
 	installed := conditions.Get(cp, controlplanev1.InstalledCondition)
-	if installed == nil {
+	if installed == nil || s.deleting() { // what assisted-service cancels has not failed
 		return
 	}
 	if was != is {

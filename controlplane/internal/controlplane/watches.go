@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/cluster-api/util/secret"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -220,15 +221,25 @@ var machineChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool 
 		return true
 	}
 	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-		ownedByKind(e.ObjectOld, "MachineSet") != ownedByKind(e.ObjectNew, "MachineSet")
+		ownedByKind(e.ObjectOld, "MachineSet") != ownedByKind(e.ObjectNew, "MachineSet") ||
+		bootstrapReason(e.ObjectOld) != bootstrapReason(e.ObjectNew)
 }}
+
+// bootstrapReason is why the OpenshiftAssistedConfig of a Machine is not ready.
+func bootstrapReason(obj client.Object) string {
+	m, ok := obj.(*clusterv1.Machine)
+	if !ok {
+		return ""
+	}
+	return conditions.GetReason(m, clusterv1.MachineBootstrapConfigReadyCondition)
+}
 
 // agentChanges passes on what the conditions tell of a host, and what links it to its Node.
 var agentChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	a, okA := e.ObjectOld.(*aiv1beta1.Agent)
 	b, okB := e.ObjectNew.(*aiv1beta1.Agent)
 	return okA && okB && (a.Generation != b.Generation || a.Status.DebugInfo.State != b.Status.DebugInfo.State ||
-		(failingStates[b.Status.DebugInfo.State] && a.Status.DebugInfo.StateInfo != b.Status.DebugInfo.StateInfo))
+		(failingStates[b.Status.DebugInfo.State] && describe(a) != describe(b)))
 }}
 
 func ownedByKind(obj client.Object, kind string) bool {

@@ -1,0 +1,139 @@
+package controlplane
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// ofMachine makes an Agent that of the host of a Machine, whose validations are pending.
+func ofMachine(name string) aiv1beta1.Agent {
+	a := agentIn("host-"+name, "insufficient", "Host cannot be installed due to following failing validation(s):")
+	a.Labels = map[string]string{infraEnvLabel: name}
+	a.Status.Conditions = []conditionsv1.Condition{{
+		Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Reason: aiv1beta1.ValidationsFailingReason,
+		Message: "The agent's validations are failing: No connectivity to the majority of hosts in the cluster",
+	}}
+	return a
+}
+
+func TestTheInstallationNamesTheHostsThatKeepItWaiting(t *testing.T) {
+	machine := func(name, reason, message string) *clusterv1.Machine {
+		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if reason != "" {
+			conditions.Set(m, no(clusterv1.MachineBootstrapConfigReadyCondition, reason, message))
+		}
+		return m
+	}
+	const bound = "WaitingForHostValidation"
+	for situation, tc := range map[string]struct {
+		third    *clusterv1.Machine
+		wanted   string
+		unwanted string
+	}{
+		"one is refused":             {machine("m2", bootstrapv1.HostRefusedReason, "Agent x has the MAC address 1, not 2"), "Machine m2: HostRefused: Agent x has the MAC address 1, not 2", "host-m0"},
+		"one has no address":         {machine("m2", bootstrapv1.WaitingForHostIdentityReason, "set spec.bootMACAddress"), "Machine m2: WaitingForHostIdentity", "host-m0"},
+		"one boots":                  {machine("m2", bootstrapv1.WaitingForHostReason, "waiting for the host"), "host host-m0: The agent's validations are failing: No connectivity", "Machine m2"},
+		"nothing is told of it yet":  {machine("m2", "", ""), "No connectivity", "Machine m2"},
+		"one binds":                  {machine("m2", bootstrapv1.HostBindingReason, "binding"), "2 of 3 hosts", "Machine m2"},
+		"those bound are not blamed": {machine("m2", bootstrapv1.InstallationDiskNotFoundReason, "no disk"), "InstallationDiskNotFound", "Machine m0"},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			s := scopeOf(nil)
+			s.install = installOf("insufficient")
+			s.progress = assisted.Observe(s.install)
+			s.machines = []*clusterv1.Machine{machine("m0", bound, "info"), machine("m1", bound, "info"), tc.third}
+			s.agents = []aiv1beta1.Agent{ofMachine("m0"), ofMachine("m1")}
+			c := view{scope: s}.installedCondition()
+			g.Expect(c.Reason).To(Equal(controlplanev1.WaitingForHostsReason))
+			g.Expect(c.Message).To(And(HavePrefix("2 of 3 hosts are bound"), ContainSubstring(tc.wanted), Not(ContainSubstring(tc.unwanted))))
+		})
+	}
+}
+
+func TestWhatKeepsAHostWaitingIsNoticed(t *testing.T) {
+	g := NewWithT(t)
+	before := &clusterv1.Machine{}
+	after := before.DeepCopy()
+	conditions.Set(after, no(clusterv1.MachineBootstrapConfigReadyCondition, bootstrapv1.HostRefusedReason, ""))
+	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue(), "of a worker, too")
+	pending, passed := ofMachine("m0"), ofMachine("m0")
+	passed.Status.Conditions[0].Message = "The agent's validations are failing: NTP is not in step"
+	g.Expect(agentChanges.Update(event.UpdateEvent{ObjectOld: &pending, ObjectNew: &passed})).To(BeTrue())
+}
+
+func TestASilentAssistedServiceIsTold(t *testing.T) {
+	h := newHub(t, world(nil)...)
+	now := time.Now()
+	h.r.now = func() time.Time { return now }
+	h.r.recent.now = h.r.now
+	h.reconcile()
+	_, install := h.registration()
+	install.CreationTimestamp = metav1.NewTime(now.Truncate(time.Second))
+	h.Expect(h.Update(t.Context(), install)).To(Succeed())
+	now = now.Add(answerTime / 2)
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", answerTime/2), "the end of a time cannot be watched")
+	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).To(Equal(controlplanev1.WaitingForAssistedServiceReason))
+	now = now.Add(answerTime)
+	h.reconcile()
+	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+	h.Expect(c.Reason).To(Equal(controlplanev1.AssistedServiceNotRespondingReason))
+	h.Expect(c.Message).To(And(ContainSubstring(install.CreationTimestamp.UTC().Format(time.RFC3339)), ContainSubstring("namespace "+lab)))
+
+	h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0)
+	h.reconcile()
+	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).To(Equal(controlplanev1.WaitingForHostsReason))
+}
+
+func TestADeletionThatIsNotAnsweredIsTold(t *testing.T) {
+	h := newHub(t, world(nil)...)
+	now := time.Now()
+	h.r.now = func() time.Time { return now }
+	h.r.recent.now = h.r.now
+	h.reconcile()
+	deployment, _ := h.registration()
+	deployment.Finalizers = []string{"clusterdeployments.agent-install.openshift.io/ai-deprovision"}
+	h.Expect(h.Update(t.Context(), deployment)).To(Succeed())
+	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
+	reason := func() string {
+		now = now.Add(quietFor)
+		h.reconcile()
+		now = now.Add(quietFor)
+		h.reconcile()
+		return conditions.GetReason(h.controlPlane(), controlplanev1.DeletingCondition)
+	}
+	reason()
+	h.Expect(reason()).To(Equal(controlplanev1.WaitingForInstallationDeletionReason))
+	now = now.Add(2 * answerTime)
+	h.Expect(reason()).To(Equal(controlplanev1.AssistedServiceNotRespondingReason))
+}
+
+func TestADeletionTellsNothingOfTheInstallation(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
+	recorder := record.NewFakeRecorder(100)
+	h.r.Recorder = recorder
+	for _, state := range []string{"installing", "cancelled"} {
+		h.setState(state, hiveext.ClusterInstallationInProgressReason, 10)
+		worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-" + state}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+		h.Expect(h.Create(t.Context(), worker)).To(Succeed())
+		h.reconcile()
+	}
+	h.Expect(recorder.Events).To(BeEmpty())
+}
