@@ -19,13 +19,24 @@ func (r *Reconciler) machines(ctx context.Context, s *scope) (bool, error) {
 	missing := int(s.replicas()) - len(s.machines)
 	switch {
 	case missing > 0 && s.begun() && !s.progress.DayTwo:
-		s.block(controlplanev1.WaitingForInstallationReason, "the missing Machines are made when the installation has ended")
+		s.block(controlplanev1.WaitingForInstallationReason, s.whenMachinesAreMade())
 	case missing > 0:
 		s.machineFailure = r.createMachines(ctx, s, missing)
 	case missing < 0:
 		s.machineFailure = r.scaleDown(ctx, s)
 	}
 	return s.machineFailure == nil, s.machineFailure
+}
+
+// whenMachinesAreMade says what the missing Machines of a cluster wait for whose installation has begun.
+func (s *scope) whenMachinesAreMade() string {
+	switch s.phase() {
+	case controlplanev1.InstallationFailed:
+		return "the installation failed, hence no further Machines are made; see the condition Installed"
+	case controlplanev1.InstallationInstalled:
+		return "the missing Machines are made when assisted-service says that the cluster accepts hosts"
+	}
+	return "the missing Machines are made when the cluster is installed"
 }
 
 // createMachines makes Machines with names that follow from the control plane alone, so that neither a stale cache nor a restart in the
@@ -90,12 +101,21 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot slot) (cr
 		}
 	}
 	if observedInfra == nil {
-		if err := r.createInfraMachine(ctx, s, infra); err != nil {
+		if there, err := r.createInfraMachine(ctx, s, infra); err != nil || !there {
 			return false, err
 		}
 	}
-	if err := r.apply(ctx, s, s.config(slot.name, observedConfig), observedConfig); err != nil {
+	config := s.config(slot.name, observedConfig)
+	if observedConfig == nil && r.recent.unseen(appliedKey(config), "") {
+		s.awaitCache(slot.name)
+		return false, nil
+	}
+	if err := r.apply(ctx, s, config, observedConfig); err != nil {
 		return false, err
+	}
+	if !config.DeletionTimestamp.IsZero() { // that of a former Machine, which the cache has lost already
+		s.awaitCache(slot.name)
+		return false, nil
 	}
 	machine := s.machine(slot, infra)
 	if err := r.apply(ctx, s, machine, nil); err != nil {
@@ -105,19 +125,32 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot slot) (cr
 	return machine.UID != "", nil
 }
 
+// awaitCache says that a Machine is not made before it is seen what is there of its parts.
+func (s *scope) awaitCache(name string) {
+	if s.blocked == nil {
+		s.block(clusterv1.ScalingUpReason, "making Machine "+name)
+	}
+	s.requeue(unseenFor)
+}
+
 // createInfraMachine makes the infra machine. Server-side apply would make us the owner of its spec, which belongs to others from now on
-// (the boot image to the bootstrap provider, the providerID to the infrastructure provider).
-func (r *Reconciler) createInfraMachine(ctx context.Context, s *scope, infra *unstructured.Unstructured) error {
+// (the boot image to the bootstrap provider, the providerID to the infrastructure provider). there is false when it cannot be told that it is
+// there to stay: the cache has not seen one that may be gone by now, or that of a former Machine, which goes.
+func (r *Reconciler) createInfraMachine(ctx context.Context, s *scope, infra *unstructured.Unstructured) (there bool, err error) {
 	key := keyOf(infra.GetKind(), infra)
 	if r.recent.unseen(key, "") {
-		s.requeue(unseenFor)
-		return nil
+		s.awaitCache(infra.GetName())
+		return false, nil
 	}
-	if err := r.Client.Create(ctx, infra, fieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("cannot create %s %s: %w", infra.GetKind(), infra.GetName(), err)
+	switch err := r.Client.Create(ctx, infra, fieldOwner); {
+	case apierrors.IsAlreadyExists(err):
+		s.awaitCache(infra.GetName())
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("cannot create %s %s: %w", infra.GetKind(), infra.GetName(), err)
 	}
 	r.recent.wrote(key, "")
-	return nil
+	return true, nil
 }
 
 // syncMachines keeps the existing Machines in step with the template, whatever the installation waits for: the cluster may have been moved

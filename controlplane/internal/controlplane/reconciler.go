@@ -223,7 +223,7 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, desired, observed clie
 	if !isNil(observed) {
 		version = observed.GetResourceVersion()
 	}
-	key := keyOf(fmt.Sprintf("%T%s", desired, desired.GetObjectKind().GroupVersionKind().Kind), desired)
+	key := appliedKey(desired)
 	if r.recent.unseen(key, version) {
 		s.requeue(unseenFor)
 		return nil
@@ -233,6 +233,11 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, desired, observed clie
 		r.recent.wrote(key, version)
 	}
 	return err
+}
+
+// appliedKey is the one under which it is remembered that an object was applied.
+func appliedKey(obj client.Object) string {
+	return keyOf(fmt.Sprintf("%T%s", obj, obj.GetObjectKind().GroupVersionKind().Kind), obj)
 }
 
 func (r *Reconciler) event(s *scope, reason, format string, args ...any) {

@@ -1,0 +1,72 @@
+package controlplane
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+)
+
+func TestNoMachineWithoutItsParts(t *testing.T) {
+	for situation, prepare := range map[string]func(h *hub, name string){
+		"the infra machine was written a moment ago, and is not seen": func(h *hub, name string) {
+			h.r.recent.wrote("Metal3Machine "+lab+"/"+name, "")
+		},
+		"the OpenshiftAssistedConfig was written a moment ago, and is not seen": func(h *hub, name string) {
+			h.r.recent.wrote(appliedKey(&bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: name}}), "")
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := newHub(t, world(nil)...)
+			slots, err := scopeOf(nil).freeSlots(1)
+			h.Expect(err).NotTo(HaveOccurred())
+			prepare(h, slots[0].name)
+			h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", unseenFor))
+			h.Expect(h.machines()).To(HaveLen(2), "that one is not made yet")
+			h.withTime().reconcile()
+			h.Expect(h.machines()).To(HaveLen(3))
+		})
+	}
+}
+
+// The cache lacks the infra machine of a former Machine, which is being deleted.
+func TestNoMachineWithTheInfraMachineOfAFormerOne(t *testing.T) {
+	slots, err := scopeOf(nil).freeSlots(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := infraTemplate()
+	left.SetGroupVersionKind(infraGV.WithKind("Metal3Machine"))
+	left.SetName(slots[0].name)
+	h := newHub(t, append(world(nil), left)...)
+	h.r.Client = blind{h.Client, slots[0].name}
+	h.reconcile()
+	h.Expect(h.machines()).To(HaveLen(2))
+}
+
+// blind does not see the objects of a name.
+type blind struct {
+	client.Client
+	name string
+}
+
+func (b blind) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	if key.Name == b.name {
+		key.Name = "unseen"
+	}
+	return b.Client.Get(ctx, key, into, options...)
+}
+
+func TestWhenMachinesAreMade(t *testing.T) {
+	for phase, wanted := range map[controlplanev1.InstallationPhase]string{
+		controlplanev1.InstallationFailed: "no further Machines", controlplanev1.InstallationInstalled: "accepts hosts", controlplanev1.InstallationInstalling: "is installed",
+	} {
+		s := scopeOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Status.Installation.Phase = phase })
+		NewWithT(t).Expect(s.whenMachinesAreMade()).To(ContainSubstring(wanted))
+	}
+}
