@@ -83,6 +83,7 @@ const (
 	WaitingForKubeconfigReason            = "WaitingForKubeconfig"
 	KubeconfigAvailableReason             = "KubeconfigAvailable"
 	KubeconfigRefusedReason               = "KubeconfigRefused"
+	KubeconfigUnauthorizedReason          = "KubeconfigUnauthorized"
 	WaitingForAPIServerReason             = "WaitingForAPIServer"
 	InitializedReason                     = "Initialized"
 	ConnectionDownReason                  = "ConnectionDown"

@@ -82,11 +82,11 @@ func (v view) available() metav1.Condition {
 	case v.graceLeft() > 0 && before != nil && before.Status == metav1.ConditionTrue:
 		return *before
 	case !v.everInitialized():
-		return no(t, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
+		return no(t, controlplanev1.WaitingForAPIServerReason, v.because("waiting for the cluster's API server to answer"))
 	case v.graceLeft() > 0 && v.workload.Connected && before != nil:
 		return *before
 	case v.graceLeft() > 0 && !v.workload.Connected:
-		return no(t, controlplanev1.ConnectionDownReason, "waiting for the connection to the cluster's API server")
+		return no(t, controlplanev1.ConnectionDownReason, v.because("waiting for the connection to the cluster's API server"))
 	default:
 		return v.healthUnknown(t)
 	}
@@ -103,9 +103,9 @@ func (v view) healthUnknown(conditionType string) metav1.Condition {
 
 func (v view) connectionDown() string {
 	if v.workload.LastSuccess.IsZero() {
-		return fmt.Sprintf("the cluster's API server has not answered for %s", workload.GracePeriod)
+		return v.because(fmt.Sprintf("the cluster's API server has not answered for %s", workload.GracePeriod))
 	}
-	return "the cluster's API server has not answered since " + v.workload.LastSuccess.UTC().Format(time.RFC3339)
+	return v.because("the cluster's API server has not answered since " + v.workload.LastSuccess.UTC().Format(time.RFC3339))
 }
 
 func (v view) initialized() metav1.Condition {

@@ -95,7 +95,10 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			h.writes = append(h.writes, "apply")
-			return c.Apply(ctx, obj, opts...)
+			if err := c.Apply(ctx, obj, opts...); err != nil {
+				return err
+			}
+			return giveVersion(ctx, c, obj)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 			h.writes = append(h.writes, "patch status "+obj.GetName())
@@ -117,6 +120,24 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		Selected:     func(client.Object) bool { return true },
 	})
 	return h
+}
+
+// giveVersion gives an applied Secret a new resource version, which the fake client does not.
+func giveVersion(ctx context.Context, c client.Client, applied runtime.ApplyConfiguration) error {
+	obj, ok := applied.(interface {
+		client.Object
+		GetKind() string
+	})
+	if !ok || obj.GetKind() != "Secret" {
+		return nil
+	}
+	stored := &corev1.Secret{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(obj), stored); err != nil {
+		return err
+	}
+	err := c.Update(ctx, stored)
+	obj.SetResourceVersion(stored.ResourceVersion)
+	return err
 }
 
 // setMachineCondition stands in for server-side apply of a status, at which the fake client loses the rest of the object.

@@ -2,7 +2,10 @@ package controlplane
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +21,7 @@ import (
 )
 
 const (
-	// KubeconfigSourceAnnotation holds, on <cluster>-kubeconfig, uid and resource version of the Secret that it was copied from.
+	// KubeconfigSourceAnnotation holds, on <cluster>-kubeconfig, where it was copied from: see kubeconfigSource.
 	KubeconfigSourceAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-source"
 	// KubeconfigRenewalAnnotation holds, on <cluster>-kubeconfig, when the token in it is to be renewed (RFC 3339). It is missing as long as the Secret is a
 	// mere copy of assisted-service's.
@@ -27,27 +30,106 @@ const (
 	minRenewal = time.Minute
 	// adminKubeconfigKey is the key of assisted-service's Secret.
 	adminKubeconfigKey = "kubeconfig"
+	// rememberedDigests is more than one hub has clusters.
+	rememberedDigests = 8192
 )
 
-// kubeconfig publishes assisted-service's kubeconfig as <cluster>-kubeconfig, and again whenever assisted-service rewrites it.
+// kubeconfigSource says which version of assisted-service's Secret a kubeconfig was copied from, and the digest of its content: other things touch
+// the Secret, too. An earlier version of this provider left out the digest.
+type kubeconfigSource struct{ version, digest string }
+
+func parseSource(annotation string) kubeconfigSource {
+	parts := strings.SplitN(annotation, "/", 3)
+	if len(parts) < 3 {
+		return kubeconfigSource{version: annotation}
+	}
+	return kubeconfigSource{version: parts[0] + "/" + parts[1], digest: parts[2]}
+}
+
+func (k kubeconfigSource) String() string { return k.version + "/" + k.digest }
+
+func secretVersion(secret client.Object) string {
+	return fmt.Sprintf("%s/%s", secret.GetUID(), secret.GetResourceVersion())
+}
+
+func sourceOf(admin *corev1.Secret) kubeconfigSource {
+	sum := sha256.Sum256(admin.Data[adminKubeconfigKey])
+	return kubeconfigSource{version: secretVersion(admin), digest: hex.EncodeToString(sum[:])}
+}
+
+// ownsKubeconfig tells whether <cluster>-kubeconfig is ours to keep. Backup tools drop owner references; what carries our annotations and belongs to nobody
+// else comes back to us, as its token would end otherwise. Without either, it is the user's own.
+func (s *scope) ownsKubeconfig() bool {
+	if s.kubeconfigSecret == nil {
+		return false
+	}
+	if owner := metav1.GetControllerOf(s.kubeconfigSecret); owner != nil {
+		return owner.UID == s.controlPlane.UID
+	}
+	_, copied := s.kubeconfigSecret.Annotations[KubeconfigSourceAnnotation]
+	return copied || s.kubeconfigHasToken()
+}
+
+// kubeconfigHasToken tells whether the published kubeconfig is more than a copy of assisted-service's.
+func (s *scope) kubeconfigHasToken() bool {
+	_, found := s.kubeconfigSecret.Annotations[KubeconfigRenewalAnnotation]
+	return found
+}
+
+// kubeconfig publishes assisted-service's kubeconfig as <cluster>-kubeconfig, and again whenever assisted-service gives another.
 func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (bool, error) {
 	if s.cluster == nil {
 		return false, nil
 	}
-	if s.kubeconfigSecret != nil && !metav1.IsControlledBy(s.kubeconfigSecret, s.controlPlane) {
+	if s.kubeconfigSecret != nil && !s.ownsKubeconfig() {
 		return true, nil // the user's own
 	}
-	if s.adminSecret == nil || isForeignInstall(s) {
-		return s.kubeconfigSecret != nil, nil
+	if !s.hasAdminKubeconfig() {
+		return s.kubeconfigSecret != nil, r.adopt(ctx, s, nil)
 	}
-	source := fmt.Sprintf("%s/%s", s.adminSecret.UID, s.adminSecret.ResourceVersion)
-	if s.kubeconfigSecret != nil && s.kubeconfigSecret.Annotations[KubeconfigSourceAnnotation] == source {
-		return true, nil
+	var source kubeconfigSource
+	if s.kubeconfigSecret != nil {
+		source = parseSource(s.kubeconfigSecret.Annotations[KubeconfigSourceAnnotation])
 	}
+	if source.digest != "" && (source.version == secretVersion(s.adminSecret) || source.digest == r.knownDigest(s.adminSecret)) {
+		return true, r.adopt(ctx, s, nil)
+	}
+	admin, err := r.readAdmin(ctx, s)
+	if err != nil {
+		return s.kubeconfigSecret != nil, err
+	}
+	switch now := sourceOf(admin); {
+	case source.digest == now.digest:
+		return true, r.adopt(ctx, s, nil)
+	case source.digest == "" && source.version == now.version:
+		return true, r.adopt(ctx, s, &now)
+	}
+	return r.publish(ctx, s, admin)
+}
+
+// hasAdminKubeconfig tells whether assisted-service has a kubeconfig of the cluster on this hub.
+func (s *scope) hasAdminKubeconfig() bool { return s.adminSecret != nil && s.owns(s.install) }
+
+// knownDigest is that of the content of assisted-service's kubeconfig, if this version of its Secret was read before.
+func (r *Reconciler) knownDigest(admin client.Object) string {
+	if digest, known := r.adminDigests.Get(secretVersion(admin)); known {
+		return digest.(string) //nolint:forcetypeassert // nothing else is put in
+	}
+	return ""
+}
+
+func (r *Reconciler) readAdmin(ctx context.Context, s *scope) (*corev1.Secret, error) {
 	admin := &corev1.Secret{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.adminSecret), admin); err != nil {
-		return false, fmt.Errorf("cannot read the kubeconfig of assisted-service: %w", err)
+		return nil, fmt.Errorf("cannot read the kubeconfig of assisted-service: %w", err)
 	}
+	source := sourceOf(admin)
+	r.adminDigests.Add(source.version, source.digest)
+	return admin, nil
+}
+
+// publish copies assisted-service's kubeconfig as it is.
+func (r *Reconciler) publish(ctx context.Context, s *scope, admin *corev1.Secret) (bool, error) {
 	content := admin.Data[adminKubeconfigKey]
 	if len(content) == 0 {
 		s.kubeconfigBlocked = &outcome{controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s has no key %s yet", admin.Name, adminKubeconfigKey)}
@@ -58,7 +140,7 @@ func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (bool, error) {
 		return s.kubeconfigSecret != nil, nil
 	}
 	first := s.kubeconfigSecret == nil
-	published := s.publishedKubeconfig(content, map[string]string{KubeconfigSourceAnnotation: source})
+	published := s.publishedKubeconfig(content, map[string]string{KubeconfigSourceAnnotation: sourceOf(admin).String()})
 	if err := r.apply(ctx, s, published, s.kubeconfigSecret); err != nil {
 		return false, fmt.Errorf("cannot publish the kubeconfig: %w", err)
 	}
@@ -67,6 +149,33 @@ func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (bool, error) {
 	}
 	s.kubeconfigSecret = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}
 	return true, nil
+}
+
+// adopt makes a published kubeconfig that came back from a backup ours again, or gives it another source. Its content stays.
+func (r *Reconciler) adopt(ctx context.Context, s *scope, source *kubeconfigSource) error {
+	if s.kubeconfigSecret == nil || source == nil && metav1.IsControlledBy(s.kubeconfigSecret, s.controlPlane) {
+		return nil
+	}
+	current := &corev1.Secret{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.kubeconfigSecret), current); err != nil {
+		return fmt.Errorf("cannot read the published kubeconfig: %w", err)
+	}
+	annotations := map[string]string{}
+	for _, name := range []string{KubeconfigSourceAnnotation, KubeconfigRenewalAnnotation} {
+		if value, found := current.Annotations[name]; found {
+			annotations[name] = value
+		}
+	}
+	if source != nil {
+		annotations[KubeconfigSourceAnnotation] = source.String()
+	}
+	published := s.publishedKubeconfig(current.Data[secret.KubeconfigDataName], annotations)
+	published.ResourceVersion = current.ResourceVersion
+	if err := r.apply(ctx, s, published, current); err != nil {
+		return fmt.Errorf("cannot take over the kubeconfig in Secret %s: %w", published.Name, err)
+	}
+	s.kubeconfigSecret = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}
+	return nil
 }
 
 // kubeconfigProblem is why the kubeconfig that is there is of no use, or the one that assisted-service has now; nil: nothing is known against them.
@@ -78,21 +187,22 @@ func (s *scope) kubeconfigProblem() *outcome {
 	if failure == nil || s.kubeconfigSecret == nil || failure.KubeconfigVersion != s.kubeconfigSecret.ResourceVersion {
 		return nil
 	}
-	if failure.Kind == workload.KubeconfigRefused {
+	switch failure.Kind {
+	case workload.KubeconfigRefused:
 		return &outcome{controlplanev1.KubeconfigRefusedReason, fmt.Sprintf("Secret %s is not used: %s; %s", s.kubeconfigSecret.Name, failure.Message, s.kubeconfigRemedy())}
+	case workload.Unauthorized:
+		return &outcome{controlplanev1.KubeconfigUnauthorizedReason, fmt.Sprintf("the cluster cannot be connected to: %s; put a kubeconfig that works into Secret %s", failure.Message, s.kubeconfigSecret.Name)}
 	}
 	return nil
 }
 
 // kubeconfigRemedy says what to do about a published kubeconfig that is of no use.
 func (s *scope) kubeconfigRemedy() string {
-	if s.adminSecret != nil && !isForeignInstall(s) {
+	if s.ownsKubeconfig() && s.hasAdminKubeconfig() {
 		return fmt.Sprintf("delete the Secret, and it is published anew from assisted-service's kubeconfig (Secret %s), or put a kubeconfig that works into it", s.adminSecret.Name)
 	}
 	return "put a kubeconfig that works into it"
 }
-
-func isForeignInstall(s *scope) bool { return !s.owns(s.install) }
 
 func (s *scope) publishedKubeconfig(content []byte, annotations map[string]string) *corev1.Secret {
 	return &corev1.Secret{
@@ -111,8 +221,11 @@ func (s *scope) publishedKubeconfig(content []byte, annotations map[string]strin
 // renewKubeconfig gives the published kubeconfig of an installed cluster a token of its own, and a new one when half of its time has passed. The client
 // certificate that assisted-service gives is valid for ten years and is never renewed, which the contract of Cluster API does not allow.
 func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope) (bool, error) {
-	if !s.installed() || !s.workload.Connected || s.kubeconfigSecret == nil || !metav1.IsControlledBy(s.kubeconfigSecret, s.controlPlane) {
+	if !s.installed() || !s.ownsKubeconfig() {
 		return true, nil
+	}
+	if !s.workload.Connected {
+		return true, r.fallBack(ctx, s)
 	}
 	if left := renewalOf(s.kubeconfigSecret).Sub(r.now()); left > 0 {
 		s.requeue(left)
@@ -127,6 +240,24 @@ func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope) (bool, error
 	}
 	s.renewalFailure = r.putToken(ctx, s, current)
 	return true, s.renewalFailure
+}
+
+// fallBack publishes assisted-service's kubeconfig in the place of a token that the cluster accepts no more: somebody revoked it, or it came from a backup.
+// When that brings a connection, it gets a token again.
+func (r *Reconciler) fallBack(ctx context.Context, s *scope) error {
+	problem := s.kubeconfigProblem()
+	if problem == nil || problem.reason != controlplanev1.KubeconfigUnauthorizedReason || !s.kubeconfigHasToken() || !s.hasAdminKubeconfig() {
+		return nil
+	}
+	admin, err := r.readAdmin(ctx, s)
+	if err != nil {
+		return err
+	}
+	if _, err := r.publish(ctx, s, admin); err != nil || s.kubeconfigBlocked != nil {
+		return err
+	}
+	r.warn(s, "KubeconfigReplaced", "The cluster does not accept the token in Secret %s any more; published assisted-service's kubeconfig in its place", s.kubeconfigSecret.Name)
+	return nil
 }
 
 // putToken gives the published kubeconfig a new token.
@@ -149,7 +280,8 @@ func (r *Reconciler) putToken(ctx context.Context, s *scope, current *corev1.Sec
 		return fmt.Errorf("cannot publish the renewed kubeconfig: %w", err)
 	}
 	s.requeue(renewal.Sub(r.now()))
-	r.event(s, "KubeconfigRenewed", "Gave Secret %s a new token, which is valid until %s", published.Name, token.Expires.UTC().Format(time.RFC3339))
+	r.event(s, "KubeconfigRenewed", "Gave Secret %s a new token, which is valid until %s, and as long as Secret kube-system/%s of the cluster exists",
+		published.Name, token.Expires.UTC().Format(time.RFC3339), token.BoundTo)
 	return nil
 }
 

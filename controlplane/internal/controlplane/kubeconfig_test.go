@@ -2,13 +2,18 @@ package controlplane
 
 import (
 	"bytes"
+	"context"
+	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -94,6 +99,159 @@ func TestARefusedKubeconfigIsTold(t *testing.T) {
 func TestNoTokenIsPutIntoAKubeconfigThatReadsFiles(t *testing.T) {
 	_, err := withToken(withTokenFile(kubeconfigOf("u")), "token")
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("it has tokenFile")))
+}
+
+// Backup tools label and annotate what they save and bring back.
+func TestATouchOfTheAdminSecretMintsNoToken(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	live := &liveReader{Reader: h.Client}
+	h.r.Live = live
+	admin := &corev1.Secret{}
+	h.get("c1-admin-kubeconfig", admin)
+	admin.Labels = map[string]string{"touched": "yes"}
+	h.Expect(h.Update(t.Context(), admin)).To(Succeed())
+	before := h.published().ResourceVersion
+	h.reconcile()
+	h.reconcile()
+	h.Expect(h.workloads.issued).To(Equal(1))
+	h.Expect(h.published().ResourceVersion).To(Equal(before), "nothing is written")
+	h.Expect(live.secrets).To(Equal(1), "each version of the Secret is read once")
+}
+
+// An earlier version of the provider recorded no digest.
+func TestASourceWithoutDigestIsCompleted(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	source := h.published().Annotations[KubeconfigSourceAnnotation]
+	h.editPublished(func(s *corev1.Secret) {
+		s.Annotations[KubeconfigSourceAnnotation] = source[:strings.LastIndex(source, "/")]
+	})
+	h.reconcile()
+	h.Expect(h.published().Annotations).To(HaveKeyWithValue(KubeconfigSourceAnnotation, source))
+	h.expectToken("token-1")
+	h.Expect(h.workloads.issued).To(Equal(1))
+}
+
+// Backup tools drop owner references. The token in it would end without anybody to renew it.
+func TestAKubeconfigFromABackupIsAdopted(t *testing.T) {
+	for _, moved := range []bool{false, true} { // where the cluster was moved to, assisted-service's is missing
+		h := newHub(t, world(nil)...).withTime()
+		h.install()
+		if moved {
+			h.forget()
+			h.reconcile()
+		}
+		h.editPublished(func(s *corev1.Secret) { s.OwnerReferences = nil })
+		renewal := h.published().Annotations[KubeconfigRenewalAnnotation]
+		h.reconcile()
+		h.Expect(metav1.IsControlledBy(h.published(), h.controlPlane())).To(BeTrue())
+		h.Expect(h.published().Annotations).To(HaveKeyWithValue(KubeconfigRenewalAnnotation, renewal))
+		h.expectToken("token-1")
+
+		h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 + time.Hour) }
+		h.reconcile()
+		h.expectToken("token-2")
+	}
+}
+
+func TestWhoseKubeconfigItIs(t *testing.T) {
+	controller := func(uid types.UID) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{UID: uid, Controller: ptr.To(true)}}
+	}
+	for situation, tc := range map[string]struct {
+		secret metav1.ObjectMeta
+		ours   bool
+	}{
+		"it has our owner reference":        {metav1.ObjectMeta{OwnerReferences: controller("cp-uid")}, true},
+		"it has nothing of ours":            {metav1.ObjectMeta{}, false},
+		"it came from a backup, a copy":     {metav1.ObjectMeta{Annotations: map[string]string{KubeconfigSourceAnnotation: "u/1"}}, true},
+		"it came from a backup, with token": {metav1.ObjectMeta{Annotations: map[string]string{KubeconfigRenewalAnnotation: "t"}}, true},
+		"another has taken it":              {metav1.ObjectMeta{Annotations: map[string]string{KubeconfigRenewalAnnotation: "t"}, OwnerReferences: controller("other")}, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			s := &scope{controlPlane: controlPlane(nil), kubeconfigSecret: &metav1.PartialObjectMetadata{ObjectMeta: tc.secret}}
+			NewWithT(t).Expect(s.ownsKubeconfig()).To(Equal(tc.ours))
+		})
+	}
+	NewWithT(t).Expect((&scope{}).ownsKubeconfig()).To(BeFalse())
+}
+
+// unauthorized is what is observed of a cluster that does not accept what is in the published kubeconfig.
+func (h *hub) unauthorized() workload.Facts {
+	h.t.Helper()
+	return workload.Facts{Failure: &workload.Failure{Kind: workload.Unauthorized, Message: "401", KubeconfigVersion: h.published().ResourceVersion}}
+}
+
+func TestARevokedTokenIsReplaced(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	installed := h.workloads.facts
+	h.workloads.facts = h.unauthorized()
+	h.reconcile()
+	h.Expect(h.published().Data["value"]).To(Equal(kubeconfigOf("assisted-service")))
+	h.Expect(h.published().Annotations).NotTo(HaveKey(KubeconfigRenewalAnnotation))
+	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "")
+	h.reconcile()
+	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "")
+	h.Expect(h.workloads.issued).To(Equal(1))
+
+	h.workloads.facts = installed
+	h.reconcile()
+	h.expectToken("token-2")
+}
+
+func TestCredentialsWithoutReplacementAreTold(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	h.workloads.facts = h.unauthorized()
+	h.reconcile()
+	h.workloads.facts = h.unauthorized()
+	writes := len(h.writes)
+	h.reconcile()
+	h.expectKubeconfig(controlplanev1.KubeconfigUnauthorizedReason, "put a kubeconfig that works into Secret cluster1-kubeconfig")
+	h.Expect(h.writes[writes:]).To(ConsistOf("patch status c1"), "that of assisted-service is not published again and again")
+
+	h = newHub(t, world(nil)...).withTime()
+	h.install()
+	h.forget()
+	h.workloads.facts = h.unauthorized()
+	h.reconcile()
+	h.expectKubeconfig(controlplanev1.KubeconfigUnauthorizedReason, "put a kubeconfig that works into Secret cluster1-kubeconfig")
+	h.expectToken("token-1")
+}
+
+func TestWhyThereIsNoConnectionIsTold(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	h.workloads.facts = workload.Facts{LastSuccess: time.Now().Add(-time.Hour), Failure: &workload.Failure{Kind: workload.Unreachable, Message: "the name cannot be looked up"}}
+	h.r.now = func() time.Time { return time.Now().Add(2 * workload.GracePeriod) }
+	h.reconcile()
+	available := conditions.Get(h.controlPlane(), controlplanev1.AvailableCondition)
+	h.Expect(available.Reason).To(Equal(controlplanev1.ConnectionDownReason))
+	h.Expect(available.Message).To(HaveSuffix(": the name cannot be looked up"))
+	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "")
+}
+
+// liveReader counts the reads of Secrets.
+type liveReader struct {
+	client.Reader
+	secrets int
+}
+
+func (l *liveReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if _, ok := obj.(*corev1.Secret); ok {
+		l.secrets++
+	}
+	return l.Reader.Get(ctx, key, obj, opts...)
+}
+
+// editPublished changes the published kubeconfig.
+func (h *hub) editPublished(change func(*corev1.Secret)) {
+	h.t.Helper()
+	published := h.published()
+	change(published)
+	h.Expect(h.Update(h.t.Context(), published)).To(Succeed())
 }
 
 // editAdmin changes assisted-service's kubeconfig.

@@ -29,6 +29,7 @@ var alarms = []string{
 	controlplanev1.KubeconfigRefusedReason,
 	controlplanev1.VersionChangeNotSupportedReason, controlplanev1.VersionMismatchReason,
 	controlplanev1.AssistedServiceNotRespondingReason,
+	controlplanev1.KubeconfigUnauthorizedReason,
 }
 
 // quiet returns how much longer the status may wait to be written; 0 is at once. The time counts from the first change of words that was not

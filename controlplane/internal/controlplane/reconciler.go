@@ -86,6 +86,8 @@ type Reconciler struct {
 	recent  *recentWrites
 	// pullSecrets holds the contents of pull secrets by version.
 	pullSecrets *lru.Cache
+	// adminDigests holds the digests of assisted-service's kubeconfigs by version of their Secrets.
+	adminDigests *lru.Cache
 	// unwritten holds, by UID of the control plane, since when its status differs from the stored one in words alone.
 	unwritten *lru.Cache
 	// wake reconciles control planes whose release image was looked up.
@@ -100,15 +102,16 @@ type Reconciler struct {
 // New returns a Reconciler.
 func New(options Options) *Reconciler {
 	return &Reconciler{
-		Options:     options,
-		applier:     apply.New(options.Client, fieldOwner),
-		recent:      newRecentWrites(time.Now),
-		pullSecrets: lru.New(rememberedPullSecrets),
-		unwritten:   lru.New(rememberedQuiet),
-		wake:        make(chan event.GenericEvent, wakeUps),
-		started:     time.Now(),
-		now:         time.Now,
-		track:       func(client.Object) error { return nil },
+		Options:      options,
+		applier:      apply.New(options.Client, fieldOwner),
+		recent:       newRecentWrites(time.Now),
+		pullSecrets:  lru.New(rememberedPullSecrets),
+		adminDigests: lru.New(rememberedDigests),
+		unwritten:    lru.New(rememberedQuiet),
+		wake:         make(chan event.GenericEvent, wakeUps),
+		started:      time.Now(),
+		now:          time.Now,
+		track:        func(client.Object) error { return nil },
 	}
 }
 

@@ -45,6 +45,14 @@ func (r *Reconciler) observeWorkload(ctx context.Context, s *scope) (bool, error
 	return true, err
 }
 
+// because adds to a message why there is no connection to the cluster, as far as it is known.
+func (s *scope) because(message string) string {
+	if s.workload.Failure == nil {
+		return message
+	}
+	return message + ": " + s.workload.Failure.Message
+}
+
 // nudge makes the infrastructure provider look at its infra machines when what they wait for is there, once for each.
 func (r *Reconciler) nudge(ctx context.Context, s *scope) (bool, error) {
 	// At once, not one after the other: each of them waits.

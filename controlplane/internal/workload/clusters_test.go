@@ -2,15 +2,25 @@ package workload
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,8 +39,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 var (
@@ -153,4 +165,112 @@ func TestNothingConnectsForAKubeconfigWithATokenFile(t *testing.T) {
 	h.expectFailure(t.Context(), KubeconfigRefused, "it has tokenFile")
 	h.Consistently(requests.Load, 3*connectInterval).Should(BeZero())
 	h.Expect(h.secretReads.Load()).To(BeEquivalentTo(2), "once by us and once by the test")
+}
+
+// apiServer is one that accepts a token, and serves no more than is asked of it.
+func apiServer(t *testing.T, token string) string {
+	t.Helper()
+	answers := map[string]any{
+		"/":       metav1.RootPaths{},
+		"/api":    metav1.APIVersions{Versions: []string{"v1"}},
+		"/apis":   metav1.APIGroupList{},
+		"/api/v1": metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "nodes", Kind: "Node", Verbs: metav1.Verbs{"list", "watch"}}}},
+	}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, found := answers[r.URL.Path]
+		switch {
+		case r.Header.Get("Authorization") != "Bearer "+token:
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+		case !found:
+			http.NotFound(w, r)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(answer)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestCredentialsThatAreNotAccepted(t *testing.T) {
+	url := apiServer(t, "new-token")
+	h := newHub(t, kubeconfigFor(t, url, nil))
+	h.expectFailure(t.Context(), Unauthorized, "401 Unauthorized")
+
+	h.setKubeconfig(t.Context(), kubeconfigFor(t, url, func(c *clientcmdapi.Config) { c.AuthInfos["admin"].Token = "new-token" }))
+	h.Eventually(func() error {
+		_, err := h.cache.GetReader(t.Context(), clusterKey)
+		return err
+	}, 10*time.Second).Should(Succeed())
+	h.NotifyController(noWatches{})
+	_, err := h.Observe(t.Context(), clusterKey)
+	h.Expect(err).To(MatchError(errNoWatches))
+	h.Expect(h.failure(clusterKey)).To(BeNil(), "it is past")
+}
+
+func TestACertificateOfAnotherAuthority(t *testing.T) {
+	h := newHub(t, kubeconfigFor(t, apiServer(t, "secret-token"), func(c *clientcmdapi.Config) { c.Clusters["c"].InsecureSkipTLSVerify = false }))
+	h.expectFailure(t.Context(), Unreachable, "not from the authority in the kubeconfig")
+}
+
+func TestNobodyListens(t *testing.T) {
+	server := httptest.NewServer(nil)
+	server.Close()
+	h := newHub(t, kubeconfigFor(t, server.URL, nil))
+	h.expectFailure(t.Context(), Unreachable, "connection refused")
+}
+
+func TestTheKindOfAFailure(t *testing.T) {
+	get := func(err error) error {
+		return fmt.Errorf("cluster is not reachable: %w", &url.Error{Op: "Get", URL: "https://10.0.0.1/?timeout=5s", Err: err})
+	}
+	for want, err := range map[string]error{
+		"looked up in DNS":        get(&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "api.internal", IsTimeout: true}}),
+		"for another name":        get(&tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"internal"}}, Host: "api.internal"}}),
+		"has expired":             get(&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired, Detail: "internal"}}),
+		"is not valid":            get(&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.NotAuthorizedToSign}}),
+		"no route to host":        get(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}),
+		"does not answer in time": get(context.DeadlineExceeded),
+		"503 Service Unavailable": fmt.Errorf("cluster is not reachable: %w", apierrors.NewServiceUnavailable("internal")),
+		"no valid answer":         get(errors.New("malformed HTTP response: internal")),
+	} {
+		failure := failureOf(err)
+		NewWithT(t).Expect(failure.Kind).To(Equal(Unreachable))
+		NewWithT(t).Expect(failure.Message).To(ContainSubstring(want))
+		NewWithT(t).Expect(failure.Message).NotTo(Or(ContainSubstring("10.0.0.1"), ContainSubstring("internal")))
+	}
+}
+
+func TestAnAPIServerThatComesAndGoesIsToldOnce(t *testing.T) {
+	g := NewWithT(t)
+	read := map[client.ObjectKey]kubeconfig{secretKey: {secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}}}
+	c := &Clusters{kubeconfigs: &kubeconfigReader{read: read}, wake: make(chan event.GenericEvent, wakeUps)}
+	for range 3 {
+		c.failed(clusterKey, syscall.ECONNREFUSED)
+		c.failed(clusterKey, context.DeadlineExceeded)
+	}
+	g.Expect(c.wake).To(HaveLen(1))
+	g.Expect(c.failure(clusterKey).Message).To(ContainSubstring("connection refused"))
+	c.failed(clusterKey, apierrors.NewUnauthorized("no"))
+	g.Expect(c.wake).To(HaveLen(2), "another kind is told at once")
+
+	c.Forget(clusterKey)
+	g.Expect(c.failure(clusterKey)).To(BeNil())
+	delete(read, secretKey)
+	c.failed(clusterKey, apierrors.NewNotFound(corev1.Resource("secrets"), "s"))
+	g.Expect(c.failure(clusterKey)).To(BeNil(), "without a kubeconfig nothing was tried")
+}
+
+var errNoWatches = errors.New("nothing is watched here")
+
+// noWatches ends the observation of a cluster in which there is nothing.
+type noWatches struct{}
+
+func (noWatches) Watch(source.Source) error { return errNoWatches }
+
+func (h *hub) setKubeconfig(ctx context.Context, content []byte) {
+	secret := &corev1.Secret{}
+	h.Expect(h.Get(ctx, secretKey, secret)).To(Succeed())
+	secret.Data["value"] = content
+	h.Expect(h.Update(ctx, secret)).To(Succeed())
 }

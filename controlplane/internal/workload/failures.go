@@ -1,10 +1,16 @@
 package workload
 
 import (
+	"crypto/x509"
 	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +34,8 @@ type FailureKind string
 const (
 	// KubeconfigRefused is a kubeconfig that is not used: see CheckKubeconfig.
 	KubeconfigRefused FailureKind = "KubeconfigRefused"
+	// Unauthorized are credentials that the cluster does not accept, or no more.
+	Unauthorized FailureKind = "Unauthorized"
 	// Unreachable is everything else.
 	Unreachable FailureKind = "Unreachable"
 )
@@ -48,10 +56,46 @@ type toldFailure struct {
 
 func failureOf(err error) Failure {
 	var refused RefusedError
-	if errors.As(err, &refused) {
+	switch {
+	case errors.As(err, &refused):
 		return Failure{Kind: KubeconfigRefused, Message: refused.Error()}
+	case apierrors.IsUnauthorized(err):
+		return Failure{Kind: Unauthorized, Message: "its API server does not accept the credentials in the kubeconfig (401 Unauthorized)"}
 	}
-	return Failure{Kind: Unreachable, Message: "its API server gives no valid answer"}
+	return Failure{Kind: Unreachable, Message: causeOf(err)}
+}
+
+// causeOf says what kind of error it is.
+func causeOf(err error) string {
+	var (
+		lookup    *net.DNSError
+		authority x509.UnknownAuthorityError
+		name      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		errno     syscall.Errno
+		timeout   interface{ Timeout() bool }
+		answer    apierrors.APIStatus
+	)
+	switch {
+	case errors.As(err, &lookup):
+		return "the name of its API server cannot be looked up in DNS"
+	case errors.As(err, &authority):
+		return "the certificate of its API server is not from the authority in the kubeconfig"
+	case errors.As(err, &name):
+		return "the certificate of its API server is for another name"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "the certificate of its API server has expired, or is not valid yet"
+	case errors.As(err, &invalid):
+		return "the certificate of its API server is not valid"
+	case errors.As(err, &errno):
+		return "its API server cannot be reached (" + errno.Error() + ")"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "its API server does not answer in time"
+	case errors.As(err, &answer):
+		code := int(answer.Status().Code)
+		return fmt.Sprintf("its API server answers with %d %s", code, http.StatusText(code))
+	}
+	return "its API server gives no valid answer"
 }
 
 // failed notes why an attempt to connect failed, and makes the control plane reconcile when it was not known. Without a kubeconfig there was no attempt.

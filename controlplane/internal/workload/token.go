@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,11 +16,15 @@ import (
 )
 
 const (
-	// AccountName is the name of the ServiceAccount for which tokens are issued, in namespace kube-system of the workload cluster, and of the
+	// accountName is the name of the ServiceAccount for which tokens are issued, in namespace kube-system of the workload cluster, and of the
 	// ClusterRoleBinding that makes it an administrator.
-	AccountName = "cluster-api-provider-openshift-agent"
+	accountName = "cluster-api-provider-openshift-agent"
+	// managedByLabel has accountName as its value on the Secrets to which tokens are bound.
+	managedByLabel = "app.kubernetes.io/managed-by"
 	// TokenValidity is how long a token is to be valid; the cluster may make it shorter.
-	TokenValidity = 365 * 24 * time.Hour
+	TokenValidity = 28 * 24 * time.Hour
+	// clockSkew is what the clock of the cluster may be off.
+	clockSkew = 24 * time.Hour
 )
 
 // Token is a credential of the workload cluster.
@@ -27,6 +32,8 @@ type Token struct {
 	Value string
 	// Expires is when the cluster does not accept it any more.
 	Expires time.Time
+	// BoundTo is the Secret in namespace kube-system of the cluster with which the token ends.
+	BoundTo string
 }
 
 // IssueToken makes the workload cluster issue a token for an administrator, a ServiceAccount that is made for this. The cluster must be connected.
@@ -35,22 +42,63 @@ func (c *Clusters) IssueToken(ctx context.Context, cluster client.ObjectKey) (To
 	if err != nil {
 		return Token{}, fmt.Errorf("cannot issue a token in the workload cluster: %w", err)
 	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: AccountName}}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: AccountName}}
-	if _, err := controllerutil.CreateOrPatch(ctx, connection, account, func() error { return nil }); err != nil {
-		return Token{}, fmt.Errorf("cannot make ServiceAccount %s in the workload cluster: %w", AccountName, err)
+	return issueToken(ctx, connection, time.Now())
+}
+
+func issueToken(ctx context.Context, connection client.Client, now time.Time) (Token, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: accountName}}
+	if err := makeAccount(ctx, connection, account); err != nil {
+		return Token{}, err
 	}
-	_, err = controllerutil.CreateOrPatch(ctx, connection, binding, func() error {
+	if err := deleteOutlived(ctx, connection, now); err != nil {
+		return Token{}, err
+	}
+	bound := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: account.Namespace, GenerateName: accountName + "-", Labels: map[string]string{managedByLabel: accountName},
+	}}
+	if err := connection.Create(ctx, bound); err != nil {
+		return Token{}, fmt.Errorf("cannot make a Secret for a token in the workload cluster: %w", err)
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: ptr.To(int64(TokenValidity.Seconds())),
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: bound.Name, UID: bound.UID},
+	}}
+	if err := connection.SubResource("token").Create(ctx, account, request); err != nil {
+		return Token{}, errors.Join(fmt.Errorf("cannot issue a token in the workload cluster: %w", err), client.IgnoreNotFound(connection.Delete(ctx, bound)))
+	}
+	return Token{Value: request.Status.Token, Expires: request.Status.ExpirationTimestamp.Time, BoundTo: bound.Name}, nil
+}
+
+// makeAccount makes the ServiceAccount, and an administrator of it.
+func makeAccount(ctx context.Context, connection client.Client, account *corev1.ServiceAccount) error {
+	if _, err := controllerutil.CreateOrPatch(ctx, connection, account, func() error { return nil }); err != nil {
+		return fmt.Errorf("cannot make ServiceAccount %s in the workload cluster: %w", accountName, err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accountName}}
+	_, err := controllerutil.CreateOrPatch(ctx, connection, binding, func() error {
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
 		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}}
 		return nil
 	})
 	if err != nil {
-		return Token{}, fmt.Errorf("cannot make ClusterRoleBinding %s in the workload cluster: %w", AccountName, err)
+		return fmt.Errorf("cannot make ClusterRoleBinding %s in the workload cluster: %w", accountName, err)
 	}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(TokenValidity.Seconds()))}}
-	if err := connection.SubResource("token").Create(ctx, account, request); err != nil {
-		return Token{}, fmt.Errorf("cannot issue a token in the workload cluster: %w", err)
+	return nil
+}
+
+// deleteOutlived deletes the Secrets whose tokens have expired. The token before the last stays valid: somebody may not have seen the new one yet.
+func deleteOutlived(ctx context.Context, connection client.Client, now time.Time) error {
+	bound := &corev1.SecretList{}
+	if err := connection.List(ctx, bound, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{managedByLabel: accountName}); err != nil {
+		return fmt.Errorf("cannot list the Secrets of tokens in the workload cluster: %w", err)
 	}
-	return Token{Value: request.Status.Token, Expires: request.Status.ExpirationTimestamp.Time}, nil
+	for i := range bound.Items {
+		if now.Sub(bound.Items[i].CreationTimestamp.Time) < TokenValidity+clockSkew {
+			continue
+		}
+		if err := connection.Delete(ctx, &bound.Items[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("cannot delete the Secret of an expired token in the workload cluster: %w", err)
+		}
+	}
+	return nil
 }
