@@ -22,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -34,6 +35,7 @@ import (
 type bed struct {
 	*testing.T
 	*WithT
+	config *rest.Config
 	client client.WithWatch
 	sim    *Simulator
 	ctx    context.Context
@@ -78,6 +80,9 @@ func TestSimulator(t *testing.T) {
 	if err := sim.InstallWebhooks(ctx); err != nil {
 		t.Fatal(err)
 	}
+	if err := InstallClusterSets(ctx, c); err != nil {
+		t.Fatal(err)
+	}
 	for name, journey := range map[string]func(bed){
 		"three control planes, then a worker on day 2":    threeControlPlanesThenAWorker,
 		"single node with a bound InfraEnv":               singleNodeOfABoundInfraEnv,
@@ -88,13 +93,14 @@ func TestSimulator(t *testing.T) {
 		"a deleted cluster frees its hosts":               deletedClusterFreesHosts,
 		"a deleted InfraEnv takes its Agents with it":     deletedInfraEnv,
 		"the Node of a deleted Agent goes with the Agent": deletedAgentOfAnInstalledHost,
+		"who creates a ClusterDeployment may join sets":   clusterSetsAreJoined,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
 			g.SetDefaultEventuallyTimeout(time.Minute)
 			g.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
-			journey(bed{T: t, WithT: g, client: c, sim: sim, ctx: t.Context()})
+			journey(bed{T: t, WithT: g, config: e.Config(), client: c, sim: sim, ctx: t.Context()})
 		})
 	}
 }

@@ -40,6 +40,9 @@ func ParseBackend(name string) (Backend, error) {
 
 // startService starts assisted-service, with its admission webhooks, and returns what hosts reach of it.
 func (l *Lab) startService(ctx context.Context, options Options) (hosts.Service, error) {
+	if err := assistedsim.InstallClusterSets(ctx, l.Client()); err != nil {
+		return nil, err
+	}
 	if options.Backend == Real {
 		return l.startReal(ctx, options)
 	}
