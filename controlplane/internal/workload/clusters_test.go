@@ -206,6 +206,21 @@ func TestCredentialsThatAreNotAccepted(t *testing.T) {
 	_, err := h.Observe(t.Context(), clusterKey)
 	h.Expect(err).To(MatchError(errNoWatches))
 	h.Expect(h.failure(clusterKey)).To(BeNil(), "it is past")
+	h.Expect(h.kubeconfigs.read).To(BeEmpty(), "it is needed for the next attempt, not for the connection")
+}
+
+func TestTheKubeconfigOfAClusterThatIsNoLongerSelectedIsForgotten(t *testing.T) {
+	h := newHub(t, kubeconfigFor(t, apiServer(t, "another-token"), nil))
+	h.expectFailure(t.Context(), Unauthorized, "401")
+	h.selected.Store(false)
+	h.Eventually(func() bool { return h.kubeconfigs.versionFor(clusterKey) == "" && h.failure(clusterKey) == nil }, 10*time.Second).Should(BeTrue())
+}
+
+// Nobody tries to connect any more when the Cluster is gone, too.
+func TestForgetDropsTheKubeconfig(t *testing.T) {
+	c := &Clusters{kubeconfigs: &kubeconfigReader{read: map[client.ObjectKey]kubeconfig{secretKey: {secret: &corev1.Secret{}}}}}
+	c.Forget(clusterKey)
+	NewWithT(t).Expect(c.kubeconfigs.read).To(BeEmpty())
 }
 
 func TestACertificateOfAnotherAuthority(t *testing.T) {

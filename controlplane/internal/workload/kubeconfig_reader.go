@@ -21,7 +21,7 @@ const (
 
 // kubeconfigReader reads the Secrets <cluster>-kubeconfig of clusters whose control plane this manager reconciles. For other clusters of the hub it
 // says that there is none, so that no connection to them is ever opened. A Secret is read once for each of its versions: attempts to connect
-// are frequent while a cluster is being installed, and must not cost requests. What CheckKubeconfig refuses is not handed out.
+// are frequent while a cluster is being installed, and must not cost requests; when there is a connection it is forgotten. What CheckKubeconfig refuses is not handed out.
 type kubeconfigReader struct {
 	client.Reader // of the cache: Clusters, and Secrets as metadata
 
@@ -105,10 +105,14 @@ func (r *kubeconfigReader) known(key client.ObjectKey) kubeconfig {
 	return r.read[key]
 }
 
+// kubeconfigOf is the key of the Secret with the kubeconfig of a cluster.
+func kubeconfigOf(cluster client.ObjectKey) client.ObjectKey {
+	return client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Name + kubeconfigSuffix}
+}
+
 // versionFor is the resource version of the kubeconfig that was handed out or refused last; empty: there is none.
 func (r *kubeconfigReader) versionFor(cluster client.ObjectKey) string {
-	cluster.Name += kubeconfigSuffix
-	if secret := r.known(cluster).secret; secret != nil {
+	if secret := r.known(kubeconfigOf(cluster)).secret; secret != nil {
 		return secret.ResourceVersion
 	}
 	return ""

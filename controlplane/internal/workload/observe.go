@@ -60,7 +60,7 @@ func (c *Clusters) Observe(ctx context.Context, cluster client.ObjectKey) (Facts
 		return facts, fmt.Errorf("cannot read the workload cluster: %w", err)
 	}
 	facts.Connected = true
-	c.failures.Delete(cluster)
+	c.forgetAttempts(cluster)
 	if err := c.read(ctx, cluster, reader, &facts); err != nil {
 		since, _ := c.unread.LoadOrStore(cluster, time.Now())
 		facts.UnreadSince = since.(time.Time) //nolint:forcetypeassert // nothing else is stored
@@ -138,10 +138,16 @@ func (c *Clusters) kubernetesVersion(ctx context.Context, cluster client.ObjectK
 	return version.GitVersion, nil
 }
 
+// forgetAttempts drops what is remembered for the next attempt to connect: credentials lie in memory no longer than they are needed.
+func (c *Clusters) forgetAttempts(cluster client.ObjectKey) {
+	c.failures.Delete(cluster)
+	c.kubeconfigs.forget(kubeconfigOf(cluster))
+}
+
 // Forget drops what is remembered of a cluster that is gone.
 func (c *Clusters) Forget(cluster client.ObjectKey) {
+	c.forgetAttempts(cluster)
 	c.versions.Delete(cluster)
-	c.failures.Delete(cluster)
 	c.unread.Delete(cluster)
 	c.health.Delete(healthKey{cluster, clusterVersionKind, clusterVersionName})
 	for _, name := range Operators {
