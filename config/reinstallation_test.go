@@ -3,11 +3,11 @@ package config_test
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -218,17 +218,7 @@ func mergePatch(t *testing.T, content map[string]any) client.Patch {
 // awaitPolicy waits until the API server has compiled the policies, which it does within seconds after they were applied.
 func awaitPolicy(ctx context.Context, t *testing.T, c client.Client) {
 	t.Helper()
-	probes := []edit{{change: otherConfig}, {before: ownedSet, change: otherConfig}}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		var errs []error
-		for _, probe := range probes {
-			errs = append(errs, probe.make(ctx, t, c))
-		}
-		if !slices.Contains(errs, nil) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the policies do not work: %v", errs)
-		}
+	for _, probe := range []edit{{change: otherConfig}, {before: ownedSet, change: otherConfig}} {
+		NewWithT(t).Eventually(func() error { return probe.make(ctx, t, c) }, time.Minute, 200*time.Millisecond).ShouldNot(Succeed())
 	}
 }

@@ -62,8 +62,8 @@ func (s *suite) inPlaceRules() {
 		s.eachMachine(ctx, full(), func(g Gomega, m clusterv1.Machine) { g.Expect(m.Spec.ReadinessGates).To(BeEmpty()) })
 	}, NodeTimeout(2*soon))
 	s.rule("P15", "taints", should, func(ctx SpecContext) { s.expectTaints(ctx, full()) }, NodeTimeout(2*soon))
-	s.rule("I12", "another version replaces no worker", invariant, func(ctx SpecContext) {
-		s.expectVersionReplacesNone(ctx, full())
+	s.rule("I12", "another version or template replaces no worker", invariant, func(ctx SpecContext) {
+		s.expectEditsReplaceNone(ctx, full())
 		Consistently(func() []string { return s.machineUIDs(ctx, full()) }).Should(Equal(unchanged))
 	}, NodeTimeout(2*soon))
 	s.rule("P29", "metadata is propagated", must, func(ctx SpecContext) {
@@ -118,9 +118,9 @@ func (s *suite) inPlaceRules() {
 	}, NodeTimeout(2*soon))
 }
 
-// expectVersionReplacesNone gives the workers another version with every strategy of their MachineDeployments, and with one after the other: it is refused, or
-// replaces none of their Machines.
-func (s *suite) expectVersionReplacesNone(ctx context.Context, f *fixture) {
+// expectEditsReplaceNone gives the workers another version and another bootstrap template with every strategy of their MachineDeployments, and with one after the
+// other: it is refused, or replaces none of their Machines.
+func (s *suite) expectEditsReplaceNone(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	before := s.machineUIDs(ctx, f)
 	version := nextPatch(text(s.controlPlane(ctx, f), "spec", "version"))
@@ -142,15 +142,35 @@ func (s *suite) expectVersionReplacesNone(ctx context.Context, f *fixture) {
 			}
 			Consistently(func() []string { return s.machineUIDs(ctx, f) }).Should(Equal(before), content)
 		}
+		template := s.copyBootstrapTemplate(ctx, &deployment)
+		named := fmt.Sprintf(`"bootstrap":{"configRef":{"name":%q}}`, template)
 		try(fmt.Sprintf(`{"spec":{"template":{"spec":{"version":%q}}}}`, version))
-		try(fmt.Sprintf(`{"spec":{"template":{"spec":{"version":%q}},%s}}`, version, onDelete))
+		try(fmt.Sprintf(`{"spec":{"template":{"spec":{%s}}}}`, named))
+		try(fmt.Sprintf(`{"spec":{"template":{"spec":{"version":%q,%s}},%s}}`, version, named, onDelete))
 		Expect(text(s.again(ctx, &deployment), "spec", "template", "spec", "version")).To(Equal(version), "OnDelete allows it")
+		Expect(text(s.again(ctx, &deployment), "spec", "template", "spec", "bootstrap", "configRef", "name")).To(Equal(template), "OnDelete allows it")
 		try(fmt.Sprintf(`{"spec":{%s}}`, rolling))
-		restore, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"version": former}}}})
+		restore, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+			"version": former, "bootstrap": at(&deployment, "spec", "template", "spec", "bootstrap"),
+		}}}})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(change(string(restore))).To(Succeed())
 		Eventually(func() error { return change(fmt.Sprintf(`{"spec":{%s}}`, rolling)) }).Should(Succeed(), "all Machines are up to date again")
 	}
+}
+
+// copyBootstrapTemplate makes another bootstrap template with the content of the one that a MachineDeployment names, as the topology controller does.
+func (s *suite) copyBootstrapTemplate(ctx context.Context, deployment *object) string {
+	GinkgoHelper()
+	key := client.ObjectKey{Namespace: deployment.GetNamespace(), Name: text(deployment, "spec", "template", "spec", "bootstrap", "configRef", "name")}
+	template := s.get(ctx, s.Bootstrap.Template, key)
+	changed := &object{Object: map[string]any{"spec": template.Object["spec"]}}
+	changed.SetGroupVersionKind(template.GroupVersionKind())
+	changed.SetNamespace(key.Namespace)
+	changed.SetName(key.Name + "-changed")
+	Expect(s.client.Create(ctx, changed)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(s.client.Delete(ctx, changed))).To(Succeed()) })
+	return changed.GetName()
 }
 
 // expectTaints gives the Machines a taint and takes it away. Core refuses taints unless its feature gate MachineTaintPropagation is on:
