@@ -61,6 +61,7 @@ build: ## Build both managers into bin/.
 PROVIDERS := bootstrap controlplane
 GENERATED := bootstrap/api/v1beta1/zz_generated.deepcopy.go controlplane/api/v1beta1/zz_generated.deepcopy.go \
 	config/bootstrap/crd/bases config/controlplane/crd/bases config/bootstrap/rbac/role.yaml config/controlplane/rbac/role.yaml \
+	config/bootstrap/rbac/cluster_role.yaml config/controlplane/rbac/cluster_role.yaml \
 	config/templates docs/reference.md
 
 .PHONY: generate
@@ -70,12 +71,14 @@ generate: generate-go generate-manifests generate-templates generate-docs ## Gen
 generate-go: $(CONTROLLER_GEN)
 	$(CONTROLLER_GEN) object paths=./bootstrap/api/... paths=./controlplane/api/...
 
+# The rights on kinds without namespace, which stand in main.go, are a role by themselves: a manager that watches one namespace has the others only there.
 # What both providers need stands in pkg/provider. The metrics and leader election roles are written by hand.
 .PHONY: generate-manifests
 generate-manifests: $(CONTROLLER_GEN)
 	@for provider in $(PROVIDERS); do \
 	  $(CONTROLLER_GEN) crd paths=./$$provider/api/... output:crd:dir=config/$$provider/crd/bases; \
-	  $(CONTROLLER_GEN) rbac:roleName=manager-role paths=./$$provider/... paths=./pkg/... output:rbac:dir=config/$$provider/rbac; \
+	  $(CONTROLLER_GEN) rbac:roleName=manager-role paths=./$$provider/internal/... paths=./pkg/... output:rbac:dir=config/$$provider/rbac; \
+	  $(CONTROLLER_GEN) rbac:roleName=manager-cluster-role,fileName=cluster_role.yaml paths=./$$provider output:rbac:dir=config/$$provider/rbac; \
 	done
 
 # The cluster templates of clusterctl are the samples, with variables in place of what differs between users. Of the one with a
@@ -168,7 +171,9 @@ release: $(KUSTOMIZE) ## Render what clusterctl installs into out/. VERSION=v0.1
 	@mkdir -p out
 	@image() { sed -E 's#image: ghcr.io/openshift-agent/(.*):dev$$#image: $(REGISTRY)/\1:$(VERSION)#'; }; \
 	$(KUSTOMIZE) build config/bootstrap/default | image > out/bootstrap-components.yaml; \
-	$(KUSTOMIZE) build config/controlplane/default | image > out/control-plane-components.yaml
+	$(KUSTOMIZE) build config/controlplane/default | image > out/control-plane-components.yaml; \
+	$(KUSTOMIZE) build config/bootstrap/namespaced | image > out/bootstrap-components-namespaced.yaml; \
+	$(KUSTOMIZE) build config/controlplane/namespaced | image > out/control-plane-components-namespaced.yaml
 	cp metadata.yaml config/templates/cluster*.yaml out/
 
 .PHONY: clean

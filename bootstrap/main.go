@@ -28,6 +28,10 @@ import (
 
 const managerName = "openshift-agent-bootstrap"
 
+// What a manager may do with kinds that have no namespace, also one that watches a single namespace. The labels of CustomResourceDefinitions say which versions
+// serve the contract of Cluster API:
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+
 func main() {
 	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)

@@ -27,7 +27,7 @@ func TestComponentsKeepTheContract(t *testing.T) {
 	} {
 		t.Run(provider, func(t *testing.T) {
 			kinds := map[string]int{}
-			for _, object := range components(t, provider) {
+			for _, object := range components(t, provider+"/default") {
 				kind := object["kind"].(string)
 				kinds[kind]++
 				metadata := object["metadata"].(map[string]any)
@@ -57,10 +57,10 @@ func TestComponentsKeepTheContract(t *testing.T) {
 	}
 }
 
-// components renders what clusterctl installs, with the defaults of its variables.
-func components(t *testing.T, provider string) []map[string]any {
+// components renders what is installed, with the defaults of its variables, and the watched namespace for managers that watch only one.
+func components(t *testing.T, folder string) []map[string]any {
 	t.Helper()
-	dir, err := filepath.Abs(provider + "/default")
+	dir, err := filepath.Abs(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,6 +73,7 @@ func components(t *testing.T, provider string) []map[string]any {
 		t.Fatalf("cannot render %s: %v: %s", dir, err, stderr.String())
 	}
 	rendered = withDefault.ReplaceAll(rendered, []byte("$1"))
+	rendered = bytes.ReplaceAll(rendered, []byte("${WATCHED_NAMESPACE}"), []byte(watched))
 	if at := bytes.Index(rendered, []byte("${")); at >= 0 {
 		t.Errorf("clusterctl would ask for a variable at %q", rendered[at:min(len(rendered), at+40)])
 	}

@@ -1,6 +1,7 @@
 package env
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -214,7 +215,7 @@ func (e *Env) newManagers(options Options) map[string]*manager {
 			name: name, options: options,
 			program: func(ctx context.Context) (string, error) { return e.tools.manager(ctx, name) },
 			manifests: func(ctx context.Context) ([]byte, error) {
-				return e.tools.kustomize(ctx, filepath.Join(e.tools.root, "config", name, "default"))
+				return e.tools.kustomize(ctx, filepath.Join(e.tools.root, "config", name, cmp.Or(options.Manifests, "default")))
 			},
 		}
 	}

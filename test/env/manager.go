@@ -47,6 +47,8 @@ type ManagerOptions struct {
 	Env []string
 	// Variables are values for the ${VARIABLES} in the manifests, which clusterctl replaces on installation.
 	Variables map[string]string
+	// Manifests is the folder beside config/<manager>/default to install instead of it; for the managers of this repository.
+	Manifests string
 }
 
 // manager is a controller manager that is installed from its manifests: everything in them is applied but the Deployment,
@@ -212,13 +214,17 @@ func (m *manager) start(ctx context.Context, e *Env) error {
 }
 
 // awaitAggregation waits until the aggregated ClusterRoles of the manifests have their rules: a manager that starts
-// earlier is refused and backs off.
+// earlier is refused and backs off. One that nothing is added to stays empty.
 func (m *manager) awaitAggregation(ctx context.Context, c client.Client) error {
 	for _, object := range m.objects {
-		if _, aggregated := object.Object["aggregationRule"]; !aggregated {
+		added, err := hasSources(ctx, c, object)
+		if err != nil {
+			return err
+		}
+		if !added {
 			continue
 		}
-		err := wait.PollUntilContextTimeout(ctx, settleInterval, settleTimeout, true, func(ctx context.Context) (bool, error) {
+		err = wait.PollUntilContextTimeout(ctx, settleInterval, settleTimeout, true, func(ctx context.Context) (bool, error) {
 			role := &rbacv1.ClusterRole{}
 			err := c.Get(ctx, client.ObjectKeyFromObject(object), role)
 			return len(role.Rules) > 0, err
@@ -228,4 +234,29 @@ func (m *manager) awaitAggregation(ctx context.Context, c client.Client) error {
 		}
 	}
 	return nil
+}
+
+// hasSources tells whether there are ClusterRoles that an aggregated one is the sum of.
+func hasSources(ctx context.Context, c client.Client, object *unstructured.Unstructured) (bool, error) {
+	if object.GetKind() != "ClusterRole" {
+		return false, nil
+	}
+	role := &rbacv1.ClusterRole{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil || role.AggregationRule == nil {
+		return false, err
+	}
+	for _, labels := range role.AggregationRule.ClusterRoleSelectors {
+		selector, err := metav1.LabelSelectorAsSelector(&labels)
+		if err != nil {
+			return false, fmt.Errorf("ClusterRole %s: %w", role.Name, err)
+		}
+		sources := &rbacv1.ClusterRoleList{}
+		if err := c.List(ctx, sources, client.MatchingLabelsSelector{Selector: selector}); err != nil {
+			return false, fmt.Errorf("cannot list what is added to ClusterRole %s: %w", role.Name, err)
+		}
+		if len(sources.Items) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -25,22 +25,42 @@ import (
 // FieldManager owns the fields that the provider sets on the objects of others.
 const FieldManager = "openshift-agent-bootstrap"
 
-// +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs,verbs=get;list;watch;patch;update
-// +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs/status,verbs=get;patch;update
+// What a manager may do in the namespaces that it watches; what concerns kinds without namespace stands in main.go. One that watches a single namespace has
+// these rights in it only (config/bootstrap/namespaced).
+//
+// Our own objects; finalizers/update is what the admission plugin OwnerReferencesPermissionEnforcement, which OpenShift hubs have, asks of those who make
+// something that blocks the deletion of its owner, as the bootstrap data Secret does:
+// +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs/status,verbs=patch
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs/finalizers,verbs=update
+//
+// Machine and Cluster that a config belongs to:
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machines,verbs=get;list;watch
+//
+// The protection of a Machine whose host is being installed from MachineHealthChecks, an annotation:
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=patch
+//
+// The infrastructure machine, of whatever provider: without the right to read its kind the cache would wait for ever. RBAC cannot say "all kinds without their
+// subresources"; those of a custom resource, status and scale, show nothing that is not in the object. Only Metal3's gets a boot image:
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=*,verbs=get;list;watch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=metal3machines,verbs=patch
+//
+// What the host is proven by:
 // +kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch
+//
+// Discovery, static networks included, binding and approval; the installation itself is only looked at:
 // +kubebuilder:rbac:groups=agent-install.openshift.io,resources=infraenvs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=agent-install.openshift.io,resources=agents,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=agent-install.openshift.io,resources=nmstateconfigs,verbs=get;list;watch
 // +kubebuilder:rbac:groups=extensions.hive.openshift.io,resources=agentclusterinstalls,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+//
+// Secrets: the bootstrap data, whose name is the Machine's; pull secrets, certificate authorities and host metadata, which users and CAPM3 name. None is
+// deleted: the plugin asks for that verb of those who change the owner of an object that exists, as is done for bootstrap data that came without it
+// (clusterctl move, backups). Content is read one by one, only metadata is watched:
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+//
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // Reconciler takes the host of one Machine from nothing to installed.

@@ -35,27 +35,40 @@ const (
 	wakeUps = 1024
 )
 
+// What a manager may do in the namespaces that it watches; what concerns kinds without namespace stands in main.go. One that watches a single namespace has
+// these rights in it only (config/controlplane/namespaced).
+//
 // The verb delete on what is not deleted here (OpenshiftAssistedConfigs, Secrets, infrastructure templates) is what the admission plugin
-// OwnerReferencesPermissionEnforcement, which OpenShift hubs have, asks of those who write owner references of objects that exist.
+// OwnerReferencesPermissionEnforcement, which OpenShift hubs have, asks of those who write owner references of objects that exist; update of our finalizers is
+// what it asks of those who make something that blocks the deletion of its owner.
 //
-// managedclustersets/join exists only for the webhook of Open Cluster Management (ACM, MCE): it lets nobody create a ClusterDeployment who may not put a
-// cluster into any set.
-//
+// Our own objects:
 // +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io,resources=openshiftassistedcontrolplanes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io,resources=openshiftassistedcontrolplanes/status,verbs=patch
 // +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io,resources=openshiftassistedcontrolplanes/finalizers,verbs=update
+//
+// The cluster, its workers, and the control-plane Machines, of which the status gets the condition UpToDate:
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines/status,verbs=patch
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=*,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
-// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments;clusterimagesets,verbs=get;list;watch;create;patch;delete
+//
+// Infrastructure machines and their templates, of whatever provider: without the right to read a kind the cache would wait for ever. RBAC cannot say "all kinds
+// without their subresources"; those of a custom resource, status and scale, show nothing that is not in the object. Written are Metal3's; whoever installs
+// another provider adds its kinds to an aggregated ClusterRole (config/controlplane/rbac/infrastructure_role.yaml):
+// +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=*,verbs=get;list;watch
+// +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=metal3machines,verbs=create;patch
+// +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=metal3machinetemplates,verbs=patch;delete
+//
+// The installation:
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=extensions.hive.openshift.io,resources=agentclusterinstalls,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclustersets/join,verbs=create
 // +kubebuilder:rbac:groups=agent-install.openshift.io,resources=agents,verbs=get;list;watch
+//
+// Secrets: kubeconfigs, which have the names of Clusters; pull secrets, which users name. Content is read one by one, only metadata is watched:
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+//
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // Workloads observes installed clusters.

@@ -25,7 +25,8 @@ func (r *Reconciler) infraTemplate(ctx context.Context, s *scope) (bool, error) 
 	if err != nil || s.template == nil || s.template.GetDeletionTimestamp() != nil {
 		return err == nil, err
 	}
-	return true, r.ownTemplate(ctx, s)
+	s.machineFailure = r.ownTemplate(ctx, s) // of a kind that the manager was given no right to, for example
+	return s.machineFailure == nil, s.machineFailure
 }
 
 // ownTemplate makes the Cluster an owner of the template, as the contract asks: clusterctl move takes along what a Cluster owns. Server-side apply would

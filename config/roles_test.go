@@ -1,0 +1,281 @@
+package config_test
+
+import (
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+)
+
+// watched is the namespace of managers that watch only one; elsewhere is another.
+const (
+	watched   = "default"
+	elsewhere = "kube-public"
+)
+
+// withoutNamespace are the kinds without namespace that managers have to do with, also those that watch a single one.
+var withoutNamespace = []string{
+	"customresourcedefinitions.apiextensions.k8s.io", "clusterimagesets.hive.openshift.io", "managedclustersets/join.cluster.open-cluster-management.io",
+	"tokenreviews.authentication.k8s.io", "subjectaccessreviews.authorization.k8s.io",
+}
+
+// right is one verb on one resource, as resource.group.
+type right struct{ verb, resource string }
+
+// rights are what the bindings among objects give the manager, everywhere and in the watched namespace. An aggregated ClusterRole, whose rules others bring,
+// counts as one.
+type rights struct{ everywhere, inNamespace map[right]bool }
+
+func rightsOf(t *testing.T, objects []map[string]any) rights {
+	t.Helper()
+	rules := map[string]map[right]bool{} // by kind and name of the role
+	result := rights{map[right]bool{}, map[right]bool{}}
+	var manager rbacv1.Subject
+	for _, object := range objects {
+		switch kind, _ := object["kind"].(string); kind {
+		case "Role", "ClusterRole":
+			var role rbacv1.ClusterRole
+			convert(t, object, &role)
+			rules[kind+"/"+role.Name] = listed(&role)
+		case "ServiceAccount":
+			var account corev1.ServiceAccount
+			convert(t, object, &account)
+			manager = rbacv1.Subject{Kind: kind, Namespace: account.Namespace, Name: account.Name}
+		}
+	}
+	for _, object := range objects {
+		kind, _ := object["kind"].(string)
+		if kind != "RoleBinding" && kind != "ClusterRoleBinding" {
+			continue
+		}
+		var binding rbacv1.RoleBinding
+		convert(t, object, &binding)
+		granted, known := rules[binding.RoleRef.Kind+"/"+binding.RoleRef.Name]
+		switch {
+		case !known:
+			t.Errorf("%s %s is of %s %s, which is not there", kind, binding.Name, binding.RoleRef.Kind, binding.RoleRef.Name)
+		case !slices.Equal(binding.Subjects, []rbacv1.Subject{manager}):
+			t.Errorf("%s %s is for %v, not for the manager %v", kind, binding.Name, binding.Subjects, manager)
+		case kind == "ClusterRoleBinding":
+			maps.Copy(result.everywhere, granted)
+		case binding.Namespace == watched:
+			maps.Copy(result.inNamespace, granted)
+		}
+	}
+	return result
+}
+
+func listed(role *rbacv1.ClusterRole) map[right]bool {
+	all := map[right]bool{}
+	if role.AggregationRule != nil {
+		all[right{"aggregated", role.Name}] = true
+	}
+	for _, rule := range role.Rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					all[right{verb, strings.TrimSuffix(resource+"."+group, ".")}] = true
+				}
+			}
+		}
+	}
+	return all
+}
+
+func convert(t *testing.T, object map[string]any, into any) {
+	t.Helper()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, into); err != nil {
+		t.Fatalf("not a valid %T: %v", into, err)
+	}
+}
+
+// A manager that watches one namespace has the rights of the others, most of them in that namespace only.
+func TestRolesOfOneNamespace(t *testing.T) {
+	for _, provider := range []string{"bootstrap", "controlplane"} {
+		t.Run(provider, func(t *testing.T) {
+			g := NewWithT(t)
+			byDefault := rightsOf(t, components(t, provider+"/default"))
+			g.Expect(byDefault.inNamespace).To(BeEmpty())
+
+			namespaced := rightsOf(t, components(t, provider+"/namespaced"))
+			union := maps.Clone(namespaced.everywhere)
+			maps.Copy(union, namespaced.inNamespace)
+			g.Expect(slices.Collect(maps.Keys(union))).To(ConsistOf(slices.Collect(maps.Keys(byDefault.everywhere))))
+			for r := range namespaced.everywhere {
+				g.Expect(withoutNamespace).To(ContainElement(r.resource), "%s %s is needed in the watched namespace only", r.verb, r.resource)
+			}
+			for r := range namespaced.inNamespace {
+				g.Expect(withoutNamespace).NotTo(ContainElement(r.resource), "a Role gives nothing on %s", r.resource)
+			}
+		})
+	}
+}
+
+// Infrastructure is written by kind, and so are all subresources: what is wide is for reading.
+func TestOnlyReadsAreWide(t *testing.T) {
+	for _, provider := range []string{"bootstrap", "controlplane"} {
+		for r := range rightsOf(t, components(t, provider+"/default")).everywhere {
+			if strings.HasPrefix(r.resource, "*") && !slices.Contains([]string{"get", "list", "watch"}, r.verb) {
+				t.Errorf("%s: %s %s", provider, r.verb, r.resource)
+			}
+		}
+	}
+}
+
+// checkRoles asks the API server about managers that were installed for one namespace.
+func checkRoles(ctx context.Context, t *testing.T, e *env.Env) {
+	for provider, name := range map[string]string{"bootstrap": env.Bootstrap, "controlplane": env.ControlPlane} {
+		t.Run(provider, func(t *testing.T) {
+			g, user := NewWithT(t), e.Manager(name).User
+			all := rightsOf(t, components(t, provider+"/namespaced"))
+			for r := range all.inNamespace {
+				if r.verb != "aggregated" {
+					g.Expect(may(ctx, t, e.Client(), user, watched, r)).To(BeTrue(), "%v in the watched namespace", r)
+					g.Expect(may(ctx, t, e.Client(), user, elsewhere, r)).To(BeFalse(), "%v in another namespace", r)
+				}
+			}
+			for r := range all.everywhere {
+				g.Expect(may(ctx, t, e.Client(), user, "", r)).To(BeTrue(), "%v", r)
+			}
+		})
+	}
+}
+
+// may asks the API server whether a user has a right; without a namespace in all of them.
+func may(ctx context.Context, t *testing.T, c client.Client, user, namespace string, r right) bool {
+	t.Helper()
+	names, group, _ := strings.Cut(r.resource, ".")
+	resource, subresource, _ := strings.Cut(names, "/")
+	account := strings.Split(user, ":")
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:   user,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + account[2], "system:authenticated"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: r.verb, Group: group, Resource: resource, Subresource: subresource,
+		},
+	}}
+	if err := c.Create(ctx, review); err != nil {
+		t.Fatal(err)
+	}
+	return review.Status.Allowed
+}
+
+// checkManagers proves that these rights suffice: a controller works on nothing before all its caches are filled.
+func checkManagers(ctx context.Context, t *testing.T, e *env.Env, begin time.Time) {
+	g, c := NewWithT(t), e.Client()
+	for _, manifest := range []string{minimalConfig, minimalControlPlane} {
+		for _, namespace := range []string{elsewhere, watched} {
+			u := &unstructured.Unstructured{Object: object(t, manifest)}
+			u.SetNamespace(namespace)
+			g.Expect(c.Create(ctx, u)).To(Succeed())
+			conditions := func() []any {
+				g.Expect(c.Get(ctx, client.ObjectKeyFromObject(u), u)).To(Succeed())
+				found, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+				return found
+			}
+			if namespace == watched {
+				g.Eventually(conditions, time.Minute).ShouldNot(BeEmpty(), u.GetKind())
+				u.SetNamespace(elsewhere)
+				g.Expect(conditions()).To(BeEmpty(), "it is not watched")
+			}
+		}
+	}
+	for _, name := range []string{env.Bootstrap, env.ControlPlane} {
+		requests, err := e.Requests(e.Manager(name).User, begin)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(requests).NotTo(BeEmpty())
+		for _, r := range requests {
+			g.Expect(r.Code).NotTo(Equal(403), "%s must be allowed to %s %s", name, r.Verb, r.URI)
+		}
+	}
+}
+
+// checkOtherInfrastructure installs what docs/getting-started.md gives as an example.
+func checkOtherInfrastructure(ctx context.Context, t *testing.T, e *env.Env) {
+	g := NewWithT(t)
+	content, err := os.ReadFile("../docs/getting-started.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	var example string
+	for _, block := range snippet.FindAllStringSubmatch(string(content), -1) {
+		if strings.Contains(block[1], "aggregate-to-openshift-agent") {
+			example = block[1]
+		}
+	}
+	var role rbacv1.ClusterRole
+	convert(t, object(t, example), &role)
+	wanted := listed(&role)
+	g.Expect(wanted).NotTo(BeEmpty())
+	user := e.Manager(env.ControlPlane).User
+	for r := range wanted {
+		g.Expect(may(ctx, t, e.Client(), user, watched, r)).To(BeFalse(), "%v before it is installed", r)
+	}
+	g.Expect(e.Client().Create(ctx, &role)).To(Succeed())
+	for r := range wanted {
+		g.Eventually(func() bool { return may(ctx, t, e.Client(), user, watched, r) }, time.Minute).Should(BeTrue(), "%v", r)
+		g.Expect(may(ctx, t, e.Client(), user, elsewhere, r)).To(BeFalse(), "%v in another namespace", r)
+	}
+}
+
+// checkOwners shows why the bootstrap provider may delete Secrets, which it never does: without that it could not give the bootstrap data its owner again.
+func checkOwners(ctx context.Context, t *testing.T, e *env.Env) {
+	g, c := NewWithT(t), e.Client()
+	config := &unstructured.Unstructured{Object: object(t, minimalConfig)}
+	config.SetNamespace(watched)
+	config.SetName("owner")
+	g.Expect(c.Create(ctx, config)).To(Succeed())
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: watched, Name: "data"}}
+	g.Expect(c.Create(ctx, secret)).To(Succeed())
+	own := mergePatch(t, map[string]any{"metadata": map[string]any{"ownerReferences": []any{
+		metav1.NewControllerRef(config, config.GroupVersionKind()),
+	}}})
+	shipped := e.Manager(env.Bootstrap).User
+	g.Expect(as(t, e, shipped).Patch(ctx, secret.DeepCopy(), own, client.DryRunAll)).To(Succeed())
+
+	role := &rbacv1.Role{}
+	g.Expect(c.Get(ctx, client.ObjectKey{Namespace: watched, Name: "openshift-agent-bootstrap-manager-role"}, role)).To(Succeed())
+	less := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: watched, Name: "less"}, Rules: role.Rules}
+	for i, rule := range less.Rules {
+		if slices.Contains(rule.Resources, "secrets") {
+			less.Rules[i].Verbs = slices.DeleteFunc(slices.Clone(rule.Verbs), func(verb string) bool { return verb == "delete" })
+		}
+	}
+	g.Expect(c.Create(ctx, less)).To(Succeed())
+	const user = "system:serviceaccount:" + watched + ":less"
+	g.Expect(c.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: watched, Name: "less"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "less"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: watched, Name: "less"}},
+	})).To(Succeed())
+	g.Eventually(func() bool { return may(ctx, t, c, user, watched, right{"patch", "secrets"}) }, time.Minute).Should(BeTrue())
+	err := as(t, e, user).Patch(ctx, secret.DeepCopy(), own, client.DryRunAll)
+	g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+	g.Expect(err).To(MatchError(ContainSubstring("cannot set an ownerRef on a resource you can't delete")))
+}
+
+// as returns a client of another user.
+func as(t *testing.T, e *env.Env, user string) client.Client {
+	t.Helper()
+	config := e.Config()
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	c, err := client.New(config, client.Options{Scheme: e.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

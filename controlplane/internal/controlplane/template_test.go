@@ -1,0 +1,35 @@
+package controlplane
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+)
+
+// The roles name Metal3's kinds; those of other infrastructure providers have to be added.
+func TestATemplateThatMayNotBeWrittenIsTold(t *testing.T) {
+	h := newHub(t, world(nil)...)
+	h.r.Client = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if obj.GetName() == "hosts" {
+				return apierrors.NewForbidden(schema.GroupResource{Group: infraGV.Group, Resource: "hosttemplates"}, obj.GetName(), nil)
+			}
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+	})
+	_, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
+	h.Expect(err).To(HaveOccurred(), "it is tried again")
+	created := conditions.Get(h.controlPlane(), controlplanev1.MachinesCreatedCondition)
+	h.Expect(created).NotTo(BeNil())
+	h.Expect(created.Reason).To(Equal(controlplanev1.MachineCreationFailedReason))
+	h.Expect(created.Message).To(ContainSubstring(`hosttemplates.infrastructure.cluster.x-k8s.io "hosts" is forbidden`))
+}
