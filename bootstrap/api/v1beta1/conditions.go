@@ -65,6 +65,7 @@ const (
 	HostInstallationFailedReason          = "HostInstallationFailed"
 	HostBootedDiscoveryAgainReason        = "HostBootedDiscoveryAgain"
 	HostInstalledReason                   = "HostInstalled"
+	AssistedServiceNotRespondingReason    = "AssistedServiceNotResponding"
 	MachinePoolNotSupportedReason         = "MachinePoolNotSupported"
 	InternalErrorReason                   = clusterv1.InternalErrorReason
 	NotDeletingReason                     = "NotDeleting"

@@ -62,6 +62,9 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	obstacle := s.notAccepted()
 	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
 	unbound := strings.HasSuffix(agent.Status.DebugInfo.State, "-unbound")
+	if !bound(agent) || !unbound {
+		r.written.bound.Delete(keyOf(s.config))
+	}
 	refusedByService := bound(agent) && unbound && synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason
 	switch {
 	case obstacle != "" && (!bound(agent) || refusedByService):
@@ -80,7 +83,10 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	switch {
 	case refusedByService:
 		return s.wait(stage, bootstrapv1.HostBindingReason, "assisted-service refuses to bind Agent %s: %s", agent.Name, assisted.RedactURLs(synced.Message))
-	case !bound(agent) || assisted.AgentCondition(agent, aiv1beta1.BoundCondition).Status != corev1.ConditionTrue:
+	case !bound(agent) || unbound: // after that the host takes its time, which has to register anew
+		_, _ = s.wait(stage, bootstrapv1.HostBindingReason, "waiting for assisted-service to take Agent %s into the cluster", agent.Name)
+		return r.overdue(s, r.written.boundAt(keyOf(s.config), r.now()))
+	case assisted.AgentCondition(agent, aiv1beta1.BoundCondition).Status != corev1.ConditionTrue:
 		return s.wait(stage, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", agent.Name)
 	}
 	s.pass(stage, bootstrapv1.HostBoundReason, "")

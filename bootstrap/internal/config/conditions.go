@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,6 +34,24 @@ func (s *scope) wait(conditionType, reason, format string, args ...any) (bool, e
 	s.conditions = append(s.conditions, metav1.Condition{
 		Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...),
 	})
+	return false, nil
+}
+
+// unanswered is far longer than assisted-service takes for what it does by itself.
+const unanswered = time.Minute
+
+// overdue puts the wait that was just recorded down to assisted-service, which alone can end it, when it lasts longer than that ever takes.
+func (r *Reconciler) overdue(s *scope, since time.Time) (bool, error) {
+	if since.IsZero() {
+		since = r.now()
+	}
+	if left := unanswered - r.now().Sub(since); left > 0 {
+		s.comeBack(left)
+		return false, nil
+	}
+	c := &s.conditions[len(s.conditions)-1]
+	c.Reason = bootstrapv1.AssistedServiceNotRespondingReason
+	c.Message += fmt.Sprintf("; it has not responded since %s: check that it runs and watches this namespace", since.UTC().Format(time.RFC3339))
 	return false, nil
 }
 

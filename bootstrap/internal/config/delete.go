@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
@@ -47,6 +48,7 @@ func (r *Reconciler) releaseForMove(ctx context.Context, s *scope) (bool, error)
 // InfraEnv before. When the whole cluster goes there is nothing to take it out of.
 func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) {
 	var waiting []string
+	var since time.Time
 	for _, agent := range s.agents {
 		if !bound(agent) || s.boundElsewhere(agent) {
 			continue // after its InfraEnv: a host that still runs the discovery agent would come back
@@ -64,11 +66,14 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 		text := agent.Name
 		if cleanup := assisted.AgentCondition(agent, aiv1beta1.CleanupCondition); cleanup.Status == corev1.ConditionFalse {
 			text += " (" + assisted.RedactURLs(cleanup.Message) + ")"
+			since = r.now() // it responds
 		}
+		since = later(since, deletedAt(agent))
 		waiting = append(waiting, text)
 	}
 	if len(waiting) > 0 {
-		return s.waitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to take the host out of the cluster and to delete Agent %s", strings.Join(waiting, ", "))
+		_, _ = s.waitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to take the host out of the cluster and to delete Agent %s", strings.Join(waiting, ", "))
+		return r.overdue(s, since)
 	}
 	return true, nil
 }
@@ -103,7 +108,8 @@ func (r *Reconciler) releaseInfraEnv(ctx context.Context, s *scope) (bool, error
 		}
 	}
 	if len(s.infraEnvs) > 0 {
-		return s.waitDeleting(bootstrapv1.DeletingInfraEnvReason, "waiting for assisted-service to delete InfraEnv %s", s.infraEnvs[0].Name)
+		_, _ = s.waitDeleting(bootstrapv1.DeletingInfraEnvReason, "waiting for assisted-service to delete InfraEnv %s", s.infraEnvs[0].Name)
+		return r.overdue(s, deletedAt(s.infraEnvs[0]))
 	}
 	return true, nil
 }
@@ -111,8 +117,10 @@ func (r *Reconciler) releaseInfraEnv(ctx context.Context, s *scope) (bool, error
 // releaseLeftAgents deletes the Agents that are no part of the cluster and did not go with their InfraEnv.
 func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, error) {
 	var waiting []string
+	var since time.Time
 	for _, agent := range s.agents {
 		waiting = append(waiting, agent.Name)
+		since = later(since, deletedAt(agent))
 		if agent.DeletionTimestamp.IsZero() {
 			if err := r.delete(ctx, agent); err != nil {
 				return false, err
@@ -120,7 +128,8 @@ func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, err
 		}
 	}
 	if len(waiting) > 0 {
-		return s.waitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to delete Agent %s", strings.Join(waiting, ", "))
+		_, _ = s.waitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to delete Agent %s", strings.Join(waiting, ", "))
+		return r.overdue(s, since)
 	}
 	return true, nil
 }
@@ -161,6 +170,21 @@ func (s *scope) mayHaveNode(agent *aiv1beta1.Agent) bool {
 		return s.original.Status.InstallationProgress != ""
 	}
 	return false
+}
+
+// deletedAt is when the deletion of an object began; zero when it has not.
+func deletedAt(obj client.Object) time.Time {
+	if at := obj.GetDeletionTimestamp(); at != nil {
+		return at.Time
+	}
+	return time.Time{}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // delete deletes exactly the object that was looked at.

@@ -84,7 +84,11 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 	if s.namesake == nil {
 		r.written.rememberMade(s, desired, r.now())
 	}
-	return s.discoveryImageReady(desired)
+	proceed, err := s.discoveryImageReady(desired)
+	if !proceed && err == nil && len(s.namesake.Status.Conditions) == 0 { // it has not even looked at the InfraEnv
+		return r.overdue(s, s.namesake.CreationTimestamp.Time)
+	}
+	return proceed, err
 }
 
 // mayBeHost tells whether an Agent is, or may turn out to be, the Machine's host: what it booted is left alone. What booted the image and is somebody

@@ -23,6 +23,8 @@ type writes struct {
 	// held says since when a status waits to be written.
 	held     sync.Map // types.NamespacedName to time.Time
 	machines sync.Map // types.NamespacedName to protection
+	// bound says since when assisted-service has not taken in that an Agent is bound. A restart begins anew.
+	bound sync.Map // types.NamespacedName to time.Time
 }
 
 type write struct {
@@ -59,6 +61,7 @@ func (w *writes) forget(key types.NamespacedName) {
 	w.data.Delete(key)
 	w.held.Delete(key)
 	w.machines.Delete(key)
+	w.bound.Delete(key)
 }
 
 func (w *writes) rememberData(key types.NamespacedName, digest string, now time.Time) {
@@ -91,6 +94,13 @@ func (w *writes) overlay(config *bootstrapv1.OpenshiftAssistedConfig) {
 		config.Finalizers = slices.Clone(last.finalizers)
 		last.status.DeepCopyInto(&config.Status)
 	}
+}
+
+// boundAt is when it was first seen that the Agent is bound and assisted-service has not taken it in.
+func (w *writes) boundAt(key types.NamespacedName, now time.Time) time.Time {
+	since, _ := w.bound.LoadOrStore(key, now)
+	at, _ := since.(time.Time)
+	return at
 }
 
 func keyOf(config *bootstrapv1.OpenshiftAssistedConfig) types.NamespacedName {

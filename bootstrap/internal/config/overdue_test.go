@@ -1,0 +1,106 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+// TestAssistedServiceIsAway: what only it can do is put down to it after a minute, without polling.
+func TestAssistedServiceIsAway(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		begin     func(t *testing.T) *world
+		condition string
+		status    metav1.ConditionStatus
+		before    string
+		respond   func(w *world)
+		after     string
+	}{
+		"makes no image": {
+			begin: func(t *testing.T) *world {
+				t.Helper()
+				w := newWorld(t, values(lab())...)
+				w.reconcile()
+				infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
+				w.change(infraEnv, func() { infraEnv.CreationTimestamp = metav1.NewTime(w.clock) })
+				return w
+			},
+			condition: bootstrapv1.DiscoveryImageReadyCondition, status: metav1.ConditionFalse, before: bootstrapv1.WaitingForDiscoveryImageReason,
+			respond: func(w *world) { w.makeImage() },
+		},
+		"does not bind": {
+			begin: func(t *testing.T) *world {
+				t.Helper()
+				w := booted(t)
+				w.create(discovered("a", "m", bootMAC))
+				w.reconcile()
+				return w
+			},
+			condition: bootstrapv1.HostBoundCondition, status: metav1.ConditionFalse, before: bootstrapv1.HostBindingReason,
+			respond: func(w *world) { w.enter("a", "binding") }, after: bootstrapv1.HostBindingReason,
+		},
+		"does not delete the Agent": {
+			begin: func(t *testing.T) *world {
+				t.Helper()
+				w := joined(t)
+				w.remove(read(w, "m", &clusterv1.Machine{}))
+				w.remove(w.config())
+				w.reconcile()
+				return w
+			},
+			condition: bootstrapv1.DeletingCondition, status: metav1.ConditionTrue, before: bootstrapv1.DeletingAgentReason,
+			respond: func(w *world) { w.letGo("a", &aiv1beta1.Agent{}) }, after: bootstrapv1.DeletingInfraEnvReason,
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := tc.begin(t)
+			w.lasts(tc.condition, tc.status, tc.before)
+			if result := w.reconcile(); result.RequeueAfter <= 0 || result.RequeueAfter > unanswered {
+				t.Fatalf("%+v", result)
+			}
+			w.clock = w.clock.Add(unanswered)
+			if result := w.reconcile(); result.RequeueAfter != 0 {
+				t.Fatalf("polls: %+v", result)
+			}
+			w.wants(tc.condition, tc.status, bootstrapv1.AssistedServiceNotRespondingReason)
+			if message := w.message(tc.condition); !strings.Contains(message, "check that it runs") || !strings.Contains(message, "since 20") {
+				t.Fatal(message)
+			}
+			before := w.writes
+			w.reconcile()
+			if w.writes != before {
+				t.Fatal("writes while it is away")
+			}
+			tc.respond(w)
+			w.reconcile()
+			if tc.after != "" {
+				w.wants(tc.condition, tc.status, tc.after)
+			} else {
+				w.wants(tc.condition, metav1.ConditionTrue, tc.condition)
+			}
+		})
+	}
+}
+
+// TestServiceThatSaysWhyItDoesNotDelete responds.
+func TestServiceThatSaysWhyItDoesNotDelete(t *testing.T) {
+	w := joined(t)
+	w.remove(read(w, "m", &clusterv1.Machine{}))
+	w.remove(w.config())
+	w.reconcile()
+	agent := w.agent("a")
+	w.change(agent, func() {
+		agent.Status.Conditions = append(agent.Status.Conditions, conditionsv1.Condition{Type: aiv1beta1.CleanupCondition, Status: corev1.ConditionFalse, Message: "the cluster does not answer"})
+	})
+	w.clock = w.clock.Add(time.Hour)
+	w.reconcile()
+	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
+}
