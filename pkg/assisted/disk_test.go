@@ -73,8 +73,10 @@ func TestSelectDisk(t *testing.T) {
 // TestOrderOfDisks is the order in which assisted-service chooses.
 func TestOrderOfDisks(t *testing.T) {
 	ordered := []aiv1beta1.HostDisk{
-		{ID: "hdd", DriveType: "HDD", SizeBytes: 900}, {ID: "small ssd", DriveType: "SSD", SizeBytes: 300, Hctl: "9:0:0:0"},
-		{ID: "ssd", DriveType: "SSD", SizeBytes: 400, Hctl: "1:0:0:0"}, {ID: "second ssd", DriveType: "SSD", SizeBytes: 400, Hctl: "2:0:0:0"},
+		{ID: "hdd", DriveType: "HDD", SizeBytes: 900},
+		{ID: "small ssd", DriveType: "SSD", SizeBytes: 300, Hctl: "9:0:0:0"},
+		{ID: "ssd", DriveType: "SSD", SizeBytes: 400, Hctl: "1:0:0:0"},
+		{ID: "second ssd", DriveType: "SSD", SizeBytes: 400, Hctl: "2:0:0:0"},
 		{ID: "nvme", Name: "nvme0n1", DriveType: "SSD", SizeBytes: 200},
 	}
 	for i := range ordered {

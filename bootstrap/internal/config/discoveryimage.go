@@ -84,11 +84,7 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 	if s.namesake == nil {
 		r.written.rememberMade(s, desired, r.now())
 	}
-	proceed, err := s.discoveryImageReady(desired)
-	if !proceed && err == nil && len(s.namesake.Status.Conditions) == 0 { // it has not even looked at the InfraEnv
-		return r.overdue(s, s.namesake.CreationTimestamp.Time)
-	}
-	return proceed, err
+	return r.discoveryImageReady(s, desired)
 }
 
 // mayBeHost tells whether an Agent is, or may turn out to be, the Machine's host: what it booted is left alone. What booted the image and is somebody
@@ -100,7 +96,7 @@ func (s *scope) mayBeHost(agent *aiv1beta1.Agent) bool {
 }
 
 // discoveryImageReady reports on the image. Once bootstrap data was handed out the image is no longer needed to go on.
-func (s *scope) discoveryImageReady(applied *aiv1beta1.InfraEnv) (bool, error) {
+func (r *Reconciler) discoveryImageReady(s *scope, applied *aiv1beta1.InfraEnv) (bool, error) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	if s.namesake == nil {
 		s.namesake = applied
@@ -113,6 +109,9 @@ func (s *scope) discoveryImageReady(applied *aiv1beta1.InfraEnv) (bool, error) {
 		_, _ = s.wait(stage, bootstrapv1.DiscoveryImageFailedReason, "assisted-service cannot make the discovery image of InfraEnv %s: %s", s.namesake.Name, image.Failure)
 	case image.ISOURL == "" && image.IgnitionURL == "":
 		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to make the discovery image of InfraEnv %s", s.namesake.Name)
+		if len(s.namesake.Status.Conditions) == 0 { // it has not even looked at the InfraEnv
+			_, _ = r.overdue(s, s.namesake.CreationTimestamp.Time)
+		}
 	case s.networksNotTakenIn():
 		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to take the NMStateConfigs that match %s into the discovery image of InfraEnv %s", s.selectedNetworks(), s.namesake.Name)
 	default:

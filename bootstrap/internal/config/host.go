@@ -64,11 +64,15 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 		s.tell(corev1.EventTypeNormal, bootstrapv1.HostIdentifiedReason, "%s", message)
 		s.config.Status.AgentRef = &corev1.LocalObjectReference{Name: s.agent.Name}
 	}
+	unused := make([]string, 0, len(found.others))
 	for _, other := range found.others {
 		if err := r.unbind(ctx, s, other); err != nil {
 			return false, err
 		}
-		message += fmt.Sprintf("; Agent %s is one of the same host, and not used: delete it", other.Name)
+		unused = append(unused, other.Name)
+	}
+	if len(unused) > 0 {
+		message += "; of the same host, and not used, is Agent " + strings.Join(unused, ", ") + ": delete it"
 	}
 	if len(found.refusals) > 0 {
 		message += "; refused: " + strings.Join(found.refusals, "; ")
