@@ -52,25 +52,3 @@ func AgentCondition(agent *aiv1beta1.Agent, conditionType conditionsv1.Condition
 	}
 	return conditionsv1.Condition{}
 }
-
-// RedactURLs replaces each URL in a message by one without credentials.
-func RedactURLs(message string) string {
-	if !strings.Contains(message, "://") {
-		return message
-	}
-	words := strings.Split(message, " ")
-	for i, word := range words {
-		bare := strings.Trim(word, `"'(),;:`)
-		if !strings.Contains(bare, "://") {
-			continue
-		}
-		scheme, rest, _ := strings.Cut(bare, "://")
-		host, _, _ := strings.Cut(rest, "/")
-		host, _, _ = strings.Cut(host, "?")
-		if at := strings.LastIndex(host, "@"); at >= 0 {
-			host = host[at+1:]
-		}
-		words[i] = strings.Replace(word, bare, scheme+"://"+host+"/...", 1)
-	}
-	return strings.Join(words, " ")
-}

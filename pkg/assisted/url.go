@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
+	"regexp"
 	"strings"
 )
 
@@ -47,4 +48,48 @@ func infraEnvOfToken(token string) string {
 		return claims.Subject
 	}
 	return claims.InfraEnvID
+}
+
+// address is a URL in a text, glued to other words or not: a scheme, and all that may belong to a URL behind it.
+var address = regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*)(?::|%3a)(?://|\\/\\/|%2f%2f)([^\s"'<>` + "`" + `]*)`)
+
+// token is a JSON Web Token, wherever it stands.
+var token = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?`)
+
+// bearer is a credential in a header.
+var bearer = regexp.MustCompile(`(?i)\b(bearer|basic) [A-Za-z0-9+/._~-]{8,}=*`)
+
+// credentialInWords is a key with its value, as it stands in the query of a URL that was cut off or is quoted without its host.
+var credentialInWords = regexp.MustCompile(`(?i)\b(api_key|access_token|token|password|secret|authorization)=[^\s&"',;]+`)
+
+// RedactURLs takes out of a message what may hold credentials: of each URL everything but scheme and host, and tokens and keys wherever they stand. It is
+// for all messages of others (assisted-service, the API server, admission webhooks) that go into conditions, events, logs or errors.
+func RedactURLs(message string) string {
+	message = address.ReplaceAllStringFunc(message, redactURL)
+	message = bearer.ReplaceAllString(message, "$1 ...")
+	message = token.ReplaceAllString(message, "...")
+	return credentialInWords.ReplaceAllString(message, "$1=...")
+}
+
+// endOfHost are the characters that end a host and its port, also in a text that goes on behind a URL without a space.
+const endOfHost = `/?#\%,;|(){}&=`
+
+// redactURL leaves scheme and host of what begins like a URL, and the punctuation behind it.
+func redactURL(found string) string {
+	parts := address.FindStringSubmatch(found)
+	scheme, rest := parts[1], strings.TrimRight(parts[2], `.,;:!?)}`)
+	behind := parts[2][len(rest):]
+	host, path := rest, ""
+	if end := strings.IndexAny(rest, endOfHost); end >= 0 {
+		host, path = rest[:end], rest[end:]
+	}
+	if at := strings.LastIndex(host, "@"); at >= 0 {
+		host = host[at+1:]
+	} else if _, port, _ := strings.Cut(host, ":"); strings.Contains(path, "@") && strings.Trim(port, "0123456789") != "" && !strings.HasPrefix(host, "[") {
+		host = "..." // the first part of a password with one of these characters in it
+	}
+	if path == "" && host == rest || path == "/" && strings.HasPrefix(behind, "...") {
+		return found // nothing to hide, or hidden already
+	}
+	return scheme + "://" + host + "/..." + behind
 }

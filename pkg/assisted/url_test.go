@@ -28,3 +28,36 @@ func TestInfraEnvOfURL(t *testing.T) {
 		}
 	}
 }
+
+func TestRedactURLs(t *testing.T) {
+	for message, want := range map[string]string{
+		"nothing to hide: 3 of 5 hosts are ready":                                  "nothing to hide: 3 of 5 hosts are ready",
+		`cannot get "https://u:p@img.example:8443/byapikey/eyJ/4.19?x=1": refused`: `cannot get "https://img.example:8443/...": refused`,
+		"cannot reach https://img.example:8443.":                                   "cannot reach https://img.example:8443.",
+		"failed(https://img/?api_key=top-secret)":                                  "failed(https://img/...)",
+		"error:https://img/?api_key=top-secret,retry":                              "error:https://img/...",
+		"see\nhttps://img/byapikey/top-secret\nand\thttp://u:top-secret@img/x":     "see\nhttps://img/...\nand\thttp://img/...",
+		"<https://img/top-secret>'https://img/top-secret'":                         "<https://img/...>'https://img/...'",
+		"https://img?api_key=top-secret":                                           "https://img/...",
+		"https://img#top-secret":                                                   "https://img/...",
+		"HTTPS://u:top-secret@img":                                                 "HTTPS://img/...",
+		"https://u:top/secret@img/x":                                               "https://.../...",
+		"http://a,https://u:top-secret@b/x":                                        "http://a/...",
+		"https://[fd00::1]:8443/byapikey/top-secret":                               "https://[fd00::1]:8443/...",
+		`{"url":"https:\/\/img\/byapikey\/top-secret"}`:                            `{"url":"https://img/..."}`,
+		"redirect=https%3A%2F%2Fimg%2F%3Fapi_key%3Dtop-secret":                     "redirect=https://img/...",
+		"GET /images/1?api_key=top-secret&arch=x86_64 answers 401":                 "GET /images/1?api_key=...&arch=x86_64 answers 401",
+		"token eyJhbGciOiJFUzI1NiJ9.eyJpZCI6MX0.c2ln is not valid":                 "token ... is not valid",
+		"header Authorization: Bearer top-secret-token refused":                    "header Authorization: Bearer ... refused",
+		"docker://quay.io/ocp/release@sha256:0123":                                 "docker://quay.io/...",
+		"quay.io/ocp/release@sha256:0123 is not there":                             "quay.io/ocp/release@sha256:0123 is not there",
+	} {
+		got := RedactURLs(message)
+		if got != want {
+			t.Errorf("%s\n got %s\nwant %s", message, got, want)
+		}
+		if again := RedactURLs(got); again != got {
+			t.Errorf("not stable: %s, then %s", got, again)
+		}
+	}
+}
