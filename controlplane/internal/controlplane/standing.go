@@ -38,23 +38,35 @@ type evidence struct {
 	answers, runs bool
 }
 
+// recordedStart tells whether it was reported that hosts are, or were, being installed.
+func (e evidence) recordedStart() bool {
+	return slices.Contains([]controlplanev1.InstallationPhase{
+		controlplanev1.InstallationInstalling, controlplanev1.InstallationFinalizing, controlplanev1.InstallationInstalled, controlplanev1.InstallationFailed,
+	}, e.recorded)
+}
+
+// installed tells whether it is proven that the installation has ended well.
+func (e evidence) installed() bool {
+	return e.recorded == controlplanev1.InstallationInstalled || e.stated || e.renewed || e.progress.DayTwo
+}
+
+// started tells whether it is proven that hosts were being installed.
+func (e evidence) started() bool {
+	return e.recordedStart() || e.installed() || e.handedOver || e.published || e.hadNode || e.answers
+}
+
 // standingOf decides where an installation stands. What was installed stays so. What began stays where it was as long as assisted-service does not tell: it
 // clears its status when its database is away, and the AgentClusterInstall may be gone.
 func standingOf(e evidence) standing {
-	recordedStart := slices.Contains([]controlplanev1.InstallationPhase{
-		controlplanev1.InstallationInstalling, controlplanev1.InstallationFinalizing, controlplanev1.InstallationInstalled, controlplanev1.InstallationFailed,
-	}, e.recorded)
-	installed := e.recorded == controlplanev1.InstallationInstalled || e.stated || e.renewed || e.progress.DayTwo
-	started := recordedStart || installed || e.handedOver || e.published || e.hadNode || e.answers
 	preparing := e.recorded == controlplanev1.InstallationPreparing && !e.progress.Registered
-	s := standing{begun: e.progress.Started || started || preparing}
-	s.anew = s.begun && e.progress.Registered && (!e.progress.Started || installed && !e.progress.DayTwo)
+	s := standing{begun: e.progress.Started || e.started() || preparing}
+	s.anew = s.begun && e.progress.Registered && (!e.progress.Started || e.installed() && !e.progress.DayTwo)
 	switch {
-	case installed:
+	case e.installed():
 		s.phase = controlplanev1.InstallationInstalled
 	case !s.begun, e.progress.Registered && e.progress.Started:
 		s.phase = controlplanev1.InstallationPhase(e.progress.Phase)
-	case recordedStart, preparing:
+	case e.recordedStart(), preparing:
 		s.phase = e.recorded
 	case e.unregistered, e.runs: // moved here, or restored without status
 		s.phase = controlplanev1.InstallationInstalled
