@@ -14,16 +14,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// shippedRole is the role of the control plane provider.
-const shippedRole = "../../config/controlplane/rbac/role.yaml"
+// shippedRoles are those of the control plane provider.
+var shippedRoles = []string{"../../config/controlplane/rbac/role.yaml", "../../config/controlplane/rbac/cluster_role.yaml"}
 
 func clusterSetsAreJoined(b bed) {
-	content, err := os.ReadFile(shippedRole)
-	b.Expect(err).NotTo(HaveOccurred())
-	shipped := &rbacv1.ClusterRole{}
-	b.Expect(yaml.UnmarshalStrict(content, shipped)).To(Succeed())
-	var without []rbacv1.PolicyRule
-	for _, rule := range shipped.Rules {
+	var shipped, without []rbacv1.PolicyRule
+	for _, path := range shippedRoles {
+		content, err := os.ReadFile(path)
+		b.Expect(err).NotTo(HaveOccurred())
+		role := &rbacv1.ClusterRole{}
+		b.Expect(yaml.UnmarshalStrict(content, role)).To(Succeed())
+		shipped = append(shipped, role.Rules...)
+	}
+	for _, rule := range shipped {
 		if rule.APIGroups[0] != "cluster.open-cluster-management.io" {
 			without = append(without, rule)
 		}
@@ -32,7 +35,7 @@ func clusterSetsAreJoined(b bed) {
 	refused := func(c client.Client) error { return c.Create(b.ctx, b.deploymentIn(ns), client.DryRunAll) }
 	denied := b.as(ns+"-without", without)
 	b.Eventually(func() error { return refused(denied) }).Should(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring(`cannot add/remove the resource to/from ManagedClusterSet ""`))))
-	b.Eventually(func() error { return refused(b.as(ns+"-shipped", shipped.Rules)) }).Should(Succeed())
+	b.Eventually(func() error { return refused(b.as(ns+"-shipped", shipped)) }).Should(Succeed())
 	b.Consistently(func() error { return refused(denied) }, time.Second).ShouldNot(Succeed())
 }
 
