@@ -134,12 +134,22 @@ type attempts struct {
 	cluster  client.ObjectKey
 }
 
-func (attempts) Init(logr.RuntimeInfo)            {}
-func (attempts) Enabled(int) bool                 { return false }
-func (attempts) Info(int, string, ...any)         {}
-func (a attempts) WithValues(...any) logr.LogSink { return a }
-func (a attempts) WithName(string) logr.LogSink   { return a }
+// Init is of logr.LogSink.
+func (attempts) Init(logr.RuntimeInfo) {}
 
+// Enabled is of logr.LogSink: nothing but errors is of interest.
+func (attempts) Enabled(int) bool { return false }
+
+// Info is of logr.LogSink.
+func (attempts) Info(int, string, ...any) {}
+
+// WithValues is of logr.LogSink.
+func (a attempts) WithValues(...any) logr.LogSink { return a }
+
+// WithName is of logr.LogSink.
+func (a attempts) WithName(string) logr.LogSink { return a }
+
+// Error is of logr.LogSink.
 func (a attempts) Error(err error, message string, _ ...any) {
 	if message == connectFailed {
 		a.clusters.failed(a.cluster, err)
