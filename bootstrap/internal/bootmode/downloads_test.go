@@ -3,7 +3,8 @@ package bootmode
 import (
 	"context"
 	"errors"
-	"fmt"
+	"runtime"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -98,7 +99,7 @@ func TestDownloadsAreBounded(t *testing.T) {
 	all := make(chan struct{})
 	const hosts = 3 * downloadsAtATime
 	for i := range hosts {
-		_, _ = d.Get(hostNamed(fmt.Sprint(i)), "", func(context.Context) (Data, error) {
+		_, _ = d.Get(hostNamed(strconv.Itoa(i)), "", func(context.Context) (Data, error) {
 			if now := running.Add(1); now > most.Load() {
 				most.Store(now)
 			}
@@ -112,7 +113,7 @@ func TestDownloadsAreBounded(t *testing.T) {
 		})
 	}
 	for begin := time.Now(); running.Load() < downloadsAtATime && time.Since(begin) < soon; {
-		time.Sleep(time.Millisecond)
+		runtime.Gosched()
 	}
 	close(release)
 	wait(t, all, "some never had their turn")

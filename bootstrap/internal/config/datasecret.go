@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -242,14 +244,14 @@ func (r *Reconciler) waker(s *scope) func() {
 // sourceDigest identifies what the data is made from. Without authentication assisted-service's URLs stay the same when the ignition changes, so
 // the generations of the InfraEnv and its NMStateConfigs count as well. That the content of the pull secret changed cannot be seen there.
 func sourceDigest(s *scope, mode bootmode.Mode, source string) string {
-	text := string(mode.Name())
+	parts := []string{string(mode.Name())}
 	if mode.UserDataFollowsSource() {
-		text = fmt.Sprintf("%s\n%s\n%d", text, source, s.namesake.Generation)
+		parts = append(parts, source, strconv.FormatInt(s.namesake.Generation, 10))
 		for _, network := range s.networks {
-			text += fmt.Sprintf("\n%s %d", network.Name, network.Generation)
+			parts = append(parts, fmt.Sprintf("%s %d", network.Name, network.Generation))
 		}
 	}
-	sum := sha256.Sum256([]byte(text))
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
 	return hex.EncodeToString(sum[:8])
 }
 
