@@ -75,7 +75,7 @@ func Observe(aci *hiveext.AgentClusterInstall) Installation {
 	i := Installation{
 		Phase:      phaseOf(info.State, completed),
 		State:      info.State,
-		StateInfo:  info.StateInfo,
+		StateInfo:  RedactURLs(info.StateInfo),
 		Percentage: int32(min(max(aci.Status.Progress.TotalPercentage, 0), 100)), //nolint:gosec // within 0..100
 		Registered: info.State != "",
 		EventsURL:  PublicURL(info.EventsURL),

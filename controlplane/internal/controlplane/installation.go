@@ -107,7 +107,7 @@ func (s *scope) rejected(kind string, err error) (bool, error) {
 		return false, err
 	}
 	s.requeue(refusedRetry)
-	s.block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("%s %s was refused, correct the configuration: %v", kind, s.controlPlane.Name, err))
+	s.block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("%s %s was refused, correct the configuration: %s", kind, s.controlPlane.Name, assisted.RedactURLs(err.Error())))
 	return false, nil
 }
 

@@ -230,9 +230,9 @@ func describe(agent *aiv1beta1.Agent) string {
 	info := agent.Status.DebugInfo.StateInfo
 	validated := assisted.AgentCondition(agent, aiv1beta1.ValidatedCondition)
 	if agent.Status.DebugInfo.State == stateInsufficient && validated.Status == corev1.ConditionFalse && validated.Message != "" {
-		info = assisted.RedactURLs(validated.Message)
+		info = validated.Message
 	}
-	return fmt.Sprintf("host %s: %s", hostname(agent), info)
+	return fmt.Sprintf("host %s: %s", hostname(agent), assisted.RedactURLs(info))
 }
 
 // withLinks adds where assisted-service's events and logs are.
@@ -252,7 +252,9 @@ func installCondition(install *hiveext.AgentClusterInstall, conditionType hivev1
 	}
 	for i := range install.Status.Conditions {
 		if install.Status.Conditions[i].Type == conditionType {
-			return &install.Status.Conditions[i]
+			c := install.Status.Conditions[i]
+			c.Message = assisted.RedactURLs(c.Message)
+			return &c
 		}
 	}
 	return nil
