@@ -72,9 +72,6 @@ func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
 
 // handOut publishes the name of the secret.
 func (s *scope) handOut(mode bootmode.Mode, secret string) (bool, error) {
-	if !s.dataHandedOut() && mode.Name() == bootstrapv1.BootModeLiveISO {
-		s.tell(corev1.EventTypeNormal, "BootImageInjected", "%s %s boots the discovery image of InfraEnv %s", s.infraMachine.GetKind(), s.infraMachine.GetName(), s.namesake.Name)
-	}
 	s.config.Status.DataSecretName = secret
 	s.config.Status.Initialization.DataSecretCreated = ptr.To(true)
 	s.config.Status.BootMode = mode.Name()

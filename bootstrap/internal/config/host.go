@@ -61,7 +61,6 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 		message = fmt.Sprintf("Agent %s runs on BareMetalHost %s/%s", s.agent.Name, s.host.Namespace, s.host.Name)
 	}
 	if ref := s.config.Status.AgentRef; ref == nil || ref.Name != s.agent.Name {
-		s.tell(corev1.EventTypeNormal, bootstrapv1.HostIdentifiedReason, "%s", message)
 		s.config.Status.AgentRef = &corev1.LocalObjectReference{Name: s.agent.Name}
 	}
 	unused := make([]string, 0, len(found.others))

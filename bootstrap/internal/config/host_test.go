@@ -51,7 +51,7 @@ func TestBMCOfAnotherHost(t *testing.T) {
 	if strings.Contains(message, "secret") {
 		t.Errorf("told: %s", message)
 	}
-	for w.event() != "" { // the boot image, the refusal
+	for w.event() != "" { // the refusal
 	}
 	w.reconcile()
 	if e := w.event(); e != "" {

@@ -124,7 +124,6 @@ func TestNMStateConfigOfAnotherHost(t *testing.T) {
 			w.makeImage()
 			w.takeIn()
 			w.reconcile()
-			_ = w.event() // the boot image
 			w.create(bareMetalHost())
 			w.reconcile()
 			e := w.event()

@@ -61,15 +61,16 @@ func (s *scope) wantsProtection() bool {
 	return s.dataHandedOut() || s.machine.Spec.Bootstrap.DataSecretName != nil
 }
 
+// addProtection states the annotation without force: where a user has annotated the Machine meanwhile the API server refuses, and theirs stays.
 func (r *Reconciler) addProtection(ctx context.Context, s *scope) error {
 	desired := &unstructured.Unstructured{}
 	desired.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Machine"))
 	desired.SetNamespace(s.machine.Namespace)
 	desired.SetName(s.machine.Name)
+	desired.SetUID(s.machine.UID)
 	desired.SetAnnotations(map[string]string{clusterv1.MachineSkipRemediationAnnotation: protectedByUs})
-	// A user may have annotated the Machine meanwhile.
-	desired.SetResourceVersion(s.machine.ResourceVersion)
-	if _, err := r.applier.Apply(ctx, desired, s.machine); err != nil {
+	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), client.FieldOwner(FieldManager))
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("failed to protect the Machine from remediation: %w", err)
 	}
 	r.written.machines.Store(keyOf(s.config), protection{s.machine.ResourceVersion, true})
