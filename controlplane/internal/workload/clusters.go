@@ -47,8 +47,8 @@ type Clusters struct {
 	// kubeconfigs are those with which connections are made.
 	kubeconfigs *kubeconfigReader
 	// wake reconciles the control planes of clusters to which no connection could be made.
-	wake chan event.GenericEvent
-	unread   sync.Map // client.ObjectKey -> since when its health cannot be read
+	wake   chan event.GenericEvent
+	unread sync.Map // client.ObjectKey -> since when its health cannot be read
 }
 
 // Options are the parameters of NewClusters.
