@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
 
 // changed passes on the updates of objects of a type that differ in what is read of them. Others would be most of the reconciles: each host's objects are
@@ -32,8 +34,19 @@ func metadataDiffers(before, after client.Object) bool {
 		!equality.Semantic.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences())
 }
 
-// configChanges leaves out the status, which is our own.
-var configChanges = changed(func(_, _ client.Object) bool { return false })
+// configChanges leaves out our own writes of the status, not those of others: a status that somebody removed is made again.
+func (w *writes) configChanges() predicate.Predicate {
+	return changed(func(before, after *bootstrapv1.OpenshiftAssistedConfig) bool {
+		return !equality.Semantic.DeepEqual(before.Status, after.Status) && !w.last(after)
+	})
+}
+
+// last tells whether the status is the one that we wrote last.
+func (w *writes) last(config *bootstrapv1.OpenshiftAssistedConfig) bool {
+	value, _ := w.byConfig.Load(keyOf(config))
+	written, known := value.(write)
+	return known && equality.Semantic.DeepEqual(*written.status, config.Status)
+}
 
 // machineChanges are those that tell whether there is a Node, and how it is.
 var machineChanges = changed(func(before, after *clusterv1.Machine) bool {

@@ -34,16 +34,20 @@ func TestChangesThatReconcile(t *testing.T) {
 	set := func(value any, fields ...string) func(*unstructured.Unstructured) {
 		return func(u *unstructured.Unstructured) { _ = unstructured.SetNestedField(u.Object, value, fields...) }
 	}
+	reported := &bootstrapv1.OpenshiftAssistedConfig{
+		ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"}, Status: bootstrapv1.OpenshiftAssistedConfigStatus{DataSecretName: "m"},
+	}
+	ours := &writes{}
+	ours.remember(&scope{original: reported, config: reported}, &reported.Status)
 	for situation, tc := range map[string]struct {
 		predicate     predicate.Predicate
 		before, after client.Object
 		passes        bool
 	}{
-		"our own status": {configChanges, &bootstrapv1.OpenshiftAssistedConfig{}, &bootstrapv1.OpenshiftAssistedConfig{
-			ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"}, Status: bootstrapv1.OpenshiftAssistedConfigStatus{DataSecretName: "m"},
-		}, false},
-		"another spec": {configChanges, &bootstrapv1.OpenshiftAssistedConfig{}, &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Generation: 2}}, true},
-		"an annotation": {configChanges, &bootstrapv1.OpenshiftAssistedConfig{}, &bootstrapv1.OpenshiftAssistedConfig{
+		"our own status":              {ours.configChanges(), &bootstrapv1.OpenshiftAssistedConfig{}, reported, false},
+		"a status that somebody took": {ours.configChanges(), reported, &bootstrapv1.OpenshiftAssistedConfig{}, true},
+		"another spec":                {ours.configChanges(), &bootstrapv1.OpenshiftAssistedConfig{}, &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Generation: 2}}, true},
+		"an annotation": {ours.configChanges(), &bootstrapv1.OpenshiftAssistedConfig{}, &bootstrapv1.OpenshiftAssistedConfig{
 			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.PausedAnnotation: ""}},
 		}, true},
 		"the phase of a Machine": {machineChanges, &clusterv1.Machine{}, machine(func(m *clusterv1.Machine) { m.Status.Phase = "Running" }), false},

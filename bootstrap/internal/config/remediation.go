@@ -49,16 +49,18 @@ func (r *Reconciler) protect(ctx context.Context, s *scope, wanted bool) error {
 }
 
 // wantsProtection tells whether the Machine is to be protected: from the bootstrap data on, until its host is installed or cannot be. That the host is
-// installed is known before Cluster API knows the Node, and until then a MachineHealthCheck misses it.
+// installed is known before Cluster API knows the Node, and until then a MachineHealthCheck misses it. What was put on stays on until then: the manager may have
+// ended between the protection and the bootstrap data.
 func (s *scope) wantsProtection() bool {
+	ours := s.machine.Annotations[clusterv1.MachineSkipRemediationAnnotation] == protectedByUs
 	recorded := s.recorded(bootstrapv1.HostInstalledCondition)
 	switch {
 	case recorded != nil && recorded.Reason == bootstrapv1.HostInstallationFailedReason:
 		return false
 	case s.handsOff():
-		return s.machine.Annotations[clusterv1.MachineSkipRemediationAnnotation] == protectedByUs && !s.machine.Status.NodeRef.IsDefined()
+		return ours && !s.machine.Status.NodeRef.IsDefined()
 	}
-	return s.dataHandedOut() || s.machine.Spec.Bootstrap.DataSecretName != nil
+	return ours || s.dataHandedOut() || s.machine.Spec.Bootstrap.DataSecretName != nil
 }
 
 // addProtection states the annotation without force: where a user has annotated the Machine meanwhile the API server refuses, and theirs stays.

@@ -174,3 +174,15 @@ func TestProtectionOnAnOutdatedLook(t *testing.T) {
 		t.Fatalf("%d writes, %v", w.writes-before, err)
 	}
 }
+
+// TestProtectionSurvivesTheManager is a manager that ends between the protection and the bootstrap data: the next one must not take back what it is about to do.
+func TestProtectionSurvivesTheManager(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	w.annotate(protectedByUs)
+	before := w.writes
+	w.reconcile()
+	if w.protection() != protectedByUs || w.writes != before {
+		t.Fatalf("protected by %q, %d writes", w.protection(), w.writes-before)
+	}
+}
