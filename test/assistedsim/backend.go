@@ -31,6 +31,9 @@ type infraEnv struct {
 	updatedAt   time.Time
 	urls        aiv1beta1.BootArtifacts
 	isoURL      string
+	// static is true when the image holds NMStateConfigs, which then lie under networksURL.
+	static      bool
+	networksURL string
 	pullSecret  []byte
 	spec        aiv1beta1.InfraEnvSpec
 	token       string

@@ -37,6 +37,7 @@ func (s *Simulator) addControllers(mgr ctrl.Manager) error {
 	if err := ctrl.NewControllerManagedBy(mgr).Named("infraenv").WithOptions(options).
 		For(&aiv1beta1.InfraEnv{}, changed).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(s.infraEnvsOfSecret)).
+		Watches(&aiv1beta1.NMStateConfig{}, handler.EnqueueRequestsFromMapFunc(s.infraEnvsOfNetwork)).
 		WatchesRawSource(s.keepQueue(&s.infraEnvQueue)).
 		Complete(reconcile.Func(s.reconcileInfraEnv)); err != nil {
 		return fmt.Errorf("cannot add InfraEnv controller: %w", err)

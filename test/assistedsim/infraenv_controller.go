@@ -92,6 +92,7 @@ func (s *Simulator) createImage(ctx context.Context, env *aiv1beta1.InfraEnv) {
 	if status.CreatedTime == nil || !status.CreatedTime.Time.Equal(record.createdAt) {
 		status.CreatedTime = seconds(record.createdAt)
 	}
+	status.InfraEnvDebugInfo.StaticNetworkDownloadURL = record.networksURL
 	status.InfraEnvDebugInfo.EventsURL = s.serviceURL + "/api/assisted-install/v2/events?infra_env_id=" + record.id
 	set(corev1.ConditionTrue, aiv1beta1.InfraEnvAvailableReason, aiv1beta1.InfraEnvAvailableMessage+": "+aiv1beta1.ImageStateCreated)
 }
@@ -126,6 +127,10 @@ func (s *Simulator) registerInfraEnv(ctx context.Context, env *aiv1beta1.InfraEn
 	if err != nil {
 		return nil, err
 	}
+	networks, err := s.networksOf(ctx, env)
+	if err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if msg := cmp.Or(s.faults.images[key], s.faults.images[wholeNamespace(key)]); msg != "" {
@@ -143,11 +148,16 @@ func (s *Simulator) registerInfraEnv(ctx context.Context, env *aiv1beta1.InfraEn
 	record.agentLabels = env.Spec.AgentLabels
 	record.autoApprove = env.Spec.AgentApproval != nil && env.Spec.AgentApproval.AutoApprove
 	record.updatedAt = time.Now() // the service writes its row each time, whatever changed
-	fingerprint := asJSON([]any{imageInputs(&env.Spec), string(secret), version})
+	inputs := []any{imageInputs(&env.Spec), string(secret), version}
+	for i := range networks {
+		inputs = append(inputs, networks[i].Spec)
+	}
+	fingerprint := asJSON(inputs)
 	if record.fingerprint == fingerprint {
 		return record, nil
 	}
 	record.fingerprint, record.spec, record.pullSecret = fingerprint, *env.Spec.DeepCopy(), secret
+	record.static = len(networks) > 0
 	return record, s.generate(record, version)
 }
 
@@ -208,6 +218,10 @@ func (s *Simulator) generate(record *infraEnv, version string) error {
 		InitrdURL:            fmt.Sprintf("%s/images/%s/pxe-initrd?arch=%s%s&version=%s", images, record.id, arch, query, version),
 		IpxeScriptURL:        files + "ipxe-script" + query,
 		DiscoveryIgnitionURL: files + "discovery.ign" + query,
+	}
+	record.networksURL = ""
+	if record.static {
+		record.networksURL = files + "static-network-config" + query
 	}
 	if record.spec.IPXEScriptType == aiv1beta1.BootOrderControl {
 		record.urls.IpxeScriptURL += "&ipxe_script_type=boot-order-control"

@@ -1,8 +1,13 @@
 package e2e
 
 import (
+	"context"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -31,6 +36,12 @@ var _ = Describe("Workers", Label("workers"), func() {
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 1)
 
+		By("revoking the hub's token in the cluster: the hub comes back by itself")
+		revokeTokens(ctx, cluster)
+		Eventually(ctx, func() []corev1.Event { return events(ctx, cluster.Namespace, "KubeconfigReplaced") }).Should(Not(BeEmpty()))
+		Eventually(ctx, func() []corev1.Secret { return tokenSecrets(ctx, cluster) }).Should(HaveLen(1), "a new token")
+		kubeconfigWorks(ctx, cluster, state(ctx, cluster))
+
 		By("adding one afterwards")
 		Expect(cluster.Scale(ctx, 4)).To(Succeed())
 		wait(ctx, cluster, "complete", func(s *lab.State) bool { return s.Wanted == 7 && s.Available() })
@@ -42,6 +53,28 @@ var _ = Describe("Workers", Label("workers"), func() {
 		expectInstalled(ctx, cluster, 1)
 	}, NodeTimeout(3*installTimeout))
 })
+
+// tokenSecrets are the Secrets in the installed cluster to which the hub's tokens are bound.
+func tokenSecrets(ctx context.Context, cluster *lab.Cluster) []corev1.Secret {
+	GinkgoHelper()
+	workload, err := cluster.Workload()
+	Expect(err).NotTo(HaveOccurred())
+	list := &corev1.SecretList{}
+	Expect(workload.List(ctx, list, client.InNamespace(metav1.NamespaceSystem),
+		client.MatchingLabels{"app.kubernetes.io/managed-by": "cluster-api-provider-openshift-agent"})).To(Succeed())
+	return list.Items
+}
+
+// revokeTokens does as docs/troubleshooting.md says.
+func revokeTokens(ctx context.Context, cluster *lab.Cluster) {
+	GinkgoHelper()
+	Eventually(ctx, func() []corev1.Secret { return tokenSecrets(ctx, cluster) }).Should(HaveLen(1))
+	workload, err := cluster.Workload()
+	Expect(err).NotTo(HaveOccurred())
+	for _, bound := range tokenSecrets(ctx, cluster) {
+		Expect(workload.Delete(ctx, &bound)).To(Succeed())
+	}
+}
 
 // installing is true once hosts are being written.
 func installing(s *lab.State) bool {

@@ -14,6 +14,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
 // view is what the conditions are computed from.
@@ -140,7 +141,7 @@ func (v view) kubeconfigAvailable() metav1.Condition {
 	case v.kubeconfigSecret != nil:
 		c := yes(t, controlplanev1.KubeconfigAvailableReason)
 		if v.renewalFailure != nil {
-			c.Message = "its credentials could not be renewed, which is tried again: " + v.renewalFailure.Error()
+			c.Message = "its credentials could not be renewed, which is tried again: " + assisted.RedactURLs(v.renewalFailure.Error())
 		}
 		return c
 	case v.kubeconfigBlocked != nil:

@@ -1,0 +1,44 @@
+package e2e
+
+import (
+	"path"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+var _ = Describe("A host with static addresses", Label("network"), func() {
+	It("is not started before its NMStateConfig is there, and then boots the image that holds it", func(ctx SpecContext) {
+		onlySimulated() // the real service is built without nmstate
+		const namespace = "static"
+		cluster := apply(ctx, "sno", lab.Mutations{
+			Namespace: namespace, ClusterName: "fixed",
+			Edit: edit(controlPlaneKind, map[string]any{"matchLabels": map[string]any{"example.com/cluster": "fixed"}},
+				"spec", "openshiftAssistedConfigSpec", "nmStateConfigLabelSelector"),
+		})
+		s := wait(ctx, cluster, "waiting for its addresses", func(s *lab.State) bool { return configHas(s, bootstrapv1.WaitingForNMStateConfigReason) })
+		Expect(lab.Condition(s.Machines[0].Config.Status.Conditions, bootstrapv1.ReadyCondition).Message).To(ContainSubstring("example.com/cluster=fixed"))
+		key := path.Join(namespace, cluster.Hosts[0].Name)
+		Consistently(ctx, func(g Gomega) {
+			g.Expect(state(ctx, cluster).Machines[0].Spec.Bootstrap.DataSecretName).To(BeNil())
+			if host := laboratory.Rack.Host(key); host != nil {
+				g.Expect(host.Boots()).To(BeEmpty())
+			}
+		}).WithTimeout(quiet).Should(Succeed())
+
+		network := &aiv1beta1.NMStateConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "fixed", Labels: map[string]string{"example.com/cluster": "fixed"}}}
+		network.Spec.Interfaces = []*aiv1beta1.Interface{{Name: "eth0", MacAddress: cluster.Hosts[0].Spec.BootMACAddress}}
+		Expect(laboratory.Client().Create(ctx, network)).To(Succeed())
+		waitAvailable(ctx, cluster)
+		expectInstalled(ctx, cluster, 0)
+		s = state(ctx, cluster)
+		Expect(s.InfraEnvs[0].Status.InfraEnvDebugInfo.StaticNetworkDownloadURL).NotTo(BeEmpty())
+		Expect(events(ctx, namespace, "NMStateConfigMismatch")).To(BeEmpty())
+		DeferCleanup(func(ctx SpecContext) { Expect(laboratory.Client().Delete(ctx, network)).To(Succeed()) }, NodeTimeout(soon))
+	}, NodeTimeout(2*installTimeout))
+})
