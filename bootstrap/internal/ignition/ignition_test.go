@@ -36,6 +36,15 @@ func TestBuildGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			ours := in
+			ours.Override = ""
+			generated, err := Build(ours)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Parse([]byte(generated)); err != nil {
+				t.Errorf("what is generated is not valid: %s", err)
+			}
 			for range 20 {
 				if again, _ := Build(in); again != got {
 					t.Fatal("the same input gives other bytes")
