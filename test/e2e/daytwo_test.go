@@ -6,7 +6,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -36,10 +38,12 @@ var _ = Describe("Workers", Label("workers"), func() {
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 1)
 
-		By("revoking the hub's token in the cluster: the hub comes back by itself")
+		By("revoking the hub's token in the cluster, and having another published, as docs/troubleshooting.md says")
 		revokeTokens(ctx, cluster)
-		Eventually(ctx, func() []corev1.Event { return events(ctx, cluster.Namespace, "KubeconfigReplaced") }).Should(Not(BeEmpty()))
-		Eventually(ctx, func() []corev1.Secret { return tokenSecrets(ctx, cluster) }).Should(HaveLen(1), "a new token")
+		published := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name + "-kubeconfig"}}
+		Expect(laboratory.Client().Delete(ctx, published)).To(Succeed())
+		Eventually(func() []corev1.Secret { return tokenSecrets(ctx, cluster) }).Should(Not(BeEmpty()), "a new token")
+		Eventually(func() error { _, err := cluster.Kubeconfig(ctx); return err }).Should(Succeed())
 		kubeconfigWorks(ctx, cluster, state(ctx, cluster))
 
 		By("adding one afterwards")
@@ -65,15 +69,26 @@ func tokenSecrets(ctx context.Context, cluster *lab.Cluster) []corev1.Secret {
 	return list.Items
 }
 
-// revokeTokens does as docs/troubleshooting.md says.
+// revokeTokens ends the hub's tokens, and waits until the API server does not take the published one any more.
 func revokeTokens(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
-	Eventually(ctx, func() []corev1.Secret { return tokenSecrets(ctx, cluster) }).Should(HaveLen(1))
+	Eventually(func() []corev1.Secret { return tokenSecrets(ctx, cluster) }).Should(Not(BeEmpty()))
 	workload, err := cluster.Workload()
 	Expect(err).NotTo(HaveOccurred())
 	for _, bound := range tokenSecrets(ctx, cluster) {
 		Expect(workload.Delete(ctx, &bound)).To(Succeed())
 	}
+	kubeconfig, err := cluster.Kubeconfig(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	Eventually(func() error {
+		c, err := client.New(config, client.Options{})
+		if err == nil {
+			err = c.List(ctx, &corev1.NodeList{})
+		}
+		return err
+	}).Should(MatchError(apierrors.IsUnauthorized, "unauthorized"))
 }
 
 // installing is true once hosts are being written.
