@@ -69,7 +69,7 @@ func (r *Reconciler) register(ctx context.Context, s *scope, input assisted.Agen
 // markInstalled states, once, in the ClusterDeployment that its cluster is installed, as Hive does where it runs: a service that has lost its database then takes
 // the cluster in as an installed one.
 func (r *Reconciler) markInstalled(ctx context.Context, s *scope) (bool, error) {
-	if !s.installed() || s.deployment == nil || s.install == nil || !s.owns(s.deployment) || !s.owns(s.install) || s.deployment.Spec.Installed ||
+	if !s.installed() || !s.owns(s.deployment) || !s.owns(s.install) || s.deployment.Spec.Installed ||
 		s.install.Spec.ClusterMetadata == nil || !s.deployment.DeletionTimestamp.IsZero() {
 		return true, nil
 	}

@@ -28,13 +28,14 @@ var failingStates = map[string]bool{"error": true, "preparing-failed": true, sta
 // installedCondition tells where the installation is, what it waits for or why it fails.
 func (v view) installedCondition() metav1.Condition {
 	const t = controlplanev1.InstalledCondition
-	phase := v.phase()
+	standing := v.standing()
+	phase := standing.phase
 	switch {
-	case v.standing().anew && phase == controlplanev1.InstallationInstalled:
+	case standing.anew && phase == controlplanev1.InstallationInstalled:
 		c := yes(t, controlplanev1.RegisteredAnewReason)
 		c.Message = v.registeredAnew()
 		return c
-	case v.standing().anew:
+	case standing.anew:
 		return no(t, controlplanev1.RegisteredAnewReason, v.registeredAnew())
 	case phase == controlplanev1.InstallationInstalled:
 		return yes(t, controlplanev1.InstalledReason)

@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -68,8 +69,11 @@ func (s *scope) foreign(obj client.Object, kind string) bool {
 // relabel puts labels back that somebody removed. Before the installation has begun, the registration does. A deletion needs them: once the one of the two is
 // gone, nothing else may tell whose the other was.
 func (r *Reconciler) relabel(ctx context.Context, s *scope) (bool, error) {
+	if !s.begun() && !s.deleting() {
+		return true, nil
+	}
 	for _, obj := range []client.Object{s.deployment, s.install} {
-		if !s.begun() && !s.deleting() || !s.owns(obj) || s.ours(obj) || !obj.GetDeletionTimestamp().IsZero() {
+		if !s.owns(obj) || s.ours(obj) || !obj.GetDeletionTimestamp().IsZero() {
 			continue
 		}
 		key, version := keyOf(fmt.Sprintf("labels %T", obj), obj), obj.GetResourceVersion()
@@ -82,9 +86,7 @@ func (r *Reconciler) relabel(ctx context.Context, s *scope) (bool, error) {
 		if labels == nil {
 			labels = map[string]string{}
 		}
-		for key, value := range s.labels() {
-			labels[key] = value
-		}
+		maps.Copy(labels, s.labels())
 		obj.SetLabels(labels)
 		if err := r.Client.Patch(ctx, obj, client.MergeFrom(before), fieldOwner); client.IgnoreNotFound(err) != nil {
 			return false, fmt.Errorf("cannot put the labels of %T %s back: %w", obj, obj.GetName(), err)
