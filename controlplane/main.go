@@ -110,7 +110,7 @@ func cached() map[client.Object]cache.ByObject {
 	crds := &metav1.PartialObjectMetadata{}
 	crds.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	return map[client.Object]cache.ByObject{
-		&corev1.Secret{}:    {Transform: provider.StripMetadata(controlplane.KubeconfigSourceAnnotation, controlplane.KubeconfigRenewalAnnotation)},
+		&corev1.Secret{}:    {Transform: provider.StripMetadata(controlplane.KubeconfigSourceAnnotation, controlplane.KubeconfigRenewalAnnotation, controlplane.KubeconfigTokenAnnotation)},
 		&corev1.ConfigMap{}: {Transform: provider.StripMetadata()},
 		crds:                {Transform: provider.StripMetadata()},
 		&aiv1beta1.Agent{}:  {Transform: slimAgent},

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/tools/record"
@@ -43,15 +44,24 @@ const (
 
 var infraGV = schema.GroupVersion{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1"}
 
-// fakeWorkloads answers with the facts that a test sets, and issues the tokens token-1, token-2...
+// fakeWorkloads answers with the facts that a test sets, and issues the tokens token-1, token-2... bound to Secrets with these UIDs.
 type fakeWorkloads struct {
 	facts  workload.Facts
 	issued int
+	// tokens are the Secrets that the cluster has, whatever its cache says; hasToken is the error of the question for them.
+	tokens   sets.Set[types.UID]
+	hasToken error
 }
 
 func (f *fakeWorkloads) IssueToken(context.Context, client.ObjectKey) (workload.Token, error) {
 	f.issued++
-	return workload.Token{Value: fmt.Sprintf("token-%d", f.issued), Expires: time.Now().Add(workload.TokenValidity)}, nil
+	value := fmt.Sprintf("token-%d", f.issued)
+	f.tokens = f.tokens.Clone().Insert(types.UID(value))
+	return workload.Token{Value: value, Expires: time.Now().Add(workload.TokenValidity), BoundToUID: types.UID(value)}, nil
+}
+
+func (f *fakeWorkloads) HasToken(_ context.Context, _ client.ObjectKey, boundTo types.UID) (bool, error) {
+	return f.tokens.Has(boundTo), f.hasToken
 }
 
 func (f *fakeWorkloads) Observe(context.Context, client.ObjectKey) (workload.Facts, error) {

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -26,6 +28,8 @@ const (
 	// KubeconfigRenewalAnnotation holds, on <cluster>-kubeconfig, when the token in it is to be renewed (RFC 3339). It is missing as long as the Secret is a
 	// mere copy of assisted-service's.
 	KubeconfigRenewalAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-renewal"
+	// KubeconfigTokenAnnotation holds, on <cluster>-kubeconfig, the UID of the Secret in the workload cluster that the token in it is bound to.
+	KubeconfigTokenAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-token"
 	// minRenewal is how long a token is used at least.
 	minRenewal = time.Minute
 	// adminKubeconfigKey is the key of assisted-service's Secret.
@@ -161,7 +165,7 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope, source *kubeconfigSour
 		return fmt.Errorf("cannot read the published kubeconfig: %w", err)
 	}
 	annotations := map[string]string{}
-	for _, name := range []string{KubeconfigSourceAnnotation, KubeconfigRenewalAnnotation} {
+	for _, name := range []string{KubeconfigSourceAnnotation, KubeconfigRenewalAnnotation, KubeconfigTokenAnnotation} {
 		if value, found := current.Annotations[name]; found {
 			annotations[name] = value
 		}
@@ -218,7 +222,7 @@ func (s *scope) publishedKubeconfig(content []byte, annotations map[string]strin
 	}
 }
 
-// renewKubeconfig gives the published kubeconfig of an installed cluster a token of its own, and a new one when half of its time has passed. The client
+// renewKubeconfig gives the published kubeconfig of an installed cluster a token of its own, and a new one when it was revoked or half of its time has passed. The client
 // certificate that assisted-service gives is valid for ten years and is never renewed, which the contract of Cluster API does not allow.
 func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope) (bool, error) {
 	if !s.installed() || !s.ownsKubeconfig() {
@@ -227,7 +231,7 @@ func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope) (bool, error
 	if !s.workload.Connected {
 		return true, r.fallBack(ctx, s)
 	}
-	if left := renewalOf(s.kubeconfigSecret).Sub(r.now()); left > 0 {
+	if left := renewalOf(s.kubeconfigSecret).Sub(r.now()); left > 0 && !s.missesToken() {
 		s.requeue(left)
 		return true, nil
 	}
@@ -235,11 +239,31 @@ func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope) (bool, error
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.kubeconfigSecret), current); err != nil {
 		return true, fmt.Errorf("cannot read the published kubeconfig: %w", err)
 	}
-	if renewalOf(current).After(r.now()) {
-		return true, nil // the cache is behind, and reconciles again
+	valid, err := r.tokenValid(ctx, s, current)
+	if valid || err != nil {
+		return true, err // valid: one of the caches is behind, and reconciles again
 	}
 	s.renewalFailure = r.putToken(ctx, s, current)
 	return true, s.renewalFailure
+}
+
+// missesToken tells whether the cluster seems to have revoked the token in the published kubeconfig: the Secret is gone that it was bound to.
+func (s *scope) missesToken() bool {
+	boundTo, bound := s.kubeconfigSecret.Annotations[KubeconfigTokenAnnotation]
+	return bound && s.workload.Tokens != nil && !s.workload.Tokens.Has(types.UID(boundTo))
+}
+
+// tokenValid tells whether the token in the published kubeconfig, as the hub has it now, is to stay: its time has not come, and the cluster has not revoked it.
+func (r *Reconciler) tokenValid(ctx context.Context, s *scope, current *corev1.Secret) (bool, error) {
+	inTime := renewalOf(current).After(r.now())
+	if !inTime || !s.missesToken() {
+		return inTime, nil
+	}
+	valid, err := r.Workloads.HasToken(ctx, s.clusterKey(), types.UID(current.Annotations[KubeconfigTokenAnnotation]))
+	if apierrors.IsUnauthorized(err) {
+		return true, nil // the connection was made with it, and is about to be made anew with assisted-service's kubeconfig
+	}
+	return valid, err
 }
 
 // fallBack publishes assisted-service's kubeconfig in the place of a token that the cluster accepts no more: somebody revoked it, or it came from a backup.
@@ -275,6 +299,7 @@ func (r *Reconciler) putToken(ctx context.Context, s *scope, current *corev1.Sec
 	published := s.publishedKubeconfig(content, map[string]string{
 		KubeconfigSourceAnnotation:  current.Annotations[KubeconfigSourceAnnotation],
 		KubeconfigRenewalAnnotation: renewal.UTC().Format(time.RFC3339),
+		KubeconfigTokenAnnotation:   string(token.BoundToUID),
 	})
 	if _, err := r.applier.Apply(ctx, published, current); err != nil {
 		return fmt.Errorf("cannot publish the renewed kubeconfig: %w", err)

@@ -3,6 +3,7 @@ package controlplane
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -143,10 +145,11 @@ func TestAKubeconfigFromABackupIsAdopted(t *testing.T) {
 			h.reconcile()
 		}
 		h.editPublished(func(s *corev1.Secret) { s.OwnerReferences = nil })
-		renewal := h.published().Annotations[KubeconfigRenewalAnnotation]
+		annotations := h.published().Annotations
+		h.Expect(annotations).To(And(HaveKey(KubeconfigRenewalAnnotation), HaveKeyWithValue(KubeconfigTokenAnnotation, "token-1")))
 		h.reconcile()
 		h.Expect(metav1.IsControlledBy(h.published(), h.controlPlane())).To(BeTrue())
-		h.Expect(h.published().Annotations).To(HaveKeyWithValue(KubeconfigRenewalAnnotation, renewal))
+		h.Expect(h.published().Annotations).To(Equal(annotations))
 		h.expectToken("token-1")
 
 		h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 + time.Hour) }
@@ -199,6 +202,34 @@ func TestARevokedTokenIsReplaced(t *testing.T) {
 	h.workloads.facts = installed
 	h.reconcile()
 	h.expectToken("token-2")
+}
+
+// A connection that was made with the certificate goes on when the token is revoked.
+func TestARevokedTokenIsReplacedThoughTheClusterIsConnected(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	h.workloads.facts.Tokens = sets.New[types.UID]()
+	h.reconcile()
+	h.expectToken("token-1")
+	h.Expect(h.workloads.issued).To(Equal(1), "the cluster has it, only the cache does not yet")
+
+	h.workloads.tokens.Delete("token-1")
+	h.workloads.facts.Tokens = nil
+	h.reconcile()
+	h.Expect(h.workloads.issued).To(Equal(1), "what is not read tells nothing")
+
+	h.workloads.facts.Tokens = sets.New[types.UID]("another")
+	h.workloads.hasToken = fmt.Errorf("cannot ask: %w", apierrors.NewUnauthorized("401"))
+	h.reconcile()
+	h.Expect(h.workloads.issued).To(Equal(1), "the connection was made with it: the next one falls back on assisted-service's kubeconfig")
+
+	h.workloads.hasToken = nil
+	h.reconcile()
+	h.expectToken("token-2")
+
+	h.workloads.facts.Tokens = sets.New[types.UID]("token-2")
+	h.reconcile()
+	h.Expect(h.workloads.issued).To(Equal(2))
 }
 
 func TestCredentialsWithoutReplacementAreTold(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/lru"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
@@ -75,6 +76,7 @@ const (
 type Workloads interface {
 	Observe(ctx context.Context, cluster client.ObjectKey) (workload.Facts, error)
 	IssueToken(ctx context.Context, cluster client.ObjectKey) (workload.Token, error)
+	HasToken(ctx context.Context, cluster client.ObjectKey, boundTo types.UID) (bool, error)
 	Forget(cluster client.ObjectKey)
 }
 

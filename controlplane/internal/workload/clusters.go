@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
 const (
@@ -84,7 +88,14 @@ func NewClusters(ctx context.Context, mgr manager.Manager, options Options) (*Cl
 		SecretClient: c.kubeconfigs,
 		Client:       clustercache.ClientOptions{UserAgent: options.UserAgent},
 		// Kinds that the cluster does not know yet must not be named here: no connection would be made before it does.
-		Cache: clustercache.CacheOptions{ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: slimNode}}},
+		Cache: clustercache.CacheOptions{ByObject: map[client.Object]cache.ByObject{
+			&corev1.Node{}: {Transform: slimNode},
+			provider.MetadataOnly("Secret"): {
+				Namespaces: map[string]cache.Config{metav1.NamespaceSystem: {}},
+				Label:      labels.SelectorFromSet(labels.Set{managedByLabel: accountName}),
+				Transform:  provider.StripMetadata(),
+			},
+		}},
 	}, controller.Options{
 		MaxConcurrentReconciles: connectors,
 		LogConstructor:          c.logger,

@@ -171,10 +171,13 @@ func TestNothingConnectsForAKubeconfigWithATokenFile(t *testing.T) {
 func apiServer(t *testing.T, token string) string {
 	t.Helper()
 	answers := map[string]any{
-		"/":       metav1.RootPaths{},
-		"/api":    metav1.APIVersions{Versions: []string{"v1"}},
-		"/apis":   metav1.APIGroupList{},
-		"/api/v1": metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "nodes", Kind: "Node", Verbs: metav1.Verbs{"list", "watch"}}}},
+		"/":     metav1.RootPaths{},
+		"/api":  metav1.APIVersions{Versions: []string{"v1"}},
+		"/apis": metav1.APIGroupList{},
+		"/api/v1": metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{
+			{Name: "nodes", Kind: "Node", Verbs: metav1.Verbs{"list", "watch"}},
+			{Name: "secrets", Kind: "Secret", Namespaced: true, Verbs: metav1.Verbs{"list", "watch"}},
+		}},
 	}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, found := answers[r.URL.Path]

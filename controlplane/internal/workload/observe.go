@@ -8,11 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
 // Operators of the control plane, whose health is that of the control plane.
@@ -38,6 +41,8 @@ type Facts struct {
 	UnreadSince time.Time
 	// Nodes of the cluster.
 	Nodes []Node
+	// Tokens are the UIDs of the Secrets in the cluster that our tokens are bound to; nil: they could not be read.
+	Tokens sets.Set[types.UID]
 }
 
 // Node is what matters of a Node.
@@ -79,6 +84,11 @@ func (c *Clusters) read(ctx context.Context, cluster client.ObjectKey, reader cl
 	if err := readNodes(ctx, reader, facts); err != nil {
 		return err
 	}
+	tokens, err := readTokens(ctx, reader)
+	if err != nil {
+		return err
+	}
+	facts.Tokens = tokens
 	return c.readHealth(ctx, cluster, reader, facts)
 }
 
@@ -89,6 +99,7 @@ func (c *Clusters) watch(ctx context.Context, cluster client.ObjectKey) error {
 	})
 	for _, w := range []clustercache.WatcherOptions{
 		{Name: "nodes", Kind: &corev1.Node{}, Predicates: nodeChanges},
+		{Name: "tokens", Kind: provider.MetadataOnly("Secret"), Predicates: deletions},
 		{Name: "clusterversion", Kind: metadataOf(clusterVersionKind), Predicates: observedNames},
 		{Name: "clusteroperators", Kind: metadataOf(clusterOperatorKind), Predicates: observedNames},
 	} {

@@ -33,6 +33,13 @@ var nodeChanges = []predicate.Predicate{predicate.Funcs{UpdateFunc: func(e event
 	return okA && okB && (a.Spec.ProviderID != b.Spec.ProviderID || !maps.Equal(a.Labels, b.Labels))
 }}}
 
+// deletions passes on what goes.
+var deletions = []predicate.Predicate{predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	UpdateFunc:  func(event.UpdateEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}}
+
 // observedNames passes on the objects whose health is read.
 var observedNames = []predicate.Predicate{predicate.NewPredicateFuncs(func(obj client.Object) bool {
 	return obj.GetName() == clusterVersionName || slices.Contains(Operators, obj.GetName())

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -27,6 +29,9 @@ const (
 	clockSkew = 24 * time.Hour
 )
 
+// boundSecrets select the Secrets to which tokens are bound.
+var boundSecrets = []client.ListOption{client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{managedByLabel: accountName}}
+
 // Token is a credential of the workload cluster.
 type Token struct {
 	Value string
@@ -34,6 +39,8 @@ type Token struct {
 	Expires time.Time
 	// BoundTo is the Secret in namespace kube-system of the cluster with which the token ends.
 	BoundTo string
+	// BoundToUID is the UID of that Secret: another of its name does not make the token valid again.
+	BoundToUID types.UID
 }
 
 // IssueToken makes the workload cluster issue a token for an administrator, a ServiceAccount that is made for this. The cluster must be connected.
@@ -43,6 +50,30 @@ func (c *Clusters) IssueToken(ctx context.Context, cluster client.ObjectKey) (To
 		return Token{}, fmt.Errorf("cannot issue a token in the workload cluster: %w", err)
 	}
 	return issueToken(ctx, connection, time.Now())
+}
+
+// HasToken tells whether the workload cluster has the Secret, by its UID, that a token is bound to. It is asked itself, not its cache, and must be connected.
+func (c *Clusters) HasToken(ctx context.Context, cluster client.ObjectKey, boundTo types.UID) (bool, error) {
+	connection, err := c.cache.GetUncachedClient(ctx, cluster)
+	if err != nil {
+		return false, fmt.Errorf("cannot look for a token in the workload cluster: %w", err)
+	}
+	tokens, err := readTokens(ctx, connection)
+	return tokens.Has(boundTo), err
+}
+
+// readTokens are the UIDs of the Secrets that tokens are bound to.
+func readTokens(ctx context.Context, reader client.Reader) (sets.Set[types.UID], error) {
+	bound := &metav1.PartialObjectMetadataList{}
+	bound.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := reader.List(ctx, bound, boundSecrets...); err != nil {
+		return nil, fmt.Errorf("cannot list the Secrets of tokens in the workload cluster: %w", err)
+	}
+	tokens := sets.New[types.UID]()
+	for i := range bound.Items {
+		tokens.Insert(bound.Items[i].UID)
+	}
+	return tokens, nil
 }
 
 func issueToken(ctx context.Context, connection client.Client, now time.Time) (Token, error) {
@@ -55,6 +86,9 @@ func issueToken(ctx context.Context, connection client.Client, now time.Time) (T
 	}
 	bound := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: account.Namespace, GenerateName: accountName + "-", Labels: map[string]string{managedByLabel: accountName},
+		OwnerReferences: []metav1.OwnerReference{{ // all tokens end with the account: so do the Secrets, which are watched
+			APIVersion: corev1.SchemeGroupVersion.String(), Kind: rbacv1.ServiceAccountKind, Name: account.Name, UID: account.UID,
+		}},
 	}}
 	if err := connection.Create(ctx, bound); err != nil {
 		return Token{}, fmt.Errorf("cannot make a Secret for a token in the workload cluster: %w", err)
@@ -66,7 +100,7 @@ func issueToken(ctx context.Context, connection client.Client, now time.Time) (T
 	if err := connection.SubResource("token").Create(ctx, account, request); err != nil {
 		return Token{}, errors.Join(fmt.Errorf("cannot issue a token in the workload cluster: %w", err), client.IgnoreNotFound(connection.Delete(ctx, bound)))
 	}
-	return Token{Value: request.Status.Token, Expires: request.Status.ExpirationTimestamp.Time, BoundTo: bound.Name}, nil
+	return Token{Value: request.Status.Token, Expires: request.Status.ExpirationTimestamp.Time, BoundTo: bound.Name, BoundToUID: bound.UID}, nil
 }
 
 // makeAccount makes the ServiceAccount, and an administrator of it.
@@ -89,7 +123,7 @@ func makeAccount(ctx context.Context, connection client.Client, account *corev1.
 // deleteOutlived deletes the Secrets whose tokens have expired. The token before the last stays valid: somebody may not have seen the new one yet.
 func deleteOutlived(ctx context.Context, connection client.Client, now time.Time) error {
 	bound := &corev1.SecretList{}
-	if err := connection.List(ctx, bound, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{managedByLabel: accountName}); err != nil {
+	if err := connection.List(ctx, bound, boundSecrets...); err != nil {
 		return fmt.Errorf("cannot list the Secrets of tokens in the workload cluster: %w", err)
 	}
 	for i := range bound.Items {

@@ -55,6 +55,10 @@ func TestATokenIsBoundToASecretOfItsOwn(t *testing.T) {
 	g.Expect(request.Spec.BoundObjectRef).To(Equal(&authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: first.BoundTo}), "a fake has no UIDs")
 	g.Expect(*request.Spec.ExpirationSeconds).To(BeNumerically("==", 28*24*3600))
 
+	bound := &corev1.Secret{}
+	g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: first.BoundTo}, bound)).To(Succeed())
+	g.Expect(bound.OwnerReferences).To(ConsistOf(And(HaveField("Kind", "ServiceAccount"), HaveField("Name", accountName))))
+
 	second, err := issueToken(t.Context(), c, time.Now())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(secretsOf(g, c)).To(ConsistOf(first.BoundTo, second.BoundTo), "who has the first may not have seen the second yet")
