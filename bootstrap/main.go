@@ -23,6 +23,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/config"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
@@ -60,13 +61,13 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	reconciler := &config.Reconciler{
+	reconciler := config.New(config.Options{
 		Client:   mgr.GetClient(),
-		Cache:    mgr.GetCache(),
+		Metadata: mgr.GetCache(),
 		Live:     mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorderFor(managerName),
 		Selected: options.Selected,
-	}
+	})
 	if err := reconciler.SetupWithManager(ctx, mgr, options.ControllerOptions()); err != nil {
 		return err
 	}
@@ -95,9 +96,9 @@ func cached() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&aiv1beta1.Agent{}:         {Transform: config.TrimAgent},
 		&aiv1beta1.NMStateConfig{}: {Transform: config.TrimNMStateConfig},
-		&corev1.Secret{}:           {Transform: provider.StripMetadata(config.SourceAnnotation, config.InfraEnvAnnotation, config.ModifiedAnnotation)},
-		&corev1.ConfigMap{}:        {Transform: provider.StripMetadata()},
+		&corev1.Secret{}:           {Transform: kube.StripMetadata(config.SourceAnnotation, config.InfraEnvAnnotation, config.ModifiedAnnotation)},
+		&corev1.ConfigMap{}:        {Transform: kube.StripMetadata()},
 		// Of CustomResourceDefinitions only the labels are looked at, with the versions of a contract.
-		&apiextensionsv1.CustomResourceDefinition{}: {Transform: provider.StripMetadata()},
+		&apiextensionsv1.CustomResourceDefinition{}: {Transform: kube.StripMetadata()},
 	}
 }

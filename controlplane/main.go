@@ -12,9 +12,7 @@ import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,6 +24,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/controlplane"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
@@ -107,13 +106,11 @@ func newScheme() (*runtime.Scheme, error) {
 
 // cached says what is kept of the kinds of which a hub has many objects that are not ours.
 func cached() map[client.Object]cache.ByObject {
-	crds := &metav1.PartialObjectMetadata{}
-	crds.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	return map[client.Object]cache.ByObject{
-		&corev1.Secret{}:    {Transform: provider.StripMetadata(controlplane.KubeconfigSourceAnnotation, controlplane.KubeconfigRenewalAnnotation, controlplane.KubeconfigTokenAnnotation)},
-		&corev1.ConfigMap{}: {Transform: provider.StripMetadata()},
-		crds:                {Transform: provider.StripMetadata()},
-		&aiv1beta1.Agent{}:  {Transform: slimAgent},
+		&corev1.Secret{}:    {Transform: kube.StripMetadata(controlplane.KubeconfigSourceAnnotation, controlplane.KubeconfigRenewalAnnotation, controlplane.KubeconfigTokenAnnotation)},
+		&corev1.ConfigMap{}: {Transform: kube.StripMetadata()},
+		kube.MetadataOf(kube.CustomResourceDefinition): {Transform: kube.StripMetadata()},
+		&aiv1beta1.Agent{}: {Transform: slimAgent},
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -41,14 +40,4 @@ func MinorOf(release string) string {
 		return ""
 	}
 	return parts[0] + "." + parts[1]
-}
-
-// AgentCondition returns a condition of an Agent; its zero value when the Agent has none of that type.
-func AgentCondition(agent *aiv1beta1.Agent, conditionType conditionsv1.ConditionType) conditionsv1.Condition {
-	for _, c := range agent.Status.Conditions {
-		if c.Type == conditionType {
-			return c
-		}
-	}
-	return conditionsv1.Condition{}
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
@@ -84,36 +83,6 @@ func (o *Options) cacheOptions(byObject map[client.Object]cache.ByObject) cache.
 		options.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}
 	}
 	return options
-}
-
-// MetadataOnly is the object to watch and read when only the metadata of a Secret or ConfigMap matters.
-func MetadataOnly(kind string) *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-	return m
-}
-
-// StripMetadata is a cache transform for objects that are cached as metadata: it drops the annotations, in which copies of whole objects lie.
-// keep names the annotations that stay.
-func StripMetadata(keep ...string) func(any) (any, error) {
-	return func(in any) (any, error) {
-		obj, ok := in.(client.Object)
-		if !ok {
-			return in, nil
-		}
-		obj.SetManagedFields(nil)
-		kept := map[string]string{}
-		for _, name := range keep {
-			if value, found := obj.GetAnnotations()[name]; found {
-				kept[name] = value
-			}
-		}
-		if len(kept) == 0 {
-			kept = nil
-		}
-		obj.SetAnnotations(kept)
-		return obj, nil
-	}
 }
 
 // Selected tells whether the manager reconciles the object, by its --watch-filter.

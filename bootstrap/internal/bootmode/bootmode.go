@@ -9,7 +9,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // Data is the bootstrap data of a host.
@@ -42,7 +42,7 @@ func Choose(latched, asked bootstrapv1.BootMode, infraMachine *unstructured.Unst
 	switch {
 	case latched != "":
 		name = latched
-	case asked == "" && infraMachine.GetKind() == provider.Metal3MachineKind && imageFormat(infraMachine) == liveISOFormat:
+	case asked == "" && infraMachine.GetKind() == metal3.MachineKind && imageFormat(infraMachine) == liveISOFormat:
 		name = bootstrapv1.BootModeLiveISO
 	case asked == "":
 		name = bootstrapv1.BootModeDiskImage

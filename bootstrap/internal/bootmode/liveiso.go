@@ -10,7 +10,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/ignition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // liveISOFormat is the image format with which the Bare Metal Operator boots an image as virtual media.
@@ -26,7 +26,7 @@ func (LiveISO) Name() bootstrapv1.BootMode { return bootstrapv1.BootModeLiveISO 
 
 // Supports implements Mode.
 func (LiveISO) Supports(infraMachine *unstructured.Unstructured) error {
-	if infraMachine.GetKind() != provider.Metal3MachineKind {
+	if infraMachine.GetKind() != metal3.MachineKind {
 		return fmt.Errorf("a %s cannot boot a live ISO: set spec.bootMode to %s", infraMachine.GetKind(), bootstrapv1.BootModeDiskImage)
 	}
 	return nil

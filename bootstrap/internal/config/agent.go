@@ -18,11 +18,8 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/ignition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
-
-// metal3UUIDLabel is the label by which CAPM3 finds the Node of a Machine (v1.13, cloudProviderEnabled false); its value is the uid of the
-// BareMetalHost.
-const metal3UUIDLabel = "metal3.io/uuid"
 
 // agentWish is what an Agent is told. All of it goes out in the request that binds the host: later assisted-service accepts changes and
 // silently ignores them.
@@ -150,7 +147,7 @@ func (s *scope) resolveNode(metadata func() ([]byte, error)) (*nodeIdentity, err
 		return nil, err
 	}
 	if s.host != nil {
-		node.labels[metal3UUIDLabel] = string(s.host.UID)
+		node.labels[metal3.HostUIDLabel] = string(s.host.UID)
 	}
 	return node, nil
 }
@@ -261,7 +258,7 @@ func (s *scope) selectDisk(minBytes int64) (string, error) {
 	if s.host != nil {
 		hints = s.host.Spec.RootDeviceHints
 	}
-	disk, err := assisted.SelectDisk(hints, minBytes, disks, s.agent.Status.InstallationDiskID)
+	disk, err := metal3.SelectDisk(hints, minBytes, disks, s.agent.Status.InstallationDiskID)
 	if err != nil {
 		return "", &problem{bootstrapv1.InstallationDiskNotFoundReason, err.Error()}
 	}

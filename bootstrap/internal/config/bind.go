@@ -15,6 +15,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // States of a host in assisted-service (Agent.status.debugInfo.state) that decide something.
@@ -146,7 +147,7 @@ func (r *Reconciler) tellAgent(ctx context.Context, s *scope, stage string, bind
 		desired.SetResourceVersion(s.agent.ResourceVersion)
 	}
 	_, err := r.applier.Apply(ctx, desired, s.agent)
-	if refused(err) {
+	if kube.Refused(err) {
 		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "Agent %s is refused: %s", s.agent.Name, assisted.RedactURLs(err.Error()))
 	}
 	return err == nil, err
@@ -179,7 +180,7 @@ func bound(agent *aiv1beta1.Agent) bool { return agent.Spec.ClusterDeploymentNam
 func (s *scope) validationMessage() string {
 	left := settling - time.Since(sinceTransition(s.agent).Time)
 	if left > 0 {
-		s.comeBack(left)
+		s.again.In(left)
 		return "waiting for assisted-service to validate Agent " + s.agent.Name
 	}
 	return "assisted-service holds Agent " + s.agent.Name + " in state " + s.agent.Status.DebugInfo.State + ": " + assisted.RedactURLs(findings(s.agent))

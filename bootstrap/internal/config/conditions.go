@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
@@ -37,27 +38,24 @@ func (s *scope) wait(conditionType, reason, format string, args ...any) (bool, e
 	return false, nil
 }
 
-// unanswered is far longer than assisted-service takes for what it does by itself.
-const unanswered = time.Minute
-
 // overdue puts the wait that was just recorded down to assisted-service, which alone can end it, when it lasts longer than that ever takes.
 func (r *Reconciler) overdue(s *scope, since time.Time) (bool, error) {
 	if since.IsZero() {
 		since = r.now()
 	}
-	if left := unanswered - r.now().Sub(since); left > 0 {
-		s.comeBack(left)
+	if left := assisted.AnswerTime - r.now().Sub(since); left > 0 {
+		s.again.In(left)
 		return false, nil
 	}
 	c := &s.conditions[len(s.conditions)-1]
 	c.Reason = bootstrapv1.AssistedServiceNotRespondingReason
-	c.Message += fmt.Sprintf("; it has not responded since %s: check that it runs and watches this namespace", since.UTC().Format(time.RFC3339))
+	c.Message += "; " + assisted.NotResponding("it", s.config.Namespace, since)
 	return false, nil
 }
 
 // recorded returns a condition as the last report left it; nil when there is none.
 func (s *scope) recorded(conditionType string) *metav1.Condition {
-	return meta.FindStatusCondition(s.original.Status.Conditions, conditionType)
+	return meta.FindStatusCondition(s.before.Status.Conditions, conditionType)
 }
 
 // tell emits an event once the status is written.
@@ -72,7 +70,7 @@ func summarise(s *scope, failure error) []metav1.Condition {
 	for _, c := range s.conditions {
 		found[c.Type] = c
 	}
-	result := slices.Clone(s.original.Status.Conditions)
+	result := slices.Clone(s.before.Status.Conditions)
 	for _, stage := range stages {
 		c, ok := found[stage]
 		recorded := s.recorded(stage)

@@ -14,7 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 func TestErrorBeforeTheFirstConditionOfAStage(t *testing.T) {
@@ -29,7 +29,7 @@ func TestErrorBeforeTheFirstConditionOfAStage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := &bootstrapv1.OpenshiftAssistedConfig{}
-			s := &scope{original: config, config: config.DeepCopy()}
+			s := &scope{before: config, config: config.DeepCopy()}
 			s.pass(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.DiscoveryImageReadyReason, "")
 			ready := meta.FindStatusCondition(summarise(s, tc.failure), bootstrapv1.ReadyCondition)
 			if ready.Status != metav1.ConditionUnknown || ready.Reason != bootstrapv1.InternalErrorReason ||
@@ -49,7 +49,7 @@ func TestErrorBeforeTheFirstConditionOfAStage(t *testing.T) {
 func TestSecretsThatVanish(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	machine, _ := lab()["machine"].(*clusterv1.Machine)
-	secret := provider.MetadataOnly("Secret")
+	secret := kube.MetadataOf(kube.Secret)
 	secret.Namespace, secret.Name, secret.Annotations = namespace, "m", map[string]string{SourceAnnotation: "x"}
 	infraMachine := metal3Machine("live-iso")
 	if err := unstructured.SetNestedField(infraMachine.Object, "m-metadata", "status", "metaData", "name"); err != nil {

@@ -22,7 +22,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // SourceAnnotation marks a bootstrap data secret as ours and says, as a digest, what its data was made from.
@@ -92,7 +92,7 @@ func (r *Reconciler) bootImage(ctx context.Context, s *scope, mode bootmode.Mode
 	observed := s.infraMachine
 	if !s.hostChosen() {
 		changed, err := r.applier.Apply(ctx, desired, observed)
-		if refused(err) {
+		if kube.Refused(err) {
 			return s.wait(stage, bootstrapv1.BootImageRejectedReason, "%s %s cannot take the boot image: %s",
 				observed.GetKind(), observed.GetName(), assisted.RedactURLs(err.Error()))
 		}
@@ -133,7 +133,7 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 		return true, r.keepOwner(ctx, s)
 	}
 	if left := r.written.unseenData(keyOf(s.config), digest, r.now()); left > 0 {
-		s.comeBack(left)
+		s.again.In(left)
 		return true, nil
 	}
 	data, proceed, err := r.userData(ctx, s, mode, source, digest, ca)
@@ -176,7 +176,7 @@ func (r *Reconciler) userData(ctx context.Context, s *scope, mode bootmode.Mode,
 		attempt += " " + ca.version
 	}
 	if r.downloads.IsInBackOffSinceUpdate(attempt, r.now()) {
-		s.comeBack(r.downloads.Get(attempt))
+		s.again.In(r.downloads.Get(attempt))
 		s.stayWith(stage, "the discovery ignition could not be downloaded and is tried again")
 		return bootmode.Data{}, false, nil
 	}
@@ -222,7 +222,7 @@ func (r *Reconciler) tryAgain(s *scope, attempt string) {
 	r.ignitions.Drop(keyOf(s.config))
 	r.downloads.Next(attempt, time.Now())
 	r.downloads.GC()
-	s.comeBack(r.downloads.Get(attempt))
+	s.again.In(r.downloads.Get(attempt))
 }
 
 // stayWith keeps the condition of a failed download until the next one ended.
@@ -302,7 +302,7 @@ func (r *Reconciler) trustedCA(ctx context.Context, s *scope) (*caBundle, error)
 	if ca.key == "" {
 		ca.key = "ca.crt"
 	}
-	found, err := get(ctx, r.Cache, s.config.Namespace, ref.Name, provider.MetadataOnly(ref.Kind))
+	found, err := kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: s.config.Namespace, Name: ref.Name}, kube.MetadataOf(corev1.SchemeGroupVersion.WithKind(ref.Kind)))
 	if err != nil {
 		return nil, err
 	}

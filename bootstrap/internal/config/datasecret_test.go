@@ -17,6 +17,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // offer is assisted-service offering the image under other URLs.
@@ -205,7 +206,7 @@ func TestServiceThatHangs(t *testing.T) {
 
 	secret := read(w, "m", &corev1.Secret{})
 	w.remove(secret) // the cache of a real manager does not have it yet
-	if result := w.reconcile(); asked.Load() != 1 || result.RequeueAfter == 0 || result.RequeueAfter > unseenFor {
+	if result := w.reconcile(); asked.Load() != 1 || result.RequeueAfter == 0 || result.RequeueAfter > reconcile.CacheLag {
 		t.Errorf("downloaded %d times, next look after %s", asked.Load(), result.RequeueAfter)
 	}
 }

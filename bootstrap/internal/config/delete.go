@@ -18,6 +18,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // waitDeleting records what the deletion waits for, and stops the phases.
@@ -58,10 +59,8 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 				return false, err
 			}
 		}
-		if agent.DeletionTimestamp.IsZero() {
-			if err := r.delete(ctx, agent); err != nil {
-				return false, err
-			}
+		if err := kube.Delete(ctx, r.Client, agent); err != nil {
+			return false, err
 		}
 		text := agent.Name
 		if cleanup := assisted.AgentCondition(agent, aiv1beta1.CleanupCondition); cleanup.Status == corev1.ConditionFalse {
@@ -101,10 +100,8 @@ func (s *scope) clusterOf(agent *aiv1beta1.Agent) string {
 // releaseInfraEnv deletes the InfraEnv; a host that still runs the discovery agent then cannot register again.
 func (r *Reconciler) releaseInfraEnv(ctx context.Context, s *scope) (bool, error) {
 	for _, infraEnv := range s.infraEnvs {
-		if infraEnv.DeletionTimestamp.IsZero() {
-			if err := r.delete(ctx, infraEnv); err != nil {
-				return false, err
-			}
+		if err := kube.Delete(ctx, r.Client, infraEnv); err != nil {
+			return false, err
 		}
 	}
 	if len(s.infraEnvs) > 0 {
@@ -121,10 +118,8 @@ func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, err
 	for _, agent := range s.agents {
 		waiting = append(waiting, agent.Name)
 		since = later(since, deletedAt(agent))
-		if agent.DeletionTimestamp.IsZero() {
-			if err := r.delete(ctx, agent); err != nil {
-				return false, err
-			}
+		if err := kube.Delete(ctx, r.Client, agent); err != nil {
+			return false, err
 		}
 	}
 	if len(waiting) > 0 {
@@ -167,7 +162,7 @@ func (s *scope) mayHaveNode(agent *aiv1beta1.Agent) bool {
 	case models.HostStatusError, models.HostStatusCancelled:
 		return booted
 	case "":
-		return s.original.Status.InstallationProgress != ""
+		return s.before.Status.InstallationProgress != ""
 	}
 	return false
 }
@@ -185,15 +180,6 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-// delete deletes exactly the object that was looked at.
-func (r *Reconciler) delete(ctx context.Context, obj client.Object) error {
-	uid := obj.GetUID()
-	if err := r.Client.Delete(ctx, obj, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("failed to delete %T %s: %w", obj, obj.GetName(), err)
-	}
-	return nil
 }
 
 func (r *Reconciler) releaseFinalizer(ctx context.Context, s *scope) (bool, error) {

@@ -10,15 +10,16 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/labels/format"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // prerequisites waits for what others make.
@@ -76,7 +77,7 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 		return s.waitForNetwork() // what is made afterwards has the addresses from the start
 	}
 	if _, err := r.applier.Apply(ctx, desired, s.namesake); err != nil {
-		if refused(err) {
+		if kube.Refused(err) {
 			return s.wait(stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", desired.Name, assisted.RedactURLs(err.Error()))
 		}
 		return false, err
@@ -92,7 +93,7 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 func (s *scope) mayBeHost(agent *aiv1beta1.Agent) bool {
 	known := s.config.Status.AgentRef
 	return s.host == nil || !assisted.HasInventory(agent) || bound(agent) || agent.Spec.Approved || known != nil && known.Name == agent.Name ||
-		assisted.IdentityOf(s.host).Mismatch(assisted.AgentIdentity(agent)) == ""
+		metal3.IdentityOf(s.host).Mismatch(metal3.AgentIdentity(agent)) == ""
 }
 
 // discoveryImageReady reports on the image. Once bootstrap data was handed out the image is no longer needed to go on.
@@ -128,7 +129,7 @@ func (r *Reconciler) pullSecret(ctx context.Context, s *scope) (bool, error) {
 		return s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.PullSecretMissingReason,
 			"neither spec.pullSecretRef nor ClusterDeployment %s names a pull secret: set one of them", s.deployment.Name)
 	}
-	secret, err := get(ctx, r.Cache, s.config.Namespace, name, provider.MetadataOnly("Secret"))
+	secret, err := kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: s.config.Namespace, Name: name}, kube.MetadataOf(kube.Secret))
 	if err != nil {
 		return false, err
 	}
@@ -202,9 +203,4 @@ func mirrorRegistry(s *scope) *hiveext.MirrorRegistryConfigMapReference {
 		return s.install.Spec.MirrorRegistryRef
 	}
 	return nil
-}
-
-// refused tells whether the API server, or an admission webhook, will refuse the same request again.
-func refused(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }

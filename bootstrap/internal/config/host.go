@@ -18,6 +18,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // identification is the outcome of the search for the Agent of the Machine's host.
@@ -97,7 +98,7 @@ func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) ([]*aiv1bet
 	}
 	var found []*aiv1beta1.Agent
 	seen := map[string]bool{}
-	wanted := assisted.IdentityOf(s.host)
+	wanted := metal3.IdentityOf(s.host)
 	for _, mac := range wanted.MACs {
 		agents := &aiv1beta1.AgentList{}
 		if err := r.Client.List(ctx, agents, client.InNamespace(s.config.Namespace), client.MatchingFields{agentByMAC: mac}); err != nil {
@@ -105,7 +106,7 @@ func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) ([]*aiv1bet
 		}
 		for i := range agents.Items {
 			agent := &agents.Items[i]
-			if !own[infraEnvOf(agent)] && !seen[agent.Name] && wanted.Mismatch(assisted.AgentIdentity(agent)) == "" {
+			if !own[infraEnvOf(agent)] && !seen[agent.Name] && wanted.Mismatch(metal3.AgentIdentity(agent)) == "" {
 				seen[agent.Name] = true
 				found = append(found, agent)
 			}
@@ -127,7 +128,7 @@ func identify(agents, elsewhere []*aiv1beta1.Agent, host *metal3api.BareMetalHos
 	if !needsHost {
 		return identifyAlone(agents)
 	}
-	wanted := assisted.IdentityOf(host)
+	wanted := metal3.IdentityOf(host)
 	name := host.Namespace + "/" + host.Name
 	if len(wanted.MACs) == 0 && approved == nil {
 		return identification{
@@ -147,7 +148,7 @@ func identify(agents, elsewhere []*aiv1beta1.Agent, host *metal3api.BareMetalHos
 		case !assisted.HasInventory(agent):
 			silent = append(silent, agent.Name)
 		default:
-			if mismatch := wanted.Mismatch(assisted.AgentIdentity(agent)); mismatch == "" {
+			if mismatch := wanted.Mismatch(metal3.AgentIdentity(agent)); mismatch == "" {
 				matching = append(matching, agent)
 			} else {
 				result.refusals = append(result.refusals, fmt.Sprintf("Agent %s is not BareMetalHost %s: %s", agent.Name, name, mismatch))
@@ -288,7 +289,7 @@ func (s *scope) discoveredAgain(now time.Time) *aiv1beta1.Agent {
 		case !assisted.HasInventory(agent):
 			continue
 		}
-		if s.host == nil || assisted.IdentityOf(s.host).Mismatch(assisted.AgentIdentity(agent)) == "" {
+		if s.host == nil || metal3.IdentityOf(s.host).Mismatch(metal3.AgentIdentity(agent)) == "" {
 			return agent
 		}
 	}
@@ -314,6 +315,6 @@ func (s *scope) nodeIsBack(agent *aiv1beta1.Agent, now time.Time) bool {
 	if left <= 0 || ready.LastTransitionTime.After(since) {
 		return true
 	}
-	s.comeBack(left)
+	s.again.In(left)
 	return false
 }

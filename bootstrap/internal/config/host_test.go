@@ -14,6 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // message returns the message of a condition; empty when there is none.
@@ -82,7 +83,7 @@ func TestHostOfTheMetal3Machine(t *testing.T) {
 			host := bareMetalHost()
 			host.Namespace, host.Spec.ConsumerRef = tc.hostNamespace, tc.consumer
 			infraMachine := metal3Machine("live-iso")
-			infraMachine.SetAnnotations(map[string]string{hostAnnotation: tc.annotation})
+			infraMachine.SetAnnotations(map[string]string{metal3.HostAnnotation: tc.annotation})
 			w := newWorld(t, host)
 			s := &scope{infraMachine: infraMachine}
 			if err := w.reconciler.gatherHost(t.Context(), s); err != nil || (s.host != nil) != tc.taken {
@@ -100,7 +101,7 @@ func TestAnnotationThatNamesAnotherTenantsHost(t *testing.T) {
 	theirs.Namespace, theirs.Spec.BootMACAddress = "tenant", "02:00:00:00:00:77"
 	w.create(theirs)
 	infraMachine := w.infraMachine()
-	w.change(infraMachine, func() { infraMachine.SetAnnotations(map[string]string{hostAnnotation: "tenant/rack1-u7"}) })
+	w.change(infraMachine, func() { infraMachine.SetAnnotations(map[string]string{metal3.HostAnnotation: "tenant/rack1-u7"}) })
 	w.create(discovered("a", "m", bootMAC))
 	w.reconcile()
 	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)

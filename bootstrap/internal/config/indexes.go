@@ -2,7 +2,6 @@ package config
 
 import (
 	"context"
-	"fmt"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
@@ -11,12 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
-
-// hostAnnotation names, on a Metal3Machine, its BareMetalHost as namespace/name (CAPM3).
-const hostAnnotation = "metal3.io/BareMetalHost"
 
 // Field indexes of the cache.
 const (
@@ -38,34 +34,28 @@ const (
 // selecting is the value of configByNetworks for the configs that select NMStateConfigs.
 const selecting = "selecting"
 
-type index struct {
-	obj     client.Object
-	field   string
-	extract client.IndexerFunc
-}
-
 // indexes are those of the objects that exist everywhere.
-func indexes() []index {
-	return []index{
-		{&clusterv1.Machine{}, machineByConfig, func(o client.Object) []string { return some(configOfMachine(o)) }},
-		{&clusterv1.Machine{}, machineByInfraMachine, infraMachineOfMachine},
-		{&bootstrapv1.OpenshiftAssistedConfig{}, configByCluster, func(o client.Object) []string { return some(o.GetLabels()[clusterv1.ClusterNameLabel]) }},
-		{&bootstrapv1.OpenshiftAssistedConfig{}, configBySecret, secretsOfConfig},
-		{&bootstrapv1.OpenshiftAssistedConfig{}, configByConfigMap, configMapsOfConfig},
-		{&bootstrapv1.OpenshiftAssistedConfig{}, configByNetworks, networksOfConfig},
-		{&aiv1beta1.InfraEnv{}, infraEnvByConfig, func(o client.Object) []string { return some(o.GetLabels()[bootstrapv1.ConfigNameLabel]) }},
-		{&aiv1beta1.Agent{}, agentByInfraEnv, func(o client.Object) []string { return some(o.GetLabels()[aiv1beta1.InfraEnvNameLabel]) }},
-		{&aiv1beta1.Agent{}, agentByMAC, macsOfAgent},
-		{&clusterv1.Cluster{}, clusterByControlPlane, controlPlaneOfCluster},
-		{&hivev1.ClusterDeployment{}, deploymentsByPullSecret, pullSecretOfDeployment},
+func indexes() []kube.Index {
+	return []kube.Index{
+		kube.IndexOf(&clusterv1.Machine{}, machineByConfig, func(m *clusterv1.Machine) []string { return kube.Some(configOfMachine(m)) }),
+		kube.IndexOf(&clusterv1.Machine{}, machineByInfraMachine, infraMachineOfMachine),
+		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByCluster, labelled[*bootstrapv1.OpenshiftAssistedConfig](clusterv1.ClusterNameLabel)),
+		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configBySecret, secretsOfConfig),
+		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByConfigMap, configMapsOfConfig),
+		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByNetworks, networksOfConfig),
+		kube.IndexOf(&aiv1beta1.InfraEnv{}, infraEnvByConfig, labelled[*aiv1beta1.InfraEnv](bootstrapv1.ConfigNameLabel)),
+		kube.IndexOf(&aiv1beta1.Agent{}, agentByInfraEnv, labelled[*aiv1beta1.Agent](aiv1beta1.InfraEnvNameLabel)),
+		kube.IndexOf(&aiv1beta1.Agent{}, agentByMAC, func(a *aiv1beta1.Agent) []string { return metal3.AgentIdentity(a).MACs }),
+		kube.IndexOf(&clusterv1.Cluster{}, clusterByControlPlane, func(c *clusterv1.Cluster) []string { return kube.Some(c.Spec.ControlPlaneRef.Name) }),
+		kube.IndexOf(&hivev1.ClusterDeployment{}, deploymentsByPullSecret, pullSecretOfDeployment),
 	}
 }
 
 // metal3Indexes are those of BareMetalHosts.
-func metal3Indexes() []index {
-	return []index{
-		{&metal3api.BareMetalHost{}, hostByConsumer, func(o client.Object) []string { return some(consumerOfHost(o)) }},
-		{&metal3api.BareMetalHost{}, hostByMAC, macsOfHost},
+func metal3Indexes() []kube.Index {
+	return []kube.Index{
+		kube.IndexOf(&metal3api.BareMetalHost{}, hostByConsumer, consumerOfHost),
+		kube.IndexOf(&metal3api.BareMetalHost{}, hostByMAC, func(h *metal3api.BareMetalHost) []string { return metal3.IdentityOf(h).MACs }),
 	}
 }
 
@@ -74,30 +64,15 @@ func (r *Reconciler) addIndexes(ctx context.Context, indexer client.FieldIndexer
 	if r.metal3.Load() {
 		all = append(all, metal3Indexes()...)
 	}
-	for _, i := range all {
-		if err := indexer.IndexField(ctx, i.obj, i.field, i.extract); err != nil {
-			return fmt.Errorf("cannot index %T by %s: %w", i.obj, i.field, err)
-		}
-	}
-	return nil
+	return kube.AddIndexes(ctx, indexer, all...)
 }
 
-func some(values ...string) []string {
-	var result []string
-	for _, v := range values {
-		if v != "" {
-			result = append(result, v)
-		}
-	}
-	return result
+func labelled[T client.Object](label string) func(T) []string {
+	return func(o T) []string { return kube.Some(o.GetLabels()[label]) }
 }
 
 // configOfMachine is the name of the OpenshiftAssistedConfig that the Machine refers to.
-func configOfMachine(o client.Object) string {
-	machine, ok := o.(*clusterv1.Machine)
-	if !ok {
-		return ""
-	}
+func configOfMachine(machine *clusterv1.Machine) string {
 	ref := machine.Spec.Bootstrap.ConfigRef
 	if ref.Kind != "OpenshiftAssistedConfig" || ref.APIGroup != bootstrapv1.GroupVersion.Group {
 		return ""
@@ -105,19 +80,14 @@ func configOfMachine(o client.Object) string {
 	return ref.Name
 }
 
-func infraMachineOfMachine(o client.Object) []string {
-	machine, ok := o.(*clusterv1.Machine)
-	if !ok || configOfMachine(o) == "" {
+func infraMachineOfMachine(machine *clusterv1.Machine) []string {
+	if configOfMachine(machine) == "" {
 		return nil
 	}
 	return []string{machine.Spec.InfrastructureRef.Kind + "/" + machine.Spec.InfrastructureRef.Name}
 }
 
-func secretsOfConfig(o client.Object) []string {
-	config, ok := o.(*bootstrapv1.OpenshiftAssistedConfig)
-	if !ok {
-		return nil
-	}
+func secretsOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
 	names := []string{config.Name}
 	if config.Spec.PullSecretRef != nil {
 		names = append(names, config.Spec.PullSecretRef.Name)
@@ -125,63 +95,34 @@ func secretsOfConfig(o client.Object) []string {
 	if ca := config.Spec.AssistedServiceCA; ca != nil && ca.Kind == "Secret" {
 		names = append(names, ca.Name)
 	}
-	return some(names...)
+	return kube.Some(names...)
 }
 
-func configMapsOfConfig(o client.Object) []string {
-	config, ok := o.(*bootstrapv1.OpenshiftAssistedConfig)
-	if !ok || config.Spec.AssistedServiceCA == nil || config.Spec.AssistedServiceCA.Kind != "ConfigMap" {
+func configMapsOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
+	if config.Spec.AssistedServiceCA == nil || config.Spec.AssistedServiceCA.Kind != "ConfigMap" {
 		return nil
 	}
-	return some(config.Spec.AssistedServiceCA.Name)
+	return kube.Some(config.Spec.AssistedServiceCA.Name)
 }
 
-func networksOfConfig(o client.Object) []string {
-	if config, ok := o.(*bootstrapv1.OpenshiftAssistedConfig); ok && wantsNetworks(config) {
+func networksOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
+	if wantsNetworks(config) {
 		return []string{selecting}
 	}
 	return nil
 }
 
-func macsOfAgent(o client.Object) []string {
-	if agent, ok := o.(*aiv1beta1.Agent); ok {
-		return assisted.AgentIdentity(agent).MACs
+// consumerOfHost is the Metal3Machine that a BareMetalHost is given to, as namespace/name.
+func consumerOfHost(host *metal3api.BareMetalHost) []string {
+	if consumer := metal3.ConsumerOf(host); consumer.Name != "" {
+		return []string{consumer.String()}
 	}
 	return nil
 }
 
-func macsOfHost(o client.Object) []string {
-	if host, ok := o.(*metal3api.BareMetalHost); ok {
-		return assisted.IdentityOf(host).MACs
+func pullSecretOfDeployment(deployment *hivev1.ClusterDeployment) []string {
+	if deployment.Spec.PullSecretRef == nil {
+		return nil
 	}
-	return nil
-}
-
-// consumerOfHost is the Metal3Machine that a BareMetalHost is given to.
-func consumerOfHost(o client.Object) string {
-	host, ok := o.(*metal3api.BareMetalHost)
-	if !ok || host.Spec.ConsumerRef == nil || host.Spec.ConsumerRef.Kind != provider.Metal3MachineKind {
-		return ""
-	}
-	namespace := host.Spec.ConsumerRef.Namespace
-	if namespace == "" {
-		namespace = host.Namespace
-	}
-	return consumerKey(namespace, host.Spec.ConsumerRef.Name)
-}
-
-func consumerKey(namespace, name string) string { return namespace + "/" + name }
-
-func controlPlaneOfCluster(o client.Object) []string {
-	if cluster, ok := o.(*clusterv1.Cluster); ok {
-		return some(cluster.Spec.ControlPlaneRef.Name)
-	}
-	return nil
-}
-
-func pullSecretOfDeployment(o client.Object) []string {
-	if deployment, ok := o.(*hivev1.ClusterDeployment); ok && deployment.Spec.PullSecretRef != nil {
-		return some(deployment.Spec.PullSecretRef.Name)
-	}
-	return nil
+	return kube.Some(deployment.Spec.PullSecretRef.Name)
 }

@@ -8,7 +8,6 @@ import (
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -17,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // bareMetalHostCRD is the name of the CustomResourceDefinition that the Bare Metal Operator brings.
@@ -40,7 +41,7 @@ func (b *bareMetalHosts) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 	if b.reconciler.metal3.Load() {
 		return ctrl.Result{}, nil
 	}
-	definition, err := get(ctx, b.reconciler.Client, "", bareMetalHostCRD, definitionOnly())
+	definition, err := kube.Read(ctx, b.reconciler.Client, client.ObjectKey{Name: bareMetalHostCRD}, kube.MetadataOf(kube.CustomResourceDefinition))
 	if err != nil || definition == nil {
 		return ctrl.Result{}, err
 	}
@@ -53,8 +54,8 @@ func (b *bareMetalHosts) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 	}
 	for ; b.indexed < len(metal3Indexes()); b.indexed++ {
 		i := metal3Indexes()[b.indexed]
-		if err := b.indexer.IndexField(ctx, i.obj, i.field, i.extract); err != nil {
-			return ctrl.Result{}, fmt.Errorf("cannot index %T by %s: %w", i.obj, i.field, err)
+		if err := b.indexer.IndexField(ctx, i.Object, i.Field, i.Values); err != nil {
+			return ctrl.Result{}, fmt.Errorf("cannot index %T by %s: %w", i.Object, i.Field, err)
 		}
 	}
 	b.reconciler.metal3.Store(true)
@@ -64,13 +65,6 @@ func (b *bareMetalHosts) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 	}
 	ctrl.LoggerFrom(ctx).Info("BareMetalHosts are served now: watching them")
 	return ctrl.Result{}, nil
-}
-
-// definitionOnly is what is cached of a CustomResourceDefinition.
-func definitionOnly() *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	return m
 }
 
 // servesBareMetalHosts tells whether the Bare Metal Operator's API is there.

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // wantsNetworks tells whether hosts get their addresses from NMStateConfigs. An empty selector selects none, as assisted-service has it.
@@ -66,12 +66,12 @@ func (s *scope) networkMismatch() string {
 	if !wantsNetworks(s.config) || s.host == nil || len(s.agents) > 0 {
 		return ""
 	}
-	known := assisted.IdentityOf(s.host).MACs
+	known := metal3.IdentityOf(s.host).MACs
 	if len(known) == 0 {
 		return ""
 	}
 	for _, network := range s.networks {
-		if slices.ContainsFunc(assisted.NetworkMACs(network), func(mac string) bool { return slices.Contains(known, mac) }) {
+		if slices.ContainsFunc(metal3.NetworkMACs(network), func(mac string) bool { return slices.Contains(known, mac) }) {
 			return ""
 		}
 	}

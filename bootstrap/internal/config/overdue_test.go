@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
 // TestAssistedServiceIsAway: what only it can do is put down to it after a minute, without polling.
@@ -63,15 +64,15 @@ func TestAssistedServiceIsAway(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			w := tc.begin(t)
 			w.lasts(tc.condition, tc.status, tc.before)
-			if result := w.reconcile(); result.RequeueAfter <= 0 || result.RequeueAfter > unanswered {
+			if result := w.reconcile(); result.RequeueAfter <= 0 || result.RequeueAfter > assisted.AnswerTime {
 				t.Fatalf("%+v", result)
 			}
-			w.clock = w.clock.Add(unanswered)
+			w.clock = w.clock.Add(assisted.AnswerTime)
 			if result := w.reconcile(); result.RequeueAfter != 0 {
 				t.Fatalf("polls: %+v", result)
 			}
 			w.wants(tc.condition, tc.status, bootstrapv1.AssistedServiceNotRespondingReason)
-			if message := w.message(tc.condition); !strings.Contains(message, "check that it runs") || !strings.Contains(message, "since 20") {
+			if message := w.message(tc.condition); !strings.Contains(message, "check that it and its database run") || !strings.Contains(message, "since 20") {
 				t.Fatal(message)
 			}
 			before := w.writes

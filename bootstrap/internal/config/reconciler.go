@@ -20,6 +20,8 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // FieldManager owns the fields that the provider sets on the objects of others.
@@ -63,18 +65,23 @@ const FieldManager = "openshift-agent-bootstrap"
 //
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// Reconciler takes the host of one Machine from nothing to installed.
-type Reconciler struct {
-	// Client reads from the cache.
+// Options are what a Reconciler needs.
+type Options struct {
+	// Client reads from caches all but Secrets and ConfigMaps.
 	Client client.Client
-	// Cache reads the metadata of Secrets and ConfigMaps. The Client would ask the API server: it is told not to cache these kinds.
-	Cache client.Reader
-	// Live reads the content of Secrets and ConfigMaps, which is not cached.
+	// Metadata reads the metadata of Secrets and ConfigMaps from the cache, past the Client, which would ask the API server for them.
+	Metadata client.Reader
+	// Live reads from the API server.
 	Live client.Reader
 	// Recorder emits events on the OpenshiftAssistedConfig.
 	Recorder record.EventRecorder
-	// Selected tells whether this manager reconciles the object (its watch filter). nil: all.
+	// Selected tells whether this manager is to reconcile an object (its watch filter).
 	Selected func(client.Object) bool
+}
+
+// Reconciler takes the host of one Machine from nothing to installed.
+type Reconciler struct {
+	Options
 
 	// metal3 is true from when BareMetalHosts are served and watched.
 	metal3  atomic.Bool
@@ -86,7 +93,9 @@ type Reconciler struct {
 	// wake reconciles configs whose ignition was downloaded.
 	wake    chan event.GenericEvent
 	written writes
-	now     func() time.Time
+	// heldBack counts for how long a status waits to be written.
+	heldBack *reconcile.HoldBack
+	now      func() time.Time
 }
 
 const (
@@ -96,16 +105,19 @@ const (
 	wakeUps = 1024
 )
 
-func (r *Reconciler) initialise() {
-	r.applier = apply.New(r.Client, FieldManager)
-	r.now = time.Now
-	r.ignitions = bootmode.NewDownloads()
-	r.wake = make(chan event.GenericEvent, wakeUps)
-	r.downloads = flowcontrol.NewBackOff(downloadBackOff, maxDownloadBackOff)
+// New returns a Reconciler.
+func New(options Options) *Reconciler {
+	r := &Reconciler{
+		Options:   options,
+		applier:   apply.New(options.Client, FieldManager),
+		ignitions: bootmode.NewDownloads(),
+		downloads: flowcontrol.NewBackOff(downloadBackOff, maxDownloadBackOff),
+		wake:      make(chan event.GenericEvent, wakeUps),
+		now:       time.Now,
+	}
+	r.heldBack = reconcile.NewHoldBack(func() time.Time { return r.now() })
+	return r
 }
-
-// phase does one part of the work. It returns false when what follows has to wait; the conditions of the scope then say for what.
-type phase func(context.Context, *scope) (proceed bool, err error)
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, reterr error) {
@@ -115,7 +127,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}
 	defer func() { // conditions and status, one patch at most, on every path
 		if reterr = errors.Join(reterr, r.report(ctx, s, reterr)); reterr == nil {
-			result.RequeueAfter = s.requeueAfter
+			result.RequeueAfter = s.again.After()
 		}
 	}()
 
@@ -123,19 +135,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	case s.paused():
 		return result, nil
 	case s.deleting():
-		return result, r.run(ctx, s, r.releaseForMove, r.releaseAgents, r.keepOthersAgents, r.releaseInfraEnv, r.releaseLeftAgents, r.releaseFinalizer)
+		return result, reconcile.Run(ctx, s, r.releaseForMove, r.releaseAgents, r.keepOthersAgents, r.releaseInfraEnv, r.releaseLeftAgents, r.releaseFinalizer)
 	default:
-		return result, r.run(ctx, s, r.hold, r.protectMachine, r.restore, r.prerequisites, r.discoveryImage, r.bootData, r.identifyHost, r.bindHost, r.approveHost, r.observeInstallation)
+		return result, reconcile.Run(ctx, s, r.hold, r.protectMachine, r.restore, r.prerequisites, r.discoveryImage, r.bootData, r.identifyHost, r.bindHost, r.approveHost, r.observeInstallation)
 	}
-}
-
-func (r *Reconciler) run(ctx context.Context, s *scope, phases ...phase) error {
-	for _, next := range phases {
-		if proceed, err := next(ctx, s); err != nil || !proceed {
-			return err
-		}
-	}
-	return nil
 }
 
 // hold adds the finalizer before anything is made that it has to clean up.
@@ -151,13 +154,13 @@ func (r *Reconciler) hold(ctx context.Context, s *scope) (bool, error) {
 
 // patchFinalizers changes the finalizers of the config, on condition that nobody else changed them meanwhile.
 func (r *Reconciler) patchFinalizers(ctx context.Context, s *scope, change func(client.Object, string) bool) error {
-	before := s.original.DeepCopy()
-	after := s.original.DeepCopy()
+	before := s.before.DeepCopy()
+	after := s.before.DeepCopy()
 	change(after, bootstrapv1.OpenshiftAssistedConfigFinalizer)
-	if err := r.Client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := kube.PatchMetadata(ctx, r.Client, before, after, FieldManager); err != nil {
 		return err
 	}
-	for _, known := range []client.Object{s.original, s.config} {
+	for _, known := range []client.Object{s.before, s.config} {
 		known.SetFinalizers(after.Finalizers)
 		known.SetResourceVersion(after.ResourceVersion)
 	}

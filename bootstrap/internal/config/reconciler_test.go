@@ -20,7 +20,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // TestHostIsInstalled is the whole story of one host with a live ISO.
@@ -210,7 +210,7 @@ func TestNoHostForAClusterThatIsRegisteredAnew(t *testing.T) {
 	runs := func(w *world) {
 		w.create(&clusterv1.Machine{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cp-0", Labels: map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachineControlPlaneLabel: ""}},
-			Spec:       clusterv1.MachineSpec{ClusterName: "c", ProviderID: "metal3://x", InfrastructureRef: clusterv1.ContractVersionedObjectReference{Kind: provider.Metal3MachineKind, Name: "cp-0"}},
+			Spec:       clusterv1.MachineSpec{ClusterName: "c", ProviderID: "metal3://x", InfrastructureRef: clusterv1.ContractVersionedObjectReference{Kind: metal3.MachineKind, Name: "cp-0"}},
 		})
 	}
 	stated := func(w *world) {

@@ -102,8 +102,7 @@ func TestProtectionEnds(t *testing.T) {
 			w.reconcile()
 			w.reconcile()
 			w.annotate(protectedByUs)
-			w.reconciler.initialise()
-			w.reconciler.written = writes{}
+			w.restart()
 		}, ""},
 		"the Machine is being deleted": {func(w *world) {
 			machine := read(w, "m", &clusterv1.Machine{})
@@ -168,7 +167,7 @@ func TestProtectionOnAnOutdatedLook(t *testing.T) {
 	w.makeImage()
 	stale := read(w, "m", &clusterv1.Machine{})
 	w.reconcile()
-	s := &scope{original: w.config(), config: w.config(), machine: stale}
+	s := &scope{before: w.config(), config: w.config(), machine: stale}
 	before := w.writes
 	if _, err := w.reconciler.protectMachine(t.Context(), s); err != nil || w.writes != before {
 		t.Fatalf("%d writes, %v", w.writes-before, err)

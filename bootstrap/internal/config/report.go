@@ -17,9 +17,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
-// lasting is the time for which a status may lack what is not urgent. Most waits on a host's way are over by then, and each report is a request.
-const lasting = 10 * time.Second
-
 // unhurried are the reasons of waits that usually pass by themselves, and of steps that nobody acts upon.
 var unhurried = []string{
 	bootstrapv1.WaitingForMachineReason, bootstrapv1.WaitingForClusterInfrastructureReason, bootstrapv1.WaitingForClusterDeploymentReason,
@@ -36,21 +33,21 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 		return nil
 	}
 	if s.paused() {
-		s.config.Status = *s.original.Status.DeepCopy()
+		s.config.Status = *s.before.Status.DeepCopy()
 		meta.SetStatusCondition(&s.config.Status.Conditions, provider.PausedCondition(s.cluster, s.config))
 	} else {
 		s.config.Status.Conditions = summarise(s, failure)
 		s.config.Status.ObservedGeneration = s.config.Generation
 	}
 	if left := r.holdBack(s); left > 0 {
-		s.comeBack(left)
-		r.written.remember(s, &s.original.Status)
+		s.again.In(left)
+		r.written.remember(s, &s.before.Status)
 	} else {
-		if err := apply.PatchStatus(ctx, r.Client, s.original, s.config); err != nil {
+		if err := apply.PatchStatus(ctx, r.Client, s.before, s.config); err != nil {
 			return err
 		}
 		r.written.remember(s, &s.config.Status)
-		r.written.held.Delete(keyOf(s.config))
+		r.heldBack.Written(keyOf(s.config))
 	}
 	for _, e := range s.events {
 		r.Recorder.Event(s.config, e.kind, e.reason, e.message)
@@ -58,23 +55,17 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 	return nil
 }
 
-// holdBack returns for how long the new status waits to be written: the time that is left since the written one began to differ from the facts.
-// It is counted in memory: a restart begins anew.
+// holdBack returns for how long the new status waits to be written.
 func (r *Reconciler) holdBack(s *scope) time.Duration {
-	if s.paused() || urgent(s) || equality.Semantic.DeepEqual(&s.original.Status, &s.config.Status) {
+	if s.paused() || urgent(s) || equality.Semantic.DeepEqual(&s.before.Status, &s.config.Status) {
 		return 0
 	}
-	since, _ := r.written.held.LoadOrStore(keyOf(s.config), r.now())
-	began, ok := since.(time.Time)
-	if !ok {
-		return 0
-	}
-	return lasting - r.now().Sub(began)
+	return r.heldBack.Left(keyOf(s.config))
 }
 
 // urgent tells whether somebody waits for what changed, or has to act upon it.
 func urgent(s *scope) bool {
-	before, after := &s.original.Status, &s.config.Status
+	before, after := &s.before.Status, &s.config.Status
 	switch {
 	case slices.ContainsFunc(s.events, func(e notice) bool { return e.kind == corev1.EventTypeWarning }),
 		before.DataSecretName != after.DataSecretName,
@@ -96,11 +87,4 @@ func urgent(s *scope) bool {
 func canWait(c metav1.Condition) bool {
 	deleting := c.Type == bootstrapv1.DeletingCondition && c.Status == metav1.ConditionTrue
 	return !deleting && slices.Contains(unhurried, c.Reason)
-}
-
-// comeBack asks for another reconcile after the time, in case nothing happens before.
-func (s *scope) comeBack(after time.Duration) {
-	if s.requeueAfter == 0 || after < s.requeueAfter {
-		s.requeueAfter = after
-	}
 }

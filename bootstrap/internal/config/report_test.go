@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // TestMomentaryWaitsAreReportedWhenTheyLast follows a status that is held back.
@@ -21,10 +22,10 @@ func TestMomentaryWaitsAreReportedWhenTheyLast(t *testing.T) {
 	w.reconcile()
 	reports := w.reports
 	w.create(bareMetalHost()) // another message only
-	if result := w.reconcile(); result.RequeueAfter != lasting || w.reports != reports {
+	if result := w.reconcile(); result.RequeueAfter != reconcile.HeldBack || w.reports != reports {
 		t.Fatalf("%d reports, comes back after %s", w.reports-reports, result.RequeueAfter)
 	}
-	w.clock = w.clock.Add(lasting - time.Second)
+	w.clock = w.clock.Add(reconcile.HeldBack - time.Second)
 	agent := discovered("a", "m", bootMAC)
 	agent.Status.Inventory = aiv1beta1.HostInventory{}
 	w.create(agent) // another wait takes its place: the time goes on
@@ -52,7 +53,7 @@ func TestWaitThatPassesIsNotReported(t *testing.T) {
 	if result := w.reconcile(); result.RequeueAfter != 0 {
 		t.Fatalf("comes back after %s", result.RequeueAfter)
 	}
-	w.clock = w.clock.Add(lasting)
+	w.clock = w.clock.Add(reconcile.HeldBack)
 	w.reconcile()
 	if w.reports != reports {
 		t.Fatalf("%d reports", w.reports-reports)
@@ -104,15 +105,15 @@ func TestUrgent(t *testing.T) {
 		"bootstrap data is there":        {change: func(s *scope) { s.config.Status.Initialization.DataSecretCreated = ptr.To(true) }, urgent: true},
 		"the Agent is known":             {change: func(s *scope) { s.config.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"} }, urgent: true},
 		"the spec was edited": {change: func(s *scope) {
-			s.original.Status.ObservedGeneration, s.config.Status.ObservedGeneration = 1, 2
+			s.before.Status.ObservedGeneration, s.config.Status.ObservedGeneration = 1, 2
 		}, urgent: true},
 		"the first look at the spec": {change: func(s *scope) { s.config.Status.ObservedGeneration = 1 }},
 		"a warning":                  {change: func(s *scope) { s.tell(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "") }, urgent: true},
 		"news that are good":         {change: func(s *scope) { s.tell(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "") }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{original: &bootstrapv1.OpenshiftAssistedConfig{}, config: &bootstrapv1.OpenshiftAssistedConfig{}}
-			s.original.Status.Conditions, s.config.Status.Conditions = tc.before, tc.after
+			s := &scope{before: &bootstrapv1.OpenshiftAssistedConfig{}, config: &bootstrapv1.OpenshiftAssistedConfig{}}
+			s.before.Status.Conditions, s.config.Status.Conditions = tc.before, tc.after
 			if tc.change != nil {
 				tc.change(s)
 			}

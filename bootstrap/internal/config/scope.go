@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -24,13 +23,15 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // scope holds the facts of one reconcile, each read once, and what the phases found out. Objects that do not exist are nil.
 type scope struct {
-	// original is the config as it was read; config is changed by the phases (its status only).
-	original, config *bootstrapv1.OpenshiftAssistedConfig
+	// before is the config as it was read; config is changed by the phases (its status only).
+	before, config *bootstrapv1.OpenshiftAssistedConfig
 	// readVersion is the config's resource version in the cache.
 	readVersion  string
 	machine      *clusterv1.Machine
@@ -61,9 +62,9 @@ type scope struct {
 	// wanted is what the Agent is to be told, once it is known.
 	wanted *agentWish
 
-	conditions   []metav1.Condition
-	events       []notice
-	requeueAfter time.Duration
+	conditions []metav1.Condition
+	events     []notice
+	again      reconcile.Again
 }
 
 // notice is an event for people who watch the host.
@@ -82,11 +83,11 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*sco
 		}
 		return nil, fmt.Errorf("cannot read the config: %w", err)
 	}
-	if r.Selected != nil && !r.Selected(config) {
+	if !r.Selected(config) {
 		return nil, nil //nolint:nilnil // another manager's
 	}
 	r.written.overlay(config)
-	s := &scope{original: config, config: config.DeepCopy(), readVersion: config.ResourceVersion}
+	s := &scope{before: config, config: config.DeepCopy(), readVersion: config.ResourceVersion}
 	steps := []func(context.Context, *scope) error{r.gatherMachine, r.gatherInfraEnvs, r.gatherCluster, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherDataSecret, r.gatherNetworks}
 	for _, step := range steps {
 		if err := step(ctx, s); err != nil {
@@ -121,17 +122,17 @@ func (r *Reconciler) gatherCluster(ctx context.Context, s *scope) error {
 		return nil
 	}
 	var err error
-	if s.cluster, err = get(ctx, r.Client, s.config.Namespace, name, &clusterv1.Cluster{}); err != nil || s.cluster == nil {
+	if s.cluster, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: s.config.Namespace, Name: name}, &clusterv1.Cluster{}); err != nil || s.cluster == nil {
 		return err
 	}
 	installation := s.cluster.Spec.ControlPlaneRef.Name
 	if installation == "" {
 		return nil
 	}
-	if s.deployment, err = get(ctx, r.Client, s.config.Namespace, installation, &hivev1.ClusterDeployment{}); err != nil {
+	if s.deployment, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: s.config.Namespace, Name: installation}, &hivev1.ClusterDeployment{}); err != nil {
 		return err
 	}
-	if s.install, err = get(ctx, r.Client, s.config.Namespace, installation, &hiveext.AgentClusterInstall{}); err != nil || s.installation().Started {
+	if s.install, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: s.config.Namespace, Name: installation}, &hiveext.AgentClusterInstall{}); err != nil || s.installation().Started {
 		return err
 	}
 	return r.gatherControlPlane(ctx, s)
@@ -144,7 +145,7 @@ func (r *Reconciler) gatherControlPlane(ctx context.Context, s *scope) error {
 	if err != nil {
 		return fmt.Errorf("cannot look for the control plane's Machines: %w", err)
 	}
-	s.controlPlaneRuns = slices.ContainsFunc(machines.Items, func(m clusterv1.Machine) bool { return provider.HadNode(&m) })
+	s.controlPlaneRuns = slices.ContainsFunc(machines.Items, func(m clusterv1.Machine) bool { return metal3.HadNode(&m) })
 	return nil
 }
 
@@ -158,7 +159,7 @@ func (r *Reconciler) gatherInfraEnvs(ctx context.Context, s *scope) error {
 	}
 	if s.machine != nil {
 		var err error
-		if s.namesake, err = get(ctx, r.Client, s.config.Namespace, s.machine.Name, &aiv1beta1.InfraEnv{}); err != nil {
+		if s.namesake, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: s.config.Namespace, Name: s.machine.Name}, &aiv1beta1.InfraEnv{}); err != nil {
 			return err
 		}
 	}
@@ -201,7 +202,7 @@ func (r *Reconciler) gatherOwner(ctx context.Context, s *scope, agent *aiv1beta1
 	if s.cluster != nil || ref == nil || ref.Namespace != s.config.Namespace {
 		return nil
 	}
-	deployment, err := get(ctx, r.Client, ref.Namespace, ref.Name, &hivev1.ClusterDeployment{})
+	deployment, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &hivev1.ClusterDeployment{})
 	if err != nil {
 		return err
 	}
@@ -248,21 +249,21 @@ func (r *Reconciler) gatherHost(ctx context.Context, s *scope) error {
 	if !r.metal3.Load() || !s.hasBareMetalHost() {
 		return nil
 	}
-	namespace, consumer := s.infraMachine.GetNamespace(), consumerKey(s.infraMachine.GetNamespace(), s.infraMachine.GetName())
-	if _, name, ok := strings.Cut(s.infraMachine.GetAnnotations()[hostAnnotation], "/"); ok {
-		host, err := get(ctx, r.Client, namespace, name, &metal3api.BareMetalHost{})
+	namespace, consumer := s.infraMachine.GetNamespace(), client.ObjectKeyFromObject(s.infraMachine)
+	if _, name, ok := strings.Cut(s.infraMachine.GetAnnotations()[metal3.HostAnnotation], "/"); ok {
+		host, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: namespace, Name: name}, &metal3api.BareMetalHost{})
 		if err != nil {
 			return err
 		}
 		if host != nil {
-			if consumerOfHost(host) == consumer { // else the annotation outlived the association
+			if metal3.ConsumerOf(host) == consumer { // else the annotation outlived the association
 				s.host = host
 			}
 			return nil
 		}
 	}
 	hosts := &metal3api.BareMetalHostList{}
-	if err := r.Client.List(ctx, hosts, client.InNamespace(namespace), client.MatchingFields{hostByConsumer: consumer}); err != nil {
+	if err := r.Client.List(ctx, hosts, client.InNamespace(namespace), client.MatchingFields{hostByConsumer: consumer.String()}); err != nil {
 		return fmt.Errorf("cannot look for the BareMetalHost: %w", err)
 	}
 	if len(hosts.Items) == 1 {
@@ -272,20 +273,8 @@ func (r *Reconciler) gatherHost(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) gatherDataSecret(ctx context.Context, s *scope) (err error) {
-	s.dataSecret, err = get(ctx, r.Cache, s.config.Namespace, s.config.Name, provider.MetadataOnly("Secret"))
+	s.dataSecret, err = kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: s.config.Namespace, Name: s.config.Name}, kube.MetadataOf(kube.Secret))
 	return err
-}
-
-// get returns nil for an object that does not exist.
-func get[T client.Object](ctx context.Context, c client.Reader, namespace, name string, obj T) (T, error) {
-	var none T
-	if err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, obj); err != nil {
-		if apierrors.IsNotFound(err) {
-			return none, nil
-		}
-		return none, fmt.Errorf("cannot read %T %s/%s: %w", obj, namespace, name, err)
-	}
-	return obj, nil
 }
 
 func (s *scope) paused() bool {
@@ -304,13 +293,13 @@ func (s *scope) clusterDeleting() bool {
 
 // hasBareMetalHost tells whether a BareMetalHost stands behind the infrastructure machine.
 func (s *scope) hasBareMetalHost() bool {
-	return s.infraMachine != nil && s.infraMachine.GetKind() == provider.Metal3MachineKind
+	return s.infraMachine != nil && s.infraMachine.GetKind() == metal3.MachineKind
 }
 
 // hostChosen tells whether the infrastructure provider may have looked at the boot image or data already, so that another would come too
 // late.
 func (s *scope) hostChosen() bool {
-	if s.host != nil || len(s.agents) > 0 || s.infraMachine.GetAnnotations()[hostAnnotation] != "" {
+	if s.host != nil || len(s.agents) > 0 || s.infraMachine.GetAnnotations()[metal3.HostAnnotation] != "" {
 		return true
 	}
 	providerID, _, _ := unstructured.NestedString(s.infraMachine.Object, "spec", "providerID")
@@ -321,7 +310,7 @@ func (s *scope) hostChosen() bool {
 
 // wasInstalled tells whether the Machine's host has been installed before. Then nothing may ever install it again.
 func (s *scope) wasInstalled() bool {
-	return s.recordedInstalled() || s.machine != nil && provider.HadNode(s.machine)
+	return s.recordedInstalled() || s.machine != nil && metal3.HadNode(s.machine)
 }
 
 // recordedInstalled tells whether the host was reported as installed.

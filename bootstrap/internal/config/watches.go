@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -28,12 +27,13 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // SetupWithManager starts the controller. Objects that lead to no config of ours cause nothing.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	r.initialise()
 	metal3, err := servesBareMetalHosts(mgr.GetRESTMapper())
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	if metal3 {
 		b = b.Watches(&metal3api.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost), builder.WithPredicates(hostChanges))
 	}
-	c, err := b.Build(provider.TolerateConflicts(r))
+	c, err := b.Build(reconcile.TolerateConflicts(r))
 	if err != nil {
 		return fmt.Errorf("cannot start the controller: %w", err)
 	}
@@ -144,7 +144,11 @@ func (r *Reconciler) configs(ctx context.Context, namespace, field, value string
 }
 
 func (r *Reconciler) ofMachine(ctx context.Context, o client.Object) []ctrl.Request {
-	return r.request(ctx, o.GetNamespace(), configOfMachine(o))
+	machine, ok := o.(*clusterv1.Machine)
+	if !ok {
+		return nil
+	}
+	return r.request(ctx, o.GetNamespace(), configOfMachine(machine))
 }
 
 func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []ctrl.Request {
@@ -170,11 +174,11 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 		return nil
 	}
 	var requests []ctrl.Request
-	infraEnv, err := get(ctx, r.Client, agent.Namespace, infraEnvOf(agent), &aiv1beta1.InfraEnv{})
+	infraEnv, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: agent.Namespace, Name: infraEnvOf(agent)}, &aiv1beta1.InfraEnv{})
 	notMapped(ctx, err, "InfraEnv", infraEnvOf(agent))
 	if infraEnv != nil {
 		requests = r.ofInfraEnv(ctx, infraEnv)
-	} else if machine, err := get(ctx, r.Client, agent.Namespace, infraEnvOf(agent), &clusterv1.Machine{}); err != nil {
+	} else if machine, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: agent.Namespace, Name: infraEnvOf(agent)}, &clusterv1.Machine{}); err != nil {
 		notMapped(ctx, err, "Machine", infraEnvOf(agent))
 	} else if machine != nil {
 		requests = r.ofMachine(ctx, machine) // its InfraEnv is deleted
@@ -182,7 +186,7 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 	if !r.metal3.Load() {
 		return requests
 	}
-	for _, mac := range assisted.AgentIdentity(agent).MACs {
+	for _, mac := range metal3.AgentIdentity(agent).MACs {
 		hosts := &metal3api.BareMetalHostList{}
 		if err := r.Client.List(ctx, hosts, client.MatchingFields{hostByMAC: mac}, client.UnsafeDisableDeepCopy); err != nil {
 			notMapped(ctx, err, "BareMetalHosts by", hostByMAC)
@@ -196,11 +200,15 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 }
 
 func (r *Reconciler) ofHost(ctx context.Context, o client.Object) []ctrl.Request {
-	namespace, name, ok := strings.Cut(consumerOfHost(o), "/")
+	host, ok := o.(*metal3api.BareMetalHost)
 	if !ok {
 		return nil
 	}
-	return r.ofInfraMachineNamed(ctx, namespace, provider.Metal3MachineKind, name)
+	consumer := metal3.ConsumerOf(host)
+	if consumer.Name == "" {
+		return nil
+	}
+	return r.ofInfraMachineNamed(ctx, consumer.Namespace, metal3.MachineKind, consumer.Name)
 }
 
 func (r *Reconciler) ofInfraMachine(ctx context.Context, o client.Object) []ctrl.Request {

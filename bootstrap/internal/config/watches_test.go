@@ -46,7 +46,7 @@ func TestEventThatCannotBeMapped(t *testing.T) {
 			return errors.New("no cache")
 		},
 	})
-	r := &Reconciler{Client: failing}
+	r := New(Options{Client: failing})
 	r.metal3.Store(true)
 	objects := lab()
 	for name, mapped := range map[string]func(context.Context) []ctrl.Request{

@@ -32,6 +32,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 const (
@@ -75,14 +76,20 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		WithStatusSubresource(&bootstrapv1.OpenshiftAssistedConfig{}).
 		WithInterceptorFuncs(w.counting())
 	for _, i := range append(indexes(), metal3Indexes()...) {
-		builder = builder.WithIndex(i.obj, i.field, i.extract)
+		builder = builder.WithIndex(i.Object, i.Field, i.Values)
 	}
 	w.Client = builder.Build()
-	w.reconciler = &Reconciler{Client: w.Client, Cache: w.Client, Live: w.Client, Recorder: w.events}
-	w.reconciler.metal3.Store(true)
-	w.reconciler.initialise()
-	w.reconciler.now = func() time.Time { return w.clock }
+	w.restart()
 	return w
+}
+
+// restart makes a reconciler that remembers nothing.
+func (w *world) restart() {
+	w.reconciler = New(Options{
+		Client: w.Client, Metadata: w.Client, Live: w.Client, Recorder: w.events, Selected: func(client.Object) bool { return true },
+	})
+	w.reconciler.metal3.Store(true)
+	w.reconciler.now = func() time.Time { return w.clock }
 }
 
 func (w *world) counting() interceptor.Funcs {
@@ -298,7 +305,7 @@ func (w *world) makeImage() {
 // lasts checks a condition that is reported once it lasts.
 func (w *world) lasts(conditionType string, status metav1.ConditionStatus, reason string) {
 	w.Helper()
-	w.clock = w.clock.Add(lasting)
+	w.clock = w.clock.Add(reconcile.HeldBack)
 	w.reconcile()
 	w.wants(conditionType, status, reason)
 }

@@ -9,10 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
-
-// unseenFor is how long an object that was made is waited for in the cache. It takes milliseconds; after this time the cache is taken as it is.
-const unseenFor = time.Second
 
 // writes remembers what was written last for each config. The cache may be behind our own writes; a reconcile on what it then holds would
 // write the same again and emit the same events again.
@@ -20,8 +18,6 @@ type writes struct {
 	byConfig sync.Map // types.NamespacedName to write
 	made     sync.Map // types.NamespacedName to creation
 	data     sync.Map // types.NamespacedName to dataWrite
-	// held says since when a status waits to be written.
-	held     sync.Map // types.NamespacedName to time.Time
 	machines sync.Map // types.NamespacedName to protection
 	// bound says since when assisted-service has not taken in that an Agent is bound. A restart begins anew.
 	bound sync.Map // types.NamespacedName to time.Time
@@ -49,7 +45,7 @@ type dataWrite struct {
 // remember notes the status that the config now has, and its finalizers.
 func (w *writes) remember(s *scope, status *bootstrapv1.OpenshiftAssistedConfigStatus) {
 	w.byConfig.Store(keyOf(s.config), write{
-		outdated:   []string{s.readVersion, s.original.ResourceVersion},
+		outdated:   []string{s.readVersion, s.before.ResourceVersion},
 		finalizers: s.config.Finalizers,
 		status:     status.DeepCopy(),
 	})
@@ -59,7 +55,6 @@ func (w *writes) forget(key types.NamespacedName) {
 	w.byConfig.Delete(key)
 	w.made.Delete(key)
 	w.data.Delete(key)
-	w.held.Delete(key)
 	w.machines.Delete(key)
 	w.bound.Delete(key)
 }
@@ -75,7 +70,7 @@ func (w *writes) unseenData(key types.NamespacedName, digest string, now time.Ti
 		return 0
 	}
 	if last, ok := value.(dataWrite); ok && last.digest == digest {
-		if left := unseenFor - now.Sub(last.at); left > 0 {
+		if left := reconcile.CacheLag - now.Sub(last.at); left > 0 {
 			return left
 		}
 	}
@@ -119,7 +114,7 @@ func (w *writes) addMade(s *scope, now time.Time) {
 		return
 	}
 	last, ok := value.(creation)
-	left := unseenFor - now.Sub(last.at)
+	left := reconcile.CacheLag - now.Sub(last.at)
 	if !ok || left <= 0 || slices.ContainsFunc(s.infraEnvs, func(e *aiv1beta1.InfraEnv) bool { return e.Name == last.infraEnv.Name }) {
 		w.made.Delete(key)
 		return
@@ -129,5 +124,5 @@ func (w *writes) addMade(s *scope, now time.Time) {
 	if s.namesake == nil && s.machine != nil && s.machine.Name == infraEnv.Name {
 		s.namesake = infraEnv
 	}
-	s.comeBack(left)
+	s.again.In(left)
 }

@@ -7,6 +7,8 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // TestOwnWritesAreNotRepeated is a reconcile on a cache that is behind our own status.
@@ -58,11 +60,11 @@ func TestInfraEnvIsMadeOnce(t *testing.T) {
 	w.reconcile()
 	before := w.writes
 	w.reconciler.Client = withoutInfraEnvs(t, w.Client)
-	if result := w.reconcile(); w.writes != before || result.RequeueAfter != unseenFor {
+	if result := w.reconcile(); w.writes != before || result.RequeueAfter != reconcile.CacheLag {
 		t.Fatalf("%d writes, comes back after %s", w.writes-before, result.RequeueAfter)
 	}
 	w.remove(read(w, "m", &aiv1beta1.InfraEnv{}))
-	w.clock = w.clock.Add(unseenFor)
+	w.clock = w.clock.Add(reconcile.CacheLag)
 	w.reconcile()
 	read(w, "m", &aiv1beta1.InfraEnv{}) // made again: it was not behind the cache, it was gone
 }

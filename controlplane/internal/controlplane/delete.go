@@ -5,15 +5,17 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // leftoverRetry is how often leftovers of a former Machine of the same name are looked at; their kinds are not all watched.
-const leftoverRetry = unseenFor * 10
+const leftoverRetry = reconcile.CacheLag * 10
 
 // releaseWorkers waits for the workers: they may need the control plane to be drained.
 func (r *Reconciler) releaseWorkers(_ context.Context, s *scope) (bool, error) {
@@ -27,7 +29,7 @@ func (r *Reconciler) releaseWorkers(_ context.Context, s *scope) (bool, error) {
 // releaseMachines deletes the control-plane Machines, all at once: the cluster goes as a whole.
 func (r *Reconciler) releaseMachines(ctx context.Context, s *scope) (bool, error) {
 	for _, m := range s.machines {
-		if err := r.delete(ctx, m); err != nil {
+		if err := kube.Delete(ctx, r.Client, m); err != nil {
 			return false, err
 		}
 	}
@@ -44,7 +46,7 @@ func (r *Reconciler) releaseInstallation(ctx context.Context, s *scope) (bool, e
 		if !s.owns(obj) {
 			continue
 		}
-		if err := r.delete(ctx, obj); err != nil {
+		if err := kube.Delete(ctx, r.Client, obj); err != nil {
 			return false, err
 		}
 		kind := "ClusterDeployment"
@@ -56,10 +58,10 @@ func (r *Reconciler) releaseInstallation(ctx context.Context, s *scope) (bool, e
 			fmt.Sprintf("waiting for assisted-service to deregister the cluster (%s %s)", kind, obj.GetName()),
 		}
 		if asked := obj.GetDeletionTimestamp(); asked != nil {
-			if left := answerTime - r.now().Sub(asked.Time); left > 0 {
-				s.requeue(left)
+			if left := assisted.AnswerTime - r.now().Sub(asked.Time); left > 0 {
+				s.again.In(left)
 			} else {
-				s.deletionBlocked = &outcome{controlplanev1.AssistedServiceNotRespondingReason, notResponding("the deletion of "+kind+" "+obj.GetName(), obj.GetNamespace(), asked.Time)}
+				s.deletionBlocked = &outcome{controlplanev1.AssistedServiceNotRespondingReason, assisted.NotResponding("the deletion of "+kind+" "+obj.GetName(), obj.GetNamespace(), asked.Time)}
 			}
 		}
 		return false, nil
@@ -76,21 +78,10 @@ func (r *Reconciler) releaseImageSets(ctx context.Context, s *scope) (bool, erro
 func (r *Reconciler) deleteImageSets(ctx context.Context, s *scope, keep string) error {
 	for i := range s.ownSets {
 		if set := &s.ownSets[i]; set.Name != keep {
-			if err := r.delete(ctx, set); err != nil {
+			if err := kube.Delete(ctx, r.Client, set); err != nil {
 				return err
 			}
 		}
-	}
-	return nil
-}
-
-// delete asks once for the deletion of the object that was read, not of a later one of its name.
-func (r *Reconciler) delete(ctx context.Context, obj client.Object) error {
-	if !obj.GetDeletionTimestamp().IsZero() {
-		return nil
-	}
-	if err := r.Client.Delete(ctx, obj, client.Preconditions{UID: ptr.To(obj.GetUID())}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("cannot delete %T %s: %w", obj, obj.GetName(), err)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // propagatedAnnotation marks infra machines that carry metadata of the machineTemplate.
@@ -157,7 +158,7 @@ func (s *scope) infraMetadata(observed *unstructured.Unstructured) *unstructured
 	if len(wanted.Labels)+len(wanted.Annotations) == 0 && !had {
 		return nil
 	}
-	u := emptyOf(observed)
+	u := kube.EmptyOf(observed)
 	u.SetNamespace(observed.GetNamespace())
 	u.SetName(observed.GetName())
 	u.SetLabels(s.machineLabels())

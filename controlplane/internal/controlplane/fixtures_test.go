@@ -35,6 +35,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 const (
@@ -92,7 +93,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithReturnManagedFields().
 		WithStatusSubresource(&controlplanev1.OpenshiftAssistedControlPlane{}, &clusterv1.Machine{}, &hiveext.AgentClusterInstall{})
 	for _, i := range indexes() {
-		builder = builder.WithIndex(i.obj, i.field, i.values)
+		builder = builder.WithIndex(i.Object, i.Field, i.Values)
 	}
 	builder.WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
@@ -315,7 +316,7 @@ func kubeconfigOf(user string) []byte {
 // withTime lets time pass between the reconciles, so that what was written a moment ago has reached the cache.
 func (h *hub) withTime() *hub {
 	now := time.Now()
-	h.r.recent.now = func() time.Time { now = now.Add(unseenFor); return now }
+	h.r.recent = reconcile.NewWrites(func() time.Time { now = now.Add(reconcile.CacheLag); return now })
 	return h
 }
 
@@ -327,4 +328,13 @@ func (h *hub) install() {
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
 	h.workloads.facts = workload.Facts{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.3", KubernetesVersion: "v1.32.6"}
 	h.reconcile()
+}
+
+// elapse makes what the status lacks now be written by the next reconcile.
+func (h *hub) elapse() {
+	h.t.Helper()
+	now := time.Now()
+	h.r.heldBack = reconcile.NewHoldBack(func() time.Time { return now })
+	h.r.heldBack.Left(h.controlPlane().UID)
+	now = now.Add(reconcile.HeldBack)
 }

@@ -9,7 +9,6 @@ import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
@@ -18,7 +17,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // gather reads, from the caches, what a reconcile decides upon.
@@ -32,7 +31,7 @@ func (r *Reconciler) gather(ctx context.Context, cp *controlplanev1.OpenshiftAss
 		s.cluster = cluster
 	}
 	if name := cp.Labels[clusterv1.ClusterNameLabel]; s.cluster == nil && name != "" {
-		if s.named, err = read(ctx, r.Client, client.ObjectKey{Namespace: cp.Namespace, Name: name}, &clusterv1.Cluster{}); err != nil {
+		if s.named, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: cp.Namespace, Name: name}, &clusterv1.Cluster{}); err != nil {
 			return nil, err
 		}
 	}
@@ -92,10 +91,10 @@ func (s *scope) controls(m *clusterv1.Machine) bool {
 func (r *Reconciler) gatherInstallation(ctx context.Context, s *scope) error {
 	key := client.ObjectKeyFromObject(s.controlPlane)
 	var err error
-	if s.deployment, err = read(ctx, r.Client, key, &hivev1.ClusterDeployment{}); err != nil {
+	if s.deployment, err = kube.Read(ctx, r.Client, key, &hivev1.ClusterDeployment{}); err != nil {
 		return err
 	}
-	if s.install, err = read(ctx, r.Client, key, &hiveext.AgentClusterInstall{}); err != nil {
+	if s.install, err = kube.Read(ctx, r.Client, key, &hiveext.AgentClusterInstall{}); err != nil {
 		return err
 	}
 	if err := r.gatherImageSets(ctx, s); err != nil {
@@ -122,12 +121,12 @@ func (r *Reconciler) gatherImageSets(ctx context.Context, s *scope) error {
 	s.ownSets = own.Items
 	var err error
 	if ref := s.controlPlane.Spec.Config.ClusterImageSetRef; ref != nil {
-		if s.imageSet, err = read(ctx, r.Client, client.ObjectKey{Name: ref.Name}, &hivev1.ClusterImageSet{}); err != nil {
+		if s.imageSet, err = kube.Read(ctx, r.Client, client.ObjectKey{Name: ref.Name}, &hivev1.ClusterImageSet{}); err != nil {
 			return err
 		}
 	}
 	if name := registeredSetOf(s.install); name != "" {
-		s.registeredSet, err = read(ctx, r.Client, client.ObjectKey{Name: name}, &hivev1.ClusterImageSet{})
+		s.registeredSet, err = kube.Read(ctx, r.Client, client.ObjectKey{Name: name}, &hivev1.ClusterImageSet{})
 	}
 	return err
 }
@@ -144,7 +143,7 @@ func (r *Reconciler) gatherReferences(ctx context.Context, s *scope) error {
 	var err error
 	namespace, config := s.controlPlane.Namespace, &s.controlPlane.Spec.Config
 	for _, name := range configMapsOf(s.controlPlane) {
-		found, err := read(ctx, r.Metadata, client.ObjectKey{Namespace: namespace, Name: name}, provider.MetadataOnly("ConfigMap"))
+		found, err := kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: namespace, Name: name}, kube.MetadataOf(kube.ConfigMap))
 		if err != nil {
 			return err
 		}
@@ -164,24 +163,11 @@ func (r *Reconciler) gatherReferences(ctx context.Context, s *scope) error {
 		secrets[name] = &s.adminSecret
 	}
 	for name, into := range secrets {
-		if *into, err = read(ctx, r.Metadata, client.ObjectKey{Namespace: namespace, Name: name}, provider.MetadataOnly("Secret")); err != nil {
+		if *into, err = kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: namespace, Name: name}, kube.MetadataOf(kube.Secret)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// read returns the object, or nil when it does not exist.
-func read[T client.Object](ctx context.Context, c client.Reader, key client.ObjectKey, into T) (T, error) {
-	var none T
-	err := c.Get(ctx, key, into)
-	switch {
-	case apierrors.IsNotFound(err):
-		return none, nil
-	case err != nil:
-		return none, fmt.Errorf("cannot read %T %s: %w", into, key, err)
-	}
-	return into, nil
 }
 
 // configMapsOf names the ConfigMaps that the configuration refers to.

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // installation registers the cluster in assisted-service: a ClusterDeployment and an AgentClusterInstall, which carry no owner references, for
@@ -78,8 +78,8 @@ func (r *Reconciler) markInstalled(ctx context.Context, s *scope) (bool, error) 
 		return false, err
 	}
 	switch err := r.apply(ctx, s, desired, s.deployment); {
-	case refused(err):
-		s.requeue(refusedRetry) // nothing waits for it
+	case kube.Refused(err):
+		s.again.In(refusedRetry) // nothing waits for it
 		ctrl.LoggerFrom(ctx).Error(err, "ClusterDeployment cannot be marked as installed")
 		return true, nil
 	case err != nil:
@@ -92,21 +92,12 @@ func (r *Reconciler) markInstalled(ctx context.Context, s *scope) (bool, error) 
 // watched, such as a feature gate of its own.
 const refusedRetry = 5 * time.Minute
 
-// refused tells whether an admission webhook or the schema refused a request: repeating it at once does not help.
-func refused(err error) bool {
-	if err == nil {
-		return false
-	}
-	denied := strings.Contains(err.Error(), "admission webhook") && strings.Contains(err.Error(), "denied the request")
-	return denied || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
-}
-
 // rejected makes a refusal a condition.
 func (s *scope) rejected(kind string, err error) (bool, error) {
-	if !refused(err) {
+	if !kube.Refused(err) {
 		return false, err
 	}
-	s.requeue(refusedRetry)
+	s.again.In(refusedRetry)
 	s.block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("%s %s was refused, correct the configuration: %s", kind, s.controlPlane.Name, assisted.RedactURLs(err.Error())))
 	return false, nil
 }

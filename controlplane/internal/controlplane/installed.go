@@ -81,17 +81,9 @@ func (v view) notRegistered() metav1.Condition {
 		return v.notSynced(c)
 	}
 	if since, left := v.unanswered(); !since.IsZero() && left <= 0 {
-		return no(t, controlplanev1.AssistedServiceNotRespondingReason, notResponding("AgentClusterInstall "+v.install.Name, v.install.Namespace, since))
+		return no(t, controlplanev1.AssistedServiceNotRespondingReason, assisted.NotResponding("AgentClusterInstall "+v.install.Name, v.install.Namespace, since))
 	}
 	return no(t, controlplanev1.WaitingForAssistedServiceReason, "waiting for assisted-service to take in the cluster")
-}
-
-// answerTime is how long assisted-service may take to answer at all; it takes seconds.
-const answerTime = time.Minute
-
-func notResponding(object, namespace string, since time.Time) string {
-	return fmt.Sprintf("assisted-service has not responded to %s since %s: check that it and its database run, that it watches the namespace %s, and what it logs",
-		object, since.UTC().Format(time.RFC3339), namespace)
 }
 
 // unanswered tells since when assisted-service is silent about an AgentClusterInstall, zero when it is not, and how long it still may be.
@@ -105,7 +97,7 @@ func (v view) unanswered() (since time.Time, left time.Duration) {
 			since = changed
 		}
 	}
-	return since, answerTime - v.now.Sub(since)
+	return since, assisted.AnswerTime - v.now.Sub(since)
 }
 
 func (v view) notSynced(c *hivev1.ClusterInstallCondition) metav1.Condition {

@@ -232,7 +232,7 @@ func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope) (bool, error
 		return true, r.fallBack(ctx, s)
 	}
 	if left := renewalOf(s.kubeconfigSecret).Sub(r.now()); left > 0 && !s.missesToken() {
-		s.requeue(left)
+		s.again.In(left)
 		return true, nil
 	}
 	current := &corev1.Secret{}
@@ -304,7 +304,7 @@ func (r *Reconciler) putToken(ctx context.Context, s *scope, current *corev1.Sec
 	if _, err := r.applier.Apply(ctx, published, current); err != nil {
 		return fmt.Errorf("cannot publish the renewed kubeconfig: %w", err)
 	}
-	s.requeue(renewal.Sub(r.now()))
+	s.again.In(renewal.Sub(r.now()))
 	r.event(s, "KubeconfigRenewed", "Gave Secret %s a new token, which is valid until %s, and as long as Secret kube-system/%s of the cluster exists",
 		published.Name, token.Expires.UTC().Format(time.RFC3339), token.BoundTo)
 	return nil

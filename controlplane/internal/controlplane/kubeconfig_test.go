@@ -36,7 +36,7 @@ func TestTheKubeconfigIsRenewedAtHalfTime(t *testing.T) {
 	h.Expect(err).NotTo(HaveOccurred())
 	scope.workload.Connected = true
 	h.Expect(h.r.renewKubeconfig(t.Context(), scope)).To(BeTrue())
-	h.Expect(scope.requeueAfter).To(BeNumerically("~", time.Hour, time.Minute), "it comes back when the time has come")
+	h.Expect(scope.again.After()).To(BeNumerically("~", time.Hour, time.Minute), "it comes back when the time has come")
 	h.expectToken("token-1")
 
 	h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 + time.Hour) }

@@ -12,6 +12,8 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // machines makes those that are missing, all at once: assisted-service installs only when all hosts are there.
@@ -57,8 +59,8 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope, missing int) 
 	for _, slot := range slots {
 		done, err := r.createMachine(ctx, s, slot)
 		switch {
-		case refused(err):
-			s.requeue(refusedRetry)
+		case kube.Refused(err):
+			s.again.In(refusedRetry)
 			s.block(controlplanev1.InvalidConfigurationReason, fmt.Sprintf("Machine %s was refused, correct machineTemplate: %v", slot.name, err))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("cannot make Machine %s: %w", slot.name, err))
@@ -79,21 +81,21 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot slot) (cr
 	if err != nil {
 		return false, err
 	}
-	observedInfra, err := read(ctx, r.Client, client.ObjectKeyFromObject(infra), emptyOf(infra))
+	observedInfra, err := kube.Read(ctx, r.Client, client.ObjectKeyFromObject(infra), kube.EmptyOf(infra))
 	if err != nil {
 		return false, err
 	}
-	observedConfig, err := read(ctx, r.Client, client.ObjectKeyFromObject(infra), &bootstrapv1.OpenshiftAssistedConfig{})
+	observedConfig, err := kube.Read(ctx, r.Client, client.ObjectKeyFromObject(infra), &bootstrapv1.OpenshiftAssistedConfig{})
 	if err != nil {
 		return false, err
 	}
 	for _, left := range []client.Object{observedInfra, observedConfig} {
-		if isNil(left) {
+		if kube.IsNil(left) {
 			continue
 		}
 		if !left.GetDeletionTimestamp().IsZero() {
 			s.block(controlplanev1.MachineCreationFailedReason, fmt.Sprintf("waiting until %s %s of the former Machine is gone", left.GetObjectKind().GroupVersionKind().Kind, left.GetName()))
-			s.requeue(leftoverRetry)
+			s.again.In(leftoverRetry)
 			return false, nil
 		}
 		if !s.ours(left) {
@@ -106,7 +108,7 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot slot) (cr
 		}
 	}
 	config := s.config(slot.name, observedConfig)
-	if observedConfig == nil && r.recent.unseen(appliedKey(config), "") {
+	if observedConfig == nil && r.recent.Unseen(appliedKey(config), "") {
 		s.awaitCache(slot.name)
 		return false, nil
 	}
@@ -130,15 +132,15 @@ func (s *scope) awaitCache(name string) {
 	if s.blocked == nil {
 		s.block(clusterv1.ScalingUpReason, "making Machine "+name)
 	}
-	s.requeue(unseenFor)
+	s.again.In(reconcile.CacheLag)
 }
 
 // createInfraMachine makes the infra machine. Server-side apply would make us the owner of its spec, which belongs to others from now on
 // (the boot image to the bootstrap provider, the providerID to the infrastructure provider). there is false when it cannot be told that it is
 // there to stay: the cache has not seen one that may be gone by now, or that of a former Machine, which goes.
 func (r *Reconciler) createInfraMachine(ctx context.Context, s *scope, infra *unstructured.Unstructured) (there bool, err error) {
-	key := keyOf(infra.GetKind(), infra)
-	if r.recent.unseen(key, "") {
+	key := reconcile.Key(infra.GetKind(), infra)
+	if r.recent.Unseen(key, "") {
 		s.awaitCache(infra.GetName())
 		return false, nil
 	}
@@ -149,7 +151,7 @@ func (r *Reconciler) createInfraMachine(ctx context.Context, s *scope, infra *un
 	case err != nil:
 		return false, fmt.Errorf("cannot create %s %s: %w", infra.GetKind(), infra.GetName(), err)
 	}
-	r.recent.wrote(key, "")
+	r.recent.Wrote(key, "")
 	return true, nil
 }
 
@@ -165,8 +167,8 @@ func (r *Reconciler) syncMachines(ctx context.Context, s *scope) (bool, error) {
 			continue
 		}
 		switch err := r.syncMachine(ctx, s, m); {
-		case refused(err):
-			s.requeue(refusedRetry)
+		case kube.Refused(err):
+			s.again.In(refusedRetry)
 			s.machinesBlocked = &outcome{controlplanev1.InvalidConfigurationReason, fmt.Sprintf("Machine %s cannot follow machineTemplate, correct it: %v", m.Name, err)}
 		case err != nil:
 			errs = append(errs, fmt.Errorf("cannot update Machine %s: %w", m.Name, err))
@@ -181,7 +183,7 @@ func (r *Reconciler) syncMachine(ctx context.Context, s *scope, m *clusterv1.Mac
 		return err
 	}
 	key := client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.Bootstrap.ConfigRef.Name}
-	config, err := read(ctx, r.Client, key, &bootstrapv1.OpenshiftAssistedConfig{})
+	config, err := kube.Read(ctx, r.Client, key, &bootstrapv1.OpenshiftAssistedConfig{})
 	if err != nil {
 		return err
 	}
@@ -205,15 +207,9 @@ func (r *Reconciler) infraMachineOf(ctx context.Context, m *clusterv1.Machine) (
 	if !m.Spec.InfrastructureRef.IsDefined() {
 		return nil, nil
 	}
-	infra, err := r.external(ctx, m.Spec.InfrastructureRef, m.Namespace)
+	infra, err := kube.External(ctx, r.Client, m.Spec.InfrastructureRef, m.Namespace)
 	if err != nil || infra == nil {
 		return nil, err
 	}
-	return read(ctx, r.Client, client.ObjectKeyFromObject(infra), infra)
-}
-
-func emptyOf(u *unstructured.Unstructured) *unstructured.Unstructured {
-	empty := &unstructured.Unstructured{}
-	empty.SetGroupVersionKind(u.GroupVersionKind())
-	return empty
+	return kube.Read(ctx, r.Client, client.ObjectKeyFromObject(infra), infra)
 }

@@ -10,15 +10,16 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 func TestNoMachineWithoutItsParts(t *testing.T) {
 	for situation, prepare := range map[string]func(h *hub, name string){
 		"the infra machine was written a moment ago, and is not seen": func(h *hub, name string) {
-			h.r.recent.wrote("Metal3Machine "+lab+"/"+name, "")
+			h.r.recent.Wrote("Metal3Machine "+lab+"/"+name, "")
 		},
 		"the OpenshiftAssistedConfig was written a moment ago, and is not seen": func(h *hub, name string) {
-			h.r.recent.wrote(appliedKey(&bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: name}}), "")
+			h.r.recent.Wrote(appliedKey(&bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: name}}), "")
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -26,7 +27,7 @@ func TestNoMachineWithoutItsParts(t *testing.T) {
 			slots, err := scopeOf(nil).freeSlots(1)
 			h.Expect(err).NotTo(HaveOccurred())
 			prepare(h, slots[0].name)
-			h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", unseenFor))
+			h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.CacheLag))
 			h.Expect(h.machines()).To(HaveLen(2), "that one is not made yet")
 			h.withTime().reconcile()
 			h.Expect(h.machines()).To(HaveLen(3))

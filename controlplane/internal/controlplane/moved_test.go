@@ -20,7 +20,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 func TestNoMoveBeforeTheClusterIsInstalled(t *testing.T) {
@@ -91,7 +91,7 @@ func TestAMovedClusterWithAKubeconfigOfItsUser(t *testing.T) {
 	h.reconcile()
 	for _, m := range h.machines() {
 		m.Spec.ProviderID = "metal3://" + m.Name
-		m.Spec.InfrastructureRef.Kind = provider.Metal3MachineKind
+		m.Spec.InfrastructureRef.Kind = metal3.MachineKind
 		h.Expect(h.Update(t.Context(), &m)).To(Succeed())
 	}
 	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "cluster1-kubeconfig"}, Data: map[string][]byte{"value": kubeconfigOf("user")}}

@@ -16,6 +16,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 func scopeOf(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *scope {
@@ -267,7 +268,7 @@ func TestNodeOf(t *testing.T) {
 	agent := agentIn("host0", "installed", "")
 	agent.Labels = map[string]string{infraEnvLabel: "m0"}
 	labelled := *agent.DeepCopy()
-	labelled.Spec.NodeLabels = map[string]string{hostUIDLabel: "bmh"}
+	labelled.Spec.NodeLabels = map[string]string{metal3.HostUIDLabel: "bmh"}
 	for situation, tc := range map[string]struct {
 		agent aiv1beta1.Agent
 		node  workload.Node
@@ -275,7 +276,7 @@ func TestNodeOf(t *testing.T) {
 	}{
 		"by name":                     {agent, workload.Node{Name: "host0"}, true},
 		"another name":                {agent, workload.Node{Name: "host1"}, false},
-		"by the label of the host":    {labelled, workload.Node{Name: "any", Labels: map[string]string{hostUIDLabel: "bmh"}}, true},
+		"by the label of the host":    {labelled, workload.Node{Name: "any", Labels: map[string]string{metal3.HostUIDLabel: "bmh"}}, true},
 		"the label is not there yet":  {labelled, workload.Node{Name: "host0"}, false},
 		"it is linked already":        {agent, workload.Node{Name: "host0", ProviderID: "metal3://x"}, false},
 		"an Agent of another Machine": {agentIn("host0", "installed", ""), workload.Node{Name: "host0"}, false},

@@ -11,14 +11,6 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-const (
-	// quietFor is how long a status waits to be written when only its words changed. While a cluster is installed each host changes what is
-	// said every few moments, and nothing of it is of use to anybody unless it lasts.
-	quietFor = 10 * time.Second
-	// rememberedQuiet is far more control planes than have something to say at one time; what is forgotten waits anew.
-	rememberedQuiet = 4096
-)
-
 // alarms are the reasons of what somebody has to act upon. They are reported at once when they come, and when they go.
 var alarms = []string{
 	controlplanev1.InvalidConfigurationReason, controlplanev1.UnsupportedVersionReason, controlplanev1.PullSecretMissingReason,
@@ -32,19 +24,12 @@ var alarms = []string{
 	controlplanev1.KubeconfigUnauthorizedReason,
 }
 
-// quiet returns how much longer the status may wait to be written; 0 is at once. The time counts from the first change of words that was not
-// written, so that words that change all the time are still written.
+// quiet returns how much longer the status may wait to be written; 0 is at once.
 func (r *Reconciler) quiet(s *scope) time.Duration {
 	if !onlyWords(&s.before.Status, &s.controlPlane.Status) {
 		return 0
 	}
-	now := r.now()
-	since, waiting := r.unwritten.Get(s.controlPlane.UID)
-	if !waiting {
-		r.unwritten.Add(s.controlPlane.UID, now)
-		return quietFor
-	}
-	return max(0, quietFor-now.Sub(since.(time.Time))) //nolint:forcetypeassert // nothing else is put in
+	return r.heldBack.Left(s.controlPlane.UID)
 }
 
 // onlyWords tells whether nothing changed that anybody acts upon: conditions keep their status, and the installation its phase. How far it is, and

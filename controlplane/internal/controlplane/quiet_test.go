@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 func TestOnlyWords(t *testing.T) {
@@ -72,24 +73,24 @@ func TestWordsAreWrittenWhenTheyLast(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
 	h.r.now = func() time.Time { return now }
-	h.r.recent.now = h.r.now
+	h.r.recent = reconcile.NewWrites(h.r.now)
 	at := func(later time.Duration, state string, percentage int64) string {
 		now = now.Add(later)
 		h.setState(state, hiveext.ClusterInstallationInProgressReason, percentage)
-		h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", quietFor))
+		h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.HeldBack))
 		return h.controlPlane().Status.Installation.Progress
 	}
 	h.reconcile()
-	h.Expect(at(2*unseenFor, "installing", 10)).To(Equal("Installing 10%"), "a new phase, at once")
-	h.Expect(at(2*unseenFor, "installing", 20)).To(Equal("Installing 10%"), "it may be momentary")
-	h.Expect(at(2*unseenFor, "installing", 10)).To(Equal("Installing 10%"), "it was")
+	h.Expect(at(2*reconcile.CacheLag, "installing", 10)).To(Equal("Installing 10%"), "a new phase, at once")
+	h.Expect(at(2*reconcile.CacheLag, "installing", 20)).To(Equal("Installing 10%"), "it may be momentary")
+	h.Expect(at(2*reconcile.CacheLag, "installing", 10)).To(Equal("Installing 10%"), "it was")
 
-	h.Expect(at(quietFor, "installing", 20)).To(Equal("Installing 10%"), "the time counts anew")
-	h.Expect(at(quietFor/2, "installing", 30)).To(Equal("Installing 10%"))
-	h.Expect(at(quietFor/2, "installing", 40)).To(Equal("Installing 40%"), "what changes all the time is written, in its last state")
+	h.Expect(at(reconcile.HeldBack, "installing", 20)).To(Equal("Installing 10%"), "the time counts anew")
+	h.Expect(at(reconcile.HeldBack/2, "installing", 30)).To(Equal("Installing 10%"))
+	h.Expect(at(reconcile.HeldBack/2, "installing", 40)).To(Equal("Installing 40%"), "what changes all the time is written, in its last state")
 
-	h.Expect(at(2*unseenFor, "installing", 50)).To(Equal("Installing 40%"))
-	h.Expect(at(2*unseenFor, "finalizing", 80)).To(Equal("Finalizing 80%"), "words go with what is written at once")
+	h.Expect(at(2*reconcile.CacheLag, "installing", 50)).To(Equal("Installing 40%"))
+	h.Expect(at(2*reconcile.CacheLag, "finalizing", 80)).To(Equal("Finalizing 80%"), "words go with what is written at once")
 }
 
 func TestQuiet(t *testing.T) {
@@ -100,10 +101,10 @@ func TestQuiet(t *testing.T) {
 	s := scopeOf(nil)
 	s.before.Status.Conditions = []metav1.Condition{no("A", "Waiting", "for one")}
 	s.controlPlane.Status.Conditions = []metav1.Condition{no("A", "Waiting", "for two")}
-	g.Expect(r.quiet(s)).To(Equal(quietFor))
-	now = now.Add(quietFor / 4)
-	g.Expect(r.quiet(s)).To(Equal(quietFor*3/4), "looked at again when it has lasted")
-	now = now.Add(quietFor)
+	g.Expect(r.quiet(s)).To(Equal(reconcile.HeldBack))
+	now = now.Add(reconcile.HeldBack / 4)
+	g.Expect(r.quiet(s)).To(Equal(reconcile.HeldBack*3/4), "looked at again when it has lasted")
+	now = now.Add(reconcile.HeldBack)
 	g.Expect(r.quiet(s)).To(BeZero())
 }
 
@@ -140,7 +141,7 @@ func TestOnlyInfraMachinesThatWaitAreNudged(t *testing.T) {
 	machines := h.machines()
 	infra := func(i int) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(infraGV.WithKind(provider.Metal3MachineKind))
+		u.SetGroupVersionKind(infraGV.WithKind(metal3.MachineKind))
 		h.get(machines[i].Name, u)
 		return u
 	}
@@ -152,7 +153,7 @@ func TestOnlyInfraMachinesThatWaitAreNudged(t *testing.T) {
 	h.Expect(h.Update(t.Context(), hostless)).To(Succeed())
 
 	h.giveKubeconfig("first")
-	h.r.recent = newRecentWrites(time.Now)
+	h.r.recent = reconcile.NewWrites(time.Now)
 	h.reconcile()
 	for i, nudged := range []bool{true, false, false} {
 		_, touched := infra(i).GetAnnotations()[kubeconfigPublishedAnnotation]
@@ -165,10 +166,10 @@ func (h *hub) chooseHosts() {
 	h.t.Helper()
 	for _, m := range h.machines() {
 		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(infraGV.WithKind(provider.Metal3MachineKind))
+		u.SetGroupVersionKind(infraGV.WithKind(metal3.MachineKind))
 		h.get(m.Name, u)
 		annotations := u.GetAnnotations()
-		annotations[hostAnnotation] = lab + "/" + m.Name
+		annotations[metal3.HostAnnotation] = lab + "/" + m.Name
 		u.SetAnnotations(annotations)
 		h.Expect(h.Update(h.t.Context(), u)).To(Succeed())
 	}

@@ -22,6 +22,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 const (
@@ -102,13 +104,13 @@ type Reconciler struct {
 	Options
 
 	applier *apply.Applier
-	recent  *recentWrites
+	recent  *reconcile.Writes
 	// pullSecrets holds the contents of pull secrets by version.
 	pullSecrets *lru.Cache
 	// adminDigests holds the digests of assisted-service's kubeconfigs by version of their Secrets.
 	adminDigests *lru.Cache
-	// unwritten holds, by UID of the control plane, since when its status differs from the stored one in words alone.
-	unwritten *lru.Cache
+	// heldBack counts, by UID of the control plane, for how long its status differs from the stored one in words alone.
+	heldBack *reconcile.HoldBack
 	// wake reconciles control planes whose release image was looked up.
 	wake chan event.GenericEvent
 	// started is when this process began to observe.
@@ -120,18 +122,19 @@ type Reconciler struct {
 
 // New returns a Reconciler.
 func New(options Options) *Reconciler {
-	return &Reconciler{
+	r := &Reconciler{
 		Options:      options,
 		applier:      apply.New(options.Client, fieldOwner),
-		recent:       newRecentWrites(time.Now),
 		pullSecrets:  lru.New(rememberedPullSecrets),
 		adminDigests: lru.New(rememberedDigests),
-		unwritten:    lru.New(rememberedQuiet),
 		wake:         make(chan event.GenericEvent, wakeUps),
 		started:      time.Now(),
 		now:          time.Now,
 		track:        func(client.Object) error { return nil },
 	}
+	r.recent = reconcile.NewWrites(func() time.Time { return r.now() })
+	r.heldBack = reconcile.NewHoldBack(func() time.Time { return r.now() })
+	return r
 }
 
 // Reconcile brings the cluster of one control plane a step further.
@@ -143,9 +146,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	if !r.Selected(cp) {
 		return ctrl.Result{}, nil
 	}
-	if r.recent.unseen(keyOf("", cp), cp.ResourceVersion) {
+	if r.recent.Unseen(reconcile.Key("", cp), cp.ResourceVersion) {
 		// What was written last is on its way into the cache, and reconciles again when it is there.
-		return ctrl.Result{RequeueAfter: unseenFor}, nil
+		return ctrl.Result{RequeueAfter: reconcile.CacheLag}, nil
 	}
 	s, err := r.gather(ctx, cp)
 	if err != nil {
@@ -156,7 +159,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}
 	defer func() {
 		reterr = errors.Join(reterr, r.report(ctx, s, reterr))
-		result.RequeueAfter = s.requeueAfter
+		result.RequeueAfter = s.again.After()
 		if reterr != nil {
 			result = ctrl.Result{}
 		}
@@ -165,29 +168,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	case s.paused():
 		return ctrl.Result{}, nil
 	case s.deleting():
-		return ctrl.Result{}, r.run(ctx, s, r.releaseWorkers, r.releaseMachines, r.relabel, r.releaseInstallation, r.releaseImageSets, r.removeFinalizerPhase)
+		return ctrl.Result{}, reconcile.Run(ctx, s, r.releaseWorkers, r.releaseMachines, r.relabel, r.releaseInstallation, r.releaseImageSets, r.removeFinalizerPhase)
 	}
 	// What is installed is looked after whatever the installation waits for.
 	return ctrl.Result{}, errors.Join(
-		r.run(ctx, s, r.observeWorkload), // a cluster that answers is evidence for all that follows
-		r.run(ctx, s, r.guard, r.requirements, r.infraTemplate, r.pullSecret, r.releaseImage, r.installation, r.machines),
-		r.run(ctx, s, r.syncMachines),
-		r.run(ctx, s, r.relabel, r.markInstalled, r.supersededImageSets),
-		r.run(ctx, s, r.kubeconfig, r.nudge, r.allowMove, r.renewKubeconfig),
-		r.run(ctx, s, r.markUpToDate),
+		reconcile.Run(ctx, s, r.observeWorkload), // a cluster that answers is evidence for all that follows
+		reconcile.Run(ctx, s, r.guard, r.requirements, r.infraTemplate, r.pullSecret, r.releaseImage, r.installation, r.machines),
+		reconcile.Run(ctx, s, r.syncMachines),
+		reconcile.Run(ctx, s, r.relabel, r.markInstalled, r.supersededImageSets),
+		reconcile.Run(ctx, s, r.kubeconfig, r.nudge, r.allowMove, r.renewKubeconfig),
+		reconcile.Run(ctx, s, r.markUpToDate),
 	)
-}
-
-// phase does a part of the work. next is false when what follows has to wait; the scope then says for what.
-type phase func(ctx context.Context, s *scope) (next bool, err error)
-
-func (r *Reconciler) run(ctx context.Context, s *scope, phases ...phase) error {
-	for _, p := range phases {
-		if next, err := p(ctx, s); err != nil || !next {
-			return err
-		}
-	}
-	return nil
 }
 
 // guard keeps the object until what is made for it is gone, and where it is while the cluster is being installed. It comes before anything
@@ -230,9 +221,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) patchMetadata(ctx context.Context, s *scope, before *controlplanev1.OpenshiftAssistedControlPlane) error {
-	// The list of finalizers is replaced as a whole, hence the check that it is still the one that was read.
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, s.controlPlane, patch, fieldOwner); err != nil {
+	if err := kube.PatchMetadata(ctx, r.Client, before, s.controlPlane, fieldOwner); err != nil {
 		return fmt.Errorf("cannot write the metadata of the control plane: %w", err)
 	}
 	s.before = s.controlPlane.DeepCopy()
@@ -242,24 +231,24 @@ func (r *Reconciler) patchMetadata(ctx context.Context, s *scope, before *contro
 // apply writes desired unless observed holds it, or what was written a moment ago has not reached the cache yet.
 func (r *Reconciler) apply(ctx context.Context, s *scope, desired, observed client.Object) error {
 	version := ""
-	if !isNil(observed) {
+	if !kube.IsNil(observed) {
 		version = observed.GetResourceVersion()
 	}
 	key := appliedKey(desired)
-	if r.recent.unseen(key, version) {
-		s.requeue(unseenFor)
+	if r.recent.Unseen(key, version) {
+		s.again.In(reconcile.CacheLag)
 		return nil
 	}
 	changed, err := r.applier.Apply(ctx, desired, observed)
 	if err == nil && changed {
-		r.recent.wrote(key, version)
+		r.recent.Wrote(key, version)
 	}
 	return err
 }
 
 // appliedKey is the one under which it is remembered that an object was applied.
 func appliedKey(obj client.Object) string {
-	return keyOf(fmt.Sprintf("%T%s", obj, obj.GetObjectKind().GroupVersionKind().Kind), obj)
+	return reconcile.Key(fmt.Sprintf("%T%s", obj, obj.GetObjectKind().GroupVersionKind().Kind), obj)
 }
 
 func (r *Reconciler) event(s *scope, reason, format string, args ...any) {

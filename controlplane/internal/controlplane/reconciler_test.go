@@ -22,6 +22,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 func TestFirstReconcileMakesEverything(t *testing.T) {
@@ -74,9 +75,9 @@ func TestAWriteThatTheCacheHasNotSeenIsNotRepeated(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	cp := h.controlPlane()
 	h.reconcile()
-	h.r.recent.wrote(keyOf("", cp), h.controlPlane().ResourceVersion)
+	h.r.recent.Wrote(reconcile.Key("", cp), h.controlPlane().ResourceVersion)
 	h.writes = nil
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(unseenFor))
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag))
 	h.Expect(h.writes).To(BeEmpty())
 }
 
@@ -243,7 +244,7 @@ func TestDeletionInOrder(t *testing.T) {
 	h.Expect(h.machines()).To(HaveLen(4))
 
 	h.Expect(h.Delete(t.Context(), worker)).To(Succeed())
-	h.r.unwritten.Add(h.controlPlane().UID, time.Time{}) // another reason is written once it has lasted
+	h.elapse() // another reason is written once it has lasted
 	h.reconcile()
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.DeletingCondition)).To(Equal(controlplanev1.WaitingForMachinesDeletionReason))
 	h.Expect(h.machines()).To(BeEmpty())
@@ -270,7 +271,7 @@ func TestMoveDeletesNothing(t *testing.T) {
 	cp.Annotations = map[string]string{clusterctlv1.DeleteForMoveAnnotation: ""}
 	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
 	h.Expect(h.Delete(t.Context(), cp)).To(Succeed())
-	h.r.recent = newRecentWrites(time.Now)
+	h.r.recent = reconcile.NewWrites(time.Now)
 	h.reconcile()
 	h.Expect(apierrors.IsNotFound(h.Get(t.Context(), client.ObjectKeyFromObject(cp), cp))).To(BeTrue())
 	h.Expect(h.machines()).To(HaveLen(3))

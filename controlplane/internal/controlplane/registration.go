@@ -11,13 +11,15 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // owns tells whether the ClusterDeployment or AgentClusterInstall of our name stands for this control plane. Labels decide, where there are some. Somebody may have
 // stripped them, as GitOps tools do that do not know them; then it is decided by what only we write, in either of the two, for they belong together.
 func (s *scope) owns(obj client.Object) bool {
 	switch {
-	case isNil(obj):
+	case kube.IsNil(obj):
 		return false
 	case s.ours(obj):
 		return true
@@ -53,7 +55,7 @@ func (s *scope) pairOfOurs() bool {
 
 // foreign tells, and says, whether an object with the name of ours belongs to someone else. It may stand for a running cluster: nobody is ever told to delete it.
 func (s *scope) foreign(obj client.Object, kind string) bool {
-	if isNil(obj) || s.owns(obj) {
+	if kube.IsNil(obj) || s.owns(obj) {
 		return false
 	}
 	var wanted []string
@@ -76,9 +78,9 @@ func (r *Reconciler) relabel(ctx context.Context, s *scope) (bool, error) {
 		if !s.owns(obj) || s.ours(obj) || !obj.GetDeletionTimestamp().IsZero() {
 			continue
 		}
-		key, version := keyOf(fmt.Sprintf("labels %T", obj), obj), obj.GetResourceVersion()
-		if r.recent.unseen(key, version) {
-			s.requeue(unseenFor)
+		key, version := reconcile.Key(fmt.Sprintf("labels %T", obj), obj), obj.GetResourceVersion()
+		if r.recent.Unseen(key, version) {
+			s.again.In(reconcile.CacheLag)
 			continue
 		}
 		before := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy
@@ -91,7 +93,7 @@ func (r *Reconciler) relabel(ctx context.Context, s *scope) (bool, error) {
 		if err := r.Client.Patch(ctx, obj, client.MergeFrom(before), fieldOwner); client.IgnoreNotFound(err) != nil {
 			return false, fmt.Errorf("cannot put the labels of %T %s back: %w", obj, obj.GetName(), err)
 		}
-		r.recent.wrote(key, version)
+		r.recent.Wrote(key, version)
 	}
 	return true, nil
 }

@@ -186,7 +186,7 @@ func (s *scope) blockRelease(image string, retryAfter time.Duration, err error) 
 		}
 	}
 	if retryAfter > 0 {
-		s.requeue(retryAfter)
+		s.again.In(retryAfter)
 	}
 	s.releaseBlocked = &o
 	s.block(o.reason, o.message)

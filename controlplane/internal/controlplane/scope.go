@@ -2,7 +2,6 @@ package controlplane
 
 import (
 	"cmp"
-	"time"
 
 	"github.com/blang/semver/v4"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -21,6 +20,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // scope holds the facts of one reconcile: what was read, and what the phases found.
@@ -74,7 +74,7 @@ type scope struct {
 	// renewalFailure is why the published kubeconfig could not be renewed.
 	renewalFailure error
 
-	requeueAfter time.Duration
+	again reconcile.Again
 	// released is true once the finalizer is gone: there is no status to write any more.
 	released bool
 }
@@ -84,13 +84,6 @@ type outcome struct{ reason, message string }
 
 func (s *scope) block(reason, message string) {
 	s.blocked = &outcome{reason, message}
-}
-
-// requeue asks for another reconcile. The earliest wins.
-func (s *scope) requeue(after time.Duration) {
-	if s.requeueAfter == 0 || after < s.requeueAfter {
-		s.requeueAfter = after
-	}
 }
 
 func (s *scope) deleting() bool { return !s.controlPlane.DeletionTimestamp.IsZero() }

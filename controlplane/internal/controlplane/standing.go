@@ -5,7 +5,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // standing is where the installation stands. It is decided here alone, from all evidence together: assisted-service's word by itself may be that of a database
@@ -87,7 +87,7 @@ func (s *scope) standing() standing {
 		stated:       s.owns(s.deployment) && s.deployment.Spec.Installed,
 		published:    kubeconfig,
 		renewed:      renewal,
-		hadNode:      slices.ContainsFunc(s.machines, provider.HadNode),
+		hadNode:      slices.ContainsFunc(s.machines, metal3.HadNode),
 		answers:      s.workload.Connected,
 		runs:         s.workload.OpenShiftVersion != "",
 	})

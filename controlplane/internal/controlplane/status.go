@@ -15,6 +15,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // report computes the status from the facts, on every path, and writes it with one request if it changed: a change of words once it has lasted.
@@ -37,25 +38,25 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 		}
 		conditions.Set(cp, s.pausedCondition())
 		if remaining := view.graceLeft(); s.installed() && !view.healthKnown() && remaining > 0 {
-			s.requeue(remaining) // the end of a time cannot be watched
+			s.again.In(remaining) // the end of a time cannot be watched
 		}
 		if _, left := view.unanswered(); !s.installed() && left > 0 {
-			s.requeue(left)
+			s.again.In(left)
 		}
 	}
 	if equality.Semantic.DeepEqual(s.before.Status, cp.Status) {
-		r.unwritten.Remove(cp.UID)
+		r.heldBack.Written(cp.UID)
 		return nil
 	}
 	if left := r.quiet(s); left > 0 {
-		s.requeue(left)
+		s.again.In(left)
 		return nil
 	}
-	r.unwritten.Remove(cp.UID)
+	r.heldBack.Written(cp.UID)
 	if err := apply.PatchStatus(ctx, r.Client, s.before, cp); err != nil {
 		return err
 	}
-	r.recent.wrote(keyOf("", cp), s.before.ResourceVersion)
+	r.recent.Wrote(reconcile.Key("", cp), s.before.ResourceVersion)
 	r.announce(s)
 	return nil
 }

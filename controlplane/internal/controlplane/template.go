@@ -9,19 +9,22 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // infraTemplate reads the template of the infra machines, watches its kind, and makes it belong to the Cluster. That there is none is said when it is
 // needed.
 func (r *Reconciler) infraTemplate(ctx context.Context, s *scope) (bool, error) {
-	template, err := r.external(ctx, s.controlPlane.Spec.MachineTemplate.Spec.InfrastructureRef, s.controlPlane.Namespace)
+	template, err := kube.External(ctx, r.Client, s.controlPlane.Spec.MachineTemplate.Spec.InfrastructureRef, s.controlPlane.Namespace)
 	if err != nil || template == nil {
 		return err == nil, err
 	}
 	if err := r.track(template); err != nil {
 		return false, err
 	}
-	s.template, err = read(ctx, r.Client, client.ObjectKeyFromObject(template), template)
+	s.template, err = kube.Read(ctx, r.Client, client.ObjectKeyFromObject(template), template)
 	if err != nil || s.template == nil || s.template.GetDeletionTimestamp() != nil {
 		return err == nil, err
 	}
@@ -36,17 +39,16 @@ func (r *Reconciler) ownTemplate(ctx context.Context, s *scope) error {
 	if slices.ContainsFunc(s.template.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID }) {
 		return nil
 	}
-	key := keyOf("owner "+s.template.GetKind(), s.template)
-	if r.recent.unseen(key, s.template.GetResourceVersion()) {
-		s.requeue(unseenFor)
+	key := reconcile.Key("owner "+s.template.GetKind(), s.template)
+	if r.recent.Unseen(key, s.template.GetResourceVersion()) {
+		s.again.In(reconcile.CacheLag)
 		return nil
 	}
 	before := s.template.DeepCopy()
 	s.template.SetOwnerReferences(util.EnsureOwnerRef(s.template.GetOwnerReferences(), owner))
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, s.template, patch, fieldOwner); client.IgnoreNotFound(err) != nil {
+	if err := kube.PatchMetadata(ctx, r.Client, before, s.template, fieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot make the Cluster an owner of %s %s: %w", before.GetKind(), before.GetName(), err)
 	}
-	r.recent.wrote(key, before.GetResourceVersion())
+	r.recent.Wrote(key, before.GetResourceVersion())
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // markUpToDate writes the condition UpToDate of the Machines, which Cluster API expects of a control plane provider.
@@ -20,13 +22,13 @@ func (r *Reconciler) markUpToDate(ctx context.Context, s *scope) (bool, error) {
 		if observed != nil && observed.Status == wanted.Status && observed.Reason == wanted.Reason && observed.Message == wanted.Message {
 			continue
 		}
-		key := keyOf("up-to-date", m)
-		if m.ResourceVersion == "" || r.recent.unseen(key, m.ResourceVersion) {
-			s.requeue(unseenFor)
+		key := reconcile.Key("up-to-date", m)
+		if m.ResourceVersion == "" || r.recent.Unseen(key, m.ResourceVersion) {
+			s.again.In(reconcile.CacheLag)
 		} else if err := r.applyMachineCondition(ctx, m, wanted); err != nil {
 			return false, err
 		} else {
-			r.recent.wrote(key, m.ResourceVersion)
+			r.recent.Wrote(key, m.ResourceVersion)
 		}
 		conditions.Set(m, wanted) // what is counted next
 	}

@@ -18,6 +18,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // ofMachine makes an Agent that of the host of a Machine, whose validations are pending.
@@ -81,15 +82,15 @@ func TestASilentAssistedServiceIsTold(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
 	h.r.now = func() time.Time { return now }
-	h.r.recent.now = h.r.now
+	h.r.recent = reconcile.NewWrites(h.r.now)
 	h.reconcile()
 	_, install := h.registration()
 	install.CreationTimestamp = metav1.NewTime(now.Truncate(time.Second))
 	h.Expect(h.Update(t.Context(), install)).To(Succeed())
-	now = now.Add(answerTime / 2)
-	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", answerTime/2), "the end of a time cannot be watched")
+	now = now.Add(assisted.AnswerTime / 2)
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", assisted.AnswerTime/2), "the end of a time cannot be watched")
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).To(Equal(controlplanev1.WaitingForAssistedServiceReason))
-	now = now.Add(answerTime)
+	now = now.Add(assisted.AnswerTime)
 	h.reconcile()
 	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
 	h.Expect(c.Reason).To(Equal(controlplanev1.AssistedServiceNotRespondingReason))
@@ -104,22 +105,22 @@ func TestADeletionThatIsNotAnsweredIsTold(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
 	h.r.now = func() time.Time { return now }
-	h.r.recent.now = h.r.now
+	h.r.recent = reconcile.NewWrites(h.r.now)
 	h.reconcile()
 	deployment, _ := h.registration()
 	deployment.Finalizers = []string{"clusterdeployments.agent-install.openshift.io/ai-deprovision"}
 	h.Expect(h.Update(t.Context(), deployment)).To(Succeed())
 	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
 	reason := func() string {
-		now = now.Add(quietFor)
+		now = now.Add(reconcile.HeldBack)
 		h.reconcile()
-		now = now.Add(quietFor)
+		now = now.Add(reconcile.HeldBack)
 		h.reconcile()
 		return conditions.GetReason(h.controlPlane(), controlplanev1.DeletingCondition)
 	}
 	reason()
 	h.Expect(reason()).To(Equal(controlplanev1.WaitingForInstallationDeletionReason))
-	now = now.Add(2 * answerTime)
+	now = now.Add(2 * assisted.AnswerTime)
 	h.Expect(reason()).To(Equal(controlplanev1.AssistedServiceNotRespondingReason))
 }
 

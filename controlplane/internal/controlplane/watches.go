@@ -27,7 +27,8 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // controlPlaneKind is the kind that is reconciled.
@@ -36,10 +37,8 @@ const controlPlaneKind = "OpenshiftAssistedControlPlane"
 // SetupWithManager makes the manager reconcile control planes when anything that they depend on changes. Objects that belong to no control
 // plane of ours cause nothing.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr manager.Manager, options controller.Options, clusters *workload.Clusters) error {
-	for _, i := range indexes() {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, i.obj, i.field, i.values); err != nil {
-			return fmt.Errorf("cannot index %T by %s: %w", i.obj, i.field, err)
-		}
+	if err := kube.AddIndexes(ctx, mgr.GetFieldIndexer(), indexes()...); err != nil {
+		return err
 	}
 	mapped := handler.EnqueueRequestsFromMapFunc
 	c, err := ctrl.NewControllerManagedBy(mgr).
@@ -53,12 +52,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr manager.Manager, 
 		Watches(&hiveext.AgentClusterInstall{}, mapped(r.ofSameName)).
 		Watches(&hivev1.ClusterImageSet{}, mapped(r.ofImageSet)).
 		Watches(&aiv1beta1.Agent{}, mapped(r.ofAgent), builder.WithPredicates(agentChanges)).
-		WatchesMetadata(provider.MetadataOnly("Secret"), mapped(r.ofSecret)).
-		WatchesMetadata(provider.MetadataOnly("ConfigMap"), mapped(r.ofConfigMap)).
+		WatchesMetadata(kube.MetadataOf(kube.Secret), mapped(r.ofSecret)).
+		WatchesMetadata(kube.MetadataOf(kube.ConfigMap), mapped(r.ofConfigMap)).
 		WatchesRawSource(source.Channel(r.wake, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(clusters.Source("openshiftassistedcontrolplane")).
 		WatchesRawSource(clusters.FailureSource()).
-		Build(provider.TolerateConflicts(r))
+		Build(reconcile.TolerateConflicts(r))
 	if err != nil {
 		return fmt.Errorf("cannot set up the controller: %w", err)
 	}
@@ -97,7 +96,7 @@ func ClustersOf(c client.Reader, selected func(client.Object) bool) func(context
 			return false, nil
 		}
 		key := client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}
-		cp, err := read(ctx, c, key, &controlplanev1.OpenshiftAssistedControlPlane{})
+		cp, err := kube.Read(ctx, c, key, &controlplanev1.OpenshiftAssistedControlPlane{})
 		return err == nil && cp != nil && selected(cp), err
 	}
 }

@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 const (
@@ -26,13 +27,8 @@ const (
 	kubeconfigPublishedAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-published"
 	nodeSeenAnnotation            = "controlplane.cluster.x-k8s.io/node-seen"
 
-	// CAPM3 puts hostAnnotation on a Metal3Machine when it chooses the host; without one, it has not come to wait for anything of ours.
-	hostAnnotation = "metal3.io/BareMetalHost"
-
 	// infraEnvLabel names, on an Agent, the InfraEnv that its host booted from: that of its Machine.
 	infraEnvLabel = "infraenvs.agent-install.openshift.io"
-	// hostUIDLabel is the Node label by which CAPM3 finds the Node of a host.
-	hostUIDLabel = "metal3.io/uuid"
 )
 
 // observeWorkload reads what is known of the cluster itself.
@@ -66,27 +62,20 @@ func (r *Reconciler) nudge(ctx context.Context, s *scope) (bool, error) {
 			if err != nil {
 				return false, errors.Join(err, group.Wait())
 			}
-			if infra == nil || !awaitsNode(infra) {
+			if infra == nil || !metal3.AwaitsNode(infra) {
 				continue
 			}
 			touch := s.news(m, infra)
 			switch {
 			case len(touch) == 0:
-			case r.recent.unseen(nudgeKey(infra), infra.GetResourceVersion()):
-				s.requeue(unseenFor)
+			case r.recent.Unseen(nudgeKey(infra), infra.GetResourceVersion()):
+				s.again.In(reconcile.CacheLag)
 			default:
 				group.Go(func() error { return r.annotate(ctx, infra, touch) })
 			}
 		}
 	}
 	return true, group.Wait()
-}
-
-// awaitsNode tells whether an infra machine has its host but not its Node.
-func awaitsNode(infra *unstructured.Unstructured) bool {
-	providerID, _, _ := unstructured.NestedString(infra.Object, "spec", "providerID")
-	_, hasHost := infra.GetAnnotations()[hostAnnotation]
-	return infra.GetDeletionTimestamp().IsZero() && providerID == "" && (hasHost || infra.GetKind() != provider.Metal3MachineKind)
 }
 
 // news are the annotations that an infra machine does not have yet.
@@ -102,7 +91,9 @@ func (s *scope) news(m *clusterv1.Machine, infra *unstructured.Unstructured) map
 	return touch
 }
 
-func nudgeKey(infra *unstructured.Unstructured) string { return keyOf("nudge "+infra.GetKind(), infra) }
+func nudgeKey(infra *unstructured.Unstructured) string {
+	return reconcile.Key("nudge "+infra.GetKind(), infra)
+}
 
 func (r *Reconciler) annotate(ctx context.Context, infra *unstructured.Unstructured, annotations map[string]string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
@@ -113,7 +104,7 @@ func (r *Reconciler) annotate(ctx context.Context, infra *unstructured.Unstructu
 	if err := r.Client.Patch(ctx, infra, client.RawPatch(types.MergePatchType, patch), fieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot annotate %s %s: %w", infra.GetKind(), infra.GetName(), err)
 	}
-	r.recent.wrote(nudgeKey(infra), version)
+	r.recent.Wrote(nudgeKey(infra), version)
 	return nil
 }
 
@@ -125,12 +116,12 @@ func nodeOf(m *clusterv1.Machine, agents []aiv1beta1.Agent, nodes []workload.Nod
 		if agent.Labels[infraEnvLabel] != m.Name {
 			continue
 		}
-		uid := agent.Spec.NodeLabels[hostUIDLabel]
+		uid := agent.Spec.NodeLabels[metal3.HostUIDLabel]
 		for j := range nodes {
 			node := &nodes[j]
 			switch {
 			case node.ProviderID != "":
-			case uid != "" && node.Labels[hostUIDLabel] == uid, uid == "" && node.Name == hostname(agent):
+			case uid != "" && node.Labels[metal3.HostUIDLabel] == uid, uid == "" && node.Name == hostname(agent):
 				return node
 			}
 		}

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 const (
@@ -90,10 +90,10 @@ func NewClusters(ctx context.Context, mgr manager.Manager, options Options) (*Cl
 		// Kinds that the cluster does not know yet must not be named here: no connection would be made before it does.
 		Cache: clustercache.CacheOptions{ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}: {Transform: slimNode},
-			provider.MetadataOnly("Secret"): {
+			kube.MetadataOf(kube.Secret): {
 				Namespaces: map[string]cache.Config{metav1.NamespaceSystem: {}},
 				Label:      labels.SelectorFromSet(labels.Set{managedByLabel: accountName}),
-				Transform:  provider.StripMetadata(),
+				Transform:  kube.StripMetadata(),
 			},
 		}},
 	}, controller.Options{

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 const (
@@ -35,9 +37,7 @@ type healthKey struct {
 // metadataOf is an object of an OpenShift kind of which only the metadata is cached. The objects are large, and there are many of them in each
 // cluster; the few that matter are read from the cluster itself when their version has changed.
 func metadataOf(kind string) *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(configv1.GroupVersion.WithKind(kind))
-	return m
+	return kube.MetadataOf(configv1.GroupVersion.WithKind(kind))
 }
 
 // readHealth reads the release of the cluster and the health of its control plane.

@@ -10,7 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // The Secret in which the contract of Cluster API wants the kubeconfig of a cluster, and its key there.
@@ -92,7 +92,7 @@ func (r *kubeconfigReader) version(ctx context.Context, key client.ObjectKey) (s
 	if !selected {
 		return "", notFound
 	}
-	metadata := provider.MetadataOnly("Secret")
+	metadata := kube.MetadataOf(kube.Secret)
 	if err := r.Reader.Get(ctx, key, metadata); err != nil {
 		return "", err
 	}

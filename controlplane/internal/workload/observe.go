@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // Operators of the control plane, whose health is that of the control plane.
@@ -99,7 +99,7 @@ func (c *Clusters) watch(ctx context.Context, cluster client.ObjectKey) error {
 	})
 	for _, w := range []clustercache.WatcherOptions{
 		{Name: "nodes", Kind: &corev1.Node{}, Predicates: nodeChanges},
-		{Name: "tokens", Kind: provider.MetadataOnly("Secret"), Predicates: deletions},
+		{Name: "tokens", Kind: kube.MetadataOf(kube.Secret), Predicates: deletions},
 		{Name: "clusterversion", Kind: metadataOf(clusterVersionKind), Predicates: observedNames},
 		{Name: "clusteroperators", Kind: metadataOf(clusterOperatorKind), Predicates: observedNames},
 	} {

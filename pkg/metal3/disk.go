@@ -1,4 +1,4 @@
-package assisted
+package metal3
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package controlplane
+package kube
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -19,14 +18,14 @@ import (
 // contractLabels say which versions of a kind serve a version of the Cluster API contract, newest contract first.
 var contractLabels = []string{clusterv1.GroupVersion.Group + "/v1beta2", clusterv1.GroupVersion.Group + "/v1beta1"}
 
-// external returns an empty object of the kind of a reference, in the version that the labels of its CRD name. nil: there is no such kind.
-func (r *Reconciler) external(ctx context.Context, ref clusterv1.ContractVersionedObjectReference, namespace string) (*unstructured.Unstructured, error) {
-	crd := &metav1.PartialObjectMetadata{}
-	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+// External returns an object with the kind, namespace and name of a reference and nothing else, in the version that the labels of its CRD name; nil when there is no
+// such kind. Cluster API's own look-up (controllers/external) reads the object as well: it knows no kind of which there is no object yet, which is to be watched.
+func External(ctx context.Context, c client.Reader, ref clusterv1.ContractVersionedObjectReference, namespace string) (*unstructured.Unstructured, error) {
+	crd := MetadataOf(CustomResourceDefinition)
 	name := contract.CalculateCRDName(ref.APIGroup, ref.Kind)
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, nil
+			return nil, nil //nolint:nilnil // there is none
 		}
 		return nil, fmt.Errorf("cannot read CustomResourceDefinition %s: %w", name, err)
 	}

@@ -1,4 +1,4 @@
-package assisted
+package metal3
 
 import (
 	"cmp"
@@ -55,9 +55,16 @@ func AgentIdentity(agent *aiv1beta1.Agent) HostIdentity {
 	}
 }
 
-// HasInventory tells whether the agent has sent the inventory of its host. assisted-service forgets it when the host is bound, until the
-// agent sends it again.
-func HasInventory(agent *aiv1beta1.Agent) bool { return len(agent.Status.Inventory.Interfaces) > 0 }
+// NetworkMACs returns the MAC addresses, normalised, by which assisted-service finds the hosts of an NMStateConfig.
+func NetworkMACs(network *aiv1beta1.NMStateConfig) []string {
+	addresses := make([]string, 0, len(network.Spec.Interfaces))
+	for _, i := range network.Spec.Interfaces {
+		if i != nil {
+			addresses = append(addresses, i.MacAddress)
+		}
+	}
+	return normaliseMACs(addresses)
+}
 
 // Mismatch says why observed is not the wanted host, in words for people. It is empty when they are the same: they have a MAC address in
 // common, and the same serial number where both know it.

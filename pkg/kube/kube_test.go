@@ -1,0 +1,155 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+func secret(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: "u-1"}}
+}
+
+func TestRead(t *testing.T) {
+	g := NewWithT(t)
+	away := errors.New("away")
+	c := fake.NewClientBuilder().WithObjects(secret("there")).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if key.Name == "unreadable" {
+				return away
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+	}).Build()
+	read := func(name string) (*corev1.Secret, error) {
+		return Read(t.Context(), c, client.ObjectKey{Namespace: "n", Name: name}, &corev1.Secret{})
+	}
+	found, err := read("there")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found.Name).To(Equal("there"))
+	found, err = read("missing")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found).To(BeNil())
+	g.Expect(IsNil(found)).To(BeTrue(), "not by the interface, but by the pointer in it")
+	_, err = read("unreadable")
+	g.Expect(err).To(MatchError(away))
+	g.Expect(err).To(MatchError(ContainSubstring("cannot read Secret n/unreadable")))
+}
+
+func TestDelete(t *testing.T) {
+	g := NewWithT(t)
+	var asked []client.DeleteOption
+	c := fake.NewClientBuilder().WithObjects(secret("there")).WithInterceptorFuncs(interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			asked = append(asked, opts...)
+			return c.Delete(ctx, obj, opts...)
+		},
+	}).Build()
+	going := secret("going")
+	now := metav1.Now()
+	going.DeletionTimestamp = &now
+	g.Expect(Delete(t.Context(), c, going)).To(Succeed())
+	g.Expect(asked).To(BeEmpty(), "it was asked for before")
+
+	g.Expect(Delete(t.Context(), c, secret("missing"))).To(Succeed())
+	g.Expect(Delete(t.Context(), c, secret("there"))).To(Succeed())
+	g.Expect(asked).To(HaveEach(WithTransform(func(o client.DeleteOption) string {
+		options := &client.DeleteOptions{}
+		o.ApplyToDelete(options)
+		return string(*options.Preconditions.UID)
+	}, Equal("u-1"))), "not of a later object of the name")
+	g.Expect(apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "there"}, &corev1.Secret{}))).To(BeTrue())
+}
+
+func TestPatchMetadata(t *testing.T) {
+	g := NewWithT(t)
+	c := fake.NewClientBuilder().WithObjects(secret("there")).Build()
+	before := &corev1.Secret{}
+	g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "there"}, before)).To(Succeed())
+	after := before.DeepCopy()
+	after.Finalizers = []string{"example.com/ours"}
+	g.Expect(PatchMetadata(t.Context(), c, before, after, "test")).To(Succeed())
+	g.Expect(after.ResourceVersion).NotTo(Equal(before.ResourceVersion), "the answer")
+
+	late := before.DeepCopy()
+	late.Finalizers = []string{"example.com/theirs"}
+	g.Expect(PatchMetadata(t.Context(), c, before, late, "test")).To(MatchError(apierrors.IsConflict, "a conflict"), "ours would be lost")
+}
+
+func TestRefused(t *testing.T) {
+	kind, resource := schema.GroupKind{Kind: "Secret"}, corev1.Resource("secrets")
+	for situation, tc := range map[string]struct {
+		err     error
+		refused bool
+	}{
+		"no error":             {nil, false},
+		"the schema":           {apierrors.NewInvalid(kind, "s", field.ErrorList{field.Required(field.NewPath("spec"), "")}), true},
+		"not to be understood": {apierrors.NewBadRequest("what?"), true},
+		"a webhook":            {fmt.Errorf("cannot write: %w", apierrors.NewForbidden(resource, "s", errors.New(`admission webhook "w" denied the request: no`))), true},
+		"a missing right":      {apierrors.NewForbidden(resource, "s", errors.New("no RBAC policy matched")), false},
+		"a conflict":           {apierrors.NewConflict(resource, "s", errors.New("changed")), false},
+		"a webhook is away":    {apierrors.NewInternalError(errors.New("failed calling webhook")), false},
+	} {
+		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(Refused(tc.err)).To(Equal(tc.refused)) })
+	}
+}
+
+func TestExternal(t *testing.T) {
+	ref := clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "FooMachine", Name: "m"}
+	for situation, tc := range map[string]struct {
+		labels  map[string]string
+		version string
+		fails   bool
+	}{
+		"the newest contract":        {labels: map[string]string{"cluster.x-k8s.io/v1beta1": "v1", "cluster.x-k8s.io/v1beta2": "v2"}, version: "v2"},
+		"the newest of its versions": {labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1alpha3_v1_v1beta10"}, version: "v1"},
+		"an older contract":          {labels: map[string]string{"cluster.x-k8s.io/v1beta1": "v1beta1"}, version: "v1beta1"},
+		"no contract":                {labels: map[string]string{"cluster.x-k8s.io/provider": "foo"}, fails: true},
+		"a kind that is not there":   {},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			scheme := runtime.NewScheme()
+			g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
+			builder := fake.NewClientBuilder().WithScheme(scheme)
+			if tc.labels != nil {
+				builder = builder.WithObjects(&apiextensionsv1.CustomResourceDefinition{
+					ObjectMeta: metav1.ObjectMeta{Name: "foomachines.infrastructure.cluster.x-k8s.io", Labels: tc.labels},
+				})
+			}
+			object, err := External(t.Context(), builder.Build(), ref, "n")
+			g.Expect(err != nil).To(Equal(tc.fails))
+			if tc.version == "" {
+				g.Expect(object).To(BeNil())
+				return
+			}
+			g.Expect(object.GroupVersionKind()).To(Equal(schema.GroupVersionKind{Group: ref.APIGroup, Version: tc.version, Kind: ref.Kind}))
+			g.Expect(client.ObjectKeyFromObject(object)).To(Equal(client.ObjectKey{Namespace: "n", Name: "m"}))
+		})
+	}
+}
+
+func TestIndexOf(t *testing.T) {
+	g := NewWithT(t)
+	index := IndexOf(&corev1.Secret{}, "type", func(s *corev1.Secret) []string { return Some(string(s.Type), "", "all") })
+	g.Expect(index.Values(&corev1.Secret{Type: "t"})).To(Equal([]string{"t", "all"}))
+	g.Expect(index.Values(&corev1.ConfigMap{})).To(BeEmpty(), "another kind")
+	c := fake.NewClientBuilder().WithObjects(secret("there")).WithIndex(index.Object, index.Field, index.Values).Build()
+	list := &corev1.SecretList{}
+	g.Expect(c.List(t.Context(), list, client.MatchingFields{"type": "all"})).To(Succeed())
+	g.Expect(list.Items).To(HaveLen(1))
+}

@@ -1,0 +1,45 @@
+// Package kube is how both providers read, delete and index objects, and understand what the API server answers.
+package kube
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Read reads an object into into, and returns it; nil, and no error, when it does not exist.
+func Read[T client.Object](ctx context.Context, from client.Reader, key client.ObjectKey, into T) (T, error) {
+	var none T
+	err := from.Get(ctx, key, into)
+	switch {
+	case apierrors.IsNotFound(err):
+		return none, nil
+	case err != nil:
+		return none, fmt.Errorf("cannot read %s %s: %w", nameOf(into), key, err)
+	}
+	return into, nil
+}
+
+// nameOf is the kind of an object for people. A typed object does not always bear its kind.
+func nameOf(obj client.Object) string {
+	if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return kind
+	}
+	return reflect.TypeOf(obj).Elem().Name()
+}
+
+// IsNil tells whether there is no object: neither the interface nor the pointer in it.
+func IsNil(obj client.Object) bool {
+	return obj == nil || reflect.ValueOf(obj).IsNil()
+}
+
+// EmptyOf returns an object of the same kind without content, to read into.
+func EmptyOf(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	empty := &unstructured.Unstructured{}
+	empty.SetGroupVersionKind(obj.GroupVersionKind())
+	return empty
+}
