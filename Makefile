@@ -138,9 +138,22 @@ test: unit ## Run all tests: unit, API server, contracts and end-to-end, on the 
 components: ## Build the real components that tests start (kube-apiserver, Cluster API, assisted-service...), once; install PostgreSQL if it is missing. The newer Cluster API only with CORE=cluster-api-next, which e2e and conformance then run on.
 	@go run ./test/env/build
 
+# The tests that may start components are those whose package or test depends on test/env, however indirectly. All others are pure.
+UNIT := go list ./... | grep -v -e /test/e2e -e /test/conformance
+STARTING := go list -test -f '{{.ImportPath}} {{join .Deps " "}} ' ./... | grep '/test/env ' | sed -E 's/(_test|\.test)? .*//' | sort -u
+
+.PHONY: pure
+pure:
+	@starting="$$($(STARTING))"; go test -count=1 $$($(UNIT) | grep -vxF "$$starting")
+
+.PHONY: quick
+quick: lint pure ## Run golangci-lint and the tests that need no components: what to run before each commit.
+
+# The pure tests go first: what they find needs no kube-apiserver to be built.
 .PHONY: unit
-unit: components ## Run the tests that need no installation.
-	go test -timeout 40m $$(go list ./... | grep -v -e /test/e2e -e /test/conformance)
+unit: pure ## Run the tests that need no installation.
+	$(MAKE) components
+	@starting="$$($(STARTING))"; go test -timeout 40m $$($(UNIT) | grep -xF "$$starting")
 
 BACKEND ?= simulated
 AUTH ?= local
