@@ -138,9 +138,9 @@ test: unit ## Run all tests: unit, API server, contracts and end-to-end, on the 
 components: ## Build the real components that tests start (kube-apiserver, Cluster API, assisted-service...), once; install PostgreSQL if it is missing. The newer Cluster API only with CORE=cluster-api-next, which e2e and conformance then run on.
 	@go run ./test/env/build
 
-# The tests that may start components are those whose package or test depends on test/env, however indirectly. All others are pure.
+# The tests that may start components are those that depend, however indirectly, on the package that builds them. All others are pure.
 UNIT := go list ./... | grep -v -e /test/e2e -e /test/conformance
-STARTING := go list -test -f '{{.ImportPath}} {{join .Deps " "}} ' ./... | grep '/test/env ' | sed -E 's/(_test|\.test)? .*//' | sort -u
+STARTING := go list -test -f '{{.ImportPath}} {{join .Deps " "}} ' ./... | grep '/test/env/components ' | sed -E 's/(_test|\.test)? .*//' | sort -u
 
 .PHONY: pure
 pure:

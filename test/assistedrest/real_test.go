@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/assistedservice"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
@@ -36,7 +37,7 @@ type bed struct {
 	*WithT
 	ctx      context.Context
 	env      *env.Env
-	service  *env.AssistedService
+	service  *assistedservice.Service
 	rack     *hosts.Rack
 	client   client.WithWatch
 	seen     *journal
@@ -54,14 +55,14 @@ func TestRealService(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts assisted-service")
 	}
-	for _, auth := range []env.AssistedAuth{env.AssistedAuthLocal, env.AssistedAuthNone} {
+	for _, auth := range []assistedservice.Auth{assistedservice.AuthLocal, assistedservice.AuthNone} {
 		t.Run(string(auth), func(t *testing.T) {
 			b := newBed(t, auth)
 			switch auth {
-			case env.AssistedAuthLocal:
+			case assistedservice.AuthLocal:
 				masters, worker := b.threeControlPlanesThenAWorker()
 				b.wrongBoots(masters[0], worker)
-			case env.AssistedAuthNone:
+			case assistedservice.AuthNone:
 				b.singleNode()
 				b.failedInstallation()
 				b.deletedWhileInstalling()
@@ -70,7 +71,7 @@ func TestRealService(t *testing.T) {
 	}
 }
 
-func newBed(t *testing.T, auth env.AssistedAuth) *bed {
+func newBed(t *testing.T, auth assistedservice.Auth) *bed {
 	t.Helper()
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(2 * time.Minute)
@@ -83,7 +84,7 @@ func newBed(t *testing.T, auth env.AssistedAuth) *bed {
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(e.Stop)
 	b := &bed{T: t, WithT: g, ctx: ctx, env: e, seen: &journal{start: time.Now(), last: map[string]string{}}, workload: map[string]*workload{}}
-	b.service, err = e.StartAssistedService(ctx, env.AssistedOptions{Auth: auth})
+	b.service, err = assistedservice.Start(ctx, e, assistedservice.Options{Auth: auth})
 	g.Expect(err).NotTo(HaveOccurred())
 	b.client, err = client.NewWithWatch(e.Config(), client.Options{Scheme: e.Scheme()})
 	g.Expect(err).NotTo(HaveOccurred())

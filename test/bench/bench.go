@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -273,12 +273,12 @@ func (b *bench) byDigest(object *unstructured.Unstructured) {
 // look is what has been used up to a point in time.
 type look struct {
 	at         time.Time
-	managers   map[string]env.Usage
+	managers   map[string]process.Usage
 	processors processors
 }
 
 func (b *bench) look() (look, error) {
-	l := look{at: time.Now(), managers: map[string]env.Usage{}}
+	l := look{at: time.Now(), managers: map[string]process.Usage{}}
 	var err error
 	for _, name := range managers {
 		if l.managers[name], err = b.lab.Env.Manager(name).Usage(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
 // What is to be reached.
@@ -163,7 +163,7 @@ func summarise(reactions []reaction) statistics {
 }
 
 // cost is what a manager has used between two looks at it.
-func cost(before, after env.Usage) costReport {
+func cost(before, after process.Usage) costReport {
 	return costReport{CPUSeconds: seconds(after.CPU - before.CPU), PeakMiB: mebibytes(after.PeakMemory), AnonymousMiB: mebibytes(after.Anonymous)}
 }
 

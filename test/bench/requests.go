@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 )
 
 // managers that are measured.
@@ -73,11 +74,11 @@ func (b *bench) awaitSilence(ctx context.Context, since time.Time) (time.Time, e
 }
 
 // count tells how many requests there were in a time, by what they were for.
-func count(all env.Requests, begin, end time.Time) requestCount {
-	within := all.Where(func(r env.Request) bool { return !r.Time.Before(begin) && r.Time.Before(end) })
+func count(all audit.Requests, begin, end time.Time) requestCount {
+	within := all.Where(func(r audit.Request) bool { return !r.Time.Before(begin) && r.Time.Before(end) })
 	work := within.Work()
-	leases := within.Where(func(r env.Request) bool { return r.Resource == "leases" })
-	watches := within.Where(func(r env.Request) bool {
+	leases := within.Where(func(r audit.Request) bool { return r.Resource == "leases" })
+	watches := within.Where(func(r audit.Request) bool {
 		return r.Resource != "" && r.Resource != "leases" && !slices.Contains(work, r)
 	})
 	return requestCount{

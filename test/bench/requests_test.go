@@ -6,16 +6,16 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 )
 
 func TestRequestsAreCountedApart(t *testing.T) {
 	g := NewWithT(t)
 	begin := time.Now()
-	request := func(verb, resource, uri string, after time.Duration) env.Request {
-		return env.Request{Verb: verb, Resource: resource, URI: uri, Time: begin.Add(after)}
+	request := func(verb, resource, uri string, after time.Duration) audit.Request {
+		return audit.Request{Verb: verb, Resource: resource, URI: uri, Time: begin.Add(after)}
 	}
-	counted := count(env.Requests{
+	counted := count(audit.Requests{
 		request("patch", "agents", "", -time.Second), // before
 		request("patch", "agents", "", 0),
 		request("patch", "agents", "", 1),

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
 // fuse stands between a manager and its API server. When it is set, it kills the manager after each write that changes something,
@@ -35,7 +35,7 @@ type fuse struct {
 	// transport and target lead to the API server; they are known after the first request.
 	transport http.RoundTripper
 	target    *url.URL
-	process   *env.Process
+	process   *process.Process
 	namespace string // empty: it is not set
 	blown     bool
 	deaths    int
@@ -205,7 +205,7 @@ func (f *fuse) blow() {
 }
 
 // set makes the fuse watch the writes to a namespace.
-func (f *fuse) set(process *env.Process, namespace string) {
+func (f *fuse) set(process *process.Process, namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.process, f.namespace, f.deaths = process, namespace, 0

@@ -30,6 +30,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/conformance"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -50,7 +51,9 @@ var accounts = map[string]string{
 
 func TestConformance(t *testing.T) {
 	RegisterFailHandler(Fail)
-	clusterctl, err := env.Clusterctl(t.Context(), root, os.Stdout)
+	builder, err := components.NewBuilder(root, os.Stdout)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	clusterctl, err := builder.Program(t.Context(), components.Clusterctl)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	conformance.Specs(ours(clusterctl))
 	RunSpecs(t, "conformance")
@@ -86,7 +89,7 @@ func ours(clusterctl string) *conformance.Provider {
 			"IMAGE_URL": "http://images/rhcos.qcow2", "IMAGE_CHECKSUM": "http://images/rhcos.qcow2.sha256sum",
 		},
 		// From v1.13 on a Cluster without topology owns its infrastructure and control plane, but does not control them.
-		OwnerGraph: string(read("test/conformance/testdata/ownergraph-" + cmp.Or(os.Getenv(coreVariable), env.DefaultCoreTools) + ".golden")),
+		OwnerGraph: string(read("test/conformance/testdata/ownergraph-" + cmp.Or(os.Getenv(coreVariable), components.DefaultCoreTools) + ".golden")),
 		Exempt: map[string]string{
 			"P17": "hosts are not installed anew on a date: OpenShift renews its certificates itself",
 		},

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -38,7 +38,7 @@ var _ = Describe("An installation", Label("hold"), func() {
 			return s.Installation.Status.DebugInfo.State == "adding-hosts"
 		})
 		Expect(state(ctx, cluster).ControlPlane.ResourceVersion).To(Equal(s.ControlPlane.ResourceVersion))
-		Expect(writesIn(cluster.Namespace, since)).To(Equal(env.Requests(nil)), "writes while the Cluster is paused")
+		Expect(writesIn(cluster.Namespace, since)).To(Equal(audit.Requests(nil)), "writes while the Cluster is paused")
 		Expect(cluster.Pause(ctx, false)).To(Succeed())
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 0)

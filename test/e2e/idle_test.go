@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -127,13 +127,13 @@ func addForeignObjects(ctx context.Context, namespace string) {
 }
 
 // writesIn are the writes of our managers to a namespace since a point in time.
-func writesIn(namespace string, since time.Time) env.Requests {
+func writesIn(namespace string, since time.Time) audit.Requests {
 	GinkgoHelper()
-	var all env.Requests
+	var all audit.Requests
 	for _, manager := range ourManagers() {
 		requests, err := laboratory.Env.Requests(manager.User, since)
 		Expect(err).NotTo(HaveOccurred())
-		all = append(all, requests.Where(func(r env.Request) bool {
+		all = append(all, requests.Where(func(r audit.Request) bool {
 			switch r.Verb {
 			case "create", "update", "patch", "delete", "deletecollection":
 				return r.Namespace == namespace

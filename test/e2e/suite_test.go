@@ -17,6 +17,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -176,6 +177,6 @@ func state(ctx context.Context, cluster *lab.Cluster) *lab.State {
 }
 
 // ourManagers are the processes of this repository's managers.
-func ourManagers() []*env.Process {
-	return []*env.Process{laboratory.Env.Manager(env.Bootstrap), laboratory.Env.Manager(env.ControlPlane)}
+func ourManagers() []*process.Process {
+	return []*process.Process{laboratory.Env.Manager(env.Bootstrap), laboratory.Env.Manager(env.ControlPlane)}
 }

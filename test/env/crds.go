@@ -2,7 +2,6 @@ package env
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,12 +10,12 @@ import (
 )
 
 const (
-	assistedModule  = "github.com/openshift/assisted-service/api"
-	hiveModule      = "github.com/openshift/hive/apis"
+	ipamModule      = "github.com/metal3-io/ip-address-manager"
+	bmoModule       = "github.com/metal3-io/baremetal-operator"
 	openshiftModule = "github.com/openshift/api"
 )
 
-// generatedCRDs are those whose modules hold only Go types.
+// generatedCRDs are those of assisted-service and hive, whose modules hold only Go types.
 var generatedCRDs = []string{
 	"agent-install.openshift.io_agentclassifications.yaml",
 	"agent-install.openshift.io_agents.yaml",
@@ -37,8 +36,8 @@ var workloadCRDs = []string{
 
 // foreignCRDs returns the CRDs of the services that do not run here: assisted-service and hive, the Bare Metal Operator,
 // and Metal3's IP address manager (CAPM3 watches its kinds).
-func (t *toolbox) foreignCRDs(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	dir, err := t.generate(ctx)
+func (e *Env) foreignCRDs(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	dir, err := e.components.GenerateCRDs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +49,7 @@ func (t *toolbox) foreignCRDs(ctx context.Context) ([]*unstructured.Unstructured
 		{"ipam", ipamModule, "config/crd"},
 		{"baremetal-operator", bmoModule, "config/base/crds"},
 	} {
-		manifests, err := t.kustomizeModule(ctx, source.tools, source.module, source.folder)
+		manifests, err := e.components.KustomizeModule(ctx, source.tools, source.module, source.folder)
 		if err != nil {
 			return nil, err
 		}
@@ -64,61 +63,9 @@ func (t *toolbox) foreignCRDs(ctx context.Context) ([]*unstructured.Unstructured
 	return crds, nil
 }
 
-// generate runs controller-gen over the Go types of assisted-service and hive, in the versions that the main module
-// requires, and returns the folder with the CRDs. The result is kept for each pair of versions.
-func (t *toolbox) generate(ctx context.Context) (string, error) {
-	goMod := filepath.Join(t.root, "go.mod")
-	assisted, err := moduleVersion(goMod, assistedModule)
-	if err != nil {
-		return "", err
-	}
-	hive, err := moduleVersion(goMod, hiveModule)
-	if err != nil {
-		return "", err
-	}
-	program, err := t.program(ctx, controllerGenBuild)
-	if err != nil {
-		return "", err
-	}
-	unlock, err := t.lock()
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	dir := filepath.Join(t.root, ".tools", "crds-"+assisted+"-"+hive)
-	if _, err := os.Stat(dir); err == nil {
-		return dir, nil
-	}
-	temporary := dir + ".new"
-	if err := os.RemoveAll(temporary); err != nil {
-		return "", fmt.Errorf("cannot remove a half generated folder: %w", err)
-	}
-	// allowDangerousTypes: AgentServiceConfig and hive have fields of type float.
-	_, err = run(ctx, t.root, program, "crd:crdVersions=v1,allowDangerousTypes=true",
-		"paths="+assistedModule+"/v1beta1;"+assistedModule+"/hiveextension/v1beta1;"+hiveModule+"/hive/v1",
-		"output:crd:dir="+temporary)
-	if err != nil {
-		return "", fmt.Errorf("cannot generate the CRDs of assisted-service and hive: %w", err)
-	}
-	if err := os.Rename(temporary, dir); err != nil {
-		return "", fmt.Errorf("cannot put the generated CRDs in their place: %w", err)
-	}
-	t.sayf("generated the CRDs of assisted-service and hive")
-	return dir, nil
-}
-
-// kustomizeModule renders a kustomization that lies in a module required below test/tools.
-func (t *toolbox) kustomizeModule(ctx context.Context, tools, module, folder string) ([]byte, error) {
-	dir, err := t.moduleDir(ctx, filepath.Join("test", "tools", tools), module)
-	if err != nil {
-		return nil, err
-	}
-	return t.kustomize(ctx, filepath.Join(dir, folder))
-}
-
 // openshiftCRDs returns the CRDs of a workload cluster.
-func (t *toolbox) openshiftCRDs(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	dir, err := t.moduleDir(ctx, ".", openshiftModule)
+func (e *Env) openshiftCRDs(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	dir, err := e.components.ModuleDir(ctx, ".", openshiftModule)
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +86,4 @@ func readManifests(dir string, files []string) ([]*unstructured.Unstructured, er
 		objects = append(objects, more...)
 	}
 	return objects, nil
-}
-
-func toBase64(data []byte) string {
-	return base64.StdEncoding.EncodeToString(data)
 }

@@ -2,10 +2,8 @@
 // kube-apiserver, kube-controller-manager, the Cluster API core manager, the Metal3 infrastructure provider (CAPM3) and,
 // when wanted, the two managers of this repository under exactly the RBAC that their manifests ship. A workload cluster
 // is one more kube-apiserver. Only hardware and the Bare Metal Operator are left to the caller; so is assisted-service, which
-// StartAssistedService adds for whoever wants no simulator of it.
+// the package assistedservice adds for whoever wants no simulator of it.
 //
-// Everything is built from Go modules (test/tools) into the git-ignored folder .tools at the top of the repository, once
-// for each version; PostgreSQL alone, which assisted-service needs, comes from the machine. Processes listen on 127.0.0.1
-// only; assisted-service and the webhook servers of Cluster API core and CAPM3 have no flag for their address and listen
-// everywhere, on a port chosen here.
+// Processes listen on 127.0.0.1 only; assisted-service and the webhook servers of Cluster API core and CAPM3 have no flag for
+// their address and listen everywhere, on a port chosen here.
 package env

@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -16,6 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
 // Options say what to start and where to put what is to be kept.
@@ -25,7 +28,7 @@ type Options struct {
 	Dir string
 	// Out gets lines for people: what is built, what was started and how long it took. Default: nothing is written.
 	Out io.Writer
-	// CoreTools is the folder below test/tools whose version of Cluster API core runs. Default: [DefaultCoreTools].
+	// CoreTools is the folder below test/tools whose version of Cluster API core runs. Default: [components.DefaultCoreTools].
 	CoreTools string
 	// Core and Metal3 change the managers that are not ours; they cannot be disabled.
 	Core, Metal3 ManagerOptions
@@ -38,29 +41,18 @@ type Options struct {
 
 // Env is a running management cluster.
 type Env struct {
-	dir      string
-	temp     string
-	tempLock *os.File
-	tools    *toolbox
-	scheme   *runtime.Scheme
-	ports    *ports
-	etcdURL  string
-	auditLog string
+	dir        string
+	components *components.Builder
+	group      *process.Group
+	scheme     *runtime.Scheme
+	etcdURL    string
+	auditLog   string
 
 	api        *apiServer
 	config     *rest.Config
 	client     client.Client
 	kubeconfig string
 	managers   map[string]*manager
-
-	// life ends with Stop.
-	life context.Context
-	end  context.CancelFunc
-
-	mu        sync.Mutex
-	processes []*Process // in the order of their first start
-	signals   chan os.Signal
-	once      sync.Once
 }
 
 // Start builds what is missing, starts a management cluster and returns when all of it serves. When it fails, nothing is
@@ -71,27 +63,27 @@ func Start(ctx context.Context, options Options) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := e.bound(ctx)
+	ctx, cancel := e.group.Bound(ctx)
 	defer cancel()
 	if err := e.up(ctx, options); err != nil {
 		e.Stop()
 		return nil, err
 	}
-	e.tools.sayf("management cluster is up after %s (logs and kubeconfig in %s)", time.Since(begin).Round(100*time.Millisecond), e.dir)
+	e.group.Sayf("management cluster is up after %s (logs and kubeconfig in %s)", time.Since(begin).Round(100*time.Millisecond), e.dir)
 	return e, nil
 }
 
 // prepare makes everything that needs no process.
 func prepare(options Options) (*Env, error) {
-	root, err := findRoot(".")
-	if err != nil {
-		return nil, err
-	}
 	out := options.Out
 	if out == nil {
 		out = io.Discard
 	}
-	dir, err := artifactsDir(options.Dir, root)
+	builder, err := components.NewBuilder(".", out)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := artifactsDir(options.Dir, builder.Root())
 	if err != nil {
 		return nil, err
 	}
@@ -99,19 +91,17 @@ func prepare(options Options) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	temp, tempLock, err := newTempDir()
+	group, err := process.NewGroup(dir, out)
 	if err != nil {
 		return nil, err
 	}
-	e := &Env{
-		dir: dir, temp: temp, tempLock: tempLock, tools: &toolbox{root: root, out: out}, scheme: scheme, ports: &ports{},
-		auditLog: filepath.Join(dir, "audit.json"), kubeconfig: filepath.Join(dir, "kubeconfig"),
-	}
-	e.life, e.end = context.WithCancel(context.Background())
 	if !options.LeaveSignals {
-		e.handleSignals()
+		group.HandleSignals()
 	}
-	return e, nil
+	return &Env{
+		dir: dir, components: builder, group: group, scheme: scheme,
+		auditLog: filepath.Join(dir, "audit.json"), kubeconfig: filepath.Join(dir, "kubeconfig"),
+	}, nil
 }
 
 // artifactsDir makes the wanted folder, or a new one below _artifacts, and returns its absolute path.
@@ -135,7 +125,7 @@ func artifactsDir(wanted, root string) (string, error) {
 
 // up starts everything, in the order in which one needs the other.
 func (e *Env) up(ctx context.Context, options Options) error {
-	if err := e.tools.buildAll(ctx, clusterBuilds(options.CoreTools)); err != nil {
+	if err := e.components.Build(ctx, components.Cluster(options.CoreTools)...); err != nil {
 		return err
 	}
 	if err := e.startEtcd(ctx); err != nil {
@@ -144,7 +134,7 @@ func (e *Env) up(ctx context.Context, options Options) error {
 	if err := e.startManagementAPI(ctx); err != nil {
 		return err
 	}
-	crds, err := e.tools.foreignCRDs(ctx)
+	crds, err := e.foreignCRDs(ctx)
 	if err != nil {
 		return err
 	}
@@ -204,8 +194,8 @@ func (e *Env) newManagers(options Options) map[string]*manager {
 		core.Variables[name] = value
 	}
 	managers := map[string]*manager{
-		Core:   e.foreignManager(Core, core, coreBuild(options.CoreTools)),
-		Metal3: e.foreignManager(Metal3, options.Metal3, metal3Build),
+		Core:   e.foreignManager(Core, core, components.Core(options.CoreTools)),
+		Metal3: e.foreignManager(Metal3, options.Metal3, components.Metal3),
 	}
 	for name, options := range map[string]ManagerOptions{Bootstrap: options.Bootstrap, ControlPlane: options.ControlPlane} {
 		if options.Disabled {
@@ -213,9 +203,9 @@ func (e *Env) newManagers(options Options) map[string]*manager {
 		}
 		managers[name] = &manager{
 			name: name, options: options,
-			program: func(ctx context.Context) (string, error) { return e.tools.manager(ctx, name) },
+			program: func(ctx context.Context) (string, error) { return e.components.Manager(ctx, name) },
 			manifests: func(ctx context.Context) ([]byte, error) {
-				return e.tools.kustomize(ctx, filepath.Join(e.tools.root, "config", name, cmp.Or(options.Manifests, "default")))
+				return e.components.Kustomize(ctx, filepath.Join(e.components.Root(), "config", name, cmp.Or(options.Manifests, "default")))
 			},
 		}
 	}
@@ -223,13 +213,11 @@ func (e *Env) newManagers(options Options) map[string]*manager {
 }
 
 // foreignManager is a manager whose program and manifests come from the same module.
-func (e *Env) foreignManager(name string, options ManagerOptions, build component) *manager {
+func (e *Env) foreignManager(name string, options ManagerOptions, component components.Component) *manager {
 	return &manager{
 		name: name, options: options,
-		program: func(ctx context.Context) (string, error) { return e.tools.program(ctx, build) },
-		manifests: func(ctx context.Context) ([]byte, error) {
-			return e.tools.kustomizeModule(ctx, build.dir, build.module, "config/default")
-		},
+		program:   func(ctx context.Context) (string, error) { return e.components.Program(ctx, component) },
+		manifests: func(ctx context.Context) ([]byte, error) { return e.components.Manifests(ctx, component) },
 	}
 }
 
@@ -277,58 +265,41 @@ func (e *Env) Dir() string {
 
 // Manager returns one of the managers (see the constants Core, Metal3, Bootstrap and ControlPlane); nil for one that is
 // disabled.
-func (e *Env) Manager(name string) *Process {
+func (e *Env) Manager(name string) *process.Process {
 	if m := e.managers[name]; m != nil {
 		return m.process
 	}
 	return nil
 }
 
-// Processes returns all processes that were started, those that ended included.
-func (e *Env) Processes() []*Process {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return slices.Clone(e.processes)
+// Requests returns the requests of one user (see [process.Process]; empty for everybody) that arrived since a point in time.
+func (e *Env) Requests(user string, since time.Time) (audit.Requests, error) {
+	requests, err := audit.Read(e.auditLog)
+	if err != nil {
+		return nil, err
+	}
+	return requests.Where(func(r audit.Request) bool {
+		return (user == "" || r.User == user) && !r.Time.Before(since)
+	}), nil
+}
+
+// Authority is the certificate authority of the management cluster.
+func (e *Env) Authority() *pki.Authority {
+	return e.api.ca
+}
+
+// Components are the programs that this environment is made of, and others that it is not.
+func (e *Env) Components() *components.Builder {
+	return e.components
+}
+
+// Group holds the processes of the environment, and takes more.
+func (e *Env) Group() *process.Group {
+	return e.group
 }
 
 // Stop ends all processes, those first that depend on others, and removes temporary data. Logs stay. It may be called more
 // than once.
 func (e *Env) Stop() {
-	e.once.Do(func() {
-		e.mu.Lock()
-		e.end()
-		processes := e.processes
-		e.mu.Unlock()
-		e.ignoreSignals()
-		stopInOrder(processes)
-		e.ports.release()
-		if err := os.RemoveAll(e.temp); err != nil {
-			e.tools.sayf("cannot remove temporary data: %v", err)
-		}
-		e.tempLock.Close()
-	})
-}
-
-// stopInOrder stops what uses the API servers, then the API servers (which otherwise wait for the watches of their clients),
-// then etcd.
-func stopInOrder(processes []*Process) {
-	for _, layer := range []layer{clients, apiServers, storage} {
-		var group sync.WaitGroup
-		for _, process := range processes {
-			if process.layer == layer {
-				group.Go(process.Stop)
-			}
-		}
-		group.Wait()
-	}
-}
-
-// bound returns a context that also ends with the environment.
-func (e *Env) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	unlink := context.AfterFunc(e.life, cancel)
-	return ctx, func() {
-		unlink()
-		cancel()
-	}
+	e.group.Stop()
 }

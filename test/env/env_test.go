@@ -20,18 +20,12 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 )
 
 // eventually is how long controllers may take for what they do at once.
 const eventually = 30 * time.Second
-
-// lines sends the progress of an environment to the log of a test.
-type lines struct{ t *testing.T }
-
-func (l lines) Write(line []byte) (int, error) {
-	l.t.Logf("%s", line)
-	return len(line), nil
-}
 
 func TestEnv(t *testing.T) {
 	g := NewWithT(t)
@@ -40,7 +34,7 @@ func TestEnv(t *testing.T) {
 	begin := time.Now()
 
 	e, err := Start(ctx, Options{
-		Out: lines{t}, LeaveSignals: true,
+		Out: t.Output(), LeaveSignals: true,
 		Bootstrap: ManagerOptions{Disabled: true}, ControlPlane: ManagerOptions{Disabled: true},
 	})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -187,7 +181,7 @@ func checkRequests(t *testing.T, e *Env, begin time.Time) {
 	g.Expect(requests.Count()).To(HaveKeyWithValue("patch machines", BeNumerically(">", 0)))
 	g.Expect(requests.Count()).To(HaveKey("watch machines"))
 	g.Expect(requests.Work().Count()).NotTo(HaveKey("watch machines"))
-	for _, request := range requests.Where(func(r Request) bool { return r.Resource != "" }) {
+	for _, request := range requests.Where(func(r audit.Request) bool { return r.Resource != "" }) {
 		g.Expect(request.Code).NotTo(Equal(403), "%s must be allowed to %s %s", request.User, request.Verb, request.Resource)
 	}
 	later, err := e.Requests(e.Manager(Core).User, time.Now().Add(time.Hour))
@@ -197,7 +191,7 @@ func checkRequests(t *testing.T, e *Env, begin time.Time) {
 
 func checkStop(t *testing.T, e *Env) {
 	g := NewWithT(t)
-	processes := e.Processes()
+	processes := e.Group().Processes()
 	g.Expect(len(processes)).To(BeNumerically(">=", 6))
 	begin := time.Now()
 	e.Stop()
@@ -207,7 +201,7 @@ func checkStop(t *testing.T, e *Env) {
 		g.Expect(gone(process.PID())).To(BeTrue(), process.Name)
 		g.Expect(process.LogPath).To(BeARegularFile())
 	}
-	_, err := os.Stat(e.temp)
+	_, err := os.Stat(e.Group().Temp())
 	g.Expect(err).To(MatchError(os.ErrNotExist))
 }
 

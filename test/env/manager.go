@@ -20,6 +20,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
 // The managers of an environment, by which Env.Manager knows them.
@@ -65,7 +67,7 @@ type manager struct {
 	configMaps map[string]*corev1.ConfigMap
 	deployment *appsv1.Deployment
 	webhook    *webhookServer
-	process    *Process
+	process    *process.Process
 }
 
 // load renders the manifests and prepares the process: ports, certificates, arguments.
@@ -117,16 +119,16 @@ func (m *manager) prepare(ctx context.Context, e *Env) error {
 	}
 	var ports [3]int
 	for i := range ports {
-		if ports[i], err = e.ports.reserve(); err != nil {
+		if ports[i], err = e.group.Port(); err != nil {
 			return err
 		}
 	}
 	diagnostics, health, webhooks := "127.0.0.1:"+strconv.Itoa(ports[0]), "127.0.0.1:"+strconv.Itoa(ports[1]), strconv.Itoa(ports[2])
-	folder := filepath.Join(e.temp, m.name)
-	if err := e.api.ca.serverFiles(folder); err != nil {
+	folder := filepath.Join(e.group.Temp(), m.name)
+	if err := e.api.ca.ServerFiles(folder); err != nil {
 		return err
 	}
-	m.webhook = &webhookServer{url: "https://127.0.0.1:" + webhooks, caBundle: e.api.ca.pem}
+	m.webhook = &webhookServer{url: "https://127.0.0.1:" + webhooks, caBundle: e.api.ca.PEM()}
 	container := m.deployment.Spec.Template.Spec.Containers[0]
 	environment, err := m.environment(container)
 	if err != nil {
@@ -141,11 +143,11 @@ func (m *manager) prepare(ctx context.Context, e *Env) error {
 	if slices.ContainsFunc(m.objects, hasWebhook) {
 		args = append(args, "--webhook-port="+webhooks, "--webhook-cert-dir="+folder)
 	}
-	m.process = e.process(m.name, clients, program, append(args, m.options.ExtraArgs...)...)
+	m.process = e.group.New(m.name, process.Clients, program, append(args, m.options.ExtraArgs...)...)
 	m.process.MetricsURL = "http://" + diagnostics + "/metrics"
 	m.process.User = "system:serviceaccount:" + m.deployment.Namespace + ":" + m.serviceAccount()
-	m.process.env = slices.Concat(environment, []string{"KUBECONFIG=" + filepath.Join(folder, "kubeconfig")}, m.options.Env)
-	m.process.ready = probe(http.DefaultClient, "http://"+health+"/readyz")
+	m.process.Env = slices.Concat(environment, []string{"KUBECONFIG=" + filepath.Join(folder, "kubeconfig")}, m.options.Env)
+	m.process.Ready = process.Probe(http.DefaultClient, "http://"+health+"/readyz")
 	for _, object := range m.objects {
 		if err := m.webhook.redirect(object); err != nil {
 			return err
@@ -206,11 +208,11 @@ func (m *manager) start(ctx context.Context, e *Env) error {
 	if err := e.client.SubResource("token").Create(ctx, account, request); err != nil {
 		return fmt.Errorf("cannot create a token for %s: %w", m.process.User, err)
 	}
-	path := filepath.Join(e.temp, m.name, "kubeconfig")
+	path := filepath.Join(e.group.Temp(), m.name, "kubeconfig")
 	if err := writeKubeconfig(path, e.api.kubeconfig(m.name, &clientcmdapi.AuthInfo{Token: request.Status.Token})); err != nil {
 		return err
 	}
-	return e.start(ctx, m.process)
+	return e.group.Start(ctx, m.process)
 }
 
 // awaitAggregation waits until the aggregated ClusterRoles of the manifests have their rules: a manager that starts

@@ -2,10 +2,10 @@ package env
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -89,7 +89,7 @@ func (w *webhookServer) redirect(object *unstructured.Unstructured) error {
 
 func (w *webhookServer) clientConfig(service map[string]any) map[string]any {
 	path, _, _ := unstructured.NestedString(service, "service", "path")
-	return map[string]any{"url": w.url + path, "caBundle": toBase64(w.caBundle)}
+	return map[string]any{"url": w.url + path, "caBundle": base64.StdEncoding.EncodeToString(w.caBundle)}
 }
 
 // withoutConversion is for CRDs whose controller does not run: only their stored version is used.
@@ -150,17 +150,4 @@ func established(ctx context.Context, c client.Client, name string) error {
 		return fmt.Errorf("CRD %s is not served: %w", name, err)
 	}
 	return nil
-}
-
-// kustomize renders a kustomization.
-func (t *toolbox) kustomize(ctx context.Context, dir string) ([]byte, error) {
-	program, err := t.program(ctx, kustomizeBuild)
-	if err != nil {
-		return nil, err
-	}
-	manifests, err := run(ctx, t.root, program, "build", dir)
-	if err != nil {
-		return nil, fmt.Errorf("cannot render manifests: %s", strings.TrimSpace(err.Error()))
-	}
-	return manifests, nil
 }

@@ -7,6 +7,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
 // WorkloadCluster stands for an installed OpenShift cluster: an API server with Nodes and the CRDs of ClusterVersion,
@@ -53,7 +55,7 @@ func (e *Env) NewWorkloadCluster(ctx context.Context, name string) (*WorkloadClu
 
 // Start runs the API server and returns when it serves the OpenShift kinds. After Stop it comes back with its old data.
 func (w *WorkloadCluster) Start(ctx context.Context) error {
-	crds, err := w.env.tools.openshiftCRDs(ctx)
+	crds, err := w.env.openshiftCRDs(ctx)
 	if err != nil {
 		return err
 	}
@@ -74,7 +76,7 @@ func (w *WorkloadCluster) Stop() {
 }
 
 // Process is the API server, for whoever wants to kill or measure it.
-func (w *WorkloadCluster) Process() *Process {
+func (w *WorkloadCluster) Process() *process.Process {
 	return w.api.process
 }
 

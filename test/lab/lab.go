@@ -22,6 +22,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedrest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/assistedservice"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
@@ -39,7 +40,7 @@ type Options struct {
 	Auth assistedsim.AuthType
 	// HTTPS lets assisted-service be reached through https alone, under a private certificate authority: see [Lab.CA].
 	HTTPS bool
-	// CoreTools is the folder below test/tools whose version of Cluster API core runs. Default: [env.DefaultCoreTools].
+	// CoreTools is the folder below test/tools whose version of Cluster API core runs. Default: [components.DefaultCoreTools].
 	CoreTools string
 	// Core, Bootstrap and ControlPlane change how Cluster API core and the managers of this repository run.
 	Core, Bootstrap, ControlPlane env.ManagerOptions
@@ -54,7 +55,7 @@ type Lab struct {
 	// Service is the simulated assisted-service, with the faults that it can be given; nil with another backend.
 	Service *assistedsim.Simulator
 	// Assisted is the real assisted-service, which can be stopped and started; nil with another backend.
-	Assisted *env.AssistedService
+	Assisted *assistedservice.Service
 	// Rack is the bare metal.
 	Rack *hosts.Rack
 	// Registry holds the release images.

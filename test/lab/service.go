@@ -13,7 +13,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedrest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/assistedservice"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
@@ -23,7 +23,7 @@ type Backend string
 const (
 	// Simulated is the simulator, which needs no more than this process.
 	Simulated Backend = "simulated"
-	// Real is assisted-service itself; the hosts talk to its REST API. See [env.Env.StartAssistedService].
+	// Real is assisted-service itself; the hosts talk to its REST API. See [assistedservice.Start].
 	Real Backend = "real"
 )
 
@@ -79,8 +79,8 @@ func (l *Lab) startReal(ctx context.Context, options Options) (hosts.Service, er
 	if err := l.startFront(options, logger); err != nil {
 		return nil, err
 	}
-	l.Assisted, err = l.Env.StartAssistedService(ctx, env.AssistedOptions{
-		Auth: env.AssistedAuth(options.Auth), BaseURL: l.front.url(), Registries: []string{l.Registry.address},
+	l.Assisted, err = assistedservice.Start(ctx, l.Env, assistedservice.Options{
+		Auth: assistedservice.Auth(options.Auth), BaseURL: l.front.url(), Registries: []string{l.Registry.address},
 	})
 	if err != nil {
 		return nil, err
@@ -103,11 +103,11 @@ func (l *Lab) startFront(options Options, logger logr.Logger) error {
 		l.front, err = startFront(l.life, nil, logger)
 		return err
 	}
-	certificate, authority, err := l.Env.ServerCertificate()
+	certificate, err := l.Env.Authority().ServerCertificate()
 	if err != nil {
 		return err
 	}
-	l.ca = authority
+	l.ca = l.Env.Authority().PEM()
 	l.front, err = startFront(l.life, &certificate, logger)
 	return err
 }

@@ -140,11 +140,7 @@ func (l *Lab) workloadKubeconfig(_ context.Context, namespace, name string) ([]b
 	if first {
 		return w.server.Kubeconfig(), nil
 	}
-	_, ingress, err := l.Env.ServerCertificate()
-	if err != nil {
-		return nil, err
-	}
-	return trustToo(w.server.Kubeconfig(), ingress)
+	return trustToo(w.server.Kubeconfig(), l.Env.Authority().PEM())
 }
 
 // putKubeconfig puts the kubeconfig of the cluster's API server in the place of the one that the real assisted-service

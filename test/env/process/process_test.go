@@ -1,10 +1,11 @@
-package env
+package process
 
 import (
 	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,24 +18,33 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// ownerVariable makes the test binary the owner of an environment of which only etcd runs.
-const ownerVariable = "OPENSHIFT_AGENT_TEST_ENV_DIR"
+// ownerVariable makes the test binary the owner of a group with one process.
+const ownerVariable = "OPENSHIFT_AGENT_TEST_LOGS"
 
 func TestMain(m *testing.M) {
 	dir := os.Getenv(ownerVariable)
 	if dir == "" {
 		os.Exit(m.Run())
 	}
-	e, err := prepare(Options{Dir: dir})
-	if err == nil {
-		err = e.startEtcd(context.Background())
-	}
+	g, p, err := own(dir)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Fprintln(os.Stdout, e.processes[0].PID(), e.temp)
+	fmt.Fprintln(os.Stdout, p.PID(), g.Temp())
 	select {} // until the signal
+}
+
+// own starts a group that ends with this process.
+func own(logs string) (*Group, *Process, error) {
+	g, err := NewGroup(logs, io.Discard)
+	if err != nil {
+		return nil, nil, err
+	}
+	g.HandleSignals()
+	p := g.New("sleep", Storage, "/bin/sh", "-c", "exec sleep 600")
+	p.Ready = func(context.Context) error { return nil }
+	return g, p, g.Start(context.Background(), p)
 }
 
 func TestNothingOutlivesItsOwner(t *testing.T) {
@@ -81,8 +91,8 @@ func TestNothingOutlivesItsOwner(t *testing.T) {
 func TestProcessThatDoesNotBecomeReady(t *testing.T) {
 	g := NewWithT(t)
 	p := &Process{
-		Name: "short", LogPath: filepath.Join(t.TempDir(), "log"), path: "/bin/sh", args: []string{"-c", "echo why it failed; exit 3"},
-		ready: func(context.Context) error { return errors.New("not yet") },
+		Name: "short", LogPath: filepath.Join(t.TempDir(), "log"), Path: "/bin/sh", Args: []string{"-c", "echo why it failed; exit 3"},
+		Ready: func(context.Context) error { return errors.New("not yet") },
 	}
 	err := p.Start(t.Context())
 	g.Expect(err).To(MatchError(And(ContainSubstring("exit status 3"), ContainSubstring("why it failed"), ContainSubstring(p.LogPath))))
@@ -120,4 +130,9 @@ func TestPorts(t *testing.T) {
 			seen[port] = true
 		}
 	}
+}
+
+// gone tells whether there is no such process.
+func gone(pid int) bool {
+	return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }

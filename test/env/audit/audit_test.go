@@ -1,4 +1,4 @@
-package env
+package audit
 
 import (
 	"strings"
@@ -18,7 +18,7 @@ const auditLines = `{"stage":"ResponseComplete","requestURI":"/api/v1/secrets?re
 
 func TestAuditLog(t *testing.T) {
 	g := NewWithT(t)
-	requests, err := readAudit(strings.NewReader(auditLines))
+	requests, err := read(strings.NewReader(auditLines))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(requests.Count()).To(Equal(map[string]int{
 		"list secrets": 2, "watch secrets": 1, "get ": 1, "update leases": 1, "patch machines/status": 1,
@@ -29,6 +29,6 @@ func TestAuditLog(t *testing.T) {
 	g.Expect(last.Code).To(Equal(409))
 	g.Expect(last.Time.Second()).To(Equal(3))
 
-	_, err = readAudit(strings.NewReader("no JSON\n"))
+	_, err = read(strings.NewReader("no JSON\n"))
 	g.Expect(err).To(HaveOccurred())
 }

@@ -1,4 +1,5 @@
-package env
+// Package audit reads the audit log of an API server: who asked it for what.
+package audit
 
 import (
 	"bufio"
@@ -13,9 +14,9 @@ import (
 	"time"
 )
 
-// auditPolicy records every request to the management API server once it is answered, with its metadata only (no body,
+// Policy records every request to the API server once it is answered, with its metadata only (no body,
 // so no Secret). Health checks and the API server's requests to itself are left out.
-const auditPolicy = `apiVersion: audit.k8s.io/v1
+const Policy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
@@ -26,7 +27,7 @@ rules:
 - level: Metadata
 `
 
-// Request is one API request, as the audit log of the management API server has it.
+// Request is one API request, as the audit log has it.
 type Request struct {
 	// User is the authenticated user, for example "system:serviceaccount:capi-system:capi-manager".
 	User string
@@ -49,10 +50,9 @@ type Request struct {
 // Requests is a list of API requests, in the order in which they were answered.
 type Requests []Request
 
-// Requests returns the requests of one user (see Process.User; empty for everybody) that arrived since a point in time. A
-// watch counts once, when it was opened.
-func (e *Env) Requests(user string, since time.Time) (Requests, error) {
-	file, err := os.Open(e.auditLog)
+// Read returns the requests in the audit log at path; none while there is no log yet. A watch counts once, when it was opened.
+func Read(path string) (Requests, error) {
+	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // nothing was requested yet
 	}
@@ -60,13 +60,7 @@ func (e *Env) Requests(user string, since time.Time) (Requests, error) {
 		return nil, fmt.Errorf("cannot read the audit log: %w", err)
 	}
 	defer file.Close()
-	requests, err := readAudit(file)
-	if err != nil {
-		return nil, err
-	}
-	return requests.Where(func(r Request) bool {
-		return (user == "" || r.User == user) && !r.Time.Before(since)
-	}), nil
+	return read(file)
 }
 
 // Where returns the requests for which keep is true.
@@ -104,8 +98,8 @@ func (r Requests) Count() map[string]int {
 	return counts
 }
 
-// auditEvent is the part of audit.k8s.io/v1 Event that is of interest.
-type auditEvent struct {
+// event is the part of audit.k8s.io/v1 Event that is of interest.
+type event struct {
 	Stage      string
 	Verb       string
 	UserAgent  string
@@ -118,8 +112,8 @@ type auditEvent struct {
 	RequestReceivedTimestamp time.Time
 }
 
-// readAudit reads an audit log in JSON lines. The API server may be writing it: a last line without its end is left out.
-func readAudit(log io.Reader) (Requests, error) {
+// read reads an audit log in JSON lines. The API server may be writing it: a last line without its end is left out.
+func read(log io.Reader) (Requests, error) {
 	var requests Requests
 	reader := bufio.NewReader(log)
 	for {
@@ -130,19 +124,19 @@ func readAudit(log io.Reader) (Requests, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the audit log: %w", err)
 		}
-		var event auditEvent
-		if err := json.Unmarshal(line, &event); err != nil {
+		var e event
+		if err := json.Unmarshal(line, &e); err != nil {
 			return nil, fmt.Errorf("cannot read an audit event: %w", err)
 		}
 		// A watch has two events, one when it is opened and one when it ends; everything else has one.
-		if (event.Verb == "watch") != (event.Stage == "ResponseStarted") {
+		if (e.Verb == "watch") != (e.Stage == "ResponseStarted") {
 			continue
 		}
 		requests = append(requests, Request{
-			User: event.User.Username, UserAgent: event.UserAgent, Verb: event.Verb, URI: event.RequestURI,
-			Group: event.ObjectRef.APIGroup, Resource: event.ObjectRef.Resource, Subresource: event.ObjectRef.Subresource,
-			Namespace: event.ObjectRef.Namespace, Name: event.ObjectRef.Name,
-			Code: event.ResponseStatus.Code, Time: event.RequestReceivedTimestamp,
+			User: e.User.Username, UserAgent: e.UserAgent, Verb: e.Verb, URI: e.RequestURI,
+			Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource,
+			Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
+			Code: e.ResponseStatus.Code, Time: e.RequestReceivedTimestamp,
 		})
 	}
 }

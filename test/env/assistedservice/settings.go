@@ -1,10 +1,11 @@
-package env
+package assistedservice
 
 import (
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/openshift/assisted-service/models"
@@ -63,21 +64,21 @@ esac
 `
 
 // writeSurroundings writes what the service expects around itself; ca is any certificate authority.
-func (a *AssistedService) writeSurroundings(ca []byte) error {
+func (s *Service) writeSurroundings(ca []byte) error {
 	for _, folder := range []string{"data", "cache", "tmp"} {
-		if err := os.Mkdir(a.file(folder), 0o700); err != nil {
+		if err := os.Mkdir(s.file(folder), 0o700); err != nil {
 			return fmt.Errorf("cannot create a folder for assisted-service: %w", err)
 		}
 	}
-	if err := writeFiles(a.folder, map[string][]byte{
-		"start.sh": []byte(startScript), "namespace": []byte(assistedNamespace), "ca.crt": ca, "releases": nil,
+	if err := writeFiles(s.folder, map[string][]byte{
+		"start.sh": []byte(startScript), "namespace": []byte(namespaceName), "ca.crt": ca, "releases": nil,
 	}); err != nil {
 		return err
 	}
-	if err := writeFiles(a.file("bin"), map[string][]byte{"oc": []byte(ocScript)}); err != nil {
+	if err := writeFiles(s.file("bin"), map[string][]byte{"oc": []byte(ocScript)}); err != nil {
 		return err
 	}
-	if err := os.Chmod(a.file("bin", "oc"), 0o700); err != nil {
+	if err := os.Chmod(s.file("bin", "oc"), 0o700); err != nil {
 		return fmt.Errorf("cannot make oc a program: %w", err)
 	}
 	return nil
@@ -86,7 +87,7 @@ func (a *AssistedService) writeSurroundings(ca []byte) error {
 // variables are the settings of the service: those that its operator gives it on a hub
 // (internal/controller/controllers/agentserviceconfig_controller.go), those of a service that runs outside of a cluster,
 // and intervals and time-outs for tests.
-func (a *AssistedService) variables(options AssistedOptions, kubeconfig, socket string) ([]string, error) {
+func (s *Service) variables(options Options, kubeconfig, socket string) ([]string, error) {
 	images, err := operatingSystems()
 	if err != nil {
 		return nil, err
@@ -97,11 +98,11 @@ func (a *AssistedService) variables(options AssistedOptions, kubeconfig, socket 
 	}
 	variables := []string{
 		"KUBECONFIG=" + kubeconfig,
-		"PATH=" + a.file("bin") + ":" + os.Getenv("PATH"),
-		"TMPDIR=" + a.file("tmp"),
-		"WORK_DIR=" + a.file("data"),
-		"ISO_CACHE_DIR=" + a.file("cache"),
-		"NAMESPACE=" + assistedNamespace,
+		"PATH=" + s.file("bin") + ":" + os.Getenv("PATH"),
+		"TMPDIR=" + s.file("tmp"),
+		"WORK_DIR=" + s.file("data"),
+		"ISO_CACHE_DIR=" + s.file("cache"),
+		"NAMESPACE=" + namespaceName,
 		"DB_HOST=" + socket, "DB_PORT=5432", "DB_USER=" + databaseUser, "DB_NAME=" + databaseName, "DB_PASS=unused",
 		"DEPLOY_TARGET=onprem",
 		"STORAGE=filesystem",
@@ -113,12 +114,12 @@ func (a *AssistedService) variables(options AssistedOptions, kubeconfig, socket 
 		"ENABLE_DATA_COLLECTION=false",
 		"INSTALL_INVOKER=assisted-installer-operator",
 		"ISO_IMAGE_TYPE=minimal-iso",
-		"SERVICE_BASE_URL=" + cmp.Or(options.BaseURL, a.url),
+		"SERVICE_BASE_URL=" + cmp.Or(options.BaseURL, s.url),
 		"IMAGE_SERVICE_BASE_URL=" + cmp.Or(options.ImageServiceURL, "http://image-service.invalid"),
 		"PUBLIC_CONTAINER_REGISTRIES=" + strings.Join(append([]string{"quay.io", "registry.ci.openshift.org"}, options.Registries...), ","),
 		"OS_IMAGES=" + images,
 		"HW_VALIDATOR_REQUIREMENTS=" + requirements,
-		"AUTH_TYPE=" + string(cmp.Or(options.Auth, AssistedAuthNone)),
+		"AUTH_TYPE=" + string(cmp.Or(options.Auth, AuthNone)),
 
 		"CLUSTER_MONITOR_INTERVAL=500ms", // 10 s
 		"HOST_MONITOR_INTERVAL=500ms",    // 8 s
@@ -130,10 +131,10 @@ func (a *AssistedService) variables(options AssistedOptions, kubeconfig, socket 
 		"PREPARE_FOR_INSTALLATION_TIMEOUT=1m",
 		"PREPARE_FOR_INSTALLATION_HOST_TIMEOUT=1m",
 	}
-	if a.key == nil {
+	if s.key == nil {
 		return variables, nil
 	}
-	private, public, err := a.key.PEM()
+	private, public, err := s.key.PEM()
 	if err != nil {
 		return nil, err
 	}
@@ -176,4 +177,17 @@ func hardwareRequirements() (string, error) {
 		return "", fmt.Errorf("cannot encode the hardware requirements: %w", err)
 	}
 	return string(encoded), nil
+}
+
+// writeFiles writes files that only this user may read.
+func writeFiles(dir string, files map[string][]byte) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("cannot create %s: %w", dir, err)
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return fmt.Errorf("cannot write %s: %w", name, err)
+		}
+	}
+	return nil
 }

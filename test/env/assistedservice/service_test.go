@@ -1,4 +1,4 @@
-package env
+package assistedservice
 
 import (
 	"context"
@@ -22,7 +22,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
+
+// eventually is how long controllers may take for what they do at once.
+const eventually = 30 * time.Second
 
 // rack is the namespace of these tests; what they create in it is called after it, too.
 const rack = "rack"
@@ -31,15 +37,15 @@ func TestAssistedService(t *testing.T) {
 	g := NewWithT(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute) // the first run builds everything
 	defer cancel()
-	e, err := Start(ctx, Options{
-		Out: lines{t}, LeaveSignals: true,
-		Bootstrap: ManagerOptions{Disabled: true}, ControlPlane: ManagerOptions{Disabled: true},
+	e, err := env.Start(ctx, env.Options{
+		Out: t.Output(), LeaveSignals: true,
+		Bootstrap: env.ManagerOptions{Disabled: true}, ControlPlane: env.ManagerOptions{Disabled: true},
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(e.Stop)
-	service, err := e.StartAssistedService(ctx, AssistedOptions{Auth: AssistedAuthLocal})
+	service, err := Start(ctx, e, Options{Auth: AuthLocal})
 	g.Expect(err).NotTo(HaveOccurred())
-	_, err = e.StartAssistedService(ctx, AssistedOptions{})
+	_, err = Start(ctx, e, Options{})
 	g.Expect(err).To(MatchError(ContainSubstring("already")))
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: rack}},
@@ -67,11 +73,11 @@ func TestAssistedService(t *testing.T) {
 	t.Run("the kubeconfig of a preparation is replaced, not that of an earlier one", func(t *testing.T) {
 		checkKubeconfig(t, service)
 	})
-	for name, process := range map[string]*Process{"service": service.Process(), "database": service.Database(), "admission": service.Admission()} {
-		for how, end := range map[string]func(){"stopped": process.Stop, "killed": process.Kill} {
+	for name, p := range map[string]*process.Process{"service": service.Process(), "database": service.Database(), "admission": service.Admission()} {
+		for how, end := range map[string]func(){"stopped": p.Stop, "killed": p.Kill} {
 			t.Run(name+" "+how+" and started: nothing is lost", func(t *testing.T) {
 				end()
-				NewWithT(t).Expect(process.Start(ctx)).To(Succeed())
+				NewWithT(t).Expect(p.Start(ctx)).To(Succeed())
 				checkCluster(ctx, t, service, install)
 				checkInfraEnv(ctx, t, e, name+"-"+how)
 			})
@@ -79,7 +85,7 @@ func TestAssistedService(t *testing.T) {
 	}
 }
 
-func checkInfraEnv(ctx context.Context, t *testing.T, e *Env, name string) {
+func checkInfraEnv(ctx context.Context, t *testing.T, e *env.Env, name string) {
 	g, c := NewWithT(t), e.Client()
 	infraEnv := &aiv1beta1.InfraEnv{
 		ObjectMeta: metav1.ObjectMeta{Namespace: rack, Name: name},
@@ -98,7 +104,7 @@ func checkInfraEnv(ctx context.Context, t *testing.T, e *Env, name string) {
 	g.Expect(string(ignition)).To(ContainSubstring("agent.service"))
 }
 
-func checkInstall(ctx context.Context, t *testing.T, e *Env, service *AssistedService) *hiveext.AgentClusterInstall {
+func checkInstall(ctx context.Context, t *testing.T, e *env.Env, service *Service) *hiveext.AgentClusterInstall {
 	g, c := NewWithT(t), e.Client()
 	image := "quay.io/openshift-release-dev/ocp-release@sha256:" + strings.Repeat("0", 64)
 	g.Expect(service.SetRelease(image, "4.19.10")).To(Succeed())
@@ -138,7 +144,7 @@ func checkInstall(ctx context.Context, t *testing.T, e *Env, service *AssistedSe
 }
 
 // checkCluster asks the service for a cluster as the controller in it does.
-func checkCluster(ctx context.Context, t *testing.T, service *AssistedService, install *hiveext.AgentClusterInstall) {
+func checkCluster(ctx context.Context, t *testing.T, service *Service, install *hiveext.AgentClusterInstall) {
 	g := NewWithT(t)
 	events, err := url.Parse(install.Status.DebugInfo.EventsURL)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -168,7 +174,7 @@ func get(ctx context.Context, g Gomega, url, token string) []byte {
 	return body
 }
 
-func checkKubeconfig(t *testing.T, service *AssistedService) {
+func checkKubeconfig(t *testing.T, service *Service) {
 	g := NewWithT(t)
 	const cluster = "00000000-0000-0000-0000-000000000000"
 	generate := func() {
@@ -178,7 +184,7 @@ func checkKubeconfig(t *testing.T, service *AssistedService) {
 	generate()
 	g.Expect(os.Chtimes(service.file("data", cluster, "install-config.yaml"), time.Time{}, time.Now().Add(-time.Minute))).To(Succeed())
 	begin := time.Now()
-	time.AfterFunc(2*settleInterval, generate)
+	time.AfterFunc(2*pollInterval, generate)
 	g.Expect(service.PutKubeconfig(t.Context(), cluster, begin, []byte("real"))).To(Succeed())
 	content, err := os.ReadFile(service.file("data", cluster, "kubeconfig-noingress"))
 	g.Expect(err).NotTo(HaveOccurred())

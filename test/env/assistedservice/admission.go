@@ -1,4 +1,4 @@
-package env
+package assistedservice
 
 import (
 	"context"
@@ -11,6 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
 // On a hub the admission server stands behind the API server, as the API of this group.
@@ -20,24 +24,24 @@ const (
 )
 
 // startAdmission starts the admission server of assisted-service and tells the API server of it.
-func (a *AssistedService) startAdmission(ctx context.Context, e *Env) error {
-	program, err := e.tools.program(ctx, admissionBuild)
+func (s *Service) startAdmission(ctx context.Context, e *env.Env) error {
+	program, err := e.Components().Program(ctx, components.AssistedAdmission)
 	if err != nil {
 		return err
 	}
-	port, err := e.ports.reserve()
+	port, err := e.Group().Port()
 	if err != nil {
 		return err
 	}
-	folder := a.file("admission")
-	if err := e.api.ca.serverFiles(folder); err != nil {
+	folder := s.file("admission")
+	if err := e.Authority().ServerFiles(folder); err != nil {
 		return err
 	}
-	kubeconfig, err := e.clientFile("assisted-service-webadmission", folder)
+	kubeconfig, err := e.AdminKubeconfig("assisted-service-webadmission", folder)
 	if err != nil {
 		return err
 	}
-	a.admission = e.process("assisted-service-webadmission", clients, program,
+	s.admission = e.Group().New("assisted-service-webadmission", process.Clients, program,
 		"--kubeconfig="+kubeconfig,
 		"--authentication-kubeconfig="+kubeconfig,
 		"--authorization-kubeconfig="+kubeconfig,
@@ -49,13 +53,13 @@ func (a *AssistedService) startAdmission(ctx context.Context, e *Env) error {
 		"--enable-priority-and-fairness=false",
 	)
 	server := "https://127.0.0.1:" + strconv.Itoa(port)
-	a.admission.ready = probe(e.api.httpClient(), server+"/readyz")
-	if err := e.start(ctx, a.admission); err != nil {
+	s.admission.Ready = process.Probe(e.Authority().HTTPClient(), server+"/readyz")
+	if err := e.Group().Start(ctx, s.admission); err != nil {
 		return err
 	}
-	objects := append(anyoneMayAsk(), admissionWebhooks(server+admissionPath, e.api.ca.pem)...)
+	objects := append(anyoneMayAsk(), admissionWebhooks(server+admissionPath, e.Authority().PEM())...)
 	for _, object := range objects {
-		if err := client.IgnoreAlreadyExists(e.client.Create(ctx, object)); err != nil {
+		if err := client.IgnoreAlreadyExists(e.Client().Create(ctx, object)); err != nil {
 			return fmt.Errorf("cannot register the admission webhooks of assisted-service: %w", err)
 		}
 	}

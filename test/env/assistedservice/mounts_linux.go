@@ -1,15 +1,9 @@
-package env
+package assistedservice
 
 import (
 	"os"
 	"syscall"
 )
-
-// processAttributes put a child into a process group of its own, so that Ctrl-C in a terminal reaches only us, who shut
-// the children down in order, and let the kernel end it when we are killed ourselves.
-func processAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
 
 // ownMounts lets a process mount what it wants, for itself and its children only. It needs no rights where the kernel
 // gives everyone user namespaces; in its own, the process is root.

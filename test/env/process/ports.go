@@ -1,4 +1,4 @@
-package env
+package process
 
 import (
 	"errors"
@@ -8,7 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/filelock"
 )
 
 // Ports are taken from below the range that Linux uses for outgoing connections (32768-60999), so that no connection of
@@ -28,8 +29,8 @@ type ports struct {
 func (p *ports) reserve() (int, error) {
 	for range 1000 {
 		port := firstPort + rand.IntN(lastPort-firstPort)
-		lock, err := lockFile(filepath.Join(lockDir(), strconv.Itoa(port)), syscall.LOCK_EX|syscall.LOCK_NB)
-		if errors.Is(err, syscall.EWOULDBLOCK) {
+		lock, err := filelock.Try(filepath.Join(lockDir(), strconv.Itoa(port)))
+		if errors.Is(err, filelock.ErrHeld) {
 			continue
 		}
 		if err != nil {
@@ -58,21 +59,4 @@ func (p *ports) release() {
 // lockDir is the folder with the locks that all processes of this user share: empty files, one for each port ever used.
 func lockDir() string {
 	return filepath.Join(os.TempDir(), "openshift-agent-locks-"+strconv.Itoa(os.Getuid()))
-}
-
-// lockFile takes an advisory lock (see flock(2)) on the file at path, which it creates. Closing the file or the end of the
-// process gives the lock back. The file is never removed: another process may hold or wait for the lock of the same name.
-func lockFile(path string, how int) (*os.File, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(file.Fd()), how); err != nil {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
 }

@@ -1,4 +1,5 @@
-package env
+// Package pki has the certificate authorities of clusters on this machine, and what they issue.
+package pki
 
 import (
 	"crypto/ecdsa"
@@ -11,6 +12,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -19,14 +21,15 @@ import (
 // certificateLifetime is far longer than any run.
 const certificateLifetime = 30 * 24 * time.Hour
 
-// authority is a certificate authority of one cluster.
-type authority struct {
+// Authority is the certificate authority of one cluster.
+type Authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 	pem         []byte
 }
 
-func newAuthority(name string) (*authority, error) {
+// New creates an authority.
+func New(name string) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("cannot create the key of CA %s: %w", name, err)
@@ -45,11 +48,11 @@ func newAuthority(name string) (*authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read back CA %s: %w", name, err)
 	}
-	return &authority{certificate: certificate, key: key, pem: encodePEM("CERTIFICATE", der)}, nil
+	return &Authority{certificate: certificate, key: key, pem: encodePEM("CERTIFICATE", der)}, nil
 }
 
-// client issues a client certificate: the API server takes user and groups from its subject.
-func (a *authority) client(user string, groups ...string) (certificate, key []byte, err error) {
+// Client issues a client certificate: the API server takes user and groups from its subject.
+func (a *Authority) Client(user string, groups ...string) (certificate, key []byte, err error) {
 	template, err := certificateTemplate(pkix.Name{CommonName: user, Organization: groups})
 	if err != nil {
 		return nil, nil, err
@@ -59,7 +62,7 @@ func (a *authority) client(user string, groups ...string) (certificate, key []by
 }
 
 // server issues a certificate for servers on this machine.
-func (a *authority) server() (certificate, key []byte, err error) {
+func (a *Authority) server() (certificate, key []byte, err error) {
 	template, err := certificateTemplate(pkix.Name{CommonName: "localhost"})
 	if err != nil {
 		return nil, nil, err
@@ -70,7 +73,7 @@ func (a *authority) server() (certificate, key []byte, err error) {
 	return a.issue(template)
 }
 
-func (a *authority) issue(template *x509.Certificate) (certificate, key []byte, err error) {
+func (a *Authority) issue(template *x509.Certificate) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot create a key for %s: %w", template.Subject.CommonName, err)
@@ -83,30 +86,51 @@ func (a *authority) issue(template *x509.Certificate) (certificate, key []byte, 
 	return encodePEM("CERTIFICATE", der), key, err
 }
 
-// serverFiles writes a server certificate as tls.crt and tls.key (the names that webhook servers look for) into dir.
-func (a *authority) serverFiles(dir string) error {
+// ServerFiles writes a server certificate as tls.crt and tls.key (the names that webhook servers look for) into dir, with the
+// authority as ca.crt. Only this user may read them.
+func (a *Authority) ServerFiles(dir string) error {
 	certificate, key, err := a.server()
 	if err != nil {
 		return err
 	}
-	return writeFiles(dir, map[string][]byte{"tls.crt": certificate, "tls.key": key, "ca.crt": a.pem})
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("cannot create %s: %w", dir, err)
+	}
+	for name, content := range map[string][]byte{"tls.crt": certificate, "tls.key": key, "ca.crt": a.pem} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return fmt.Errorf("cannot write %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
-// ServerCertificate issues a certificate for a server on this machine, from the management cluster's own authority, and
-// returns the PEM of that authority, which nothing trusts by itself.
-func (e *Env) ServerCertificate() (certificate tls.Certificate, authority []byte, err error) {
-	chain, key, err := e.api.ca.server()
+// ServerCertificate issues a certificate for a server on this machine.
+func (a *Authority) ServerCertificate() (tls.Certificate, error) {
+	chain, key, err := a.server()
 	if err != nil {
-		return tls.Certificate{}, nil, err
+		return tls.Certificate{}, err
 	}
-	if certificate, err = tls.X509KeyPair(chain, key); err != nil {
-		return tls.Certificate{}, nil, fmt.Errorf("cannot use a new certificate: %w", err)
+	certificate, err := tls.X509KeyPair(chain, key)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("cannot use a new certificate: %w", err)
 	}
-	return certificate, e.api.ca.pem, nil
+	return certificate, nil
 }
 
-// newSigningKey creates the key pair with which an API server signs ServiceAccount tokens.
-func newSigningKey() ([]byte, error) {
+// PEM is the certificate of the authority, which nothing trusts by itself.
+func (a *Authority) PEM() []byte {
+	return a.pem
+}
+
+// HTTPClient trusts the authority.
+func (a *Authority) HTTPClient() *http.Client {
+	roots := x509.NewCertPool()
+	roots.AddCert(a.certificate)
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
+}
+
+// NewSigningKey creates the key pair with which an API server signs ServiceAccount tokens.
+func NewSigningKey() ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a signing key: %w", err)
@@ -139,17 +163,4 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 
 func encodePEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
-}
-
-// writeFiles writes files that only this user may read.
-func writeFiles(dir string, files map[string][]byte) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("cannot create %s: %w", dir, err)
-	}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			return fmt.Errorf("cannot write %s: %w", name, err)
-		}
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package env
+package components
 
 import (
 	"os"
@@ -25,17 +25,6 @@ replace example.com/replaced => example.com/replaced v9.9.9
 	}
 	_, err := moduleVersion(goMod, "example.com/replaced")
 	g.Expect(err).To(MatchError(ContainSubstring("does not require example.com/replaced")))
-}
-
-func TestBuilt(t *testing.T) {
-	g := NewWithT(t)
-	program := filepath.Join(t.TempDir(), "program")
-	g.Expect(built(program, "a")).To(BeFalse(), "nothing is there")
-	g.Expect(os.WriteFile(program, nil, 0o600)).To(Succeed())
-	g.Expect(built(program, "a")).To(BeFalse(), "nobody knows what it was built from")
-	g.Expect(os.WriteFile(program+".inputs", []byte("a"), 0o600)).To(Succeed())
-	g.Expect(built(program, "a")).To(BeTrue())
-	g.Expect(built(program, "b")).To(BeFalse(), "its inputs changed")
 }
 
 func TestFindRoot(t *testing.T) {

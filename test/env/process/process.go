@@ -1,4 +1,4 @@
-package env
+package process
 
 import (
 	"bytes"
@@ -27,21 +27,22 @@ const (
 	logTail = 4096
 )
 
-// layer tells which processes depend on which: each on those of the layers before its own.
-type layer int
+// Layer tells which processes depend on which: each on those of the layers before its own.
+type Layer int
 
+// The layers, in the order in which they start. [Group.Stop] goes the other way.
 const (
-	storage layer = iota
-	apiServers
-	clients
+	Storage Layer = iota
+	APIServers
+	Clients
 )
 
-// Process is a component that runs as a process of its own. It can be stopped or killed and started again: it keeps its
-// arguments, ports and log.
+// Process is a program that runs as a process of its own. It can be stopped or killed and started again: it keeps its
+// arguments, ports and log. What is exported must not change while it runs.
 type Process struct {
 	// Name tells the component, for example "kube-apiserver" or "bootstrap".
 	Name string
-	// User is the name by which the API server knows the process (and so the audit log, see Env.Requests); empty for those
+	// User is the name by which the API server knows the process (and so the audit log); empty for those
 	// that are not managers.
 	User string
 	// LogPath is the file to which standard output and standard error of all runs are appended.
@@ -49,19 +50,21 @@ type Process struct {
 	// MetricsURL is where a manager serves its Prometheus metrics, without TLS or authentication; empty for the others.
 	MetricsURL string
 
-	layer layer
-	path  string
-	args  []string
-	env   []string
-	// dir is where the process runs; default: where we do.
-	dir string
-	// attributes changes how the process is made; nil for most.
-	attributes func(*syscall.SysProcAttr)
-	// stopSignal is the signal by which the process ends as soon as it can; default SIGTERM.
-	stopSignal syscall.Signal
-	// before is done at every start, before the process runs; nil for most.
-	before func(context.Context) error
-	ready  func(context.Context) error
+	// Layer tells when the process is stopped.
+	Layer Layer
+	// Path is the program, Args are its arguments, Env are variables besides our own.
+	Path      string
+	Args, Env []string
+	// Dir is where the process runs; default: where we do.
+	Dir string
+	// Attributes changes how the process is made; nil for most.
+	Attributes func(*syscall.SysProcAttr)
+	// StopSignal is the signal by which the process ends as soon as it can; default SIGTERM.
+	StopSignal syscall.Signal
+	// Before is done at every start, before the process runs; nil for most.
+	Before func(context.Context) error
+	// Ready fails until the process serves.
+	Ready func(context.Context) error
 
 	mu   sync.Mutex
 	pid  int
@@ -76,8 +79,8 @@ func (p *Process) Start(ctx context.Context) error {
 	if p.running() {
 		return nil
 	}
-	if p.before != nil {
-		if err := p.before(ctx); err != nil {
+	if p.Before != nil {
+		if err := p.Before(ctx); err != nil {
 			return fmt.Errorf("cannot prepare the start of %s: %w", p.Name, err)
 		}
 	}
@@ -100,12 +103,12 @@ func (p *Process) launch() error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(p.path, p.args...)
-	cmd.Env = append(os.Environ(), p.env...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, log, log
-	cmd.SysProcAttr = processAttributes()
-	if p.attributes != nil {
-		p.attributes(cmd.SysProcAttr)
+	cmd := exec.Command(p.Path, p.Args...)
+	cmd.Env = append(os.Environ(), p.Env...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.Dir, log, log
+	cmd.SysProcAttr = Attributes()
+	if p.Attributes != nil {
+		p.Attributes(cmd.SysProcAttr)
 	}
 
 	started, done := make(chan error, 1), make(chan struct{})
@@ -134,7 +137,7 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	tick := time.NewTicker(readyInterval)
 	defer tick.Stop()
 	for {
-		err := p.ready(ctx)
+		err := p.Ready(ctx)
 		if err == nil {
 			return nil
 		}
@@ -150,7 +153,7 @@ func (p *Process) awaitReady(ctx context.Context) error {
 
 // Stop asks the process to end, and ends it after 3 s if it did not. It returns when the process is gone.
 func (p *Process) Stop() {
-	p.end(cmp.Or(p.stopSignal, syscall.SIGTERM))
+	p.end(cmp.Or(p.StopSignal, syscall.SIGTERM))
 }
 
 // Kill ends the process at once, as a crash would. It returns when the process is gone.

@@ -1,0 +1,192 @@
+package components
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/filelock"
+)
+
+// Builder builds the components of one checkout and knows where they are.
+type Builder struct {
+	root string
+	out  io.Writer
+}
+
+// NewBuilder returns the builder of a checkout; dir is any folder of it, out gets one line for each thing that is built.
+func NewBuilder(dir string, out io.Writer) (*Builder, error) {
+	root, err := findRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Builder{root: root, out: out}, nil
+}
+
+// Root is the top of the checkout.
+func (b *Builder) Root() string {
+	return b.root
+}
+
+// Build builds those of the components that are not there yet.
+func (b *Builder) Build(ctx context.Context, components ...Component) error {
+	for _, c := range components {
+		if _, err := b.Program(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Program returns the path of the built component and builds it when it is missing or its inputs changed.
+func (b *Builder) Program(ctx context.Context, c Component) (string, error) {
+	source := filepath.Join(b.root, "test", "tools", c.tools)
+	version, err := moduleVersion(filepath.Join(source, "go.mod"), c.module)
+	if err != nil {
+		return "", err
+	}
+	inputs, err := hashFiles(source)
+	if err != nil {
+		return "", fmt.Errorf("cannot hash the inputs of %s: %w", c.binary, err)
+	}
+	target := filepath.Join(b.root, ".tools", c.tools+"-"+version, c.binary)
+	if built(target, inputs) {
+		return target, nil
+	}
+	unlock, err := b.lock()
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if built(target, inputs) { // by the process that held the lock
+		return target, nil
+	}
+	if err := b.build(ctx, source, target, c.pkg, ldflags(c, version)); err != nil {
+		return "", err
+	}
+	return target, os.WriteFile(target+".inputs", []byte(inputs), 0o644)
+}
+
+// Manager builds one of this repository's own programs. The go command's cache decides whether there is anything to do.
+func (b *Builder) Manager(ctx context.Context, name string) (string, error) {
+	unlock, err := b.lock()
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	target := filepath.Join(b.root, ".tools", "managers", name)
+	return target, b.build(ctx, b.root, target, "./"+name, "-s -w")
+}
+
+// build runs go build and puts the program in its place in one step: an interrupted build leaves no half program, and a
+// program that runs is not written to.
+func (b *Builder) build(ctx context.Context, source, target, pkg, ldflags string) error {
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return fmt.Errorf("cannot create the folder of %s: %w", target, err)
+	}
+	start := time.Now()
+	temporary := target + ".new"
+	if _, err := b.goCommand(ctx, source, "build", "-buildvcs=false", "-ldflags", ldflags, "-o", temporary, pkg); err != nil {
+		return fmt.Errorf("cannot build %s: %w", filepath.Base(target), err)
+	}
+	if err := os.Rename(temporary, target); err != nil {
+		return fmt.Errorf("cannot put %s in its place: %w", target, err)
+	}
+	name, err := filepath.Rel(b.root, target)
+	if err != nil {
+		name = target
+	}
+	b.sayf("built %s in %s", name, time.Since(start).Round(100*time.Millisecond))
+	return nil
+}
+
+// lock keeps other processes from building at the same time.
+func (b *Builder) lock() (unlock func(), err error) {
+	path := filepath.Join(b.root, ".tools", "lock")
+	file, err := filelock.Try(path)
+	if errors.Is(err, filelock.ErrHeld) {
+		b.sayf("waiting for another process that builds (%s)", path)
+		file, err = filelock.Wait(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock %s: %w", path, err)
+	}
+	return func() { file.Close() }, nil
+}
+
+// goCommand runs the go command in dir and returns its standard output.
+func (b *Builder) goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	return run(ctx, dir, "go", args...)
+}
+
+func (b *Builder) sayf(format string, args ...any) {
+	fmt.Fprintf(b.out, format+"\n", args...)
+}
+
+// run runs a program to its end; what it wrote to standard error becomes part of the error.
+func run(ctx context.Context, dir, program string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	output, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return output, nil
+}
+
+func ldflags(c Component, version string) string {
+	flags := []string{"-s", "-w"}
+	for _, name := range slices.Sorted(maps.Keys(c.variables)) {
+		flags = append(flags, "-X", name+"="+c.variables[name])
+	}
+	if c.versioned {
+		major, minor, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+		minor, _, _ = strings.Cut(minor, ".")
+		const variable = "k8s.io/component-base/version."
+		flags = append(flags, "-X", variable+"gitVersion="+version, "-X", variable+"gitMajor="+major, "-X", variable+"gitMinor="+minor)
+	}
+	return strings.Join(flags, " ")
+}
+
+// built tells whether the program is there and was built from these inputs.
+func built(target, inputs string) bool {
+	recorded, err := os.ReadFile(target + ".inputs")
+	if err != nil || string(recorded) != inputs {
+		return false
+	}
+	_, err = os.Stat(target)
+	return err == nil
+}
+
+// hashFiles returns a hash over the names and contents of the files in a folder and those below it.
+func hashFiles(dir string) (string, error) {
+	hash := sha256.New()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		fmt.Fprintf(hash, "%s %d\n%s", name, len(content), content)
+		return err
+	})
+	return hex.EncodeToString(hash.Sum(nil)), err
+}

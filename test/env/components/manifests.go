@@ -1,0 +1,85 @@
+package components
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The modules of assisted-service and hive hold only Go types of their kinds.
+const (
+	assistedModule = "github.com/openshift/assisted-service/api"
+	hiveModule     = "github.com/openshift/hive/apis"
+)
+
+// Kustomize renders a kustomization.
+func (b *Builder) Kustomize(ctx context.Context, dir string) ([]byte, error) {
+	program, err := b.Program(ctx, kustomize)
+	if err != nil {
+		return nil, err
+	}
+	manifests, err := run(ctx, b.root, program, "build", dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot render manifests: %s", strings.TrimSpace(err.Error()))
+	}
+	return manifests, nil
+}
+
+// Manifests renders the manifests of a manager, which come from the module that its program is built from.
+func (b *Builder) Manifests(ctx context.Context, c Component) ([]byte, error) {
+	return b.KustomizeModule(ctx, c.tools, c.module, "config/default")
+}
+
+// KustomizeModule renders a kustomization that lies in a module required below test/tools.
+func (b *Builder) KustomizeModule(ctx context.Context, tools, module, folder string) ([]byte, error) {
+	dir, err := b.ModuleDir(ctx, filepath.Join("test", "tools", tools), module)
+	if err != nil {
+		return nil, err
+	}
+	return b.Kustomize(ctx, filepath.Join(dir, folder))
+}
+
+// GenerateCRDs runs controller-gen over the Go types of assisted-service and hive, in the versions that the main module
+// requires, and returns the folder with the CRDs. The result is kept for each pair of versions.
+func (b *Builder) GenerateCRDs(ctx context.Context) (string, error) {
+	goMod := filepath.Join(b.root, "go.mod")
+	assisted, err := moduleVersion(goMod, assistedModule)
+	if err != nil {
+		return "", err
+	}
+	hive, err := moduleVersion(goMod, hiveModule)
+	if err != nil {
+		return "", err
+	}
+	program, err := b.Program(ctx, controllerGen)
+	if err != nil {
+		return "", err
+	}
+	unlock, err := b.lock()
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	dir := filepath.Join(b.root, ".tools", "crds-"+assisted+"-"+hive)
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	temporary := dir + ".new"
+	if err := os.RemoveAll(temporary); err != nil {
+		return "", fmt.Errorf("cannot remove a half generated folder: %w", err)
+	}
+	// allowDangerousTypes: AgentServiceConfig and hive have fields of type float.
+	_, err = run(ctx, b.root, program, "crd:crdVersions=v1,allowDangerousTypes=true",
+		"paths="+assistedModule+"/v1beta1;"+assistedModule+"/hiveextension/v1beta1;"+hiveModule+"/hive/v1",
+		"output:crd:dir="+temporary)
+	if err != nil {
+		return "", fmt.Errorf("cannot generate the CRDs of assisted-service and hive: %w", err)
+	}
+	if err := os.Rename(temporary, dir); err != nil {
+		return "", fmt.Errorf("cannot put the generated CRDs in their place: %w", err)
+	}
+	b.sayf("generated the CRDs of assisted-service and hive")
+	return dir, nil
+}

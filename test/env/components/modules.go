@@ -1,0 +1,60 @@
+package components
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// modulePath is the module of this repository; it tells the top of a checkout from other modules.
+const modulePath = "github.com/openshift-agent/cluster-api-provider-openshift-agent"
+
+// ModuleDir returns the folder of a module that the go.mod in dir (relative to the top) requires. It downloads the module
+// if need be, checked against the go.sum there; the modules that this one requires are not needed.
+func (b *Builder) ModuleDir(ctx context.Context, dir, module string) (string, error) {
+	output, err := b.goCommand(ctx, filepath.Join(b.root, dir), "mod", "download", "-json", module)
+	if err != nil {
+		return "", fmt.Errorf("cannot find module %s: %w", module, err)
+	}
+	var found struct{ Dir string }
+	if err := json.Unmarshal(output, &found); err != nil {
+		return "", fmt.Errorf("cannot read where module %s is: %w", module, err)
+	}
+	return found.Dir, nil
+}
+
+// moduleVersion reads from a go.mod which version of a module it requires.
+func moduleVersion(goMod, module string) (string, error) {
+	content, err := os.ReadFile(goMod)
+	if err != nil {
+		return "", fmt.Errorf("cannot read versions: %w", err)
+	}
+	for line := range strings.Lines(string(content)) {
+		fields := slices.DeleteFunc(strings.Fields(line), func(s string) bool { return s == "require" })
+		if len(fields) >= 2 && fields[0] == module && strings.HasPrefix(fields[1], "v") {
+			return fields[1], nil
+		}
+	}
+	return "", fmt.Errorf("%s does not require %s", goMod, module)
+}
+
+// findRoot returns the top of the checkout that dir is in.
+func findRoot(dir string) (string, error) {
+	start, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("cannot find the repository: %w", err)
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(content), "module "+modulePath+"\n") {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("%s is not in a checkout of %s", start, modulePath)
+		}
+	}
+}
