@@ -78,9 +78,7 @@ func newBed(t *testing.T, auth assistedservice.Auth) *bed {
 	g.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	log.SetLogger(logr.Discard())
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
-	e, err := env.Start(ctx, env.Options{
-		LeaveSignals: true, Bootstrap: env.ManagerOptions{Disabled: true}, ControlPlane: env.ManagerOptions{Disabled: true},
-	})
+	e, err := env.Start(ctx, env.Options{LeaveSignals: true, NoManagers: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(e.Stop)
 	b := &bed{T: t, WithT: g, ctx: ctx, env: e, seen: &journal{start: time.Now(), last: map[string]string{}}, workload: map[string]*workload{}}

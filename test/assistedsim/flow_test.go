@@ -44,9 +44,7 @@ type bed struct {
 func TestSimulator(t *testing.T) {
 	log.SetLogger(logr.New(log.NullLogSink{}))
 	ctx, cancel := context.WithCancel(t.Context())
-	e, err := env.Start(ctx, env.Options{
-		LeaveSignals: true, Bootstrap: env.ManagerOptions{Disabled: true}, ControlPlane: env.ManagerOptions{Disabled: true},
-	})
+	e, err := env.Start(ctx, env.Options{LeaveSignals: true, NoManagers: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,10 @@ type Options struct {
 	Out io.Writer
 	// CoreTools is the folder below test/tools whose version of Cluster API core runs. Default: [components.DefaultCoreTools].
 	CoreTools string
-	// Core and Metal3 change the managers that are not ours; they cannot be disabled.
+	// NoManagers leaves all managers out, with their CRDs and RBAC. What remains is an API server with the controllers of
+	// Kubernetes and the kinds of assisted-service, hive, the Bare Metal Operator and Metal3's IP address manager.
+	NoManagers bool
+	// Core and Metal3 change the managers that are not ours; they cannot be disabled alone.
 	Core, Metal3 ManagerOptions
 	// Bootstrap and ControlPlane change the managers of this repository.
 	Bootstrap, ControlPlane ManagerOptions
@@ -125,7 +128,11 @@ func artifactsDir(wanted, root string) (string, error) {
 
 // up starts everything, in the order in which one needs the other.
 func (e *Env) up(ctx context.Context, options Options) error {
-	if err := e.components.Build(ctx, components.Cluster(options.CoreTools)...); err != nil {
+	needed := components.Base()
+	if !options.NoManagers {
+		needed = append(needed, components.Core(options.CoreTools), components.Metal3)
+	}
+	if err := e.components.Build(ctx, needed...); err != nil {
 		return err
 	}
 	if err := e.startEtcd(ctx); err != nil {
@@ -187,6 +194,9 @@ func (e *Env) startManagementAPI(ctx context.Context) error {
 
 // newManagers returns the managers that are wanted.
 func (e *Env) newManagers(options Options) map[string]*manager {
+	if options.NoManagers {
+		return nil
+	}
 	// ClusterTopology, with which Clusters can be made from a ClusterClass, is off by default in Cluster API core.
 	core := options.Core
 	core.Variables = map[string]string{"CLUSTER_TOPOLOGY": "true"}

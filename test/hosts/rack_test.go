@@ -22,7 +22,7 @@ func TestRackOnRealAPIServers(t *testing.T) {
 	}
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(3 * patience)
-	e, err := env.Start(t.Context(), env.Options{Bootstrap: env.ManagerOptions{Disabled: true}, ControlPlane: env.ManagerOptions{Disabled: true}})
+	e, err := env.Start(t.Context(), env.Options{NoManagers: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(e.Stop)
 	workload, err := e.NewWorkloadCluster(t.Context(), "c1")

@@ -37,10 +37,7 @@ func TestAssistedService(t *testing.T) {
 	g := NewWithT(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute) // the first run builds everything
 	defer cancel()
-	e, err := env.Start(ctx, env.Options{
-		Out: t.Output(), LeaveSignals: true,
-		Bootstrap: env.ManagerOptions{Disabled: true}, ControlPlane: env.ManagerOptions{Disabled: true},
-	})
+	e, err := env.Start(ctx, env.Options{Out: t.Output(), LeaveSignals: true, NoManagers: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(e.Stop)
 	service, err := Start(ctx, e, Options{Auth: AuthLocal})

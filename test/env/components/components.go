@@ -1,9 +1,6 @@
 package components
 
-import (
-	"cmp"
-	"slices"
-)
+import "cmp"
 
 // DefaultCoreTools is the folder below test/tools with the version of Cluster API core that runs if none is asked for.
 const DefaultCoreTools = "cluster-api"
@@ -54,12 +51,12 @@ func Core(tools string) Component {
 	return Component{tools: cmp.Or(tools, DefaultCoreTools), module: coreModule, binary: "cluster-api", pkg: coreModule}
 }
 
-// Cluster is what a management cluster consists of, and the tools that render its manifests; coreTools as for [Core].
-func Cluster(coreTools string) []Component {
-	return []Component{kustomize, controllerGen, Etcd, APIServer, ControllerManager, Core(coreTools), Metal3}
+// Base is what every management cluster consists of, and the tools that render its manifests.
+func Base() []Component {
+	return []Component{kustomize, controllerGen, Etcd, APIServer, ControllerManager}
 }
 
-// All is everything that tests may start.
+// All is everything that tests may start; coreTools as for [Core].
 func All(coreTools string) []Component {
-	return slices.Concat(Cluster(coreTools), []Component{Clusterctl, AssistedService, AssistedAdmission})
+	return append(Base(), Core(coreTools), Metal3, Clusterctl, AssistedService, AssistedAdmission)
 }
