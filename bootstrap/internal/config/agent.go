@@ -42,7 +42,7 @@ func invalid(format string, args ...any) *problem {
 // wish computes what the identified Agent is told. metadata returns the host's Metal3 metadata, and is only asked when a variable needs it.
 // Requirements and the disk are settled before the host is bound: what changes later does not take it out of the cluster again.
 func (s *scope) wish(metadata func() ([]byte, error)) (*agentWish, error) {
-	if p := s.belowRequirements(); p != nil && !told(s.agent) {
+	if p := s.belowRequirements(); p != nil && !Told(s.agent) {
 		return nil, p
 	}
 	node, err := s.resolveNode(metadata)
@@ -50,16 +50,16 @@ func (s *scope) wish(metadata func() ([]byte, error)) (*agentWish, error) {
 		return nil, err
 	}
 	w := &agentWish{
-		clusterNamespace: s.deployment.Namespace,
-		clusterName:      s.deployment.Name,
-		role:             s.role(),
+		clusterNamespace: s.Deployment.Namespace,
+		clusterName:      s.Deployment.Name,
+		role:             s.Role(),
 		hostname:         node.name,
 		nodeLabels:       node.labels,
 	}
 	if w.diskID, err = s.installationDisk(); err != nil {
 		return nil, err
 	}
-	spec := &s.config.Spec
+	spec := &s.Config.Spec
 	if w.installerArgs, err = installerArgs(spec.KernelArguments); err != nil {
 		return nil, err
 	}
@@ -71,17 +71,12 @@ func (s *scope) wish(metadata func() ([]byte, error)) (*agentWish, error) {
 		PostCommands:   spec.PostBootstrapCommands,
 		SentinelDir:    spec.BootstrapCommandSentinelDir,
 		KubeconfigPath: spec.PostBootstrapKubeconfigPath,
-		Override:       s.config.Annotations[bootstrapv1.IgnitionOverrideAnnotation],
+		Override:       s.Config.Annotations[bootstrapv1.IgnitionOverrideAnnotation],
 	})
 	if err != nil {
 		return nil, invalid("annotation %s: %s", bootstrapv1.IgnitionOverrideAnnotation, err)
 	}
 	return w, nil
-}
-
-// told tells whether the Agent was bound by us: then all of the wish went along, of which the ignition override is never empty.
-func told(agent *aiv1beta1.Agent) bool {
-	return bound(agent) && agent.Spec.IgnitionConfigOverrides != ""
 }
 
 // object states the wish on the Agent, with the cluster reference if bind, and the approval if approve.
@@ -121,8 +116,8 @@ type nodeIdentity struct {
 // resolveNode resolves everything that is particular to the host, here and not on the host.
 func (s *scope) resolveNode(metadata func() ([]byte, error)) (*nodeIdentity, error) {
 	registration := bootstrapv1.NodeRegistration{}
-	if s.config.Spec.NodeRegistration != nil {
-		registration = *s.config.Spec.NodeRegistration
+	if s.Config.Spec.NodeRegistration != nil {
+		registration = *s.Config.Spec.NodeRegistration
 	}
 	texts := append([]string{registration.Name, registration.ProviderID}, registration.KubeletExtraLabels...)
 	values, err := s.variables(ignition.Variables(texts...), metadata)
@@ -140,14 +135,14 @@ func (s *scope) resolveNode(metadata func() ([]byte, error)) (*nodeIdentity, err
 	if node.providerID, err = ignition.Resolve(registration.ProviderID, values); err != nil {
 		return nil, invalid("spec.nodeRegistration.providerID: %s", err)
 	}
-	if node.providerID == "" && !s.hasBareMetalHost() {
-		node.providerID, _, _ = unstructured.NestedString(s.infraMachine.Object, "spec", "providerID")
+	if node.providerID == "" && !s.HasBareMetalHost() {
+		node.providerID, _, _ = unstructured.NestedString(s.InfraMachine.Object, "spec", "providerID")
 	}
 	if node.labels, err = nodeLabels(registration.KubeletExtraLabels, values); err != nil {
 		return nil, err
 	}
-	if s.host != nil {
-		node.labels[metal3.HostUIDLabel] = string(s.host.UID)
+	if s.Host != nil {
+		node.labels[metal3.HostUIDLabel] = string(s.Host.UID)
 	}
 	return node, nil
 }
@@ -155,10 +150,10 @@ func (s *scope) resolveNode(metadata func() ([]byte, error)) (*nodeIdentity, err
 // variables returns the values that $METADATA_... stands for on this host.
 func (s *scope) variables(names []string, metadata func() ([]byte, error)) (map[string]string, error) {
 	values := map[string]string{}
-	if len(names) == 0 || s.host == nil {
+	if len(names) == 0 || s.Host == nil {
 		return values, nil
 	}
-	values["METADATA_NAME"] = s.host.Name
+	values["METADATA_NAME"] = s.Host.Name
 	if len(names) > 1 || names[0] != "METADATA_UUID" {
 		raw, err := metadata()
 		if err != nil {
@@ -176,7 +171,7 @@ func (s *scope) variables(names []string, metadata func() ([]byte, error)) (map[
 			values[name] = value
 		}
 	}
-	values["METADATA_UUID"] = string(s.host.UID)
+	values["METADATA_UUID"] = string(s.Host.UID)
 	return values, nil
 }
 
@@ -200,19 +195,19 @@ func nodeLabels(pairs []string, values map[string]string) (map[string]string, er
 
 // defaultHostname is the BareMetalHost's name, else what the host calls itself, unless that says nothing.
 func (s *scope) defaultHostname() string {
-	if s.host != nil {
-		return s.host.Name
+	if s.Host != nil {
+		return s.Host.Name
 	}
 	reported := strings.ToLower(s.agent.Status.Inventory.Hostname)
 	_, addressError := netip.ParseAddr(reported)
 	if reported == "" || strings.HasPrefix(reported, "localhost") || addressError == nil {
-		return s.machine.Name
+		return s.Machine.Name
 	}
 	return reported
 }
 
 func (s *scope) belowRequirements() *problem {
-	wanted := s.config.Spec.HostRequirements
+	wanted := s.Config.Spec.HostRequirements
 	if wanted == nil {
 		return nil
 	}
@@ -236,11 +231,11 @@ func (s *scope) belowRequirements() *problem {
 
 // installationDisk returns the id of the disk to install to; empty when assisted-service may choose.
 func (s *scope) installationDisk() (string, error) {
-	if told(s.agent) {
+	if Told(s.agent) {
 		return s.agent.Spec.InstallationDiskID, nil
 	}
 	minBytes := int64(0)
-	if wanted := s.config.Spec.HostRequirements; wanted != nil && wanted.MinDiskSize != nil {
+	if wanted := s.Config.Spec.HostRequirements; wanted != nil && wanted.MinDiskSize != nil {
 		minBytes = wanted.MinDiskSize.Value()
 	}
 	return s.selectDisk(minBytes)
@@ -255,8 +250,8 @@ func (s *scope) rootDeviceHintsMatch() bool {
 func (s *scope) selectDisk(minBytes int64) (string, error) {
 	disks := s.agent.Status.Inventory.Disks
 	var hints *metal3api.RootDeviceHints
-	if s.host != nil {
-		hints = s.host.Spec.RootDeviceHints
+	if s.Host != nil {
+		hints = s.Host.Spec.RootDeviceHints
 	}
 	disk, err := metal3.SelectDisk(hints, minBytes, disks, s.agent.Status.InstallationDiskID)
 	if err != nil {

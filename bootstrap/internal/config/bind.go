@@ -3,8 +3,6 @@ package config
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,12 +16,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// States of a host in assisted-service (Agent.status.debugInfo.state) that decide something.
-const (
-	stateKnownUnbound = "known-unbound"
-	stateKnown        = "known"
-)
-
 // settling is how long the validations of a host may fail without being reported: right after it registered they always do for a while.
 const settling = 20 * time.Second
 
@@ -31,10 +23,10 @@ const settling = 20 * time.Second
 func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
 	agent := s.agent
-	if ref := agent.Spec.ClusterDeploymentName; ref != nil && (ref.Name != s.deployment.Name || ref.Namespace != s.deployment.Namespace) {
+	if ref := agent.Spec.ClusterDeploymentName; ref != nil && (ref.Name != s.Deployment.Name || ref.Namespace != s.Deployment.Namespace) {
 		return s.wait(stage, bootstrapv1.HostRefusedReason, "Agent %s is bound to %s, which somebody else did: unbind it", agent.Name, s.clusterOf(agent))
 	}
-	if bound(agent) && agent.Spec.Approved {
+	if Bound(agent) && agent.Spec.Approved {
 		s.pass(stage, bootstrapv1.HostBoundReason, "")
 		return true, nil
 	}
@@ -56,26 +48,26 @@ func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
 	agent := s.agent
-	if s.registeredAnew() {
+	if s.RegisteredAnew() {
 		return s.wait(stage, bootstrapv1.ClusterRegisteredAnewReason, "the cluster was installed already, but assisted-service has it in state %q, as one that may be installed anew: "+
-			"Agent %s is neither bound nor approved; see the condition Installed of the control plane", s.installation().State, agent.Name)
+			"Agent %s is neither bound nor approved; see the condition Installed of the control plane", s.Installation().State, agent.Name)
 	}
-	obstacle := s.notAccepted()
+	obstacle := s.NotAccepted()
 	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
-	unbound := strings.HasSuffix(agent.Status.DebugInfo.State, "-unbound")
-	if !bound(agent) || !unbound {
-		r.written.bound.Delete(keyOf(s.config))
+	unbound := Unbound(agent)
+	if !Bound(agent) || !unbound {
+		r.written.bound.Delete(keyOf(s.Config))
 	}
-	refusedByService := bound(agent) && unbound && synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason
+	refusedByService := Bound(agent) && unbound && synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason
 	switch {
-	case obstacle != "" && (!bound(agent) || refusedByService):
+	case obstacle != "" && (!Bound(agent) || refusedByService):
 		if refusedByService { // take it back: assisted-service does not try again by itself when the cluster accepts hosts
 			if proceed, err := r.tellAgent(ctx, s, stage, false, false); !proceed {
 				return proceed, err
 			}
 		}
 		return s.wait(stage, bootstrapv1.ClusterNotAcceptingHostsReason, "%s; Agent %s is bound when it accepts hosts (once it is installed and adds hosts)", obstacle, agent.Name)
-	case !bound(agent) && agent.Status.DebugInfo.State != stateKnownUnbound:
+	case !Bound(agent) && agent.Status.DebugInfo.State != models.HostStatusKnownUnbound:
 		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage())
 	}
 	if proceed, err := r.tellAgent(ctx, s, stage, true, false); !proceed {
@@ -84,34 +76,14 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	switch {
 	case refusedByService:
 		return s.wait(stage, bootstrapv1.HostBindingReason, "assisted-service refuses to bind Agent %s: %s", agent.Name, assisted.RedactURLs(synced.Message))
-	case !bound(agent) || unbound: // after that the host takes its time, which has to register anew
+	case !Bound(agent) || unbound: // after that the host takes its time, which has to register anew
 		_, _ = s.wait(stage, bootstrapv1.HostBindingReason, "waiting for assisted-service to take Agent %s into the cluster", agent.Name)
-		return r.overdue(s, r.written.boundAt(keyOf(s.config), r.now()))
+		return r.overdue(s, r.written.boundAt(keyOf(s.Config), r.now()))
 	case assisted.AgentCondition(agent, aiv1beta1.BoundCondition).Status != corev1.ConditionTrue:
 		return s.wait(stage, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", agent.Name)
 	}
 	s.pass(stage, bootstrapv1.HostBoundReason, "")
 	return true, nil
-}
-
-// notAccepted says why the cluster does not take the host now; it is empty when it does. Before the installation the cluster takes only workers
-// that it counts, and a single node is installed alone: assisted-service never starts with one known host more than it was told of.
-func (s *scope) notAccepted() string {
-	installation := s.installation()
-	switch {
-	case !installation.AcceptsHosts:
-		return fmt.Sprintf("the cluster does not accept hosts in state %q", installation.State)
-	case !installation.DayTwo && s.role() == string(models.HostRoleWorker) && s.install.Spec.ProvisionRequirements.WorkerAgents == 0:
-		return "the cluster is installed without workers"
-	}
-	return ""
-}
-
-// registeredAnew tells whether assisted-service takes a cluster that has been installed for one that may still be: a host that is bound to it would be installed
-// into a cluster that does not exist.
-func (s *scope) registeredAnew() bool {
-	installation := s.installation()
-	return installation.Registered && !installation.Started && (s.controlPlaneRuns || s.deployment != nil && s.deployment.Spec.Installed)
 }
 
 // approveHost lets the host be installed. It comes last: from then on assisted-service ignores what the Agent is told.
@@ -126,7 +98,7 @@ func (r *Reconciler) approveHost(ctx context.Context, s *scope) (bool, error) {
 	switch {
 	case synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason:
 		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "assisted-service refuses the settings of Agent %s: %s", agent.Name, assisted.RedactURLs(synced.Message))
-	case agent.Status.DebugInfo.State != stateKnown || synced.Status != corev1.ConditionTrue:
+	case agent.Status.DebugInfo.State != models.HostStatusKnown || synced.Status != corev1.ConditionTrue:
 		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage())
 	case string(agent.Status.Role) != s.wanted.role:
 		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "waiting for assisted-service to give Agent %s the role %s", agent.Name, s.wanted.role)
@@ -153,15 +125,9 @@ func (r *Reconciler) tellAgent(ctx context.Context, s *scope, stage string, bind
 	return err == nil, err
 }
 
-// beforeInstallation are the states of a bound host in which nothing has been done to it. Unbinding one that is installed would wipe it.
-var beforeInstallation = []string{
-	models.HostStatusBinding, models.HostStatusDiscovering, models.HostStatusKnown, models.HostStatusInsufficient, models.HostStatusPendingForInput,
-	models.HostStatusDisconnected,
-}
-
 // unbind takes an Agent out of the cluster that we bound and that is not used. assisted-service does not start with one known host more than it was told of.
 func (r *Reconciler) unbind(ctx context.Context, s *scope, agent *aiv1beta1.Agent) error {
-	if !told(agent) || s.boundElsewhere(agent) || !slices.Contains(beforeInstallation, agent.Status.DebugInfo.State) {
+	if !Told(agent) || s.BoundElsewhere(agent) || !Untouched(agent) {
 		return nil
 	}
 	// Role and approval must be stated in each Agent; everything else that we told it is withdrawn.
@@ -174,8 +140,6 @@ func (r *Reconciler) unbind(ctx context.Context, s *scope, agent *aiv1beta1.Agen
 	return err
 }
 
-func bound(agent *aiv1beta1.Agent) bool { return agent.Spec.ClusterDeploymentName != nil }
-
 // validationMessage says what assisted-service misses, once it had time to make up its mind.
 func (s *scope) validationMessage() string {
 	left := settling - time.Since(sinceTransition(s.agent).Time)
@@ -183,12 +147,12 @@ func (s *scope) validationMessage() string {
 		s.again.In(left)
 		return "waiting for assisted-service to validate Agent " + s.agent.Name
 	}
-	return "assisted-service holds Agent " + s.agent.Name + " in state " + s.agent.Status.DebugInfo.State + ": " + assisted.RedactURLs(findings(s.agent))
+	return "assisted-service holds Agent " + s.agent.Name + " in state " + s.agent.Status.DebugInfo.State + ": " + assisted.RedactURLs(notPassed(s.agent))
 }
 
-// findings are the validations that do not pass. The state names only those that fail, and is an empty list while others are pending: those are in the
+// notPassed are the validations that do not pass. The state names only those that fail, and is an empty list while others are pending: those are in the
 // condition.
-func findings(agent *aiv1beta1.Agent) string {
+func notPassed(agent *aiv1beta1.Agent) string {
 	info := strings.TrimSpace(agent.Status.DebugInfo.StateInfo)
 	if info != "" && !strings.HasSuffix(info, ":") {
 		return info

@@ -38,7 +38,7 @@ func TestChangesThatReconcile(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"}, Status: bootstrapv1.OpenshiftAssistedConfigStatus{DataSecretName: "m"},
 	}
 	ours := &writes{}
-	ours.remember(&scope{before: reported, config: reported}, &reported.Status)
+	ours.remember(newScope(&Facts{Config: reported}), &reported.Status)
 	for situation, tc := range map[string]struct {
 		predicate     predicate.Predicate
 		before, after client.Object

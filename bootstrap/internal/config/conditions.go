@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
@@ -25,44 +23,6 @@ var stages = []string{
 	bootstrapv1.HostInstalledCondition,
 }
 
-// pass records that a stage is done.
-func (s *scope) pass(conditionType, reason, message string) {
-	s.conditions = append(s.conditions, metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: reason, Message: message})
-}
-
-// wait records what a stage waits for or what is wrong, and stops the phases.
-func (s *scope) wait(conditionType, reason, format string, args ...any) (bool, error) {
-	s.conditions = append(s.conditions, metav1.Condition{
-		Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...),
-	})
-	return false, nil
-}
-
-// overdue puts the wait that was just recorded down to assisted-service, which alone can end it, when it lasts longer than that ever takes.
-func (r *Reconciler) overdue(s *scope, since time.Time) (bool, error) {
-	if since.IsZero() {
-		since = r.now()
-	}
-	if left := assisted.AnswerTime - r.now().Sub(since); left > 0 {
-		s.again.In(left)
-		return false, nil
-	}
-	c := &s.conditions[len(s.conditions)-1]
-	c.Reason = bootstrapv1.AssistedServiceNotRespondingReason
-	c.Message += "; " + assisted.NotResponding("it", s.config.Namespace, since)
-	return false, nil
-}
-
-// recorded returns a condition as the last report left it; nil when there is none.
-func (s *scope) recorded(conditionType string) *metav1.Condition {
-	return meta.FindStatusCondition(s.before.Status.Conditions, conditionType)
-}
-
-// tell emits an event once the status is written.
-func (s *scope) tell(kind, reason, format string, args ...any) {
-	s.events = append(s.events, notice{kind, reason, fmt.Sprintf(format, args...)})
-}
-
 // summarise returns all conditions: those that the phases found, nothing of later stages, which the host has not reached, except that it is
 // installed, which stays true. After an error the stages that were not looked at stay as they were.
 func summarise(s *scope, failure error) []metav1.Condition {
@@ -70,14 +30,14 @@ func summarise(s *scope, failure error) []metav1.Condition {
 	for _, c := range s.conditions {
 		found[c.Type] = c
 	}
-	result := slices.Clone(s.before.Status.Conditions)
+	result := slices.Clone(s.Config.Status.Conditions)
 	for _, stage := range stages {
 		c, ok := found[stage]
-		recorded := s.recorded(stage)
+		recorded := s.Recorded(stage)
 		switch {
 		case ok:
 			set(&result, s, c)
-		case failure != nil || s.deleting():
+		case failure != nil || s.Deleting():
 		case recorded != nil && stage == bootstrapv1.HostInstalledCondition && recorded.Status == metav1.ConditionTrue:
 		default:
 			meta.RemoveStatusCondition(&result, stage)
@@ -85,13 +45,13 @@ func summarise(s *scope, failure error) []metav1.Condition {
 	}
 	set(&result, s, deletingCondition(s, found))
 	set(&result, s, readyCondition(s, result, failure))
-	set(&result, s, provider.PausedCondition(s.cluster, s.config))
+	set(&result, s, provider.PausedCondition(s.Cluster, s.Config))
 	slices.SortStableFunc(result, func(a, b metav1.Condition) int { return rank(a.Type) - rank(b.Type) })
 	return result
 }
 
 func set(conditions *[]metav1.Condition, s *scope, c metav1.Condition) {
-	c.ObservedGeneration = s.config.Generation
+	c.ObservedGeneration = s.Config.Generation
 	meta.SetStatusCondition(conditions, c)
 }
 
@@ -99,7 +59,7 @@ func deletingCondition(s *scope, found map[string]metav1.Condition) metav1.Condi
 	if c, ok := found[bootstrapv1.DeletingCondition]; ok {
 		return c
 	}
-	if s.deleting() {
+	if s.Deleting() {
 		return metav1.Condition{Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.DeletingInfraEnvReason}
 	}
 	return metav1.Condition{Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.NotDeletingReason}
@@ -108,7 +68,7 @@ func deletingCondition(s *scope, found map[string]metav1.Condition) metav1.Condi
 // readyCondition has the reason and message of the first stage that is not passed.
 func readyCondition(s *scope, conditions []metav1.Condition, failure error) metav1.Condition {
 	ready := metav1.Condition{Type: bootstrapv1.ReadyCondition, Status: metav1.ConditionFalse}
-	if s.deleting() {
+	if s.Deleting() {
 		c := meta.FindStatusCondition(conditions, bootstrapv1.DeletingCondition)
 		ready.Reason, ready.Message = c.Reason, c.Message
 		return ready

@@ -29,7 +29,7 @@ func TestErrorBeforeTheFirstConditionOfAStage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := &bootstrapv1.OpenshiftAssistedConfig{}
-			s := &scope{before: config, config: config.DeepCopy()}
+			s := newScope(&Facts{Config: config})
 			s.pass(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.DiscoveryImageReadyReason, "")
 			ready := meta.FindStatusCondition(summarise(s, tc.failure), bootstrapv1.ReadyCondition)
 			if ready.Status != metav1.ConditionUnknown || ready.Reason != bootstrapv1.InternalErrorReason ||
@@ -55,7 +55,7 @@ func TestSecretsThatVanish(t *testing.T) {
 	if err := unstructured.SetNestedField(infraMachine.Object, "m-metadata", "status", "metaData", "name"); err != nil {
 		t.Fatal(err)
 	}
-	s := &scope{config: w.config(), machine: machine, dataSecret: secret, infraMachine: infraMachine}
+	s := newScope(&Facts{Config: w.config(), Machine: machine, DataSecret: secret, InfraMachine: infraMachine})
 	if err := w.reconciler.keepOwner(t.Context(), s); err != nil {
 		t.Errorf("nothing is to be owned: %v", err)
 	}

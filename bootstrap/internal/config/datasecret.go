@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,26 +36,26 @@ const ModifiedAnnotation = "bootstrap.cluster.x-k8s.io/discovery-modified"
 // data, and a host must never boot the placeholder image of the user's template.
 func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.DataSecretAvailableCondition
-	mode, err := bootmode.Choose(s.config.Status.BootMode, s.config.Spec.BootMode, s.infraMachine)
+	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
 	if err != nil {
 		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
 	}
-	if s.dataSecret != nil && s.dataSecret.Annotations[SourceAnnotation] == "" {
-		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "Secret %s exists and is not ours: delete it or the Machine", s.dataSecret.Name)
+	if s.DataSecret != nil && s.DataSecret.Annotations[SourceAnnotation] == "" {
+		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "Secret %s exists and is not ours: delete it or the Machine", s.DataSecret.Name)
 	}
-	if s.dataHandedOut() && s.hostChosen() && s.bootImageOutdated(mode) {
+	if s.DataHandedOut() && s.HostChosen() && s.bootImageOutdated(mode) {
 		return s.waitForAnotherMachine()
 	}
-	if s.dataHandedOut() && s.dataSecret != nil && s.hostChosen() {
-		r.ignitions.Drop(keyOf(s.config)) // what comes now comes too late
-		return s.handOut(mode, s.config.Status.DataSecretName)
+	if s.DataHandedOut() && s.DataSecret != nil && s.HostChosen() {
+		r.ignitions.Drop(keyOf(s.Config)) // what comes now comes too late
+		return s.handOut(mode, s.HandedOut())
 	}
-	source := mode.Source(assisted.ObserveImage(s.namesake))
+	source := mode.Source(assisted.ObserveImage(s.infraEnv))
 	if source == "" {
-		if s.dataHandedOut() && s.dataSecret != nil {
-			return s.handOut(mode, s.config.Status.DataSecretName)
+		if s.DataHandedOut() && s.DataSecret != nil {
+			return s.handOut(mode, s.HandedOut())
 		}
-		return s.wait(stage, bootstrapv1.DiscoveryImageUnavailableReason, "InfraEnv %s offers nothing to boot from in mode %s: check that assisted-service's image service is enabled", s.namesake.Name, mode.Name())
+		return s.wait(stage, bootstrapv1.DiscoveryImageUnavailableReason, "InfraEnv %s offers nothing to boot from in mode %s: check that assisted-service's image service is enabled", s.infraEnv.Name, mode.Name())
 	}
 	if proceed, err := r.bootImage(ctx, s, mode, source); !proceed {
 		return proceed, err
@@ -62,20 +63,20 @@ func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
 	if proceed, err := r.applyDataSecret(ctx, s, mode, source); !proceed {
 		return proceed, err
 	}
-	if !s.dataHandedOut() {
+	if !s.DataHandedOut() {
 		if err := r.protect(ctx, s, true); err != nil {
 			return false, err
 		}
 	}
-	return s.handOut(mode, s.config.Name)
+	return s.handOut(mode, s.Config.Name)
 }
 
 // handOut publishes the name of the secret.
 func (s *scope) handOut(mode bootmode.Mode, secret string) (bool, error) {
-	s.config.Status.DataSecretName = secret
-	s.config.Status.Initialization.DataSecretCreated = ptr.To(true)
-	s.config.Status.BootMode = mode.Name()
-	mismatch := s.networkMismatch()
+	s.status.DataSecretName = secret
+	s.status.Initialization.DataSecretCreated = ptr.To(true)
+	s.status.BootMode = mode.Name()
+	mismatch := s.NetworkMismatch()
 	s.warnOfNetworkMismatch(mismatch)
 	s.pass(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.DataSecretAvailableReason, mismatch)
 	return true, nil
@@ -85,12 +86,12 @@ func (s *scope) handOut(mode bootmode.Mode, secret string) (bool, error) {
 // once (v1.13), and a BareMetalHost is provisioned again when its image changes.
 func (r *Reconciler) bootImage(ctx context.Context, s *scope, mode bootmode.Mode, source string) (bool, error) {
 	const stage = bootstrapv1.DataSecretAvailableCondition
-	desired := mode.BootImage(s.infraMachine, source)
+	desired := mode.BootImage(s.InfraMachine, source)
 	if desired == nil {
 		return true, nil
 	}
-	observed := s.infraMachine
-	if !s.hostChosen() {
+	observed := s.InfraMachine
+	if !s.HostChosen() {
 		changed, err := r.applier.Apply(ctx, desired, observed)
 		if kube.Refused(err) {
 			return s.wait(stage, bootstrapv1.BootImageRejectedReason, "%s %s cannot take the boot image: %s",
@@ -103,10 +104,10 @@ func (r *Reconciler) bootImage(ctx context.Context, s *scope, mode bootmode.Mode
 			observed = desired
 		}
 	}
-	if s.dataHandedOut() || bootmode.BootsFrom(observed, source) {
+	if s.DataHandedOut() || bootmode.BootsFrom(observed, source) {
 		return true, nil
 	}
-	if s.hostChosen() {
+	if s.HostChosen() {
 		return s.wait(stage, bootstrapv1.BootImageRejectedReason, "a host was chosen for %s %s before its boot image was in place: delete the Machine", observed.GetKind(), observed.GetName())
 	}
 	return s.wait(stage, bootstrapv1.BootImageRejectedReason, "%s %s does not keep the boot image: find out who else writes spec.image", observed.GetKind(), observed.GetName())
@@ -124,15 +125,15 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 	if ca != nil && ca.missing != "" {
 		return s.wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.InvalidConfigurationReason, "spec.assistedServiceCA: %s", ca.missing)
 	}
-	digest := sourceDigest(s, mode, source)
+	digest := sourceDigest(s.infraEnv, s.Networks, mode, source)
 	annotations := map[string]string{SourceAnnotation: digest}
 	if id := assisted.InfraEnvOfURL(source); id != "" && mode.UserDataFollowsSource() {
 		annotations[InfraEnvAnnotation] = id
 	}
-	if s.dataSecret != nil && holds(s.dataSecret.Annotations, annotations) {
+	if s.DataSecret != nil && holds(s.DataSecret.Annotations, annotations) {
 		return true, r.keepOwner(ctx, s)
 	}
-	if left := r.written.unseenData(keyOf(s.config), digest, r.now()); left > 0 {
+	if left := r.written.unseenData(keyOf(s.Config), digest, r.now()); left > 0 {
 		s.again.In(left)
 		return true, nil
 	}
@@ -145,11 +146,11 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       s.config.Namespace,
-			Name:            s.config.Name,
-			Labels:          map[string]string{clusterv1.ClusterNameLabel: s.cluster.Name},
+			Namespace:       s.Config.Namespace,
+			Name:            s.Config.Name,
+			Labels:          map[string]string{clusterv1.ClusterNameLabel: s.Cluster.Name},
 			Annotations:     annotations,
-			OwnerReferences: []metav1.OwnerReference{ownerOf(s.config)},
+			OwnerReferences: []metav1.OwnerReference{ownerOf(s.Config)},
 		},
 		Type: clusterv1.ClusterSecretType,
 		Data: map[string][]byte{"value": data.Value, "format": []byte("ignition")},
@@ -157,8 +158,8 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 	if _, err := r.applier.Apply(ctx, secret, nil); err != nil {
 		return false, fmt.Errorf("failed to write the bootstrap data: %w", err)
 	}
-	r.written.rememberData(keyOf(s.config), digest, r.now())
-	r.ignitions.Drop(keyOf(s.config))
+	r.written.rememberData(keyOf(s.Config), digest, r.now())
+	r.ignitions.Drop(keyOf(s.Config))
 	return true, nil
 }
 
@@ -170,7 +171,7 @@ func (r *Reconciler) userData(ctx context.Context, s *scope, mode bootmode.Mode,
 		data, err := mode.UserData(ctx, source, nil)
 		return data, err == nil, err
 	}
-	key := keyOf(s.config)
+	key := keyOf(s.Config)
 	attempt := key.String() + " " + digest
 	if ca != nil {
 		attempt += " " + ca.version
@@ -189,19 +190,19 @@ func (r *Reconciler) userData(ctx context.Context, s *scope, mode bootmode.Mode,
 	}, r.waker(s))
 	switch {
 	case errors.Is(err, bootmode.ErrPending):
-		if recorded := s.recorded(stage); recorded != nil && recorded.Reason == bootstrapv1.IgnitionDownloadFailedReason {
+		if recorded := s.Recorded(stage); recorded != nil && recorded.Reason == bootstrapv1.IgnitionDownloadFailedReason {
 			s.stayWith(stage, "")
 			return bootmode.Data{}, false, nil
 		}
-		_, err = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "downloading the discovery ignition of InfraEnv %s", s.namesake.Name)
+		_, err = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "downloading the discovery ignition of InfraEnv %s", s.infraEnv.Name)
 		return bootmode.Data{}, false, err
 	case err != nil:
 		r.tryAgain(s, attempt)
-		_, err = s.wait(stage, bootstrapv1.IgnitionDownloadFailedReason, "cannot download the discovery ignition of InfraEnv %s: %s", s.namesake.Name, err)
+		_, err = s.wait(stage, bootstrapv1.IgnitionDownloadFailedReason, "cannot download the discovery ignition of InfraEnv %s: %s", s.infraEnv.Name, err)
 		return bootmode.Data{}, false, err
 	case s.holdsDataOf(data.Modified) && r.downloads.Get(attempt) < takesIn:
 		r.tryAgain(s, attempt)
-		_, err = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to take the change of InfraEnv %s into the discovery ignition", s.namesake.Name)
+		_, err = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to take the change of InfraEnv %s into the discovery ignition", s.infraEnv.Name)
 		return bootmode.Data{}, false, err
 	}
 	r.downloads.DeleteEntry(attempt)
@@ -214,12 +215,12 @@ const takesIn = 16 * time.Second
 // holdsDataOf tells whether the secret holds what assisted-service served at the same state already. Then it has not taken in the change for which the
 // data is made again: without authentication its URL stays the same, and nothing but this can be seen.
 func (s *scope) holdsDataOf(modified string) bool {
-	return modified != "" && s.dataSecret != nil && s.dataSecret.Annotations[ModifiedAnnotation] == modified
+	return modified != "" && s.DataSecret != nil && s.DataSecret.Annotations[ModifiedAnnotation] == modified
 }
 
 // tryAgain drops what was downloaded, and downloads again after a while.
 func (r *Reconciler) tryAgain(s *scope, attempt string) {
-	r.ignitions.Drop(keyOf(s.config))
+	r.ignitions.Drop(keyOf(s.Config))
 	r.downloads.Next(attempt, time.Now())
 	r.downloads.GC()
 	s.again.In(r.downloads.Get(attempt))
@@ -227,24 +228,24 @@ func (r *Reconciler) tryAgain(s *scope, attempt string) {
 
 // stayWith keeps the condition of a failed download until the next one ended.
 func (s *scope) stayWith(stage, message string) {
-	s.conditions = append(s.conditions, ptr.Deref(s.recorded(stage), metav1.Condition{
+	s.conditions = append(s.conditions, ptr.Deref(s.Recorded(stage), metav1.Condition{
 		Type: stage, Status: metav1.ConditionFalse, Reason: bootstrapv1.IgnitionDownloadFailedReason, Message: message,
 	}))
 }
 
 // waker returns a function that reconciles the config again.
 func (r *Reconciler) waker(s *scope) func() {
-	config := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: s.config.Namespace, Name: s.config.Name}}
+	config := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: s.Config.Namespace, Name: s.Config.Name}}
 	return func() { r.wake <- event.GenericEvent{Object: config} }
 }
 
 // sourceDigest identifies what the data is made from. Without authentication assisted-service's URLs stay the same when the ignition changes, so
 // the generations of the InfraEnv and its NMStateConfigs count as well. That the content of the pull secret changed cannot be seen there.
-func sourceDigest(s *scope, mode bootmode.Mode, source string) string {
+func sourceDigest(infraEnv *aiv1beta1.InfraEnv, networks []*aiv1beta1.NMStateConfig, mode bootmode.Mode, source string) string {
 	parts := []string{string(mode.Name())}
 	if mode.UserDataFollowsSource() {
-		parts = append(parts, source, strconv.FormatInt(s.namesake.Generation, 10))
-		for _, network := range s.networks {
+		parts = append(parts, source, strconv.FormatInt(infraEnv.Generation, 10))
+		for _, network := range networks {
 			parts = append(parts, fmt.Sprintf("%s %d", network.Name, network.Generation))
 		}
 	}
@@ -268,16 +269,16 @@ func ownerOf(config *bootstrapv1.OpenshiftAssistedConfig) metav1.OwnerReference 
 
 // keepOwner restores owner reference and label, which Cluster API's contract asks for, without touching the data.
 func (r *Reconciler) keepOwner(ctx context.Context, s *scope) error {
-	if s.dataSecret == nil || s.dataSecret.Annotations[SourceAnnotation] == "" || s.machine == nil {
+	if s.DataSecret == nil || s.DataSecret.Annotations[SourceAnnotation] == "" || s.Machine == nil {
 		return nil
 	}
-	if metav1.IsControlledBy(s.dataSecret, s.config) && s.dataSecret.Labels[clusterv1.ClusterNameLabel] == s.machine.Spec.ClusterName {
+	if metav1.IsControlledBy(s.DataSecret, s.Config) && s.DataSecret.Labels[clusterv1.ClusterNameLabel] == s.Machine.Spec.ClusterName {
 		return nil
 	}
-	after := s.dataSecret.DeepCopy()
-	after.OwnerReferences = []metav1.OwnerReference{ownerOf(s.config)}
-	metav1.SetMetaDataLabel(&after.ObjectMeta, clusterv1.ClusterNameLabel, s.machine.Spec.ClusterName)
-	if err := client.IgnoreNotFound(r.Client.Patch(ctx, after, client.MergeFrom(s.dataSecret))); err != nil {
+	after := s.DataSecret.DeepCopy()
+	after.OwnerReferences = []metav1.OwnerReference{ownerOf(s.Config)}
+	metav1.SetMetaDataLabel(&after.ObjectMeta, clusterv1.ClusterNameLabel, s.Machine.Spec.ClusterName)
+	if err := client.IgnoreNotFound(r.Client.Patch(ctx, after, client.MergeFrom(s.DataSecret))); err != nil {
 		return fmt.Errorf("failed to restore the owner of the bootstrap data: %w", err)
 	}
 	return nil
@@ -294,7 +295,7 @@ type caBundle struct {
 
 // trustedCA looks for the object without reading its content; nil when the user names none.
 func (r *Reconciler) trustedCA(ctx context.Context, s *scope) (*caBundle, error) {
-	ref := s.config.Spec.AssistedServiceCA
+	ref := s.Config.Spec.AssistedServiceCA
 	if ref == nil || ref.Name == "" {
 		return nil, nil //nolint:nilnil // none is wanted
 	}
@@ -302,7 +303,7 @@ func (r *Reconciler) trustedCA(ctx context.Context, s *scope) (*caBundle, error)
 	if ca.key == "" {
 		ca.key = "ca.crt"
 	}
-	found, err := kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: s.config.Namespace, Name: ref.Name}, kube.MetadataOf(corev1.SchemeGroupVersion.WithKind(ref.Kind)))
+	found, err := kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: s.Config.Namespace, Name: ref.Name}, kube.MetadataOf(corev1.SchemeGroupVersion.WithKind(ref.Kind)))
 	if err != nil {
 		return nil, err
 	}
@@ -336,12 +337,12 @@ func (r *Reconciler) readCA(ctx context.Context, namespace string, ca *caBundle)
 
 // metal3Metadata reads what CAPM3 rendered for the host from the Metal3DataTemplate; nil when there is none.
 func (r *Reconciler) metal3Metadata(ctx context.Context, s *scope) ([]byte, error) {
-	name, _, _ := unstructured.NestedString(s.infraMachine.Object, "status", "metaData", "name")
+	name, _, _ := unstructured.NestedString(s.InfraMachine.Object, "status", "metaData", "name")
 	if name == "" {
 		return nil, nil
 	}
 	secret := &corev1.Secret{}
-	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.infraMachine.GetNamespace(), Name: name}, secret); err != nil {
+	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.InfraMachine.GetNamespace(), Name: name}, secret); err != nil {
 		return nil, fmt.Errorf("cannot read the metadata of the host: %w", err)
 	}
 	return secret.Data["metaData"], nil

@@ -160,7 +160,7 @@ func TestIgnitionBehindItsInfraEnv(t *testing.T) {
 			if result := w.downloaded(); result.RequeueAfter == 0 {
 				t.Fatal("not looked at again")
 			}
-			if data() != first || read(w, "m", &corev1.Secret{}).Annotations[SourceAnnotation] == sourceDigest(&scope{namesake: infraEnv}, bootmode.DiskImage{}, server.URL+"/discovery.ign") {
+			if data() != first || read(w, "m", &corev1.Secret{}).Annotations[SourceAnnotation] == sourceDigest(infraEnv, nil, bootmode.DiskImage{}, server.URL+"/discovery.ign") {
 				t.Fatal("the ignition from before the change is taken for the one after it")
 			}
 			answer.Store(second)

@@ -3,12 +3,10 @@ package config
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,26 +19,18 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// waitDeleting records what the deletion waits for, and stops the phases.
-func (s *scope) waitDeleting(reason, format string, args ...any) (bool, error) {
-	s.conditions = append(s.conditions, metav1.Condition{
-		Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionTrue, Reason: reason, Message: fmt.Sprintf(format, args...),
-	})
-	return false, nil
-}
-
 // releaseForMove lets go of an object that clusterctl moved to another management cluster, where the host lives on. It also keeps the host of
 // a Machine that is not deleted itself.
 func (r *Reconciler) releaseForMove(ctx context.Context, s *scope) (bool, error) {
-	if !controllerutil.ContainsFinalizer(s.config, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
+	if !controllerutil.ContainsFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
 		return false, nil
 	}
-	if _, moved := s.config.Annotations[clusterctlv1.DeleteForMoveAnnotation]; moved {
+	if _, moved := s.Config.Annotations[clusterctlv1.DeleteForMoveAnnotation]; moved {
 		_, err := r.releaseFinalizer(ctx, s)
 		return false, err
 	}
-	if s.machine != nil && s.machine.DeletionTimestamp.IsZero() && !s.clusterDeleting() {
-		return s.waitDeleting(bootstrapv1.WaitingForMachineReason, "Machine %s still uses this object: delete the Machine", s.machine.Name)
+	if s.Machine != nil && s.Machine.DeletionTimestamp.IsZero() && !s.ClusterDeleting() {
+		return s.waitDeleting(bootstrapv1.WaitingForMachineReason, "Machine %s still uses this object: delete the Machine", s.Machine.Name)
 	}
 	return true, nil
 }
@@ -50,12 +40,13 @@ func (r *Reconciler) releaseForMove(ctx context.Context, s *scope) (bool, error)
 func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) {
 	var waiting []string
 	var since time.Time
-	for _, agent := range s.agents {
-		if !bound(agent) || s.boundElsewhere(agent) {
+	for _, agent := range s.Agents {
+		if !Bound(agent) || s.BoundElsewhere(agent) {
 			continue // after its InfraEnv: a host that still runs the discovery agent would come back
 		}
-		if s.clusterDeleting() || !s.mayHaveNode(agent) {
-			if err := r.skipSpokeCleanup(ctx, agent); err != nil {
+		if s.ClusterDeleting() || !s.MayHaveNode(agent) {
+			var err error
+			if agent, err = r.skipSpokeCleanup(ctx, agent); err != nil {
 				return false, err
 			}
 		}
@@ -80,10 +71,10 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 // keepOthersAgents waits while a host is part of another cluster, to which somebody bound it: assisted-service would take its Node out of that cluster
 // when its Agent is deleted, or its InfraEnv.
 func (r *Reconciler) keepOthersAgents(_ context.Context, s *scope) (bool, error) {
-	for _, agent := range s.agents {
-		if s.boundElsewhere(agent) {
+	for _, agent := range s.Agents {
+		if s.BoundElsewhere(agent) {
 			return s.waitDeleting(bootstrapv1.HostInAnotherClusterReason, "Agent %s is bound to %s, which somebody else did: it and InfraEnv %s are left alone until somebody unbinds or deletes it",
-				agent.Name, s.clusterOf(agent), infraEnvOf(agent))
+				agent.Name, s.clusterOf(agent), InfraEnvOf(agent))
 		}
 	}
 	return true, nil
@@ -91,7 +82,7 @@ func (r *Reconciler) keepOthersAgents(_ context.Context, s *scope) (bool, error)
 
 // clusterOf names the cluster that an Agent is bound to, unless it is in another namespace.
 func (s *scope) clusterOf(agent *aiv1beta1.Agent) string {
-	if ref := agent.Spec.ClusterDeploymentName; ref.Namespace == s.config.Namespace {
+	if ref := agent.Spec.ClusterDeploymentName; ref.Namespace == s.Config.Namespace {
 		return "ClusterDeployment " + ref.Name
 	}
 	return "a cluster of another namespace"
@@ -99,14 +90,14 @@ func (s *scope) clusterOf(agent *aiv1beta1.Agent) string {
 
 // releaseInfraEnv deletes the InfraEnv; a host that still runs the discovery agent then cannot register again.
 func (r *Reconciler) releaseInfraEnv(ctx context.Context, s *scope) (bool, error) {
-	for _, infraEnv := range s.infraEnvs {
+	for _, infraEnv := range s.InfraEnvs {
 		if err := kube.Delete(ctx, r.Client, infraEnv); err != nil {
 			return false, err
 		}
 	}
-	if len(s.infraEnvs) > 0 {
-		_, _ = s.waitDeleting(bootstrapv1.DeletingInfraEnvReason, "waiting for assisted-service to delete InfraEnv %s", s.infraEnvs[0].Name)
-		return r.overdue(s, deletedAt(s.infraEnvs[0]))
+	if len(s.InfraEnvs) > 0 {
+		_, _ = s.waitDeleting(bootstrapv1.DeletingInfraEnvReason, "waiting for assisted-service to delete InfraEnv %s", s.InfraEnvs[0].Name)
+		return r.overdue(s, deletedAt(s.InfraEnvs[0]))
 	}
 	return true, nil
 }
@@ -115,7 +106,7 @@ func (r *Reconciler) releaseInfraEnv(ctx context.Context, s *scope) (bool, error
 func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, error) {
 	var waiting []string
 	var since time.Time
-	for _, agent := range s.agents {
+	for _, agent := range s.Agents {
 		waiting = append(waiting, agent.Name)
 		since = later(since, deletedAt(agent))
 		if err := kube.Delete(ctx, r.Client, agent); err != nil {
@@ -133,38 +124,19 @@ func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, err
 const skipSpokeCleanupAnnotation = "agent.agent-install.openshift.io/skip-spoke-cleanup"
 
 // skipSpokeCleanup tells assisted-service that there is no Node to take out of the cluster. It would look for one in a cluster that it cannot reach, and
-// not delete the Agent before it can.
-func (r *Reconciler) skipSpokeCleanup(ctx context.Context, agent *aiv1beta1.Agent) error {
+// not delete the Agent before it can. It returns the Agent as it is then.
+func (r *Reconciler) skipSpokeCleanup(ctx context.Context, agent *aiv1beta1.Agent) (*aiv1beta1.Agent, error) {
 	if metav1.HasAnnotation(agent.ObjectMeta, skipSpokeCleanupAnnotation) {
-		return nil
+		return agent, nil
 	}
 	// With the uid the API server refuses it for an Agent that was made anew under the same name, which may get a Node.
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:""}}}`, agent.UID, skipSpokeCleanupAnnotation)
-	err := r.Client.Patch(ctx, agent, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager))
+	annotated := agent.DeepCopy()
+	err := r.Client.Patch(ctx, annotated, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("failed to annotate Agent %s: %w", agent.Name, err)
+		return nil, fmt.Errorf("failed to annotate Agent %s: %w", agent.Name, err)
 	}
-	return nil
-}
-
-// mayHaveNode tells whether the cluster may know a Node of the host. assisted-service does not update the Agent that it deletes, and clears its state
-// when its database is away: then what was recorded before decides.
-func (s *scope) mayHaveNode(agent *aiv1beta1.Agent) bool {
-	if s.wasInstalled() {
-		return true
-	}
-	booted := slices.Contains(stagesFromReboot, agent.Status.Progress.CurrentStage)
-	switch agent.Status.DebugInfo.State {
-	case models.HostStatusInstalled, models.HostStatusAddedToExistingCluster:
-		return true
-	case models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction:
-		return booted || s.installation().Phase != assisted.PhaseFailed
-	case models.HostStatusError, models.HostStatusCancelled:
-		return booted
-	case "":
-		return s.before.Status.InstallationProgress != ""
-	}
-	return false
+	return annotated, nil
 }
 
 // deletedAt is when the deletion of an object began; zero when it has not.
@@ -186,7 +158,7 @@ func (r *Reconciler) releaseFinalizer(ctx context.Context, s *scope) (bool, erro
 	if err := r.patchFinalizers(ctx, s, controllerutil.RemoveFinalizer); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("failed to remove the finalizer: %w", err)
 	}
-	controllerutil.RemoveFinalizer(s.config, bootstrapv1.OpenshiftAssistedConfigFinalizer)
-	r.written.forget(keyOf(s.config))
+	controllerutil.RemoveFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer)
+	r.written.forget(keyOf(s.Config))
 	return true, nil
 }

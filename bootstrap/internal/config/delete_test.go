@@ -214,7 +214,7 @@ func TestMayHaveNode(t *testing.T) {
 			config.Status.InstallationProgress = tc.progress
 			agent := discovered("a", "m", bootMAC)
 			agent.Status.DebugInfo.State, agent.Status.Progress.CurrentStage = tc.state, tc.stage
-			if got := (&scope{before: config, config: config}).mayHaveNode(agent); got != tc.wanted {
+			if got := (&Facts{Config: config}).MayHaveNode(agent); got != tc.wanted {
 				t.Fatalf("%t", got)
 			}
 		})

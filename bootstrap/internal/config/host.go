@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,30 +39,30 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	found := identify(s.agents, elsewhere, s.host, s.hasBareMetalHost(), s.config.Status.AgentRef)
+	found := identify(s.Facts, elsewhere)
 	const stage = bootstrapv1.HostIdentifiedCondition
 	if len(found.refusals) > 0 && !s.toldRefusals(found.refusals) {
 		s.tell(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", strings.Join(found.refusals, "; "))
 	}
 	if found.agent == nil {
-		if mismatch := s.networkMismatch(); mismatch != "" && found.reason == bootstrapv1.WaitingForHostReason {
+		if mismatch := s.NetworkMismatch(); mismatch != "" && found.reason == bootstrapv1.WaitingForHostReason {
 			found.message += "; " + mismatch
 		}
 		return s.wait(stage, found.reason, "%s", found.message)
 	}
 	s.agent = found.agent
-	if !s.agent.DeletionTimestamp.IsZero() && !s.mayHaveNode(s.agent) {
-		if err := r.skipSpokeCleanup(ctx, s.agent); err != nil {
+	if !s.agent.DeletionTimestamp.IsZero() && !s.MayHaveNode(s.agent) {
+		if _, err := r.skipSpokeCleanup(ctx, s.agent); err != nil {
 			return false, err
 		}
 		return s.wait(stage, bootstrapv1.WaitingForHostReason, "Agent %s is being deleted; its host comes back as another one if it still runs the discovery agent", s.agent.Name)
 	}
 	message := fmt.Sprintf("Agent %s runs on the host", s.agent.Name)
-	if s.host != nil {
-		message = fmt.Sprintf("Agent %s runs on BareMetalHost %s/%s", s.agent.Name, s.host.Namespace, s.host.Name)
+	if s.Host != nil {
+		message = fmt.Sprintf("Agent %s runs on BareMetalHost %s/%s", s.agent.Name, s.Host.Namespace, s.Host.Name)
 	}
-	if ref := s.config.Status.AgentRef; ref == nil || ref.Name != s.agent.Name {
-		s.config.Status.AgentRef = &corev1.LocalObjectReference{Name: s.agent.Name}
+	if ref := s.Config.Status.AgentRef; ref == nil || ref.Name != s.agent.Name {
+		s.status.AgentRef = &corev1.LocalObjectReference{Name: s.agent.Name}
 	}
 	unused := make([]string, 0, len(found.others))
 	for _, other := range found.others {
@@ -83,30 +83,30 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 
 // toldRefusals tells whether the last report named the same refusals.
 func (s *scope) toldRefusals(refusals []string) bool {
-	recorded := s.recorded(bootstrapv1.HostIdentifiedCondition)
+	recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition)
 	return recorded != nil && strings.Contains(recorded.Message, strings.Join(refusals, "; "))
 }
 
 // matchesElsewhere finds Agents that run on the Machine's host but booted the image of another InfraEnv of the namespace.
 func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) ([]*aiv1beta1.Agent, error) {
-	if s.host == nil || s.config.Status.AgentRef != nil {
+	if s.Host == nil || s.Config.Status.AgentRef != nil {
 		return nil, nil
 	}
 	own := map[string]bool{}
-	for _, infraEnv := range s.infraEnvs {
+	for _, infraEnv := range s.InfraEnvs {
 		own[infraEnv.Name] = true
 	}
 	var found []*aiv1beta1.Agent
 	seen := map[string]bool{}
-	wanted := metal3.IdentityOf(s.host)
+	wanted := metal3.IdentityOf(s.Host)
 	for _, mac := range wanted.MACs {
 		agents := &aiv1beta1.AgentList{}
-		if err := r.Client.List(ctx, agents, client.InNamespace(s.config.Namespace), client.MatchingFields{agentByMAC: mac}); err != nil {
+		if err := r.Client.List(ctx, agents, client.InNamespace(s.Config.Namespace), client.MatchingFields{agentByMAC: mac}); err != nil {
 			return nil, fmt.Errorf("cannot look for Agents by MAC address: %w", err)
 		}
 		for i := range agents.Items {
 			agent := &agents.Items[i]
-			if !own[infraEnvOf(agent)] && !seen[agent.Name] && wanted.Mismatch(metal3.AgentIdentity(agent)) == "" {
+			if !own[InfraEnvOf(agent)] && !seen[agent.Name] && wanted.Mismatch(metal3.AgentIdentity(agent)) == "" {
 				seen[agent.Name] = true
 				found = append(found, agent)
 			}
@@ -117,16 +117,16 @@ func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) ([]*aiv1bet
 
 // identify decides which of the Agents that booted from the Machine's own InfraEnv runs on its host. With a BareMetalHost the hardware must
 // match. Without, only the Machine was given this InfraEnv's image: a single Agent is its host, two prove that the image got into other hands.
-func identify(agents, elsewhere []*aiv1beta1.Agent, host *metal3api.BareMetalHost, needsHost bool, known *corev1.LocalObjectReference) identification {
-	approved := approvedAgent(agents, known)
-	if needsHost && host == nil {
+func identify(f *Facts, elsewhere []*aiv1beta1.Agent) identification {
+	approved, host := f.ApprovedAgent(), f.Host
+	if f.HasBareMetalHost() && host == nil {
 		if approved != nil {
 			return identification{agent: approved}
 		}
 		return identification{reason: bootstrapv1.WaitingForHostReason, message: "waiting for the infrastructure provider to choose a BareMetalHost"}
 	}
-	if !needsHost {
-		return identifyAlone(agents)
+	if !f.HasBareMetalHost() {
+		return identifyAlone(f.Agents)
 	}
 	wanted := metal3.IdentityOf(host)
 	name := host.Namespace + "/" + host.Name
@@ -139,11 +139,11 @@ func identify(agents, elsewhere []*aiv1beta1.Agent, host *metal3api.BareMetalHos
 	var result identification
 	var matching []*aiv1beta1.Agent
 	var silent []string
-	for _, agent := range agents {
+	for _, agent := range f.Agents {
 		switch {
 		case agent == approved: // proven before; it stays the Machine's host whatever happens to the BareMetalHost
 			matching = append(matching, agent)
-		case !assisted.HasInventory(agent) && known != nil && known.Name == agent.Name && agent.Spec.ClusterDeploymentName != nil:
+		case !assisted.HasInventory(agent) && f.Known(agent) && Bound(agent):
 			matching = append(matching, agent) // proven before; the service forgets the inventory of a host that it binds
 		case !assisted.HasInventory(agent):
 			silent = append(silent, agent.Name)
@@ -158,43 +158,33 @@ func identify(agents, elsewhere []*aiv1beta1.Agent, host *metal3api.BareMetalHos
 	for _, agent := range elsewhere {
 		result.refusals = append(result.refusals, fmt.Sprintf(
 			"Agent %s has the MAC addresses of BareMetalHost %s but booted the image of InfraEnv %s: two BareMetalHosts probably have the same BMC address",
-			agent.Name, name, infraEnvOf(agent)))
+			agent.Name, name, InfraEnvOf(agent)))
 	}
 	if len(matching) == 0 {
 		result.reason, result.message = explain(name, silent, result.refusals)
 		return result
 	}
-	result.agent = foremost(matching, known)
+	result.agent = foremost(f, matching)
 	result.others = slices.DeleteFunc(matching, func(agent *aiv1beta1.Agent) bool { return agent == result.agent })
 	return result
 }
 
 // foremost returns the one of several Agents of a host that is the Machine's: the recorded one, else one that may be installing it already, else the one
 // that is in touch with assisted-service. A host gets a further Agent when its system UUID changes.
-func foremost(agents []*aiv1beta1.Agent, known *corev1.LocalObjectReference) *aiv1beta1.Agent {
-	return slices.MinFunc(agents, func(a, b *aiv1beta1.Agent) int { return rankOf(a, known) - rankOf(b, known) })
+func foremost(f *Facts, agents []*aiv1beta1.Agent) *aiv1beta1.Agent {
+	return slices.MinFunc(agents, func(a, b *aiv1beta1.Agent) int { return rankOf(f, a) - rankOf(f, b) })
 }
 
-func rankOf(agent *aiv1beta1.Agent, known *corev1.LocalObjectReference) int {
+func rankOf(f *Facts, agent *aiv1beta1.Agent) int {
 	switch {
-	case known != nil && known.Name == agent.Name:
+	case f.Known(agent):
 		return 0
-	case bound(agent) && agent.Spec.Approved:
+	case Bound(agent) && agent.Spec.Approved:
 		return 1
 	case assisted.AgentCondition(agent, aiv1beta1.ConnectedCondition).Status == corev1.ConditionTrue:
 		return 2
 	}
 	return 3
-}
-
-// approvedAgent returns the Agent that was identified and approved before; nil when there is none.
-func approvedAgent(agents []*aiv1beta1.Agent, known *corev1.LocalObjectReference) *aiv1beta1.Agent {
-	for _, agent := range agents {
-		if known != nil && agent.Name == known.Name && bound(agent) && agent.Spec.Approved {
-			return agent
-		}
-	}
-	return nil
 }
 
 func explain(host string, silent, refusals []string) (reason, message string) {
@@ -214,13 +204,13 @@ func identifyAlone(agents []*aiv1beta1.Agent) identification {
 	case 0:
 		return identification{reason: bootstrapv1.WaitingForHostReason, message: "waiting for the host to boot the discovery image"}
 	case 1:
-		if !assisted.HasInventory(agents[0]) && agents[0].Spec.ClusterDeploymentName == nil {
+		if !assisted.HasInventory(agents[0]) && !Bound(agents[0]) {
 			return identification{reason: bootstrapv1.WaitingForHostIdentityReason, message: fmt.Sprintf("waiting for Agent %s to report its hardware", agents[0].Name)}
 		}
 		return identification{agent: agents[0]}
 	}
 	for _, agent := range agents {
-		if agent.Spec.Approved && agent.Spec.ClusterDeploymentName != nil {
+		if agent.Spec.Approved && Bound(agent) {
 			return identification{agent: agent, refusals: []string{fmt.Sprintf("%d Agents booted the discovery image of this Machine", len(agents))}}
 		}
 	}
@@ -232,17 +222,14 @@ func identifyAlone(agents []*aiv1beta1.Agent) identification {
 	return identification{reason: bootstrapv1.HostRefusedReason, message: message, refusals: []string{message}}
 }
 
-func infraEnvOf(agent *aiv1beta1.Agent) string { return agent.Labels[aiv1beta1.InfraEnvNameLabel] }
-
 // restore keeps what is known of a Machine that is older than the status of its config (after a move or a restore), and keeps hands off a host
 // that was installed.
 func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
-	if s.machine != nil && !s.dataHandedOut() && s.machine.Spec.Bootstrap.DataSecretName != nil {
-		s.config.Status.DataSecretName = *s.machine.Spec.Bootstrap.DataSecretName
-		handedOut := true
-		s.config.Status.Initialization.DataSecretCreated = &handedOut
+	if s.Machine != nil && s.Config.Status.DataSecretName == "" && s.Machine.Spec.Bootstrap.DataSecretName != nil {
+		s.status.DataSecretName = *s.Machine.Spec.Bootstrap.DataSecretName
+		s.status.Initialization.DataSecretCreated = ptr.To(true)
 	}
-	if !s.handsOff() {
+	if !s.HandsOff() {
 		return true, nil
 	}
 	if err := r.keepOwner(ctx, s); err != nil {
@@ -251,14 +238,14 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
 	s.pass(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.DiscoveryImageReadyReason, "")
 	s.pass(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.DataSecretAvailableReason, "")
 	if agent := s.discoveredAgain(r.now()); agent != nil {
-		if recorded := s.recorded(bootstrapv1.HostIdentifiedCondition); recorded == nil || recorded.Reason != bootstrapv1.HostBootedDiscoveryAgainReason {
+		if recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition); recorded == nil || recorded.Reason != bootstrapv1.HostBootedDiscoveryAgainReason {
 			s.tell(corev1.EventTypeWarning, bootstrapv1.HostBootedDiscoveryAgainReason, "the installed host booted the discovery image as Agent %s", agent.Name)
 		}
 		_, _ = s.wait(bootstrapv1.HostIdentifiedCondition, bootstrapv1.HostBootedDiscoveryAgainReason,
 			"the host is installed but booted the discovery image again (Agent %s); it is not installed a second time: make it boot from its disk, or delete the Machine", agent.Name)
 	} else {
 		message := ""
-		if recorded := s.recorded(bootstrapv1.HostIdentifiedCondition); recorded != nil && recorded.Status == metav1.ConditionTrue {
+		if recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition); recorded != nil && recorded.Status == metav1.ConditionTrue {
 			message = recorded.Message
 		}
 		s.pass(bootstrapv1.HostIdentifiedCondition, bootstrapv1.HostIdentifiedReason, message)
@@ -269,27 +256,20 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
 	return false, nil
 }
 
-// handsOff tells whether the host was installed and is no longer looked after. A Node may be there before assisted-service is done; an approved Agent
-// is only looked at.
-func (s *scope) handsOff() bool {
-	return s.wasInstalled() && (s.recordedInstalled() || approvedAgent(s.agents, s.config.Status.AgentRef) == nil)
-}
-
 // discoveredAgain returns an Agent on the Machine's installed host that waits to be installed, or to be sent back to its disk; nil when there is none.
 func (s *scope) discoveredAgain(now time.Time) *aiv1beta1.Agent {
-	for _, agent := range s.agents {
-		known := s.config.Status.AgentRef != nil && s.config.Status.AgentRef.Name == agent.Name
+	for _, agent := range s.Agents {
 		switch {
 		case agent.Spec.Approved && agent.Status.DebugInfo.State != models.HostStatusInstallingPendingUserAction:
 			continue
 		case agent.Spec.Approved && s.nodeIsBack(agent, now):
 			continue
-		case agent.Spec.Approved && known:
+		case agent.Spec.Approved && s.Known(agent):
 			return agent
 		case !assisted.HasInventory(agent):
 			continue
 		}
-		if s.host == nil || metal3.IdentityOf(s.host).Mismatch(metal3.AgentIdentity(agent)) == "" {
+		if s.Host == nil || metal3.IdentityOf(s.Host).Mismatch(metal3.AgentIdentity(agent)) == "" {
 			return agent
 		}
 	}
@@ -304,10 +284,10 @@ const nodeNoticed = 10 * time.Minute
 // of a host of the second day: the Agent's state stays. So what was once told to be over is over, or each restart of the Node would look like another.
 func (s *scope) nodeIsBack(agent *aiv1beta1.Agent, now time.Time) bool {
 	since := assisted.AgentCondition(agent, aiv1beta1.InstalledCondition).LastTransitionTime.Time
-	if told := s.recorded(bootstrapv1.HostIdentifiedCondition); told != nil && told.Status == metav1.ConditionTrue && told.LastTransitionTime.After(since) {
+	if told := s.Recorded(bootstrapv1.HostIdentifiedCondition); told != nil && told.Status == metav1.ConditionTrue && told.LastTransitionTime.After(since) {
 		return true
 	}
-	ready := meta.FindStatusCondition(s.machine.Status.Conditions, clusterv1.MachineNodeReadyCondition)
+	ready := meta.FindStatusCondition(s.Machine.Status.Conditions, clusterv1.MachineNodeReadyCondition)
 	if ready == nil || ready.Status != metav1.ConditionTrue {
 		return false
 	}

@@ -85,9 +85,9 @@ func TestHostOfTheMetal3Machine(t *testing.T) {
 			infraMachine := metal3Machine("live-iso")
 			infraMachine.SetAnnotations(map[string]string{metal3.HostAnnotation: tc.annotation})
 			w := newWorld(t, host)
-			s := &scope{infraMachine: infraMachine}
-			if err := w.reconciler.gatherHost(t.Context(), s); err != nil || (s.host != nil) != tc.taken {
-				t.Fatalf("%v %v", s.host, err)
+			f := &Facts{InfraMachine: infraMachine}
+			if err := w.reconciler.gatherHost(t.Context(), f); err != nil || (f.Host != nil) != tc.taken {
+				t.Fatalf("%v %v", f.Host, err)
 			}
 		})
 	}
@@ -136,7 +136,8 @@ func TestSeveralAgentsOfOneHost(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			first, second := discovered("a", "m", bootMAC), discovered("b", "m", bootMAC)
 			tc.change(first, second)
-			found := identify([]*aiv1beta1.Agent{first, second}, nil, bareMetalHost(), true, tc.known)
+			config := &bootstrapv1.OpenshiftAssistedConfig{Status: bootstrapv1.OpenshiftAssistedConfigStatus{AgentRef: tc.known}}
+			found := identify(&Facts{Config: config, InfraMachine: metal3Machine("live-iso"), Host: bareMetalHost(), Agents: []*aiv1beta1.Agent{first, second}}, nil)
 			if found.agent == nil || found.agent.Name != tc.wanted || len(found.others) != 1 || found.others[0] == found.agent {
 				t.Fatalf("%+v", found)
 			}
@@ -158,10 +159,10 @@ func TestAgentThatIsNotUsedIsUnbound(t *testing.T) {
 		}
 		w.create(discovered("a", "m", bootMAC))
 		w.reconcile()
-		if agent := w.agent("b"); bound(agent) == unbound || unbound && agent.Spec.Role != "worker" {
+		if agent := w.agent("b"); Bound(agent) == unbound || unbound && agent.Spec.Role != "worker" {
 			t.Errorf("%s: %+v", state, agent.Spec)
 		}
-		if !bound(w.agent("a")) {
+		if !Bound(w.agent("a")) {
 			t.Errorf("%s: the recorded one is not bound", state)
 		}
 		before := w.writes
@@ -252,7 +253,7 @@ func TestFindings(t *testing.T) {
 		agent := discovered("a", "m", bootMAC)
 		agent.Status.DebugInfo.StateInfo = tc.info
 		agent.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: tc.validated}}
-		if got := findings(agent); got != tc.wanted {
+		if got := notPassed(agent); got != tc.wanted {
 			t.Errorf("%s: %s", situation, got)
 		}
 	}

@@ -106,7 +106,7 @@ func configMapsOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
 }
 
 func networksOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
-	if wantsNetworks(config) {
+	if WantsNetworks(config) {
 		return []string{selecting}
 	}
 	return nil

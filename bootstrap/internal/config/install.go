@@ -2,7 +2,6 @@ package config
 
 import (
 	"context"
-	"slices"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
@@ -20,19 +19,19 @@ func (r *Reconciler) observeInstallation(_ context.Context, s *scope) (bool, err
 	message := assisted.RedactURLs(info.StateInfo)
 	switch info.State {
 	case models.HostStatusInstalled, models.HostStatusAddedToExistingCluster:
-		s.config.Status.InstallationProgress = string(models.HostStageDone)
+		s.status.InstallationProgress = string(models.HostStageDone)
 		s.tell(corev1.EventTypeNormal, bootstrapv1.HostInstalledReason, "Agent %s is installed", agent.Name)
 		s.pass(stage, bootstrapv1.HostInstalledReason, "")
 		return true, nil
 	case models.HostStatusError, models.HostStatusCancelled:
-		if recorded := s.recorded(stage); recorded == nil || recorded.Reason != bootstrapv1.HostInstallationFailedReason {
+		if recorded := s.Recorded(stage); recorded == nil || recorded.Reason != bootstrapv1.HostInstallationFailedReason {
 			s.tell(corev1.EventTypeWarning, bootstrapv1.HostInstallationFailedReason, "installation of Agent %s failed: %s", agent.Name, message)
 		}
 		return s.wait(stage, bootstrapv1.HostInstallationFailedReason, "assisted-service reports for Agent %s: %s", agent.Name, message)
 	case models.HostStatusInstallingPendingUserAction:
 		return s.wait(stage, bootstrapv1.HostBootedDiscoveryAgainReason, "Agent %s did not boot from its disk: %s: make the host boot from the disk that it was installed to", agent.Name, message)
 	case models.HostStatusInstalling, models.HostStatusInstallingInProgress:
-		s.config.Status.InstallationProgress = coarseStage(agent)
+		s.status.InstallationProgress = coarseStage(agent)
 		return s.wait(stage, bootstrapv1.HostInstallingReason, "Agent %s is being installed", agent.Name)
 	case models.HostStatusDisconnected:
 		return s.wait(stage, bootstrapv1.WaitingForHostReason, "Agent %s is out of touch with assisted-service: look at the host's console", agent.Name)
@@ -45,14 +44,9 @@ func (r *Reconciler) observeInstallation(_ context.Context, s *scope) (bool, err
 	return s.wait(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to start the installation")
 }
 
-// stagesFromReboot are those in which a host boots, or has booted, what was installed on it.
-var stagesFromReboot = []models.HostStage{
-	models.HostStageRebooting, models.HostStageWaitingForIgnition, models.HostStageConfiguring, models.HostStageJoined, models.HostStageDone,
-}
-
 // coarseStage is one of two stages of the installation of a host: each change costs a request, and the Agent shows all of them.
 func coarseStage(agent *aiv1beta1.Agent) string {
-	if slices.Contains(stagesFromReboot, agent.Status.Progress.CurrentStage) {
+	if BootedItsDisk(agent) {
 		return string(models.HostStageRebooting)
 	}
 	return string(models.HostStageInstalling)

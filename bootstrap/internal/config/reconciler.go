@@ -132,9 +132,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}()
 
 	switch {
-	case s.paused():
+	case s.Paused():
 		return result, nil
-	case s.deleting():
+	case s.Deleting():
 		return result, reconcile.Run(ctx, s, r.releaseForMove, r.releaseAgents, r.keepOthersAgents, r.releaseInfraEnv, r.releaseLeftAgents, r.releaseFinalizer)
 	default:
 		return result, reconcile.Run(ctx, s, r.hold, r.protectMachine, r.restore, r.prerequisites, r.discoveryImage, r.bootData, r.identifyHost, r.bindHost, r.approveHost, r.observeInstallation)
@@ -143,7 +143,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 
 // hold adds the finalizer before anything is made that it has to clean up.
 func (r *Reconciler) hold(ctx context.Context, s *scope) (bool, error) {
-	if s.machine == nil || controllerutil.ContainsFinalizer(s.config, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
+	if s.Machine == nil || controllerutil.ContainsFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
 		return true, nil
 	}
 	if err := r.patchFinalizers(ctx, s, controllerutil.AddFinalizer); err != nil {
@@ -154,15 +154,12 @@ func (r *Reconciler) hold(ctx context.Context, s *scope) (bool, error) {
 
 // patchFinalizers changes the finalizers of the config, on condition that nobody else changed them meanwhile.
 func (r *Reconciler) patchFinalizers(ctx context.Context, s *scope, change func(client.Object, string) bool) error {
-	before := s.before.DeepCopy()
-	after := s.before.DeepCopy()
+	after := s.stored.DeepCopy()
 	change(after, bootstrapv1.OpenshiftAssistedConfigFinalizer)
-	if err := kube.PatchMetadata(ctx, r.Client, before, after, FieldManager); err != nil {
+	if err := kube.PatchMetadata(ctx, r.Client, s.stored.DeepCopy(), after, FieldManager); err != nil {
 		return err
 	}
-	for _, known := range []client.Object{s.before, s.config} {
-		known.SetFinalizers(after.Finalizers)
-		known.SetResourceVersion(after.ResourceVersion)
-	}
+	s.stored.SetFinalizers(after.Finalizers)
+	s.stored.SetResourceVersion(after.ResourceVersion)
 	return nil
 }

@@ -25,7 +25,7 @@ type protection struct {
 // protectMachine keeps a MachineHealthCheck from deleting the Machine while its host is being installed: that takes 40 minutes, a Node is missed after
 // ten (the default), the host would be wiped and the next one taken, for ever.
 func (r *Reconciler) protectMachine(ctx context.Context, s *scope) (bool, error) {
-	if s.machine == nil {
+	if s.Machine == nil {
 		return true, nil
 	}
 	return true, r.protect(ctx, s, s.wantsProtection())
@@ -33,12 +33,12 @@ func (r *Reconciler) protectMachine(ctx context.Context, s *scope) (bool, error)
 
 // protect adds our annotation, or takes it away. One of a user is left alone.
 func (r *Reconciler) protect(ctx context.Context, s *scope, wanted bool) error {
-	value, exists := s.machine.Annotations[clusterv1.MachineSkipRemediationAnnotation]
-	if last, known := r.written.machines.Load(keyOf(s.config)); known && last == (protection{s.machine.ResourceVersion, wanted}) {
+	value, exists := s.Machine.Annotations[clusterv1.MachineSkipRemediationAnnotation]
+	if last, known := r.written.machines.Load(keyOf(s.Config)); known && last == (protection{s.Machine.ResourceVersion, wanted}) {
 		return nil // the cache does not have our last write yet
 	}
 	switch {
-	case !s.machine.DeletionTimestamp.IsZero():
+	case !s.Machine.DeletionTimestamp.IsZero():
 		return nil
 	case wanted && !exists:
 		return r.addProtection(ctx, s)
@@ -52,30 +52,30 @@ func (r *Reconciler) protect(ctx context.Context, s *scope, wanted bool) error {
 // installed is known before Cluster API knows the Node, and until then a MachineHealthCheck misses it. What was put on stays on until then: the manager may have
 // ended between the protection and the bootstrap data.
 func (s *scope) wantsProtection() bool {
-	ours := s.machine.Annotations[clusterv1.MachineSkipRemediationAnnotation] == protectedByUs
-	recorded := s.recorded(bootstrapv1.HostInstalledCondition)
+	ours := s.Machine.Annotations[clusterv1.MachineSkipRemediationAnnotation] == protectedByUs
+	recorded := s.Recorded(bootstrapv1.HostInstalledCondition)
 	switch {
 	case recorded != nil && recorded.Reason == bootstrapv1.HostInstallationFailedReason:
 		return false
-	case s.handsOff():
-		return ours && !s.machine.Status.NodeRef.IsDefined()
+	case s.HandsOff():
+		return ours && !s.Machine.Status.NodeRef.IsDefined()
 	}
-	return ours || s.dataHandedOut() || s.machine.Spec.Bootstrap.DataSecretName != nil
+	return ours || s.DataHandedOut() || s.Machine.Spec.Bootstrap.DataSecretName != nil
 }
 
 // addProtection states the annotation without force: where a user has annotated the Machine meanwhile the API server refuses, and theirs stays.
 func (r *Reconciler) addProtection(ctx context.Context, s *scope) error {
 	desired := &unstructured.Unstructured{}
 	desired.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Machine"))
-	desired.SetNamespace(s.machine.Namespace)
-	desired.SetName(s.machine.Name)
-	desired.SetUID(s.machine.UID)
+	desired.SetNamespace(s.Machine.Namespace)
+	desired.SetName(s.Machine.Name)
+	desired.SetUID(s.Machine.UID)
 	desired.SetAnnotations(map[string]string{clusterv1.MachineSkipRemediationAnnotation: protectedByUs})
 	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), client.FieldOwner(FieldManager))
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("failed to protect the Machine from remediation: %w", err)
 	}
-	r.written.machines.Store(keyOf(s.config), protection{s.machine.ResourceVersion, true})
+	r.written.machines.Store(keyOf(s.Config), protection{s.Machine.ResourceVersion, true})
 	return nil
 }
 
@@ -83,11 +83,11 @@ func (r *Reconciler) addProtection(ctx context.Context, s *scope) error {
 func (r *Reconciler) removeProtection(ctx context.Context, s *scope) error {
 	const path = "/metadata/annotations/cluster.x-k8s.io~1skip-remediation"
 	patch := fmt.Appendf(nil, `[{"op":"test","path":"/metadata/uid","value":%q},{"op":"test","path":%q,"value":%q},{"op":"remove","path":%q}]`,
-		s.machine.UID, path, protectedByUs, path)
-	err := r.Client.Patch(ctx, s.machine.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager))
+		s.Machine.UID, path, protectedByUs, path)
+	err := r.Client.Patch(ctx, s.Machine.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager))
 	if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) { // invalid: it is not ours any more
 		return fmt.Errorf("failed to end the protection of the Machine from remediation: %w", err)
 	}
-	r.written.machines.Store(keyOf(s.config), protection{s.machine.ResourceVersion, false})
+	r.written.machines.Store(keyOf(s.Config), protection{s.Machine.ResourceVersion, false})
 	return nil
 }

@@ -167,7 +167,7 @@ func TestProtectionOnAnOutdatedLook(t *testing.T) {
 	w.makeImage()
 	stale := read(w, "m", &clusterv1.Machine{})
 	w.reconcile()
-	s := &scope{before: w.config(), config: w.config(), machine: stale}
+	s := newScope(&Facts{Config: w.config(), Machine: stale})
 	before := w.writes
 	if _, err := w.reconciler.protectMachine(t.Context(), s); err != nil || w.writes != before {
 		t.Fatalf("%d writes, %v", w.writes-before, err)

@@ -29,43 +29,44 @@ var unhurried = []string{
 
 // report writes the status if it changed, at once or when the change lasts, and emits the events.
 func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
-	if s.deleting() && !controllerutil.ContainsFinalizer(s.config, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
+	if s.Deleting() && !controllerutil.ContainsFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
 		return nil
 	}
-	if s.paused() {
-		s.config.Status = *s.before.Status.DeepCopy()
-		meta.SetStatusCondition(&s.config.Status.Conditions, provider.PausedCondition(s.cluster, s.config))
+	if s.Paused() {
+		meta.SetStatusCondition(&s.status.Conditions, provider.PausedCondition(s.Cluster, s.Config))
 	} else {
-		s.config.Status.Conditions = summarise(s, failure)
-		s.config.Status.ObservedGeneration = s.config.Generation
+		s.status.Conditions = summarise(s, failure)
+		s.status.ObservedGeneration = s.Config.Generation
 	}
 	if left := r.holdBack(s); left > 0 {
 		s.again.In(left)
-		r.written.remember(s, &s.before.Status)
+		r.written.remember(s, &s.Config.Status)
 	} else {
-		if err := apply.PatchStatus(ctx, r.Client, s.before, s.config); err != nil {
+		reported := s.stored.DeepCopy()
+		reported.Status = s.status
+		if err := apply.PatchStatus(ctx, r.Client, s.stored, reported); err != nil {
 			return err
 		}
-		r.written.remember(s, &s.config.Status)
-		r.heldBack.Written(keyOf(s.config))
+		r.written.remember(s, &s.status)
+		r.heldBack.Written(keyOf(s.Config))
 	}
 	for _, e := range s.events {
-		r.Recorder.Event(s.config, e.kind, e.reason, e.message)
+		r.Recorder.Event(s.stored, e.kind, e.reason, e.message)
 	}
 	return nil
 }
 
 // holdBack returns for how long the new status waits to be written.
 func (r *Reconciler) holdBack(s *scope) time.Duration {
-	if s.paused() || urgent(s) || equality.Semantic.DeepEqual(&s.before.Status, &s.config.Status) {
+	if s.Paused() || urgent(s) || equality.Semantic.DeepEqual(&s.Config.Status, &s.status) {
 		return 0
 	}
-	return r.heldBack.Left(keyOf(s.config))
+	return r.heldBack.Left(keyOf(s.Config))
 }
 
 // urgent tells whether somebody waits for what changed, or has to act upon it.
 func urgent(s *scope) bool {
-	before, after := &s.before.Status, &s.config.Status
+	before, after := &s.Config.Status, &s.status
 	switch {
 	case slices.ContainsFunc(s.events, func(e notice) bool { return e.kind == corev1.EventTypeWarning }),
 		before.DataSecretName != after.DataSecretName,

@@ -81,7 +81,7 @@ func TestUrgent(t *testing.T) {
 			before: []metav1.Condition{waiting},
 			after:  []metav1.Condition{condition(bootstrapv1.HostBoundCondition, metav1.ConditionTrue, bootstrapv1.HostBoundReason, "")},
 		},
-		"the installation goes on": {change: func(s *scope) { s.config.Status.InstallationProgress = "Rebooting" }},
+		"the installation goes on": {change: func(s *scope) { s.status.InstallationProgress = "Rebooting" }},
 		"the host is installed": {
 			after:  []metav1.Condition{condition(bootstrapv1.HostInstalledCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason, "")},
 			urgent: true,
@@ -101,19 +101,19 @@ func TestUrgent(t *testing.T) {
 			after:  []metav1.Condition{condition(clusterv1.PausedCondition, metav1.ConditionFalse, clusterv1.NotPausedReason, "")},
 			urgent: true,
 		},
-		"bootstrap data for Cluster API": {change: func(s *scope) { s.config.Status.DataSecretName = "m" }, urgent: true},
-		"bootstrap data is there":        {change: func(s *scope) { s.config.Status.Initialization.DataSecretCreated = ptr.To(true) }, urgent: true},
-		"the Agent is known":             {change: func(s *scope) { s.config.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"} }, urgent: true},
+		"bootstrap data for Cluster API": {change: func(s *scope) { s.status.DataSecretName = "m" }, urgent: true},
+		"bootstrap data is there":        {change: func(s *scope) { s.status.Initialization.DataSecretCreated = ptr.To(true) }, urgent: true},
+		"the Agent is known":             {change: func(s *scope) { s.status.AgentRef = &corev1.LocalObjectReference{Name: "a"} }, urgent: true},
 		"the spec was edited": {change: func(s *scope) {
-			s.before.Status.ObservedGeneration, s.config.Status.ObservedGeneration = 1, 2
+			s.Config.Status.ObservedGeneration, s.status.ObservedGeneration = 1, 2
 		}, urgent: true},
-		"the first look at the spec": {change: func(s *scope) { s.config.Status.ObservedGeneration = 1 }},
+		"the first look at the spec": {change: func(s *scope) { s.status.ObservedGeneration = 1 }},
 		"a warning":                  {change: func(s *scope) { s.tell(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "") }, urgent: true},
 		"news that are good":         {change: func(s *scope) { s.tell(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "") }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{before: &bootstrapv1.OpenshiftAssistedConfig{}, config: &bootstrapv1.OpenshiftAssistedConfig{}}
-			s.before.Status.Conditions, s.config.Status.Conditions = tc.before, tc.after
+			s := newScope(&Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}})
+			s.Config.Status.Conditions, s.status.Conditions = tc.before, tc.after
 			if tc.change != nil {
 				tc.change(s)
 			}

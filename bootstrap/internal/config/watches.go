@@ -174,12 +174,12 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 		return nil
 	}
 	var requests []ctrl.Request
-	infraEnv, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: agent.Namespace, Name: infraEnvOf(agent)}, &aiv1beta1.InfraEnv{})
-	notMapped(ctx, err, "InfraEnv", infraEnvOf(agent))
+	infraEnv, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: agent.Namespace, Name: InfraEnvOf(agent)}, &aiv1beta1.InfraEnv{})
+	notMapped(ctx, err, "InfraEnv", InfraEnvOf(agent))
 	if infraEnv != nil {
 		requests = r.ofInfraEnv(ctx, infraEnv)
-	} else if machine, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: agent.Namespace, Name: infraEnvOf(agent)}, &clusterv1.Machine{}); err != nil {
-		notMapped(ctx, err, "Machine", infraEnvOf(agent))
+	} else if machine, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: agent.Namespace, Name: InfraEnvOf(agent)}, &clusterv1.Machine{}); err != nil {
+		notMapped(ctx, err, "Machine", InfraEnvOf(agent))
 	} else if machine != nil {
 		requests = r.ofMachine(ctx, machine) // its InfraEnv is deleted
 	}

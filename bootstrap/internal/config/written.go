@@ -44,9 +44,9 @@ type dataWrite struct {
 
 // remember notes the status that the config now has, and its finalizers.
 func (w *writes) remember(s *scope, status *bootstrapv1.OpenshiftAssistedConfigStatus) {
-	w.byConfig.Store(keyOf(s.config), write{
-		outdated:   []string{s.readVersion, s.before.ResourceVersion},
-		finalizers: s.config.Finalizers,
+	w.byConfig.Store(keyOf(s.Config), write{
+		outdated:   []string{s.Config.ResourceVersion, s.stored.ResourceVersion},
+		finalizers: s.stored.Finalizers,
 		status:     status.DeepCopy(),
 	})
 }
@@ -103,26 +103,26 @@ func keyOf(config *bootstrapv1.OpenshiftAssistedConfig) types.NamespacedName {
 }
 
 func (w *writes) rememberMade(s *scope, infraEnv *aiv1beta1.InfraEnv, now time.Time) {
-	w.made.Store(keyOf(s.config), creation{infraEnv.DeepCopy(), now})
+	w.made.Store(keyOf(s.Config), creation{infraEnv.DeepCopy(), now})
 }
 
 // addMade adds the InfraEnv that was made a moment ago, as long as the cache does not have it.
-func (w *writes) addMade(s *scope, now time.Time) {
-	key := keyOf(s.config)
+func (w *writes) addMade(f *Facts, again *reconcile.Again, now time.Time) {
+	key := keyOf(f.Config)
 	value, ok := w.made.Load(key)
 	if !ok {
 		return
 	}
 	last, ok := value.(creation)
 	left := reconcile.CacheLag - now.Sub(last.at)
-	if !ok || left <= 0 || slices.ContainsFunc(s.infraEnvs, func(e *aiv1beta1.InfraEnv) bool { return e.Name == last.infraEnv.Name }) {
+	if !ok || left <= 0 || slices.ContainsFunc(f.InfraEnvs, func(e *aiv1beta1.InfraEnv) bool { return e.Name == last.infraEnv.Name }) {
 		w.made.Delete(key)
 		return
 	}
 	infraEnv := last.infraEnv.DeepCopy()
-	s.infraEnvs = append(s.infraEnvs, infraEnv)
-	if s.namesake == nil && s.machine != nil && s.machine.Name == infraEnv.Name {
-		s.namesake = infraEnv
+	f.InfraEnvs = append(f.InfraEnvs, infraEnv)
+	if f.Namesake == nil && f.Machine != nil && f.Machine.Name == infraEnv.Name {
+		f.Namesake = infraEnv
 	}
-	s.again.In(left)
+	again.In(left)
 }

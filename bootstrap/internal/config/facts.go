@@ -1,0 +1,125 @@
+package config
+
+import (
+	"cmp"
+	"slices"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// Facts are what was read for one config, each object once. Nothing writes to them afterwards. Objects that do not exist are nil.
+type Facts struct {
+	// Config is as the cache has it, or as we wrote it last, where the cache is behind.
+	Config  *bootstrapv1.OpenshiftAssistedConfig
+	Machine *clusterv1.Machine
+	Cluster *clusterv1.Cluster
+	// InfraMachine is the infrastructure machine, of whatever provider; InfraMachineFailure is why it cannot be read.
+	InfraMachine        *unstructured.Unstructured
+	InfraMachineFailure error
+	Deployment          *hivev1.ClusterDeployment
+	Install             *hiveext.AgentClusterInstall
+	// ControlPlaneRuns is true when a control-plane Machine of the cluster had a Node, though assisted-service has not begun to install it. It is looked for
+	// only then.
+	ControlPlaneRuns bool
+	// InfraEnvs are those that serve this config: one, or more after a mishap. Namesake is the InfraEnv that has the Machine's name.
+	InfraEnvs []*aiv1beta1.InfraEnv
+	Namesake  *aiv1beta1.InfraEnv
+	// Agents are those that booted from the InfraEnvs, in the order of their names.
+	Agents []*aiv1beta1.Agent
+	// OthersDeployments are the ClusterDeployments of other clusters to which Agents are bound, where the Machine's Cluster is gone.
+	OthersDeployments []string
+	// Host is the BareMetalHost behind the infrastructure machine.
+	Host *metal3api.BareMetalHost
+	// DataSecret is the bootstrap data without its content.
+	DataSecret *metav1.PartialObjectMetadata
+	// Networks are the NMStateConfigs that the config selects, in the order of their names.
+	Networks []*aiv1beta1.NMStateConfig
+}
+
+// Paused tells whether nothing is to be changed.
+func (f *Facts) Paused() bool {
+	if f.Cluster != nil {
+		return annotations.IsPaused(f.Cluster, f.Config)
+	}
+	return annotations.HasPaused(f.Config)
+}
+
+// Deleting tells whether the config is being deleted.
+func (f *Facts) Deleting() bool { return !f.Config.DeletionTimestamp.IsZero() }
+
+// Recorded returns a condition as the last report left it; nil when there is none.
+func (f *Facts) Recorded(conditionType string) *metav1.Condition {
+	return meta.FindStatusCondition(f.Config.Status.Conditions, conditionType)
+}
+
+// HandedOut is the name of the bootstrap data secret that Cluster API was told; empty when it was told none. The Machine knows it where the status of the
+// config was lost: after a move or a restore.
+func (f *Facts) HandedOut() string {
+	if f.Machine == nil {
+		return f.Config.Status.DataSecretName
+	}
+	return cmp.Or(f.Config.Status.DataSecretName, ptr.Deref(f.Machine.Spec.Bootstrap.DataSecretName, ""))
+}
+
+// DataHandedOut tells whether Cluster API was told the name of the bootstrap data secret.
+func (f *Facts) DataHandedOut() bool { return f.HandedOut() != "" }
+
+// HasBareMetalHost tells whether a BareMetalHost stands behind the infrastructure machine.
+func (f *Facts) HasBareMetalHost() bool {
+	return f.InfraMachine != nil && f.InfraMachine.GetKind() == metal3.MachineKind
+}
+
+// HostChosen tells whether the infrastructure provider may have looked at the boot image or data already, so that another would come too
+// late.
+func (f *Facts) HostChosen() bool {
+	if f.Host != nil || len(f.Agents) > 0 || f.InfraMachine.GetAnnotations()[metal3.HostAnnotation] != "" {
+		return true
+	}
+	providerID, _, _ := unstructured.NestedString(f.InfraMachine.Object, "spec", "providerID")
+	provisioned, _, _ := unstructured.NestedBool(f.InfraMachine.Object, "status", "initialization", "provisioned")
+	ready, _, _ := unstructured.NestedBool(f.InfraMachine.Object, "status", "ready")
+	return providerID != "" || provisioned || ready
+}
+
+// WasInstalled tells whether the Machine's host has been installed before. Then nothing may ever install it again.
+func (f *Facts) WasInstalled() bool {
+	return f.RecordedInstalled() || f.Machine != nil && metal3.HadNode(f.Machine)
+}
+
+// RecordedInstalled tells whether the host was reported as installed.
+func (f *Facts) RecordedInstalled() bool {
+	condition := f.Recorded(bootstrapv1.HostInstalledCondition)
+	return condition != nil && condition.Status == metav1.ConditionTrue
+}
+
+// HandsOff tells whether the host was installed and is no longer looked after. A Node may be there before assisted-service is done; an approved Agent
+// is only looked at.
+func (f *Facts) HandsOff() bool {
+	return f.WasInstalled() && (f.RecordedInstalled() || f.ApprovedAgent() == nil)
+}
+
+// PullSecretName is the config's own, else the cluster's; empty when neither names one.
+func (f *Facts) PullSecretName() string {
+	if ref := f.Config.Spec.PullSecretRef; ref != nil && ref.Name != "" {
+		return ref.Name
+	}
+	if f.Deployment.Spec.PullSecretRef != nil {
+		return f.Deployment.Spec.PullSecretRef.Name
+	}
+	return ""
+}
+
+// HostMayHaveBooted tells whether one of the Agents is, or may turn out to be, the Machine's host.
+func (f *Facts) HostMayHaveBooted() bool { return slices.ContainsFunc(f.Agents, f.MayBeHost) }

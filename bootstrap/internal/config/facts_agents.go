@@ -1,0 +1,105 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// stagesFromReboot are those in which a host boots, or has booted, what was installed on it.
+var stagesFromReboot = []models.HostStage{
+	models.HostStageRebooting, models.HostStageWaitingForIgnition, models.HostStageConfiguring, models.HostStageJoined, models.HostStageDone,
+}
+
+// beforeInstallation are the states of a bound host in which nothing has been done to it.
+var beforeInstallation = []string{
+	models.HostStatusBinding, models.HostStatusDiscovering, models.HostStatusKnown, models.HostStatusInsufficient, models.HostStatusPendingForInput,
+	models.HostStatusDisconnected,
+}
+
+// Bound tells whether the Agent is to be part of a cluster.
+func Bound(agent *aiv1beta1.Agent) bool { return agent.Spec.ClusterDeploymentName != nil }
+
+// Told tells whether the Agent was bound by us: then all that it is to be told went along, of which the ignition override is never empty.
+func Told(agent *aiv1beta1.Agent) bool {
+	return Bound(agent) && agent.Spec.IgnitionConfigOverrides != ""
+}
+
+// Unbound tells whether assisted-service has the host as one that belongs to no cluster.
+func Unbound(agent *aiv1beta1.Agent) bool {
+	return strings.HasSuffix(agent.Status.DebugInfo.State, "-unbound")
+}
+
+// Untouched tells whether nothing has been done to the bound host of an Agent. Unbinding one that is installed would wipe it.
+func Untouched(agent *aiv1beta1.Agent) bool {
+	return slices.Contains(beforeInstallation, agent.Status.DebugInfo.State)
+}
+
+// BootedItsDisk tells whether the host boots, or has booted, what was installed on it.
+func BootedItsDisk(agent *aiv1beta1.Agent) bool {
+	return slices.Contains(stagesFromReboot, agent.Status.Progress.CurrentStage)
+}
+
+// InfraEnvOf is the name of the InfraEnv from which the host of an Agent booted.
+func InfraEnvOf(agent *aiv1beta1.Agent) string { return agent.Labels[aiv1beta1.InfraEnvNameLabel] }
+
+// Known tells whether the Agent is the one that was recorded as the Machine's.
+func (f *Facts) Known(agent *aiv1beta1.Agent) bool {
+	known := f.Config.Status.AgentRef
+	return known != nil && known.Name == agent.Name
+}
+
+// ApprovedAgent returns the Agent that was identified and approved before; nil when there is none.
+func (f *Facts) ApprovedAgent() *aiv1beta1.Agent {
+	for _, agent := range f.Agents {
+		if f.Known(agent) && Bound(agent) && agent.Spec.Approved {
+			return agent
+		}
+	}
+	return nil
+}
+
+// MayBeHost tells whether an Agent is, or may turn out to be, the Machine's host: what it booted is left alone. What booted the image and is somebody
+// else does not count.
+func (f *Facts) MayBeHost(agent *aiv1beta1.Agent) bool {
+	return f.Host == nil || !assisted.HasInventory(agent) || Bound(agent) || agent.Spec.Approved || f.Known(agent) ||
+		metal3.IdentityOf(f.Host).Mismatch(metal3.AgentIdentity(agent)) == ""
+}
+
+// BoundElsewhere tells whether an Agent belongs to another cluster than the Machine's.
+func (f *Facts) BoundElsewhere(agent *aiv1beta1.Agent) bool {
+	ref := agent.Spec.ClusterDeploymentName
+	switch {
+	case ref == nil:
+		return false
+	case ref.Namespace != f.Config.Namespace:
+		return true
+	case f.Cluster != nil:
+		return ref.Name != f.Cluster.Spec.ControlPlaneRef.Name
+	}
+	return slices.Contains(f.OthersDeployments, ref.Name)
+}
+
+// MayHaveNode tells whether the cluster may know a Node of the host. assisted-service does not update the Agent that it deletes, and clears its state
+// when its database is away: then what was recorded before decides.
+func (f *Facts) MayHaveNode(agent *aiv1beta1.Agent) bool {
+	if f.WasInstalled() {
+		return true
+	}
+	switch agent.Status.DebugInfo.State {
+	case models.HostStatusInstalled, models.HostStatusAddedToExistingCluster:
+		return true
+	case models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction:
+		return BootedItsDisk(agent) || f.Installation().Phase != assisted.PhaseFailed
+	case models.HostStatusError, models.HostStatusCancelled:
+		return BootedItsDisk(agent)
+	case "":
+		return f.Config.Status.InstallationProgress != ""
+	}
+	return false
+}

@@ -1,0 +1,54 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// WantsNetworks tells whether hosts get their addresses from NMStateConfigs. An empty selector selects none, as assisted-service has it.
+func WantsNetworks(config *bootstrapv1.OpenshiftAssistedConfig) bool {
+	selector := config.Spec.NMStateConfigLabelSelector
+	return selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0
+}
+
+// SelectedNetworks says, for people, which NMStateConfigs are selected.
+func (f *Facts) SelectedNetworks() string {
+	return metav1.FormatLabelSelector(f.Config.Spec.NMStateConfigLabelSelector)
+}
+
+// NetworksMissing tells whether the image would give hosts no addresses although they are to have some. Data that was handed out cannot be held back.
+func (f *Facts) NetworksMissing() bool {
+	return WantsNetworks(f.Config) && len(f.Networks) == 0 && !f.DataHandedOut()
+}
+
+// NetworksNotTakenIn tells whether assisted-service has not put the first NMStateConfig into the image of an InfraEnv yet. It says so by an address at which
+// it serves them; of a second one, or a change, nothing can be seen but another URL of the image.
+func (f *Facts) NetworksNotTakenIn(infraEnv *aiv1beta1.InfraEnv) bool {
+	return len(f.Networks) > 0 && infraEnv.Status.InfraEnvDebugInfo.StaticNetworkDownloadURL == "" && !f.DataHandedOut()
+}
+
+// NetworkMismatch says that no selected NMStateConfig is made for the chosen host, which then boots without static addresses. It is empty when one
+// is, when there is nothing to compare, and once the host has found its way to assisted-service.
+func (f *Facts) NetworkMismatch() string {
+	if !WantsNetworks(f.Config) || f.Host == nil || len(f.Agents) > 0 {
+		return ""
+	}
+	known := metal3.IdentityOf(f.Host).MACs
+	if len(known) == 0 {
+		return ""
+	}
+	for _, network := range f.Networks {
+		if slices.ContainsFunc(metal3.NetworkMACs(network), func(mac string) bool { return slices.Contains(known, mac) }) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("no NMStateConfig that matches %s has a MAC address of BareMetalHost %s/%s (%s), which boots without static addresses: correct spec.interfaces of its NMStateConfig and delete the Machine",
+		f.SelectedNetworks(), f.Host.Namespace, f.Host.Name, strings.Join(known, ", "))
+}

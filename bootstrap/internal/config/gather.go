@@ -1,0 +1,235 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/external"
+	"sigs.k8s.io/cluster-api/util/labels/format"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// gather reads everything that a reconcile needs. It returns nil when there is nothing to reconcile. Read later, by the phase that needs it, is only what most
+// reconciles do not: the content of Secrets and ConfigMaps, which is not cached (certificate authority, metadata of the host), whether a Secret or ConfigMap that
+// the user names exists, once there is something to make with it, and Agents of other InfraEnvs with the MAC addresses of a host that is not identified yet.
+func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*scope, error) {
+	config := &bootstrapv1.OpenshiftAssistedConfig{}
+	if err := r.Client.Get(ctx, key, config); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.written.forget(key)
+			r.ignitions.Drop(key)
+			return nil, nil //nolint:nilnil // gone
+		}
+		return nil, fmt.Errorf("cannot read the config: %w", err)
+	}
+	if !r.Selected(config) {
+		return nil, nil //nolint:nilnil // another manager's
+	}
+	r.written.overlay(config)
+	s := newScope(&Facts{Config: config})
+	made := func(_ context.Context, f *Facts) error { r.written.addMade(f, &s.again, r.now()); return nil }
+	steps := []func(context.Context, *Facts) error{
+		r.gatherMachine, r.gatherInfraEnvs, made, r.gatherCluster, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherDataSecret, r.gatherNetworks,
+	}
+	for _, step := range steps {
+		if err := step(ctx, s.Facts); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// gatherMachine finds the Machine by its reference to the config, which is there before Cluster API makes it the owner.
+func (r *Reconciler) gatherMachine(ctx context.Context, f *Facts) error {
+	machines := &clusterv1.MachineList{}
+	if err := r.Client.List(ctx, machines, client.InNamespace(f.Config.Namespace), client.MatchingFields{machineByConfig: f.Config.Name}); err != nil {
+		return fmt.Errorf("cannot look for the Machine: %w", err)
+	}
+	owner := metav1.GetControllerOf(f.Config)
+	for i := range machines.Items {
+		machine := &machines.Items[i]
+		if len(machines.Items) == 1 || owner != nil && owner.UID == machine.UID {
+			f.Machine = machine
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) gatherInfraEnvs(ctx context.Context, f *Facts) error {
+	list := &aiv1beta1.InfraEnvList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(f.Config.Namespace), client.MatchingFields{infraEnvByConfig: format.MustFormatValue(f.Config.Name)}); err != nil {
+		return fmt.Errorf("cannot look for InfraEnvs: %w", err)
+	}
+	for i := range list.Items {
+		f.InfraEnvs = append(f.InfraEnvs, &list.Items[i])
+	}
+	if f.Machine == nil {
+		return nil
+	}
+	var err error
+	f.Namesake, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: f.Config.Namespace, Name: f.Machine.Name}, &aiv1beta1.InfraEnv{})
+	return err
+}
+
+func (r *Reconciler) gatherCluster(ctx context.Context, f *Facts) error {
+	name := f.Config.Labels[clusterv1.ClusterNameLabel]
+	if f.Machine != nil {
+		name = f.Machine.Spec.ClusterName
+	}
+	if name == "" {
+		return nil
+	}
+	var err error
+	if f.Cluster, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: f.Config.Namespace, Name: name}, &clusterv1.Cluster{}); err != nil || f.Cluster == nil {
+		return err
+	}
+	installation := f.Cluster.Spec.ControlPlaneRef.Name
+	if installation == "" {
+		return nil
+	}
+	if f.Deployment, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: f.Config.Namespace, Name: installation}, &hivev1.ClusterDeployment{}); err != nil {
+		return err
+	}
+	if f.Install, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: f.Config.Namespace, Name: installation}, &hiveext.AgentClusterInstall{}); err != nil || f.Installation().Started {
+		return err
+	}
+	return r.gatherControlPlane(ctx, f)
+}
+
+func (r *Reconciler) gatherControlPlane(ctx context.Context, f *Facts) error {
+	machines := &clusterv1.MachineList{}
+	err := r.Client.List(ctx, machines, client.InNamespace(f.Config.Namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingLabels{clusterv1.ClusterNameLabel: f.Cluster.Name}, client.HasLabels{clusterv1.MachineControlPlaneLabel})
+	if err != nil {
+		return fmt.Errorf("cannot look for the control plane's Machines: %w", err)
+	}
+	f.ControlPlaneRuns = slices.ContainsFunc(machines.Items, func(m clusterv1.Machine) bool { return metal3.HadNode(&m) })
+	return nil
+}
+
+// gatherAgents lists the Agents of the InfraEnvs. Some versions of assisted-service leave Agents behind when their InfraEnv is deleted: they are
+// known by its name, which is the Machine's.
+func (r *Reconciler) gatherAgents(ctx context.Context, f *Facts) error {
+	var infraEnvs []string
+	for _, infraEnv := range f.InfraEnvs {
+		infraEnvs = append(infraEnvs, infraEnv.Name)
+	}
+	if f.Deleting() && f.Machine != nil && f.Namesake == nil {
+		infraEnvs = append(infraEnvs, f.Machine.Name)
+	}
+	for _, name := range infraEnvs {
+		agents := &aiv1beta1.AgentList{}
+		if err := r.Client.List(ctx, agents, client.InNamespace(f.Config.Namespace), client.MatchingFields{agentByInfraEnv: name}); err != nil {
+			return fmt.Errorf("cannot look for Agents: %w", err)
+		}
+		for i := range agents.Items {
+			agent := &agents.Items[i]
+			if err := r.gatherOwner(ctx, f, agent); err != nil {
+				return err
+			}
+			if !f.BoundElsewhere(agent) || len(f.InfraEnvs) > 0 {
+				f.Agents = append(f.Agents, agent)
+			}
+		}
+	}
+	slices.SortFunc(f.Agents, func(a, b *aiv1beta1.Agent) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// gatherOwner finds out whether an Agent is another cluster's where the Machine's Cluster, which would tell, is gone.
+func (r *Reconciler) gatherOwner(ctx context.Context, f *Facts, agent *aiv1beta1.Agent) error {
+	ref := agent.Spec.ClusterDeploymentName
+	if f.Cluster != nil || ref == nil || ref.Namespace != f.Config.Namespace {
+		return nil
+	}
+	deployment, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &hivev1.ClusterDeployment{})
+	if err != nil {
+		return err
+	}
+	if deployment != nil && deployment.Labels[clusterv1.ClusterNameLabel] != f.Config.Labels[clusterv1.ClusterNameLabel] {
+		f.OthersDeployments = append(f.OthersDeployments, ref.Name)
+	}
+	return nil
+}
+
+func (r *Reconciler) gatherInfraMachine(ctx context.Context, f *Facts) error {
+	if f.Machine == nil || !f.Machine.Spec.InfrastructureRef.IsDefined() || f.Deleting() {
+		return nil
+	}
+	infraMachine, err := external.GetObjectFromContractVersionedRef(ctx, r.Client, f.Machine.Spec.InfrastructureRef, f.Machine.Namespace)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		f.InfraMachineFailure = err // for example a CRD without the label of the contract: something to report
+		return nil                  //nolint:nilerr // reported, and returned, by the phase that needs it
+	}
+	f.InfraMachine = infraMachine
+	return r.watchInfraMachine(ctx, infraMachine)
+}
+
+// gatherHost finds the BareMetalHost behind the Metal3Machine: by CAPM3's annotation on it, else by the consumer that the BareMetalHost names. CAPM3
+// takes hosts of the Metal3Machine's namespace only. The annotation can be edited by whoever may edit the Metal3Machine, and what is known of a host is
+// told in conditions: so the host must name the Metal3Machine in turn.
+func (r *Reconciler) gatherHost(ctx context.Context, f *Facts) error {
+	if !r.metal3.Load() || !f.HasBareMetalHost() {
+		return nil
+	}
+	namespace, consumer := f.InfraMachine.GetNamespace(), client.ObjectKeyFromObject(f.InfraMachine)
+	if _, name, ok := strings.Cut(f.InfraMachine.GetAnnotations()[metal3.HostAnnotation], "/"); ok {
+		host, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: namespace, Name: name}, &metal3api.BareMetalHost{})
+		if err != nil {
+			return err
+		}
+		if host != nil {
+			if metal3.ConsumerOf(host) == consumer { // else the annotation outlived the association
+				f.Host = host
+			}
+			return nil
+		}
+	}
+	hosts := &metal3api.BareMetalHostList{}
+	if err := r.Client.List(ctx, hosts, client.InNamespace(namespace), client.MatchingFields{hostByConsumer: consumer.String()}); err != nil {
+		return fmt.Errorf("cannot look for the BareMetalHost: %w", err)
+	}
+	if len(hosts.Items) == 1 {
+		f.Host = &hosts.Items[0]
+	}
+	return nil
+}
+
+func (r *Reconciler) gatherDataSecret(ctx context.Context, f *Facts) (err error) {
+	f.DataSecret, err = kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: f.Config.Namespace, Name: f.Config.Name}, kube.MetadataOf(kube.Secret))
+	return err
+}
+
+// gatherNetworks lists the NMStateConfigs that the config selects. A selector that cannot be used selects none; its phase says so.
+func (r *Reconciler) gatherNetworks(ctx context.Context, f *Facts) error {
+	selector, err := metav1.LabelSelectorAsSelector(f.Config.Spec.NMStateConfigLabelSelector)
+	if err != nil || !WantsNetworks(f.Config) {
+		return nil //nolint:nilerr // the user's mistake, not a failure
+	}
+	list := &aiv1beta1.NMStateConfigList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(f.Config.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return fmt.Errorf("cannot look for NMStateConfigs: %w", err)
+	}
+	for i := range list.Items {
+		f.Networks = append(f.Networks, &list.Items[i])
+	}
+	slices.SortFunc(f.Networks, func(a, b *aiv1beta1.NMStateConfig) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
