@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/ignition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -42,7 +43,7 @@ func invalid(format string, args ...any) *problem {
 // wish computes what the identified Agent is told. metadata returns the host's Metal3 metadata, and is only asked when a variable needs it.
 // Requirements and the disk are settled before the host is bound: what changes later does not take it out of the cluster again.
 func (s *scope) wish(metadata func() ([]byte, error)) (*agentWish, error) {
-	if p := s.belowRequirements(); p != nil && !Told(s.agent) {
+	if p := s.belowRequirements(); p != nil && !facts.Told(s.agent) {
 		return nil, p
 	}
 	node, err := s.resolveNode(metadata)
@@ -231,7 +232,7 @@ func (s *scope) belowRequirements() *problem {
 
 // installationDisk returns the id of the disk to install to; empty when assisted-service may choose.
 func (s *scope) installationDisk() (string, error) {
-	if Told(s.agent) {
+	if facts.Told(s.agent) {
 		return s.agent.Spec.InstallationDiskID, nil
 	}
 	minBytes := int64(0)

@@ -15,11 +15,12 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 )
 
 // identified is a scope whose host is identified.
 func identified() *scope {
-	return &scope{Facts: &Facts{
+	return &scope{Facts: &facts.Facts{
 		Config:       &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}},
 		Machine:      &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}}},
 		Deployment:   &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cp"}},

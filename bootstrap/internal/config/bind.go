@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
@@ -26,7 +27,7 @@ func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 	if ref := agent.Spec.ClusterDeploymentName; ref != nil && (ref.Name != s.Deployment.Name || ref.Namespace != s.Deployment.Namespace) {
 		return s.wait(stage, bootstrapv1.HostRefusedReason, "Agent %s is bound to %s, which somebody else did: unbind it", agent.Name, s.clusterOf(agent))
 	}
-	if Bound(agent) && agent.Spec.Approved {
+	if facts.Bound(agent) && agent.Spec.Approved {
 		s.pass(stage, bootstrapv1.HostBoundReason, "")
 		return true, nil
 	}
@@ -54,20 +55,20 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	}
 	obstacle := s.NotAccepted()
 	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
-	unbound := Unbound(agent)
-	if !Bound(agent) || !unbound {
+	unbound := facts.Unbound(agent)
+	if !facts.Bound(agent) || !unbound {
 		r.written.bound.Delete(keyOf(s.Config))
 	}
-	refusedByService := Bound(agent) && unbound && synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason
+	refusedByService := facts.Bound(agent) && unbound && synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason
 	switch {
-	case obstacle != "" && (!Bound(agent) || refusedByService):
+	case obstacle != "" && (!facts.Bound(agent) || refusedByService):
 		if refusedByService { // take it back: assisted-service does not try again by itself when the cluster accepts hosts
 			if proceed, err := r.tellAgent(ctx, s, stage, false, false); !proceed {
 				return proceed, err
 			}
 		}
 		return s.wait(stage, bootstrapv1.ClusterNotAcceptingHostsReason, "%s; Agent %s is bound when it accepts hosts (once it is installed and adds hosts)", obstacle, agent.Name)
-	case !Bound(agent) && agent.Status.DebugInfo.State != models.HostStatusKnownUnbound:
+	case !facts.Bound(agent) && agent.Status.DebugInfo.State != models.HostStatusKnownUnbound:
 		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage())
 	}
 	if proceed, err := r.tellAgent(ctx, s, stage, true, false); !proceed {
@@ -76,7 +77,7 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	switch {
 	case refusedByService:
 		return s.wait(stage, bootstrapv1.HostBindingReason, "assisted-service refuses to bind Agent %s: %s", agent.Name, assisted.RedactURLs(synced.Message))
-	case !Bound(agent) || unbound: // after that the host takes its time, which has to register anew
+	case !facts.Bound(agent) || unbound: // after that the host takes its time, which has to register anew
 		_, _ = s.wait(stage, bootstrapv1.HostBindingReason, "waiting for assisted-service to take Agent %s into the cluster", agent.Name)
 		return r.overdue(s, r.written.boundAt(keyOf(s.Config), r.now()))
 	case assisted.AgentCondition(agent, aiv1beta1.BoundCondition).Status != corev1.ConditionTrue:
@@ -127,7 +128,7 @@ func (r *Reconciler) tellAgent(ctx context.Context, s *scope, stage string, bind
 
 // unbind takes an Agent out of the cluster that we bound and that is not used. assisted-service does not start with one known host more than it was told of.
 func (r *Reconciler) unbind(ctx context.Context, s *scope, agent *aiv1beta1.Agent) error {
-	if !Told(agent) || s.BoundElsewhere(agent) || !Untouched(agent) {
+	if !facts.Told(agent) || s.BoundElsewhere(agent) || !facts.Untouched(agent) {
 		return nil
 	}
 	// Role and approval must be stated in each Agent; everything else that we told it is withdrawn.

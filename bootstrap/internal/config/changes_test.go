@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 )
 
 func TestChangesThatReconcile(t *testing.T) {
@@ -38,7 +39,7 @@ func TestChangesThatReconcile(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"}, Status: bootstrapv1.OpenshiftAssistedConfigStatus{DataSecretName: "m"},
 	}
 	ours := &writes{}
-	ours.remember(newScope(&Facts{Config: reported}), &reported.Status)
+	ours.remember(newScope(&facts.Facts{Config: reported}), &reported.Status)
 	for situation, tc := range map[string]struct {
 		predicate     predicate.Predicate
 		before, after client.Object

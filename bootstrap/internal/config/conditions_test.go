@@ -14,6 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -29,7 +30,7 @@ func TestErrorBeforeTheFirstConditionOfAStage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := &bootstrapv1.OpenshiftAssistedConfig{}
-			s := newScope(&Facts{Config: config})
+			s := newScope(&facts.Facts{Config: config})
 			s.pass(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.DiscoveryImageReadyReason, "")
 			ready := meta.FindStatusCondition(summarise(s, tc.failure), bootstrapv1.ReadyCondition)
 			if ready.Status != metav1.ConditionUnknown || ready.Reason != bootstrapv1.InternalErrorReason ||
@@ -55,7 +56,7 @@ func TestSecretsThatVanish(t *testing.T) {
 	if err := unstructured.SetNestedField(infraMachine.Object, "m-metadata", "status", "metaData", "name"); err != nil {
 		t.Fatal(err)
 	}
-	s := newScope(&Facts{Config: w.config(), Machine: machine, DataSecret: secret, InfraMachine: infraMachine})
+	s := newScope(&facts.Facts{Config: w.config(), Machine: machine, DataSecret: secret, InfraMachine: infraMachine})
 	if err := w.reconciler.keepOwner(t.Context(), s); err != nil {
 		t.Errorf("nothing is to be owned: %v", err)
 	}

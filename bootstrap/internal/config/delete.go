@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
@@ -41,7 +42,7 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 	var waiting []string
 	var since time.Time
 	for _, agent := range s.Agents {
-		if !Bound(agent) || s.BoundElsewhere(agent) {
+		if !facts.Bound(agent) || s.BoundElsewhere(agent) {
 			continue // after its InfraEnv: a host that still runs the discovery agent would come back
 		}
 		if s.ClusterDeleting() || !s.MayHaveNode(agent) {
@@ -74,7 +75,7 @@ func (r *Reconciler) keepOthersAgents(_ context.Context, s *scope) (bool, error)
 	for _, agent := range s.Agents {
 		if s.BoundElsewhere(agent) {
 			return s.waitDeleting(bootstrapv1.HostInAnotherClusterReason, "Agent %s is bound to %s, which somebody else did: it and InfraEnv %s are left alone until somebody unbinds or deletes it",
-				agent.Name, s.clusterOf(agent), InfraEnvOf(agent))
+				agent.Name, s.clusterOf(agent), facts.InfraEnvOf(agent))
 		}
 	}
 	return true, nil

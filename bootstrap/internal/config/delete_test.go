@@ -7,7 +7,6 @@ import (
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -190,33 +189,6 @@ func TestAgentThatIsBoundToAnotherCluster(t *testing.T) {
 			w.change(agent, func() { agent.Spec.ClusterDeploymentName = nil })
 			w.reconcile()
 			w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
-		})
-	}
-}
-
-func TestMayHaveNode(t *testing.T) {
-	for situation, tc := range map[string]struct {
-		state    string
-		stage    models.HostStage
-		progress string
-		wanted   bool
-	}{
-		"not bound":                            {"known", "", "", false},
-		"being written":                        {"installing-in-progress", models.HostStageWritingImageToDisk, "", true},
-		"installed":                            {"installed", models.HostStageDone, "", true},
-		"failed before it booted its disk":     {"error", models.HostStageWritingImageToDisk, "Installing", false},
-		"failed after it booted its disk":      {"error", models.HostStageJoined, "Rebooting", true},
-		"not told, and it was being installed": {"", "", "Installing", true},
-		"not told, and it was never installed": {"", "", "", false},
-	} {
-		t.Run(situation, func(t *testing.T) {
-			config := &bootstrapv1.OpenshiftAssistedConfig{}
-			config.Status.InstallationProgress = tc.progress
-			agent := discovered("a", "m", bootMAC)
-			agent.Status.DebugInfo.State, agent.Status.Progress.CurrentStage = tc.state, tc.stage
-			if got := (&Facts{Config: config}).MayHaveNode(agent); got != tc.wanted {
-				t.Fatalf("%t", got)
-			}
 		})
 	}
 }

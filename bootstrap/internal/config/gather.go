@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -40,9 +41,9 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*sco
 		return nil, nil //nolint:nilnil // another manager's
 	}
 	r.written.overlay(config)
-	s := newScope(&Facts{Config: config})
-	made := func(_ context.Context, f *Facts) error { r.written.addMade(f, &s.again, r.now()); return nil }
-	steps := []func(context.Context, *Facts) error{
+	s := newScope(&facts.Facts{Config: config})
+	made := func(_ context.Context, f *facts.Facts) error { r.written.addMade(f, &s.again, r.now()); return nil }
+	steps := []func(context.Context, *facts.Facts) error{
 		r.gatherMachine, r.gatherInfraEnvs, made, r.gatherCluster, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherDataSecret, r.gatherNetworks,
 	}
 	for _, step := range steps {
@@ -54,7 +55,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*sco
 }
 
 // gatherMachine finds the Machine by its reference to the config, which is there before Cluster API makes it the owner.
-func (r *Reconciler) gatherMachine(ctx context.Context, f *Facts) error {
+func (r *Reconciler) gatherMachine(ctx context.Context, f *facts.Facts) error {
 	machines := &clusterv1.MachineList{}
 	if err := r.Client.List(ctx, machines, client.InNamespace(f.Config.Namespace), client.MatchingFields{machineByConfig: f.Config.Name}); err != nil {
 		return fmt.Errorf("cannot look for the Machine: %w", err)
@@ -69,7 +70,7 @@ func (r *Reconciler) gatherMachine(ctx context.Context, f *Facts) error {
 	return nil
 }
 
-func (r *Reconciler) gatherInfraEnvs(ctx context.Context, f *Facts) error {
+func (r *Reconciler) gatherInfraEnvs(ctx context.Context, f *facts.Facts) error {
 	list := &aiv1beta1.InfraEnvList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(f.Config.Namespace), client.MatchingFields{infraEnvByConfig: format.MustFormatValue(f.Config.Name)}); err != nil {
 		return fmt.Errorf("cannot look for InfraEnvs: %w", err)
@@ -85,7 +86,7 @@ func (r *Reconciler) gatherInfraEnvs(ctx context.Context, f *Facts) error {
 	return err
 }
 
-func (r *Reconciler) gatherCluster(ctx context.Context, f *Facts) error {
+func (r *Reconciler) gatherCluster(ctx context.Context, f *facts.Facts) error {
 	name := f.Config.Labels[clusterv1.ClusterNameLabel]
 	if f.Machine != nil {
 		name = f.Machine.Spec.ClusterName
@@ -110,7 +111,7 @@ func (r *Reconciler) gatherCluster(ctx context.Context, f *Facts) error {
 	return r.gatherControlPlane(ctx, f)
 }
 
-func (r *Reconciler) gatherControlPlane(ctx context.Context, f *Facts) error {
+func (r *Reconciler) gatherControlPlane(ctx context.Context, f *facts.Facts) error {
 	machines := &clusterv1.MachineList{}
 	err := r.Client.List(ctx, machines, client.InNamespace(f.Config.Namespace), client.UnsafeDisableDeepCopy,
 		client.MatchingLabels{clusterv1.ClusterNameLabel: f.Cluster.Name}, client.HasLabels{clusterv1.MachineControlPlaneLabel})
@@ -123,7 +124,7 @@ func (r *Reconciler) gatherControlPlane(ctx context.Context, f *Facts) error {
 
 // gatherAgents lists the Agents of the InfraEnvs. Some versions of assisted-service leave Agents behind when their InfraEnv is deleted: they are
 // known by its name, which is the Machine's.
-func (r *Reconciler) gatherAgents(ctx context.Context, f *Facts) error {
+func (r *Reconciler) gatherAgents(ctx context.Context, f *facts.Facts) error {
 	var infraEnvs []string
 	for _, infraEnv := range f.InfraEnvs {
 		infraEnvs = append(infraEnvs, infraEnv.Name)
@@ -151,7 +152,7 @@ func (r *Reconciler) gatherAgents(ctx context.Context, f *Facts) error {
 }
 
 // gatherOwner finds out whether an Agent is another cluster's where the Machine's Cluster, which would tell, is gone.
-func (r *Reconciler) gatherOwner(ctx context.Context, f *Facts, agent *aiv1beta1.Agent) error {
+func (r *Reconciler) gatherOwner(ctx context.Context, f *facts.Facts, agent *aiv1beta1.Agent) error {
 	ref := agent.Spec.ClusterDeploymentName
 	if f.Cluster != nil || ref == nil || ref.Namespace != f.Config.Namespace {
 		return nil
@@ -166,7 +167,7 @@ func (r *Reconciler) gatherOwner(ctx context.Context, f *Facts, agent *aiv1beta1
 	return nil
 }
 
-func (r *Reconciler) gatherInfraMachine(ctx context.Context, f *Facts) error {
+func (r *Reconciler) gatherInfraMachine(ctx context.Context, f *facts.Facts) error {
 	if f.Machine == nil || !f.Machine.Spec.InfrastructureRef.IsDefined() || f.Deleting() {
 		return nil
 	}
@@ -185,7 +186,7 @@ func (r *Reconciler) gatherInfraMachine(ctx context.Context, f *Facts) error {
 // gatherHost finds the BareMetalHost behind the Metal3Machine: by CAPM3's annotation on it, else by the consumer that the BareMetalHost names. CAPM3
 // takes hosts of the Metal3Machine's namespace only. The annotation can be edited by whoever may edit the Metal3Machine, and what is known of a host is
 // told in conditions: so the host must name the Metal3Machine in turn.
-func (r *Reconciler) gatherHost(ctx context.Context, f *Facts) error {
+func (r *Reconciler) gatherHost(ctx context.Context, f *facts.Facts) error {
 	if !r.metal3.Load() || !f.HasBareMetalHost() {
 		return nil
 	}
@@ -212,15 +213,15 @@ func (r *Reconciler) gatherHost(ctx context.Context, f *Facts) error {
 	return nil
 }
 
-func (r *Reconciler) gatherDataSecret(ctx context.Context, f *Facts) (err error) {
+func (r *Reconciler) gatherDataSecret(ctx context.Context, f *facts.Facts) (err error) {
 	f.DataSecret, err = kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: f.Config.Namespace, Name: f.Config.Name}, kube.MetadataOf(kube.Secret))
 	return err
 }
 
 // gatherNetworks lists the NMStateConfigs that the config selects. A selector that cannot be used selects none; its phase says so.
-func (r *Reconciler) gatherNetworks(ctx context.Context, f *Facts) error {
+func (r *Reconciler) gatherNetworks(ctx context.Context, f *facts.Facts) error {
 	selector, err := metav1.LabelSelectorAsSelector(f.Config.Spec.NMStateConfigLabelSelector)
-	if err != nil || !WantsNetworks(f.Config) {
+	if err != nil || !facts.WantsNetworks(f.Config) {
 		return nil //nolint:nilerr // the user's mistake, not a failure
 	}
 	list := &aiv1beta1.NMStateConfigList{}

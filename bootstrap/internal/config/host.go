@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -106,7 +107,7 @@ func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) ([]*aiv1bet
 		}
 		for i := range agents.Items {
 			agent := &agents.Items[i]
-			if !own[InfraEnvOf(agent)] && !seen[agent.Name] && wanted.Mismatch(metal3.AgentIdentity(agent)) == "" {
+			if !own[facts.InfraEnvOf(agent)] && !seen[agent.Name] && wanted.Mismatch(metal3.AgentIdentity(agent)) == "" {
 				seen[agent.Name] = true
 				found = append(found, agent)
 			}
@@ -117,7 +118,7 @@ func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) ([]*aiv1bet
 
 // identify decides which of the Agents that booted from the Machine's own InfraEnv runs on its host. With a BareMetalHost the hardware must
 // match. Without, only the Machine was given this InfraEnv's image: a single Agent is its host, two prove that the image got into other hands.
-func identify(f *Facts, elsewhere []*aiv1beta1.Agent) identification {
+func identify(f *facts.Facts, elsewhere []*aiv1beta1.Agent) identification {
 	approved, host := f.ApprovedAgent(), f.Host
 	if f.HasBareMetalHost() && host == nil {
 		if approved != nil {
@@ -143,7 +144,7 @@ func identify(f *Facts, elsewhere []*aiv1beta1.Agent) identification {
 		switch {
 		case agent == approved: // proven before; it stays the Machine's host whatever happens to the BareMetalHost
 			matching = append(matching, agent)
-		case !assisted.HasInventory(agent) && f.Known(agent) && Bound(agent):
+		case !assisted.HasInventory(agent) && f.Known(agent) && facts.Bound(agent):
 			matching = append(matching, agent) // proven before; the service forgets the inventory of a host that it binds
 		case !assisted.HasInventory(agent):
 			silent = append(silent, agent.Name)
@@ -158,7 +159,7 @@ func identify(f *Facts, elsewhere []*aiv1beta1.Agent) identification {
 	for _, agent := range elsewhere {
 		result.refusals = append(result.refusals, fmt.Sprintf(
 			"Agent %s has the MAC addresses of BareMetalHost %s but booted the image of InfraEnv %s: two BareMetalHosts probably have the same BMC address",
-			agent.Name, name, InfraEnvOf(agent)))
+			agent.Name, name, facts.InfraEnvOf(agent)))
 	}
 	if len(matching) == 0 {
 		result.reason, result.message = explain(name, silent, result.refusals)
@@ -171,15 +172,15 @@ func identify(f *Facts, elsewhere []*aiv1beta1.Agent) identification {
 
 // foremost returns the one of several Agents of a host that is the Machine's: the recorded one, else one that may be installing it already, else the one
 // that is in touch with assisted-service. A host gets a further Agent when its system UUID changes.
-func foremost(f *Facts, agents []*aiv1beta1.Agent) *aiv1beta1.Agent {
+func foremost(f *facts.Facts, agents []*aiv1beta1.Agent) *aiv1beta1.Agent {
 	return slices.MinFunc(agents, func(a, b *aiv1beta1.Agent) int { return rankOf(f, a) - rankOf(f, b) })
 }
 
-func rankOf(f *Facts, agent *aiv1beta1.Agent) int {
+func rankOf(f *facts.Facts, agent *aiv1beta1.Agent) int {
 	switch {
 	case f.Known(agent):
 		return 0
-	case Bound(agent) && agent.Spec.Approved:
+	case facts.Bound(agent) && agent.Spec.Approved:
 		return 1
 	case assisted.AgentCondition(agent, aiv1beta1.ConnectedCondition).Status == corev1.ConditionTrue:
 		return 2
@@ -204,13 +205,13 @@ func identifyAlone(agents []*aiv1beta1.Agent) identification {
 	case 0:
 		return identification{reason: bootstrapv1.WaitingForHostReason, message: "waiting for the host to boot the discovery image"}
 	case 1:
-		if !assisted.HasInventory(agents[0]) && !Bound(agents[0]) {
+		if !assisted.HasInventory(agents[0]) && !facts.Bound(agents[0]) {
 			return identification{reason: bootstrapv1.WaitingForHostIdentityReason, message: fmt.Sprintf("waiting for Agent %s to report its hardware", agents[0].Name)}
 		}
 		return identification{agent: agents[0]}
 	}
 	for _, agent := range agents {
-		if agent.Spec.Approved && Bound(agent) {
+		if agent.Spec.Approved && facts.Bound(agent) {
 			return identification{agent: agent, refusals: []string{fmt.Sprintf("%d Agents booted the discovery image of this Machine", len(agents))}}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -85,7 +86,7 @@ func TestHostOfTheMetal3Machine(t *testing.T) {
 			infraMachine := metal3Machine("live-iso")
 			infraMachine.SetAnnotations(map[string]string{metal3.HostAnnotation: tc.annotation})
 			w := newWorld(t, host)
-			f := &Facts{InfraMachine: infraMachine}
+			f := &facts.Facts{InfraMachine: infraMachine}
 			if err := w.reconciler.gatherHost(t.Context(), f); err != nil || (f.Host != nil) != tc.taken {
 				t.Fatalf("%v %v", f.Host, err)
 			}
@@ -137,7 +138,7 @@ func TestSeveralAgentsOfOneHost(t *testing.T) {
 			first, second := discovered("a", "m", bootMAC), discovered("b", "m", bootMAC)
 			tc.change(first, second)
 			config := &bootstrapv1.OpenshiftAssistedConfig{Status: bootstrapv1.OpenshiftAssistedConfigStatus{AgentRef: tc.known}}
-			found := identify(&Facts{Config: config, InfraMachine: metal3Machine("live-iso"), Host: bareMetalHost(), Agents: []*aiv1beta1.Agent{first, second}}, nil)
+			found := identify(&facts.Facts{Config: config, InfraMachine: metal3Machine("live-iso"), Host: bareMetalHost(), Agents: []*aiv1beta1.Agent{first, second}}, nil)
 			if found.agent == nil || found.agent.Name != tc.wanted || len(found.others) != 1 || found.others[0] == found.agent {
 				t.Fatalf("%+v", found)
 			}
@@ -159,10 +160,10 @@ func TestAgentThatIsNotUsedIsUnbound(t *testing.T) {
 		}
 		w.create(discovered("a", "m", bootMAC))
 		w.reconcile()
-		if agent := w.agent("b"); Bound(agent) == unbound || unbound && agent.Spec.Role != "worker" {
+		if agent := w.agent("b"); facts.Bound(agent) == unbound || unbound && agent.Spec.Role != "worker" {
 			t.Errorf("%s: %+v", state, agent.Spec)
 		}
-		if !Bound(w.agent("a")) {
+		if !facts.Bound(w.agent("a")) {
 			t.Errorf("%s: the recorded one is not bound", state)
 		}
 		before := w.writes

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -106,7 +107,7 @@ func configMapsOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
 }
 
 func networksOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
-	if WantsNetworks(config) {
+	if facts.WantsNetworks(config) {
 		return []string{selecting}
 	}
 	return nil

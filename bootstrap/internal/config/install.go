@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -46,7 +47,7 @@ func (r *Reconciler) observeInstallation(_ context.Context, s *scope) (bool, err
 
 // coarseStage is one of two stages of the installation of a host: each change costs a request, and the Agent shows all of them.
 func coarseStage(agent *aiv1beta1.Agent) string {
-	if BootedItsDisk(agent) {
+	if facts.BootedItsDisk(agent) {
 		return string(models.HostStageRebooting)
 	}
 	return string(models.HostStageInstalling)

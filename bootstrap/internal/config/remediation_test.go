@@ -8,6 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 )
 
 // protection is the value of the annotation that keeps MachineHealthChecks away from the Machine; empty when there is none.
@@ -167,7 +168,7 @@ func TestProtectionOnAnOutdatedLook(t *testing.T) {
 	w.makeImage()
 	stale := read(w, "m", &clusterv1.Machine{})
 	w.reconcile()
-	s := newScope(&Facts{Config: w.config(), Machine: stale})
+	s := newScope(&facts.Facts{Config: w.config(), Machine: stale})
 	before := w.writes
 	if _, err := w.reconciler.protectMachine(t.Context(), s); err != nil || w.writes != before {
 		t.Fatalf("%d writes, %v", w.writes-before, err)

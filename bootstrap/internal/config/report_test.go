@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -112,7 +113,7 @@ func TestUrgent(t *testing.T) {
 		"news that are good":         {change: func(s *scope) { s.tell(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "") }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScope(&Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}})
+			s := newScope(&facts.Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}})
 			s.Config.Status.Conditions, s.status.Conditions = tc.before, tc.after
 			if tc.change != nil {
 				tc.change(s)

@@ -8,13 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // scope is one reconcile: what was read before it, which no phase changes, and what its phases find out.
 type scope struct {
-	*Facts
+	*facts.Facts
 	findings
 }
 
@@ -42,7 +43,7 @@ type notice struct {
 }
 
 // newScope is a reconcile that has found out nothing.
-func newScope(f *Facts) *scope {
+func newScope(f *facts.Facts) *scope {
 	return &scope{Facts: f, findings: findings{stored: f.Config.DeepCopy(), status: *f.Config.Status.DeepCopy()}}
 }
 

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -174,12 +175,12 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 		return nil
 	}
 	var requests []ctrl.Request
-	infraEnv, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: agent.Namespace, Name: InfraEnvOf(agent)}, &aiv1beta1.InfraEnv{})
-	notMapped(ctx, err, "InfraEnv", InfraEnvOf(agent))
+	infraEnv, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: agent.Namespace, Name: facts.InfraEnvOf(agent)}, &aiv1beta1.InfraEnv{})
+	notMapped(ctx, err, "InfraEnv", facts.InfraEnvOf(agent))
 	if infraEnv != nil {
 		requests = r.ofInfraEnv(ctx, infraEnv)
-	} else if machine, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: agent.Namespace, Name: InfraEnvOf(agent)}, &clusterv1.Machine{}); err != nil {
-		notMapped(ctx, err, "Machine", InfraEnvOf(agent))
+	} else if machine, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: agent.Namespace, Name: facts.InfraEnvOf(agent)}, &clusterv1.Machine{}); err != nil {
+		notMapped(ctx, err, "Machine", facts.InfraEnvOf(agent))
 	} else if machine != nil {
 		requests = r.ofMachine(ctx, machine) // its InfraEnv is deleted
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -107,7 +108,7 @@ func (w *writes) rememberMade(s *scope, infraEnv *aiv1beta1.InfraEnv, now time.T
 }
 
 // addMade adds the InfraEnv that was made a moment ago, as long as the cache does not have it.
-func (w *writes) addMade(f *Facts, again *reconcile.Again, now time.Time) {
+func (w *writes) addMade(f *facts.Facts, again *reconcile.Again, now time.Time) {
 	key := keyOf(f.Config)
 	value, ok := w.made.Load(key)
 	if !ok {

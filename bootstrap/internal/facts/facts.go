@@ -1,4 +1,5 @@
-package config
+// Package facts is what was read for one OpenshiftAssistedConfig in one reconcile, and what follows from it at once. It computes; it has no client.
+package facts
 
 import (
 	"cmp"

@@ -1,0 +1,66 @@
+package facts
+
+import (
+	"testing"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+func TestMayHaveNode(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		state    string
+		stage    models.HostStage
+		progress string
+		wanted   bool
+	}{
+		"not bound":                            {"known", "", "", false},
+		"being written":                        {"installing-in-progress", models.HostStageWritingImageToDisk, "", true},
+		"installed":                            {"installed", models.HostStageDone, "", true},
+		"failed before it booted its disk":     {"error", models.HostStageWritingImageToDisk, "Installing", false},
+		"failed after it booted its disk":      {"error", models.HostStageJoined, "Rebooting", true},
+		"not told, and it was being installed": {"", "", "Installing", true},
+		"not told, and it was never installed": {"", "", "", false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			config := &bootstrapv1.OpenshiftAssistedConfig{}
+			config.Status.InstallationProgress = tc.progress
+			agent := &aiv1beta1.Agent{}
+			agent.Status.DebugInfo.State, agent.Status.Progress.CurrentStage = tc.state, tc.stage
+			if got := (&Facts{Config: config}).MayHaveNode(agent); got != tc.wanted {
+				t.Fatalf("%t", got)
+			}
+		})
+	}
+}
+
+func TestBoundElsewhere(t *testing.T) {
+	cluster := &clusterv1.Cluster{}
+	cluster.Spec.ControlPlaneRef.Name = "cp"
+	for situation, tc := range map[string]struct {
+		ref     *aiv1beta1.ClusterReference
+		cluster *clusterv1.Cluster
+		wanted  bool
+	}{
+		"not bound":                         {nil, cluster, false},
+		"to the Machine's cluster":          {&aiv1beta1.ClusterReference{Namespace: "lab", Name: "cp"}, cluster, false},
+		"to another of the namespace":       {&aiv1beta1.ClusterReference{Namespace: "lab", Name: "other"}, cluster, true},
+		"to one of another namespace":       {&aiv1beta1.ClusterReference{Namespace: "tenant", Name: "cp"}, cluster, true},
+		"the Cluster is gone, it was its":   {&aiv1beta1.ClusterReference{Namespace: "lab", Name: "cp"}, nil, false},
+		"the Cluster is gone, it was never": {&aiv1beta1.ClusterReference{Namespace: "lab", Name: "theirs"}, nil, true},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			f := &Facts{
+				Config:  &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "lab"}},
+				Cluster: tc.cluster, OthersDeployments: []string{"theirs"},
+			}
+			if got := f.BoundElsewhere(&aiv1beta1.Agent{Spec: aiv1beta1.AgentSpec{ClusterDeploymentName: tc.ref}}); got != tc.wanted {
+				t.Fatalf("%t", got)
+			}
+		})
+	}
+}
