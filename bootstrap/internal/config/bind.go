@@ -9,9 +9,9 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -34,10 +34,10 @@ func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 	if !assisted.HasInventory(agent) {
 		return s.wait(stage, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", agent.Name)
 	}
-	var p *problem
-	wish, err := r.wishOf(ctx, s)
+	var p *desired.UserError
+	wish, err := desired.WishFor(s.Facts, agent, func() ([]byte, error) { return r.metal3Metadata(ctx, s) })
 	if errors.As(err, &p) {
-		return s.wait(stage, p.reason, "%s", p.message)
+		return s.wait(stage, p.Reason, "%s", p.Message)
 	}
 	if err != nil {
 		return false, err
@@ -101,25 +101,25 @@ func (r *Reconciler) approveHost(ctx context.Context, s *scope) (bool, error) {
 		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "assisted-service refuses the settings of Agent %s: %s", agent.Name, assisted.RedactURLs(synced.Message))
 	case agent.Status.DebugInfo.State != models.HostStatusKnown || synced.Status != corev1.ConditionTrue:
 		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage())
-	case string(agent.Status.Role) != s.wanted.role:
-		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "waiting for assisted-service to give Agent %s the role %s", agent.Name, s.wanted.role)
+	case string(agent.Status.Role) != s.wanted.Role:
+		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "waiting for assisted-service to give Agent %s the role %s", agent.Name, s.wanted.Role)
 	}
 	if proceed, err := r.tellAgent(ctx, s, stage, true, true); !proceed {
 		return proceed, err
 	}
-	s.tell(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "Agent %s may be installed as %s %s", agent.Name, s.wanted.role, s.wanted.hostname)
+	s.tell(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "Agent %s may be installed as %s %s", agent.Name, s.wanted.Role, s.wanted.Hostname)
 	s.pass(stage, bootstrapv1.HostApprovedReason, "")
 	return true, nil
 }
 
 // tellAgent applies the wish. It returns false when the API server refuses it for good.
 func (r *Reconciler) tellAgent(ctx context.Context, s *scope, stage string, bind, approve bool) (bool, error) {
-	desired := s.wanted.object(s.agent, bind, approve)
+	told := s.wanted.Object(s.agent, bind, approve)
 	if !approve {
 		// The cache may not have our approval yet: it must not be taken back.
-		desired.SetResourceVersion(s.agent.ResourceVersion)
+		told.SetResourceVersion(s.agent.ResourceVersion)
 	}
-	_, err := r.applier.Apply(ctx, desired, s.agent)
+	_, err := r.applier.Apply(ctx, told, s.agent)
 	if kube.Refused(err) {
 		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "Agent %s is refused: %s", s.agent.Name, assisted.RedactURLs(err.Error()))
 	}
@@ -131,19 +131,13 @@ func (r *Reconciler) unbind(ctx context.Context, s *scope, agent *aiv1beta1.Agen
 	if !facts.Told(agent) || s.BoundElsewhere(agent) || !facts.Untouched(agent) {
 		return nil
 	}
-	// Role and approval must be stated in each Agent; everything else that we told it is withdrawn.
-	desired := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"role": string(agent.Spec.Role), "approved": false}}}
-	desired.SetGroupVersionKind(aiv1beta1.GroupVersion.WithKind("Agent"))
-	desired.SetNamespace(agent.Namespace)
-	desired.SetName(agent.Name)
-	desired.SetResourceVersion(agent.ResourceVersion)
-	_, err := r.applier.Apply(ctx, desired, agent)
+	_, err := r.applier.Apply(ctx, desired.Unbound(agent), agent)
 	return err
 }
 
 // validationMessage says what assisted-service misses, once it had time to make up its mind.
 func (s *scope) validationMessage() string {
-	left := settling - time.Since(sinceTransition(s.agent).Time)
+	left := settling - time.Since(validatedSince(s.agent))
 	if left > 0 {
 		s.again.In(left)
 		return "waiting for assisted-service to validate Agent " + s.agent.Name
@@ -163,4 +157,9 @@ func notPassed(agent *aiv1beta1.Agent) string {
 		return message
 	}
 	return "it names no validation that fails"
+}
+
+// validatedSince is when assisted-service last changed its mind about the validations of a host.
+func validatedSince(agent *aiv1beta1.Agent) time.Time {
+	return assisted.AgentCondition(agent, aiv1beta1.ValidatedCondition).LastTransitionTime.Time
 }

@@ -2,21 +2,15 @@ package config
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 
-	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/labels/format"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
@@ -69,22 +63,22 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 	if proceed, err := r.pullSecret(ctx, s); !proceed {
 		return proceed, err
 	}
-	desired, err := desiredInfraEnv(s)
+	wanted, err := desired.InfraEnv(s.Facts)
 	if err != nil {
 		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
 	}
 	if s.NetworksMissing() && s.Namesake == nil {
 		return s.waitForNetwork() // what is made afterwards has the addresses from the start
 	}
-	if _, err := r.applier.Apply(ctx, desired, s.Namesake); err != nil {
+	if _, err := r.applier.Apply(ctx, wanted, s.Namesake); err != nil {
 		if kube.Refused(err) {
-			return s.wait(stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", desired.Name, assisted.RedactURLs(err.Error()))
+			return s.wait(stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", wanted.Name, assisted.RedactURLs(err.Error()))
 		}
 		return false, err
 	}
 	if s.Namesake == nil {
-		r.written.rememberMade(s, desired, r.now())
-		s.infraEnv = desired
+		r.written.rememberMade(s, wanted, r.now())
+		s.infraEnv = wanted
 	}
 	return r.discoveryImageReady(s)
 }
@@ -128,59 +122,4 @@ func (r *Reconciler) pullSecret(ctx context.Context, s *scope) (bool, error) {
 			"Secret %s does not exist: create it with type kubernetes.io/dockerconfigjson", name)
 	}
 	return true, nil
-}
-
-// desiredInfraEnv has no cluster reference: a host is bound only once it is proven to be the Machine's. It has no owner reference either: what is
-// deleted with an InfraEnv is for the finalizer to decide.
-func desiredInfraEnv(s *scope) (*aiv1beta1.InfraEnv, error) {
-	spec := &s.Config.Spec
-	override := s.Config.Annotations[bootstrapv1.DiscoveryIgnitionOverrideAnnotation]
-	if override != "" && !json.Valid([]byte(override)) {
-		return nil, fmt.Errorf("annotation %s is not valid JSON: write an ignition config of version 3.1.0", bootstrapv1.DiscoveryIgnitionOverrideAnnotation)
-	}
-	if _, err := metav1.LabelSelectorAsSelector(spec.NMStateConfigLabelSelector); err != nil {
-		return nil, fmt.Errorf("spec.nmStateConfigLabelSelector: %w", err)
-	}
-	infraEnv := &aiv1beta1.InfraEnv{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.Config.Namespace,
-			Name:      s.Machine.Name,
-			Labels: map[string]string{
-				clusterv1.ClusterNameLabel:  s.Cluster.Name,
-				bootstrapv1.ConfigNameLabel: format.MustFormatValue(s.Config.Name),
-			},
-		},
-		Spec: aiv1beta1.InfraEnvSpec{
-			PullSecretRef:          &corev1.LocalObjectReference{Name: s.PullSecretName()},
-			AdditionalNTPSources:   spec.AdditionalNTPSources,
-			SSHAuthorizedKey:       spec.SSHAuthorizedKey,
-			CpuArchitecture:        spec.CPUArchitecture,
-			AdditionalTrustBundle:  spec.AdditionalTrustBundle,
-			IgnitionConfigOverride: override,
-			OSImageVersion:         spec.OSImageVersion,
-			MirrorRegistryRef:      mirrorRegistry(s),
-			ImageType:              models.ImageTypeFullIso,
-		},
-	}
-	if infraEnv.Spec.OSImageVersion == "" {
-		infraEnv.Spec.OSImageVersion = assisted.MinorOf(s.Deployment.Annotations[assisted.OpenShiftVersionAnnotation])
-	}
-	if spec.Proxy != nil {
-		infraEnv.Spec.Proxy = &aiv1beta1.Proxy{HTTPProxy: spec.Proxy.HTTPProxy, HTTPSProxy: spec.Proxy.HTTPSProxy, NoProxy: spec.Proxy.NoProxy}
-	}
-	if spec.NMStateConfigLabelSelector != nil {
-		infraEnv.Spec.NMStateConfigLabelSelector = *spec.NMStateConfigLabelSelector.DeepCopy()
-	}
-	return infraEnv, nil
-}
-
-// mirrorRegistry is the config's own, else the cluster's.
-func mirrorRegistry(s *scope) *hiveext.MirrorRegistryConfigMapReference {
-	if ref := s.Config.Spec.MirrorRegistryRef; ref != nil && ref.Name != "" {
-		return &hiveext.MirrorRegistryConfigMapReference{Name: ref.Name, Namespace: s.Config.Namespace}
-	}
-	if s.Install != nil {
-		return s.Install.Spec.MirrorRegistryRef
-	}
-	return nil
 }

@@ -3,7 +3,6 @@ package config
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,22 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
-
-// identification is the outcome of the search for the Agent of the Machine's host.
-type identification struct {
-	// agent is the proven one; nil when there is none yet.
-	agent *aiv1beta1.Agent
-	// reason and message say what is waited for when there is none.
-	reason, message string
-	// refusals say which Agents were seen that are not the Machine's host, and why.
-	refusals []string
-	// others are further Agents of the Machine's host, from earlier registrations under another id.
-	others []*aiv1beta1.Agent
-}
 
 // identifyHost proves which Agent runs on the Machine's host, before anything is told to it.
 func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
@@ -40,18 +28,18 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	found := identify(s.Facts, elsewhere)
+	found := desired.Identify(s.Facts, elsewhere)
 	const stage = bootstrapv1.HostIdentifiedCondition
-	if len(found.refusals) > 0 && !s.toldRefusals(found.refusals) {
-		s.tell(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", strings.Join(found.refusals, "; "))
+	if len(found.Refusals) > 0 && !s.toldRefusals(found.Refusals) {
+		s.tell(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", strings.Join(found.Refusals, "; "))
 	}
-	if found.agent == nil {
-		if mismatch := s.NetworkMismatch(); mismatch != "" && found.reason == bootstrapv1.WaitingForHostReason {
-			found.message += "; " + mismatch
+	if found.Agent == nil {
+		if mismatch := s.NetworkMismatch(); mismatch != "" && found.Reason == bootstrapv1.WaitingForHostReason {
+			found.Message += "; " + mismatch
 		}
-		return s.wait(stage, found.reason, "%s", found.message)
+		return s.wait(stage, found.Reason, "%s", found.Message)
 	}
-	s.agent = found.agent
+	s.agent = found.Agent
 	if !s.agent.DeletionTimestamp.IsZero() && !s.MayHaveNode(s.agent) {
 		if _, err := r.skipSpokeCleanup(ctx, s.agent); err != nil {
 			return false, err
@@ -65,8 +53,8 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 	if ref := s.Config.Status.AgentRef; ref == nil || ref.Name != s.agent.Name {
 		s.status.AgentRef = &corev1.LocalObjectReference{Name: s.agent.Name}
 	}
-	unused := make([]string, 0, len(found.others))
-	for _, other := range found.others {
+	unused := make([]string, 0, len(found.Others))
+	for _, other := range found.Others {
 		if err := r.unbind(ctx, s, other); err != nil {
 			return false, err
 		}
@@ -75,8 +63,8 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 	if len(unused) > 0 {
 		message += "; of the same host, and not used, is Agent " + strings.Join(unused, ", ") + ": delete it"
 	}
-	if len(found.refusals) > 0 {
-		message += "; refused: " + strings.Join(found.refusals, "; ")
+	if len(found.Refusals) > 0 {
+		message += "; refused: " + strings.Join(found.Refusals, "; ")
 	}
 	s.pass(stage, bootstrapv1.HostIdentifiedReason, message)
 	return true, nil
@@ -114,113 +102,6 @@ func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) ([]*aiv1bet
 		}
 	}
 	return found, nil
-}
-
-// identify decides which of the Agents that booted from the Machine's own InfraEnv runs on its host. With a BareMetalHost the hardware must
-// match. Without, only the Machine was given this InfraEnv's image: a single Agent is its host, two prove that the image got into other hands.
-func identify(f *facts.Facts, elsewhere []*aiv1beta1.Agent) identification {
-	approved, host := f.ApprovedAgent(), f.Host
-	if f.HasBareMetalHost() && host == nil {
-		if approved != nil {
-			return identification{agent: approved}
-		}
-		return identification{reason: bootstrapv1.WaitingForHostReason, message: "waiting for the infrastructure provider to choose a BareMetalHost"}
-	}
-	if !f.HasBareMetalHost() {
-		return identifyAlone(f.Agents)
-	}
-	wanted := metal3.IdentityOf(host)
-	name := host.Namespace + "/" + host.Name
-	if len(wanted.MACs) == 0 && approved == nil {
-		return identification{
-			reason:  bootstrapv1.WaitingForHostIdentityReason,
-			message: fmt.Sprintf("BareMetalHost %s has no MAC address to compare with: set spec.bootMACAddress or wait for inspection", name),
-		}
-	}
-	var result identification
-	var matching []*aiv1beta1.Agent
-	var silent []string
-	for _, agent := range f.Agents {
-		switch {
-		case agent == approved: // proven before; it stays the Machine's host whatever happens to the BareMetalHost
-			matching = append(matching, agent)
-		case !assisted.HasInventory(agent) && f.Known(agent) && facts.Bound(agent):
-			matching = append(matching, agent) // proven before; the service forgets the inventory of a host that it binds
-		case !assisted.HasInventory(agent):
-			silent = append(silent, agent.Name)
-		default:
-			if mismatch := wanted.Mismatch(metal3.AgentIdentity(agent)); mismatch == "" {
-				matching = append(matching, agent)
-			} else {
-				result.refusals = append(result.refusals, fmt.Sprintf("Agent %s is not BareMetalHost %s: %s", agent.Name, name, mismatch))
-			}
-		}
-	}
-	for _, agent := range elsewhere {
-		result.refusals = append(result.refusals, fmt.Sprintf(
-			"Agent %s has the MAC addresses of BareMetalHost %s but booted the image of InfraEnv %s: two BareMetalHosts probably have the same BMC address",
-			agent.Name, name, facts.InfraEnvOf(agent)))
-	}
-	if len(matching) == 0 {
-		result.reason, result.message = explain(name, silent, result.refusals)
-		return result
-	}
-	result.agent = foremost(f, matching)
-	result.others = slices.DeleteFunc(matching, func(agent *aiv1beta1.Agent) bool { return agent == result.agent })
-	return result
-}
-
-// foremost returns the one of several Agents of a host that is the Machine's: the recorded one, else one that may be installing it already, else the one
-// that is in touch with assisted-service. A host gets a further Agent when its system UUID changes.
-func foremost(f *facts.Facts, agents []*aiv1beta1.Agent) *aiv1beta1.Agent {
-	return slices.MinFunc(agents, func(a, b *aiv1beta1.Agent) int { return rankOf(f, a) - rankOf(f, b) })
-}
-
-func rankOf(f *facts.Facts, agent *aiv1beta1.Agent) int {
-	switch {
-	case f.Known(agent):
-		return 0
-	case facts.Bound(agent) && agent.Spec.Approved:
-		return 1
-	case assisted.AgentCondition(agent, aiv1beta1.ConnectedCondition).Status == corev1.ConditionTrue:
-		return 2
-	}
-	return 3
-}
-
-func explain(host string, silent, refusals []string) (reason, message string) {
-	switch {
-	case len(refusals) > 0:
-		// The Bare Metal Operator's webhook refuses another boot MAC or BMC address.
-		return bootstrapv1.HostRefusedReason, strings.Join(refusals, "; ") + ". If BareMetalHost " + host + " is wrong, delete the Machine and make the BareMetalHost anew"
-	case len(silent) > 0:
-		return bootstrapv1.WaitingForHostIdentityReason, fmt.Sprintf("waiting for Agent %s to report its hardware", strings.Join(silent, ", "))
-	default:
-		return bootstrapv1.WaitingForHostReason, fmt.Sprintf("waiting for BareMetalHost %s to boot the discovery image", host)
-	}
-}
-
-func identifyAlone(agents []*aiv1beta1.Agent) identification {
-	switch len(agents) {
-	case 0:
-		return identification{reason: bootstrapv1.WaitingForHostReason, message: "waiting for the host to boot the discovery image"}
-	case 1:
-		if !assisted.HasInventory(agents[0]) && !facts.Bound(agents[0]) {
-			return identification{reason: bootstrapv1.WaitingForHostIdentityReason, message: fmt.Sprintf("waiting for Agent %s to report its hardware", agents[0].Name)}
-		}
-		return identification{agent: agents[0]}
-	}
-	for _, agent := range agents {
-		if agent.Spec.Approved && facts.Bound(agent) {
-			return identification{agent: agent, refusals: []string{fmt.Sprintf("%d Agents booted the discovery image of this Machine", len(agents))}}
-		}
-	}
-	names := make([]string, 0, len(agents))
-	for _, agent := range agents {
-		names = append(names, agent.Name)
-	}
-	message := fmt.Sprintf("Agents %s booted the discovery image of this Machine, and nothing tells which of them is its host: delete the Agent that is not", strings.Join(names, ", "))
-	return identification{reason: bootstrapv1.HostRefusedReason, message: message, refusals: []string{message}}
 }
 
 // restore keeps what is known of a Machine that is older than the status of its config (after a move or a restore), and keeps hands off a host

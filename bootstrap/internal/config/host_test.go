@@ -111,41 +111,6 @@ func TestAnnotationThatNamesAnotherTenantsHost(t *testing.T) {
 	}
 }
 
-func TestSeveralAgentsOfOneHost(t *testing.T) {
-	ours := &aiv1beta1.ClusterReference{Namespace: namespace, Name: "cp"}
-	connected := conditionsv1.Condition{Type: aiv1beta1.ConnectedCondition, Status: corev1.ConditionTrue}
-	for situation, tc := range map[string]struct {
-		change func(first, second *aiv1beta1.Agent)
-		known  *corev1.LocalObjectReference
-		wanted string
-	}{
-		"nothing tells them apart": {func(_, _ *aiv1beta1.Agent) {}, nil, "a"},
-		"one is in touch with the service": {func(_, second *aiv1beta1.Agent) {
-			second.Status.Conditions = append(second.Status.Conditions, connected)
-		}, nil, "b"},
-		"one is recorded, the other in touch": {func(first, _ *aiv1beta1.Agent) {
-			first.Status.Conditions = append(first.Status.Conditions, connected)
-		}, &corev1.LocalObjectReference{Name: "b"}, "b"},
-		"one is recorded, and was bound a moment ago": {func(_, second *aiv1beta1.Agent) {
-			second.Status.Inventory, second.Spec.ClusterDeploymentName = aiv1beta1.HostInventory{}, ours
-		}, &corev1.LocalObjectReference{Name: "b"}, "b"},
-		"one is approved, the record is lost": {func(first, second *aiv1beta1.Agent) {
-			first.Status.Conditions = append(first.Status.Conditions, connected)
-			second.Spec.ClusterDeploymentName, second.Spec.Approved = ours, true
-		}, nil, "b"},
-	} {
-		t.Run(situation, func(t *testing.T) {
-			first, second := discovered("a", "m", bootMAC), discovered("b", "m", bootMAC)
-			tc.change(first, second)
-			config := &bootstrapv1.OpenshiftAssistedConfig{Status: bootstrapv1.OpenshiftAssistedConfigStatus{AgentRef: tc.known}}
-			found := identify(&facts.Facts{Config: config, InfraMachine: metal3Machine("live-iso"), Host: bareMetalHost(), Agents: []*aiv1beta1.Agent{first, second}}, nil)
-			if found.agent == nil || found.agent.Name != tc.wanted || len(found.others) != 1 || found.others[0] == found.agent {
-				t.Fatalf("%+v", found)
-			}
-		})
-	}
-}
-
 // TestAgentThatIsNotUsedIsUnbound: assisted-service does not start with one host too many. An installed one would be wiped.
 func TestAgentThatIsNotUsedIsUnbound(t *testing.T) {
 	for state, unbound := range map[string]bool{"known": true, "disconnected": true, "installing-in-progress": false, "installed": false, "added-to-existing-cluster": false, "": false} {

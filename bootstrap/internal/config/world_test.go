@@ -31,15 +31,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/sample"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 const (
-	namespace = "lab"
+	namespace = sample.Namespace
 	isoURL    = "http://img.example/byid/988939b3/4.19/x86_64/full.iso"
-	bootMAC   = "52:54:00:00:00:02"
+	bootMAC   = sample.BootMAC
 )
+
+var metal3Machine, bareMetalHost, discovered = sample.Metal3Machine, sample.BareMetalHost, sample.Agent
 
 // world is one Machine with everything around it that a test does not say otherwise, and a reconciler.
 type world struct {
@@ -184,55 +187,12 @@ func lab() map[string]client.Object {
 	}
 }
 
-func metal3Machine(format string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
-		"kind":       "Metal3Machine",
-		"metadata":   map[string]any{"namespace": namespace, "name": "m", "uid": "metal3-uid"},
-		"spec":       map[string]any{"image": map[string]any{"url": "http://placeholder.invalid/live.iso", "checksum": "x", "diskFormat": format}},
-	}}
-}
-
 func values(objects map[string]client.Object) []client.Object {
 	result := make([]client.Object, 0, len(objects))
 	for _, o := range objects {
 		result = append(result, o)
 	}
 	return result
-}
-
-func bareMetalHost() *metal3api.BareMetalHost {
-	return &metal3api.BareMetalHost{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "rack1-u7", UID: "bmh-uid"},
-		Spec: metal3api.BareMetalHostSpec{
-			BootMACAddress: "52:54:00:00:00:02",
-			ConsumerRef:    &corev1.ObjectReference{Kind: "Metal3Machine", Namespace: namespace, Name: "m"},
-		},
-	}
-}
-
-// discovered is an Agent in the shape in which assisted-service leaves it when it was discovered (recorded).
-func discovered(name, infraEnv, mac string) *aiv1beta1.Agent {
-	return &aiv1beta1.Agent{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: infraEnv}},
-		Status: aiv1beta1.AgentStatus{
-			Inventory: aiv1beta1.HostInventory{
-				Hostname:   "m2",
-				Cpu:        aiv1beta1.HostCPU{Count: 16, Architecture: "x86_64"},
-				Memory:     aiv1beta1.HostMemory{PhysicalBytes: 32 << 30, UsableBytes: 32 << 30},
-				Interfaces: []aiv1beta1.HostInterface{{Name: "eth0", MacAddress: mac, Flags: []string{}, IPV4Addresses: []string{}, IPV6Addresses: []string{}}},
-				Disks: []aiv1beta1.HostDisk{{
-					ID: "/dev/disk/by-id/wwn-0x525400000002", Path: "/dev/sda", DriveType: "SSD", SizeBytes: 120 << 30,
-					InstallationEligibility: aiv1beta1.HostInstallationEligibility{Eligible: true, NotEligibleReasons: []string{}},
-				}},
-			},
-			DebugInfo: aiv1beta1.DebugInfo{State: "known-unbound"},
-			Conditions: []conditionsv1.Condition{
-				{Type: aiv1beta1.SpecSyncedCondition, Status: corev1.ConditionTrue, Reason: "SyncOK"},
-				{Type: aiv1beta1.BoundCondition, Status: corev1.ConditionFalse, Reason: "Unbound"},
-			},
-		},
-	}
 }
 
 func (w *world) reconcile() ctrl.Result {

@@ -1,0 +1,134 @@
+package desired
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// Identification is the outcome of the search for the Agent of the Machine's host.
+type Identification struct {
+	// Agent is the proven one; nil when there is none yet.
+	Agent *aiv1beta1.Agent
+	// Reason and Message say what is waited for when there is none.
+	Reason, Message string
+	// Refusals say which Agents were seen that are not the Machine's host, and why.
+	Refusals []string
+	// Others are further Agents of the Machine's host, from earlier registrations under another id.
+	Others []*aiv1beta1.Agent
+}
+
+// Identify decides which of the Agents that booted from the Machine's own InfraEnv runs on its host. With a BareMetalHost the hardware must
+// match. Without, only the Machine was given this InfraEnv's image: a single Agent is its host, two prove that the image got into other hands.
+func Identify(f *facts.Facts, elsewhere []*aiv1beta1.Agent) Identification {
+	approved, host := f.ApprovedAgent(), f.Host
+	if f.HasBareMetalHost() && host == nil {
+		if approved != nil {
+			return Identification{Agent: approved}
+		}
+		return Identification{Reason: bootstrapv1.WaitingForHostReason, Message: "waiting for the infrastructure provider to choose a BareMetalHost"}
+	}
+	if !f.HasBareMetalHost() {
+		return identifyAlone(f.Agents)
+	}
+	wanted := metal3.IdentityOf(host)
+	name := host.Namespace + "/" + host.Name
+	if len(wanted.MACs) == 0 && approved == nil {
+		return Identification{
+			Reason:  bootstrapv1.WaitingForHostIdentityReason,
+			Message: fmt.Sprintf("BareMetalHost %s has no MAC address to compare with: set spec.bootMACAddress or wait for inspection", name),
+		}
+	}
+	var result Identification
+	var matching []*aiv1beta1.Agent
+	var silent []string
+	for _, agent := range f.Agents {
+		switch {
+		case agent == approved: // proven before; it stays the Machine's host whatever happens to the BareMetalHost
+			matching = append(matching, agent)
+		case !assisted.HasInventory(agent) && f.Known(agent) && facts.Bound(agent):
+			matching = append(matching, agent) // proven before; the service forgets the inventory of a host that it binds
+		case !assisted.HasInventory(agent):
+			silent = append(silent, agent.Name)
+		default:
+			if mismatch := wanted.Mismatch(metal3.AgentIdentity(agent)); mismatch == "" {
+				matching = append(matching, agent)
+			} else {
+				result.Refusals = append(result.Refusals, fmt.Sprintf("Agent %s is not BareMetalHost %s: %s", agent.Name, name, mismatch))
+			}
+		}
+	}
+	for _, agent := range elsewhere {
+		result.Refusals = append(result.Refusals, fmt.Sprintf(
+			"Agent %s has the MAC addresses of BareMetalHost %s but booted the image of InfraEnv %s: two BareMetalHosts probably have the same BMC address",
+			agent.Name, name, facts.InfraEnvOf(agent)))
+	}
+	if len(matching) == 0 {
+		result.Reason, result.Message = explain(name, silent, result.Refusals)
+		return result
+	}
+	result.Agent = foremost(f, matching)
+	result.Others = slices.DeleteFunc(matching, func(agent *aiv1beta1.Agent) bool { return agent == result.Agent })
+	return result
+}
+
+// foremost returns the one of several Agents of a host that is the Machine's: the recorded one, else one that may be installing it already, else the one
+// that is in touch with assisted-service. A host gets a further Agent when its system UUID changes.
+func foremost(f *facts.Facts, agents []*aiv1beta1.Agent) *aiv1beta1.Agent {
+	return slices.MinFunc(agents, func(a, b *aiv1beta1.Agent) int { return rankOf(f, a) - rankOf(f, b) })
+}
+
+func rankOf(f *facts.Facts, agent *aiv1beta1.Agent) int {
+	switch {
+	case f.Known(agent):
+		return 0
+	case facts.Bound(agent) && agent.Spec.Approved:
+		return 1
+	case assisted.AgentCondition(agent, aiv1beta1.ConnectedCondition).Status == corev1.ConditionTrue:
+		return 2
+	}
+	return 3
+}
+
+func explain(host string, silent, refusals []string) (reason, message string) {
+	switch {
+	case len(refusals) > 0:
+		// The Bare Metal Operator's webhook refuses another boot MAC or BMC address.
+		return bootstrapv1.HostRefusedReason, strings.Join(refusals, "; ") + ". If BareMetalHost " + host + " is wrong, delete the Machine and make the BareMetalHost anew"
+	case len(silent) > 0:
+		return bootstrapv1.WaitingForHostIdentityReason, fmt.Sprintf("waiting for Agent %s to report its hardware", strings.Join(silent, ", "))
+	default:
+		return bootstrapv1.WaitingForHostReason, fmt.Sprintf("waiting for BareMetalHost %s to boot the discovery image", host)
+	}
+}
+
+func identifyAlone(agents []*aiv1beta1.Agent) Identification {
+	switch len(agents) {
+	case 0:
+		return Identification{Reason: bootstrapv1.WaitingForHostReason, Message: "waiting for the host to boot the discovery image"}
+	case 1:
+		if !assisted.HasInventory(agents[0]) && !facts.Bound(agents[0]) {
+			return Identification{Reason: bootstrapv1.WaitingForHostIdentityReason, Message: fmt.Sprintf("waiting for Agent %s to report its hardware", agents[0].Name)}
+		}
+		return Identification{Agent: agents[0]}
+	}
+	for _, agent := range agents {
+		if agent.Spec.Approved && facts.Bound(agent) {
+			return Identification{Agent: agent, Refusals: []string{fmt.Sprintf("%d Agents booted the discovery image of this Machine", len(agents))}}
+		}
+	}
+	names := make([]string, 0, len(agents))
+	for _, agent := range agents {
+		names = append(names, agent.Name)
+	}
+	message := fmt.Sprintf("Agents %s booted the discovery image of this Machine, and nothing tells which of them is its host: delete the Agent that is not", strings.Join(names, ", "))
+	return Identification{Reason: bootstrapv1.HostRefusedReason, Message: message, Refusals: []string{message}}
+}

@@ -1,0 +1,73 @@
+package desired
+
+import (
+	"encoding/json"
+	"fmt"
+
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/labels/format"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// InfraEnv is what serves the Machine's host. It has no cluster reference: a host is bound only once it is proven to be the Machine'f. It has no owner reference either: what is
+// deleted with an InfraEnv is for the finalizer to decide.
+func InfraEnv(f *facts.Facts) (*aiv1beta1.InfraEnv, error) {
+	spec := &f.Config.Spec
+	override := f.Config.Annotations[bootstrapv1.DiscoveryIgnitionOverrideAnnotation]
+	if override != "" && !json.Valid([]byte(override)) {
+		return nil, fmt.Errorf("annotation %s is not valid JSON: write an ignition config of version 3.1.0", bootstrapv1.DiscoveryIgnitionOverrideAnnotation)
+	}
+	if _, err := metav1.LabelSelectorAsSelector(spec.NMStateConfigLabelSelector); err != nil {
+		return nil, fmt.Errorf("spec.nmStateConfigLabelSelector: %w", err)
+	}
+	infraEnv := &aiv1beta1.InfraEnv{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: f.Config.Namespace,
+			Name:      f.Machine.Name,
+			Labels: map[string]string{
+				clusterv1.ClusterNameLabel:  f.Cluster.Name,
+				bootstrapv1.ConfigNameLabel: format.MustFormatValue(f.Config.Name),
+			},
+		},
+		Spec: aiv1beta1.InfraEnvSpec{
+			PullSecretRef:          &corev1.LocalObjectReference{Name: f.PullSecretName()},
+			AdditionalNTPSources:   spec.AdditionalNTPSources,
+			SSHAuthorizedKey:       spec.SSHAuthorizedKey,
+			CpuArchitecture:        spec.CPUArchitecture,
+			AdditionalTrustBundle:  spec.AdditionalTrustBundle,
+			IgnitionConfigOverride: override,
+			OSImageVersion:         spec.OSImageVersion,
+			MirrorRegistryRef:      mirrorRegistry(f),
+			ImageType:              models.ImageTypeFullIso,
+		},
+	}
+	if infraEnv.Spec.OSImageVersion == "" {
+		infraEnv.Spec.OSImageVersion = assisted.MinorOf(f.Deployment.Annotations[assisted.OpenShiftVersionAnnotation])
+	}
+	if spec.Proxy != nil {
+		infraEnv.Spec.Proxy = &aiv1beta1.Proxy{HTTPProxy: spec.Proxy.HTTPProxy, HTTPSProxy: spec.Proxy.HTTPSProxy, NoProxy: spec.Proxy.NoProxy}
+	}
+	if spec.NMStateConfigLabelSelector != nil {
+		infraEnv.Spec.NMStateConfigLabelSelector = *spec.NMStateConfigLabelSelector.DeepCopy()
+	}
+	return infraEnv, nil
+}
+
+// mirrorRegistry is the config's own, else the cluster'f.
+func mirrorRegistry(f *facts.Facts) *hiveext.MirrorRegistryConfigMapReference {
+	if ref := f.Config.Spec.MirrorRegistryRef; ref != nil && ref.Name != "" {
+		return &hiveext.MirrorRegistryConfigMapReference{Name: ref.Name, Namespace: f.Config.Namespace}
+	}
+	if f.Install != nil {
+		return f.Install.Spec.MirrorRegistryRef
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package desired
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/ignition"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// nodeIdentity is how the host appears as a Node.
+type nodeIdentity struct {
+	name, providerID string
+	labels           map[string]string
+}
+
+// resolveNode resolves everything that is particular to the host, here and not on the host.
+func resolveNode(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte, error)) (*nodeIdentity, error) {
+	registration := bootstrapv1.NodeRegistration{}
+	if f.Config.Spec.NodeRegistration != nil {
+		registration = *f.Config.Spec.NodeRegistration
+	}
+	texts := append([]string{registration.Name, registration.ProviderID}, registration.KubeletExtraLabels...)
+	values, err := variables(f, ignition.Variables(texts...), metadata)
+	if err != nil {
+		return nil, err
+	}
+	node := &nodeIdentity{}
+	if node.name, err = ignition.Resolve(registration.Name, values); err != nil {
+		return nil, invalid("spec.nodeRegistration.name: %s", err)
+	}
+	node.name = cmp.Or(node.name, defaultHostname(f, agent))
+	if problems := validation.IsDNS1123Subdomain(node.name); len(problems) > 0 {
+		return nil, invalid("%q cannot be the name of a Node: %s: set spec.nodeRegistration.name", node.name, problems[0])
+	}
+	if node.providerID, err = ignition.Resolve(registration.ProviderID, values); err != nil {
+		return nil, invalid("spec.nodeRegistration.providerID: %s", err)
+	}
+	if node.providerID == "" && !f.HasBareMetalHost() {
+		node.providerID, _, _ = unstructured.NestedString(f.InfraMachine.Object, "spec", "providerID")
+	}
+	if node.labels, err = nodeLabels(registration.KubeletExtraLabels, values); err != nil {
+		return nil, err
+	}
+	if f.Host != nil {
+		node.labels[metal3.HostUIDLabel] = string(f.Host.UID)
+	}
+	return node, nil
+}
+
+// variables returns the values that $METADATA_... stands for on this host.
+func variables(f *facts.Facts, names []string, metadata func() ([]byte, error)) (map[string]string, error) {
+	values := map[string]string{}
+	if len(names) == 0 || f.Host == nil {
+		return values, nil
+	}
+	values["METADATA_NAME"] = f.Host.Name
+	if len(names) > 1 || names[0] != "METADATA_UUID" {
+		raw, err := metadata()
+		if err != nil {
+			return nil, err
+		}
+		entries := map[string]any{}
+		if err := yaml.Unmarshal(raw, &entries); err != nil {
+			return nil, invalid("the Metal3 metadata of the host is not valid YAML")
+		}
+		texts := map[string]string{}
+		for key, value := range entries {
+			texts[key] = fmt.Sprint(value)
+		}
+		for name, value := range ignition.MetadataVariables(texts) {
+			values[name] = value
+		}
+	}
+	values["METADATA_UUID"] = string(f.Host.UID)
+	return values, nil
+}
+
+func nodeLabels(pairs []string, values map[string]string) (map[string]string, error) {
+	labels := map[string]string{}
+	for _, pair := range pairs {
+		key, text, ok := strings.Cut(pair, "=")
+		value, err := ignition.Resolve(text, values)
+		switch {
+		case err != nil:
+			return nil, invalid("spec.nodeRegistration.kubeletExtraLabels: %s: %s", key, err)
+		case !ok || len(validation.IsQualifiedName(key)) > 0:
+			return nil, invalid("spec.nodeRegistration.kubeletExtraLabels: %q is not a label: write key=value", pair)
+		case len(validation.IsValidLabelValue(value)) > 0:
+			return nil, invalid("spec.nodeRegistration.kubeletExtraLabels: %s: %q cannot be the value of a label", key, value)
+		}
+		labels[key] = value
+	}
+	return labels, nil
+}
+
+// defaultHostname is the BareMetalHost's name, else what the host calls itself, unless that says nothing.
+func defaultHostname(f *facts.Facts, agent *aiv1beta1.Agent) string {
+	if f.Host != nil {
+		return f.Host.Name
+	}
+	reported := strings.ToLower(agent.Status.Inventory.Hostname)
+	_, addressError := netip.ParseAddr(reported)
+	if reported == "" || strings.HasPrefix(reported, "localhost") || addressError == nil {
+		return f.Machine.Name
+	}
+	return reported
+}

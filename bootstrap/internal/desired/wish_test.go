@@ -1,0 +1,132 @@
+package desired
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/sample"
+)
+
+// identified is a host that was identified: what is known of it, and its Agent.
+type identified struct {
+	*facts.Facts
+	agent *aiv1beta1.Agent
+}
+
+func newIdentified() *identified {
+	return &identified{&facts.Facts{
+		Config:       &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: sample.Namespace, Name: "m"}},
+		Machine:      &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: sample.Namespace, Name: "m", Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}}},
+		Deployment:   &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: sample.Namespace, Name: "cp"}},
+		InfraMachine: sample.Metal3Machine("live-iso"),
+		Host:         sample.BareMetalHost(),
+	}, sample.Agent("a", "m", sample.BootMAC)}
+}
+
+func withoutHost(h *identified) {
+	h.Host = nil
+	h.InfraMachine = &unstructured.Unstructured{Object: map[string]any{"kind": "MetalStackMachine", "spec": map[string]any{"providerID": "metalstack://p/1"}}}
+}
+
+func TestWish(t *testing.T) {
+	metadata := func() ([]byte, error) { return []byte("name: node-7\nrack: r1\n"), nil }
+	for name, tc := range map[string]struct {
+		change func(h *identified)
+		check  func(w *Wish) bool
+	}{
+		"Metal3": {func(*identified) {}, func(w *Wish) bool {
+			return w.Hostname == "rack1-u7" && w.Role == "master" && w.NodeLabels["metal3.io/uuid"] == "bmh-uid" && w.DiskID == "" && w.ClusterName == "cp"
+		}},
+		"a worker": {func(h *identified) { h.Machine.Labels = nil }, func(w *Wish) bool { return w.Role == "worker" }},
+		"variables are resolved here": {func(h *identified) {
+			h.Config.Spec.NodeRegistration = &bootstrapv1.NodeRegistration{
+				Name: "$METADATA_NAME", KubeletExtraLabels: []string{`metal3.io/uuid="${METADATA_UUID}"`, "rack=$METADATA_RACK"},
+			}
+		}, func(w *Wish) bool {
+			return w.Hostname == "node-7" && w.NodeLabels["rack"] == "r1" && w.NodeLabels["metal3.io/uuid"] == "bmh-uid" && !strings.Contains(w.IgnitionOverride, "METADATA")
+		}},
+		"no BareMetalHost: the name that the host reports": {withoutHost, func(w *Wish) bool {
+			return w.Hostname == "m2" && len(w.NodeLabels) == 0
+		}},
+		"no BareMetalHost, localhost: the Machine's name": {func(h *identified) {
+			withoutHost(h)
+			h.agent.Status.Inventory.Hostname = "localhost.localdomain"
+		}, func(w *Wish) bool { return w.Hostname == "m" }},
+		"root device hints": {func(h *identified) {
+			h.Host.Spec.RootDeviceHints = &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
+		}, func(w *Wish) bool { return w.DiskID == "/dev/disk/by-id/wwn-0x525400000002" }},
+		"kernel arguments": {func(h *identified) {
+			h.Config.Spec.KernelArguments = []bootstrapv1.KernelArgument{{Operation: "append", Value: "a=b"}, {Operation: "delete", Value: "quiet"}}
+		}, func(w *Wish) bool { return w.InstallerArgs == `["--append-karg","a=b","--delete-karg","quiet"]` }},
+		"requirements that are met": {func(h *identified) {
+			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{MinCPUCores: 16, MinMemory: ptr.To(resource.MustParse("32Gi")), MinDiskSize: ptr.To(resource.MustParse("120Gi"))}
+		}, func(w *Wish) bool { return w.DiskID != "" }},
+		"requirements that grew after the host was bound: it keeps its disk and stays": {func(h *identified) {
+			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{MinCPUCores: 32, MinDiskSize: ptr.To(resource.MustParse("1Ti"))}
+			h.agent.Spec = aiv1beta1.AgentSpec{
+				ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: sample.Namespace, Name: "cp"}, IgnitionConfigOverrides: "{}", InstallationDiskID: "chosen",
+			}
+		}, func(w *Wish) bool { return w.DiskID == "chosen" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newIdentified()
+			tc.change(h)
+			w, err := WishFor(h.Facts, h.agent, metadata)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, _ := WishFor(h.Facts, h.agent, metadata)
+			if !tc.check(w) || again.IgnitionOverride != w.IgnitionOverride {
+				t.Errorf("got %+v", w)
+			}
+		})
+	}
+}
+
+func TestWishProblems(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change          func(h *identified)
+		reason, message string
+	}{
+		"unknown variable": {func(h *identified) {
+			h.Config.Spec.NodeRegistration = &bootstrapv1.NodeRegistration{Name: "$METADATA_RACK"}
+		}, bootstrapv1.InvalidConfigurationReason, "$METADATA_RACK"},
+		"variable that is no label value": {func(h *identified) {
+			h.Config.Spec.NodeRegistration = &bootstrapv1.NodeRegistration{KubeletExtraLabels: []string{"a=$METADATA_SPACE"}}
+		}, bootstrapv1.InvalidConfigurationReason, "cannot be the value of a label"},
+		"hostname that is none": {func(h *identified) { h.Host.Name = "Rack_1" }, bootstrapv1.InvalidConfigurationReason, "spec.nodeRegistration.name"},
+		"no disk fits":          {func(h *identified) { h.Host.Spec.RootDeviceHints = &metal3api.RootDeviceHints{SerialNumber: "x"} }, bootstrapv1.InstallationDiskNotFoundReason, "/dev/sda"},
+		"broken override": {func(h *identified) {
+			h.Config.Annotations = map[string]string{bootstrapv1.IgnitionOverrideAnnotation: "{"}
+		}, bootstrapv1.InvalidConfigurationReason, bootstrapv1.IgnitionOverrideAnnotation},
+		"everything too small": {func(h *identified) {
+			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{MinCPUCores: 32, MinMemory: ptr.To(resource.MustParse("64Gi")), MinDiskSize: ptr.To(resource.MustParse("1Ti"))}
+		}, bootstrapv1.HostBelowRequirementsReason, "it has 16 CPU cores, not 32; it has 32768 MiB of usable memory, not 64Gi; no disk"},
+		"too small, and bound by somebody else": {func(h *identified) {
+			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{MinCPUCores: 32}
+			h.agent.Spec.ClusterDeploymentName = &aiv1beta1.ClusterReference{Namespace: sample.Namespace, Name: "cp"}
+		}, bootstrapv1.HostBelowRequirementsReason, "it has 16 CPU cores"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newIdentified()
+			tc.change(h)
+			_, err := WishFor(h.Facts, h.agent, func() ([]byte, error) { return []byte("space: a b"), nil })
+			var p *UserError
+			if !errors.As(err, &p) || p.Reason != tc.reason || !strings.Contains(p.Message, tc.message) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,64 @@
+// Package sample is one Machine's objects as others make them, for tests.
+package sample
+
+import (
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// Namespace is where all of it is.
+	Namespace = "lab"
+	// BootMAC is the address of the BareMetalHost.
+	BootMAC = "52:54:00:00:00:02"
+)
+
+// Metal3Machine is one whose image has a format, and is the placeholder of a template.
+func Metal3Machine(format string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
+		"kind":       "Metal3Machine",
+		"metadata":   map[string]any{"namespace": Namespace, "name": "m", "uid": "metal3-uid"},
+		"spec":       map[string]any{"image": map[string]any{"url": "http://placeholder.invalid/live.iso", "checksum": "x", "diskFormat": format}},
+	}}
+}
+
+// BareMetalHost is the one that is given to the Metal3Machine; nothing inspected it.
+func BareMetalHost() *metal3api.BareMetalHost {
+	return &metal3api.BareMetalHost{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "rack1-u7", UID: "bmh-uid"},
+		Spec: metal3api.BareMetalHostSpec{
+			BootMACAddress: BootMAC,
+			ConsumerRef:    &corev1.ObjectReference{Kind: "Metal3Machine", Namespace: Namespace, Name: "m"},
+		},
+	}
+}
+
+// Agent is in the shape in which assisted-service leaves it when it was discovered (recorded).
+func Agent(name, infraEnv, mac string) *aiv1beta1.Agent {
+	return &aiv1beta1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: infraEnv}},
+		Status: aiv1beta1.AgentStatus{
+			Inventory: aiv1beta1.HostInventory{
+				Hostname:   "m2",
+				Cpu:        aiv1beta1.HostCPU{Count: 16, Architecture: "x86_64"},
+				Memory:     aiv1beta1.HostMemory{PhysicalBytes: 32 << 30, UsableBytes: 32 << 30},
+				Interfaces: []aiv1beta1.HostInterface{{Name: "eth0", MacAddress: mac, Flags: []string{}, IPV4Addresses: []string{}, IPV6Addresses: []string{}}},
+				Disks: []aiv1beta1.HostDisk{{
+					ID: "/dev/disk/by-id/wwn-0x525400000002", Path: "/dev/sda", DriveType: "SSD", SizeBytes: 120 << 30,
+					InstallationEligibility: aiv1beta1.HostInstallationEligibility{Eligible: true, NotEligibleReasons: []string{}},
+				}},
+			},
+			DebugInfo: aiv1beta1.DebugInfo{State: "known-unbound"},
+			Conditions: []conditionsv1.Condition{
+				{Type: aiv1beta1.SpecSyncedCondition, Status: corev1.ConditionTrue, Reason: "SyncOK"},
+				{Type: aiv1beta1.BoundCondition, Status: corev1.ConditionFalse, Reason: "Unbound"},
+			},
+		},
+	}
+}
