@@ -3,12 +3,13 @@ package config
 import (
 	"context"
 	"errors"
-	"strings"
-	"time"
+	"fmt"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
@@ -16,9 +17,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
-
-// settling is how long the validations of a host may fail without being reported: right after it registered they always do for a while.
-const settling = 20 * time.Second
 
 // bindHost tells the Agent everything, its cluster included, once the cluster accepts hosts.
 func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
@@ -87,31 +85,6 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// approveHost lets the host be installed. It comes last: from then on assisted-service ignores what the Agent is told.
-func (r *Reconciler) approveHost(ctx context.Context, s *scope) (bool, error) {
-	const stage = bootstrapv1.HostApprovedCondition
-	agent := s.agent
-	if agent.Spec.Approved {
-		s.pass(stage, bootstrapv1.HostApprovedReason, "")
-		return true, nil
-	}
-	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
-	switch {
-	case synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason:
-		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "assisted-service refuses the settings of Agent %s: %s", agent.Name, assisted.RedactURLs(synced.Message))
-	case agent.Status.DebugInfo.State != models.HostStatusKnown || synced.Status != corev1.ConditionTrue:
-		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage())
-	case string(agent.Status.Role) != s.wanted.Role:
-		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "waiting for assisted-service to give Agent %s the role %s", agent.Name, s.wanted.Role)
-	}
-	if proceed, err := r.tellAgent(ctx, s, stage, true, true); !proceed {
-		return proceed, err
-	}
-	s.tell(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "Agent %s may be installed as %s %s", agent.Name, s.wanted.Role, s.wanted.Hostname)
-	s.pass(stage, bootstrapv1.HostApprovedReason, "")
-	return true, nil
-}
-
 // tellAgent applies the wish. It returns false when the API server refuses it for good.
 func (r *Reconciler) tellAgent(ctx context.Context, s *scope, stage string, bind, approve bool) (bool, error) {
 	told := s.wanted.Object(s.agent, bind, approve)
@@ -135,31 +108,15 @@ func (r *Reconciler) unbind(ctx context.Context, s *scope, agent *aiv1beta1.Agen
 	return err
 }
 
-// validationMessage says what assisted-service misses, once it had time to make up its mind.
-func (s *scope) validationMessage() string {
-	left := settling - time.Since(validatedSince(s.agent))
-	if left > 0 {
-		s.again.In(left)
-		return "waiting for assisted-service to validate Agent " + s.agent.Name
+// metal3Metadata reads what CAPM3 rendered for the host from the Metal3DataTemplate; nil when there is none.
+func (r *Reconciler) metal3Metadata(ctx context.Context, s *scope) ([]byte, error) {
+	name, _, _ := unstructured.NestedString(s.InfraMachine.Object, "status", "metaData", "name")
+	if name == "" {
+		return nil, nil
 	}
-	return "assisted-service holds Agent " + s.agent.Name + " in state " + s.agent.Status.DebugInfo.State + ": " + assisted.RedactURLs(notPassed(s.agent))
-}
-
-// notPassed are the validations that do not pass. The state names only those that fail, and is an empty list while others are pending: those are in the
-// condition.
-func notPassed(agent *aiv1beta1.Agent) string {
-	info := strings.TrimSpace(agent.Status.DebugInfo.StateInfo)
-	if info != "" && !strings.HasSuffix(info, ":") {
-		return info
+	secret := &corev1.Secret{}
+	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.InfraMachine.GetNamespace(), Name: name}, secret); err != nil {
+		return nil, fmt.Errorf("cannot read the metadata of the host: %w", err)
 	}
-	validated := assisted.AgentCondition(agent, aiv1beta1.ValidatedCondition)
-	if message := strings.TrimSpace(validated.Message); validated.Status != corev1.ConditionTrue && message != "" && !strings.HasSuffix(message, ":") {
-		return message
-	}
-	return "it names no validation that fails"
-}
-
-// validatedSince is when assisted-service last changed its mind about the validations of a host.
-func validatedSince(agent *aiv1beta1.Agent) time.Time {
-	return assisted.AgentCondition(agent, aiv1beta1.ValidatedCondition).LastTransitionTime.Time
+	return secret.Data["metaData"], nil
 }

@@ -5,7 +5,6 @@ package config
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -14,13 +13,10 @@ import (
 	"sigs.k8s.io/cluster-api/controllers/external"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -139,27 +135,4 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	default:
 		return result, reconcile.Run(ctx, s, r.hold, r.protectMachine, r.restore, r.prerequisites, r.discoveryImage, r.bootData, r.identifyHost, r.bindHost, r.approveHost, r.observeInstallation)
 	}
-}
-
-// hold adds the finalizer before anything is made that it has to clean up.
-func (r *Reconciler) hold(ctx context.Context, s *scope) (bool, error) {
-	if s.Machine == nil || controllerutil.ContainsFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
-		return true, nil
-	}
-	if err := r.patchFinalizers(ctx, s, controllerutil.AddFinalizer); err != nil {
-		return false, fmt.Errorf("failed to add the finalizer: %w", err)
-	}
-	return true, nil
-}
-
-// patchFinalizers changes the finalizers of the config, on condition that nobody else changed them meanwhile.
-func (r *Reconciler) patchFinalizers(ctx context.Context, s *scope, change func(client.Object, string) bool) error {
-	after := s.stored.DeepCopy()
-	change(after, bootstrapv1.OpenshiftAssistedConfigFinalizer)
-	if err := kube.PatchMetadata(ctx, r.Client, s.stored.DeepCopy(), after, FieldManager); err != nil {
-		return err
-	}
-	s.stored.SetFinalizers(after.Finalizers)
-	s.stored.SetResourceVersion(after.ResourceVersion)
-	return nil
 }

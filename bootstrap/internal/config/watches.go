@@ -3,7 +3,6 @@ package config
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -11,7 +10,9 @@ import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -243,6 +244,23 @@ func (r *Reconciler) ofInstallation(ctx context.Context, o client.Object) []ctrl
 	return requests
 }
 
+// ofNMStateConfig maps to the configs that select it.
+func (r *Reconciler) ofNMStateConfig(ctx context.Context, o client.Object) []ctrl.Request {
+	list := &bootstrapv1.OpenshiftAssistedConfigList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingFields{configByNetworks: selecting}); err != nil {
+		notMapped(ctx, err, "configs by", configByNetworks)
+		return nil
+	}
+	var requests []ctrl.Request
+	for i := range list.Items {
+		selector, err := metav1.LabelSelectorAsSelector(list.Items[i].Spec.NMStateConfigLabelSelector)
+		if err == nil && selector.Matches(labels.Set(o.GetLabels())) {
+			requests = append(requests, ctrl.Request{NamespacedName: keyOf(&list.Items[i])})
+		}
+	}
+	return requests
+}
+
 // ofSecret maps pull secrets, certificate authorities and bootstrap data.
 func (r *Reconciler) ofSecret(ctx context.Context, o client.Object) []ctrl.Request {
 	requests := r.configs(ctx, o.GetNamespace(), configBySecret, o.GetName())
@@ -259,19 +277,4 @@ func (r *Reconciler) ofSecret(ctx context.Context, o client.Object) []ctrl.Reque
 
 func (r *Reconciler) ofConfigMap(ctx context.Context, o client.Object) []ctrl.Request {
 	return r.configs(ctx, o.GetNamespace(), configByConfigMap, o.GetName())
-}
-
-// TrimAgent is a cache transform that drops what the reconciler does not read of an Agent and what is large.
-func TrimAgent(in any) (any, error) {
-	agent, ok := in.(*aiv1beta1.Agent)
-	if !ok {
-		return in, nil
-	}
-	agent.ManagedFields = nil
-	maps.DeleteFunc(agent.Annotations, func(key, _ string) bool { return key != skipSpokeCleanupAnnotation })
-	agent.Status.ValidationsInfo = nil
-	agent.Status.NtpSources = nil
-	agent.Status.Progress = aiv1beta1.HostProgressInfo{CurrentStage: agent.Status.Progress.CurrentStage}
-	agent.Status.Inventory.Cpu.Flags = nil
-	return agent, nil
 }

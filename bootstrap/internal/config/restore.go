@@ -2,8 +2,6 @@ package config
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
@@ -13,96 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
-
-// identifyHost proves which Agent runs on the Machine's host, before anything is told to it.
-func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
-	elsewhere, err := r.matchesElsewhere(ctx, s)
-	if err != nil {
-		return false, err
-	}
-	found := desired.Identify(s.Facts, elsewhere)
-	const stage = bootstrapv1.HostIdentifiedCondition
-	if len(found.Refusals) > 0 && !s.toldRefusals(found.Refusals) {
-		s.tell(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", strings.Join(found.Refusals, "; "))
-	}
-	if found.Agent == nil {
-		if mismatch := s.NetworkMismatch(); mismatch != "" && found.Reason == bootstrapv1.WaitingForHostReason {
-			found.Message += "; " + mismatch
-		}
-		return s.wait(stage, found.Reason, "%s", found.Message)
-	}
-	s.agent = found.Agent
-	if !s.agent.DeletionTimestamp.IsZero() && !s.MayHaveNode(s.agent) {
-		if _, err := r.skipSpokeCleanup(ctx, s.agent); err != nil {
-			return false, err
-		}
-		return s.wait(stage, bootstrapv1.WaitingForHostReason, "Agent %s is being deleted; its host comes back as another one if it still runs the discovery agent", s.agent.Name)
-	}
-	message := fmt.Sprintf("Agent %s runs on the host", s.agent.Name)
-	if s.Host != nil {
-		message = fmt.Sprintf("Agent %s runs on BareMetalHost %s/%s", s.agent.Name, s.Host.Namespace, s.Host.Name)
-	}
-	if ref := s.Config.Status.AgentRef; ref == nil || ref.Name != s.agent.Name {
-		s.status.AgentRef = &corev1.LocalObjectReference{Name: s.agent.Name}
-	}
-	unused := make([]string, 0, len(found.Others))
-	for _, other := range found.Others {
-		if err := r.unbind(ctx, s, other); err != nil {
-			return false, err
-		}
-		unused = append(unused, other.Name)
-	}
-	if len(unused) > 0 {
-		message += "; of the same host, and not used, is Agent " + strings.Join(unused, ", ") + ": delete it"
-	}
-	if len(found.Refusals) > 0 {
-		message += "; refused: " + strings.Join(found.Refusals, "; ")
-	}
-	s.pass(stage, bootstrapv1.HostIdentifiedReason, message)
-	return true, nil
-}
-
-// toldRefusals tells whether the last report named the same refusals.
-func (s *scope) toldRefusals(refusals []string) bool {
-	recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition)
-	return recorded != nil && strings.Contains(recorded.Message, strings.Join(refusals, "; "))
-}
-
-// matchesElsewhere finds Agents that run on the Machine's host but booted the image of another InfraEnv of the namespace.
-func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) ([]*aiv1beta1.Agent, error) {
-	if s.Host == nil || s.Config.Status.AgentRef != nil {
-		return nil, nil
-	}
-	own := map[string]bool{}
-	for _, infraEnv := range s.InfraEnvs {
-		own[infraEnv.Name] = true
-	}
-	var found []*aiv1beta1.Agent
-	seen := map[string]bool{}
-	wanted := metal3.IdentityOf(s.Host)
-	for _, mac := range wanted.MACs {
-		agents := &aiv1beta1.AgentList{}
-		if err := r.Client.List(ctx, agents, client.InNamespace(s.Config.Namespace), client.MatchingFields{agentByMAC: mac}); err != nil {
-			return nil, fmt.Errorf("cannot look for Agents by MAC address: %w", err)
-		}
-		for i := range agents.Items {
-			agent := &agents.Items[i]
-			if !own[facts.InfraEnvOf(agent)] && !seen[agent.Name] && wanted.Mismatch(metal3.AgentIdentity(agent)) == "" {
-				seen[agent.Name] = true
-				found = append(found, agent)
-			}
-		}
-	}
-	return found, nil
-}
 
 // restore keeps what is known of a Machine that is older than the status of its config (after a move or a restore), and keeps hands off a host
 // that was installed.

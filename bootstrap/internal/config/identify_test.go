@@ -3,15 +3,11 @@ package config
 import (
 	"strings"
 	"testing"
-	"time"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
@@ -136,108 +132,5 @@ func TestAgentThatIsNotUsedIsUnbound(t *testing.T) {
 		if unbound && w.writes != before {
 			t.Errorf("%s: %d further writes", state, w.writes-before)
 		}
-	}
-}
-
-// nodeReady is what Cluster API says of the Node since the moment.
-func (w *world) nodeReady(status metav1.ConditionStatus, since time.Time) {
-	w.Helper()
-	machine := read(w, "m", &clusterv1.Machine{})
-	w.change(machine, func() {
-		machine.Status.NodeRef.Name = "rack1-u7"
-		machine.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineNodeReadyCondition, Status: status, Reason: "Test", LastTransitionTime: metav1.NewTime(since)}}
-	})
-}
-
-// bootDiscovery is assisted-service when a host of the second day, which is installed, registers once more.
-func (w *world) bootDiscovery(at time.Time) {
-	w.Helper()
-	agent := w.agent("a")
-	w.change(agent, func() {
-		agent.Status.DebugInfo.State = "installing-pending-user-action"
-		agent.Status.Conditions = append(agent.Status.Conditions, conditionsv1.Condition{
-			Type: aiv1beta1.InstalledCondition, Status: corev1.ConditionFalse, Reason: "InstallationInProgress", LastTransitionTime: metav1.NewTime(at),
-		})
-	})
-}
-
-// TestInstalledWorkerBootsDiscoveryAgain: the service leaves such an Agent as it is when the Node is back.
-func TestInstalledWorkerBootsDiscoveryAgain(t *testing.T) {
-	again := func(t *testing.T) (*world, time.Time) {
-		t.Helper()
-		w := installing(t)
-		w.enter("a", "added-to-existing-cluster")
-		w.reconcile()
-		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
-		began := time.Now().Add(time.Minute).Truncate(time.Second) // later than what is recorded
-		w.clock = began
-		w.nodeReady(metav1.ConditionTrue, began.Add(-time.Hour))
-		w.bootDiscovery(began)
-		w.reconcile()
-		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.HostBootedDiscoveryAgainReason)
-		w.wants(bootstrapv1.HostInstalledCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
-		return w, began
-	}
-	t.Run("until its Node is Ready again", func(t *testing.T) {
-		w, began := again(t)
-		w.nodeReady(metav1.ConditionUnknown, began.Add(time.Minute))
-		w.reconcile()
-		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.HostBootedDiscoveryAgainReason)
-		w.nodeReady(metav1.ConditionTrue, began.Add(5*time.Minute))
-		w.reconcile()
-		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
-	})
-	t.Run("until nobody missed its Node", func(t *testing.T) {
-		w, began := again(t)
-		if result := w.reconcile(); result.RequeueAfter <= 0 || result.RequeueAfter > nodeNoticed {
-			t.Fatalf("%+v", result)
-		}
-		w.clock = began.Add(nodeNoticed)
-		w.reconcile()
-		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
-	})
-	t.Run("a later restart of the Node is none", func(t *testing.T) {
-		w := installing(t)
-		w.enter("a", "added-to-existing-cluster")
-		w.reconcile()
-		w.bootDiscovery(time.Now().Add(-time.Hour)) // what is recorded as True is later
-		w.nodeReady(metav1.ConditionUnknown, time.Now())
-		w.reconcile()
-		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
-	})
-}
-
-func TestFindings(t *testing.T) {
-	const empty = "Host cannot be installed due to following failing validation(s): "
-	for situation, tc := range map[string]struct{ info, validated, wanted string }{
-		"failing":             {empty + "no NTP", "The agent's validations are failing: no NTP,routes pending", empty + "no NTP"},
-		"pending":             {empty, "The agent's validations are failing: Missing default routing information", "The agent's validations are failing: Missing default routing information"},
-		"no state":            {"", "The agent's validations are pending for user: hostname", "The agent's validations are pending for user: hostname"},
-		"nothing is named":    {empty, "The agent's validations are failing: ", "it names no validation that fails"},
-		"no condition either": {empty, "", "it names no validation that fails"},
-	} {
-		agent := discovered("a", "m", bootMAC)
-		agent.Status.DebugInfo.StateInfo = tc.info
-		agent.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: tc.validated}}
-		if got := notPassed(agent); got != tc.wanted {
-			t.Errorf("%s: %s", situation, got)
-		}
-	}
-}
-
-// TestPendingValidationsAreTold is a host whose state lists nothing.
-func TestPendingValidationsAreTold(t *testing.T) {
-	w := booted(t)
-	agent := discovered("a", "m", bootMAC)
-	agent.Status.DebugInfo = aiv1beta1.DebugInfo{State: "insufficient-unbound", StateInfo: "Host does not meet the minimum hardware requirements: "}
-	agent.Status.Conditions = append(agent.Status.Conditions, conditionsv1.Condition{
-		Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: "The agent's validations are failing: Missing inventory",
-		LastTransitionTime: metav1.NewTime(time.Now().Add(-settling)),
-	})
-	w.create(agent)
-	w.reconcile()
-	w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostValidationReason)
-	if message := w.message(bootstrapv1.HostBoundCondition); !strings.Contains(message, "Missing inventory") {
-		t.Fatal(message)
 	}
 }

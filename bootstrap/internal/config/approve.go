@@ -1,0 +1,37 @@
+package config
+
+import (
+	"context"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	corev1 "k8s.io/api/core/v1"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// approveHost lets the host be installed. It comes last: from then on assisted-service ignores what the Agent is told.
+func (r *Reconciler) approveHost(ctx context.Context, s *scope) (bool, error) {
+	const stage = bootstrapv1.HostApprovedCondition
+	agent := s.agent
+	if agent.Spec.Approved {
+		s.pass(stage, bootstrapv1.HostApprovedReason, "")
+		return true, nil
+	}
+	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
+	switch {
+	case synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason:
+		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "assisted-service refuses the settings of Agent %s: %s", agent.Name, assisted.RedactURLs(synced.Message))
+	case agent.Status.DebugInfo.State != models.HostStatusKnown || synced.Status != corev1.ConditionTrue:
+		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage())
+	case string(agent.Status.Role) != s.wanted.Role:
+		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "waiting for assisted-service to give Agent %s the role %s", agent.Name, s.wanted.Role)
+	}
+	if proceed, err := r.tellAgent(ctx, s, stage, true, true); !proceed {
+		return proceed, err
+	}
+	s.tell(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "Agent %s may be installed as %s %s", agent.Name, s.wanted.Role, s.wanted.Hostname)
+	s.pass(stage, bootstrapv1.HostApprovedReason, "")
+	return true, nil
+}

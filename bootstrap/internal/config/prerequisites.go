@@ -1,0 +1,41 @@
+package config
+
+import (
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+// prerequisites waits for what others make.
+func (r *Reconciler) prerequisites(_ context.Context, s *scope) (bool, error) {
+	const stage = bootstrapv1.DiscoveryImageReadyCondition
+	switch {
+	case s.Machine == nil && ownedByMachinePool(s.Config):
+		return s.wait(stage, bootstrapv1.MachinePoolNotSupportedReason, "a MachinePool cannot use an OpenshiftAssistedConfig: use a MachineDeployment")
+	case s.Machine == nil:
+		return s.wait(stage, bootstrapv1.WaitingForMachineReason, "waiting for a Machine whose spec.bootstrap.configRef is this object")
+	case s.Cluster == nil:
+		return s.wait(stage, bootstrapv1.WaitingForClusterInfrastructureReason, "waiting for Cluster %s", s.Machine.Spec.ClusterName)
+	case !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):
+		return s.wait(stage, bootstrapv1.WaitingForClusterInfrastructureReason, "waiting for the infrastructure of Cluster %s to be provisioned", s.Cluster.Name)
+	case s.Deployment == nil:
+		return s.wait(stage, bootstrapv1.WaitingForClusterDeploymentReason,
+			"waiting for ClusterDeployment %s, which the control plane provider makes", s.Cluster.Spec.ControlPlaneRef.Name)
+	case s.InfraMachineFailure != nil:
+		_, _ = s.wait(stage, bootstrapv1.WaitingForInfraMachineReason, "cannot read %s %s: %s",
+			s.Machine.Spec.InfrastructureRef.Kind, s.Machine.Spec.InfrastructureRef.Name, s.InfraMachineFailure)
+		return false, s.InfraMachineFailure
+	case s.InfraMachine == nil:
+		ref := s.Machine.Spec.InfrastructureRef
+		return s.wait(stage, bootstrapv1.WaitingForInfraMachineReason, "waiting for %s %s", ref.Kind, ref.Name)
+	}
+	return true, nil
+}
+
+func ownedByMachinePool(config *bootstrapv1.OpenshiftAssistedConfig) bool {
+	return slices.ContainsFunc(config.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "MachinePool" })
+}

@@ -1,0 +1,82 @@
+package config
+
+import (
+	"testing"
+	"time"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+// nodeReady is what Cluster API says of the Node since the moment.
+func (w *world) nodeReady(status metav1.ConditionStatus, since time.Time) {
+	w.Helper()
+	machine := read(w, "m", &clusterv1.Machine{})
+	w.change(machine, func() {
+		machine.Status.NodeRef.Name = "rack1-u7"
+		machine.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineNodeReadyCondition, Status: status, Reason: "Test", LastTransitionTime: metav1.NewTime(since)}}
+	})
+}
+
+// bootDiscovery is assisted-service when a host of the second day, which is installed, registers once more.
+func (w *world) bootDiscovery(at time.Time) {
+	w.Helper()
+	agent := w.agent("a")
+	w.change(agent, func() {
+		agent.Status.DebugInfo.State = "installing-pending-user-action"
+		agent.Status.Conditions = append(agent.Status.Conditions, conditionsv1.Condition{
+			Type: aiv1beta1.InstalledCondition, Status: corev1.ConditionFalse, Reason: "InstallationInProgress", LastTransitionTime: metav1.NewTime(at),
+		})
+	})
+}
+
+// TestInstalledWorkerBootsDiscoveryAgain: the service leaves such an Agent as it is when the Node is back.
+func TestInstalledWorkerBootsDiscoveryAgain(t *testing.T) {
+	again := func(t *testing.T) (*world, time.Time) {
+		t.Helper()
+		w := installing(t)
+		w.enter("a", "added-to-existing-cluster")
+		w.reconcile()
+		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
+		began := time.Now().Add(time.Minute).Truncate(time.Second) // later than what is recorded
+		w.clock = began
+		w.nodeReady(metav1.ConditionTrue, began.Add(-time.Hour))
+		w.bootDiscovery(began)
+		w.reconcile()
+		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.HostBootedDiscoveryAgainReason)
+		w.wants(bootstrapv1.HostInstalledCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
+		return w, began
+	}
+	t.Run("until its Node is Ready again", func(t *testing.T) {
+		w, began := again(t)
+		w.nodeReady(metav1.ConditionUnknown, began.Add(time.Minute))
+		w.reconcile()
+		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.HostBootedDiscoveryAgainReason)
+		w.nodeReady(metav1.ConditionTrue, began.Add(5*time.Minute))
+		w.reconcile()
+		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
+	})
+	t.Run("until nobody missed its Node", func(t *testing.T) {
+		w, began := again(t)
+		if result := w.reconcile(); result.RequeueAfter <= 0 || result.RequeueAfter > nodeNoticed {
+			t.Fatalf("%+v", result)
+		}
+		w.clock = began.Add(nodeNoticed)
+		w.reconcile()
+		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
+	})
+	t.Run("a later restart of the Node is none", func(t *testing.T) {
+		w := installing(t)
+		w.enter("a", "added-to-existing-cluster")
+		w.reconcile()
+		w.bootDiscovery(time.Now().Add(-time.Hour)) // what is recorded as True is later
+		w.nodeReady(metav1.ConditionUnknown, time.Now())
+		w.reconcile()
+		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
+	})
+}

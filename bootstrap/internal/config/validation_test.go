@@ -1,0 +1,49 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+func TestFindings(t *testing.T) {
+	const empty = "Host cannot be installed due to following failing validation(s): "
+	for situation, tc := range map[string]struct{ info, validated, wanted string }{
+		"failing":             {empty + "no NTP", "The agent's validations are failing: no NTP,routes pending", empty + "no NTP"},
+		"pending":             {empty, "The agent's validations are failing: Missing default routing information", "The agent's validations are failing: Missing default routing information"},
+		"no state":            {"", "The agent's validations are pending for user: hostname", "The agent's validations are pending for user: hostname"},
+		"nothing is named":    {empty, "The agent's validations are failing: ", "it names no validation that fails"},
+		"no condition either": {empty, "", "it names no validation that fails"},
+	} {
+		agent := discovered("a", "m", bootMAC)
+		agent.Status.DebugInfo.StateInfo = tc.info
+		agent.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: tc.validated}}
+		if got := notPassed(agent); got != tc.wanted {
+			t.Errorf("%s: %s", situation, got)
+		}
+	}
+}
+
+// TestPendingValidationsAreTold is a host whose state lists nothing.
+func TestPendingValidationsAreTold(t *testing.T) {
+	w := booted(t)
+	agent := discovered("a", "m", bootMAC)
+	agent.Status.DebugInfo = aiv1beta1.DebugInfo{State: "insufficient-unbound", StateInfo: "Host does not meet the minimum hardware requirements: "}
+	agent.Status.Conditions = append(agent.Status.Conditions, conditionsv1.Condition{
+		Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: "The agent's validations are failing: Missing inventory",
+		LastTransitionTime: metav1.NewTime(time.Now().Add(-settling)),
+	})
+	w.create(agent)
+	w.reconcile()
+	w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostValidationReason)
+	if message := w.message(bootstrapv1.HostBoundCondition); !strings.Contains(message, "Missing inventory") {
+		t.Fatal(message)
+	}
+}
