@@ -16,7 +16,7 @@ func (r *Reconciler) approveHost(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.HostApprovedCondition
 	agent := s.agent
 	if agent.Spec.Approved {
-		s.pass(stage, bootstrapv1.HostApprovedReason, "")
+		s.pass(stage, "")
 		return true, nil
 	}
 	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
@@ -32,6 +32,6 @@ func (r *Reconciler) approveHost(ctx context.Context, s *scope) (bool, error) {
 		return proceed, err
 	}
 	s.tell(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "Agent %s may be installed as %s %s", agent.Name, s.wanted.Role, s.wanted.Hostname)
-	s.pass(stage, bootstrapv1.HostApprovedReason, "")
+	s.pass(stage, "")
 	return true, nil
 }

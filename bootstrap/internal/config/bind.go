@@ -26,7 +26,7 @@ func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 		return s.wait(stage, bootstrapv1.HostRefusedReason, "Agent %s is bound to %s, which somebody else did: unbind it", agent.Name, s.clusterOf(agent))
 	}
 	if facts.Bound(agent) && agent.Spec.Approved {
-		s.pass(stage, bootstrapv1.HostBoundReason, "")
+		s.pass(stage, "")
 		return true, nil
 	}
 	if !assisted.HasInventory(agent) {
@@ -81,7 +81,7 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	case assisted.AgentCondition(agent, aiv1beta1.BoundCondition).Status != corev1.ConditionTrue:
 		return s.wait(stage, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", agent.Name)
 	}
-	s.pass(stage, bootstrapv1.HostBoundReason, "")
+	s.pass(stage, "")
 	return true, nil
 }
 

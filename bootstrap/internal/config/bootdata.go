@@ -126,7 +126,7 @@ func (s *scope) handOut(mode bootmode.Mode, secret string) (bool, error) {
 	s.status.BootMode = mode.Name()
 	mismatch := s.NetworkMismatch()
 	s.warnOfNetworkMismatch(mismatch)
-	s.pass(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.DataSecretAvailableReason, mismatch)
+	s.pass(bootstrapv1.DataSecretAvailableCondition, mismatch)
 	return true, nil
 }
 

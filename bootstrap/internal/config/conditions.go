@@ -13,16 +13,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
-// stages are the conditions that a host passes one after the other.
-var stages = []string{
-	bootstrapv1.DiscoveryImageReadyCondition,
-	bootstrapv1.DataSecretAvailableCondition,
-	bootstrapv1.HostIdentifiedCondition,
-	bootstrapv1.HostBoundCondition,
-	bootstrapv1.HostApprovedCondition,
-	bootstrapv1.HostInstalledCondition,
-}
-
 // summarise returns all conditions: those that the phases found, nothing of later stages, which the host has not reached, except that it is
 // installed, which stays true. After an error the stages that were not looked at stay as they were.
 func summarise(s *scope, failure error) []metav1.Condition {
@@ -32,15 +22,15 @@ func summarise(s *scope, failure error) []metav1.Condition {
 	}
 	result := slices.Clone(s.Config.Status.Conditions)
 	for _, stage := range stages {
-		c, ok := found[stage]
-		recorded := s.Recorded(stage)
+		c, ok := found[stage.condition]
+		recorded := s.Recorded(stage.condition)
 		switch {
 		case ok:
 			set(&result, s, c)
 		case failure != nil || s.Deleting():
-		case recorded != nil && stage == bootstrapv1.HostInstalledCondition && recorded.Status == metav1.ConditionTrue:
+		case recorded != nil && stage.condition == bootstrapv1.HostInstalledCondition && recorded.Status == metav1.ConditionTrue:
 		default:
-			meta.RemoveStatusCondition(&result, stage)
+			meta.RemoveStatusCondition(&result, stage.condition)
 		}
 	}
 	set(&result, s, deletingCondition(s, found))
@@ -74,11 +64,11 @@ func readyCondition(s *scope, conditions []metav1.Condition, failure error) meta
 		return ready
 	}
 	for _, stage := range stages {
-		c := meta.FindStatusCondition(conditions, stage)
+		c := meta.FindStatusCondition(conditions, stage.condition)
 		switch {
 		case c == nil:
 			ready.Status, ready.Reason = metav1.ConditionUnknown, bootstrapv1.InternalErrorReason
-			ready.Message = internalError(stage, failure)
+			ready.Message = internalError(stage.condition, failure)
 			return ready
 		case c.Status != metav1.ConditionTrue:
 			ready.Reason, ready.Message = c.Reason, c.Message
@@ -107,7 +97,7 @@ func rank(conditionType string) int {
 	if conditionType == bootstrapv1.ReadyCondition {
 		return -1
 	}
-	if i := slices.Index(stages, conditionType); i >= 0 {
+	if i := slices.IndexFunc(stages, func(s stage) bool { return s.condition == conditionType }); i >= 0 {
 		return i
 	}
 	return len(stages)

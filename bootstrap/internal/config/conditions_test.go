@@ -31,7 +31,7 @@ func TestErrorBeforeTheFirstConditionOfAStage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			config := &bootstrapv1.OpenshiftAssistedConfig{}
 			s := newScope(&facts.Facts{Config: config})
-			s.pass(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.DiscoveryImageReadyReason, "")
+			s.pass(bootstrapv1.DiscoveryImageReadyCondition, "")
 			ready := meta.FindStatusCondition(summarise(s, tc.failure), bootstrapv1.ReadyCondition)
 			if ready.Status != metav1.ConditionUnknown || ready.Reason != bootstrapv1.InternalErrorReason ||
 				!strings.Contains(ready.Message, tc.message) || !strings.Contains(ready.Message, bootstrapv1.DataSecretAvailableCondition) {

@@ -24,7 +24,7 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 		if s.infraEnv == nil {
 			s.infraEnv = s.InfraEnvs[0] // Agents are looked up through InfraEnvs
 		}
-		s.pass(stage, bootstrapv1.DiscoveryImageReadyReason, "")
+		s.pass(stage, "")
 		return true, nil
 	}
 	if proceed, err := r.pullSecret(ctx, s); !proceed {
@@ -67,7 +67,7 @@ func (r *Reconciler) discoveryImageReady(s *scope) (bool, error) {
 	case s.NetworksNotTakenIn(s.infraEnv):
 		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to take the NMStateConfigs that match %s into the discovery image of InfraEnv %s", s.SelectedNetworks(), s.infraEnv.Name)
 	default:
-		s.pass(stage, bootstrapv1.DiscoveryImageReadyReason, "")
+		s.pass(stage, "")
 		return true, nil
 	}
 	return s.DataHandedOut(), nil

@@ -59,7 +59,7 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 	if len(found.Refusals) > 0 {
 		message += "; refused: " + strings.Join(found.Refusals, "; ")
 	}
-	s.pass(stage, bootstrapv1.HostIdentifiedReason, message)
+	s.pass(stage, message)
 	return true, nil
 }
 

@@ -22,7 +22,7 @@ func (r *Reconciler) observeInstallation(_ context.Context, s *scope) (bool, err
 	case models.HostStatusInstalled, models.HostStatusAddedToExistingCluster:
 		s.status.InstallationProgress = string(models.HostStageDone)
 		s.tell(corev1.EventTypeNormal, bootstrapv1.HostInstalledReason, "Agent %s is installed", agent.Name)
-		s.pass(stage, bootstrapv1.HostInstalledReason, "")
+		s.pass(stage, "")
 		return true, nil
 	case models.HostStatusError, models.HostStatusCancelled:
 		if recorded := s.Recorded(stage); recorded == nil || recorded.Reason != bootstrapv1.HostInstallationFailedReason {

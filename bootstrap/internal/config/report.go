@@ -9,23 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
-
-// unhurried are the reasons of waits that usually pass by themselves, and of steps that nobody acts upon.
-var unhurried = []string{
-	bootstrapv1.WaitingForMachineReason, bootstrapv1.WaitingForClusterInfrastructureReason, bootstrapv1.WaitingForClusterDeploymentReason,
-	bootstrapv1.WaitingForInfraMachineReason, bootstrapv1.WaitingForDiscoveryImageReason, bootstrapv1.DiscoveryImageReadyReason,
-	bootstrapv1.DataSecretAvailableReason, bootstrapv1.WaitingForHostReason, bootstrapv1.WaitingForHostIdentityReason,
-	bootstrapv1.HostIdentifiedReason, bootstrapv1.ClusterNotAcceptingHostsReason, bootstrapv1.HostBindingReason, bootstrapv1.HostBoundReason,
-	bootstrapv1.WaitingForHostValidationReason, bootstrapv1.HostApprovedReason, bootstrapv1.WaitingForInstallationReason,
-	bootstrapv1.HostInstallingReason, bootstrapv1.InternalErrorReason, bootstrapv1.NotDeletingReason, clusterv1.NotPausedReason,
-}
 
 // report writes the status if it changed, at once or when the change lasts, and emits the events.
 func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
@@ -87,5 +76,5 @@ func urgent(s *scope) bool {
 // canWait tells whether nobody misses the condition for a while. Whatever is wrong cannot, nor a deletion.
 func canWait(c metav1.Condition) bool {
 	deleting := c.Type == bootstrapv1.DeletingCondition && c.Status == metav1.ConditionTrue
-	return !deleting && slices.Contains(unhurried, c.Reason)
+	return !deleting && isUnhurried(c.Reason)
 }

@@ -30,8 +30,8 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
 	if err := r.keepOwner(ctx, s); err != nil {
 		return false, err
 	}
-	s.pass(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.DiscoveryImageReadyReason, "")
-	s.pass(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.DataSecretAvailableReason, "")
+	s.pass(bootstrapv1.DiscoveryImageReadyCondition, "")
+	s.pass(bootstrapv1.DataSecretAvailableCondition, "")
 	if agent := s.discoveredAgain(r.now()); agent != nil {
 		if recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition); recorded == nil || recorded.Reason != bootstrapv1.HostBootedDiscoveryAgainReason {
 			s.tell(corev1.EventTypeWarning, bootstrapv1.HostBootedDiscoveryAgainReason, "the installed host booted the discovery image as Agent %s", agent.Name)
@@ -43,11 +43,11 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
 		if recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition); recorded != nil && recorded.Status == metav1.ConditionTrue {
 			message = recorded.Message
 		}
-		s.pass(bootstrapv1.HostIdentifiedCondition, bootstrapv1.HostIdentifiedReason, message)
+		s.pass(bootstrapv1.HostIdentifiedCondition, message)
 	}
-	s.pass(bootstrapv1.HostBoundCondition, bootstrapv1.HostBoundReason, "")
-	s.pass(bootstrapv1.HostApprovedCondition, bootstrapv1.HostApprovedReason, "")
-	s.pass(bootstrapv1.HostInstalledCondition, bootstrapv1.HostInstalledReason, "")
+	s.pass(bootstrapv1.HostBoundCondition, "")
+	s.pass(bootstrapv1.HostApprovedCondition, "")
+	s.pass(bootstrapv1.HostInstalledCondition, "")
 	return false, nil
 }
 

@@ -49,8 +49,8 @@ func newScope(f *facts.Facts) *scope {
 }
 
 // pass records that a stage is done.
-func (s *scope) pass(conditionType, reason, message string) {
-	s.conditions = append(s.conditions, metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: reason, Message: message})
+func (s *scope) pass(conditionType, message string) {
+	s.conditions = append(s.conditions, metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: passedReason(conditionType), Message: message})
 }
 
 // wait records what a stage waits for or what is wrong, and stops the phases.

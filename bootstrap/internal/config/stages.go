@@ -1,0 +1,95 @@
+package config
+
+import (
+	"slices"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+// stage is a condition with all reasons that may be given for it. A reason of several conditions stands with the first of them.
+type stage struct {
+	condition string
+	// passed is the reason when the condition is True.
+	passed string
+	// unhurried are the reasons of waits that usually pass by themselves, and of steps that nobody acts upon: they are reported when they last. Those that are
+	// urgent are reported at once, and so is any that is in neither list.
+	unhurried, urgent []string
+}
+
+// stages are the conditions that a host passes one after the other.
+var stages = []stage{
+	{
+		condition: bootstrapv1.DiscoveryImageReadyCondition,
+		passed:    bootstrapv1.DiscoveryImageReadyReason,
+		unhurried: []string{
+			bootstrapv1.WaitingForMachineReason, bootstrapv1.WaitingForClusterInfrastructureReason, bootstrapv1.WaitingForClusterDeploymentReason,
+			bootstrapv1.WaitingForInfraMachineReason, bootstrapv1.WaitingForDiscoveryImageReason, bootstrapv1.DiscoveryImageReadyReason,
+		},
+		urgent: []string{
+			bootstrapv1.MachinePoolNotSupportedReason, bootstrapv1.InfraEnvNotOursReason, bootstrapv1.PullSecretMissingReason, bootstrapv1.InvalidConfigurationReason,
+			bootstrapv1.WaitingForNMStateConfigReason, bootstrapv1.DiscoveryImageFailedReason, bootstrapv1.AssistedServiceNotRespondingReason,
+		},
+	},
+	{
+		condition: bootstrapv1.DataSecretAvailableCondition,
+		passed:    bootstrapv1.DataSecretAvailableReason,
+		unhurried: []string{bootstrapv1.DataSecretAvailableReason},
+		urgent: []string{
+			bootstrapv1.DiscoveryImageUnavailableReason, bootstrapv1.BootImageRejectedReason, bootstrapv1.BootImageOutdatedReason,
+			bootstrapv1.IgnitionDownloadFailedReason,
+		},
+	},
+	{
+		condition: bootstrapv1.HostIdentifiedCondition,
+		passed:    bootstrapv1.HostIdentifiedReason,
+		unhurried: []string{bootstrapv1.WaitingForHostReason, bootstrapv1.WaitingForHostIdentityReason, bootstrapv1.HostIdentifiedReason},
+		urgent:    []string{bootstrapv1.HostRefusedReason, bootstrapv1.HostBootedDiscoveryAgainReason},
+	},
+	{
+		condition: bootstrapv1.HostBoundCondition,
+		passed:    bootstrapv1.HostBoundReason,
+		unhurried: []string{
+			bootstrapv1.ClusterNotAcceptingHostsReason, bootstrapv1.WaitingForHostValidationReason, bootstrapv1.HostBindingReason, bootstrapv1.HostBoundReason,
+		},
+		urgent: []string{bootstrapv1.HostBelowRequirementsReason, bootstrapv1.InstallationDiskNotFoundReason, bootstrapv1.ClusterRegisteredAnewReason},
+	},
+	{
+		condition: bootstrapv1.HostApprovedCondition,
+		passed:    bootstrapv1.HostApprovedReason,
+		unhurried: []string{bootstrapv1.HostApprovedReason},
+	},
+	{
+		condition: bootstrapv1.HostInstalledCondition,
+		passed:    bootstrapv1.HostInstalledReason,
+		unhurried: []string{bootstrapv1.WaitingForInstallationReason, bootstrapv1.HostInstallingReason},
+		urgent:    []string{bootstrapv1.HostInstallationFailedReason, bootstrapv1.HostInstalledReason},
+	},
+}
+
+// besides are the conditions that are no stage, and are passed by nothing. Ready has the reasons of the stages, and one of its own.
+var besides = []stage{
+	{condition: bootstrapv1.ReadyCondition, unhurried: []string{bootstrapv1.InternalErrorReason}},
+	{
+		condition: bootstrapv1.DeletingCondition,
+		unhurried: []string{bootstrapv1.NotDeletingReason},
+		urgent:    []string{bootstrapv1.DeletingAgentReason, bootstrapv1.DeletingInfraEnvReason, bootstrapv1.HostInAnotherClusterReason},
+	},
+	{condition: clusterv1.PausedCondition, unhurried: []string{clusterv1.NotPausedReason}, urgent: []string{clusterv1.PausedReason}},
+}
+
+// passedReason is the reason with which a condition is True.
+func passedReason(condition string) string {
+	for _, s := range stages {
+		if s.condition == condition {
+			return s.passed
+		}
+	}
+	return ""
+}
+
+// isUnhurried tells whether what a reason says may be reported late.
+func isUnhurried(reason string) bool {
+	return slices.ContainsFunc(slices.Concat(stages, besides), func(s stage) bool { return slices.Contains(s.unhurried, reason) })
+}
