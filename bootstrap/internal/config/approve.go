@@ -25,7 +25,7 @@ func (r *Reconciler) approveHost(ctx context.Context, s *scope) (bool, error) {
 		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "assisted-service refuses the settings of Agent %s: %s", agent.Name, assisted.RedactURLs(synced.Message))
 	case agent.Status.DebugInfo.State != models.HostStatusKnown || synced.Status != corev1.ConditionTrue:
 		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage())
-	case string(agent.Status.Role) != s.wanted.Role:
+	case agent.Status.Role != s.wanted.Role:
 		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "waiting for assisted-service to give Agent %s the role %s", agent.Name, s.wanted.Role)
 	}
 	if proceed, err := r.tellAgent(ctx, s, stage, true, true); !proceed {

@@ -33,14 +33,14 @@ func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 		return s.wait(stage, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", agent.Name)
 	}
 	var p *desired.UserError
-	wish, err := desired.WishFor(s.Facts, agent, func() ([]byte, error) { return r.metal3Metadata(ctx, s) })
+	wanted, err := desired.AgentSpec(s.Facts, agent, func() ([]byte, error) { return r.metal3Metadata(ctx, s) })
 	if errors.As(err, &p) {
 		return s.wait(stage, p.Reason, "%s", p.Message)
 	}
 	if err != nil {
 		return false, err
 	}
-	s.wanted = wish
+	s.wanted = wanted
 	return r.bind(ctx, s)
 }
 
@@ -85,9 +85,9 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// tellAgent applies the wish. It returns false when the API server refuses it for good.
+// tellAgent applies what the Agent is told. It returns false when the API server refuses it for good.
 func (r *Reconciler) tellAgent(ctx context.Context, s *scope, stage string, bind, approve bool) (bool, error) {
-	told := s.wanted.Object(s.agent, bind, approve)
+	told := desired.Agent(s.agent, s.wanted, bind, approve)
 	if !approve {
 		// The cache may not have our approval yet: it must not be taken back.
 		told.SetResourceVersion(s.agent.ResourceVersion)

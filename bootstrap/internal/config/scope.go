@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -31,7 +30,7 @@ type findings struct {
 	// agent is the one of the Machine's host, once it is identified.
 	agent *aiv1beta1.Agent
 	// wanted is what the Agent is to be told, once it is known.
-	wanted *desired.Wish
+	wanted *aiv1beta1.AgentSpec
 
 	conditions []metav1.Condition
 	events     []notice

@@ -10,11 +10,11 @@ import (
 )
 
 // Role is the one that the host plays in the cluster.
-func (f *Facts) Role() string {
+func (f *Facts) Role() models.HostRole {
 	if _, ok := f.Machine.Labels[clusterv1.MachineControlPlaneLabel]; ok {
-		return string(models.HostRoleMaster)
+		return models.HostRoleMaster
 	}
-	return string(models.HostRoleWorker)
+	return models.HostRoleWorker
 }
 
 // Installation is what assisted-service says of the cluster.
@@ -32,7 +32,7 @@ func (f *Facts) NotAccepted() string {
 	switch {
 	case !installation.AcceptsHosts:
 		return fmt.Sprintf("the cluster does not accept hosts in state %q", installation.State)
-	case !installation.DayTwo && f.Role() == string(models.HostRoleWorker) && f.Install.Spec.ProvisionRequirements.WorkerAgents == 0:
+	case !installation.DayTwo && f.Role() == models.HostRoleWorker && f.Install.Spec.ProvisionRequirements.WorkerAgents == 0:
 		return "the cluster is installed without workers"
 	}
 	return ""

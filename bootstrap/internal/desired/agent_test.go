@@ -40,62 +40,64 @@ func withoutHost(h *identified) {
 	h.InfraMachine = &unstructured.Unstructured{Object: map[string]any{"kind": "MetalStackMachine", "spec": map[string]any{"providerID": "metalstack://p/1"}}}
 }
 
-func TestWish(t *testing.T) {
+func TestAgentSpec(t *testing.T) {
 	metadata := func() ([]byte, error) { return []byte("name: node-7\nrack: r1\n"), nil }
 	for name, tc := range map[string]struct {
 		change func(h *identified)
-		check  func(w *Wish) bool
+		check  func(w *aiv1beta1.AgentSpec) bool
 	}{
-		"Metal3": {func(*identified) {}, func(w *Wish) bool {
-			return w.Hostname == "rack1-u7" && w.Role == "master" && w.NodeLabels["metal3.io/uuid"] == "bmh-uid" && w.DiskID == "" && w.ClusterName == "cp"
+		"Metal3": {func(*identified) {}, func(w *aiv1beta1.AgentSpec) bool {
+			return w.Hostname == "rack1-u7" && w.Role == "master" && w.NodeLabels["metal3.io/uuid"] == "bmh-uid" && w.InstallationDiskID == "" && w.ClusterDeploymentName.Name == "cp"
 		}},
-		"a worker": {func(h *identified) { h.Machine.Labels = nil }, func(w *Wish) bool { return w.Role == "worker" }},
+		"a worker": {func(h *identified) { h.Machine.Labels = nil }, func(w *aiv1beta1.AgentSpec) bool { return w.Role == "worker" }},
 		"variables are resolved here": {func(h *identified) {
 			h.Config.Spec.NodeRegistration = &bootstrapv1.NodeRegistration{
 				Name: "$METADATA_NAME", KubeletExtraLabels: []string{`metal3.io/uuid="${METADATA_UUID}"`, "rack=$METADATA_RACK"},
 			}
-		}, func(w *Wish) bool {
-			return w.Hostname == "node-7" && w.NodeLabels["rack"] == "r1" && w.NodeLabels["metal3.io/uuid"] == "bmh-uid" && !strings.Contains(w.IgnitionOverride, "METADATA")
+		}, func(w *aiv1beta1.AgentSpec) bool {
+			return w.Hostname == "node-7" && w.NodeLabels["rack"] == "r1" && w.NodeLabels["metal3.io/uuid"] == "bmh-uid" && !strings.Contains(w.IgnitionConfigOverrides, "METADATA")
 		}},
-		"no BareMetalHost: the name that the host reports": {withoutHost, func(w *Wish) bool {
+		"no BareMetalHost: the name that the host reports": {withoutHost, func(w *aiv1beta1.AgentSpec) bool {
 			return w.Hostname == "m2" && len(w.NodeLabels) == 0
 		}},
 		"no BareMetalHost, localhost: the Machine's name": {func(h *identified) {
 			withoutHost(h)
 			h.agent.Status.Inventory.Hostname = "localhost.localdomain"
-		}, func(w *Wish) bool { return w.Hostname == "m" }},
+		}, func(w *aiv1beta1.AgentSpec) bool { return w.Hostname == "m" }},
 		"root device hints": {func(h *identified) {
 			h.Host.Spec.RootDeviceHints = &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
-		}, func(w *Wish) bool { return w.DiskID == "/dev/disk/by-id/wwn-0x525400000002" }},
+		}, func(w *aiv1beta1.AgentSpec) bool { return w.InstallationDiskID == "/dev/disk/by-id/wwn-0x525400000002" }},
 		"kernel arguments": {func(h *identified) {
 			h.Config.Spec.KernelArguments = []bootstrapv1.KernelArgument{{Operation: "append", Value: "a=b"}, {Operation: "delete", Value: "quiet"}}
-		}, func(w *Wish) bool { return w.InstallerArgs == `["--append-karg","a=b","--delete-karg","quiet"]` }},
+		}, func(w *aiv1beta1.AgentSpec) bool {
+			return w.InstallerArgs == `["--append-karg","a=b","--delete-karg","quiet"]`
+		}},
 		"requirements that are met": {func(h *identified) {
 			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{MinCPUCores: 16, MinMemory: ptr.To(resource.MustParse("32Gi")), MinDiskSize: ptr.To(resource.MustParse("120Gi"))}
-		}, func(w *Wish) bool { return w.DiskID != "" }},
+		}, func(w *aiv1beta1.AgentSpec) bool { return w.InstallationDiskID != "" }},
 		"requirements that grew after the host was bound: it keeps its disk and stays": {func(h *identified) {
 			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{MinCPUCores: 32, MinDiskSize: ptr.To(resource.MustParse("1Ti"))}
 			h.agent.Spec = aiv1beta1.AgentSpec{
 				ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: sample.Namespace, Name: "cp"}, IgnitionConfigOverrides: "{}", InstallationDiskID: "chosen",
 			}
-		}, func(w *Wish) bool { return w.DiskID == "chosen" }},
+		}, func(w *aiv1beta1.AgentSpec) bool { return w.InstallationDiskID == "chosen" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newIdentified()
 			tc.change(h)
-			w, err := WishFor(h.Facts, h.agent, metadata)
+			w, err := AgentSpec(h.Facts, h.agent, metadata)
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, _ := WishFor(h.Facts, h.agent, metadata)
-			if !tc.check(w) || again.IgnitionOverride != w.IgnitionOverride {
+			again, _ := AgentSpec(h.Facts, h.agent, metadata)
+			if !tc.check(w) || again.IgnitionConfigOverrides != w.IgnitionConfigOverrides {
 				t.Errorf("got %+v", w)
 			}
 		})
 	}
 }
 
-func TestWishProblems(t *testing.T) {
+func TestAgentThatCannotBeTold(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change          func(h *identified)
 		reason, message string
@@ -122,7 +124,7 @@ func TestWishProblems(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newIdentified()
 			tc.change(h)
-			_, err := WishFor(h.Facts, h.agent, func() ([]byte, error) { return []byte("space: a b"), nil })
+			_, err := AgentSpec(h.Facts, h.agent, func() ([]byte, error) { return []byte("space: a b"), nil })
 			var p *UserError
 			if !errors.As(err, &p) || p.Reason != tc.reason || !strings.Contains(p.Message, tc.message) {
 				t.Errorf("got %v", err)

@@ -1,0 +1,104 @@
+// Package desired decides what is to be: which Agent is the Machine's host, what its InfraEnv holds, and what the Agent is told. Facts in, objects and decisions
+// out; it has no client and no clock.
+package desired
+
+import (
+	"encoding/json"
+	"fmt"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/ignition"
+)
+
+// UserError is what keeps a host from being bound, for the user to change.
+type UserError struct{ Reason, Message string }
+
+func (e *UserError) Error() string { return e.Message }
+
+func invalid(format string, args ...any) *UserError {
+	return &UserError{bootstrapv1.InvalidConfigurationReason, fmt.Sprintf(format, args...)}
+}
+
+// AgentSpec is what the identified Agent is told, with the cluster to which it is bound. All of it goes out in the request that binds the host: later
+// assisted-service accepts changes and silently ignores them. Requirements and the disk are settled before the host is bound: what changes later does not take
+// it out of the cluster again. metadata returns the host's Metal3 metadata, and is only asked when a variable needs it.
+func AgentSpec(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte, error)) (*aiv1beta1.AgentSpec, error) {
+	if problem := belowRequirements(f, agent); problem != nil && !facts.Told(agent) {
+		return nil, problem
+	}
+	node, err := resolveNode(f, agent, metadata)
+	if err != nil {
+		return nil, err
+	}
+	wanted := &aiv1beta1.AgentSpec{
+		ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: f.Deployment.Namespace, Name: f.Deployment.Name},
+		Role:                  f.Role(),
+		Hostname:              node.name,
+		NodeLabels:            node.labels,
+	}
+	if wanted.InstallationDiskID, err = installationDisk(f, agent); err != nil {
+		return nil, err
+	}
+	spec := &f.Config.Spec
+	if wanted.InstallerArgs, err = installerArgs(spec.KernelArguments); err != nil {
+		return nil, err
+	}
+	wanted.IgnitionConfigOverrides, err = ignition.Build(ignition.Input{
+		NodeName:       node.name,
+		KubeletLabels:  node.labels,
+		ProviderID:     node.providerID,
+		PreCommands:    spec.PreBootstrapCommands,
+		PostCommands:   spec.PostBootstrapCommands,
+		SentinelDir:    spec.BootstrapCommandSentinelDir,
+		KubeconfigPath: spec.PostBootstrapKubeconfigPath,
+		Override:       f.Config.Annotations[bootstrapv1.IgnitionOverrideAnnotation],
+	})
+	if err != nil {
+		return nil, invalid("annotation %s: %s", bootstrapv1.IgnitionOverrideAnnotation, err)
+	}
+	return wanted, nil
+}
+
+// Agent states what an Agent is told, in the cluster if bind, and approved if approve. Also that it is not approved is stated: an approval outlives the unbinding
+// of a host, which would then be installed as soon as it is bound again.
+func Agent(agent *aiv1beta1.Agent, wanted *aiv1beta1.AgentSpec, bind, approve bool) *aiv1beta1.Agent {
+	told := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: agent.Namespace, Name: agent.Name}, Spec: *wanted.DeepCopy()}
+	if !bind {
+		told.Spec.ClusterDeploymentName = nil
+	}
+	told.Spec.Approved = approve
+	return told
+}
+
+// Unbound states an Agent out of the cluster. Role and approval must be stated in each Agent; everything else that we told it is withdrawn.
+func Unbound(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
+	return &aiv1beta1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Namespace: agent.Namespace, Name: agent.Name, ResourceVersion: agent.ResourceVersion},
+		Spec:       aiv1beta1.AgentSpec{Role: agent.Spec.Role},
+	}
+}
+
+// installerArgs are the arguments of coreos-installer as JSON. assisted-service allows these two (its pkg/validations).
+func installerArgs(arguments []bootstrapv1.KernelArgument) (string, error) {
+	if len(arguments) == 0 {
+		return "", nil
+	}
+	args := make([]string, 0, 2*len(arguments))
+	for _, a := range arguments {
+		switch a.Operation {
+		case "append", "delete":
+			args = append(args, "--"+a.Operation+"-karg", a.Value)
+		default:
+			return "", invalid("spec.kernelArguments: operation %q is not supported: use append or delete", a.Operation)
+		}
+	}
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return "", fmt.Errorf("cannot encode the kernel arguments: %w", err)
+	}
+	return string(raw), nil
+}
