@@ -134,3 +134,46 @@ func TestAgentThatIsNotUsedIsUnbound(t *testing.T) {
 		}
 	}
 }
+
+func TestForeignHostIsRefused(t *testing.T) {
+	w := booted(t)
+	w.create(discovered("impostor", "m", "02:00:00:00:00:66"))
+	w.reconcile()
+	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
+	if spec := w.agent("impostor").Spec; spec.Approved || spec.ClusterDeploymentName != nil || spec.Hostname != "" {
+		t.Fatalf("the impostor was told something: %+v", spec)
+	}
+	if e := w.event(); !strings.Contains(e, "HostRefused") || !strings.Contains(e, "02:00:00:00:00:66") {
+		t.Fatalf("event: %s", e)
+	}
+	w.reconcile()
+	if e := w.event(); e != "" {
+		t.Fatalf("told twice: %s", e)
+	}
+
+	w.create(discovered("right", "m", bootMAC))
+	w.reconcile()
+	if w.agent("right").Spec.ClusterDeploymentName == nil || w.agent("impostor").Spec.ClusterDeploymentName != nil {
+		t.Fatal("the right host must be bound, and no other")
+	}
+}
+
+func TestHostThatBootedAnotherImage(t *testing.T) {
+	w := booted(t)
+	w.create(discovered("a", "elsewhere", bootMAC))
+	w.reconcile()
+	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
+	if w.agent("a").Spec.ClusterDeploymentName != nil {
+		t.Fatal("bound")
+	}
+}
+
+func TestBareMetalHostWithoutAddress(t *testing.T) {
+	w := booted(t)
+	host := bareMetalHost()
+	read(w, host.Name, host)
+	w.change(host, func() { host.Spec.BootMACAddress = "" })
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostIdentityReason)
+}

@@ -7,7 +7,10 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -79,4 +82,45 @@ func TestInstalledWorkerBootsDiscoveryAgain(t *testing.T) {
 		w.reconcile()
 		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
 	})
+}
+
+func TestInstalledHostIsNeverInstalledAgain(t *testing.T) {
+	for name, installed := range map[string]func(w *world){
+		"its Node is known": func(w *world) {
+			machine := read(w, "m", &clusterv1.Machine{})
+			w.change(machine, func() { machine.Status.NodeRef.Name = "rack1-u7" })
+		},
+		"it has a providerID, which Metal3 sets from the Node": func(w *world) {
+			machine := read(w, "m", &clusterv1.Machine{})
+			w.change(machine, func() { machine.Spec.ProviderID = "metal3://lab/rack1-u7/m" })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := booted(t)
+			installed(w)
+			w.create(discovered("a", "m", bootMAC))
+			w.reconcile()
+			w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.HostBootedDiscoveryAgainReason)
+			if spec := w.agent("a").Spec; spec.Approved || spec.ClusterDeploymentName != nil || spec.Role != "" {
+				t.Fatalf("the Agent was told something: %+v", spec)
+			}
+		})
+	}
+}
+
+// TestMovedMachine is the world after clusterctl move: no status, no InfraEnv, a Machine that runs.
+func TestMovedMachine(t *testing.T) {
+	objects := lab()
+	machine, _ := objects["machine"].(*clusterv1.Machine)
+	machine.Spec.Bootstrap.DataSecretName = ptr.To("m")
+	machine.Status.NodeRef.Name = "rack1-u7"
+	w := newWorld(t, values(objects)...)
+	w.reconcile()
+	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
+	if w.config().Status.DataSecretName != "m" {
+		t.Fatal("the data secret is not restored")
+	}
+	if err := w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"}, &aiv1beta1.InfraEnv{}); !apierrors.IsNotFound(err) {
+		t.Fatalf("an InfraEnv was made for a host that is installed: %v", err)
+	}
 }

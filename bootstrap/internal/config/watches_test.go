@@ -67,3 +67,11 @@ func TestEventThatCannotBeMapped(t *testing.T) {
 		}
 	}
 }
+
+func TestHostsOfAClusterThatComesBackAreWoken(t *testing.T) {
+	before, after := &hiveext.AgentClusterInstall{}, &hiveext.AgentClusterInstall{}
+	before.Status.DebugInfo.State, after.Status.DebugInfo.State = "insufficient", "adding-hosts"
+	if !installationChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+		t.Fatal("both accept hosts, but not the same")
+	}
+}

@@ -1,0 +1,154 @@
+package config
+
+import (
+	"testing"
+
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+func TestLateWorkerWaitsForTheClusterToAcceptHosts(t *testing.T) {
+	w := booted(t)
+	install := read(w, "cp", lab()["install"])
+	w.setState(install, "installing")
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterNotAcceptingHostsReason)
+	if w.agent("a").Spec.ClusterDeploymentName != nil {
+		t.Fatal("bound while the cluster installs")
+	}
+	w.setState(install, "adding-hosts")
+	w.reconcile()
+	if w.agent("a").Spec.ClusterDeploymentName == nil {
+		t.Fatal("not bound")
+	}
+}
+
+// TestWorkerOfAClusterThatIsInstalledAlone covers single nodes: one known host more, and assisted-service would never start.
+func TestWorkerOfAClusterThatIsInstalledAlone(t *testing.T) {
+	w := booted(t)
+	install := read(w, "cp", &hiveext.AgentClusterInstall{})
+	w.change(install, func() { install.Spec.ProvisionRequirements = hiveext.ProvisionRequirements{ControlPlaneAgents: 1} })
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterNotAcceptingHostsReason)
+	if w.agent("a").Spec.ClusterDeploymentName != nil {
+		t.Fatal("bound although the cluster is installed without workers")
+	}
+	w.setState(install, "adding-hosts")
+	w.reconcile()
+	if w.agent("a").Spec.ClusterDeploymentName == nil {
+		t.Fatal("not bound after the installation")
+	}
+}
+
+// TestNoHostForAClusterThatIsRegisteredAnew covers an assisted-service whose database came back empty or older: it would install the host into a cluster that does
+// not exist.
+func TestNoHostForAClusterThatIsRegisteredAnew(t *testing.T) {
+	runs := func(w *world) {
+		w.create(&clusterv1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cp-0", Labels: map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachineControlPlaneLabel: ""}},
+			Spec:       clusterv1.MachineSpec{ClusterName: "c", ProviderID: "metal3://x", InfrastructureRef: clusterv1.ContractVersionedObjectReference{Kind: metal3.MachineKind, Name: "cp-0"}},
+		})
+	}
+	stated := func(w *world) {
+		deployment := read(w, "cp", &hivev1.ClusterDeployment{})
+		w.change(deployment, func() { deployment.Spec.Installed = true })
+	}
+	for evidence, show := range map[string]func(w *world){"the control plane has Nodes": runs, "the ClusterDeployment says that it is installed": stated} {
+		t.Run(evidence, func(t *testing.T) {
+			w := booted(t)
+			show(w)
+			w.create(discovered("a", "m", bootMAC))
+			w.reconcile()
+			w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterRegisteredAnewReason)
+			if w.agent("a").Spec.ClusterDeploymentName != nil {
+				t.Fatal("bound")
+			}
+			w.setState(read(w, "cp", &hiveext.AgentClusterInstall{}), "adding-hosts")
+			w.reconcile()
+			if w.agent("a").Spec.ClusterDeploymentName == nil {
+				t.Fatal("not bound to the cluster that was imported")
+			}
+		})
+		t.Run(evidence+", and the host was bound before", func(t *testing.T) {
+			w := booted(t)
+			w.create(discovered("a", "m", bootMAC))
+			w.reconcile()
+			w.registerWithCluster("a", "known")
+			show(w)
+			w.reconcile()
+			w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterRegisteredAnewReason)
+			if w.agent("a").Spec.Approved {
+				t.Fatal("approved")
+			}
+		})
+	}
+}
+
+// TestRefusedBindingIsTakenBack covers the race in which the installation starts between our look and our write.
+func TestRefusedBindingIsTakenBack(t *testing.T) {
+	w := booted(t)
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.setState(read(w, "cp", lab()["install"]), "preparing-for-installation")
+	agent := w.agent("a")
+	w.change(agent, func() {
+		agent.Status.Conditions[0] = conditionsv1.Condition{Type: aiv1beta1.SpecSyncedCondition, Status: corev1.ConditionFalse, Reason: "InputError"}
+	})
+	w.reconcile()
+	w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterNotAcceptingHostsReason)
+	if w.agent("a").Spec.ClusterDeploymentName != nil {
+		t.Fatal("still bound")
+	}
+}
+
+// TestApprovalFromAnEarlierLife covers a host that was unbound: its approval stays on the Agent, and would install it as soon as it is bound.
+func TestApprovalFromAnEarlierLife(t *testing.T) {
+	w := booted(t)
+	agent := discovered("a", "m", bootMAC)
+	agent.Spec.Approved = true
+	w.create(agent)
+	w.reconcile()
+	bound := w.agent("a")
+	if bound.Spec.ClusterDeploymentName == nil {
+		t.Fatal("not bound")
+	}
+	if bound.Spec.Approved {
+		t.Fatal("approved before the service has taken in what the host is told")
+	}
+}
+
+// TestApprovalIsNotTakenBack covers a cache that does not have our approval yet: what it shows looks like an Agent that is to be told everything first.
+func TestApprovalIsNotTakenBack(t *testing.T) {
+	w := booted(t)
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.registerWithCluster("a", "known")
+	before := w.agent("a")
+	w.reconcile()
+	if !w.agent("a").Spec.Approved {
+		t.Fatal("not approved")
+	}
+	w.outdated = before
+	w.outdated.ResourceVersion = "1"
+	w.outdated.Status.DebugInfo.State = "preparing-for-installation"
+	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "m"}})
+	if !apierrors.IsConflict(err) {
+		t.Fatalf("no conflict: %v", err)
+	}
+	if !w.agent("a").Spec.Approved {
+		t.Fatal("the approval was taken back")
+	}
+}
