@@ -93,14 +93,14 @@ func secretsOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
 	if config.Spec.PullSecretRef != nil {
 		names = append(names, config.Spec.PullSecretRef.Name)
 	}
-	if ca := config.Spec.AssistedServiceCA; ca != nil && ca.Kind == "Secret" {
+	if ca := config.Spec.AssistedServiceCA; ca != nil && ca.Kind == kube.Secret.Kind {
 		names = append(names, ca.Name)
 	}
 	return kube.Some(names...)
 }
 
 func configMapsOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
-	if config.Spec.AssistedServiceCA == nil || config.Spec.AssistedServiceCA.Kind != "ConfigMap" {
+	if config.Spec.AssistedServiceCA == nil || config.Spec.AssistedServiceCA.Kind != kube.ConfigMap.Kind {
 		return nil
 	}
 	return kube.Some(config.Spec.AssistedServiceCA.Name)
