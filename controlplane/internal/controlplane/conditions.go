@@ -14,12 +14,12 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
 // view is what the conditions are computed from.
 type view struct {
-	*scope
+	*Facts
+	found *Findings
 	// failure ended the reconcile early.
 	failure error
 	now     time.Time
@@ -49,11 +49,17 @@ func unknown(conditionType, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionUnknown, Reason: reason, Message: message}
 }
 
+// blocked is the condition while a task is not done that it stands for.
+func (v view) blocked(conditionType string, task Task) metav1.Condition {
+	o := v.found.Blocked(task)
+	return no(conditionType, o.Reason, o.Message)
+}
+
 // graceLeft is how long the API server may go on not answering, or not telling how the cluster is, before that counts.
 func (v view) graceLeft() time.Duration {
-	last := v.workload.LastSuccess
-	if !v.workload.UnreadSince.IsZero() {
-		last = v.workload.UnreadSince
+	last := v.Workload.LastSuccess
+	if !v.Workload.UnreadSince.IsZero() {
+		last = v.Workload.UnreadSince
 	}
 	if last.Before(v.started) {
 		last = v.started
@@ -62,31 +68,31 @@ func (v view) graceLeft() time.Duration {
 }
 
 // healthKnown tells whether the health of the cluster could be read. What could not be read is not healthy.
-func (v view) healthKnown() bool { return v.workload.Connected && v.workload.UnreadSince.IsZero() }
+func (v view) healthKnown() bool { return v.Workload.Connected && v.Workload.UnreadSince.IsZero() }
 
 func (v view) everInitialized() bool {
-	return ptr.Deref(v.controlPlane.Status.Initialization.ControlPlaneInitialized, false)
+	return ptr.Deref(v.ControlPlane.Status.Initialization.ControlPlaneInitialized, v.Workload.Connected)
 }
 
 func (v view) available() metav1.Condition {
 	const t = controlplanev1.AvailableCondition
-	before := conditions.Get(v.before, t)
+	before := conditions.Get(v.ControlPlane, t)
 	switch {
-	case v.deleting():
+	case v.Deleting():
 		return no(t, controlplanev1.NotAvailableReason, "the control plane is being deleted")
-	case !v.installed():
+	case !v.Installed():
 		return no(t, controlplanev1.NotAvailableReason, "the cluster is not installed: the condition Installed tells how far it is and what it waits for")
-	case v.healthKnown() && len(v.workload.Unhealthy) == 0:
+	case v.healthKnown() && len(v.Workload.Unhealthy) == 0:
 		return yes(t, controlplanev1.AvailableReason)
 	case v.healthKnown():
-		return no(t, controlplanev1.NotAvailableReason, strings.Join(v.workload.Unhealthy, "; "))
+		return no(t, controlplanev1.NotAvailableReason, strings.Join(v.Workload.Unhealthy, "; "))
 	case v.graceLeft() > 0 && before != nil && before.Status == metav1.ConditionTrue:
 		return *before
 	case !v.everInitialized():
 		return no(t, controlplanev1.WaitingForAPIServerReason, v.because("waiting for the cluster's API server to answer"))
-	case v.graceLeft() > 0 && v.workload.Connected && before != nil:
+	case v.graceLeft() > 0 && v.Workload.Connected && before != nil:
 		return *before
-	case v.graceLeft() > 0 && !v.workload.Connected:
+	case v.graceLeft() > 0 && !v.Workload.Connected:
 		return no(t, controlplanev1.ConnectionDownReason, v.because("waiting for the connection to the cluster's API server"))
 	default:
 		return v.healthUnknown(t)
@@ -95,18 +101,18 @@ func (v view) available() metav1.Condition {
 
 // healthUnknown says why nothing is known of the cluster's health.
 func (v view) healthUnknown(conditionType string) metav1.Condition {
-	if !v.workload.Connected {
+	if !v.Workload.Connected {
 		return unknown(conditionType, controlplanev1.ConnectionDownReason, v.connectionDown())
 	}
 	return unknown(conditionType, controlplanev1.HealthUnknownReason, fmt.Sprintf("the cluster's API server answers, but its ClusterVersion, ClusterOperators or Nodes cannot be read since %s: "+
-		"check that the credentials in Secret %s may read them; see the log of the manager", v.workload.UnreadSince.UTC().Format(time.RFC3339), secret.Name(v.clusterName(), secret.Kubeconfig)))
+		"check that the credentials in Secret %s may read them; see the log of the manager", v.Workload.UnreadSince.UTC().Format(time.RFC3339), secret.Name(v.ClusterName(), secret.Kubeconfig)))
 }
 
 func (v view) connectionDown() string {
-	if v.workload.LastSuccess.IsZero() {
+	if v.Workload.LastSuccess.IsZero() {
 		return v.because(fmt.Sprintf("the cluster's API server has not answered for %s", workload.GracePeriod))
 	}
-	return v.because("the cluster's API server has not answered since " + v.workload.LastSuccess.UTC().Format(time.RFC3339))
+	return v.because("the cluster's API server has not answered since " + v.Workload.LastSuccess.UTC().Format(time.RFC3339))
 }
 
 func (v view) initialized() metav1.Condition {
@@ -119,14 +125,14 @@ func (v view) initialized() metav1.Condition {
 func (v view) releaseImageResolved() metav1.Condition {
 	const t = controlplanev1.ReleaseImageResolvedCondition
 	switch {
-	case v.releaseBlocked != nil:
-		return no(t, v.releaseBlocked.reason, v.releaseBlocked.message)
-	case v.controlPlane.Status.ReleaseImage != "":
+	case v.found.Blocked(ReleaseLookup) != nil:
+		return v.blocked(t, ReleaseLookup)
+	case v.reportedImage() != "":
 		return yes(t, controlplanev1.ReleaseImageResolvedReason)
-	case v.installed():
+	case v.Installed():
 		return unknown(t, controlplanev1.WaitingForReleaseImageReason, "the image is not known here, and not needed any more: the cluster is installed")
-	case v.blocked != nil:
-		return no(t, v.blocked.reason, v.blocked.message)
+	case v.found.Blocked(Installation) != nil:
+		return v.blocked(t, Installation)
 	default:
 		return no(t, controlplanev1.WaitingForReleaseImageReason, "the release image has not been looked up yet")
 	}
@@ -134,21 +140,21 @@ func (v view) releaseImageResolved() metav1.Condition {
 
 func (v view) kubeconfigAvailable() metav1.Condition {
 	const t = controlplanev1.KubeconfigAvailableCondition
-	problem := v.kubeconfigProblem()
+	problem := v.found.KubeconfigProblem(v.Facts)
 	switch {
 	case problem != nil:
-		return no(t, problem.reason, problem.message)
-	case v.kubeconfigSecret != nil:
+		return no(t, problem.Reason, problem.Message)
+	case v.found.Kubeconfig != nil:
 		c := yes(t, controlplanev1.KubeconfigAvailableReason)
-		if v.renewalFailure != nil {
-			c.Message = "its credentials could not be renewed, which is tried again: " + assisted.RedactURLs(v.renewalFailure.Error())
+		if failed := v.found.Blocked(KubeconfigRenewal); failed != nil {
+			c.Message = failed.Message
 		}
 		return c
-	case v.kubeconfigBlocked != nil:
-		return no(t, v.kubeconfigBlocked.reason, v.kubeconfigBlocked.message)
-	case v.installed() && v.adminSecret == nil:
+	case v.found.Blocked(KubeconfigCopy) != nil:
+		return v.blocked(t, KubeconfigCopy)
+	case v.Installed() && v.AdminKubeconfig == nil:
 		return no(t, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s is missing, and so is assisted-service's kubeconfig: create it, type %s, with a kubeconfig in the key value",
-			secret.Name(v.clusterName(), secret.Kubeconfig), clusterv1.ClusterSecretType))
+			secret.Name(v.ClusterName(), secret.Kubeconfig), clusterv1.ClusterSecretType))
 	default:
 		return no(t, controlplanev1.WaitingForKubeconfigReason, "assisted-service gives the kubeconfig when the installation runs")
 	}
@@ -156,14 +162,14 @@ func (v view) kubeconfigAvailable() metav1.Condition {
 
 func (v view) componentsHealthy() metav1.Condition {
 	const t = controlplanev1.ControlPlaneComponentsHealthyCondition
-	before := conditions.Get(v.before, t)
+	before := conditions.Get(v.ControlPlane, t)
 	switch {
 	case !v.everInitialized():
 		return unknown(t, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
-	case v.healthKnown() && len(v.workload.Unhealthy) == 0:
+	case v.healthKnown() && len(v.Workload.Unhealthy) == 0:
 		return yes(t, controlplanev1.ComponentsHealthyReason)
 	case v.healthKnown():
-		return no(t, controlplanev1.ComponentsNotHealthyReason, strings.Join(v.workload.Unhealthy, "; "))
+		return no(t, controlplanev1.ComponentsNotHealthyReason, strings.Join(v.Workload.Unhealthy, "; "))
 	case v.graceLeft() > 0 && before != nil:
 		return *before
 	default:
@@ -173,20 +179,20 @@ func (v view) componentsHealthy() metav1.Condition {
 
 func (v view) machinesCreated() metav1.Condition {
 	const t = controlplanev1.MachinesCreatedCondition
-	missing := int(v.replicas()) - len(v.machines)
+	missing := int(v.Replicas()) - len(v.found.Machines)
 	switch {
-	case v.deleting():
+	case v.Deleting():
 		return no(t, clusterv1.DeletingReason, "the control plane is being deleted")
 	case missing <= 0:
 		return yes(t, controlplanev1.MachinesCreatedReason)
-	case v.machineFailure != nil:
-		return no(t, controlplanev1.MachineCreationFailedReason, v.machineFailure.Error())
-	case v.blocked != nil:
-		return no(t, v.blocked.reason, v.blocked.message)
+	case v.found.Blocked(MachineCreation) != nil:
+		return v.blocked(t, MachineCreation)
+	case v.found.Blocked(Installation) != nil:
+		return v.blocked(t, Installation)
 	case v.failure != nil:
 		return no(t, clusterv1.InternalErrorReason, "an earlier step failed and is tried again; see the log of the manager")
 	default:
-		return no(t, clusterv1.ScalingUpReason, fmt.Sprintf("making %d of %d Machines", missing, v.replicas()))
+		return no(t, clusterv1.ScalingUpReason, fmt.Sprintf("making %d of %d Machines", missing, v.Replicas()))
 	}
 }
 
@@ -195,12 +201,12 @@ func (v view) machinesCreated() metav1.Condition {
 func (v view) machinesReady() metav1.Condition {
 	const t = controlplanev1.MachinesReadyCondition
 	var waiting []*clusterv1.Machine
-	for _, m := range v.machines {
+	for _, m := range v.found.Machines {
 		if !conditions.IsTrue(m, clusterv1.MachineReadyCondition) {
 			waiting = append(waiting, m)
 		}
 	}
-	if v.installed() || len(waiting) == 0 {
+	if v.Installed() || len(waiting) == 0 {
 		return v.aggregate(clusterv1.MachineReadyCondition, t)
 	}
 	return no(t, clusterv1.NotReadyReason, fmt.Sprintf("%d Machines are not ready while the cluster is installed, see their conditions: %s", len(waiting), names(waiting)))
@@ -209,8 +215,8 @@ func (v view) machinesReady() metav1.Condition {
 // machinesUpToDate sums up the condition of the Machines, unless they could not be given what they are to be.
 func (v view) machinesUpToDate() metav1.Condition {
 	const t = controlplanev1.MachinesUpToDateCondition
-	if v.machinesBlocked != nil {
-		return no(t, v.machinesBlocked.reason, v.machinesBlocked.message)
+	if v.found.Blocked(MachineSync) != nil {
+		return v.blocked(t, MachineSync)
 	}
 	if message := v.versionMismatch(); message != "" {
 		return no(t, controlplanev1.VersionMismatchReason, message)
@@ -220,9 +226,9 @@ func (v view) machinesUpToDate() metav1.Condition {
 
 // versionMismatch says that the spec asks for another release than an installed cluster runs; it is empty when it does not.
 func (v view) versionMismatch() string {
-	runs := v.machineVersion()
-	wanted, err := release.ParseVersion(v.controlPlane.Spec.Version)
-	if !v.installed() || runs == "" || err != nil || "v"+wanted.String() == runs {
+	runs := v.found.MachineVersion(v.Facts)
+	wanted, err := release.ParseVersion(v.ControlPlane.Spec.Version)
+	if !v.Installed() || runs == "" || err != nil || "v"+wanted.String() == runs {
 		return ""
 	}
 	if wanted.LT(parsed(runs)) {
@@ -235,10 +241,10 @@ func (v view) versionMismatch() string {
 
 // aggregate sums up a condition of the Machines.
 func (v view) aggregate(source, target string) metav1.Condition {
-	if len(v.machines) == 0 {
+	if len(v.found.Machines) == 0 {
 		return yes(target, clusterv1.NoReplicasReason)
 	}
-	c, err := conditions.NewAggregateCondition(v.machines, source, conditions.TargetConditionType(target))
+	c, err := conditions.NewAggregateCondition(v.found.Machines, source, conditions.TargetConditionType(target))
 	if err != nil {
 		return unknown(target, clusterv1.InternalErrorReason, "cannot sum up the conditions of the Machines")
 	}
@@ -248,7 +254,7 @@ func (v view) aggregate(source, target string) metav1.Condition {
 func (v view) rollingOut() metav1.Condition {
 	const t = controlplanev1.RollingOutCondition
 	var outdated []*clusterv1.Machine
-	for _, m := range v.machines {
+	for _, m := range v.found.Machines {
 		if conditions.IsFalse(m, clusterv1.MachineUpToDateCondition) {
 			outdated = append(outdated, m)
 		}
@@ -263,30 +269,30 @@ func (v view) rollingOut() metav1.Condition {
 
 func (v view) scalingUp() metav1.Condition {
 	const t = controlplanev1.ScalingUpCondition
-	if v.deleting() || len(v.machines) >= int(v.replicas()) {
+	if v.Deleting() || len(v.found.Machines) >= int(v.Replicas()) {
 		return no(t, clusterv1.NotScalingUpReason, "")
 	}
 	c := yes(t, clusterv1.ScalingUpReason)
-	c.Message = fmt.Sprintf("scaling up from %d to %d Machines", len(v.machines), v.replicas())
-	if v.blocked != nil {
-		c.Message += ": " + v.blocked.message
+	c.Message = fmt.Sprintf("scaling up from %d to %d Machines", len(v.found.Machines), v.Replicas())
+	if blocked := v.found.Blocked(Installation); blocked != nil {
+		c.Message += ": " + blocked.Message
 	}
 	return c
 }
 
 func (v view) scalingDown() metav1.Condition {
 	const t = controlplanev1.ScalingDownCondition
-	wanted := int(v.replicas())
-	if v.deleting() {
+	wanted := int(v.Replicas())
+	if v.Deleting() {
 		wanted = 0
 	}
-	if len(v.machines) <= wanted {
+	if len(v.found.Machines) <= wanted {
 		return no(t, clusterv1.NotScalingDownReason, "")
 	}
 	c := yes(t, clusterv1.ScalingDownReason)
-	c.Message = fmt.Sprintf("scaling down from %d to %d Machines", len(v.machines), wanted)
-	if v.scaleDownBlocked != "" {
-		c.Message += ": " + v.scaleDownBlocked
+	c.Message = fmt.Sprintf("scaling down from %d to %d Machines", len(v.found.Machines), wanted)
+	if blocked := v.found.Blocked(ScaleDown); blocked != nil {
+		c.Message += ": " + blocked.Message
 	}
 	return c
 }
@@ -294,7 +300,7 @@ func (v view) scalingDown() metav1.Condition {
 func (v view) remediating() metav1.Condition {
 	const t = controlplanev1.RemediatingCondition
 	var unhealthy []*clusterv1.Machine
-	for _, m := range v.machines {
+	for _, m := range v.found.Machines {
 		if conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition) {
 			unhealthy = append(unhealthy, m)
 		}
@@ -309,15 +315,23 @@ func (v view) remediating() metav1.Condition {
 
 func (v view) deletingCondition() metav1.Condition {
 	const t = controlplanev1.DeletingCondition
-	if !v.deleting() {
+	if !v.Deleting() {
 		return no(t, controlplanev1.NotDeletingReason, "")
 	}
 	c := yes(t, clusterv1.DeletingReason)
 	switch {
-	case v.deletionBlocked != nil:
-		c.Reason, c.Message = v.deletionBlocked.reason, v.deletionBlocked.message
+	case v.found.Blocked(Deletion) != nil:
+		c.Reason, c.Message = v.found.Blocked(Deletion).Reason, v.found.Blocked(Deletion).Message
 	case v.failure != nil:
 		c.Message = "a step of the deletion failed and is tried again; see the log of the manager"
 	}
 	return c
+}
+
+// because adds to a message why there is no connection to the cluster, as far as it is known.
+func (v view) because(message string) string {
+	if v.Workload.Failure == nil {
+		return message
+	}
+	return message + ": " + v.Workload.Failure.Message
 }

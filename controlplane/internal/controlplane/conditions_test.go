@@ -31,18 +31,19 @@ func TestWhatCannotBeReadIsNotHealthy(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
-			s := scopeOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+			s := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 				cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
 				cp.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 				if tc.before != "" {
 					cp.Status.Conditions = []metav1.Condition{{Type: available, Status: tc.before}, {Type: healthy, Status: tc.before}}
 				}
 			})
-			s.workload = workload.Facts{Connected: true, LastSuccess: now}
+			s.Workload = workload.Facts{Connected: true, LastSuccess: now}
 			if tc.unread > 0 {
-				s.workload.UnreadSince = now.Add(-tc.unread)
+				s.Workload.UnreadSince = now.Add(-tc.unread)
 			}
-			v := view{scope: s, now: now, started: now.Add(-time.Hour)}
+			v := viewOf(s)
+			v.now, v.started = now, now.Add(-time.Hour)
 			for _, c := range []metav1.Condition{v.available(), v.componentsHealthy()} {
 				g.Expect(c.Status).To(Equal(tc.outcome), c.Type)
 				if tc.unread == workload.GracePeriod {

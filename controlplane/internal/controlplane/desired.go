@@ -25,11 +25,11 @@ var configAnnotations = []string{bootstrapv1.DiscoveryIgnitionOverrideAnnotation
 
 // machineLabels are the labels of the Machines and of what belongs to them.
 func (s *scope) machineLabels() map[string]string {
-	labels := maps.Clone(s.controlPlane.Spec.MachineTemplate.ObjectMeta.Labels)
+	labels := maps.Clone(s.ControlPlane.Spec.MachineTemplate.ObjectMeta.Labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	maps.Copy(labels, s.labels())
+	maps.Copy(labels, s.Labels())
 	labels[clusterv1.MachineControlPlaneLabel] = ""
 	return labels
 }
@@ -39,25 +39,25 @@ func (s *scope) ownerRef() metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: controlplanev1.GroupVersion.String(),
 		Kind:       controlPlaneKind,
-		Name:       s.controlPlane.Name,
-		UID:        s.controlPlane.UID,
+		Name:       s.ControlPlane.Name,
+		UID:        s.ControlPlane.UID,
 	}
 }
 
 // machine is the wanted Machine of a slot.
 func (s *scope) machine(slot slot, infra *unstructured.Unstructured) *clusterv1.Machine {
 	m := &clusterv1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.controlPlane.Namespace, Name: slot.name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.ControlPlane.Namespace, Name: slot.name},
 		Spec: clusterv1.MachineSpec{
-			ClusterName: s.cluster.Name,
-			Version:     cmp.Or(s.machineVersion(), "v"+s.version.String()),
+			ClusterName: s.Cluster.Name,
+			Version:     cmp.Or(s.found.MachineVersion(s.Facts), "v"+s.found.Version.String()),
 			Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{
 				APIGroup: bootstrapv1.GroupVersion.Group, Kind: configKind, Name: slot.name,
 			}},
 			InfrastructureRef: clusterv1.ContractVersionedObjectReference{
 				APIGroup: infra.GroupVersionKind().Group, Kind: infra.GetKind(), Name: slot.name,
 			},
-			FailureDomain: pickFailureDomain(s.cluster, slot.index),
+			FailureDomain: pickFailureDomain(s.Cluster, slot.index),
 		},
 	}
 	s.setInPlace(m)
@@ -70,7 +70,7 @@ func (s *scope) syncedMachine(observed *clusterv1.Machine) *clusterv1.Machine {
 		ObjectMeta: metav1.ObjectMeta{Namespace: observed.Namespace, Name: observed.Name},
 		Spec: clusterv1.MachineSpec{
 			ClusterName:       observed.Spec.ClusterName,
-			Version:           cmp.Or(s.machineVersion(), observed.Spec.Version),
+			Version:           cmp.Or(s.found.MachineVersion(s.Facts), observed.Spec.Version),
 			Bootstrap:         clusterv1.Bootstrap{ConfigRef: observed.Spec.Bootstrap.ConfigRef},
 			InfrastructureRef: observed.Spec.InfrastructureRef,
 			FailureDomain:     observed.Spec.FailureDomain,
@@ -82,7 +82,7 @@ func (s *scope) syncedMachine(observed *clusterv1.Machine) *clusterv1.Machine {
 
 // setInPlace sets what changes without a new Machine.
 func (s *scope) setInPlace(m *clusterv1.Machine) {
-	template := &s.controlPlane.Spec.MachineTemplate
+	template := &s.ControlPlane.Spec.MachineTemplate
 	m.Labels = s.machineLabels()
 	m.Annotations = maps.Clone(template.ObjectMeta.Annotations)
 	m.OwnerReferences = []metav1.OwnerReference{*s.controllerRef()}
@@ -100,15 +100,15 @@ func (s *scope) setInPlace(m *clusterv1.Machine) {
 func (s *scope) config(name string, observed *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.OpenshiftAssistedConfig {
 	c := &bootstrapv1.OpenshiftAssistedConfig{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:   s.controlPlane.Namespace,
+			Namespace:   s.ControlPlane.Namespace,
 			Name:        name,
 			Labels:      s.machineLabels(),
-			Annotations: maps.Clone(s.controlPlane.Spec.MachineTemplate.ObjectMeta.Annotations),
+			Annotations: maps.Clone(s.ControlPlane.Spec.MachineTemplate.ObjectMeta.Annotations),
 		},
-		Spec: *s.controlPlane.Spec.OpenshiftAssistedConfigSpec.DeepCopy(),
+		Spec: *s.ControlPlane.Spec.OpenshiftAssistedConfigSpec.DeepCopy(),
 	}
 	for _, key := range configAnnotations {
-		if value, ok := s.controlPlane.Annotations[key]; ok {
+		if value, ok := s.ControlPlane.Annotations[key]; ok {
 			if c.Annotations == nil {
 				c.Annotations = map[string]string{}
 			}
@@ -119,18 +119,13 @@ func (s *scope) config(name string, observed *bootstrapv1.OpenshiftAssistedConfi
 		c.OwnerReferences = []metav1.OwnerReference{s.ownerRef()}
 		return c
 	}
-	if s.ownedBy(observed.OwnerReferences) {
+	if s.OwnerOf(observed) {
 		c.OwnerReferences = []metav1.OwnerReference{s.ownerRef()}
 	}
-	if s.begun() {
+	if s.Begun {
 		c.Spec = *observed.Spec.DeepCopy()
 	}
 	return c
-}
-
-// ownedBy tells whether the control plane is still an owner: Cluster API has not replaced it yet.
-func (s *scope) ownedBy(refs []metav1.OwnerReference) bool {
-	return slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool { return ref.UID == s.controlPlane.UID })
 }
 
 // infraMachine clones the infra machine from its template.
@@ -140,20 +135,20 @@ func (s *scope) infraMachine(slot slot) (*unstructured.Unstructured, error) {
 		TemplateRef: &corev1.ObjectReference{
 			APIVersion: s.template.GetAPIVersion(), Kind: s.template.GetKind(), Name: s.template.GetName(), Namespace: s.template.GetNamespace(),
 		},
-		Namespace:   s.controlPlane.Namespace,
+		Namespace:   s.ControlPlane.Namespace,
 		Name:        slot.name,
-		ClusterName: s.cluster.Name,
+		ClusterName: s.Cluster.Name,
 		OwnerRef:    ptr.To(s.ownerRef()),
 		Labels: map[string]string{
 			clusterv1.MachineControlPlaneLabel:     "",
-			clusterv1.MachineControlPlaneNameLabel: s.labels()[clusterv1.MachineControlPlaneNameLabel],
+			clusterv1.MachineControlPlaneNameLabel: s.Labels()[clusterv1.MachineControlPlaneNameLabel],
 		},
 	})
 }
 
 // infraMetadata is the part of an infra machine that follows the machineTemplate's metadata; nil when there is and was none.
 func (s *scope) infraMetadata(observed *unstructured.Unstructured) *unstructured.Unstructured {
-	wanted := s.controlPlane.Spec.MachineTemplate.ObjectMeta
+	wanted := s.ControlPlane.Spec.MachineTemplate.ObjectMeta
 	_, had := observed.GetAnnotations()[propagatedAnnotation]
 	if len(wanted.Labels)+len(wanted.Annotations) == 0 && !had {
 		return nil

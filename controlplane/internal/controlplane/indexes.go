@@ -30,7 +30,7 @@ func indexes() []kube.Index {
 		kube.IndexOf(&clusterv1.MachineSet{}, clusterNameField, func(s *clusterv1.MachineSet) []string { return []string{s.Spec.ClusterName} }),
 		kube.IndexOf(&hivev1.ClusterImageSet{}, imageSetOwnerField, func(s *hivev1.ClusterImageSet) []string { return kube.Some(s.Annotations[ownerAnnotation]) }),
 		kube.IndexOf(&aiv1beta1.Agent{}, agentClusterField, clusterOfAgent),
-		kube.IndexOf(&hiveext.AgentClusterInstall{}, adminSecretField, func(i *hiveext.AgentClusterInstall) []string { return kube.Some(adminSecretOf(i)) }),
+		kube.IndexOf(&hiveext.AgentClusterInstall{}, adminSecretField, func(i *hiveext.AgentClusterInstall) []string { return kube.Some(AdminKubeconfigOf(i)) }),
 		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, ownerClusterField, func(c *controlplanev1.OpenshiftAssistedControlPlane) []string {
 			for _, ref := range c.OwnerReferences {
 				if ref.Kind == "Cluster" {

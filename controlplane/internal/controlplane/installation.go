@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -18,20 +19,20 @@ import (
 // the garbage collector must never deregister a cluster.
 func (r *Reconciler) installation(ctx context.Context, s *scope) (bool, error) {
 	switch {
-	case s.foreign(s.deployment, "ClusterDeployment"), s.foreign(s.install, "AgentClusterInstall"):
+	case s.foreign(s.Deployment, "ClusterDeployment"), s.foreign(s.Install, "AgentClusterInstall"):
 		return false, nil
-	case s.begun() && s.install == nil:
+	case s.Begun && s.Install == nil:
 		s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("AgentClusterInstall %s is missing although the installation was started: it is not made again, "+
-			"for that would install over the hosts; restore it from a backup, or, if the cluster was moved here, import the cluster into the assisted-service of this hub", s.controlPlane.Name))
+			"for that would install over the hosts; restore it from a backup, or, if the cluster was moved here, import the cluster into the assisted-service of this hub", s.ControlPlane.Name))
 		return false, nil
-	case s.standing().anew:
-		s.block(controlplanev1.RegisteredAnewReason, s.registeredAnew())
+	case s.Anew:
+		s.block(controlplanev1.RegisteredAnewReason, registeredAnew(s.Facts))
 		return false, nil
-	case s.begun():
+	case s.Begun:
 		return true, nil
-	case len(s.missingConfigMaps) > 0:
+	case len(s.MissingConfigMaps) > 0:
 		s.block(controlplanev1.ManifestsMissingReason, fmt.Sprintf("ConfigMap %s does not exist: create it, or remove it from config.manifestsConfigMapRefs and config.imageRegistryRef",
-			strings.Join(s.missingConfigMaps, ", ")))
+			strings.Join(s.MissingConfigMaps, ", ")))
 		return false, nil
 	}
 	input, err := s.installInput()
@@ -42,48 +43,37 @@ func (r *Reconciler) installation(ctx context.Context, s *scope) (bool, error) {
 	return r.register(ctx, s, input)
 }
 
-// registeredAnew says what happened to a cluster that assisted-service forgot, and the ways back. None of them deletes anything here.
-func (s *scope) registeredAnew() string {
-	kubeconfig := s.controlPlane.Name + "-admin-kubeconfig"
-	if name := adminSecretOf(s.install); name != "" {
-		kubeconfig = name
-	}
-	return fmt.Sprintf("the installation was begun already, but assisted-service has the cluster in state %q, as one that may be installed anew; perhaps its database was lost or is "+
-		"older: nothing is changed, and no host is added. Delete nothing here: restore the newer database, or, if the cluster is installed, let assisted-service import it: "+
-		"see that ClusterDeployment %s has spec.installed, and that Secret %s exists with a kubeconfig of the cluster, then deregister the cluster in the REST API of assisted-service alone",
-		s.progress.State, s.controlPlane.Name, kubeconfig)
-}
-
 func (r *Reconciler) register(ctx context.Context, s *scope, input assisted.AgentClusterInstallInput) (bool, error) {
 	deployment := assisted.ClusterDeployment(s.deploymentInput())
-	if err := r.apply(ctx, s, deployment, s.deployment); err != nil {
+	if err := r.apply(ctx, s, deployment, s.Deployment); err != nil {
 		return s.rejected("ClusterDeployment", err)
 	}
-	if err := r.apply(ctx, s, assisted.AgentClusterInstall(input), s.install); err != nil {
+	if err := r.apply(ctx, s, assisted.AgentClusterInstall(input), s.Install); err != nil {
 		return s.rejected("AgentClusterInstall", err)
 	}
-	s.registered = true
+	s.found.Registered = true
 	return true, nil
 }
 
 // markInstalled states, once, in the ClusterDeployment that its cluster is installed, as Hive does where it runs: a service that has lost its database then takes
 // the cluster in as an installed one.
 func (r *Reconciler) markInstalled(ctx context.Context, s *scope) (bool, error) {
-	if !s.installed() || !s.owns(s.deployment) || !s.owns(s.install) || s.deployment.Spec.Installed ||
-		s.install.Spec.ClusterMetadata == nil || !s.deployment.DeletionTimestamp.IsZero() {
+	deployment := cmp.Or(s.relabelled, s.Deployment)
+	if !s.Installed() || !s.OwnsDeployment() || !s.OwnsInstall() || deployment.Spec.Installed ||
+		s.Install.Spec.ClusterMetadata == nil || !deployment.DeletionTimestamp.IsZero() {
 		return true, nil
 	}
-	desired, err := assisted.InstalledClusterDeployment(s.deployment, s.labels(), s.install.Spec.ClusterMetadata)
+	desired, err := assisted.InstalledClusterDeployment(deployment, s.Labels(), s.Install.Spec.ClusterMetadata)
 	if err != nil {
 		return false, err
 	}
-	switch err := r.apply(ctx, s, desired, s.deployment); {
+	switch err := r.apply(ctx, s, desired, deployment); {
 	case kube.Refused(err):
 		s.again.In(refusedRetry) // nothing waits for it
 		ctrl.LoggerFrom(ctx).Error(err, "ClusterDeployment cannot be marked as installed")
 		return true, nil
 	case err != nil:
-		return false, fmt.Errorf("cannot mark ClusterDeployment %s as installed: %w", s.deployment.Name, err)
+		return false, fmt.Errorf("cannot mark ClusterDeployment %s as installed: %w", deployment.Name, err)
 	}
 	return true, nil
 }
@@ -98,20 +88,20 @@ func (s *scope) rejected(kind string, err error) (bool, error) {
 		return false, err
 	}
 	s.again.In(refusedRetry)
-	s.block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("%s %s was refused, correct the configuration: %s", kind, s.controlPlane.Name, assisted.RedactURLs(err.Error())))
+	s.block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("%s %s was refused, correct the configuration: %s", kind, s.ControlPlane.Name, assisted.RedactURLs(err.Error())))
 	return false, nil
 }
 
 func (s *scope) deploymentInput() assisted.ClusterDeploymentInput {
-	config := &s.controlPlane.Spec.Config
+	config := &s.ControlPlane.Spec.Config
 	in := assisted.ClusterDeploymentInput{
-		Namespace:        s.controlPlane.Namespace,
-		Name:             s.controlPlane.Name,
-		Labels:           s.labels(),
-		ClusterName:      s.cluster.Name,
+		Namespace:        s.ControlPlane.Namespace,
+		Name:             s.ControlPlane.Name,
+		Labels:           s.Labels(),
+		ClusterName:      s.Cluster.Name,
 		BaseDomain:       config.BaseDomain,
-		PullSecret:       s.pullSecretName,
-		OpenShiftVersion: s.version.String(),
+		PullSecret:       s.PullSecretName(),
+		OpenShiftVersion: s.found.Version.String(),
 	}
 	if config.ClusterName != "" {
 		in.ClusterName = config.ClusterName
@@ -120,18 +110,18 @@ func (s *scope) deploymentInput() assisted.ClusterDeploymentInput {
 }
 
 func (s *scope) installInput() (assisted.AgentClusterInstallInput, error) {
-	config := &s.controlPlane.Spec.Config
+	config := &s.ControlPlane.Spec.Config
 	in := assisted.AgentClusterInstallInput{
-		Namespace:          s.controlPlane.Namespace,
-		Name:               s.controlPlane.Name,
-		Labels:             s.labels(),
+		Namespace:          s.ControlPlane.Namespace,
+		Name:               s.ControlPlane.Name,
+		Labels:             s.Labels(),
 		ImageSet:           s.imageSetName,
-		ControlPlaneAgents: s.replicas(),
-		WorkerAgents:       s.workerReplicas(),
+		ControlPlaneAgents: s.Replicas(),
+		WorkerAgents:       s.WorkerReplicas(),
 		APIVIPs:            config.APIVIPs,
 		IngressVIPs:        config.IngressVIPs,
-		PodNetworks:        s.cluster.Spec.ClusterNetwork.Pods.CIDRBlocks,
-		ServiceNetworks:    s.cluster.Spec.ClusterNetwork.Services.CIDRBlocks,
+		PodNetworks:        s.Cluster.Spec.ClusterNetwork.Pods.CIDRBlocks,
+		ServiceNetworks:    s.Cluster.Spec.ClusterNetwork.Services.CIDRBlocks,
 		MachineNetworks:    config.MachineNetwork,
 		NetworkType:        config.NetworkType,
 		SSHPublicKey:       config.SSHAuthorizedKey,
@@ -158,7 +148,7 @@ func (s *scope) installInput() (assisted.AgentClusterInstallInput, error) {
 		capabilities = assisted.Capabilities{Baseline: c.BaselineCapability, Additional: c.AdditionalEnabledCapabilities}
 	}
 	var err error
-	in.InstallConfigOverrides, err = assisted.InstallConfigOverrides(capabilities, in.OnBareMetal(), s.version,
-		s.controlPlane.Annotations[controlplanev1.InstallConfigOverrideAnnotation], config.InstallConfigOverride)
+	in.InstallConfigOverrides, err = assisted.InstallConfigOverrides(capabilities, in.OnBareMetal(), s.found.Version,
+		s.ControlPlane.Annotations[controlplanev1.InstallConfigOverrideAnnotation], config.InstallConfigOverride)
 	return in, err
 }

@@ -28,37 +28,35 @@ var failingStates = map[string]bool{"error": true, "preparing-failed": true, sta
 // installedCondition tells where the installation is, what it waits for or why it fails.
 func (v view) installedCondition() metav1.Condition {
 	const t = controlplanev1.InstalledCondition
-	standing := v.standing()
-	phase := standing.phase
 	switch {
-	case standing.anew && phase == controlplanev1.InstallationInstalled:
+	case v.Anew && v.Installed():
 		c := yes(t, controlplanev1.RegisteredAnewReason)
-		c.Message = v.registeredAnew()
+		c.Message = registeredAnew(v.Facts)
 		return c
-	case standing.anew:
-		return no(t, controlplanev1.RegisteredAnewReason, v.registeredAnew())
-	case phase == controlplanev1.InstallationInstalled:
+	case v.Anew:
+		return no(t, controlplanev1.RegisteredAnewReason, registeredAnew(v.Facts))
+	case v.Installed():
 		return yes(t, controlplanev1.InstalledReason)
-	case v.blocked != nil && !v.progress.Started:
-		return no(t, v.blocked.reason, v.blocked.message)
-	case v.install == nil || !v.progress.Registered:
+	case v.found.Blocked(Installation) != nil && !v.Progress.Started:
+		return v.blocked(t, Installation)
+	case v.Install == nil || !v.Progress.Registered:
 		return v.notRegistered()
 	}
-	switch phase {
+	switch v.Phase {
 	case controlplanev1.InstallationPreparing:
 		if v.anyHost(preparingFailedStates) || v.failedToPrepare() != nil {
 			return v.preparationFailed()
 		}
 		return no(t, controlplanev1.PreparingReason, v.withLinks("preparing the installation"))
 	case controlplanev1.InstallationInstalling:
-		if v.progress.State == assisted.StateInstallingPendingForUser {
-			return no(t, controlplanev1.UserActionRequiredReason, v.withLinks(v.ofHosts("the installation waits for the user: "+v.progress.StateInfo, pendingStates)))
+		if v.Progress.State == assisted.StateInstallingPendingForUser {
+			return no(t, controlplanev1.UserActionRequiredReason, v.withLinks(v.ofHosts("the installation waits for the user: "+v.Progress.StateInfo, pendingStates)))
 		}
-		return no(t, controlplanev1.InstallingReason, v.withLinks(fmt.Sprintf("%d%%: %s", v.percentage(), v.progress.StateInfo)))
+		return no(t, controlplanev1.InstallingReason, v.withLinks(fmt.Sprintf("%d%%: %s", v.percentage(), v.Progress.StateInfo)))
 	case controlplanev1.InstallationFinalizing:
-		return no(t, controlplanev1.FinalizingReason, v.withLinks(fmt.Sprintf("%d%%: %s", v.percentage(), v.progress.StateInfo)))
+		return no(t, controlplanev1.FinalizingReason, v.withLinks(fmt.Sprintf("%d%%: %s", v.percentage(), v.Progress.StateInfo)))
 	case controlplanev1.InstallationFailed:
-		return no(t, controlplanev1.InstallationFailedReason, v.withLinks(v.ofHosts("the installation failed: "+v.progress.StateInfo, failingStates)))
+		return no(t, controlplanev1.InstallationFailedReason, v.withLinks(v.ofHosts("the installation failed: "+v.Progress.StateInfo, failingStates)))
 	default:
 		return v.pending()
 	}
@@ -77,23 +75,23 @@ func (v view) notRegistered() metav1.Condition {
 	if v.failure != nil {
 		return no(t, controlplanev1.WaitingForAssistedServiceReason, "an earlier step failed and is tried again; see the log of the manager")
 	}
-	if c := installCondition(v.install, hiveext.ClusterSpecSyncedCondition); c != nil && c.Status == corev1.ConditionFalse {
+	if c := installCondition(v.Install, hiveext.ClusterSpecSyncedCondition); c != nil && c.Status == corev1.ConditionFalse {
 		return v.notSynced(c)
 	}
 	if since, left := v.unanswered(); !since.IsZero() && left <= 0 {
-		return no(t, controlplanev1.AssistedServiceNotRespondingReason, assisted.NotResponding("AgentClusterInstall "+v.install.Name, v.install.Namespace, since))
+		return no(t, controlplanev1.AssistedServiceNotRespondingReason, assisted.NotResponding("AgentClusterInstall "+v.Install.Name, v.Install.Namespace, since))
 	}
 	return no(t, controlplanev1.WaitingForAssistedServiceReason, "waiting for assisted-service to take in the cluster")
 }
 
 // unanswered tells since when assisted-service is silent about an AgentClusterInstall, zero when it is not, and how long it still may be.
 func (v view) unanswered() (since time.Time, left time.Duration) {
-	if v.install == nil || v.progress.Registered || !v.install.DeletionTimestamp.IsZero() || !v.owns(v.install) {
+	if v.Install == nil || v.Progress.Registered || !v.Install.DeletionTimestamp.IsZero() || !v.OwnsInstall() {
 		return time.Time{}, 0
 	}
-	since = v.install.CreationTimestamp.Time
-	for i := range v.install.Status.Conditions {
-		if changed := v.install.Status.Conditions[i].LastTransitionTime.Time; changed.After(since) {
+	since = v.Install.CreationTimestamp.Time
+	for i := range v.Install.Status.Conditions {
+		if changed := v.Install.Status.Conditions[i].LastTransitionTime.Time; changed.After(since) {
 			since = changed
 		}
 	}
@@ -111,28 +109,28 @@ func (v view) notSynced(c *hivev1.ClusterInstallCondition) metav1.Condition {
 // pending is the condition between registration and start.
 func (v view) pending() metav1.Condition {
 	const t = controlplanev1.InstalledCondition
-	if c := installCondition(v.install, hiveext.ClusterSpecSyncedCondition); c != nil && c.Status == corev1.ConditionFalse && c.Reason == hiveext.ClusterInputErrorReason {
+	if c := installCondition(v.Install, hiveext.ClusterSpecSyncedCondition); c != nil && c.Status == corev1.ConditionFalse && c.Reason == hiveext.ClusterInputErrorReason {
 		return v.notSynced(c)
 	}
-	last := installCondition(v.install, hiveext.ClusterLastInstallationPreparationFailedCondition)
+	last := installCondition(v.Install, hiveext.ClusterLastInstallationPreparationFailedCondition)
 	if last != nil && last.Status == corev1.ConditionTrue || v.anyHost(preparingFailedStates) {
 		return v.preparationFailed()
 	}
-	wanted := int(v.replicas() + v.workerReplicas())
-	if len(v.agents) < wanted {
-		return v.waitingForHosts(fmt.Sprintf("%d of %d hosts are bound to the cluster", len(v.agents), wanted))
+	wanted := int(v.Replicas() + v.WorkerReplicas())
+	if len(v.Agents) < wanted {
+		return v.waitingForHosts(fmt.Sprintf("%d of %d hosts are bound to the cluster", len(v.Agents), wanted))
 	}
 	if v.failedToPrepare() != nil {
 		return v.preparationFailed()
 	}
-	if c := installCondition(v.install, hiveext.ClusterValidatedCondition); c != nil && c.Status == corev1.ConditionFalse {
+	if c := installCondition(v.Install, hiveext.ClusterValidatedCondition); c != nil && c.Status == corev1.ConditionFalse {
 		return no(t, controlplanev1.ValidationFailedReason, v.ofHosts(c.Message, failingStates))
 	}
-	if c := installCondition(v.install, hiveext.ClusterCompletedCondition); c != nil && c.Reason == hiveext.ClusterInstallationOnHoldReason {
+	if c := installCondition(v.Install, hiveext.ClusterCompletedCondition); c != nil && c.Reason == hiveext.ClusterInstallationOnHoldReason {
 		return no(t, controlplanev1.InstallationOnHoldReason, "everything is ready; set config.holdInstallation to false to start the installation")
 	}
 	message := "waiting until all hosts are known and approved"
-	if c := installCondition(v.install, hiveext.ClusterRequirementsMetCondition); c != nil && c.Status == corev1.ConditionFalse && c.Message != "" {
+	if c := installCondition(v.Install, hiveext.ClusterRequirementsMetCondition); c != nil && c.Status == corev1.ConditionFalse && c.Message != "" {
 		message = c.Message
 	}
 	return no(t, controlplanev1.WaitingForHostsReason, v.ofHosts(message, failingStates))
@@ -145,9 +143,9 @@ var passing = []string{bootstrapv1.HostBindingReason, bootstrapv1.ClusterNotAcce
 // that are bound already miss validations only because the others are not there, and are named where no other is to blame.
 func (v view) waitingForHosts(message string) metav1.Condition {
 	var stuck []string
-	for _, m := range slices.Concat(v.machines, v.workers) {
+	for _, m := range slices.Concat(v.found.Machines, v.Workers) {
 		c := conditions.Get(m, clusterv1.MachineBootstrapConfigReadyCondition)
-		bound := slices.ContainsFunc(v.agents, func(agent aiv1beta1.Agent) bool { return agent.Labels[infraEnvLabel] == m.Name })
+		bound := slices.ContainsFunc(v.Agents, func(agent aiv1beta1.Agent) bool { return agent.Labels[infraEnvLabel] == m.Name })
 		if bound || c == nil || c.Status != metav1.ConditionFalse || slices.Contains(passing, c.Reason) ||
 			strings.HasPrefix(c.Reason, "WaitingFor") && c.Reason != bootstrapv1.WaitingForHostIdentityReason && c.Reason != bootstrapv1.WaitingForHostValidationReason {
 			continue
@@ -167,7 +165,7 @@ func (v view) waitingForHosts(message string) metav1.Condition {
 // of a host that failed, for example to pull an image, only the Agent tells.
 func (v view) preparationFailed() metav1.Condition {
 	message := "the preparation of the installation failed and is tried again"
-	last := installCondition(v.install, hiveext.ClusterLastInstallationPreparationFailedCondition)
+	last := installCondition(v.Install, hiveext.ClusterLastInstallationPreparationFailedCondition)
 	switch failed := last != nil && last.Status == corev1.ConditionTrue; {
 	case failed:
 		message += ": " + last.Message
@@ -180,14 +178,14 @@ func (v view) preparationFailed() metav1.Condition {
 // failedToPrepare returns the condition that was reported when a preparation failed. It stays while assisted-service tries again, over and over,
 // until a preparation succeeds.
 func (v view) failedToPrepare() *metav1.Condition {
-	if before := conditions.Get(v.before, controlplanev1.InstalledCondition); before != nil && before.Reason == controlplanev1.PreparationFailedReason {
+	if before := conditions.Get(v.ControlPlane, controlplanev1.InstalledCondition); before != nil && before.Reason == controlplanev1.PreparationFailedReason {
 		return before
 	}
 	return nil
 }
 
 func (v view) anyHost(states map[string]bool) bool {
-	return slices.ContainsFunc(v.agents, func(agent aiv1beta1.Agent) bool { return states[agent.Status.DebugInfo.State] })
+	return slices.ContainsFunc(v.Agents, func(agent aiv1beta1.Agent) bool { return states[agent.Status.DebugInfo.State] })
 }
 
 // consequence is what assisted-service says of hosts that failed only because another one did.
@@ -196,8 +194,8 @@ const consequence = "Host is part of a cluster that failed to install"
 // ofHosts adds which hosts are in one of the given states, and what they say; causes alone, where there are any.
 func (v view) ofHosts(message string, states map[string]bool) string {
 	var causes, consequences []string
-	for i := range v.agents {
-		switch agent := &v.agents[i]; {
+	for i := range v.Agents {
+		switch agent := &v.Agents[i]; {
 		case !states[agent.Status.DebugInfo.State]:
 		case agent.Status.DebugInfo.StateInfo == consequence:
 			consequences = append(consequences, describe(agent))
@@ -230,11 +228,11 @@ func describe(agent *aiv1beta1.Agent) string {
 
 // withLinks adds where assisted-service's events and logs are.
 func (v view) withLinks(message string) string {
-	if v.progress.EventsURL != "" {
-		message += "; events: " + v.progress.EventsURL
+	if v.Progress.EventsURL != "" {
+		message += "; events: " + v.Progress.EventsURL
 	}
-	if v.progress.LogsURL != "" {
-		message += "; logs: " + v.progress.LogsURL
+	if v.Progress.LogsURL != "" {
+		message += "; logs: " + v.Progress.LogsURL
 	}
 	return message
 }
@@ -251,4 +249,16 @@ func installCondition(install *hiveext.AgentClusterInstall, conditionType hivev1
 		}
 	}
 	return nil
+}
+
+// registeredAnew says what happened to a cluster that assisted-service forgot, and the ways back. None of them deletes anything here.
+func registeredAnew(f *Facts) string {
+	kubeconfig := f.ControlPlane.Name + "-admin-kubeconfig"
+	if name := AdminKubeconfigOf(f.Install); name != "" {
+		kubeconfig = name
+	}
+	return fmt.Sprintf("the installation was begun already, but assisted-service has the cluster in state %q, as one that may be installed anew; perhaps its database was lost or is "+
+		"older: nothing is changed, and no host is added. Delete nothing here: restore the newer database, or, if the cluster is installed, let assisted-service import it: "+
+		"see that ClusterDeployment %s has spec.installed, and that Secret %s exists with a kubeconfig of the cluster, then deregister the cluster in the REST API of assisted-service alone",
+		f.Progress.State, f.ControlPlane.Name, kubeconfig)
 }

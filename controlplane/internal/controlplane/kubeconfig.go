@@ -20,16 +20,10 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
 const (
-	// KubeconfigSourceAnnotation holds, on <cluster>-kubeconfig, where it was copied from: see kubeconfigSource.
-	KubeconfigSourceAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-source"
-	// KubeconfigRenewalAnnotation holds, on <cluster>-kubeconfig, when the token in it is to be renewed (RFC 3339). It is missing as long as the Secret is a
-	// mere copy of assisted-service's.
-	KubeconfigRenewalAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-renewal"
-	// KubeconfigTokenAnnotation holds, on <cluster>-kubeconfig, the UID of the Secret in the workload cluster that the token in it is bound to.
-	KubeconfigTokenAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-token"
 	// minRenewal is how long a token is used at least.
 	minRenewal = time.Minute
 	// adminKubeconfigKey is the key of assisted-service's Secret.
@@ -61,46 +55,27 @@ func sourceOf(admin *corev1.Secret) kubeconfigSource {
 	return kubeconfigSource{version: secretVersion(admin), digest: hex.EncodeToString(sum[:])}
 }
 
-// ownsKubeconfig tells whether <cluster>-kubeconfig is ours to keep. Backup tools drop owner references; what carries our annotations and belongs to nobody
-// else comes back to us, as its token would end otherwise. Without either, it is the user's own.
-func (s *scope) ownsKubeconfig() bool {
-	if s.kubeconfigSecret == nil {
-		return false
-	}
-	if owner := metav1.GetControllerOf(s.kubeconfigSecret); owner != nil {
-		return owner.UID == s.controlPlane.UID
-	}
-	_, copied := s.kubeconfigSecret.Annotations[KubeconfigSourceAnnotation]
-	return copied || s.kubeconfigHasToken()
-}
-
-// kubeconfigHasToken tells whether the published kubeconfig is more than a copy of assisted-service's.
-func (s *scope) kubeconfigHasToken() bool {
-	_, found := s.kubeconfigSecret.Annotations[KubeconfigRenewalAnnotation]
-	return found
-}
-
 // kubeconfig publishes assisted-service's kubeconfig as <cluster>-kubeconfig, and again whenever assisted-service gives another.
 func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (bool, error) {
-	if s.cluster == nil {
+	if s.Cluster == nil {
 		return false, nil
 	}
-	if s.kubeconfigSecret != nil && !s.ownsKubeconfig() {
+	if s.found.Kubeconfig != nil && !s.OwnsKubeconfig(s.found.Kubeconfig) {
 		return true, nil // the user's own
 	}
-	if !s.hasAdminKubeconfig() {
-		return s.kubeconfigSecret != nil, r.adopt(ctx, s, nil)
+	if !s.HasAdminKubeconfig() {
+		return s.found.Kubeconfig != nil, r.adopt(ctx, s, nil)
 	}
 	var source kubeconfigSource
-	if s.kubeconfigSecret != nil {
-		source = parseSource(s.kubeconfigSecret.Annotations[KubeconfigSourceAnnotation])
+	if s.found.Kubeconfig != nil {
+		source = parseSource(s.found.Kubeconfig.Annotations[KubeconfigSourceAnnotation])
 	}
-	if source.digest != "" && (source.version == secretVersion(s.adminSecret) || source.digest == r.knownDigest(s.adminSecret)) {
+	if source.digest != "" && (source.version == secretVersion(s.AdminKubeconfig) || source.digest == r.knownDigest(s.AdminKubeconfig)) {
 		return true, r.adopt(ctx, s, nil)
 	}
 	admin, err := r.readAdmin(ctx, s)
 	if err != nil {
-		return s.kubeconfigSecret != nil, err
+		return s.found.Kubeconfig != nil, err
 	}
 	switch now := sourceOf(admin); {
 	case source.digest == now.digest:
@@ -110,9 +85,6 @@ func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (bool, error) {
 	}
 	return r.publish(ctx, s, admin)
 }
-
-// hasAdminKubeconfig tells whether assisted-service has a kubeconfig of the cluster on this hub.
-func (s *scope) hasAdminKubeconfig() bool { return s.adminSecret != nil && s.owns(s.install) }
 
 // knownDigest is that of the content of assisted-service's kubeconfig, if this version of its Secret was read before.
 func (r *Reconciler) knownDigest(admin client.Object) string {
@@ -124,7 +96,7 @@ func (r *Reconciler) knownDigest(admin client.Object) string {
 
 func (r *Reconciler) readAdmin(ctx context.Context, s *scope) (*corev1.Secret, error) {
 	admin := &corev1.Secret{}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.adminSecret), admin); err != nil {
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.AdminKubeconfig), admin); err != nil {
 		return nil, fmt.Errorf("cannot read the kubeconfig of assisted-service: %w", err)
 	}
 	source := sourceOf(admin)
@@ -136,32 +108,32 @@ func (r *Reconciler) readAdmin(ctx context.Context, s *scope) (*corev1.Secret, e
 func (r *Reconciler) publish(ctx context.Context, s *scope, admin *corev1.Secret) (bool, error) {
 	content := admin.Data[adminKubeconfigKey]
 	if len(content) == 0 {
-		s.kubeconfigBlocked = &outcome{controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s has no key %s yet", admin.Name, adminKubeconfigKey)}
-		return s.kubeconfigSecret != nil, nil
+		s.found.Block(KubeconfigCopy, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s has no key %s yet", admin.Name, adminKubeconfigKey))
+		return s.found.Kubeconfig != nil, nil
 	}
 	if err := workload.CheckKubeconfig(content); err != nil {
-		s.kubeconfigBlocked = &outcome{controlplanev1.KubeconfigRefusedReason, fmt.Sprintf("Secret %s is not published: %s", admin.Name, err)}
-		return s.kubeconfigSecret != nil, nil
+		s.found.Block(KubeconfigCopy, controlplanev1.KubeconfigRefusedReason, fmt.Sprintf("Secret %s is not published: %s", admin.Name, err))
+		return s.found.Kubeconfig != nil, nil
 	}
-	first := s.kubeconfigSecret == nil
+	first := s.found.Kubeconfig == nil
 	published := s.publishedKubeconfig(content, map[string]string{KubeconfigSourceAnnotation: sourceOf(admin).String()})
-	if err := r.apply(ctx, s, published, s.kubeconfigSecret); err != nil {
+	if err := r.apply(ctx, s, published, s.found.Kubeconfig); err != nil {
 		return false, fmt.Errorf("cannot publish the kubeconfig: %w", err)
 	}
 	if first {
-		r.event(s, "KubeconfigPublished", "Published the kubeconfig in Secret %s", published.Name)
+		r.event(s.stored, "KubeconfigPublished", "Published the kubeconfig in Secret %s", published.Name)
 	}
-	s.kubeconfigSecret = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}
+	s.found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}
 	return true, nil
 }
 
 // adopt makes a published kubeconfig that came back from a backup ours again, or gives it another source. Its content stays.
 func (r *Reconciler) adopt(ctx context.Context, s *scope, source *kubeconfigSource) error {
-	if s.kubeconfigSecret == nil || source == nil && metav1.IsControlledBy(s.kubeconfigSecret, s.controlPlane) {
+	if s.found.Kubeconfig == nil || source == nil && metav1.IsControlledBy(s.found.Kubeconfig, s.ControlPlane) {
 		return nil
 	}
 	current := &corev1.Secret{}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.kubeconfigSecret), current); err != nil {
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.found.Kubeconfig), current); err != nil {
 		return fmt.Errorf("cannot read the published kubeconfig: %w", err)
 	}
 	annotations := map[string]string{}
@@ -178,42 +150,16 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope, source *kubeconfigSour
 	if err := r.apply(ctx, s, published, current); err != nil {
 		return fmt.Errorf("cannot take over the kubeconfig in Secret %s: %w", published.Name, err)
 	}
-	s.kubeconfigSecret = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}
+	s.found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}
 	return nil
-}
-
-// kubeconfigProblem is why the kubeconfig that is there is of no use, or the one that assisted-service has now; nil: nothing is known against them.
-func (s *scope) kubeconfigProblem() *outcome {
-	if s.kubeconfigBlocked != nil && s.kubeconfigBlocked.reason == controlplanev1.KubeconfigRefusedReason {
-		return s.kubeconfigBlocked
-	}
-	failure := s.workload.Failure
-	if failure == nil || s.kubeconfigSecret == nil || failure.KubeconfigVersion != s.kubeconfigSecret.ResourceVersion {
-		return nil
-	}
-	switch failure.Kind {
-	case workload.KubeconfigRefused:
-		return &outcome{controlplanev1.KubeconfigRefusedReason, fmt.Sprintf("Secret %s is not used: %s; %s", s.kubeconfigSecret.Name, failure.Message, s.kubeconfigRemedy())}
-	case workload.Unauthorized:
-		return &outcome{controlplanev1.KubeconfigUnauthorizedReason, fmt.Sprintf("the cluster cannot be connected to: %s; put a kubeconfig that works into Secret %s", failure.Message, s.kubeconfigSecret.Name)}
-	}
-	return nil
-}
-
-// kubeconfigRemedy says what to do about a published kubeconfig that is of no use.
-func (s *scope) kubeconfigRemedy() string {
-	if s.ownsKubeconfig() && s.hasAdminKubeconfig() {
-		return fmt.Sprintf("delete the Secret, and it is published anew from assisted-service's kubeconfig (Secret %s), or put a kubeconfig that works into it", s.adminSecret.Name)
-	}
-	return "put a kubeconfig that works into it"
 }
 
 func (s *scope) publishedKubeconfig(content []byte, annotations map[string]string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       s.controlPlane.Namespace,
-			Name:            secret.Name(s.cluster.Name, secret.Kubeconfig),
-			Labels:          map[string]string{clusterv1.ClusterNameLabel: s.cluster.Name},
+			Namespace:       s.ControlPlane.Namespace,
+			Name:            secret.Name(s.Cluster.Name, secret.Kubeconfig),
+			Labels:          map[string]string{clusterv1.ClusterNameLabel: s.Cluster.Name},
 			Annotations:     annotations,
 			OwnerReferences: []metav1.OwnerReference{*s.controllerRef()},
 		},
@@ -225,32 +171,35 @@ func (s *scope) publishedKubeconfig(content []byte, annotations map[string]strin
 // renewKubeconfig gives the published kubeconfig of an installed cluster a token of its own, and a new one when it was revoked or half of its time has passed. The client
 // certificate that assisted-service gives is valid for ten years and is never renewed, which the contract of Cluster API does not allow.
 func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope) (bool, error) {
-	if !s.installed() || !s.ownsKubeconfig() {
+	if !s.Installed() || !s.OwnsKubeconfig(s.found.Kubeconfig) {
 		return true, nil
 	}
-	if !s.workload.Connected {
+	if !s.Workload.Connected {
 		return true, r.fallBack(ctx, s)
 	}
-	if left := renewalOf(s.kubeconfigSecret).Sub(r.now()); left > 0 && !s.missesToken() {
+	if left := renewalOf(s.found.Kubeconfig).Sub(r.now()); left > 0 && !s.missesToken() {
 		s.again.In(left)
 		return true, nil
 	}
 	current := &corev1.Secret{}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.kubeconfigSecret), current); err != nil {
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.found.Kubeconfig), current); err != nil {
 		return true, fmt.Errorf("cannot read the published kubeconfig: %w", err)
 	}
 	valid, err := r.tokenValid(ctx, s, current)
 	if valid || err != nil {
 		return true, err // valid: one of the caches is behind, and reconciles again
 	}
-	s.renewalFailure = r.putToken(ctx, s, current)
-	return true, s.renewalFailure
+	if err := r.putToken(ctx, s, current); err != nil {
+		s.found.Block(KubeconfigRenewal, controlplanev1.KubeconfigAvailableReason, "its credentials could not be renewed, which is tried again: "+assisted.RedactURLs(err.Error()))
+		return true, err
+	}
+	return true, nil
 }
 
 // missesToken tells whether the cluster seems to have revoked the token in the published kubeconfig: the Secret is gone that it was bound to.
 func (s *scope) missesToken() bool {
-	boundTo, bound := s.kubeconfigSecret.Annotations[KubeconfigTokenAnnotation]
-	return bound && s.workload.Tokens != nil && !s.workload.Tokens.Has(types.UID(boundTo))
+	boundTo, bound := s.found.Kubeconfig.Annotations[KubeconfigTokenAnnotation]
+	return bound && s.Workload.Tokens != nil && !s.Workload.Tokens.Has(types.UID(boundTo))
 }
 
 // tokenValid tells whether the token in the published kubeconfig, as the hub has it now, is to stay: its time has not come, and the cluster has not revoked it.
@@ -259,7 +208,7 @@ func (r *Reconciler) tokenValid(ctx context.Context, s *scope, current *corev1.S
 	if !inTime || !s.missesToken() {
 		return inTime, nil
 	}
-	valid, err := r.Workloads.HasToken(ctx, s.clusterKey(), types.UID(current.Annotations[KubeconfigTokenAnnotation]))
+	valid, err := r.Workloads.HasToken(ctx, s.ClusterKey(), types.UID(current.Annotations[KubeconfigTokenAnnotation]))
 	if apierrors.IsUnauthorized(err) {
 		return true, nil // the connection was made with it, and is about to be made anew with assisted-service's kubeconfig
 	}
@@ -269,24 +218,24 @@ func (r *Reconciler) tokenValid(ctx context.Context, s *scope, current *corev1.S
 // fallBack publishes assisted-service's kubeconfig in the place of a token that the cluster accepts no more: somebody revoked it, or it came from a backup.
 // When that brings a connection, it gets a token again.
 func (r *Reconciler) fallBack(ctx context.Context, s *scope) error {
-	problem := s.kubeconfigProblem()
-	if problem == nil || problem.reason != controlplanev1.KubeconfigUnauthorizedReason || !s.kubeconfigHasToken() || !s.hasAdminKubeconfig() {
+	problem := s.found.KubeconfigProblem(s.Facts)
+	if problem == nil || problem.Reason != controlplanev1.KubeconfigUnauthorizedReason || !HasToken(s.found.Kubeconfig) || !s.HasAdminKubeconfig() {
 		return nil
 	}
 	admin, err := r.readAdmin(ctx, s)
 	if err != nil {
 		return err
 	}
-	if _, err := r.publish(ctx, s, admin); err != nil || s.kubeconfigBlocked != nil {
+	if _, err := r.publish(ctx, s, admin); err != nil || s.found.Blocked(KubeconfigCopy) != nil {
 		return err
 	}
-	r.warn(s, "KubeconfigReplaced", "The cluster does not accept the token in Secret %s any more; published assisted-service's kubeconfig in its place", s.kubeconfigSecret.Name)
+	r.warn(s.stored, "KubeconfigReplaced", "The cluster does not accept the token in Secret %s any more; published assisted-service's kubeconfig in its place", s.found.Kubeconfig.Name)
 	return nil
 }
 
 // putToken gives the published kubeconfig a new token.
 func (r *Reconciler) putToken(ctx context.Context, s *scope, current *corev1.Secret) error {
-	token, err := r.Workloads.IssueToken(ctx, s.clusterKey())
+	token, err := r.Workloads.IssueToken(ctx, s.ClusterKey())
 	if err != nil {
 		return err
 	}
@@ -305,7 +254,7 @@ func (r *Reconciler) putToken(ctx context.Context, s *scope, current *corev1.Sec
 		return fmt.Errorf("cannot publish the renewed kubeconfig: %w", err)
 	}
 	s.again.In(renewal.Sub(r.now()))
-	r.event(s, "KubeconfigRenewed", "Gave Secret %s a new token, which is valid until %s, and as long as Secret kube-system/%s of the cluster exists",
+	r.event(s.stored, "KubeconfigRenewed", "Gave Secret %s a new token, which is valid until %s, and as long as Secret kube-system/%s of the cluster exists",
 		published.Name, token.Expires.UTC().Format(time.RFC3339), token.BoundTo)
 	return nil
 }

@@ -32,9 +32,10 @@ func TestTheKubeconfigIsRenewedAtHalfTime(t *testing.T) {
 	h.expectToken("token-1")
 
 	h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 - time.Hour) }
-	scope, err := h.r.gather(t.Context(), h.controlPlane())
+	known, err := h.r.gather(t.Context(), h.controlPlane())
 	h.Expect(err).NotTo(HaveOccurred())
-	scope.workload.Connected = true
+	h.Expect(known.Workload.Connected).To(BeTrue())
+	scope := newScope(known)
 	h.Expect(h.r.renewKubeconfig(t.Context(), scope)).To(BeTrue())
 	h.Expect(scope.again.After()).To(BeNumerically("~", time.Hour, time.Minute), "it comes back when the time has come")
 	h.expectToken("token-1")
@@ -173,11 +174,11 @@ func TestWhoseKubeconfigItIs(t *testing.T) {
 		"another has taken it":              {metav1.ObjectMeta{Annotations: map[string]string{KubeconfigRenewalAnnotation: "t"}, OwnerReferences: controller("other")}, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			s := &scope{controlPlane: controlPlane(nil), kubeconfigSecret: &metav1.PartialObjectMetadata{ObjectMeta: tc.secret}}
-			NewWithT(t).Expect(s.ownsKubeconfig()).To(Equal(tc.ours))
+			f := &Facts{ControlPlane: controlPlane(nil)}
+			NewWithT(t).Expect(f.OwnsKubeconfig(&metav1.PartialObjectMetadata{ObjectMeta: tc.secret})).To(Equal(tc.ours))
 		})
 	}
-	NewWithT(t).Expect((&scope{}).ownsKubeconfig()).To(BeFalse())
+	NewWithT(t).Expect((&Facts{}).OwnsKubeconfig(nil)).To(BeFalse())
 }
 
 // unauthorized is what is observed of a cluster that does not accept what is in the published kubeconfig.

@@ -18,21 +18,26 @@ import (
 
 // machines makes those that are missing, all at once: assisted-service installs only when all hosts are there.
 func (r *Reconciler) machines(ctx context.Context, s *scope) (bool, error) {
-	missing := int(s.replicas()) - len(s.machines)
+	missing := int(s.Replicas()) - len(s.Machines)
 	switch {
-	case missing > 0 && s.begun() && !s.progress.DayTwo:
-		s.block(controlplanev1.WaitingForInstallationReason, s.whenMachinesAreMade())
+	case missing > 0 && s.Begun && !s.Progress.DayTwo:
+		s.block(controlplanev1.WaitingForInstallationReason, whenMachinesAreMade(s.Phase))
 	case missing > 0:
-		s.machineFailure = r.createMachines(ctx, s, missing)
+		if err := r.createMachines(ctx, s, missing); err != nil {
+			s.found.Block(MachineCreation, controlplanev1.MachineCreationFailedReason, err.Error())
+			return false, err
+		}
 	case missing < 0:
-		s.machineFailure = r.scaleDown(ctx, s)
+		if err := r.scaleDown(ctx, s); err != nil {
+			return false, err
+		}
 	}
-	return s.machineFailure == nil, s.machineFailure
+	return true, nil
 }
 
 // whenMachinesAreMade says what the missing Machines of a cluster wait for whose installation has begun.
-func (s *scope) whenMachinesAreMade() string {
-	switch s.phase() {
+func whenMachinesAreMade(phase controlplanev1.InstallationPhase) string {
+	switch phase {
 	case controlplanev1.InstallationFailed:
 		return "the installation failed, hence no further Machines are made; see the condition Installed"
 	case controlplanev1.InstallationInstalled:
@@ -45,11 +50,11 @@ func (s *scope) whenMachinesAreMade() string {
 // middle can make one too many.
 func (r *Reconciler) createMachines(ctx context.Context, s *scope, missing int) error {
 	if s.template == nil {
-		ref := s.controlPlane.Spec.MachineTemplate.Spec.InfrastructureRef
+		ref := s.ControlPlane.Spec.MachineTemplate.Spec.InfrastructureRef
 		s.block(controlplanev1.InfraTemplateMissingReason, fmt.Sprintf("%s %s does not exist: create it, or name another in machineTemplate.spec.infrastructureRef", ref.Kind, ref.Name))
 		return nil
 	}
-	slots, err := s.freeSlots(missing)
+	slots, err := freeSlots(s.Facts, missing)
 	if err != nil {
 		s.block(controlplanev1.InvalidConfigurationReason, err.Error())
 		return nil
@@ -70,7 +75,7 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope, missing int) 
 		}
 	}
 	if created > 0 {
-		r.event(s, "MachinesCreated", "Made %d control-plane Machines", created)
+		r.event(s.stored, "MachinesCreated", "Made %d control-plane Machines", created)
 	}
 	return errors.Join(errs...)
 }
@@ -98,7 +103,7 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot slot) (cr
 			s.again.In(leftoverRetry)
 			return false, nil
 		}
-		if !s.ours(left) {
+		if !s.Ours(left) {
 			return false, fmt.Errorf("%T %s exists and was not made for this control plane", left, left.GetName())
 		}
 	}
@@ -123,13 +128,13 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot slot) (cr
 	if err := r.apply(ctx, s, machine, nil); err != nil {
 		return false, err
 	}
-	s.machines = append(s.machines, machine) // counted at once, although the cache has not seen it
+	s.found.Machines = append(s.found.Machines, machine) // counted at once, although the cache has not seen it
 	return machine.UID != "", nil
 }
 
 // awaitCache says that a Machine is not made before it is seen what is there of its parts.
 func (s *scope) awaitCache(name string) {
-	if s.blocked == nil {
+	if s.found.Blocked(Installation) == nil {
 		s.block(clusterv1.ScalingUpReason, "making Machine "+name)
 	}
 	s.again.In(reconcile.CacheLag)
@@ -158,18 +163,18 @@ func (r *Reconciler) createInfraMachine(ctx context.Context, s *scope, infra *un
 // syncMachines keeps the existing Machines in step with the template, whatever the installation waits for: the cluster may have been moved
 // here, away from its assisted-service.
 func (r *Reconciler) syncMachines(ctx context.Context, s *scope) (bool, error) {
-	if s.cluster == nil {
+	if s.Cluster == nil {
 		return true, nil
 	}
 	var errs []error
-	for _, m := range s.machines {
+	for _, m := range s.found.Machines {
 		if !m.DeletionTimestamp.IsZero() {
 			continue
 		}
 		switch err := r.syncMachine(ctx, s, m); {
 		case kube.Refused(err):
 			s.again.In(refusedRetry)
-			s.machinesBlocked = &outcome{controlplanev1.InvalidConfigurationReason, fmt.Sprintf("Machine %s cannot follow machineTemplate, correct it: %v", m.Name, err)}
+			s.found.Block(MachineSync, controlplanev1.InvalidConfigurationReason, fmt.Sprintf("Machine %s cannot follow machineTemplate, correct it: %v", m.Name, err))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("cannot update Machine %s: %w", m.Name, err))
 		}

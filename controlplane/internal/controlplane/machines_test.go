@@ -24,7 +24,7 @@ func TestNoMachineWithoutItsParts(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newHub(t, world(nil)...)
-			slots, err := scopeOf(nil).freeSlots(1)
+			slots, err := freeSlots(factsOf(nil), 1)
 			h.Expect(err).NotTo(HaveOccurred())
 			prepare(h, slots[0].name)
 			h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.CacheLag))
@@ -37,7 +37,7 @@ func TestNoMachineWithoutItsParts(t *testing.T) {
 
 // The cache lacks the infra machine of a former Machine, which is being deleted.
 func TestNoMachineWithTheInfraMachineOfAFormerOne(t *testing.T) {
-	slots, err := scopeOf(nil).freeSlots(1)
+	slots, err := freeSlots(factsOf(nil), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,6 @@ func TestWhenMachinesAreMade(t *testing.T) {
 	for phase, wanted := range map[controlplanev1.InstallationPhase]string{
 		controlplanev1.InstallationFailed: "no further Machines", controlplanev1.InstallationInstalled: "accepts hosts", controlplanev1.InstallationInstalling: "is installed",
 	} {
-		s := scopeOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Status.Installation.Phase = phase })
-		NewWithT(t).Expect(s.whenMachinesAreMade()).To(ContainSubstring(wanted))
+		NewWithT(t).Expect(whenMachinesAreMade(phase)).To(ContainSubstring(wanted))
 	}
 }

@@ -25,14 +25,14 @@ type slot struct {
 }
 
 // freeSlots returns the first places that no Machine has.
-func (s *scope) freeSlots(count int) ([]slot, error) {
+func freeSlots(f *Facts, count int) ([]slot, error) {
 	taken := map[string]bool{}
-	for _, m := range s.machines {
+	for _, m := range f.Machines {
 		taken[m.Name] = true
 	}
 	var free []slot
 	for index := 0; len(free) < count; index++ {
-		name, err := s.machineName(index)
+		name, err := machineName(f, index)
 		if err != nil {
 			return nil, err
 		}
@@ -43,23 +43,23 @@ func (s *scope) freeSlots(count int) ([]slot, error) {
 	return free, nil
 }
 
-func (s *scope) machineName(index int) (string, error) {
-	suffix := machineSuffix(s.controlPlane.UID, index)
-	if s.controlPlane.Spec.MachineNaming.Template == "" {
-		prefix := s.controlPlane.Name
+func machineName(f *Facts, index int) (string, error) {
+	suffix := machineSuffix(f.ControlPlane.UID, index)
+	if f.ControlPlane.Spec.MachineNaming.Template == "" {
+		prefix := f.ControlPlane.Name
 		if longest := maxMachineName - suffixLength - 1; len(prefix) > longest {
 			prefix = strings.TrimRight(prefix[:longest], "-.")
 		}
 		return prefix + "-" + suffix, nil
 	}
-	parsed, err := template.New("name").Option("missingkey=error").Parse(s.controlPlane.Spec.MachineNaming.Template)
+	parsed, err := template.New("name").Option("missingkey=error").Parse(f.ControlPlane.Spec.MachineNaming.Template)
 	if err != nil {
 		return "", fmt.Errorf("machineNaming.template is not a Go template: %w", err)
 	}
-	controlPlane := map[string]string{"name": s.controlPlane.Name}
+	controlPlane := map[string]string{"name": f.ControlPlane.Name}
 	var name bytes.Buffer
 	if err := parsed.Execute(&name, map[string]any{
-		"cluster":             map[string]string{"name": s.clusterName()},
+		"cluster":             map[string]string{"name": f.ClusterName()},
 		"controlPlane":        controlPlane,
 		"kubeadmControlPlane": controlPlane,
 		"random":              suffix,

@@ -19,29 +19,34 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-func scopeOf(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *scope {
-	cp := controlPlane(change)
-	return &scope{before: cp, controlPlane: cp.DeepCopy(), cluster: cluster()}
+func factsOf(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *Facts {
+	return &Facts{ControlPlane: controlPlane(change), Cluster: cluster()}
+}
+
+// viewOf is what the conditions are computed from when no phase has found anything.
+func viewOf(f *Facts) view {
+	f.Decide()
+	return view{Facts: f, found: FindingsOf(f)}
 }
 
 func TestMachineNames(t *testing.T) {
 	g := NewWithT(t)
-	s := scopeOf(nil)
-	three, err := s.freeSlots(3)
+	s := factsOf(nil)
+	three, err := freeSlots(s, 3)
 	g.Expect(err).NotTo(HaveOccurred())
-	again, err := s.freeSlots(3)
+	again, err := freeSlots(s, 3)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(again).To(Equal(three), "a stale cache gives the same names")
 	for _, slot := range three {
 		g.Expect(slot.name).To(MatchRegexp(`^c1-[a-z0-9]{5}$`))
 	}
-	s.machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: three[1].name}}}
-	two, err := s.freeSlots(2)
+	s.Machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: three[1].name}}}
+	two, err := freeSlots(s, 2)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(two).To(Equal([]slot{three[0], three[2]}), "a cache that has seen one of three")
 
-	long := scopeOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Name = strings.Repeat("x", 100) })
-	slots, err := long.freeSlots(1)
+	long := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Name = strings.Repeat("x", 100) })
+	slots, err := freeSlots(long, 1)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(slots[0].name).To(HaveLen(63))
 }
@@ -55,8 +60,8 @@ func TestMachineNamingTemplate(t *testing.T) {
 		strings.Repeat("x", 60) + "-{{ .random }}":      "",
 	} {
 		g := NewWithT(t)
-		s := scopeOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.MachineNaming.Template = template })
-		slots, err := s.freeSlots(1)
+		s := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.MachineNaming.Template = template })
+		slots, err := freeSlots(s, 1)
 		if wanted == "" {
 			g.Expect(err).To(HaveOccurred(), template)
 			continue
@@ -112,7 +117,7 @@ func TestCountWorkers(t *testing.T) {
 		"a Machine that stands alone, one of a MachineSet, and one of a control plane": {machines: []*clusterv1.Machine{machine, ownedMachine, stray}, count: 1},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			NewWithT(t).Expect(countWorkers(tc.cluster, tc.deployments, tc.sets, tc.machines)).To(Equal(tc.count))
+			NewWithT(t).Expect(CountWorkers(tc.cluster, tc.deployments, tc.sets, tc.machines)).To(Equal(tc.count))
 		})
 	}
 }
@@ -176,9 +181,9 @@ func TestInstalledCondition(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
-			s := scopeOf(nil)
-			s.install, s.progress, s.agents = tc.install, assisted.Observe(tc.install), tc.agents
-			c := view{scope: s}.installedCondition()
+			s := factsOf(nil)
+			s.Install, s.Progress, s.Agents = tc.install, assisted.Observe(tc.install), tc.agents
+			c := viewOf(s).installedCondition()
 			g.Expect(c.Reason).To(Equal(tc.reason))
 			g.Expect(c.Message).To(ContainSubstring(tc.message))
 			g.Expect(c.Message).NotTo(ContainSubstring("hush"))
@@ -201,9 +206,10 @@ func TestPhaseWhileAssistedServiceDoesNotTell(t *testing.T) {
 		"it had ended, and its object is gone":                         {controlplanev1.InstallationInstalled, nil, controlplanev1.InstallationInstalled},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			s := scopeOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Status.Installation.Phase = tc.recorded })
-			s.install, s.progress = tc.install, assisted.Observe(tc.install)
-			NewWithT(t).Expect(s.phase()).To(Equal(tc.wanted))
+			s := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Status.Installation.Phase = tc.recorded })
+			s.Install, s.Progress = tc.install, assisted.Observe(tc.install)
+			s.Decide()
+			NewWithT(t).Expect(s.Phase).To(Equal(tc.wanted))
 		})
 	}
 }
@@ -224,42 +230,43 @@ func TestNothingIsChangedWhileAssistedServiceDoesNotTell(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
-			s := scopeOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Status.Installation.Phase = tc.recorded })
-			s.install, s.dayOneWorkers = installOf(tc.state), 7
-			s.install.Spec.ProvisionRequirements.WorkerAgents = 2
-			s.progress = assisted.Observe(s.install)
-			g.Expect(s.begun()).To(Equal(tc.frozen))
+			s := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Status.Installation.Phase = tc.recorded })
+			s.Install, s.DayOneWorkers = installOf(tc.state), 7
+			s.Install.Spec.ProvisionRequirements.WorkerAgents = 2
+			s.Progress = assisted.Observe(s.Install)
+			s.Decide()
+			g.Expect(s.Begun).To(Equal(tc.frozen))
 			if tc.frozen {
-				g.Expect(s.workerReplicas()).To(BeEquivalentTo(2), "the number that is installed")
+				g.Expect(s.WorkerReplicas()).To(BeEquivalentTo(2), "the number that is installed")
 			}
 		})
 	}
 }
 
 func TestFailedHostsAreNamedByTheirCause(t *testing.T) {
-	s := scopeOf(nil)
-	s.agents = []aiv1beta1.Agent{agentIn("a", "error", consequence), agentIn("b", "error", "disk is read-only")}
+	s := factsOf(nil)
+	s.Agents = []aiv1beta1.Agent{agentIn("a", "error", consequence), agentIn("b", "error", "disk is read-only")}
 	g := NewWithT(t)
-	g.Expect(view{scope: s}.ofHosts("failed", failingStates)).To(Equal("failed; host b: disk is read-only"))
-	s.agents = s.agents[:1]
-	g.Expect(view{scope: s}.ofHosts("failed", failingStates)).To(ContainSubstring(consequence))
+	g.Expect(viewOf(s).ofHosts("failed", failingStates)).To(Equal("failed; host b: disk is read-only"))
+	s.Agents = s.Agents[:1]
+	g.Expect(viewOf(s).ofHosts("failed", failingStates)).To(ContainSubstring(consequence))
 }
 
 func TestFailedPreparationStaysReportedWhileItIsTriedAgain(t *testing.T) {
 	g := NewWithT(t)
-	s := scopeOf(nil)
-	s.agents = []aiv1beta1.Agent{agentIn("m0", "known", ""), agentIn("m1", "known", ""), agentIn("m2", "known", "")}
-	s.before.Status.Conditions = []metav1.Condition{no(controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason, "host m1: cannot pull the image")}
+	s := factsOf(nil)
+	s.Agents = []aiv1beta1.Agent{agentIn("m0", "known", ""), agentIn("m1", "known", ""), agentIn("m2", "known", "")}
+	s.ControlPlane.Status.Conditions = []metav1.Condition{no(controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason, "host m1: cannot pull the image")}
 	reported := func(state string) metav1.Condition {
-		s.install = installOf(state)
-		s.progress = assisted.Observe(s.install)
-		return view{scope: s}.installedCondition()
+		s.Install = installOf(state)
+		s.Progress = assisted.Observe(s.Install)
+		return viewOf(s).installedCondition()
 	}
 	for _, state := range []string{"ready", "insufficient", "preparing-for-installation"} {
 		g.Expect(reported(state).Message).To(ContainSubstring("cannot pull the image"), state)
 	}
 	g.Expect(reported("installing").Reason).To(Equal(controlplanev1.InstallingReason), "it succeeded")
-	s.agents = s.agents[:2]
+	s.Agents = s.Agents[:2]
 	g.Expect(reported("insufficient").Reason).To(Equal(controlplanev1.WaitingForHostsReason), "a host was taken away")
 }
 
@@ -289,14 +296,15 @@ func TestNodeOf(t *testing.T) {
 
 func TestRegistrationFollowsTheWorkersAndTheSingleNode(t *testing.T) {
 	g := NewWithT(t)
-	s := scopeOf(nil)
-	s.dayOneWorkers = 2
-	g.Expect(s.workerReplicas()).To(BeEquivalentTo(2))
-	single := scopeOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Replicas = nil })
-	single.dayOneWorkers = 2
-	g.Expect(single.workerReplicas()).To(BeZero(), "they join afterwards")
-	s.install = installOf("installing", hivev1.ClusterInstallCondition{Type: hiveext.ClusterCompletedCondition, Status: "False", Reason: hiveext.ClusterInstallationInProgressReason})
-	s.install.Spec.ProvisionRequirements.WorkerAgents = 2
-	s.progress, s.dayOneWorkers = assisted.Observe(s.install), 5
-	g.Expect(s.workerReplicas()).To(BeEquivalentTo(2), "frozen")
+	s := factsOf(nil)
+	s.DayOneWorkers = 2
+	g.Expect(s.WorkerReplicas()).To(BeEquivalentTo(2))
+	single := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Replicas = nil })
+	single.DayOneWorkers = 2
+	g.Expect(single.WorkerReplicas()).To(BeZero(), "they join afterwards")
+	s.Install = installOf("installing", hivev1.ClusterInstallCondition{Type: hiveext.ClusterCompletedCondition, Status: "False", Reason: hiveext.ClusterInstallationInProgressReason})
+	s.Install.Spec.ProvisionRequirements.WorkerAgents = 2
+	s.Progress, s.DayOneWorkers = assisted.Observe(s.Install), 5
+	s.Decide()
+	g.Expect(s.WorkerReplicas()).To(BeEquivalentTo(2), "frozen")
 }

@@ -25,11 +25,11 @@ var alarms = []string{
 }
 
 // quiet returns how much longer the status may wait to be written; 0 is at once.
-func (r *Reconciler) quiet(s *scope) time.Duration {
-	if !onlyWords(&s.before.Status, &s.controlPlane.Status) {
+func (r *Reconciler) quiet(before, after *controlplanev1.OpenshiftAssistedControlPlane) time.Duration {
+	if !onlyWords(&before.Status, &after.Status) {
 		return 0
 	}
-	return r.heldBack.Left(s.controlPlane.UID)
+	return r.heldBack.Left(after.UID)
 }
 
 // onlyWords tells whether nothing changed that anybody acts upon: conditions keep their status, and the installation its phase. How far it is, and

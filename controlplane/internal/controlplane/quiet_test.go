@@ -98,14 +98,15 @@ func TestQuiet(t *testing.T) {
 	now := time.Now()
 	r := New(Options{})
 	r.now = func() time.Time { return now }
-	s := scopeOf(nil)
-	s.before.Status.Conditions = []metav1.Condition{no("A", "Waiting", "for one")}
-	s.controlPlane.Status.Conditions = []metav1.Condition{no("A", "Waiting", "for two")}
-	g.Expect(r.quiet(s)).To(Equal(reconcile.HeldBack))
+	before := controlPlane(nil)
+	after := before.DeepCopy()
+	before.Status.Conditions = []metav1.Condition{no("A", "Waiting", "for one")}
+	after.Status.Conditions = []metav1.Condition{no("A", "Waiting", "for two")}
+	g.Expect(r.quiet(before, after)).To(Equal(reconcile.HeldBack))
 	now = now.Add(reconcile.HeldBack / 4)
-	g.Expect(r.quiet(s)).To(Equal(reconcile.HeldBack*3/4), "looked at again when it has lasted")
+	g.Expect(r.quiet(before, after)).To(Equal(reconcile.HeldBack*3/4), "looked at again when it has lasted")
 	now = now.Add(reconcile.HeldBack)
-	g.Expect(r.quiet(s)).To(BeZero())
+	g.Expect(r.quiet(before, after)).To(BeZero())
 }
 
 func TestTheVersionIsToldBeforeThereAreMachines(t *testing.T) {
@@ -122,17 +123,17 @@ func TestTheVersionIsToldBeforeThereAreMachines(t *testing.T) {
 
 func TestMachinesReadyIsCoarseUntilTheClusterIsInstalled(t *testing.T) {
 	g := NewWithT(t)
-	s := scopeOf(nil)
-	s.machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "m0"}}, {ObjectMeta: metav1.ObjectMeta{Name: "m1"}}}
-	conditions.Set(s.machines[0], yes(clusterv1.MachineReadyCondition, "Ready"))
-	conditions.Set(s.machines[1], no(clusterv1.MachineReadyCondition, "NotReady", "no NTP at this moment"))
-	c := view{scope: s}.machinesReady()
+	s := factsOf(nil)
+	s.Machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "m0"}}, {ObjectMeta: metav1.ObjectMeta{Name: "m1"}}}
+	conditions.Set(s.Machines[0], yes(clusterv1.MachineReadyCondition, "Ready"))
+	conditions.Set(s.Machines[1], no(clusterv1.MachineReadyCondition, "NotReady", "no NTP at this moment"))
+	c := viewOf(s).machinesReady()
 	g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
 	g.Expect(c.Message).To(And(ContainSubstring("1 Machines are not ready"), ContainSubstring("m1"), Not(ContainSubstring("NTP"))))
 
-	s.progress.Phase = "Installed"
-	s.install = installOf("adding-hosts")
-	g.Expect(view{scope: s}.machinesReady().Message).To(ContainSubstring("NTP"))
+	s.Progress.Phase = "Installed"
+	s.Install = installOf("adding-hosts")
+	g.Expect(viewOf(s).machinesReady().Message).To(ContainSubstring("NTP"))
 }
 
 func TestOnlyInfraMachinesThatWaitAreNudged(t *testing.T) {

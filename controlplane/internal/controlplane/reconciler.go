@@ -150,12 +150,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		// What was written last is on its way into the cache, and reconciles again when it is there.
 		return ctrl.Result{RequeueAfter: reconcile.CacheLag}, nil
 	}
-	s, err := r.gather(ctx, cp)
+	known, err := r.gather(ctx, cp)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if s.moved() {
-		return ctrl.Result{}, r.removeFinalizer(ctx, s)
+	s := newScope(known)
+	if s.Moved() {
+		return ctrl.Result{}, r.release(ctx, s)
 	}
 	defer func() {
 		reterr = errors.Join(reterr, r.report(ctx, s, reterr))
@@ -165,14 +166,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		}
 	}()
 	switch {
-	case s.paused():
+	case s.Paused():
 		return ctrl.Result{}, nil
-	case s.deleting():
-		return ctrl.Result{}, reconcile.Run(ctx, s, r.releaseWorkers, r.releaseMachines, r.relabel, r.releaseInstallation, r.releaseImageSets, r.removeFinalizerPhase)
+	case s.Deleting():
+		return ctrl.Result{}, reconcile.Run(ctx, s, r.releaseWorkers, r.releaseMachines, r.relabel, r.releaseInstallation, r.releaseImageSets, r.removeFinalizer)
 	}
 	// What is installed is looked after whatever the installation waits for.
 	return ctrl.Result{}, errors.Join(
-		reconcile.Run(ctx, s, r.observeWorkload), // a cluster that answers is evidence for all that follows
+		s.Unobserved,
 		reconcile.Run(ctx, s, r.guard, r.requirements, r.infraTemplate, r.pullSecret, r.releaseImage, r.installation, r.machines),
 		reconcile.Run(ctx, s, r.syncMachines),
 		reconcile.Run(ctx, s, r.relabel, r.markInstalled, r.supersededImageSets),
@@ -184,47 +185,48 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 // guard keeps the object until what is made for it is gone, and where it is while the cluster is being installed. It comes before anything
 // is made.
 func (r *Reconciler) guard(ctx context.Context, s *scope) (bool, error) {
-	before := s.controlPlane.DeepCopy()
-	changed := controllerutil.AddFinalizer(s.controlPlane, controlplanev1.OpenshiftAssistedControlPlaneFinalizer)
-	if _, found := s.controlPlane.Annotations[clusterctlv1.BlockMoveAnnotation]; !found && !s.installed() {
-		annotations.AddAnnotations(s.controlPlane, map[string]string{clusterctlv1.BlockMoveAnnotation: duringInstallation})
+	after := s.stored.DeepCopy()
+	changed := controllerutil.AddFinalizer(after, controlplanev1.OpenshiftAssistedControlPlaneFinalizer)
+	if _, found := after.Annotations[clusterctlv1.BlockMoveAnnotation]; !found && !s.Installed() {
+		annotations.AddAnnotations(after, map[string]string{clusterctlv1.BlockMoveAnnotation: duringInstallation})
 		changed = true
 	}
 	if !changed {
 		return true, nil
 	}
-	return true, r.patchMetadata(ctx, s, before)
+	return true, r.patchMetadata(ctx, s, after)
 }
 
 // allowMove lets clusterctl move an installed cluster. It comes after everything that the cluster needs elsewhere is there.
 func (r *Reconciler) allowMove(ctx context.Context, s *scope) (bool, error) {
-	if !s.installed() || s.controlPlane.Annotations[clusterctlv1.BlockMoveAnnotation] != duringInstallation {
+	if !s.Installed() || s.stored.Annotations[clusterctlv1.BlockMoveAnnotation] != duringInstallation {
 		return true, nil
 	}
-	before := s.controlPlane.DeepCopy()
-	delete(s.controlPlane.Annotations, clusterctlv1.BlockMoveAnnotation)
-	return true, r.patchMetadata(ctx, s, before)
+	after := s.stored.DeepCopy()
+	delete(after.Annotations, clusterctlv1.BlockMoveAnnotation)
+	return true, r.patchMetadata(ctx, s, after)
 }
 
-func (r *Reconciler) removeFinalizerPhase(ctx context.Context, s *scope) (bool, error) {
-	return true, r.removeFinalizer(ctx, s)
+// removeFinalizer lets the object go.
+func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) (bool, error) {
+	return true, r.release(ctx, s)
 }
 
-func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) error {
-	before := s.controlPlane.DeepCopy()
-	if !controllerutil.RemoveFinalizer(s.controlPlane, controlplanev1.OpenshiftAssistedControlPlaneFinalizer) {
+func (r *Reconciler) release(ctx context.Context, s *scope) error {
+	after := s.stored.DeepCopy()
+	if !controllerutil.RemoveFinalizer(after, controlplanev1.OpenshiftAssistedControlPlaneFinalizer) {
 		return nil
 	}
 	s.released = true
-	r.Workloads.Forget(s.clusterKey())
-	return client.IgnoreNotFound(r.patchMetadata(ctx, s, before))
+	r.Workloads.Forget(s.ClusterKey())
+	return client.IgnoreNotFound(r.patchMetadata(ctx, s, after))
 }
 
-func (r *Reconciler) patchMetadata(ctx context.Context, s *scope, before *controlplanev1.OpenshiftAssistedControlPlane) error {
-	if err := kube.PatchMetadata(ctx, r.Client, before, s.controlPlane, fieldOwner); err != nil {
+func (r *Reconciler) patchMetadata(ctx context.Context, s *scope, after *controlplanev1.OpenshiftAssistedControlPlane) error {
+	if err := kube.PatchMetadata(ctx, r.Client, s.stored, after, fieldOwner); err != nil {
 		return fmt.Errorf("cannot write the metadata of the control plane: %w", err)
 	}
-	s.before = s.controlPlane.DeepCopy()
+	s.stored = after
 	return nil
 }
 
@@ -251,10 +253,10 @@ func appliedKey(obj client.Object) string {
 	return reconcile.Key(fmt.Sprintf("%T%s", obj, obj.GetObjectKind().GroupVersionKind().Kind), obj)
 }
 
-func (r *Reconciler) event(s *scope, reason, format string, args ...any) {
-	r.Recorder.Eventf(s.controlPlane, corev1.EventTypeNormal, reason, format, args...)
+func (r *Reconciler) event(about *controlplanev1.OpenshiftAssistedControlPlane, reason, format string, args ...any) {
+	r.Recorder.Eventf(about, corev1.EventTypeNormal, reason, format, args...)
 }
 
-func (r *Reconciler) warn(s *scope, reason, format string, args ...any) {
-	r.Recorder.Eventf(s.controlPlane, corev1.EventTypeWarning, reason, format, args...)
+func (r *Reconciler) warn(about *controlplanev1.OpenshiftAssistedControlPlane, reason, format string, args ...any) {
+	r.Recorder.Eventf(about, corev1.EventTypeWarning, reason, format, args...)
 }

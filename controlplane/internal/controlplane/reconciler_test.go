@@ -58,6 +58,7 @@ func TestFirstReconcileMakesEverything(t *testing.T) {
 	}
 	h.Expect(domains).To(Equal(map[string]int{"rack1": 2, "rack2": 1}))
 	h.Expect(h.controlPlane().Finalizers).To(ConsistOf(controlplanev1.OpenshiftAssistedControlPlaneFinalizer))
+	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.ReleaseImageResolvedCondition)).To(BeTrue(), "at once")
 }
 
 func TestReconcileOfAnUnchangedWorldWritesNothing(t *testing.T) {

@@ -23,12 +23,12 @@ func TestMessagesOfOthersAreRedacted(t *testing.T) {
 	install.Status.Conditions = []hivev1.ClusterInstallCondition{{Type: hiveext.ClusterSpecSyncedCondition, Status: corev1.ConditionFalse, Message: told}}
 	agent := &aiv1beta1.Agent{}
 	agent.Status.DebugInfo.StateInfo = told
-	s := &scope{controlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}}
+	s := newScope(&Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}})
 	_, err := s.rejected("AgentClusterInstall", apierrors.NewBadRequest(told))
 	g.Expect(err).NotTo(HaveOccurred())
 
 	for _, message := range []string{
-		installCondition(install, hiveext.ClusterSpecSyncedCondition).Message, assisted.Observe(install).StateInfo, describe(agent), s.blocked.message,
+		installCondition(install, hiveext.ClusterSpecSyncedCondition).Message, assisted.Observe(install).StateInfo, describe(agent), s.found.Blocked(Installation).Message,
 	} {
 		g.Expect(message).To(ContainSubstring("https://img.example/..."))
 		g.Expect(message).NotTo(ContainSubstring("top-secret"))

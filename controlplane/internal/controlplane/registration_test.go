@@ -77,7 +77,7 @@ func TestARegistrationWithoutLabelsIsDeregistered(t *testing.T) {
 }
 
 func TestWhoseRegistration(t *testing.T) {
-	ours := scopeOf(nil).labels()
+	ours := factsOf(nil).Labels()
 	named := func() (*hivev1.ClusterDeployment, *hiveext.AgentClusterInstall) {
 		d := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1"}}
 		d.Spec.ClusterInstallRef = &hivev1.ClusterInstallLocalReference{Name: "c1"}
@@ -87,36 +87,38 @@ func TestWhoseRegistration(t *testing.T) {
 		return d, i
 	}
 	for situation, tc := range map[string]struct {
-		change func(s *scope)
+		change func(s *Facts)
 		ours   bool
 	}{
-		"nothing tells":        {func(*scope) {}, false},
-		"both labelled":        {func(s *scope) { s.deployment.Labels, s.install.Labels = ours, ours }, true},
-		"only one is labelled": {func(s *scope) { s.install.Labels = ours }, true},
-		"our annotation": {func(s *scope) {
-			s.deployment.Annotations = map[string]string{assisted.OpenShiftVersionAnnotation: "4.19.3"}
+		"nothing tells":        {func(*Facts) {}, false},
+		"both labelled":        {func(s *Facts) { s.Deployment.Labels, s.Install.Labels = ours, ours }, true},
+		"only one is labelled": {func(s *Facts) { s.Install.Labels = ours }, true},
+		"our annotation": {func(s *Facts) {
+			s.Deployment.Annotations = map[string]string{assisted.OpenShiftVersionAnnotation: "4.19.3"}
 		}, true},
-		"our ClusterImageSet":          {func(s *scope) { s.ownSets = []hivev1.ClusterImageSet{{ObjectMeta: metav1.ObjectMeta{Name: "set"}}} }, true},
-		"a ClusterImageSet of another": {func(s *scope) { s.ownSets = []hivev1.ClusterImageSet{{ObjectMeta: metav1.ObjectMeta{Name: "another"}}} }, false},
-		"our annotation, labels of another": {func(s *scope) {
-			s.deployment.Annotations, s.deployment.Labels = map[string]string{assisted.OpenShiftVersionAnnotation: "4.19.3"}, map[string]string{clusterv1.ClusterNameLabel: "other"}
+		"our ClusterImageSet":          {func(s *Facts) { s.OwnSets = []hivev1.ClusterImageSet{{ObjectMeta: metav1.ObjectMeta{Name: "set"}}} }, true},
+		"a ClusterImageSet of another": {func(s *Facts) { s.OwnSets = []hivev1.ClusterImageSet{{ObjectMeta: metav1.ObjectMeta{Name: "another"}}} }, false},
+		"our annotation, labels of another": {func(s *Facts) {
+			s.Deployment.Annotations, s.Deployment.Labels = map[string]string{assisted.OpenShiftVersionAnnotation: "4.19.3"}, map[string]string{clusterv1.ClusterNameLabel: "other"}
 		}, false},
-		"one of ours that names another": {func(s *scope) { s.install.Labels, s.deployment.Spec.ClusterInstallRef.Name = ours, "other" }, false},
-		"one is ours, the other is another's": {func(s *scope) {
-			s.install.Labels, s.deployment.Labels = ours, map[string]string{clusterv1.ClusterNameLabel: "other"}
+		"one of ours that names another": {func(s *Facts) { s.Install.Labels, s.Deployment.Spec.ClusterInstallRef.Name = ours, "other" }, false},
+		"one is ours, the other is another's": {func(s *Facts) {
+			s.Install.Labels, s.Deployment.Labels = ours, map[string]string{clusterv1.ClusterNameLabel: "other"}
 		}, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
-			s := scopeOf(nil)
-			s.deployment, s.install = named()
+			s := factsOf(nil)
+			s.Deployment, s.Install = named()
 			tc.change(s)
-			g.Expect(s.owns(s.deployment)).To(Equal(tc.ours))
-			g.Expect(s.foreign(s.deployment, "ClusterDeployment")).NotTo(Equal(tc.ours))
+			g.Expect(s.OwnsDeployment()).To(Equal(tc.ours))
+			known := newScope(s)
+			g.Expect(known.foreign(s.Deployment, "ClusterDeployment")).NotTo(Equal(tc.ours))
 			if !tc.ours {
-				g.Expect(s.blocked.reason).To(Equal(controlplanev1.InstallationNotOursReason))
-				g.Expect(s.blocked.message).NotTo(ContainSubstring("elete"), "it may stand for a running cluster")
-				g.Expect(s.blocked.message).To(ContainSubstring("cluster.x-k8s.io/cluster-name=cluster1"))
+				blocked := known.found.Blocked(Installation)
+				g.Expect(blocked.Reason).To(Equal(controlplanev1.InstallationNotOursReason))
+				g.Expect(blocked.Message).NotTo(ContainSubstring("elete"), "it may stand for a running cluster")
+				g.Expect(blocked.Message).To(ContainSubstring("cluster.x-k8s.io/cluster-name=cluster1"))
 			}
 		})
 	}

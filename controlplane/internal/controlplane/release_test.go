@@ -148,16 +148,14 @@ func TestAMissingClusterImageSetOfOursComesBack(t *testing.T) {
 
 func TestMachinesAfterTheInstallationHaveTheVersionThatRuns(t *testing.T) {
 	g := NewWithT(t)
-	s := scopeOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+	s := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
 	})
-	g.Expect(s.requirementsVersion("4.19.3").machineVersion()).To(BeEmpty(), "nobody knows what runs: the Machines stay as they are")
-	s.install = installOf("adding-hosts", hivev1.ClusterInstallCondition{Type: hiveext.ClusterCompletedCondition, Status: "True", Reason: hiveext.ClusterInstalledReason})
-	s.workload.OpenShiftVersion = "4.19.9"
-	g.Expect(s.machineVersion()).To(Equal("v4.19.9"))
-}
-
-func (s *scope) requirementsVersion(version string) *scope {
-	s.version = parsed(version)
-	return s
+	s.Decide()
+	found := &Findings{Version: parsed("4.19.3")}
+	g.Expect(found.MachineVersion(s)).To(BeEmpty(), "nobody knows what runs: the Machines stay as they are")
+	s.Install = installOf("adding-hosts", hivev1.ClusterInstallCondition{Type: hiveext.ClusterCompletedCondition, Status: "True", Reason: hiveext.ClusterInstalledReason})
+	s.Workload.OpenShiftVersion = "4.19.9"
+	s.Decide()
+	g.Expect(found.MachineVersion(s)).To(Equal("v4.19.9"))
 }

@@ -26,17 +26,17 @@ const (
 // requirements waits for what Cluster API and the user have to give first.
 func (r *Reconciler) requirements(_ context.Context, s *scope) (bool, error) {
 	switch {
-	case s.cluster == nil:
+	case s.Cluster == nil:
 		s.block(controlplanev1.WaitingForClusterReason, "waiting for the Cluster that owns this control plane (Cluster.spec.controlPlaneRef)")
 		return false, nil
-	case !ptr.Deref(s.cluster.Status.Initialization.InfrastructureProvisioned, false):
+	case !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):
 		s.block(controlplanev1.WaitingForClusterInfrastructureReason, "waiting for the Cluster's infrastructure to be provisioned")
 		return false, nil
-	case !s.cluster.Spec.ControlPlaneEndpoint.IsValid():
+	case !s.Cluster.Spec.ControlPlaneEndpoint.IsValid():
 		s.block(controlplanev1.WaitingForControlPlaneEndpointReason, "waiting for Cluster.spec.controlPlaneEndpoint: set it in the infrastructure cluster (for Metal3: Metal3Cluster.spec.controlPlaneEndpoint)")
 		return false, nil
 	}
-	version, err := release.ParseVersion(s.controlPlane.Spec.Version)
+	version, err := release.ParseVersion(s.ControlPlane.Spec.Version)
 	if err == nil {
 		err = release.CheckSupported(version)
 	}
@@ -44,24 +44,24 @@ func (r *Reconciler) requirements(_ context.Context, s *scope) (bool, error) {
 		s.block(controlplanev1.UnsupportedVersionReason, err.Error())
 		return false, nil
 	}
-	s.version = version
+	s.found.Version = version
 	return true, nil
 }
 
 // pullSecret makes sure that the pull secret exists and can be read.
 func (r *Reconciler) pullSecret(ctx context.Context, s *scope) (bool, error) {
-	if s.begun() {
+	if s.Begun {
 		return true, nil // assisted-service has taken it over
 	}
-	if s.controlPlane.Spec.Config.PullSecretRef == nil {
+	if s.ControlPlane.Spec.Config.PullSecretRef == nil {
 		return r.placeholder(ctx, s)
 	}
-	if s.userPullSecret == nil {
+	if s.PullSecret == nil {
 		s.block(controlplanev1.PullSecretMissingReason, fmt.Sprintf("Secret %s does not exist: create it (type %s), or remove config.pullSecretRef if the release needs none",
-			s.pullSecretName, corev1.SecretTypeDockerConfigJson))
+			s.PullSecretName(), corev1.SecretTypeDockerConfigJson))
 		return false, nil
 	}
-	credentials, problem, err := r.readPullSecret(ctx, s.userPullSecret)
+	credentials, problem, err := r.readPullSecret(ctx, s.PullSecret)
 	if err != nil {
 		return false, err
 	}
@@ -75,14 +75,14 @@ func (r *Reconciler) pullSecret(ctx context.Context, s *scope) (bool, error) {
 
 // placeholder makes the pull secret of a cluster that needs none; one that exists is used as it is.
 func (r *Reconciler) placeholder(ctx context.Context, s *scope) (bool, error) {
-	if s.userPullSecret != nil {
+	if s.PullSecret != nil {
 		return true, nil
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       s.controlPlane.Namespace,
-			Name:            s.pullSecretName,
-			Labels:          s.labels(),
+			Namespace:       s.ControlPlane.Namespace,
+			Name:            s.PullSecretName(),
+			Labels:          s.Labels(),
 			OwnerReferences: []metav1.OwnerReference{*s.controllerRef()},
 		},
 		Type: corev1.SecretTypeDockerConfigJson,
@@ -93,7 +93,7 @@ func (r *Reconciler) placeholder(ctx context.Context, s *scope) (bool, error) {
 
 // controllerRef makes an object controlled by the control plane.
 func (s *scope) controllerRef() *metav1.OwnerReference {
-	return metav1.NewControllerRef(s.controlPlane, controlplanev1.GroupVersion.WithKind(controlPlaneKind))
+	return metav1.NewControllerRef(s.ControlPlane, controlplanev1.GroupVersion.WithKind(controlPlaneKind))
 }
 
 type pullSecretContents struct {

@@ -11,16 +11,17 @@ import (
 // scaleDown deletes one Machine too many, while nothing is installed. Afterwards nobody but the user can know whether etcd keeps its
 // quorum, so the user deletes the Machine.
 func (r *Reconciler) scaleDown(ctx context.Context, s *scope) error {
-	if s.begun() {
-		s.scaleDownBlocked = fmt.Sprintf("no control-plane host is removed from a cluster that is installed, or being installed: set spec.replicas back to %d", len(s.machines))
+	if s.Begun {
+		s.found.Block(ScaleDown, clusterv1.ScalingDownReason,
+			fmt.Sprintf("no control-plane host is removed from a cluster that is installed, or being installed: set spec.replicas back to %d", len(s.Machines)))
 		return nil
 	}
-	for _, m := range s.machines {
+	for _, m := range s.Machines {
 		if !m.DeletionTimestamp.IsZero() {
 			return nil // one after the other
 		}
 	}
-	surplus := pickSurplus(s.machines)
+	surplus := pickSurplus(s.Machines)
 	if err := r.Client.Delete(ctx, surplus, client.Preconditions{UID: &surplus.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot delete Machine %s: %w", surplus.Name, err)
 	}

@@ -8,15 +8,15 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// standing is where the installation stands. It is decided here alone, from all evidence together: assisted-service's word by itself may be that of a database
+// Standing is where the installation stands. It is decided here alone, from all evidence together: assisted-service's word by itself may be that of a database
 // that came back empty or older.
-type standing struct {
-	phase controlplanev1.InstallationPhase
-	// begun is true once an installation was started at any time. Nothing of it may be changed any more, for that could be an order to install over a
+type Standing struct {
+	Phase controlplanev1.InstallationPhase
+	// Begun is true once an installation was started at any time. Nothing of it may be changed any more, for that could be an order to install over a
 	// running cluster. Only a preparation that failed ends it: nothing was written to a disk by then.
-	begun bool
-	// anew is true when assisted-service takes a cluster whose installation was begun for one that may still be installed.
-	anew bool
+	Begun bool
+	// Anew is true when assisted-service takes a cluster whose installation was begun for one that may still be installed.
+	Anew bool
 }
 
 // evidence is what tells of an installation that was begun.
@@ -57,55 +57,52 @@ func (e evidence) started() bool {
 
 // standingOf decides where an installation stands. What was installed stays so. What began stays where it was as long as assisted-service does not tell: it
 // clears its status when its database is away, and the AgentClusterInstall may be gone.
-func standingOf(e evidence) standing {
+func standingOf(e evidence) Standing {
 	preparing := e.recorded == controlplanev1.InstallationPreparing && !e.progress.Registered
-	s := standing{begun: e.progress.Started || e.started() || preparing}
-	s.anew = s.begun && e.progress.Registered && (!e.progress.Started || e.installed() && !e.progress.DayTwo)
+	s := Standing{Begun: e.progress.Started || e.started() || preparing}
+	s.Anew = s.Begun && e.progress.Registered && (!e.progress.Started || e.installed() && !e.progress.DayTwo)
 	switch {
 	case e.installed():
-		s.phase = controlplanev1.InstallationInstalled
-	case !s.begun, e.progress.Registered && e.progress.Started:
-		s.phase = controlplanev1.InstallationPhase(e.progress.Phase)
+		s.Phase = controlplanev1.InstallationInstalled
+	case !s.Begun, e.progress.Registered && e.progress.Started:
+		s.Phase = controlplanev1.InstallationPhase(e.progress.Phase)
 	case e.recordedStart(), preparing:
-		s.phase = e.recorded
+		s.Phase = e.recorded
 	case e.unregistered, e.runs: // moved here, or restored without status
-		s.phase = controlplanev1.InstallationInstalled
+		s.Phase = controlplanev1.InstallationInstalled
 	default:
-		s.phase = controlplanev1.InstallationPhase(e.progress.Phase)
+		s.Phase = controlplanev1.InstallationPhase(e.progress.Phase)
 	}
 	return s
 }
 
-// standing is where the installation stands by what is known now.
-func (s *scope) standing() standing {
-	kubeconfig, renewal := s.publishedBefore()
-	return standingOf(evidence{
-		recorded:     s.before.Status.Installation.Phase,
-		progress:     s.progress,
-		unregistered: s.install == nil,
-		handedOver:   s.owns(s.install) && s.install.Spec.ClusterMetadata != nil,
-		stated:       s.owns(s.deployment) && s.deployment.Spec.Installed,
-		published:    kubeconfig,
-		renewed:      renewal,
-		hadNode:      slices.ContainsFunc(s.machines, metal3.HadNode),
-		answers:      s.workload.Connected,
-		runs:         s.workload.OpenShiftVersion != "",
+// Decide settles where the installation stands, once everything else was read.
+func (f *Facts) Decide() {
+	published, renewed := f.publishedBefore()
+	f.Standing = standingOf(evidence{
+		recorded:     f.ControlPlane.Status.Installation.Phase,
+		progress:     f.Progress,
+		unregistered: f.Install == nil,
+		handedOver:   f.OwnsInstall() && f.Install.Spec.ClusterMetadata != nil,
+		stated:       f.OwnsDeployment() && f.Deployment.Spec.Installed,
+		published:    published,
+		renewed:      renewed,
+		hadNode:      slices.ContainsFunc(f.Machines, metal3.HadNode),
+		answers:      f.Workload.Connected,
+		runs:         f.Workload.OpenShiftVersion != "",
 	})
 }
 
 // publishedBefore tells whether the kubeconfig is one that was published for this control plane, and whether it was renewed. A backup that is restored has lost its
 // owner references, not its annotations; the user's own has neither.
-func (s *scope) publishedBefore() (published, renewed bool) {
-	if s.kubeconfigSecret == nil {
+func (f *Facts) publishedBefore() (published, renewed bool) {
+	if f.Kubeconfig == nil {
 		return false, false
 	}
-	_, copied := s.kubeconfigSecret.Annotations[KubeconfigSourceAnnotation]
-	_, renewed = s.kubeconfigSecret.Annotations[KubeconfigRenewalAnnotation]
-	return copied || renewed || s.ownedBy(s.kubeconfigSecret.OwnerReferences), renewed
+	_, copied := f.Kubeconfig.Annotations[KubeconfigSourceAnnotation]
+	renewed = HasToken(f.Kubeconfig)
+	return copied || renewed || f.OwnerOf(f.Kubeconfig), renewed
 }
 
-func (s *scope) begun() bool { return s.standing().begun }
-
-func (s *scope) phase() controlplanev1.InstallationPhase { return s.standing().phase }
-
-func (s *scope) installed() bool { return s.phase() == controlplanev1.InstallationInstalled }
+// Installed tells whether the cluster is installed.
+func (s Standing) Installed() bool { return s.Phase == controlplanev1.InstallationInstalled }

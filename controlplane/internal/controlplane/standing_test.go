@@ -71,7 +71,7 @@ func TestStanding(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			tc.evidence.progress = assisted.Observe(installOf(tc.state))
-			NewWithT(t).Expect(standingOf(tc.evidence)).To(Equal(standing{phase: tc.phase, begun: tc.begun, anew: tc.anew}))
+			NewWithT(t).Expect(standingOf(tc.evidence)).To(Equal(Standing{Phase: tc.phase, Begun: tc.begun, Anew: tc.anew}))
 		})
 	}
 }

@@ -1,9 +1,11 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/blang/semver/v4"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -23,64 +25,101 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 	if s.released {
 		return nil
 	}
-	cp := s.controlPlane
-	if cp.Status.Initialization.ControlPlaneInitialized == nil && s.workload.Connected {
-		cp.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
+	v := view{Facts: s.Facts, found: s.found, failure: failure, now: r.now(), started: r.started}
+	cp := s.stored.DeepCopy()
+	v.compose(cp)
+	if left := v.untilChange(); left > 0 {
+		s.again.In(left) // the end of a time cannot be watched
 	}
-	if s.paused() {
-		// Nothing was observed beyond the pause.
-		conditions.Set(cp, s.pausedCondition())
-	} else {
-		setStatus(s)
-		view := view{scope: s, failure: failure, now: r.now(), started: r.started}
-		for _, condition := range view.conditions() {
-			conditions.Set(cp, condition)
-		}
-		conditions.Set(cp, s.pausedCondition())
-		if remaining := view.graceLeft(); s.installed() && !view.healthKnown() && remaining > 0 {
-			s.again.In(remaining) // the end of a time cannot be watched
-		}
-		if _, left := view.unanswered(); !s.installed() && left > 0 {
-			s.again.In(left)
-		}
-	}
-	if equality.Semantic.DeepEqual(s.before.Status, cp.Status) {
+	if equality.Semantic.DeepEqual(s.stored.Status, cp.Status) {
 		r.heldBack.Written(cp.UID)
 		return nil
 	}
-	if left := r.quiet(s); left > 0 {
+	if left := r.quiet(s.stored, cp); left > 0 {
 		s.again.In(left)
 		return nil
 	}
 	r.heldBack.Written(cp.UID)
-	if err := apply.PatchStatus(ctx, r.Client, s.before, cp); err != nil {
+	if err := apply.PatchStatus(ctx, r.Client, s.stored, cp); err != nil {
 		return err
 	}
-	r.recent.Wrote(reconcile.Key("", cp), s.before.ResourceVersion)
-	r.announce(s)
+	r.recent.Wrote(reconcile.Key("", cp), s.stored.ResourceVersion)
+	r.announce(s.stored, cp)
 	return nil
 }
 
-// setStatus sets all of the status but the conditions.
-func setStatus(s *scope) {
-	status := &s.controlPlane.Status
-	status.ObservedGeneration = s.controlPlane.Generation
-	selected := s.labels()
+// announce makes Events of what changed.
+func (r *Reconciler) announce(before, cp *controlplanev1.OpenshiftAssistedControlPlane) {
+	was, is := before.Status.Installation.Phase, cp.Status.Installation.Phase
+	installed := conditions.Get(cp, controlplanev1.InstalledCondition)
+	if installed == nil || !cp.DeletionTimestamp.IsZero() { // what assisted-service cancels has not failed
+		return
+	}
+	if was != is {
+		switch is {
+		case controlplanev1.InstallationInstalling:
+			r.event(cp, "InstallationStarted", "The installation of %s has started", cp.Spec.Version)
+		case controlplanev1.InstallationInstalled:
+			r.event(cp, "InstallationCompleted", "The cluster is installed")
+		case controlplanev1.InstallationFailed:
+			r.warn(cp, "InstallationFailed", "%s", installed.Message)
+		}
+	}
+	if installed.Reason == controlplanev1.RegisteredAnewReason && conditions.GetReason(before, controlplanev1.InstalledCondition) != installed.Reason {
+		r.warn(cp, controlplanev1.RegisteredAnewReason, "%s", installed.Message)
+	}
+	if installed.Reason == controlplanev1.PreparationFailedReason && conditions.GetReason(before, controlplanev1.InstalledCondition) != installed.Reason {
+		r.warn(cp, "PreparationFailed", "%s", installed.Message)
+	}
+}
+
+// compose puts the status together, into a copy of the control plane as it is stored.
+func (v view) compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+	if cp.Status.Initialization.ControlPlaneInitialized == nil && v.Workload.Connected {
+		cp.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
+	}
+	if !v.Paused() { // nothing was observed beyond the pause
+		v.composeNumbers(&cp.Status)
+		for _, condition := range v.conditions() {
+			conditions.Set(cp, condition)
+		}
+	}
+	conditions.Set(cp, v.PausedCondition())
+}
+
+// untilChange is after what time a condition says something else although nothing happens; zero: never.
+func (v view) untilChange() time.Duration {
+	switch {
+	case v.Paused():
+		return 0
+	case !v.Installed():
+		_, left := v.unanswered()
+		return max(0, left)
+	case !v.healthKnown():
+		return max(0, v.graceLeft())
+	}
+	return 0
+}
+
+// composeNumbers sets all of the status but the conditions.
+func (v view) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
+	status.ObservedGeneration = v.ControlPlane.Generation
+	selected := v.Labels()
 	selected[clusterv1.MachineControlPlaneLabel] = ""
 	status.Selector = labels.SelectorFromSet(selected).String()
-	status.Replicas = ptr.To(int32(len(s.machines))) //nolint:gosec // a handful
-	status.ReadyReplicas = s.count(clusterv1.MachineReadyCondition)
-	status.AvailableReplicas = s.count(clusterv1.MachineAvailableCondition)
-	status.UpToDateReplicas = s.count(clusterv1.MachineUpToDateCondition)
-	if versions := s.versions(); len(versions) > 0 {
+	status.Replicas = ptr.To(int32(len(v.found.Machines))) //nolint:gosec // a handful
+	status.ReadyReplicas = v.count(clusterv1.MachineReadyCondition)
+	status.AvailableReplicas = v.count(clusterv1.MachineAvailableCondition)
+	status.UpToDateReplicas = v.count(clusterv1.MachineUpToDateCondition)
+	if versions := v.versions(); len(versions) > 0 {
 		status.Versions, status.Version = versions, versions[0].Version
 	}
-	if s.workload.KubernetesVersion != "" {
-		status.KubernetesVersion = s.workload.KubernetesVersion
+	if v.Workload.KubernetesVersion != "" {
+		status.KubernetesVersion = v.Workload.KubernetesVersion
 	}
-	status.ReleaseImage = s.reportedImage()
-	phase := s.phase()
-	percentage := s.percentage()
+	status.ReleaseImage = v.reportedImage()
+	phase := v.Phase
+	percentage := v.percentage()
 	if phase == controlplanev1.InstallationInstalled {
 		percentage = 100
 	}
@@ -88,12 +127,12 @@ func setStatus(s *scope) {
 		Phase:          phase,
 		Percentage:     &percentage,
 		Progress:       progress(phase, percentage),
-		WorkerReplicas: ptr.To(s.workerReplicas()),
+		WorkerReplicas: ptr.To(v.WorkerReplicas()),
 	}
 }
 
 // percentage is how much of the installation is done, in full tens: every single percent would be a write for each cluster.
-func (s *scope) percentage() int32 { return s.progress.Percentage / 10 * 10 }
+func (v view) percentage() int32 { return v.Progress.Percentage / 10 * 10 }
 
 // progress is phase and percentage for people; the percentage where it moves.
 func progress(phase controlplanev1.InstallationPhase, percentage int32) string {
@@ -106,9 +145,9 @@ func progress(phase controlplanev1.InstallationPhase, percentage int32) string {
 }
 
 // count counts the Machines with a condition.
-func (s *scope) count(condition string) *int32 {
+func (v view) count(condition string) *int32 {
 	var n int32
-	for _, m := range s.machines {
+	for _, m := range v.found.Machines {
 		if conditions.IsTrue(m, condition) {
 			n++
 		}
@@ -118,18 +157,18 @@ func (s *scope) count(condition string) *int32 {
 
 // versions are the releases of the Machines, lowest first. Before the cluster tells its release they are the wanted ones: MachineSets of Cluster
 // API hold back workers as long as the control plane reports none, and workers of day 1 must exist before anything is installed.
-func (s *scope) versions() []controlplanev1.StatusVersion {
-	if installed := s.workload.OpenShiftVersion; installed != "" {
-		return []controlplanev1.StatusVersion{{Version: "v" + installed, Replicas: ptr.To(int32(len(s.machines)))}} //nolint:gosec // a handful
+func (v view) versions() []controlplanev1.StatusVersion {
+	if installed := v.Workload.OpenShiftVersion; installed != "" {
+		return []controlplanev1.StatusVersion{{Version: "v" + installed, Replicas: ptr.To(int32(len(v.found.Machines)))}} //nolint:gosec // a handful
 	}
-	if s.installed() && len(s.before.Status.Versions) > 0 {
-		return s.before.Status.Versions // the cluster cannot be asked now
+	if v.Installed() && len(v.ControlPlane.Status.Versions) > 0 {
+		return v.ControlPlane.Status.Versions // the cluster cannot be asked now
 	}
-	if len(s.machines) == 0 && !s.deleting() {
-		return s.wantedVersion()
+	if len(v.found.Machines) == 0 && !v.Deleting() {
+		return v.wantedVersion()
 	}
 	counts := map[string]int32{}
-	for _, m := range s.machines {
+	for _, m := range v.found.Machines {
 		if m.Spec.Version != "" {
 			counts[m.Spec.Version]++
 		}
@@ -143,8 +182,8 @@ func (s *scope) versions() []controlplanev1.StatusVersion {
 }
 
 // wantedVersion is reported as long as there are no Machines.
-func (s *scope) wantedVersion() []controlplanev1.StatusVersion {
-	version, err := release.ParseVersion(s.controlPlane.Spec.Version)
+func (v view) wantedVersion() []controlplanev1.StatusVersion {
+	version, err := release.ParseVersion(v.ControlPlane.Spec.Version)
 	if err != nil {
 		return nil
 	}
@@ -157,28 +196,16 @@ func parsed(version string) semver.Version {
 	return v
 }
 
-// announce makes Events of what changed.
-func (r *Reconciler) announce(s *scope) {
-	cp := s.controlPlane
-	was, is := s.before.Status.Installation.Phase, cp.Status.Installation.Phase
-	installed := conditions.Get(cp, controlplanev1.InstalledCondition)
-	if installed == nil || s.deleting() { // what assisted-service cancels has not failed
-		return
+// reportedImage is the release image that is installed, or will be.
+func (v view) reportedImage() string {
+	recorded := v.ControlPlane.Status.ReleaseImage
+	switch {
+	case v.Installed() && v.Workload.ReleaseImage != "":
+		return v.Workload.ReleaseImage
+	case v.Begun && recorded != "":
+		return recorded
+	case v.OwnsInstall() && v.RegisteredSet != nil:
+		return v.RegisteredSet.Spec.ReleaseImage
 	}
-	if was != is {
-		switch is {
-		case controlplanev1.InstallationInstalling:
-			r.event(s, "InstallationStarted", "The installation of %s has started", cp.Spec.Version)
-		case controlplanev1.InstallationInstalled:
-			r.event(s, "InstallationCompleted", "The cluster is installed")
-		case controlplanev1.InstallationFailed:
-			r.warn(s, "InstallationFailed", "%s", installed.Message)
-		}
-	}
-	if installed.Reason == controlplanev1.RegisteredAnewReason && conditions.GetReason(s.before, controlplanev1.InstalledCondition) != installed.Reason {
-		r.warn(s, controlplanev1.RegisteredAnewReason, "%s", installed.Message)
-	}
-	if installed.Reason == controlplanev1.PreparationFailedReason && conditions.GetReason(s.before, controlplanev1.InstalledCondition) != installed.Reason {
-		r.warn(s, "PreparationFailed", "%s", installed.Message)
-	}
+	return cmp.Or(v.found.ReleaseImage, recorded)
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -17,7 +18,7 @@ import (
 // infraTemplate reads the template of the infra machines, watches its kind, and makes it belong to the Cluster. That there is none is said when it is
 // needed.
 func (r *Reconciler) infraTemplate(ctx context.Context, s *scope) (bool, error) {
-	template, err := kube.External(ctx, r.Client, s.controlPlane.Spec.MachineTemplate.Spec.InfrastructureRef, s.controlPlane.Namespace)
+	template, err := kube.External(ctx, r.Client, s.ControlPlane.Spec.MachineTemplate.Spec.InfrastructureRef, s.ControlPlane.Namespace)
 	if err != nil || template == nil {
 		return err == nil, err
 	}
@@ -28,14 +29,17 @@ func (r *Reconciler) infraTemplate(ctx context.Context, s *scope) (bool, error) 
 	if err != nil || s.template == nil || s.template.GetDeletionTimestamp() != nil {
 		return err == nil, err
 	}
-	s.machineFailure = r.ownTemplate(ctx, s) // of a kind that the manager was given no right to, for example
-	return s.machineFailure == nil, s.machineFailure
+	if err := r.ownTemplate(ctx, s); err != nil { // of a kind that the manager was given no right to, for example
+		s.found.Block(MachineCreation, controlplanev1.MachineCreationFailedReason, err.Error())
+		return false, err
+	}
+	return true, nil
 }
 
 // ownTemplate makes the Cluster an owner of the template, as the contract asks: clusterctl move takes along what a Cluster owns. Server-side apply would
 // not do, for several clusters may share a template: applied by one field manager, the reference of one would replace that of another.
 func (r *Reconciler) ownTemplate(ctx context.Context, s *scope) error {
-	owner := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Name: s.cluster.Name, UID: s.cluster.UID}
+	owner := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Name: s.Cluster.Name, UID: s.Cluster.UID}
 	if slices.ContainsFunc(s.template.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID }) {
 		return nil
 	}

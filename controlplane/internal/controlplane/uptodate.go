@@ -16,8 +16,9 @@ import (
 
 // markUpToDate writes the condition UpToDate of the Machines, which Cluster API expects of a control plane provider.
 func (r *Reconciler) markUpToDate(ctx context.Context, s *scope) (bool, error) {
-	for _, m := range s.machines {
-		wanted := upToDateCondition(s, m)
+	version := s.found.MachineVersion(s.Facts)
+	for i, m := range s.found.Machines {
+		wanted := upToDateCondition(m, version)
 		observed := conditions.Get(m, wanted.Type)
 		if observed != nil && observed.Status == wanted.Status && observed.Reason == wanted.Reason && observed.Message == wanted.Message {
 			continue
@@ -30,7 +31,9 @@ func (r *Reconciler) markUpToDate(ctx context.Context, s *scope) (bool, error) {
 		} else {
 			r.recent.Wrote(key, m.ResourceVersion)
 		}
-		conditions.Set(m, wanted) // what is counted next
+		counted := m.DeepCopy()
+		conditions.Set(counted, wanted)
+		s.found.Machines[i] = counted
 	}
 	return true, nil
 }
@@ -38,11 +41,11 @@ func (r *Reconciler) markUpToDate(ctx context.Context, s *scope) (bool, error) {
 // upToDateCondition tells whether a Machine is what it is to be. That the spec asks for another version than the cluster runs is no matter of a Machine, and told
 // by the control plane's conditions: nothing is rolled out for it. What is configured in the host belongs to OpenShift's own
 // operators; a Machine is never replaced for it.
-func upToDateCondition(s *scope, m *clusterv1.Machine) metav1.Condition {
+func upToDateCondition(m *clusterv1.Machine, version string) metav1.Condition {
 	c := metav1.Condition{Type: clusterv1.MachineUpToDateCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineUpToDateReason, ObservedGeneration: m.Generation}
-	if wanted := s.machineVersion(); wanted != "" && m.Spec.Version != wanted {
+	if version != "" && m.Spec.Version != version {
 		c.Status, c.Reason = metav1.ConditionFalse, clusterv1.MachineNotUpToDateReason
-		c.Message = fmt.Sprintf("* Version %s, %s required", m.Spec.Version, wanted)
+		c.Message = fmt.Sprintf("* Version %s, %s required", m.Spec.Version, version)
 	}
 	return c
 }

@@ -55,12 +55,12 @@ func TestTheInstallationNamesTheHostsThatKeepItWaiting(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
-			s := scopeOf(nil)
-			s.install = installOf("insufficient")
-			s.progress = assisted.Observe(s.install)
-			s.machines = []*clusterv1.Machine{machine("m0", bound, "info"), machine("m1", bound, "info"), tc.third}
-			s.agents = []aiv1beta1.Agent{ofMachine("m0"), ofMachine("m1")}
-			c := view{scope: s}.installedCondition()
+			s := factsOf(nil)
+			s.Install = installOf("insufficient")
+			s.Progress = assisted.Observe(s.Install)
+			s.Machines = []*clusterv1.Machine{machine("m0", bound, "info"), machine("m1", bound, "info"), tc.third}
+			s.Agents = []aiv1beta1.Agent{ofMachine("m0"), ofMachine("m1")}
+			c := viewOf(s).installedCondition()
 			g.Expect(c.Reason).To(Equal(controlplanev1.WaitingForHostsReason))
 			g.Expect(c.Message).To(And(HavePrefix("2 of 3 hosts are bound"), ContainSubstring(tc.wanted), Not(ContainSubstring(tc.unwanted))))
 		})

@@ -12,9 +12,9 @@ const (
 	configTemplateKind = "OpenshiftAssistedConfigTemplate"
 )
 
-// countWorkers is the number of workers that the objects of a Cluster ask for and that our bootstrap provider makes hosts of: those of its
+// CountWorkers is the number of workers that the objects of a Cluster ask for and that our bootstrap provider makes hosts of: those of its
 // MachineDeployments, also of those that its topology is about to get, of MachineSets that stand alone, and Machines that stand alone.
-func countWorkers(cluster *clusterv1.Cluster, deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet, machines []*clusterv1.Machine) int32 {
+func CountWorkers(cluster *clusterv1.Cluster, deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet, machines []*clusterv1.Machine) int32 {
 	count := countPlanned(cluster, deployments)
 	for i := range deployments {
 		d := &deployments[i]

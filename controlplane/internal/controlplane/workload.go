@@ -31,29 +31,11 @@ const (
 	infraEnvLabel = "infraenvs.agent-install.openshift.io"
 )
 
-// observeWorkload reads what is known of the cluster itself.
-func (r *Reconciler) observeWorkload(ctx context.Context, s *scope) (bool, error) {
-	if s.cluster == nil {
-		return true, nil
-	}
-	var err error
-	s.workload, err = r.Workloads.Observe(ctx, s.clusterKey())
-	return true, err
-}
-
-// because adds to a message why there is no connection to the cluster, as far as it is known.
-func (s *scope) because(message string) string {
-	if s.workload.Failure == nil {
-		return message
-	}
-	return message + ": " + s.workload.Failure.Message
-}
-
 // nudge makes the infrastructure provider look at its infra machines when what they wait for is there, once for each.
 func (r *Reconciler) nudge(ctx context.Context, s *scope) (bool, error) {
 	// At once, not one after the other: each of them waits.
 	var group errgroup.Group
-	for _, machines := range [][]*clusterv1.Machine{s.machines, s.workers} {
+	for _, machines := range [][]*clusterv1.Machine{s.found.Machines, s.Workers} {
 		for _, m := range machines {
 			if m.Spec.ProviderID != "" || !m.DeletionTimestamp.IsZero() {
 				continue
@@ -81,10 +63,10 @@ func (r *Reconciler) nudge(ctx context.Context, s *scope) (bool, error) {
 // news are the annotations that an infra machine does not have yet.
 func (s *scope) news(m *clusterv1.Machine, infra *unstructured.Unstructured) map[string]string {
 	touch := map[string]string{}
-	if s.adminSecret != nil {
-		touch[kubeconfigPublishedAnnotation] = shortHash(string(s.adminSecret.UID))
+	if s.AdminKubeconfig != nil {
+		touch[kubeconfigPublishedAnnotation] = shortHash(string(s.AdminKubeconfig.UID))
 	}
-	if node := nodeOf(m, s.agents, s.workload.Nodes); node != nil {
+	if node := nodeOf(m, s.Agents, s.Workload.Nodes); node != nil {
 		touch[nodeSeenAnnotation] = shortHash(string(node.UID))
 	}
 	maps.DeleteFunc(touch, func(key, value string) bool { return infra.GetAnnotations()[key] == value })

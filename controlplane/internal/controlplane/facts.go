@@ -1,0 +1,149 @@
+package controlplane
+
+import (
+	"cmp"
+	"slices"
+
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/cluster-api/util/labels/format"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+)
+
+// Facts are what was read in one reconcile. Nobody changes them afterwards: what a phase finds out or does is told beside them.
+type Facts struct {
+	ControlPlane *controlplanev1.OpenshiftAssistedControlPlane
+	// Cluster is nil when the control plane has no owner, or the owner is gone. Named is the Cluster whose name the control plane bears in a label,
+	// where it has no owner.
+	Cluster, Named *clusterv1.Cluster
+
+	// Machines are those of the control plane, Workers all others of the Cluster, each sorted by name.
+	Machines, Workers []*clusterv1.Machine
+	// DayOneWorkers is the number of workers that the objects of the Cluster ask for.
+	DayOneWorkers int32
+
+	// ImageSet is the ClusterImageSet that the configuration names, RegisteredSet the one that the AgentClusterInstall names. OwnSets were made for this control
+	// plane.
+	ImageSet, RegisteredSet *hivev1.ClusterImageSet
+	OwnSets                 []hivev1.ClusterImageSet
+
+	Deployment *hivev1.ClusterDeployment
+	Install    *hiveext.AgentClusterInstall
+	// Progress is what Install says, as far as it is ours.
+	Progress assisted.Installation
+	Agents   []aiv1beta1.Agent
+
+	// MissingConfigMaps are referenced but do not exist.
+	MissingConfigMaps []string
+	// PullSecret, Kubeconfig and AdminKubeconfig are the metadata of Secrets: the one that the installation takes its pull secret from, the published
+	// kubeconfig, and that of assisted-service; nil when they do not exist.
+	PullSecret, Kubeconfig, AdminKubeconfig *metav1.PartialObjectMetadata
+
+	// Workload is what is known of the cluster itself, Unobserved why that is not all.
+	Workload   workload.Facts
+	Unobserved error
+
+	// Standing is where the installation stands by all of the above: see Decide.
+	Standing
+}
+
+// Deleting tells whether the control plane is being deleted.
+func (f *Facts) Deleting() bool { return !f.ControlPlane.DeletionTimestamp.IsZero() }
+
+// Moved tells whether clusterctl move deletes the object here because it lives elsewhere now.
+func (f *Facts) Moved() bool {
+	_, move := f.ControlPlane.Annotations[clusterctlv1.DeleteForMoveAnnotation]
+	return f.Deleting() && move
+}
+
+// Paused tells whether nothing is to be changed.
+func (f *Facts) Paused() bool { return f.PausedCondition().Status == metav1.ConditionTrue }
+
+// PausedCondition considers the Cluster also where the owner reference is missing: a paused cluster is one that somebody works on.
+func (f *Facts) PausedCondition() metav1.Condition {
+	return provider.PausedCondition(cmp.Or(f.Cluster, f.Named), f.ControlPlane)
+}
+
+// ClusterName is the name of the Cluster, also when that is gone.
+func (f *Facts) ClusterName() string {
+	if f.Cluster != nil {
+		return f.Cluster.Name
+	}
+	for _, ref := range f.ControlPlane.OwnerReferences {
+		if ref.Kind == "Cluster" {
+			return ref.Name
+		}
+	}
+	return f.ControlPlane.Labels[clusterv1.ClusterNameLabel]
+}
+
+// ClusterKey is namespace and name of the Cluster.
+func (f *Facts) ClusterKey() types.NamespacedName {
+	return types.NamespacedName{Namespace: f.ControlPlane.Namespace, Name: f.ClusterName()}
+}
+
+// Replicas is the wanted number of Machines.
+func (f *Facts) Replicas() int32 { return ptr.Deref(f.ControlPlane.Spec.Replicas, 1) }
+
+// Labels are those of the objects that are made for this control plane.
+func (f *Facts) Labels() map[string]string {
+	return map[string]string{
+		clusterv1.ClusterNameLabel:             f.ClusterName(),
+		clusterv1.MachineControlPlaneNameLabel: format.MustFormatValue(f.ControlPlane.Name),
+	}
+}
+
+// Ours tells whether an object was made for this control plane.
+func (f *Facts) Ours(obj metav1.Object) bool {
+	for key, value := range f.Labels() {
+		if obj.GetLabels()[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// OwnerOf tells whether the control plane is an owner of an object.
+func (f *Facts) OwnerOf(obj metav1.Object) bool {
+	return slices.ContainsFunc(obj.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == f.ControlPlane.UID })
+}
+
+// Controls tells whether a Machine is one of the control plane, also when it lost its owner reference. A control plane that is deleted takes along only what it
+// owns: somebody may have taken a Machine out.
+func (f *Facts) Controls(m *clusterv1.Machine) bool {
+	if owner := metav1.GetControllerOf(m); owner != nil {
+		return owner.UID == f.ControlPlane.UID
+	}
+	_, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]
+	return !f.Deleting() && controlPlane && f.Ours(m)
+}
+
+// WorkerReplicas is the number of workers that are installed with the control plane: that of the AgentClusterInstall once the installation has begun.
+func (f *Facts) WorkerReplicas() int32 {
+	if f.Begun && f.Install != nil {
+		return int32(f.Install.Spec.ProvisionRequirements.WorkerAgents) //nolint:gosec // a number of hosts
+	}
+	if f.Replicas() == 1 {
+		// assisted-service installs a single-node cluster alone; its workers join afterwards.
+		return 0
+	}
+	return f.DayOneWorkers
+}
+
+// PullSecretName names the Secret that the installation takes its pull secret from: the user's, or the placeholder that we make.
+func (f *Facts) PullSecretName() string {
+	if ref := f.ControlPlane.Spec.Config.PullSecretRef; ref != nil {
+		return ref.Name
+	}
+	return f.ControlPlane.Name + placeholderSuffix
+}

@@ -1,0 +1,34 @@
+package controlplane
+
+import (
+	"fmt"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+)
+
+// KubeconfigProblem is why the kubeconfig that is there is of no use, or the one that assisted-service has now; nil: nothing is known against them.
+func (f *Findings) KubeconfigProblem(known *Facts) *Outcome {
+	if refused := f.Blocked(KubeconfigCopy); refused != nil && refused.Reason == controlplanev1.KubeconfigRefusedReason {
+		return refused
+	}
+	failure := known.Workload.Failure
+	if failure == nil || f.Kubeconfig == nil || failure.KubeconfigVersion != f.Kubeconfig.ResourceVersion {
+		return nil
+	}
+	switch failure.Kind {
+	case workload.KubeconfigRefused:
+		return &Outcome{controlplanev1.KubeconfigRefusedReason, fmt.Sprintf("Secret %s is not used: %s; %s", f.Kubeconfig.Name, failure.Message, f.kubeconfigRemedy(known))}
+	case workload.Unauthorized:
+		return &Outcome{controlplanev1.KubeconfigUnauthorizedReason, fmt.Sprintf("the cluster cannot be connected to: %s; put a kubeconfig that works into Secret %s", failure.Message, f.Kubeconfig.Name)}
+	}
+	return nil
+}
+
+// kubeconfigRemedy says what to do about a published kubeconfig that is of no use.
+func (f *Findings) kubeconfigRemedy(known *Facts) string {
+	if known.OwnsKubeconfig(f.Kubeconfig) && known.HasAdminKubeconfig() {
+		return fmt.Sprintf("delete the Secret, and it is published anew from assisted-service's kubeconfig (Secret %s), or put a kubeconfig that works into it", known.AdminKubeconfig.Name)
+	}
+	return "put a kubeconfig that works into it"
+}

@@ -1,0 +1,85 @@
+package controlplane
+
+import (
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// OwnsDeployment tells whether there is a ClusterDeployment of our name, and it stands for this control plane.
+func (f *Facts) OwnsDeployment() bool { return f.Deployment != nil && f.standsForUs(f.Deployment) }
+
+// OwnsInstall tells whether there is an AgentClusterInstall of our name, and it stands for this control plane.
+func (f *Facts) OwnsInstall() bool { return f.Install != nil && f.standsForUs(f.Install) }
+
+// standsForUs tells whether the ClusterDeployment or AgentClusterInstall of our name stands for this control plane. Labels decide, where there are some. Somebody
+// may have stripped them, as GitOps tools do that do not know them; then it is decided by what only we write, in either of the two, for they belong together.
+func (f *Facts) standsForUs(obj metav1.Object) bool {
+	switch {
+	case f.Ours(obj):
+		return true
+	case f.labelledForAnother(obj):
+		return false
+	}
+	return f.pairOfOurs()
+}
+
+// labelledForAnother tells whether a label names another Cluster or control plane.
+func (f *Facts) labelledForAnother(obj metav1.Object) bool {
+	for key, value := range f.Labels() {
+		if found, labelled := obj.GetLabels()[key]; labelled && found != value {
+			return true
+		}
+	}
+	return false
+}
+
+// pairOfOurs tells whether ClusterDeployment and AgentClusterInstall name each other, and one of them bears what only we write.
+func (f *Facts) pairOfOurs() bool {
+	d, i := f.Deployment, f.Install
+	switch {
+	case d != nil && (d.Spec.ClusterInstallRef == nil || d.Spec.ClusterInstallRef.Name != f.ControlPlane.Name || f.labelledForAnother(d)):
+		return false
+	case i != nil && (i.Spec.ClusterDeploymentRef.Name != f.ControlPlane.Name || f.labelledForAnother(i)):
+		return false
+	case d != nil && (f.Ours(d) || d.Annotations[assisted.OpenShiftVersionAnnotation] != ""):
+		return true
+	}
+	return i != nil && (f.Ours(i) || f.OwnSet(RegisteredSetOf(i)) != nil)
+}
+
+// OwnSet returns our ClusterImageSet of a name; nil when there is none.
+func (f *Facts) OwnSet(name string) *hivev1.ClusterImageSet {
+	for i := range f.OwnSets {
+		if f.OwnSets[i].Name == name {
+			return &f.OwnSets[i]
+		}
+	}
+	return nil
+}
+
+// RegisteredVersion is the release with which the cluster is registered, with leading v; empty when it is not.
+func (f *Facts) RegisteredVersion() string {
+	if f.OwnsDeployment() && f.Deployment.Annotations[assisted.OpenShiftVersionAnnotation] != "" {
+		return "v" + f.Deployment.Annotations[assisted.OpenShiftVersionAnnotation]
+	}
+	return ""
+}
+
+// RegisteredSetOf names the ClusterImageSet with which a cluster is registered; empty before it is.
+func RegisteredSetOf(install *hiveext.AgentClusterInstall) string {
+	if install == nil || install.Spec.ImageSetRef == nil {
+		return ""
+	}
+	return install.Spec.ImageSetRef.Name
+}
+
+// AdminKubeconfigOf names the Secret in which assisted-service keeps the kubeconfig; empty before it does.
+func AdminKubeconfigOf(install *hiveext.AgentClusterInstall) string {
+	if install == nil || install.Spec.ClusterMetadata == nil {
+		return ""
+	}
+	return install.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name
+}
