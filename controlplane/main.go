@@ -22,6 +22,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/controlplane"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -107,7 +108,7 @@ func newScheme() (*runtime.Scheme, error) {
 // cached says what is kept of the kinds of which a hub has many objects that are not ours.
 func cached() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
-		&corev1.Secret{}:    {Transform: kube.StripMetadata(controlplane.KubeconfigSourceAnnotation, controlplane.KubeconfigRenewalAnnotation, controlplane.KubeconfigTokenAnnotation)},
+		&corev1.Secret{}:    {Transform: kube.StripMetadata(facts.KubeconfigSourceAnnotation, facts.KubeconfigRenewalAnnotation, facts.KubeconfigTokenAnnotation)},
 		&corev1.ConfigMap{}: {Transform: kube.StripMetadata()},
 		kube.MetadataOf(kube.CustomResourceDefinition): {Transform: kube.StripMetadata()},
 		&aiv1beta1.Agent{}: {Transform: slimAgent},

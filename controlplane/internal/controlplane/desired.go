@@ -14,6 +14,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -38,7 +39,7 @@ func (s *scope) machineLabels() map[string]string {
 func (s *scope) ownerRef() metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: controlplanev1.GroupVersion.String(),
-		Kind:       controlPlaneKind,
+		Kind:       facts.ControlPlaneKind,
 		Name:       s.ControlPlane.Name,
 		UID:        s.ControlPlane.UID,
 	}
@@ -52,7 +53,7 @@ func (s *scope) machine(slot slot, infra *unstructured.Unstructured) *clusterv1.
 			ClusterName: s.Cluster.Name,
 			Version:     cmp.Or(s.found.MachineVersion(s.Facts), "v"+s.found.Version.String()),
 			Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{
-				APIGroup: bootstrapv1.GroupVersion.Group, Kind: configKind, Name: slot.name,
+				APIGroup: bootstrapv1.GroupVersion.Group, Kind: facts.ConfigKind, Name: slot.name,
 			}},
 			InfrastructureRef: clusterv1.ContractVersionedObjectReference{
 				APIGroup: infra.GroupVersionKind().Group, Kind: infra.GetKind(), Name: slot.name,

@@ -6,6 +6,8 @@ import (
 	"github.com/blang/semver/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
 // Findings are what the phases of one reconcile found out and did, as far as the status tells of it.
@@ -25,7 +27,7 @@ type Findings struct {
 }
 
 // FindingsOf are the findings before any phase has run.
-func FindingsOf(f *Facts) *Findings {
+func FindingsOf(f *facts.Facts) *Findings {
 	return &Findings{Machines: slices.Clone(f.Machines), Kubeconfig: f.Kubeconfig, outcomes: map[Task]Outcome{}}
 }
 
@@ -63,7 +65,7 @@ func (f *Findings) Blocked(task Task) *Outcome {
 
 // MachineVersion is the version that the Machines are to have: the release that the cluster runs, else the one with which it is registered. Before that it is
 // what the spec asks for; empty when nobody knows.
-func (f *Findings) MachineVersion(known *Facts) string {
+func (f *Findings) MachineVersion(known *facts.Facts) string {
 	switch {
 	case known.Installed() && known.Workload.OpenShiftVersion != "":
 		return "v" + known.Workload.OpenShiftVersion

@@ -16,13 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // gather reads, from the caches, what a reconcile decides upon.
-func (r *Reconciler) gather(ctx context.Context, cp *controlplanev1.OpenshiftAssistedControlPlane) (*Facts, error) {
-	f := &Facts{ControlPlane: cp}
+func (r *Reconciler) gather(ctx context.Context, cp *controlplanev1.OpenshiftAssistedControlPlane) (*facts.Facts, error) {
+	f := &facts.Facts{ControlPlane: cp}
 	cluster, err := util.GetOwnerCluster(ctx, r.Client, cp.ObjectMeta)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, err
@@ -36,7 +37,7 @@ func (r *Reconciler) gather(ctx context.Context, cp *controlplanev1.OpenshiftAss
 		}
 	}
 	if f.ClusterName() != "" {
-		for _, read := range []func(context.Context, *Facts) error{r.gatherMachines, r.gatherInstallation, r.gatherReferences} {
+		for _, read := range []func(context.Context, *facts.Facts) error{r.gatherMachines, r.gatherInstallation, r.gatherReferences} {
 			if err := read(ctx, f); err != nil {
 				return nil, err
 			}
@@ -50,7 +51,7 @@ func (r *Reconciler) gather(ctx context.Context, cp *controlplanev1.OpenshiftAss
 	return f, nil
 }
 
-func (r *Reconciler) gatherMachines(ctx context.Context, f *Facts) error {
+func (r *Reconciler) gatherMachines(ctx context.Context, f *facts.Facts) error {
 	inCluster := client.MatchingFields{clusterNameField: f.ClusterName()}
 	inNamespace := client.InNamespace(f.ControlPlane.Namespace)
 	machines := &clusterv1.MachineList{}
@@ -77,11 +78,11 @@ func (r *Reconciler) gatherMachines(ctx context.Context, f *Facts) error {
 	if err := r.Client.List(ctx, sets, inNamespace, inCluster); err != nil {
 		return fmt.Errorf("cannot list MachineSets: %w", err)
 	}
-	f.DayOneWorkers = CountWorkers(f.Cluster, deployments.Items, sets.Items, f.Workers)
+	f.DayOneWorkers = facts.CountWorkers(f.Cluster, deployments.Items, sets.Items, f.Workers)
 	return nil
 }
 
-func (r *Reconciler) gatherInstallation(ctx context.Context, f *Facts) error {
+func (r *Reconciler) gatherInstallation(ctx context.Context, f *facts.Facts) error {
 	key := client.ObjectKeyFromObject(f.ControlPlane)
 	var err error
 	if f.Deployment, err = kube.Read(ctx, r.Client, key, &hivev1.ClusterDeployment{}); err != nil {
@@ -106,7 +107,7 @@ func (r *Reconciler) gatherInstallation(ctx context.Context, f *Facts) error {
 	return nil
 }
 
-func (r *Reconciler) gatherImageSets(ctx context.Context, f *Facts) error {
+func (r *Reconciler) gatherImageSets(ctx context.Context, f *facts.Facts) error {
 	own := &hivev1.ClusterImageSetList{}
 	if err := r.Client.List(ctx, own, client.MatchingFields{imageSetOwnerField: client.ObjectKeyFromObject(f.ControlPlane).String()}); err != nil {
 		return fmt.Errorf("cannot list ClusterImageSets: %w", err)
@@ -118,16 +119,16 @@ func (r *Reconciler) gatherImageSets(ctx context.Context, f *Facts) error {
 			return err
 		}
 	}
-	if name := RegisteredSetOf(f.Install); name != "" {
+	if name := facts.RegisteredSetOf(f.Install); name != "" {
 		f.RegisteredSet, err = kube.Read(ctx, r.Client, client.ObjectKey{Name: name}, &hivev1.ClusterImageSet{})
 	}
 	return err
 }
 
-func (r *Reconciler) gatherReferences(ctx context.Context, f *Facts) error {
+func (r *Reconciler) gatherReferences(ctx context.Context, f *facts.Facts) error {
 	var err error
 	namespace := f.ControlPlane.Namespace
-	for _, name := range configMapsOf(f.ControlPlane) {
+	for _, name := range facts.ConfigMapsOf(f.ControlPlane) {
 		found, err := kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: namespace, Name: name}, kube.MetadataOf(kube.ConfigMap))
 		if err != nil {
 			return err
@@ -140,7 +141,7 @@ func (r *Reconciler) gatherReferences(ctx context.Context, f *Facts) error {
 		f.PullSecretName(): &f.PullSecret,
 		secret.Name(f.ClusterName(), secret.Kubeconfig): &f.Kubeconfig,
 	}
-	if name := AdminKubeconfigOf(f.Install); name != "" {
+	if name := facts.AdminKubeconfigOf(f.Install); name != "" {
 		secrets[name] = &f.AdminKubeconfig
 	}
 	for name, into := range secrets {
@@ -149,16 +150,4 @@ func (r *Reconciler) gatherReferences(ctx context.Context, f *Facts) error {
 		}
 	}
 	return nil
-}
-
-// configMapsOf names the ConfigMaps that the configuration refers to.
-func configMapsOf(cp *controlplanev1.OpenshiftAssistedControlPlane) []string {
-	var names []string
-	for _, ref := range cp.Spec.Config.ManifestsConfigMapRefs {
-		names = append(names, ref.Name)
-	}
-	if ref := cp.Spec.Config.ImageRegistryRef; ref != nil {
-		names = append(names, ref.Name)
-	}
-	return names
 }

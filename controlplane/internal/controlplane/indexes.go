@@ -7,6 +7,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -30,7 +31,7 @@ func indexes() []kube.Index {
 		kube.IndexOf(&clusterv1.MachineSet{}, clusterNameField, func(s *clusterv1.MachineSet) []string { return []string{s.Spec.ClusterName} }),
 		kube.IndexOf(&hivev1.ClusterImageSet{}, imageSetOwnerField, func(s *hivev1.ClusterImageSet) []string { return kube.Some(s.Annotations[ownerAnnotation]) }),
 		kube.IndexOf(&aiv1beta1.Agent{}, agentClusterField, clusterOfAgent),
-		kube.IndexOf(&hiveext.AgentClusterInstall{}, adminSecretField, func(i *hiveext.AgentClusterInstall) []string { return kube.Some(AdminKubeconfigOf(i)) }),
+		kube.IndexOf(&hiveext.AgentClusterInstall{}, adminSecretField, func(i *hiveext.AgentClusterInstall) []string { return kube.Some(facts.AdminKubeconfigOf(i)) }),
 		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, ownerClusterField, func(c *controlplanev1.OpenshiftAssistedControlPlane) []string {
 			for _, ref := range c.OwnerReferences {
 				if ref.Kind == "Cluster" {
@@ -45,7 +46,7 @@ func indexes() []kube.Index {
 			}
 			return nil
 		}),
-		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, configMapField, configMapsOf),
+		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, configMapField, facts.ConfigMapsOf),
 		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, imageSetField, func(c *controlplanev1.OpenshiftAssistedControlPlane) []string {
 			if ref := c.Spec.Config.ClusterImageSetRef; ref != nil {
 				return kube.Some(ref.Name)

@@ -16,6 +16,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -145,7 +146,7 @@ func (v view) waitingForHosts(message string) metav1.Condition {
 	var stuck []string
 	for _, m := range slices.Concat(v.found.Machines, v.Workers) {
 		c := conditions.Get(m, clusterv1.MachineBootstrapConfigReadyCondition)
-		bound := slices.ContainsFunc(v.Agents, func(agent aiv1beta1.Agent) bool { return agent.Labels[infraEnvLabel] == m.Name })
+		bound := slices.ContainsFunc(v.Agents, func(agent aiv1beta1.Agent) bool { return facts.RunsOn(&agent, m) })
 		if bound || c == nil || c.Status != metav1.ConditionFalse || slices.Contains(passing, c.Reason) ||
 			strings.HasPrefix(c.Reason, "WaitingFor") && c.Reason != bootstrapv1.WaitingForHostIdentityReason && c.Reason != bootstrapv1.WaitingForHostValidationReason {
 			continue
@@ -223,7 +224,7 @@ func describe(agent *aiv1beta1.Agent) string {
 	if agent.Status.DebugInfo.State == stateInsufficient && validated.Status == corev1.ConditionFalse && validated.Message != "" {
 		info = validated.Message
 	}
-	return fmt.Sprintf("host %s: %s", hostname(agent), assisted.RedactURLs(info))
+	return fmt.Sprintf("host %s: %s", facts.Hostname(agent), assisted.RedactURLs(info))
 }
 
 // withLinks adds where assisted-service's events and logs are.
@@ -252,9 +253,9 @@ func installCondition(install *hiveext.AgentClusterInstall, conditionType hivev1
 }
 
 // registeredAnew says what happened to a cluster that assisted-service forgot, and the ways back. None of them deletes anything here.
-func registeredAnew(f *Facts) string {
+func registeredAnew(f *facts.Facts) string {
 	kubeconfig := f.ControlPlane.Name + "-admin-kubeconfig"
-	if name := AdminKubeconfigOf(f.Install); name != "" {
+	if name := facts.AdminKubeconfigOf(f.Install); name != "" {
 		kubeconfig = name
 	}
 	return fmt.Sprintf("the installation was begun already, but assisted-service has the cluster in state %q, as one that may be installed anew; perhaps its database was lost or is "+

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
@@ -68,7 +69,7 @@ func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (bool, error) {
 	}
 	var source kubeconfigSource
 	if s.found.Kubeconfig != nil {
-		source = parseSource(s.found.Kubeconfig.Annotations[KubeconfigSourceAnnotation])
+		source = parseSource(s.found.Kubeconfig.Annotations[facts.KubeconfigSourceAnnotation])
 	}
 	if source.digest != "" && (source.version == secretVersion(s.AdminKubeconfig) || source.digest == r.knownDigest(s.AdminKubeconfig)) {
 		return true, r.adopt(ctx, s, nil)
@@ -116,7 +117,7 @@ func (r *Reconciler) publish(ctx context.Context, s *scope, admin *corev1.Secret
 		return s.found.Kubeconfig != nil, nil
 	}
 	first := s.found.Kubeconfig == nil
-	published := s.publishedKubeconfig(content, map[string]string{KubeconfigSourceAnnotation: sourceOf(admin).String()})
+	published := s.publishedKubeconfig(content, map[string]string{facts.KubeconfigSourceAnnotation: sourceOf(admin).String()})
 	if err := r.apply(ctx, s, published, s.found.Kubeconfig); err != nil {
 		return false, fmt.Errorf("cannot publish the kubeconfig: %w", err)
 	}
@@ -137,13 +138,13 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope, source *kubeconfigSour
 		return fmt.Errorf("cannot read the published kubeconfig: %w", err)
 	}
 	annotations := map[string]string{}
-	for _, name := range []string{KubeconfigSourceAnnotation, KubeconfigRenewalAnnotation, KubeconfigTokenAnnotation} {
+	for _, name := range []string{facts.KubeconfigSourceAnnotation, facts.KubeconfigRenewalAnnotation, facts.KubeconfigTokenAnnotation} {
 		if value, found := current.Annotations[name]; found {
 			annotations[name] = value
 		}
 	}
 	if source != nil {
-		annotations[KubeconfigSourceAnnotation] = source.String()
+		annotations[facts.KubeconfigSourceAnnotation] = source.String()
 	}
 	published := s.publishedKubeconfig(current.Data[secret.KubeconfigDataName], annotations)
 	published.ResourceVersion = current.ResourceVersion
@@ -198,7 +199,7 @@ func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope) (bool, error
 
 // missesToken tells whether the cluster seems to have revoked the token in the published kubeconfig: the Secret is gone that it was bound to.
 func (s *scope) missesToken() bool {
-	boundTo, bound := s.found.Kubeconfig.Annotations[KubeconfigTokenAnnotation]
+	boundTo, bound := s.found.Kubeconfig.Annotations[facts.KubeconfigTokenAnnotation]
 	return bound && s.Workload.Tokens != nil && !s.Workload.Tokens.Has(types.UID(boundTo))
 }
 
@@ -208,7 +209,7 @@ func (r *Reconciler) tokenValid(ctx context.Context, s *scope, current *corev1.S
 	if !inTime || !s.missesToken() {
 		return inTime, nil
 	}
-	valid, err := r.Workloads.HasToken(ctx, s.ClusterKey(), types.UID(current.Annotations[KubeconfigTokenAnnotation]))
+	valid, err := r.Workloads.HasToken(ctx, s.ClusterKey(), types.UID(current.Annotations[facts.KubeconfigTokenAnnotation]))
 	if apierrors.IsUnauthorized(err) {
 		return true, nil // the connection was made with it, and is about to be made anew with assisted-service's kubeconfig
 	}
@@ -219,7 +220,7 @@ func (r *Reconciler) tokenValid(ctx context.Context, s *scope, current *corev1.S
 // When that brings a connection, it gets a token again.
 func (r *Reconciler) fallBack(ctx context.Context, s *scope) error {
 	problem := s.found.KubeconfigProblem(s.Facts)
-	if problem == nil || problem.Reason != controlplanev1.KubeconfigUnauthorizedReason || !HasToken(s.found.Kubeconfig) || !s.HasAdminKubeconfig() {
+	if problem == nil || problem.Reason != controlplanev1.KubeconfigUnauthorizedReason || !facts.HasToken(s.found.Kubeconfig) || !s.HasAdminKubeconfig() {
 		return nil
 	}
 	admin, err := r.readAdmin(ctx, s)
@@ -246,9 +247,9 @@ func (r *Reconciler) putToken(ctx context.Context, s *scope, current *corev1.Sec
 	// The clocks of hub and cluster may differ by more than a short token lives.
 	renewal := r.now().Add(max(token.Expires.Sub(r.now())/2, minRenewal))
 	published := s.publishedKubeconfig(content, map[string]string{
-		KubeconfigSourceAnnotation:  current.Annotations[KubeconfigSourceAnnotation],
-		KubeconfigRenewalAnnotation: renewal.UTC().Format(time.RFC3339),
-		KubeconfigTokenAnnotation:   string(token.BoundToUID),
+		facts.KubeconfigSourceAnnotation:  current.Annotations[facts.KubeconfigSourceAnnotation],
+		facts.KubeconfigRenewalAnnotation: renewal.UTC().Format(time.RFC3339),
+		facts.KubeconfigTokenAnnotation:   string(token.BoundToUID),
 	})
 	if _, err := r.applier.Apply(ctx, published, current); err != nil {
 		return fmt.Errorf("cannot publish the renewed kubeconfig: %w", err)
@@ -261,7 +262,7 @@ func (r *Reconciler) putToken(ctx context.Context, s *scope, current *corev1.Sec
 
 // renewalOf is when a published kubeconfig is to be renewed: at once as long as there is no token in it.
 func renewalOf(published client.Object) time.Time {
-	at, err := time.Parse(time.RFC3339, published.GetAnnotations()[KubeconfigRenewalAnnotation])
+	at, err := time.Parse(time.RFC3339, published.GetAnnotations()[facts.KubeconfigRenewalAnnotation])
 	if err != nil {
 		return time.Time{}
 	}

@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
@@ -126,12 +126,12 @@ func TestATouchOfTheAdminSecretMintsNoToken(t *testing.T) {
 func TestASourceWithoutDigestIsCompleted(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
-	source := h.published().Annotations[KubeconfigSourceAnnotation]
+	source := h.published().Annotations[facts.KubeconfigSourceAnnotation]
 	h.editPublished(func(s *corev1.Secret) {
-		s.Annotations[KubeconfigSourceAnnotation] = source[:strings.LastIndex(source, "/")]
+		s.Annotations[facts.KubeconfigSourceAnnotation] = source[:strings.LastIndex(source, "/")]
 	})
 	h.reconcile()
-	h.Expect(h.published().Annotations).To(HaveKeyWithValue(KubeconfigSourceAnnotation, source))
+	h.Expect(h.published().Annotations).To(HaveKeyWithValue(facts.KubeconfigSourceAnnotation, source))
 	h.expectToken("token-1")
 	h.Expect(h.workloads.issued).To(Equal(1))
 }
@@ -147,7 +147,7 @@ func TestAKubeconfigFromABackupIsAdopted(t *testing.T) {
 		}
 		h.editPublished(func(s *corev1.Secret) { s.OwnerReferences = nil })
 		annotations := h.published().Annotations
-		h.Expect(annotations).To(And(HaveKey(KubeconfigRenewalAnnotation), HaveKeyWithValue(KubeconfigTokenAnnotation, "token-1")))
+		h.Expect(annotations).To(And(HaveKey(facts.KubeconfigRenewalAnnotation), HaveKeyWithValue(facts.KubeconfigTokenAnnotation, "token-1")))
 		h.reconcile()
 		h.Expect(metav1.IsControlledBy(h.published(), h.controlPlane())).To(BeTrue())
 		h.Expect(h.published().Annotations).To(Equal(annotations))
@@ -157,28 +157,6 @@ func TestAKubeconfigFromABackupIsAdopted(t *testing.T) {
 		h.reconcile()
 		h.expectToken("token-2")
 	}
-}
-
-func TestWhoseKubeconfigItIs(t *testing.T) {
-	controller := func(uid types.UID) []metav1.OwnerReference {
-		return []metav1.OwnerReference{{UID: uid, Controller: ptr.To(true)}}
-	}
-	for situation, tc := range map[string]struct {
-		secret metav1.ObjectMeta
-		ours   bool
-	}{
-		"it has our owner reference":        {metav1.ObjectMeta{OwnerReferences: controller("cp-uid")}, true},
-		"it has nothing of ours":            {metav1.ObjectMeta{}, false},
-		"it came from a backup, a copy":     {metav1.ObjectMeta{Annotations: map[string]string{KubeconfigSourceAnnotation: "u/1"}}, true},
-		"it came from a backup, with token": {metav1.ObjectMeta{Annotations: map[string]string{KubeconfigRenewalAnnotation: "t"}}, true},
-		"another has taken it":              {metav1.ObjectMeta{Annotations: map[string]string{KubeconfigRenewalAnnotation: "t"}, OwnerReferences: controller("other")}, false},
-	} {
-		t.Run(situation, func(t *testing.T) {
-			f := &Facts{ControlPlane: controlPlane(nil)}
-			NewWithT(t).Expect(f.OwnsKubeconfig(&metav1.PartialObjectMetadata{ObjectMeta: tc.secret})).To(Equal(tc.ours))
-		})
-	}
-	NewWithT(t).Expect((&Facts{}).OwnsKubeconfig(nil)).To(BeFalse())
 }
 
 // unauthorized is what is observed of a cluster that does not accept what is in the published kubeconfig.
@@ -194,7 +172,7 @@ func TestARevokedTokenIsReplaced(t *testing.T) {
 	h.workloads.facts = h.unauthorized()
 	h.reconcile()
 	h.Expect(h.published().Data["value"]).To(Equal(kubeconfigOf("assisted-service")))
-	h.Expect(h.published().Annotations).NotTo(HaveKey(KubeconfigRenewalAnnotation))
+	h.Expect(h.published().Annotations).NotTo(HaveKey(facts.KubeconfigRenewalAnnotation))
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "")
 	h.reconcile()
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "")

@@ -4,11 +4,12 @@ import (
 	"fmt"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // KubeconfigProblem is why the kubeconfig that is there is of no use, or the one that assisted-service has now; nil: nothing is known against them.
-func (f *Findings) KubeconfigProblem(known *Facts) *Outcome {
+func (f *Findings) KubeconfigProblem(known *facts.Facts) *Outcome {
 	if refused := f.Blocked(KubeconfigCopy); refused != nil && refused.Reason == controlplanev1.KubeconfigRefusedReason {
 		return refused
 	}
@@ -26,7 +27,7 @@ func (f *Findings) KubeconfigProblem(known *Facts) *Outcome {
 }
 
 // kubeconfigRemedy says what to do about a published kubeconfig that is of no use.
-func (f *Findings) kubeconfigRemedy(known *Facts) string {
+func (f *Findings) kubeconfigRemedy(known *facts.Facts) string {
 	if known.OwnsKubeconfig(f.Kubeconfig) && known.HasAdminKubeconfig() {
 		return fmt.Sprintf("delete the Secret, and it is published anew from assisted-service's kubeconfig (Secret %s), or put a kubeconfig that works into it", known.AdminKubeconfig.Name)
 	}

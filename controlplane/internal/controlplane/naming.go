@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
 const (
@@ -25,7 +27,7 @@ type slot struct {
 }
 
 // freeSlots returns the first places that no Machine has.
-func freeSlots(f *Facts, count int) ([]slot, error) {
+func freeSlots(f *facts.Facts, count int) ([]slot, error) {
 	taken := map[string]bool{}
 	for _, m := range f.Machines {
 		taken[m.Name] = true
@@ -43,7 +45,7 @@ func freeSlots(f *Facts, count int) ([]slot, error) {
 	return free, nil
 }
 
-func machineName(f *Facts, index int) (string, error) {
+func machineName(f *facts.Facts, index int) (string, error) {
 	suffix := machineSuffix(f.ControlPlane.UID, index)
 	if f.ControlPlane.Spec.MachineNaming.Template == "" {
 		prefix := f.ControlPlane.Name

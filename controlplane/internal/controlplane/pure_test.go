@@ -10,21 +10,19 @@ import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-func factsOf(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *Facts {
-	return &Facts{ControlPlane: controlPlane(change), Cluster: cluster()}
+func factsOf(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *facts.Facts {
+	return &facts.Facts{ControlPlane: controlPlane(change), Cluster: cluster()}
 }
 
 // viewOf is what the conditions are computed from when no phase has found anything.
-func viewOf(f *Facts) view {
+func viewOf(f *facts.Facts) view {
 	f.Decide()
 	return view{Facts: f, found: FindingsOf(f)}
 }
@@ -68,57 +66,6 @@ func TestMachineNamingTemplate(t *testing.T) {
 		}
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(slots[0].name).To(MatchRegexp(wanted))
-	}
-}
-
-func TestCountWorkers(t *testing.T) {
-	template := func(kind string) clusterv1.MachineTemplateSpec {
-		return clusterv1.MachineTemplateSpec{Spec: clusterv1.MachineSpec{Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{Kind: kind}}}}
-	}
-	deployment := func(replicas *int32, kind string, change func(*clusterv1.MachineDeployment)) clusterv1.MachineDeployment {
-		d := clusterv1.MachineDeployment{Spec: clusterv1.MachineDeploymentSpec{Replicas: replicas, Template: template(kind)}}
-		if change != nil {
-			change(&d)
-		}
-		return d
-	}
-	set := clusterv1.MachineSet{Spec: clusterv1.MachineSetSpec{Replicas: ptr.To[int32](4), Template: template(configTemplateKind)}}
-	ownedSet := *set.DeepCopy()
-	ownedSet.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment"}}
-	machine := &clusterv1.Machine{Spec: template(configKind).Spec}
-	ownedMachine := machine.DeepCopy()
-	ownedMachine.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet"}}
-	stray := machine.DeepCopy()
-	stray.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
-	topology := &clusterv1.Cluster{Spec: clusterv1.ClusterSpec{Topology: clusterv1.Topology{Workers: clusterv1.WorkersTopology{
-		MachineDeployments: []clusterv1.MachineDeploymentTopology{{Name: "a", Replicas: ptr.To[int32](2)}, {Name: "b", Replicas: ptr.To[int32](3)}},
-	}}}}
-	ofTopology := func(d *clusterv1.MachineDeployment) {
-		d.Labels = map[string]string{clusterv1.ClusterTopologyMachineDeploymentNameLabel: "b"}
-	}
-	for situation, tc := range map[string]struct {
-		cluster     *clusterv1.Cluster
-		deployments []clusterv1.MachineDeployment
-		sets        []clusterv1.MachineSet
-		machines    []*clusterv1.Machine
-		count       int32
-	}{
-		"none": {},
-		"MachineDeployments add up": {deployments: []clusterv1.MachineDeployment{
-			deployment(ptr.To[int32](2), configTemplateKind, nil), deployment(ptr.To[int32](3), configTemplateKind, nil),
-		}, count: 5},
-		"no replicas means one": {deployments: []clusterv1.MachineDeployment{deployment(nil, configTemplateKind, nil)}, count: 1},
-		"a topology that has made one of its MachineDeployments": {
-			cluster: topology, deployments: []clusterv1.MachineDeployment{deployment(ptr.To[int32](3), configTemplateKind, ofTopology)}, count: 5,
-		},
-		"another bootstrap":   {deployments: []clusterv1.MachineDeployment{deployment(ptr.To[int32](2), "KubeadmConfigTemplate", nil)}},
-		"one that is deleted": {deployments: []clusterv1.MachineDeployment{deployment(ptr.To[int32](2), configTemplateKind, func(d *clusterv1.MachineDeployment) { d.DeletionTimestamp = ptr.To(metav1.Now()) })}},
-		"a MachineSet that stands alone, and one of a MachineDeployment":               {sets: []clusterv1.MachineSet{set, ownedSet}, count: 4},
-		"a Machine that stands alone, one of a MachineSet, and one of a control plane": {machines: []*clusterv1.Machine{machine, ownedMachine, stray}, count: 1},
-	} {
-		t.Run(situation, func(t *testing.T) {
-			NewWithT(t).Expect(CountWorkers(tc.cluster, tc.deployments, tc.sets, tc.machines)).To(Equal(tc.count))
-		})
 	}
 }
 
@@ -191,58 +138,6 @@ func TestInstalledCondition(t *testing.T) {
 	}
 }
 
-func TestPhaseWhileAssistedServiceDoesNotTell(t *testing.T) {
-	for situation, tc := range map[string]struct {
-		recorded controlplanev1.InstallationPhase
-		install  *hiveext.AgentClusterInstall
-		wanted   controlplanev1.InstallationPhase
-	}{
-		"it never began":                      {"", installOf(""), controlplanev1.InstallationPending},
-		"it is going on":                      {controlplanev1.InstallationInstalling, installOf(""), controlplanev1.InstallationInstalling},
-		"it has ended":                        {controlplanev1.InstallationInstalled, installOf(""), controlplanev1.InstallationInstalled},
-		"it has ended, and another state":     {controlplanev1.InstallationInstalled, installOf("insufficient"), controlplanev1.InstallationInstalled},
-		"it is going on, and a further state": {controlplanev1.InstallationInstalling, installOf("finalizing"), controlplanev1.InstallationFinalizing},
-		"it began, and nothing is recorded (moved here in the middle)": {"", installOf(""), controlplanev1.InstallationPending},
-		"it had ended, and its object is gone":                         {controlplanev1.InstallationInstalled, nil, controlplanev1.InstallationInstalled},
-	} {
-		t.Run(situation, func(t *testing.T) {
-			s := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Status.Installation.Phase = tc.recorded })
-			s.Install, s.Progress = tc.install, assisted.Observe(tc.install)
-			s.Decide()
-			NewWithT(t).Expect(s.Phase).To(Equal(tc.wanted))
-		})
-	}
-}
-
-func TestNothingIsChangedWhileAssistedServiceDoesNotTell(t *testing.T) {
-	for situation, tc := range map[string]struct {
-		recorded controlplanev1.InstallationPhase
-		state    string
-		frozen   bool
-	}{
-		"before the registration":                 {"", "", false},
-		"registered":                              {controlplanev1.InstallationPending, "insufficient", false},
-		"installing":                              {controlplanev1.InstallationInstalling, "installing", true},
-		"installing, and the database is away":    {controlplanev1.InstallationInstalling, "", true},
-		"installed, and the database is away":     {controlplanev1.InstallationInstalled, "", true},
-		"pending, and the database is away":       {controlplanev1.InstallationPending, "", false},
-		"a preparation failed, and can be mended": {controlplanev1.InstallationPreparing, "ready", false},
-	} {
-		t.Run(situation, func(t *testing.T) {
-			g := NewWithT(t)
-			s := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Status.Installation.Phase = tc.recorded })
-			s.Install, s.DayOneWorkers = installOf(tc.state), 7
-			s.Install.Spec.ProvisionRequirements.WorkerAgents = 2
-			s.Progress = assisted.Observe(s.Install)
-			s.Decide()
-			g.Expect(s.Begun).To(Equal(tc.frozen))
-			if tc.frozen {
-				g.Expect(s.WorkerReplicas()).To(BeEquivalentTo(2), "the number that is installed")
-			}
-		})
-	}
-}
-
 func TestFailedHostsAreNamedByTheirCause(t *testing.T) {
 	s := factsOf(nil)
 	s.Agents = []aiv1beta1.Agent{agentIn("a", "error", consequence), agentIn("b", "error", "disk is read-only")}
@@ -268,43 +163,4 @@ func TestFailedPreparationStaysReportedWhileItIsTriedAgain(t *testing.T) {
 	g.Expect(reported("installing").Reason).To(Equal(controlplanev1.InstallingReason), "it succeeded")
 	s.Agents = s.Agents[:2]
 	g.Expect(reported("insufficient").Reason).To(Equal(controlplanev1.WaitingForHostsReason), "a host was taken away")
-}
-
-func TestNodeOf(t *testing.T) {
-	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m0"}}
-	agent := agentIn("host0", "installed", "")
-	agent.Labels = map[string]string{infraEnvLabel: "m0"}
-	labelled := *agent.DeepCopy()
-	labelled.Spec.NodeLabels = map[string]string{metal3.HostUIDLabel: "bmh"}
-	for situation, tc := range map[string]struct {
-		agent aiv1beta1.Agent
-		node  workload.Node
-		found bool
-	}{
-		"by name":                     {agent, workload.Node{Name: "host0"}, true},
-		"another name":                {agent, workload.Node{Name: "host1"}, false},
-		"by the label of the host":    {labelled, workload.Node{Name: "any", Labels: map[string]string{metal3.HostUIDLabel: "bmh"}}, true},
-		"the label is not there yet":  {labelled, workload.Node{Name: "host0"}, false},
-		"it is linked already":        {agent, workload.Node{Name: "host0", ProviderID: "metal3://x"}, false},
-		"an Agent of another Machine": {agentIn("host0", "installed", ""), workload.Node{Name: "host0"}, false},
-	} {
-		t.Run(situation, func(t *testing.T) {
-			NewWithT(t).Expect(nodeOf(m, []aiv1beta1.Agent{tc.agent}, []workload.Node{tc.node}) != nil).To(Equal(tc.found))
-		})
-	}
-}
-
-func TestRegistrationFollowsTheWorkersAndTheSingleNode(t *testing.T) {
-	g := NewWithT(t)
-	s := factsOf(nil)
-	s.DayOneWorkers = 2
-	g.Expect(s.WorkerReplicas()).To(BeEquivalentTo(2))
-	single := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Replicas = nil })
-	single.DayOneWorkers = 2
-	g.Expect(single.WorkerReplicas()).To(BeZero(), "they join afterwards")
-	s.Install = installOf("installing", hivev1.ClusterInstallCondition{Type: hiveext.ClusterCompletedCondition, Status: "False", Reason: hiveext.ClusterInstallationInProgressReason})
-	s.Install.Spec.ProvisionRequirements.WorkerAgents = 2
-	s.Progress, s.DayOneWorkers = assisted.Observe(s.Install), 5
-	s.Decide()
-	g.Expect(s.WorkerReplicas()).To(BeEquivalentTo(2), "frozen")
 }

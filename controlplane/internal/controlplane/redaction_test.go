@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -23,7 +24,7 @@ func TestMessagesOfOthersAreRedacted(t *testing.T) {
 	install.Status.Conditions = []hivev1.ClusterInstallCondition{{Type: hiveext.ClusterSpecSyncedCondition, Status: corev1.ConditionFalse, Message: told}}
 	agent := &aiv1beta1.Agent{}
 	agent.Status.DebugInfo.StateInfo = told
-	s := newScope(&Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}})
+	s := newScope(&facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}})
 	_, err := s.rejected("AgentClusterInstall", apierrors.NewBadRequest(told))
 	g.Expect(err).NotTo(HaveOccurred())
 

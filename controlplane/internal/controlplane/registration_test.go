@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -87,22 +88,26 @@ func TestWhoseRegistration(t *testing.T) {
 		return d, i
 	}
 	for situation, tc := range map[string]struct {
-		change func(s *Facts)
+		change func(s *facts.Facts)
 		ours   bool
 	}{
-		"nothing tells":        {func(*Facts) {}, false},
-		"both labelled":        {func(s *Facts) { s.Deployment.Labels, s.Install.Labels = ours, ours }, true},
-		"only one is labelled": {func(s *Facts) { s.Install.Labels = ours }, true},
-		"our annotation": {func(s *Facts) {
+		"nothing tells":        {func(*facts.Facts) {}, false},
+		"both labelled":        {func(s *facts.Facts) { s.Deployment.Labels, s.Install.Labels = ours, ours }, true},
+		"only one is labelled": {func(s *facts.Facts) { s.Install.Labels = ours }, true},
+		"our annotation": {func(s *facts.Facts) {
 			s.Deployment.Annotations = map[string]string{assisted.OpenShiftVersionAnnotation: "4.19.3"}
 		}, true},
-		"our ClusterImageSet":          {func(s *Facts) { s.OwnSets = []hivev1.ClusterImageSet{{ObjectMeta: metav1.ObjectMeta{Name: "set"}}} }, true},
-		"a ClusterImageSet of another": {func(s *Facts) { s.OwnSets = []hivev1.ClusterImageSet{{ObjectMeta: metav1.ObjectMeta{Name: "another"}}} }, false},
-		"our annotation, labels of another": {func(s *Facts) {
+		"our ClusterImageSet": {func(s *facts.Facts) {
+			s.OwnSets = []hivev1.ClusterImageSet{{ObjectMeta: metav1.ObjectMeta{Name: "set"}}}
+		}, true},
+		"a ClusterImageSet of another": {func(s *facts.Facts) {
+			s.OwnSets = []hivev1.ClusterImageSet{{ObjectMeta: metav1.ObjectMeta{Name: "another"}}}
+		}, false},
+		"our annotation, labels of another": {func(s *facts.Facts) {
 			s.Deployment.Annotations, s.Deployment.Labels = map[string]string{assisted.OpenShiftVersionAnnotation: "4.19.3"}, map[string]string{clusterv1.ClusterNameLabel: "other"}
 		}, false},
-		"one of ours that names another": {func(s *Facts) { s.Install.Labels, s.Deployment.Spec.ClusterInstallRef.Name = ours, "other" }, false},
-		"one is ours, the other is another's": {func(s *Facts) {
+		"one of ours that names another": {func(s *facts.Facts) { s.Install.Labels, s.Deployment.Spec.ClusterInstallRef.Name = ours, "other" }, false},
+		"one is ours, the other is another's": {func(s *facts.Facts) {
 			s.Install.Labels, s.Deployment.Labels = ours, map[string]string{clusterv1.ClusterNameLabel: "other"}
 		}, false},
 	} {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
@@ -53,7 +54,7 @@ func (s *scope) resolvedBefore(tagged string) string {
 	found := ""
 	for i := range s.OwnSets {
 		set := &s.OwnSets[i]
-		if set.Annotations[resolvedFromAnnotation] == tagged && (found == "" || set.Name == RegisteredSetOf(s.Install)) {
+		if set.Annotations[resolvedFromAnnotation] == tagged && (found == "" || set.Name == facts.RegisteredSetOf(s.Install)) {
 			found = set.Spec.ReleaseImage
 		}
 	}
@@ -93,7 +94,7 @@ func (r *Reconciler) nameImage(ctx context.Context, s *scope, resolvedFrom strin
 // registrable tells whether the cluster is not registered yet, or with this image; then it keeps the ClusterImageSet that it is registered with. assisted-service
 // never takes another.
 func (s *scope) registrable() bool {
-	registered := RegisteredSetOf(s.Install)
+	registered := facts.RegisteredSetOf(s.Install)
 	switch {
 	case registered == "", registered == s.imageSetName, !s.OwnsInstall():
 		return true
@@ -112,7 +113,7 @@ func (s *scope) registrable() bool {
 
 // supersededImageSets deletes those of our ClusterImageSets that were never, or are no longer, what the cluster is registered with.
 func (r *Reconciler) supersededImageSets(ctx context.Context, s *scope) (bool, error) {
-	if registered := RegisteredSetOf(s.Install); registered != "" && s.OwnsInstall() {
+	if registered := facts.RegisteredSetOf(s.Install); registered != "" && s.OwnsInstall() {
 		return true, r.deleteImageSets(ctx, s, registered)
 	}
 	return true, nil

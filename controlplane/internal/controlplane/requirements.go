@@ -10,12 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 )
 
 const (
-	// placeholderSuffix makes the name of the pull secret of a cluster that needs none.
-	placeholderSuffix = "-placeholder-pull-secret"
 	// placeholderPullSecret is valid for assisted-service, which insists on one, and opens nothing: placeholder:secret.
 	placeholderPullSecret = `{"auths":{"fake-pull-secret":{"auth":"cGxhY2Vob2xkZXI6c2VjcmV0Cg=="}}}`
 
@@ -93,7 +92,7 @@ func (r *Reconciler) placeholder(ctx context.Context, s *scope) (bool, error) {
 
 // controllerRef makes an object controlled by the control plane.
 func (s *scope) controllerRef() *metav1.OwnerReference {
-	return metav1.NewControllerRef(s.ControlPlane, controlplanev1.GroupVersion.WithKind(controlPlaneKind))
+	return metav1.NewControllerRef(s.ControlPlane, controlplanev1.GroupVersion.WithKind(facts.ControlPlaneKind))
 }
 
 type pullSecretContents struct {

@@ -6,13 +6,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // scope is one reconcile: the facts that it began with, what its phases find for the status to tell, and what they leave to each other.
 type scope struct {
-	*Facts
+	*facts.Facts
 	found *Findings
 
 	// stored is the control plane as it was read, or as the API server answered when its metadata was written.
@@ -31,7 +32,7 @@ type scope struct {
 	released bool
 }
 
-func newScope(f *Facts) *scope {
+func newScope(f *facts.Facts) *scope {
 	return &scope{Facts: f, found: FindingsOf(f), stored: f.ControlPlane}
 }
 

@@ -19,63 +19,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-func TestStanding(t *testing.T) {
-	const (
-		none       = controlplanev1.InstallationPhase("")
-		pending    = controlplanev1.InstallationPending
-		preparing  = controlplanev1.InstallationPreparing
-		installing = controlplanev1.InstallationInstalling
-		failed     = controlplanev1.InstallationFailed
-		installed  = controlplanev1.InstallationInstalled
-	)
-	for situation, tc := range map[string]struct {
-		evidence evidence
-		state    string
-		phase    controlplanev1.InstallationPhase
-		begun    bool
-		anew     bool
-	}{
-		"nothing yet":                                {evidence{}, "", pending, false, false},
-		"registered":                                 {evidence{recorded: pending}, "insufficient", pending, false, false},
-		"a preparation failed: can be mended":        {evidence{recorded: preparing}, "ready", pending, false, false},
-		"preparing, and the database is away":        {evidence{recorded: preparing}, "", preparing, true, false},
-		"a host had its Node while it was prepared?": {evidence{recorded: preparing, hadNode: true}, "ready", pending, true, true},
-		"preparing":                                  {evidence{recorded: pending}, "preparing-for-installation", preparing, true, false},
-		"installing":                                 {evidence{recorded: installing, handedOver: true, published: true}, "installing", installing, true, false},
-		"installing, and the database is away":       {evidence{recorded: installing}, "", installing, true, false},
-		"failed":                                     {evidence{recorded: installing}, "error", failed, true, false},
-		"installed":                                  {evidence{recorded: installed, stated: true, renewed: true}, "adding-hosts", installed, true, false},
-		"installed, and the database is away":        {evidence{recorded: installed}, "", installed, true, false},
-
-		"installed, and the database came back empty": {evidence{recorded: installed}, "insufficient", installed, true, true},
-		"installed, and the database is older":        {evidence{recorded: installed}, "installing", installed, true, true},
-		"installed, and given up by an older one":     {evidence{recorded: installed}, "error", installed, true, true},
-		"installing, and the database came back":      {evidence{recorded: installing}, "pending-for-input", installing, true, true},
-		"failed, and the database came back empty":    {evidence{recorded: failed}, "ready", failed, true, true},
-
-		"status lost, stated as installed":           {evidence{stated: true}, "insufficient", installed, true, true},
-		"status lost, kubeconfig renewed":            {evidence{renewed: true}, "insufficient", installed, true, true},
-		"status lost, kubeconfig published":          {evidence{published: true}, "insufficient", pending, true, true},
-		"status lost, credentials handed over":       {evidence{handedOver: true}, "insufficient", pending, true, true},
-		"status lost, a Machine had a Node":          {evidence{hadNode: true}, "ready", pending, true, true},
-		"status lost, the cluster answers":           {evidence{answers: true}, "insufficient", pending, true, true},
-		"status lost, the cluster runs a release":    {evidence{answers: true, runs: true}, "insufficient", installed, true, true},
-		"status lost, restored without that of all":  {evidence{handedOver: true}, "", pending, true, false},
-		"status lost while the release was brought":  {evidence{answers: true, runs: true}, "finalizing", controlplanev1.InstallationFinalizing, true, false},
-		"status lost, and the service knows":         {evidence{hadNode: true}, "adding-hosts", installed, true, false},
-		"moved here":                                 {evidence{hadNode: true, unregistered: true}, "", installed, true, false},
-		"moved here, outside Metal3":                 {evidence{renewed: true, unregistered: true}, "", installed, true, false},
-		"moved here, with a kubeconfig of the users": {evidence{answers: true, unregistered: true}, "", installed, true, false},
-		"recorded, and its object is gone":           {evidence{recorded: installing, unregistered: true}, "", installing, true, false},
-		"nothing known at all":                       {evidence{recorded: none, unregistered: true}, "", pending, false, false},
-	} {
-		t.Run(situation, func(t *testing.T) {
-			tc.evidence.progress = assisted.Observe(installOf(tc.state))
-			NewWithT(t).Expect(standingOf(tc.evidence)).To(Equal(Standing{Phase: tc.phase, Begun: tc.begun, Anew: tc.anew}))
-		})
-	}
-}
-
 // forgotten brings an installed cluster to where assisted-service has it as one to be installed, with a spec that asks for something else by now.
 func forgotten(t *testing.T, objects ...client.Object) *hub {
 	t.Helper()

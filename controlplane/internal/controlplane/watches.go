@@ -26,13 +26,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
-
-// controlPlaneKind is the kind that is reconciled.
-const controlPlaneKind = "OpenshiftAssistedControlPlane"
 
 // SetupWithManager makes the manager reconcile control planes when anything that they depend on changes. Objects that belong to no control
 // plane of ours cause nothing.
@@ -92,7 +90,7 @@ func (r *Reconciler) tracker(mgr manager.Manager, c controller.Controller) func(
 func ClustersOf(c client.Reader, selected func(client.Object) bool) func(context.Context, *clusterv1.Cluster) (bool, error) {
 	return func(ctx context.Context, cluster *clusterv1.Cluster) (bool, error) {
 		ref := cluster.Spec.ControlPlaneRef
-		if ref.APIGroup != controlplanev1.GroupVersion.Group || ref.Kind != controlPlaneKind {
+		if ref.APIGroup != controlplanev1.GroupVersion.Group || ref.Kind != facts.ControlPlaneKind {
 			return false, nil
 		}
 		key := client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}
@@ -177,7 +175,7 @@ func (r *Reconciler) ofTemplate(ctx context.Context, obj client.Object) []ctrl.R
 // ofSecret maps what we made (by owner), what users refer to, assisted-service's kubeconfigs, and kubeconfigs of the users' own (by name).
 func (r *Reconciler) ofSecret(ctx context.Context, obj client.Object) []ctrl.Request {
 	var requests []ctrl.Request
-	if owner := metav1.GetControllerOf(obj); owner != nil && owner.Kind == controlPlaneKind {
+	if owner := metav1.GetControllerOf(obj); owner != nil && owner.Kind == facts.ControlPlaneKind {
 		requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: owner.Name}})
 	}
 	requests = append(requests, requestsBy(ctx, r.Client, obj.GetNamespace(), pullSecretField, obj.GetName())...)
@@ -220,7 +218,7 @@ var machineChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool 
 		return true
 	}
 	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-		ownedByKind(e.ObjectOld, "MachineSet") != ownedByKind(e.ObjectNew, "MachineSet") ||
+		facts.OwnedByKind(e.ObjectOld, "MachineSet") != facts.OwnedByKind(e.ObjectNew, "MachineSet") ||
 		bootstrapReason(e.ObjectOld) != bootstrapReason(e.ObjectNew)
 }}
 
@@ -240,12 +238,3 @@ var agentChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return okA && okB && (a.Generation != b.Generation || a.Status.DebugInfo.State != b.Status.DebugInfo.State ||
 		(failingStates[b.Status.DebugInfo.State] && describe(a) != describe(b)))
 }}
-
-func ownedByKind(obj client.Object, kind string) bool {
-	for _, ref := range obj.GetOwnerReferences() {
-		if ref.Kind == kind {
-			return true
-		}
-	}
-	return false
-}

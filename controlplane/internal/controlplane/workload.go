@@ -9,14 +9,12 @@ import (
 	"fmt"
 	"maps"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -26,9 +24,6 @@ const (
 	// has appeared. CAPM3 (v1.12) watches neither; it backs off to 1000 s for the Secret and looks for Nodes every 30 s.
 	kubeconfigPublishedAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-published"
 	nodeSeenAnnotation            = "controlplane.cluster.x-k8s.io/node-seen"
-
-	// infraEnvLabel names, on an Agent, the InfraEnv that its host booted from: that of its Machine.
-	infraEnvLabel = "infraenvs.agent-install.openshift.io"
 )
 
 // nudge makes the infrastructure provider look at its infra machines when what they wait for is there, once for each.
@@ -66,7 +61,7 @@ func (s *scope) news(m *clusterv1.Machine, infra *unstructured.Unstructured) map
 	if s.AdminKubeconfig != nil {
 		touch[kubeconfigPublishedAnnotation] = shortHash(string(s.AdminKubeconfig.UID))
 	}
-	if node := nodeOf(m, s.Agents, s.Workload.Nodes); node != nil {
+	if node := s.NodeOf(m); node != nil {
 		touch[nodeSeenAnnotation] = shortHash(string(node.UID))
 	}
 	maps.DeleteFunc(touch, func(key, value string) bool { return infra.GetAnnotations()[key] == value })
@@ -88,37 +83,6 @@ func (r *Reconciler) annotate(ctx context.Context, infra *unstructured.Unstructu
 	}
 	r.recent.Wrote(nudgeKey(infra), version)
 	return nil
-}
-
-// nodeOf finds the Node of a Machine that the infrastructure provider has not linked yet, by what its Agent was told: the label of its host,
-// else its name. It is nil as long as the label that the infrastructure provider looks for is not there.
-func nodeOf(m *clusterv1.Machine, agents []aiv1beta1.Agent, nodes []workload.Node) *workload.Node {
-	for i := range agents {
-		agent := &agents[i]
-		if agent.Labels[infraEnvLabel] != m.Name {
-			continue
-		}
-		uid := agent.Spec.NodeLabels[metal3.HostUIDLabel]
-		for j := range nodes {
-			node := &nodes[j]
-			switch {
-			case node.ProviderID != "":
-			case uid != "" && node.Labels[metal3.HostUIDLabel] == uid, uid == "" && node.Name == hostname(agent):
-				return node
-			}
-		}
-	}
-	return nil
-}
-
-func hostname(agent *aiv1beta1.Agent) string {
-	if agent.Spec.Hostname != "" {
-		return agent.Spec.Hostname
-	}
-	if agent.Status.Inventory.Hostname != "" {
-		return agent.Status.Inventory.Hostname
-	}
-	return agent.Name
 }
 
 func shortHash(value string) string {

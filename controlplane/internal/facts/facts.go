@@ -1,4 +1,5 @@
-package controlplane
+// Package facts holds what was read in one reconcile of a control plane, and what follows from that alone. It computes; it has no client.
+package facts
 
 import (
 	"cmp"
@@ -18,6 +19,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+)
+
+const (
+	// ControlPlaneKind is the kind that is reconciled.
+	ControlPlaneKind = "OpenshiftAssistedControlPlane"
+	// placeholderSuffix makes the name of the pull secret of a cluster that needs none.
+	placeholderSuffix = "-placeholder-pull-secret"
 )
 
 // Facts are what was read in one reconcile. Nobody changes them afterwards: what a phase finds out or does is told beside them.
@@ -146,4 +154,16 @@ func (f *Facts) PullSecretName() string {
 		return ref.Name
 	}
 	return f.ControlPlane.Name + placeholderSuffix
+}
+
+// ConfigMapsOf names the ConfigMaps that the configuration refers to.
+func ConfigMapsOf(cp *controlplanev1.OpenshiftAssistedControlPlane) []string {
+	var names []string
+	for _, ref := range cp.Spec.Config.ManifestsConfigMapRefs {
+		names = append(names, ref.Name)
+	}
+	if ref := cp.Spec.Config.ImageRegistryRef; ref != nil {
+		names = append(names, ref.Name)
+	}
+	return names
 }

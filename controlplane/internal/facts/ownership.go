@@ -1,4 +1,4 @@
-package controlplane
+package facts
 
 import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"

@@ -1,14 +1,16 @@
-package controlplane
+package facts
 
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
 const (
-	configKind         = "OpenshiftAssistedConfig"
+	// ConfigKind is the kind of what our bootstrap provider makes hosts of.
+	ConfigKind         = "OpenshiftAssistedConfig"
 	configTemplateKind = "OpenshiftAssistedConfigTemplate"
 )
 
@@ -24,13 +26,13 @@ func CountWorkers(cluster *clusterv1.Cluster, deployments []clusterv1.MachineDep
 	}
 	for i := range sets {
 		set := &sets[i]
-		if set.DeletionTimestamp.IsZero() && !ownedByKind(set, "MachineDeployment") && set.Spec.Template.Spec.Bootstrap.ConfigRef.Kind == configTemplateKind {
+		if set.DeletionTimestamp.IsZero() && !OwnedByKind(set, "MachineDeployment") && set.Spec.Template.Spec.Bootstrap.ConfigRef.Kind == configTemplateKind {
 			count += ptr.Deref(set.Spec.Replicas, 1)
 		}
 	}
 	for _, m := range machines {
 		_, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]
-		if m.DeletionTimestamp.IsZero() && !controlPlane && !ownedByKind(m, "MachineSet") && m.Spec.Bootstrap.ConfigRef.Kind == configKind {
+		if m.DeletionTimestamp.IsZero() && !controlPlane && !OwnedByKind(m, "MachineSet") && m.Spec.Bootstrap.ConfigRef.Kind == ConfigKind {
 			count++
 		}
 	}
@@ -53,4 +55,14 @@ func countPlanned(cluster *clusterv1.Cluster, deployments []clusterv1.MachineDep
 		}
 	}
 	return count
+}
+
+// OwnedByKind tells whether an object has an owner of a kind.
+func OwnedByKind(obj metav1.Object, kind string) bool {
+	for _, ref := range obj.GetOwnerReferences() {
+		if ref.Kind == kind {
+			return true
+		}
+	}
+	return false
 }

@@ -1,0 +1,32 @@
+package facts
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+)
+
+func TestWhoseKubeconfigItIs(t *testing.T) {
+	controller := func(uid types.UID) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{UID: uid, Controller: ptr.To(true)}}
+	}
+	for situation, tc := range map[string]struct {
+		secret metav1.ObjectMeta
+		ours   bool
+	}{
+		"it has our owner reference":        {metav1.ObjectMeta{OwnerReferences: controller("cp-uid")}, true},
+		"it has nothing of ours":            {metav1.ObjectMeta{}, false},
+		"it came from a backup, a copy":     {metav1.ObjectMeta{Annotations: map[string]string{KubeconfigSourceAnnotation: "u/1"}}, true},
+		"it came from a backup, with token": {metav1.ObjectMeta{Annotations: map[string]string{KubeconfigRenewalAnnotation: "t"}}, true},
+		"another has taken it":              {metav1.ObjectMeta{Annotations: map[string]string{KubeconfigRenewalAnnotation: "t"}, OwnerReferences: controller("other")}, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			f := &Facts{ControlPlane: controlPlane(nil)}
+			NewWithT(t).Expect(f.OwnsKubeconfig(&metav1.PartialObjectMetadata{ObjectMeta: tc.secret})).To(Equal(tc.ours))
+		})
+	}
+	NewWithT(t).Expect((&Facts{}).OwnsKubeconfig(nil)).To(BeFalse())
+}

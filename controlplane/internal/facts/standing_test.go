@@ -1,0 +1,136 @@
+package facts
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+func TestStanding(t *testing.T) {
+	const (
+		none       = controlplanev1.InstallationPhase("")
+		pending    = controlplanev1.InstallationPending
+		preparing  = controlplanev1.InstallationPreparing
+		installing = controlplanev1.InstallationInstalling
+		failed     = controlplanev1.InstallationFailed
+		installed  = controlplanev1.InstallationInstalled
+	)
+	for situation, tc := range map[string]struct {
+		evidence evidence
+		state    string
+		phase    controlplanev1.InstallationPhase
+		begun    bool
+		anew     bool
+	}{
+		"nothing yet":                                {evidence{}, "", pending, false, false},
+		"registered":                                 {evidence{recorded: pending}, "insufficient", pending, false, false},
+		"a preparation failed: can be mended":        {evidence{recorded: preparing}, "ready", pending, false, false},
+		"preparing, and the database is away":        {evidence{recorded: preparing}, "", preparing, true, false},
+		"a host had its Node while it was prepared?": {evidence{recorded: preparing, hadNode: true}, "ready", pending, true, true},
+		"preparing":                                  {evidence{recorded: pending}, "preparing-for-installation", preparing, true, false},
+		"installing":                                 {evidence{recorded: installing, handedOver: true, published: true}, "installing", installing, true, false},
+		"installing, and the database is away":       {evidence{recorded: installing}, "", installing, true, false},
+		"failed":                                     {evidence{recorded: installing}, "error", failed, true, false},
+		"installed":                                  {evidence{recorded: installed, stated: true, renewed: true}, "adding-hosts", installed, true, false},
+		"installed, and the database is away":        {evidence{recorded: installed}, "", installed, true, false},
+
+		"installed, and the database came back empty": {evidence{recorded: installed}, "insufficient", installed, true, true},
+		"installed, and the database is older":        {evidence{recorded: installed}, "installing", installed, true, true},
+		"installed, and given up by an older one":     {evidence{recorded: installed}, "error", installed, true, true},
+		"installing, and the database came back":      {evidence{recorded: installing}, "pending-for-input", installing, true, true},
+		"failed, and the database came back empty":    {evidence{recorded: failed}, "ready", failed, true, true},
+
+		"status lost, stated as installed":           {evidence{stated: true}, "insufficient", installed, true, true},
+		"status lost, kubeconfig renewed":            {evidence{renewed: true}, "insufficient", installed, true, true},
+		"status lost, kubeconfig published":          {evidence{published: true}, "insufficient", pending, true, true},
+		"status lost, credentials handed over":       {evidence{handedOver: true}, "insufficient", pending, true, true},
+		"status lost, a Machine had a Node":          {evidence{hadNode: true}, "ready", pending, true, true},
+		"status lost, the cluster answers":           {evidence{answers: true}, "insufficient", pending, true, true},
+		"status lost, the cluster runs a release":    {evidence{answers: true, runs: true}, "insufficient", installed, true, true},
+		"status lost, restored without that of all":  {evidence{handedOver: true}, "", pending, true, false},
+		"status lost while the release was brought":  {evidence{answers: true, runs: true}, "finalizing", controlplanev1.InstallationFinalizing, true, false},
+		"status lost, and the service knows":         {evidence{hadNode: true}, "adding-hosts", installed, true, false},
+		"moved here":                                 {evidence{hadNode: true, unregistered: true}, "", installed, true, false},
+		"moved here, outside Metal3":                 {evidence{renewed: true, unregistered: true}, "", installed, true, false},
+		"moved here, with a kubeconfig of the users": {evidence{answers: true, unregistered: true}, "", installed, true, false},
+		"recorded, and its object is gone":           {evidence{recorded: installing, unregistered: true}, "", installing, true, false},
+		"nothing known at all":                       {evidence{recorded: none, unregistered: true}, "", pending, false, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			tc.evidence.progress = assisted.Observe(installOf(tc.state))
+			NewWithT(t).Expect(standingOf(tc.evidence)).To(Equal(Standing{Phase: tc.phase, Begun: tc.begun, Anew: tc.anew}))
+		})
+	}
+}
+
+func TestPhaseWhileAssistedServiceDoesNotTell(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		recorded controlplanev1.InstallationPhase
+		install  *hiveext.AgentClusterInstall
+		wanted   controlplanev1.InstallationPhase
+	}{
+		"it never began":                      {"", installOf(""), controlplanev1.InstallationPending},
+		"it is going on":                      {controlplanev1.InstallationInstalling, installOf(""), controlplanev1.InstallationInstalling},
+		"it has ended":                        {controlplanev1.InstallationInstalled, installOf(""), controlplanev1.InstallationInstalled},
+		"it has ended, and another state":     {controlplanev1.InstallationInstalled, installOf("insufficient"), controlplanev1.InstallationInstalled},
+		"it is going on, and a further state": {controlplanev1.InstallationInstalling, installOf("finalizing"), controlplanev1.InstallationFinalizing},
+		"it began, and nothing is recorded (moved here in the middle)": {"", installOf(""), controlplanev1.InstallationPending},
+		"it had ended, and its object is gone":                         {controlplanev1.InstallationInstalled, nil, controlplanev1.InstallationInstalled},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			s := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Status.Installation.Phase = tc.recorded })
+			s.Install, s.Progress = tc.install, assisted.Observe(tc.install)
+			s.Decide()
+			NewWithT(t).Expect(s.Phase).To(Equal(tc.wanted))
+		})
+	}
+}
+
+func TestNothingIsChangedWhileAssistedServiceDoesNotTell(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		recorded controlplanev1.InstallationPhase
+		state    string
+		frozen   bool
+	}{
+		"before the registration":                 {"", "", false},
+		"registered":                              {controlplanev1.InstallationPending, "insufficient", false},
+		"installing":                              {controlplanev1.InstallationInstalling, "installing", true},
+		"installing, and the database is away":    {controlplanev1.InstallationInstalling, "", true},
+		"installed, and the database is away":     {controlplanev1.InstallationInstalled, "", true},
+		"pending, and the database is away":       {controlplanev1.InstallationPending, "", false},
+		"a preparation failed, and can be mended": {controlplanev1.InstallationPreparing, "ready", false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			s := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Status.Installation.Phase = tc.recorded })
+			s.Install, s.DayOneWorkers = installOf(tc.state), 7
+			s.Install.Spec.ProvisionRequirements.WorkerAgents = 2
+			s.Progress = assisted.Observe(s.Install)
+			s.Decide()
+			g.Expect(s.Begun).To(Equal(tc.frozen))
+			if tc.frozen {
+				g.Expect(s.WorkerReplicas()).To(BeEquivalentTo(2), "the number that is installed")
+			}
+		})
+	}
+}
+
+func TestRegistrationFollowsTheWorkersAndTheSingleNode(t *testing.T) {
+	g := NewWithT(t)
+	s := factsOf(nil)
+	s.DayOneWorkers = 2
+	g.Expect(s.WorkerReplicas()).To(BeEquivalentTo(2))
+	single := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Replicas = nil })
+	single.DayOneWorkers = 2
+	g.Expect(single.WorkerReplicas()).To(BeZero(), "they join afterwards")
+	s.Install = installOf("installing", hivev1.ClusterInstallCondition{Type: hiveext.ClusterCompletedCondition, Status: "False", Reason: hiveext.ClusterInstallationInProgressReason})
+	s.Install.Spec.ProvisionRequirements.WorkerAgents = 2
+	s.Progress, s.DayOneWorkers = assisted.Observe(s.Install), 5
+	s.Decide()
+	g.Expect(s.WorkerReplicas()).To(BeEquivalentTo(2), "frozen")
+}
