@@ -3,12 +3,11 @@ package controlplane
 import (
 	"context"
 	"fmt"
-	"strings"
 
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -20,8 +19,8 @@ const leftoverRetry = reconcile.CacheLag * 10
 // releaseWorkers waits for the workers: they may need the control plane to be drained.
 func (r *Reconciler) releaseWorkers(_ context.Context, s *scope) (bool, error) {
 	if len(s.Workers) > 0 {
-		s.found.Block(Deletion, controlplanev1.WaitingForWorkersDeletionReason,
-			"waiting for the deletion of worker Machines, or those that do not belong to the control plane: "+names(s.Workers))
+		s.found.Block(status.Deletion, controlplanev1.WaitingForWorkersDeletionReason,
+			"waiting for the deletion of worker Machines, or those that do not belong to the control plane: "+status.Names(s.Workers))
 		return false, nil
 	}
 	return true, nil
@@ -35,7 +34,7 @@ func (r *Reconciler) releaseMachines(ctx context.Context, s *scope) (bool, error
 		}
 	}
 	if len(s.Machines) > 0 {
-		s.found.Block(Deletion, controlplanev1.WaitingForMachinesDeletionReason, "waiting for the deletion of control-plane Machines "+names(s.Machines))
+		s.found.Block(status.Deletion, controlplanev1.WaitingForMachinesDeletionReason, "waiting for the deletion of control-plane Machines "+status.Names(s.Machines))
 		return false, nil
 	}
 	return true, nil
@@ -55,12 +54,12 @@ func (r *Reconciler) releaseInstallation(ctx context.Context, s *scope) (bool, e
 	if obj != client.Object(s.Deployment) {
 		kind = "AgentClusterInstall"
 	}
-	s.found.Block(Deletion, controlplanev1.WaitingForInstallationDeletionReason, fmt.Sprintf("waiting for assisted-service to deregister the cluster (%s %s)", kind, obj.GetName()))
+	s.found.Block(status.Deletion, controlplanev1.WaitingForInstallationDeletionReason, fmt.Sprintf("waiting for assisted-service to deregister the cluster (%s %s)", kind, obj.GetName()))
 	if asked := obj.GetDeletionTimestamp(); asked != nil {
 		if left := assisted.AnswerTime - r.now().Sub(asked.Time); left > 0 {
 			s.again.In(left)
 		} else {
-			s.found.Block(Deletion, controlplanev1.AssistedServiceNotRespondingReason, assisted.NotResponding("the deletion of "+kind+" "+obj.GetName(), obj.GetNamespace(), asked.Time))
+			s.found.Block(status.Deletion, controlplanev1.AssistedServiceNotRespondingReason, assisted.NotResponding("the deletion of "+kind+" "+obj.GetName(), obj.GetNamespace(), asked.Time))
 		}
 	}
 	return false, nil
@@ -81,18 +80,4 @@ func (r *Reconciler) deleteImageSets(ctx context.Context, s *scope, keep string)
 		}
 	}
 	return nil
-}
-
-// shownNames is how many objects a message names.
-const shownNames = 3
-
-func names(machines []*clusterv1.Machine) string {
-	var shown []string
-	for _, m := range machines[:min(len(machines), shownNames)] {
-		shown = append(shown, m.Name)
-	}
-	if more := len(machines) - shownNames; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(shown, ", "), more)
-	}
-	return strings.Join(shown, ", ")
 }

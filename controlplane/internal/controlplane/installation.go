@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
@@ -26,7 +27,7 @@ func (r *Reconciler) installation(ctx context.Context, s *scope) (bool, error) {
 			"for that would install over the hosts; restore it from a backup, or, if the cluster was moved here, import the cluster into the assisted-service of this hub", s.ControlPlane.Name))
 		return false, nil
 	case s.Anew:
-		s.block(controlplanev1.RegisteredAnewReason, registeredAnew(s.Facts))
+		s.block(controlplanev1.RegisteredAnewReason, status.RegisteredAnew(s.Facts))
 		return false, nil
 	case s.Begun:
 		return true, nil

@@ -20,6 +20,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
@@ -109,11 +110,11 @@ func (r *Reconciler) readAdmin(ctx context.Context, s *scope) (*corev1.Secret, e
 func (r *Reconciler) publish(ctx context.Context, s *scope, admin *corev1.Secret) (bool, error) {
 	content := admin.Data[adminKubeconfigKey]
 	if len(content) == 0 {
-		s.found.Block(KubeconfigCopy, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s has no key %s yet", admin.Name, adminKubeconfigKey))
+		s.found.Block(status.KubeconfigCopy, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s has no key %s yet", admin.Name, adminKubeconfigKey))
 		return s.found.Kubeconfig != nil, nil
 	}
 	if err := workload.CheckKubeconfig(content); err != nil {
-		s.found.Block(KubeconfigCopy, controlplanev1.KubeconfigRefusedReason, fmt.Sprintf("Secret %s is not published: %s", admin.Name, err))
+		s.found.Block(status.KubeconfigCopy, controlplanev1.KubeconfigRefusedReason, fmt.Sprintf("Secret %s is not published: %s", admin.Name, err))
 		return s.found.Kubeconfig != nil, nil
 	}
 	first := s.found.Kubeconfig == nil
@@ -191,7 +192,7 @@ func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope) (bool, error
 		return true, err // valid: one of the caches is behind, and reconciles again
 	}
 	if err := r.putToken(ctx, s, current); err != nil {
-		s.found.Block(KubeconfigRenewal, controlplanev1.KubeconfigAvailableReason, "its credentials could not be renewed, which is tried again: "+assisted.RedactURLs(err.Error()))
+		s.found.Block(status.KubeconfigRenewal, controlplanev1.KubeconfigAvailableReason, "its credentials could not be renewed, which is tried again: "+assisted.RedactURLs(err.Error()))
 		return true, err
 	}
 	return true, nil
@@ -227,7 +228,7 @@ func (r *Reconciler) fallBack(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.publish(ctx, s, admin); err != nil || s.found.Blocked(KubeconfigCopy) != nil {
+	if _, err := r.publish(ctx, s, admin); err != nil || s.found.Blocked(status.KubeconfigCopy) != nil {
 		return err
 	}
 	r.warn(s.stored, "KubeconfigReplaced", "The cluster does not accept the token in Secret %s any more; published assisted-service's kubeconfig in its place", s.found.Kubeconfig.Name)

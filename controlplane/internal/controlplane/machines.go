@@ -12,6 +12,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -24,7 +25,7 @@ func (r *Reconciler) machines(ctx context.Context, s *scope) (bool, error) {
 		s.block(controlplanev1.WaitingForInstallationReason, whenMachinesAreMade(s.Phase))
 	case missing > 0:
 		if err := r.createMachines(ctx, s, missing); err != nil {
-			s.found.Block(MachineCreation, controlplanev1.MachineCreationFailedReason, err.Error())
+			s.found.Block(status.MachineCreation, controlplanev1.MachineCreationFailedReason, err.Error())
 			return false, err
 		}
 	case missing < 0:
@@ -134,7 +135,7 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot slot) (cr
 
 // awaitCache says that a Machine is not made before it is seen what is there of its parts.
 func (s *scope) awaitCache(name string) {
-	if s.found.Blocked(Installation) == nil {
+	if s.found.Blocked(status.Installation) == nil {
 		s.block(clusterv1.ScalingUpReason, "making Machine "+name)
 	}
 	s.again.In(reconcile.CacheLag)
@@ -174,7 +175,7 @@ func (r *Reconciler) syncMachines(ctx context.Context, s *scope) (bool, error) {
 		switch err := r.syncMachine(ctx, s, m); {
 		case kube.Refused(err):
 			s.again.In(refusedRetry)
-			s.found.Block(MachineSync, controlplanev1.InvalidConfigurationReason, fmt.Sprintf("Machine %s cannot follow machineTemplate, correct it: %v", m.Name, err))
+			s.found.Block(status.MachineSync, controlplanev1.InvalidConfigurationReason, fmt.Sprintf("Machine %s cannot follow machineTemplate, correct it: %v", m.Name, err))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("cannot update Machine %s: %w", m.Name, err))
 		}

@@ -10,64 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
-
-func TestOnlyWords(t *testing.T) {
-	before := &controlplanev1.OpenshiftAssistedControlPlaneStatus{
-		Replicas: ptr.To[int32](3), ReadyReplicas: ptr.To[int32](0), ObservedGeneration: 1,
-		Installation: controlplanev1.InstallationStatus{Phase: controlplanev1.InstallationInstalling, Percentage: ptr.To[int32](10), Progress: "Installing 10%"},
-		Conditions:   []metav1.Condition{no("A", "Waiting", "for one")},
-	}
-	for situation, tc := range map[string]struct {
-		change func(*controlplanev1.OpenshiftAssistedControlPlaneStatus)
-		words  bool
-	}{
-		"another message": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Conditions[0].Message = "for two" }, true},
-		"another reason":  {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Conditions[0].Reason = "Failing" }, true},
-		"something to act upon": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
-			s.Conditions[0].Reason = controlplanev1.PreparationFailedReason
-		}, false},
-		"more is installed": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
-			s.Installation.Percentage, s.Installation.Progress = ptr.To[int32](20), "Installing 20%"
-		}, true},
-		"one of three is ready": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.ReadyReplicas = ptr.To[int32](1) }, true},
-		"a condition turns":     {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Conditions[0] = yes("A", "Done") }, false},
-		"a new condition": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
-			s.Conditions = append(s.Conditions, yes("B", "Done"))
-		}, false},
-		"the next phase": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
-			s.Installation.Phase = controlplanev1.InstallationFinalizing
-		}, false},
-		"a Machine is made": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Replicas = ptr.To[int32](4) }, false},
-		"another spec":      {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.ObservedGeneration = 2 }, false},
-		"the version":       {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Version = "v4.19.3" }, false},
-		"the cluster answers": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
-			s.Initialization.ControlPlaneInitialized = ptr.To(true)
-		}, false},
-	} {
-		t.Run(situation, func(t *testing.T) {
-			after := before.DeepCopy()
-			tc.change(after)
-			NewWithT(t).Expect(onlyWords(before, after)).To(Equal(tc.words))
-		})
-	}
-}
-
-func TestWhatFailedIsToldAtOnce(t *testing.T) {
-	g := NewWithT(t)
-	before := &controlplanev1.OpenshiftAssistedControlPlaneStatus{
-		Conditions: []metav1.Condition{no("A", controlplanev1.InstallationFailedReason, "it failed")},
-	}
-	after := before.DeepCopy()
-	g.Expect(onlyWords(before, after)).To(BeTrue(), "nothing new")
-	after.Conditions[0].Message = "it failed: host rack1-u7 has no disk"
-	g.Expect(onlyWords(before, after)).To(BeFalse(), "the host is known by now")
-}
 
 func TestWordsAreWrittenWhenTheyLast(t *testing.T) {
 	h := newHub(t, world(nil)...)
@@ -100,8 +47,8 @@ func TestQuiet(t *testing.T) {
 	r.now = func() time.Time { return now }
 	before := controlPlane(nil)
 	after := before.DeepCopy()
-	before.Status.Conditions = []metav1.Condition{no("A", "Waiting", "for one")}
-	after.Status.Conditions = []metav1.Condition{no("A", "Waiting", "for two")}
+	before.Status.Conditions = []metav1.Condition{{Type: "A", Status: metav1.ConditionFalse, Reason: controlplanev1.WaitingForHostsReason, Message: "for one"}}
+	after.Status.Conditions = []metav1.Condition{{Type: "A", Status: metav1.ConditionFalse, Reason: controlplanev1.WaitingForHostsReason, Message: "for two"}}
 	g.Expect(r.quiet(before, after)).To(Equal(reconcile.HeldBack))
 	now = now.Add(reconcile.HeldBack / 4)
 	g.Expect(r.quiet(before, after)).To(Equal(reconcile.HeldBack*3/4), "looked at again when it has lasted")
@@ -119,21 +66,6 @@ func TestTheVersionIsToldBeforeThereAreMachines(t *testing.T) {
 	h = newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Version = "newest" })...)
 	h.reconcile()
 	h.Expect(h.controlPlane().Status.Version).To(BeEmpty(), "no version")
-}
-
-func TestMachinesReadyIsCoarseUntilTheClusterIsInstalled(t *testing.T) {
-	g := NewWithT(t)
-	s := factsOf(nil)
-	s.Machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "m0"}}, {ObjectMeta: metav1.ObjectMeta{Name: "m1"}}}
-	conditions.Set(s.Machines[0], yes(clusterv1.MachineReadyCondition, "Ready"))
-	conditions.Set(s.Machines[1], no(clusterv1.MachineReadyCondition, "NotReady", "no NTP at this moment"))
-	c := viewOf(s).machinesReady()
-	g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
-	g.Expect(c.Message).To(And(ContainSubstring("1 Machines are not ready"), ContainSubstring("m1"), Not(ContainSubstring("NTP"))))
-
-	s.Progress.Phase = "Installed"
-	s.Install = installOf("adding-hosts")
-	g.Expect(viewOf(s).machinesReady().Message).To(ContainSubstring("NTP"))
 }
 
 func TestOnlyInfraMachinesThatWaitAreNudged(t *testing.T) {

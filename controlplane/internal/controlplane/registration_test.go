@@ -14,6 +14,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -120,7 +121,7 @@ func TestWhoseRegistration(t *testing.T) {
 			known := newScope(s)
 			g.Expect(known.foreign(s.Deployment, "ClusterDeployment")).NotTo(Equal(tc.ours))
 			if !tc.ours {
-				blocked := known.found.Blocked(Installation)
+				blocked := known.found.Blocked(status.Installation)
 				g.Expect(blocked.Reason).To(Equal(controlplanev1.InstallationNotOursReason))
 				g.Expect(blocked.Message).NotTo(ContainSubstring("elete"), "it may stand for a running cluster")
 				g.Expect(blocked.Message).To(ContainSubstring("cluster.x-k8s.io/cluster-name=cluster1"))

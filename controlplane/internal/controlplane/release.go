@@ -12,6 +12,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -68,7 +69,7 @@ func (s *scope) useImageSet(name string) bool {
 		return s.registrable()
 	}
 	message := fmt.Sprintf("ClusterImageSet %s does not exist: create it, or name another in config.clusterImageSetRef", name)
-	s.found.Block(ReleaseLookup, controlplanev1.ClusterImageSetMissingReason, message)
+	s.found.Block(status.ReleaseLookup, controlplanev1.ClusterImageSetMissingReason, message)
 	s.block(controlplanev1.ClusterImageSetMissingReason, message)
 	return false
 }
@@ -78,7 +79,7 @@ func (s *scope) useImageSet(name string) bool {
 func (r *Reconciler) nameImage(ctx context.Context, s *scope, resolvedFrom string) (bool, error) {
 	s.imageSetName = assisted.ClusterImageSetName(s.ControlPlane.Namespace, s.ControlPlane.Name, s.found.ReleaseImage)
 	if wanted := s.imageSetName; !s.registrable() || s.imageSetName != wanted {
-		return s.found.Blocked(Installation) == nil, nil
+		return s.found.Blocked(status.Installation) == nil, nil
 	}
 	annotations := map[string]string{ownerAnnotation: client.ObjectKeyFromObject(s.ControlPlane).String()}
 	if resolvedFrom != "" {
@@ -121,24 +122,20 @@ func (r *Reconciler) supersededImageSets(ctx context.Context, s *scope) (bool, e
 
 // blockRelease says why the digest is not known, and when it is asked for again. A registry cannot be watched.
 func (s *scope) blockRelease(image string, retryAfter time.Duration, err error) {
-	o := Outcome{controlplanev1.WaitingForReleaseImageReason, fmt.Sprintf("looking up the release image %s", image)}
+	reason, message := controlplanev1.WaitingForReleaseImageReason, fmt.Sprintf("looking up the release image %s", image)
 	switch {
 	case errors.Is(err, release.ErrNotFound):
-		o = Outcome{
-			controlplanev1.ReleaseImageNotFoundReason,
-			fmt.Sprintf("release image %s does not exist: set spec.version to an existing release, or give config.releaseImage (by digest) or config.clusterImageSetRef", image),
-		}
+		reason = controlplanev1.ReleaseImageNotFoundReason
+		message = fmt.Sprintf("release image %s does not exist: set spec.version to an existing release, or give config.releaseImage (by digest) or config.clusterImageSetRef", image)
 	case errors.Is(err, release.ErrUnavailable):
-		o = Outcome{
-			controlplanev1.RegistryUnavailableReason,
-			fmt.Sprintf("cannot look up release image %s: %v; it is tried again, or give config.releaseImage (by digest) or config.clusterImageSetRef", image, err),
-		}
+		reason = controlplanev1.RegistryUnavailableReason
+		message = fmt.Sprintf("cannot look up release image %s: %v; it is tried again, or give config.releaseImage (by digest) or config.clusterImageSetRef", image, err)
 	}
 	if retryAfter > 0 {
 		s.again.In(retryAfter)
 	}
-	s.found.Block(ReleaseLookup, o.Reason, o.Message)
-	s.block(o.Reason, o.Message)
+	s.found.Block(status.ReleaseLookup, reason, message)
+	s.block(reason, message)
 }
 
 // waker returns a function that reconciles the control plane again.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -144,18 +143,4 @@ func TestAMissingClusterImageSetOfOursComesBack(t *testing.T) {
 	h.Expect(h.Delete(t.Context(), &hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
 	h.reconcile()
 	h.Expect(h.Get(t.Context(), client.ObjectKey{Name: name}, &hivev1.ClusterImageSet{})).To(Succeed())
-}
-
-func TestMachinesAfterTheInstallationHaveTheVersionThatRuns(t *testing.T) {
-	g := NewWithT(t)
-	s := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
-		cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
-	})
-	s.Decide()
-	found := &Findings{Version: parsed("4.19.3")}
-	g.Expect(found.MachineVersion(s)).To(BeEmpty(), "nobody knows what runs: the Machines stay as they are")
-	s.Install = installOf("adding-hosts", hivev1.ClusterInstallCondition{Type: hiveext.ClusterCompletedCondition, Status: "True", Reason: hiveext.ClusterInstalledReason})
-	s.Workload.OpenShiftVersion = "4.19.9"
-	s.Decide()
-	g.Expect(found.MachineVersion(s)).To(Equal("v4.19.9"))
 }

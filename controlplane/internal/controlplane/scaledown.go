@@ -6,13 +6,15 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
 // scaleDown deletes one Machine too many, while nothing is installed. Afterwards nobody but the user can know whether etcd keeps its
 // quorum, so the user deletes the Machine.
 func (r *Reconciler) scaleDown(ctx context.Context, s *scope) error {
 	if s.Begun {
-		s.found.Block(ScaleDown, clusterv1.ScalingDownReason,
+		s.found.Block(status.ScaleDown, clusterv1.ScalingDownReason,
 			fmt.Sprintf("no control-plane host is removed from a cluster that is installed, or being installed: set spec.replicas back to %d", len(s.Machines)))
 		return nil
 	}

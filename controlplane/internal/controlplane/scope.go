@@ -8,13 +8,14 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // scope is one reconcile: the facts that it began with, what its phases find for the status to tell, and what they leave to each other.
 type scope struct {
 	*facts.Facts
-	found *Findings
+	found *status.Findings
 
 	// stored is the control plane as it was read, or as the API server answered when its metadata was written.
 	stored *controlplanev1.OpenshiftAssistedControlPlane
@@ -33,11 +34,11 @@ type scope struct {
 }
 
 func newScope(f *facts.Facts) *scope {
-	return &scope{Facts: f, found: FindingsOf(f), stored: f.ControlPlane}
+	return &scope{Facts: f, found: status.FindingsOf(f), stored: f.ControlPlane}
 }
 
 // block says what the installation waits for.
-func (s *scope) block(reason, message string) { s.found.Block(Installation, reason, message) }
+func (s *scope) block(reason, message string) { s.found.Block(status.Installation, reason, message) }
 
 // registration is what stands for this control plane in assisted-service, as far as it exists.
 func (s *scope) registration() []client.Object {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -30,7 +31,7 @@ func (r *Reconciler) infraTemplate(ctx context.Context, s *scope) (bool, error) 
 		return err == nil, err
 	}
 	if err := r.ownTemplate(ctx, s); err != nil { // of a kind that the manager was given no right to, for example
-		s.found.Block(MachineCreation, controlplanev1.MachineCreationFailedReason, err.Error())
+		s.found.Block(status.MachineCreation, controlplanev1.MachineCreationFailedReason, err.Error())
 		return false, err
 	}
 	return true, nil

@@ -17,64 +17,20 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
-
-// ofMachine makes an Agent that of the host of a Machine, whose validations are pending.
-func ofMachine(name string) aiv1beta1.Agent {
-	a := agentIn("host-"+name, "insufficient", "Host cannot be installed due to following failing validation(s):")
-	a.Labels = map[string]string{facts.InfraEnvLabel: name}
-	a.Status.Conditions = []conditionsv1.Condition{{
-		Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Reason: aiv1beta1.ValidationsFailingReason,
-		Message: "The agent's validations are failing: No connectivity to the majority of hosts in the cluster",
-	}}
-	return a
-}
-
-func TestTheInstallationNamesTheHostsThatKeepItWaiting(t *testing.T) {
-	machine := func(name, reason, message string) *clusterv1.Machine {
-		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if reason != "" {
-			conditions.Set(m, no(clusterv1.MachineBootstrapConfigReadyCondition, reason, message))
-		}
-		return m
-	}
-	const bound = "WaitingForHostValidation"
-	for situation, tc := range map[string]struct {
-		third    *clusterv1.Machine
-		wanted   string
-		unwanted string
-	}{
-		"one is refused":             {machine("m2", bootstrapv1.HostRefusedReason, "Agent x has the MAC address 1, not 2"), "Machine m2: HostRefused: Agent x has the MAC address 1, not 2", "host-m0"},
-		"one has no address":         {machine("m2", bootstrapv1.WaitingForHostIdentityReason, "set spec.bootMACAddress"), "Machine m2: WaitingForHostIdentity", "host-m0"},
-		"one boots":                  {machine("m2", bootstrapv1.WaitingForHostReason, "waiting for the host"), "host host-m0: The agent's validations are failing: No connectivity", "Machine m2"},
-		"nothing is told of it yet":  {machine("m2", "", ""), "No connectivity", "Machine m2"},
-		"one binds":                  {machine("m2", bootstrapv1.HostBindingReason, "binding"), "2 of 3 hosts", "Machine m2"},
-		"those bound are not blamed": {machine("m2", bootstrapv1.InstallationDiskNotFoundReason, "no disk"), "InstallationDiskNotFound", "Machine m0"},
-	} {
-		t.Run(situation, func(t *testing.T) {
-			g := NewWithT(t)
-			s := factsOf(nil)
-			s.Install = installOf("insufficient")
-			s.Progress = assisted.Observe(s.Install)
-			s.Machines = []*clusterv1.Machine{machine("m0", bound, "info"), machine("m1", bound, "info"), tc.third}
-			s.Agents = []aiv1beta1.Agent{ofMachine("m0"), ofMachine("m1")}
-			c := viewOf(s).installedCondition()
-			g.Expect(c.Reason).To(Equal(controlplanev1.WaitingForHostsReason))
-			g.Expect(c.Message).To(And(HavePrefix("2 of 3 hosts are bound"), ContainSubstring(tc.wanted), Not(ContainSubstring(tc.unwanted))))
-		})
-	}
-}
 
 func TestWhatKeepsAHostWaitingIsNoticed(t *testing.T) {
 	g := NewWithT(t)
 	before := &clusterv1.Machine{}
 	after := before.DeepCopy()
-	conditions.Set(after, no(clusterv1.MachineBootstrapConfigReadyCondition, bootstrapv1.HostRefusedReason, ""))
+	conditions.Set(after, metav1.Condition{Type: clusterv1.MachineBootstrapConfigReadyCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.HostRefusedReason})
 	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue(), "of a worker, too")
-	pending, passed := ofMachine("m0"), ofMachine("m0")
+	pending := aiv1beta1.Agent{}
+	pending.Status.DebugInfo.State = "insufficient"
+	pending.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: "No connectivity to the majority of hosts in the cluster"}}
+	passed := *pending.DeepCopy()
 	passed.Status.Conditions[0].Message = "The agent's validations are failing: NTP is not in step"
 	g.Expect(agentChanges.Update(event.UpdateEvent{ObjectOld: &pending, ObjectNew: &passed})).To(BeTrue())
 }

@@ -27,6 +27,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -236,5 +237,5 @@ var agentChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	a, okA := e.ObjectOld.(*aiv1beta1.Agent)
 	b, okB := e.ObjectNew.(*aiv1beta1.Agent)
 	return okA && okB && (a.Generation != b.Generation || a.Status.DebugInfo.State != b.Status.DebugInfo.State ||
-		(failingStates[b.Status.DebugInfo.State] && describe(a) != describe(b)))
+		(status.Failing(b) && status.Describe(a) != status.Describe(b)))
 }}

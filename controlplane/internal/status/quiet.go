@@ -1,8 +1,7 @@
-package controlplane
+package status
 
 import (
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,17 +23,9 @@ var alarms = []string{
 	controlplanev1.KubeconfigUnauthorizedReason,
 }
 
-// quiet returns how much longer the status may wait to be written; 0 is at once.
-func (r *Reconciler) quiet(before, after *controlplanev1.OpenshiftAssistedControlPlane) time.Duration {
-	if !onlyWords(&before.Status, &after.Status) {
-		return 0
-	}
-	return r.heldBack.Left(after.UID)
-}
-
-// onlyWords tells whether nothing changed that anybody acts upon: conditions keep their status, and the installation its phase. How far it is, and
+// OnlyWords tells whether nothing changed that anybody acts upon: conditions keep their status, and the installation its phase. How far it is, and
 // how many Machines have come, is for people; the last of them turns a condition.
-func onlyWords(before, after *controlplanev1.OpenshiftAssistedControlPlaneStatus) bool {
+func OnlyWords(before, after *controlplanev1.OpenshiftAssistedControlPlaneStatus) bool {
 	same := after.DeepCopy()
 	same.Installation.Percentage, same.Installation.Progress = before.Installation.Percentage, before.Installation.Progress
 	same.ReadyReplicas, same.AvailableReplicas, same.UpToDateReplicas = before.ReadyReplicas, before.AvailableReplicas, before.UpToDateReplicas

@@ -1,14 +1,14 @@
-package controlplane
+// Package status computes what an OpenshiftAssistedControlPlane reports: conditions, counts and versions, from the facts of a reconcile and what its phases found.
+// It has no client, and no clock.
+package status
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/blang/semver/v4"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -16,65 +16,10 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// report computes the status from the facts, on every path, and writes it with one request if it changed: a change of words once it has lasted.
-func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
-	if s.released {
-		return nil
-	}
-	v := view{Facts: s.Facts, found: s.found, failure: failure, now: r.now(), started: r.started}
-	cp := s.stored.DeepCopy()
-	v.compose(cp)
-	if left := v.untilChange(); left > 0 {
-		s.again.In(left) // the end of a time cannot be watched
-	}
-	if equality.Semantic.DeepEqual(s.stored.Status, cp.Status) {
-		r.heldBack.Written(cp.UID)
-		return nil
-	}
-	if left := r.quiet(s.stored, cp); left > 0 {
-		s.again.In(left)
-		return nil
-	}
-	r.heldBack.Written(cp.UID)
-	if err := apply.PatchStatus(ctx, r.Client, s.stored, cp); err != nil {
-		return err
-	}
-	r.recent.Wrote(reconcile.Key("", cp), s.stored.ResourceVersion)
-	r.announce(s.stored, cp)
-	return nil
-}
-
-// announce makes Events of what changed.
-func (r *Reconciler) announce(before, cp *controlplanev1.OpenshiftAssistedControlPlane) {
-	was, is := before.Status.Installation.Phase, cp.Status.Installation.Phase
-	installed := conditions.Get(cp, controlplanev1.InstalledCondition)
-	if installed == nil || !cp.DeletionTimestamp.IsZero() { // what assisted-service cancels has not failed
-		return
-	}
-	if was != is {
-		switch is {
-		case controlplanev1.InstallationInstalling:
-			r.event(cp, "InstallationStarted", "The installation of %s has started", cp.Spec.Version)
-		case controlplanev1.InstallationInstalled:
-			r.event(cp, "InstallationCompleted", "The cluster is installed")
-		case controlplanev1.InstallationFailed:
-			r.warn(cp, "InstallationFailed", "%s", installed.Message)
-		}
-	}
-	if installed.Reason == controlplanev1.RegisteredAnewReason && conditions.GetReason(before, controlplanev1.InstalledCondition) != installed.Reason {
-		r.warn(cp, controlplanev1.RegisteredAnewReason, "%s", installed.Message)
-	}
-	if installed.Reason == controlplanev1.PreparationFailedReason && conditions.GetReason(before, controlplanev1.InstalledCondition) != installed.Reason {
-		r.warn(cp, "PreparationFailed", "%s", installed.Message)
-	}
-}
-
-// compose puts the status together, into a copy of the control plane as it is stored.
-func (v view) compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+// Compose puts the status together, into a copy of the control plane as it is stored.
+func (v *View) Compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 	if cp.Status.Initialization.ControlPlaneInitialized == nil && v.Workload.Connected {
 		cp.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 	}
@@ -87,8 +32,8 @@ func (v view) compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 	conditions.Set(cp, v.PausedCondition())
 }
 
-// untilChange is after what time a condition says something else although nothing happens; zero: never.
-func (v view) untilChange() time.Duration {
+// UntilChange is after what time a condition says something else although nothing happens; zero: never.
+func (v *View) UntilChange() time.Duration {
 	switch {
 	case v.Paused():
 		return 0
@@ -102,12 +47,12 @@ func (v view) untilChange() time.Duration {
 }
 
 // composeNumbers sets all of the status but the conditions.
-func (v view) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
+func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
 	status.ObservedGeneration = v.ControlPlane.Generation
 	selected := v.Labels()
 	selected[clusterv1.MachineControlPlaneLabel] = ""
 	status.Selector = labels.SelectorFromSet(selected).String()
-	status.Replicas = ptr.To(int32(len(v.found.Machines))) //nolint:gosec // a handful
+	status.Replicas = ptr.To(int32(len(v.Found.Machines))) //nolint:gosec // a handful
 	status.ReadyReplicas = v.count(clusterv1.MachineReadyCondition)
 	status.AvailableReplicas = v.count(clusterv1.MachineAvailableCondition)
 	status.UpToDateReplicas = v.count(clusterv1.MachineUpToDateCondition)
@@ -132,7 +77,7 @@ func (v view) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPlan
 }
 
 // percentage is how much of the installation is done, in full tens: every single percent would be a write for each cluster.
-func (v view) percentage() int32 { return v.Progress.Percentage / 10 * 10 }
+func (v *View) percentage() int32 { return v.Progress.Percentage / 10 * 10 }
 
 // progress is phase and percentage for people; the percentage where it moves.
 func progress(phase controlplanev1.InstallationPhase, percentage int32) string {
@@ -144,31 +89,20 @@ func progress(phase controlplanev1.InstallationPhase, percentage int32) string {
 	}
 }
 
-// count counts the Machines with a condition.
-func (v view) count(condition string) *int32 {
-	var n int32
-	for _, m := range v.found.Machines {
-		if conditions.IsTrue(m, condition) {
-			n++
-		}
-	}
-	return &n
-}
-
 // versions are the releases of the Machines, lowest first. Before the cluster tells its release they are the wanted ones: MachineSets of Cluster
 // API hold back workers as long as the control plane reports none, and workers of day 1 must exist before anything is installed.
-func (v view) versions() []controlplanev1.StatusVersion {
+func (v *View) versions() []controlplanev1.StatusVersion {
 	if installed := v.Workload.OpenShiftVersion; installed != "" {
-		return []controlplanev1.StatusVersion{{Version: "v" + installed, Replicas: ptr.To(int32(len(v.found.Machines)))}} //nolint:gosec // a handful
+		return []controlplanev1.StatusVersion{{Version: "v" + installed, Replicas: ptr.To(int32(len(v.Found.Machines)))}} //nolint:gosec // a handful
 	}
 	if v.Installed() && len(v.ControlPlane.Status.Versions) > 0 {
 		return v.ControlPlane.Status.Versions // the cluster cannot be asked now
 	}
-	if len(v.found.Machines) == 0 && !v.Deleting() {
+	if len(v.Found.Machines) == 0 && !v.Deleting() {
 		return v.wantedVersion()
 	}
 	counts := map[string]int32{}
-	for _, m := range v.found.Machines {
+	for _, m := range v.Found.Machines {
 		if m.Spec.Version != "" {
 			counts[m.Spec.Version]++
 		}
@@ -182,7 +116,7 @@ func (v view) versions() []controlplanev1.StatusVersion {
 }
 
 // wantedVersion is reported as long as there are no Machines.
-func (v view) wantedVersion() []controlplanev1.StatusVersion {
+func (v *View) wantedVersion() []controlplanev1.StatusVersion {
 	version, err := release.ParseVersion(v.ControlPlane.Spec.Version)
 	if err != nil {
 		return nil
@@ -197,7 +131,7 @@ func parsed(version string) semver.Version {
 }
 
 // reportedImage is the release image that is installed, or will be.
-func (v view) reportedImage() string {
+func (v *View) reportedImage() string {
 	recorded := v.ControlPlane.Status.ReleaseImage
 	switch {
 	case v.Installed() && v.Workload.ReleaseImage != "":
@@ -207,5 +141,5 @@ func (v view) reportedImage() string {
 	case v.OwnsInstall() && v.RegisteredSet != nil:
 		return v.RegisteredSet.Spec.ReleaseImage
 	}
-	return cmp.Or(v.found.ReleaseImage, recorded)
+	return cmp.Or(v.Found.ReleaseImage, recorded)
 }

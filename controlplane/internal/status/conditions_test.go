@@ -1,4 +1,4 @@
-package controlplane
+package status
 
 import (
 	"testing"
@@ -43,7 +43,7 @@ func TestWhatCannotBeReadIsNotHealthy(t *testing.T) {
 				s.Workload.UnreadSince = now.Add(-tc.unread)
 			}
 			v := viewOf(s)
-			v.now, v.started = now, now.Add(-time.Hour)
+			v.Now, v.Started = now, now.Add(-time.Hour)
 			for _, c := range []metav1.Condition{v.available(), v.componentsHealthy()} {
 				g.Expect(c.Status).To(Equal(tc.outcome), c.Type)
 				if tc.unread == workload.GracePeriod {

@@ -1,7 +1,6 @@
-package controlplane
+package status
 
 import (
-	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -10,79 +9,10 @@ import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
-
-func factsOf(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *facts.Facts {
-	return &facts.Facts{ControlPlane: controlPlane(change), Cluster: cluster()}
-}
-
-// viewOf is what the conditions are computed from when no phase has found anything.
-func viewOf(f *facts.Facts) view {
-	f.Decide()
-	return view{Facts: f, found: FindingsOf(f)}
-}
-
-func TestMachineNames(t *testing.T) {
-	g := NewWithT(t)
-	s := factsOf(nil)
-	three, err := freeSlots(s, 3)
-	g.Expect(err).NotTo(HaveOccurred())
-	again, err := freeSlots(s, 3)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(again).To(Equal(three), "a stale cache gives the same names")
-	for _, slot := range three {
-		g.Expect(slot.name).To(MatchRegexp(`^c1-[a-z0-9]{5}$`))
-	}
-	s.Machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: three[1].name}}}
-	two, err := freeSlots(s, 2)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(two).To(Equal([]slot{three[0], three[2]}), "a cache that has seen one of three")
-
-	long := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Name = strings.Repeat("x", 100) })
-	slots, err := freeSlots(long, 1)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(slots[0].name).To(HaveLen(63))
-}
-
-func TestMachineNamingTemplate(t *testing.T) {
-	for template, wanted := range map[string]string{
-		"{{ .cluster.name }}-cp-{{ .random }}":          `^cluster1-cp-[a-z0-9]{5}$`,
-		"{{ .kubeadmControlPlane.name }}-{{ .random }}": `^c1-[a-z0-9]{5}$`,
-		"{{ .nothing.name }}-{{ .random }}":             "",
-		"UPPER-{{ .random }}":                           "",
-		strings.Repeat("x", 60) + "-{{ .random }}":      "",
-	} {
-		g := NewWithT(t)
-		s := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.MachineNaming.Template = template })
-		slots, err := freeSlots(s, 1)
-		if wanted == "" {
-			g.Expect(err).To(HaveOccurred(), template)
-			continue
-		}
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(slots[0].name).To(MatchRegexp(wanted))
-	}
-}
-
-// installOf returns an AgentClusterInstall in a state, with conditions as type=status/reason/message.
-func installOf(state string, conditions ...hivev1.ClusterInstallCondition) *hiveext.AgentClusterInstall {
-	aci := &hiveext.AgentClusterInstall{}
-	aci.Status.DebugInfo = hiveext.DebugInfo{State: state, StateInfo: "info of " + state, EventsURL: "https://svc/events?cluster_id=1&api_key=hush"}
-	aci.Status.Progress.TotalPercentage = 42
-	aci.Status.Conditions = conditions
-	return aci
-}
-
-func agentIn(name, state, info string) aiv1beta1.Agent {
-	a := aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Name: name + "-uuid"}, Spec: aiv1beta1.AgentSpec{Hostname: name}}
-	a.Status.DebugInfo.State, a.Status.DebugInfo.StateInfo = state, info
-	return a
-}
 
 func TestInstalledCondition(t *testing.T) {
 	condition := func(t hivev1.ClusterInstallConditionType, status corev1.ConditionStatus, reason, message string) hivev1.ClusterInstallCondition {

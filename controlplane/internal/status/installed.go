@@ -1,44 +1,33 @@
-package controlplane
+package status
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
-	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// stateInsufficient is that of a host whose validations do not all pass.
-const stateInsufficient = "insufficient"
-
-// States of a host in assisted-service that say that it fails.
-var failingStates = map[string]bool{"error": true, "preparing-failed": true, stateInsufficient: true, "cancelled": true, "disconnected": true}
-
 // installedCondition tells where the installation is, what it waits for or why it fails.
-func (v view) installedCondition() metav1.Condition {
+func (v *View) installedCondition() metav1.Condition {
 	const t = controlplanev1.InstalledCondition
 	switch {
 	case v.Anew && v.Installed():
 		c := yes(t, controlplanev1.RegisteredAnewReason)
-		c.Message = registeredAnew(v.Facts)
+		c.Message = RegisteredAnew(v.Facts)
 		return c
 	case v.Anew:
-		return no(t, controlplanev1.RegisteredAnewReason, registeredAnew(v.Facts))
+		return no(t, controlplanev1.RegisteredAnewReason, RegisteredAnew(v.Facts))
 	case v.Installed():
 		return yes(t, controlplanev1.InstalledReason)
-	case v.found.Blocked(Installation) != nil && !v.Progress.Started:
+	case v.Found.Blocked(Installation) != nil && !v.Progress.Started:
 		return v.blocked(t, Installation)
 	case v.Install == nil || !v.Progress.Registered:
 		return v.notRegistered()
@@ -63,17 +52,10 @@ func (v view) installedCondition() metav1.Condition {
 	}
 }
 
-var (
-	pendingStates         = map[string]bool{"installing-pending-user-action": true}
-	preparingFailedStates = map[string]bool{"preparing-failed": true}
-	// brokenStates are those in which a host fails whatever becomes of the others.
-	brokenStates = map[string]bool{"error": true, "preparing-failed": true, "cancelled": true, "disconnected": true}
-)
-
 // notRegistered is the condition until assisted-service has taken the cluster in.
-func (v view) notRegistered() metav1.Condition {
+func (v *View) notRegistered() metav1.Condition {
 	const t = controlplanev1.InstalledCondition
-	if v.failure != nil {
+	if v.Failure != nil {
 		return no(t, controlplanev1.WaitingForAssistedServiceReason, "an earlier step failed and is tried again; see the log of the manager")
 	}
 	if c := installCondition(v.Install, hiveext.ClusterSpecSyncedCondition); c != nil && c.Status == corev1.ConditionFalse {
@@ -86,7 +68,7 @@ func (v view) notRegistered() metav1.Condition {
 }
 
 // unanswered tells since when assisted-service is silent about an AgentClusterInstall, zero when it is not, and how long it still may be.
-func (v view) unanswered() (since time.Time, left time.Duration) {
+func (v *View) unanswered() (since time.Time, left time.Duration) {
 	if v.Install == nil || v.Progress.Registered || !v.Install.DeletionTimestamp.IsZero() || !v.OwnsInstall() {
 		return time.Time{}, 0
 	}
@@ -96,10 +78,10 @@ func (v view) unanswered() (since time.Time, left time.Duration) {
 			since = changed
 		}
 	}
-	return since, assisted.AnswerTime - v.now.Sub(since)
+	return since, assisted.AnswerTime - v.Now.Sub(since)
 }
 
-func (v view) notSynced(c *hivev1.ClusterInstallCondition) metav1.Condition {
+func (v *View) notSynced(c *hivev1.ClusterInstallCondition) metav1.Condition {
 	reason := controlplanev1.WaitingForAssistedServiceReason
 	if c.Reason == hiveext.ClusterInputErrorReason {
 		reason = controlplanev1.InvalidConfigurationReason
@@ -108,7 +90,7 @@ func (v view) notSynced(c *hivev1.ClusterInstallCondition) metav1.Condition {
 }
 
 // pending is the condition between registration and start.
-func (v view) pending() metav1.Condition {
+func (v *View) pending() metav1.Condition {
 	const t = controlplanev1.InstalledCondition
 	if c := installCondition(v.Install, hiveext.ClusterSpecSyncedCondition); c != nil && c.Status == corev1.ConditionFalse && c.Reason == hiveext.ClusterInputErrorReason {
 		return v.notSynced(c)
@@ -137,34 +119,9 @@ func (v view) pending() metav1.Condition {
 	return no(t, controlplanev1.WaitingForHostsReason, v.ofHosts(message, failingStates))
 }
 
-// passing are the reasons of waits of a host that is not bound yet that end by themselves; so do others that begin with WaitingFor.
-var passing = []string{bootstrapv1.HostBindingReason, bootstrapv1.ClusterNotAcceptingHostsReason}
-
-// waitingForHosts names those that keep the installation waiting: Machines whose host is stuck, as Cluster API mirrors it from their OpenshiftAssistedConfigs. Hosts
-// that are bound already miss validations only because the others are not there, and are named where no other is to blame.
-func (v view) waitingForHosts(message string) metav1.Condition {
-	var stuck []string
-	for _, m := range slices.Concat(v.found.Machines, v.Workers) {
-		c := conditions.Get(m, clusterv1.MachineBootstrapConfigReadyCondition)
-		bound := slices.ContainsFunc(v.Agents, func(agent aiv1beta1.Agent) bool { return facts.RunsOn(&agent, m) })
-		if bound || c == nil || c.Status != metav1.ConditionFalse || slices.Contains(passing, c.Reason) ||
-			strings.HasPrefix(c.Reason, "WaitingFor") && c.Reason != bootstrapv1.WaitingForHostIdentityReason && c.Reason != bootstrapv1.WaitingForHostValidationReason {
-			continue
-		}
-		stuck = append(stuck, fmt.Sprintf("Machine %s: %s: %s", m.Name, c.Reason, c.Message))
-	}
-	if len(stuck) == 0 {
-		return no(controlplanev1.InstalledCondition, controlplanev1.WaitingForHostsReason, v.ofHosts(message, failingStates))
-	}
-	if more := len(stuck) - shownNames; more > 0 {
-		stuck = append(stuck[:shownNames], fmt.Sprintf("%d more Machines", more))
-	}
-	return no(controlplanev1.InstalledCondition, controlplanev1.WaitingForHostsReason, v.ofHosts(message+"; "+strings.Join(stuck, "; "), brokenStates))
-}
-
 // preparationFailed tells what failed before anything was written to a disk. assisted-service says it of the cluster only where it failed itself;
 // of a host that failed, for example to pull an image, only the Agent tells.
-func (v view) preparationFailed() metav1.Condition {
+func (v *View) preparationFailed() metav1.Condition {
 	message := "the preparation of the installation failed and is tried again"
 	last := installCondition(v.Install, hiveext.ClusterLastInstallationPreparationFailedCondition)
 	switch failed := last != nil && last.Status == corev1.ConditionTrue; {
@@ -178,57 +135,15 @@ func (v view) preparationFailed() metav1.Condition {
 
 // failedToPrepare returns the condition that was reported when a preparation failed. It stays while assisted-service tries again, over and over,
 // until a preparation succeeds.
-func (v view) failedToPrepare() *metav1.Condition {
+func (v *View) failedToPrepare() *metav1.Condition {
 	if before := conditions.Get(v.ControlPlane, controlplanev1.InstalledCondition); before != nil && before.Reason == controlplanev1.PreparationFailedReason {
 		return before
 	}
 	return nil
 }
 
-func (v view) anyHost(states map[string]bool) bool {
-	return slices.ContainsFunc(v.Agents, func(agent aiv1beta1.Agent) bool { return states[agent.Status.DebugInfo.State] })
-}
-
-// consequence is what assisted-service says of hosts that failed only because another one did.
-const consequence = "Host is part of a cluster that failed to install"
-
-// ofHosts adds which hosts are in one of the given states, and what they say; causes alone, where there are any.
-func (v view) ofHosts(message string, states map[string]bool) string {
-	var causes, consequences []string
-	for i := range v.Agents {
-		switch agent := &v.Agents[i]; {
-		case !states[agent.Status.DebugInfo.State]:
-		case agent.Status.DebugInfo.StateInfo == consequence:
-			consequences = append(consequences, describe(agent))
-		default:
-			causes = append(causes, describe(agent))
-		}
-	}
-	hosts := causes
-	if len(hosts) == 0 {
-		hosts = consequences
-	}
-	if more := len(hosts) - shownNames; more > 0 {
-		hosts = append(hosts[:shownNames], fmt.Sprintf("%d more hosts", more))
-	}
-	if len(hosts) == 0 {
-		return message
-	}
-	return strings.TrimRight(message, ". ") + "; " + strings.Join(hosts, "; ")
-}
-
-// describe says what a host misses. Of validations, the state names only those that fail: those that are pending are in the condition.
-func describe(agent *aiv1beta1.Agent) string {
-	info := agent.Status.DebugInfo.StateInfo
-	validated := assisted.AgentCondition(agent, aiv1beta1.ValidatedCondition)
-	if agent.Status.DebugInfo.State == stateInsufficient && validated.Status == corev1.ConditionFalse && validated.Message != "" {
-		info = validated.Message
-	}
-	return fmt.Sprintf("host %s: %s", facts.Hostname(agent), assisted.RedactURLs(info))
-}
-
 // withLinks adds where assisted-service's events and logs are.
-func (v view) withLinks(message string) string {
+func (v *View) withLinks(message string) string {
 	if v.Progress.EventsURL != "" {
 		message += "; events: " + v.Progress.EventsURL
 	}
@@ -252,8 +167,8 @@ func installCondition(install *hiveext.AgentClusterInstall, conditionType hivev1
 	return nil
 }
 
-// registeredAnew says what happened to a cluster that assisted-service forgot, and the ways back. None of them deletes anything here.
-func registeredAnew(f *facts.Facts) string {
+// RegisteredAnew says what happened to a cluster that assisted-service forgot, and the ways back. None of them deletes anything here.
+func RegisteredAnew(f *facts.Facts) string {
 	kubeconfig := f.ControlPlane.Name + "-admin-kubeconfig"
 	if name := facts.AdminKubeconfigOf(f.Install); name != "" {
 		kubeconfig = name

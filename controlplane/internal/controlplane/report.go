@@ -1,0 +1,75 @@
+package controlplane
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// report computes the status from the facts, on every path, and writes it with one request if it changed: a change of words once it has lasted.
+func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
+	if s.released {
+		return nil
+	}
+	v := status.View{Facts: s.Facts, Found: s.found, Failure: failure, Now: r.now(), Started: r.started}
+	cp := s.stored.DeepCopy()
+	v.Compose(cp)
+	if left := v.UntilChange(); left > 0 {
+		s.again.In(left) // the end of a time cannot be watched
+	}
+	if equality.Semantic.DeepEqual(s.stored.Status, cp.Status) {
+		r.heldBack.Written(cp.UID)
+		return nil
+	}
+	if left := r.quiet(s.stored, cp); left > 0 {
+		s.again.In(left)
+		return nil
+	}
+	r.heldBack.Written(cp.UID)
+	if err := apply.PatchStatus(ctx, r.Client, s.stored, cp); err != nil {
+		return err
+	}
+	r.recent.Wrote(reconcile.Key("", cp), s.stored.ResourceVersion)
+	r.announce(s.stored, cp)
+	return nil
+}
+
+// announce makes Events of what changed.
+func (r *Reconciler) announce(before, cp *controlplanev1.OpenshiftAssistedControlPlane) {
+	was, is := before.Status.Installation.Phase, cp.Status.Installation.Phase
+	installed := conditions.Get(cp, controlplanev1.InstalledCondition)
+	if installed == nil || !cp.DeletionTimestamp.IsZero() { // what assisted-service cancels has not failed
+		return
+	}
+	if was != is {
+		switch is {
+		case controlplanev1.InstallationInstalling:
+			r.event(cp, "InstallationStarted", "The installation of %s has started", cp.Spec.Version)
+		case controlplanev1.InstallationInstalled:
+			r.event(cp, "InstallationCompleted", "The cluster is installed")
+		case controlplanev1.InstallationFailed:
+			r.warn(cp, "InstallationFailed", "%s", installed.Message)
+		}
+	}
+	if installed.Reason == controlplanev1.RegisteredAnewReason && conditions.GetReason(before, controlplanev1.InstalledCondition) != installed.Reason {
+		r.warn(cp, controlplanev1.RegisteredAnewReason, "%s", installed.Message)
+	}
+	if installed.Reason == controlplanev1.PreparationFailedReason && conditions.GetReason(before, controlplanev1.InstalledCondition) != installed.Reason {
+		r.warn(cp, "PreparationFailed", "%s", installed.Message)
+	}
+}
+
+// quiet returns how much longer the status may wait to be written; 0 is at once.
+func (r *Reconciler) quiet(before, after *controlplanev1.OpenshiftAssistedControlPlane) time.Duration {
+	if !status.OnlyWords(&before.Status, &after.Status) {
+		return 0
+	}
+	return r.heldBack.Left(after.UID)
+}

@@ -1,0 +1,201 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/cluster-api/util/secret"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+)
+
+// View is what the conditions are computed from.
+type View struct {
+	*facts.Facts
+	Found *Findings
+	// Failure ended the reconcile early.
+	Failure error
+	Now     time.Time
+	// Started is when this process began to observe.
+	Started time.Time
+}
+
+func (v *View) conditions() []metav1.Condition {
+	return []metav1.Condition{
+		v.available(), v.initialized(), v.releaseImageResolved(), v.installedCondition(), v.kubeconfigAvailable(), v.componentsHealthy(),
+		v.machinesCreated(),
+		v.machinesReady(),
+		v.machinesUpToDate(),
+		v.rollingOut(), v.scalingUp(), v.scalingDown(), v.remediating(), v.deletingCondition(),
+	}
+}
+
+func yes(conditionType, reason string) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: reason}
+}
+
+func no(conditionType, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+}
+
+func unknown(conditionType, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: metav1.ConditionUnknown, Reason: reason, Message: message}
+}
+
+// blocked is the condition while a task is not done that it stands for.
+func (v *View) blocked(conditionType string, task Task) metav1.Condition {
+	o := v.Found.Blocked(task)
+	return no(conditionType, o.Reason, o.Message)
+}
+
+// graceLeft is how long the API server may go on not answering, or not telling how the cluster is, before that counts.
+func (v *View) graceLeft() time.Duration {
+	last := v.Workload.LastSuccess
+	if !v.Workload.UnreadSince.IsZero() {
+		last = v.Workload.UnreadSince
+	}
+	if last.Before(v.Started) {
+		last = v.Started
+	}
+	return workload.GracePeriod - v.Now.Sub(last)
+}
+
+// healthKnown tells whether the health of the cluster could be read. What could not be read is not healthy.
+func (v *View) healthKnown() bool { return v.Workload.Connected && v.Workload.UnreadSince.IsZero() }
+
+func (v *View) everInitialized() bool {
+	return ptr.Deref(v.ControlPlane.Status.Initialization.ControlPlaneInitialized, v.Workload.Connected)
+}
+
+func (v *View) available() metav1.Condition {
+	const t = controlplanev1.AvailableCondition
+	before := conditions.Get(v.ControlPlane, t)
+	switch {
+	case v.Deleting():
+		return no(t, controlplanev1.NotAvailableReason, "the control plane is being deleted")
+	case !v.Installed():
+		return no(t, controlplanev1.NotAvailableReason, "the cluster is not installed: the condition Installed tells how far it is and what it waits for")
+	case v.healthKnown() && len(v.Workload.Unhealthy) == 0:
+		return yes(t, controlplanev1.AvailableReason)
+	case v.healthKnown():
+		return no(t, controlplanev1.NotAvailableReason, strings.Join(v.Workload.Unhealthy, "; "))
+	case v.graceLeft() > 0 && before != nil && before.Status == metav1.ConditionTrue:
+		return *before
+	case !v.everInitialized():
+		return no(t, controlplanev1.WaitingForAPIServerReason, v.because("waiting for the cluster's API server to answer"))
+	case v.graceLeft() > 0 && v.Workload.Connected && before != nil:
+		return *before
+	case v.graceLeft() > 0 && !v.Workload.Connected:
+		return no(t, controlplanev1.ConnectionDownReason, v.because("waiting for the connection to the cluster's API server"))
+	default:
+		return v.healthUnknown(t)
+	}
+}
+
+// healthUnknown says why nothing is known of the cluster's health.
+func (v *View) healthUnknown(conditionType string) metav1.Condition {
+	if !v.Workload.Connected {
+		return unknown(conditionType, controlplanev1.ConnectionDownReason, v.connectionDown())
+	}
+	return unknown(conditionType, controlplanev1.HealthUnknownReason, fmt.Sprintf("the cluster's API server answers, but its ClusterVersion, ClusterOperators or Nodes cannot be read since %s: "+
+		"check that the credentials in Secret %s may read them; see the log of the manager", v.Workload.UnreadSince.UTC().Format(time.RFC3339), secret.Name(v.ClusterName(), secret.Kubeconfig)))
+}
+
+func (v *View) connectionDown() string {
+	if v.Workload.LastSuccess.IsZero() {
+		return v.because(fmt.Sprintf("the cluster's API server has not answered for %s", workload.GracePeriod))
+	}
+	return v.because("the cluster's API server has not answered since " + v.Workload.LastSuccess.UTC().Format(time.RFC3339))
+}
+
+func (v *View) initialized() metav1.Condition {
+	if v.everInitialized() {
+		return yes(controlplanev1.InitializedCondition, controlplanev1.InitializedReason)
+	}
+	return no(controlplanev1.InitializedCondition, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
+}
+
+func (v *View) releaseImageResolved() metav1.Condition {
+	const t = controlplanev1.ReleaseImageResolvedCondition
+	switch {
+	case v.Found.Blocked(ReleaseLookup) != nil:
+		return v.blocked(t, ReleaseLookup)
+	case v.reportedImage() != "":
+		return yes(t, controlplanev1.ReleaseImageResolvedReason)
+	case v.Installed():
+		return unknown(t, controlplanev1.WaitingForReleaseImageReason, "the image is not known here, and not needed any more: the cluster is installed")
+	case v.Found.Blocked(Installation) != nil:
+		return v.blocked(t, Installation)
+	default:
+		return no(t, controlplanev1.WaitingForReleaseImageReason, "the release image has not been looked up yet")
+	}
+}
+
+func (v *View) kubeconfigAvailable() metav1.Condition {
+	const t = controlplanev1.KubeconfigAvailableCondition
+	problem := v.Found.KubeconfigProblem(v.Facts)
+	switch {
+	case problem != nil:
+		return no(t, problem.Reason, problem.Message)
+	case v.Found.Kubeconfig != nil:
+		c := yes(t, controlplanev1.KubeconfigAvailableReason)
+		if failed := v.Found.Blocked(KubeconfigRenewal); failed != nil {
+			c.Message = failed.Message
+		}
+		return c
+	case v.Found.Blocked(KubeconfigCopy) != nil:
+		return v.blocked(t, KubeconfigCopy)
+	case v.Installed() && v.AdminKubeconfig == nil:
+		return no(t, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s is missing, and so is assisted-service's kubeconfig: create it, type %s, with a kubeconfig in the key value",
+			secret.Name(v.ClusterName(), secret.Kubeconfig), clusterv1.ClusterSecretType))
+	default:
+		return no(t, controlplanev1.WaitingForKubeconfigReason, "assisted-service gives the kubeconfig when the installation runs")
+	}
+}
+
+func (v *View) componentsHealthy() metav1.Condition {
+	const t = controlplanev1.ControlPlaneComponentsHealthyCondition
+	before := conditions.Get(v.ControlPlane, t)
+	switch {
+	case !v.everInitialized():
+		return unknown(t, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
+	case v.healthKnown() && len(v.Workload.Unhealthy) == 0:
+		return yes(t, controlplanev1.ComponentsHealthyReason)
+	case v.healthKnown():
+		return no(t, controlplanev1.ComponentsNotHealthyReason, strings.Join(v.Workload.Unhealthy, "; "))
+	case v.graceLeft() > 0 && before != nil:
+		return *before
+	default:
+		return v.healthUnknown(t)
+	}
+}
+
+func (v *View) deletingCondition() metav1.Condition {
+	const t = controlplanev1.DeletingCondition
+	if !v.Deleting() {
+		return no(t, controlplanev1.NotDeletingReason, "")
+	}
+	c := yes(t, clusterv1.DeletingReason)
+	switch {
+	case v.Found.Blocked(Deletion) != nil:
+		c.Reason, c.Message = v.Found.Blocked(Deletion).Reason, v.Found.Blocked(Deletion).Message
+	case v.Failure != nil:
+		c.Message = "a step of the deletion failed and is tried again; see the log of the manager"
+	}
+	return c
+}
+
+// because adds to a message why there is no connection to the cluster, as far as it is known.
+func (v *View) because(message string) string {
+	if v.Workload.Failure == nil {
+		return message
+	}
+	return message + ": " + v.Workload.Failure.Message
+}

@@ -1,0 +1,101 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// stateInsufficient is that of a host whose validations do not all pass.
+const stateInsufficient = "insufficient"
+
+// States of a host in assisted-service that say that it fails.
+var failingStates = map[string]bool{"error": true, "preparing-failed": true, stateInsufficient: true, "cancelled": true, "disconnected": true}
+
+var (
+	pendingStates         = map[string]bool{"installing-pending-user-action": true}
+	preparingFailedStates = map[string]bool{"preparing-failed": true}
+	// brokenStates are those in which a host fails whatever becomes of the others.
+	brokenStates = map[string]bool{"error": true, "preparing-failed": true, "cancelled": true, "disconnected": true}
+)
+
+// passing are the reasons of waits of a host that is not bound yet that end by themselves; so do others that begin with WaitingFor.
+var passing = []string{bootstrapv1.HostBindingReason, bootstrapv1.ClusterNotAcceptingHostsReason}
+
+// consequence is what assisted-service says of hosts that failed only because another one did.
+const consequence = "Host is part of a cluster that failed to install"
+
+// Failing tells whether a host is in a state that says that it fails.
+func Failing(agent *aiv1beta1.Agent) bool { return failingStates[agent.Status.DebugInfo.State] }
+
+// waitingForHosts names those that keep the installation waiting: Machines whose host is stuck, as Cluster API mirrors it from their OpenshiftAssistedConfigs. Hosts
+// that are bound already miss validations only because the others are not there, and are named where no other is to blame.
+func (v *View) waitingForHosts(message string) metav1.Condition {
+	var stuck []string
+	for _, m := range slices.Concat(v.Found.Machines, v.Workers) {
+		c := conditions.Get(m, clusterv1.MachineBootstrapConfigReadyCondition)
+		bound := slices.ContainsFunc(v.Agents, func(agent aiv1beta1.Agent) bool { return facts.RunsOn(&agent, m) })
+		if bound || c == nil || c.Status != metav1.ConditionFalse || slices.Contains(passing, c.Reason) ||
+			strings.HasPrefix(c.Reason, "WaitingFor") && c.Reason != bootstrapv1.WaitingForHostIdentityReason && c.Reason != bootstrapv1.WaitingForHostValidationReason {
+			continue
+		}
+		stuck = append(stuck, fmt.Sprintf("Machine %s: %s: %s", m.Name, c.Reason, c.Message))
+	}
+	if len(stuck) == 0 {
+		return no(controlplanev1.InstalledCondition, controlplanev1.WaitingForHostsReason, v.ofHosts(message, failingStates))
+	}
+	if more := len(stuck) - shownNames; more > 0 {
+		stuck = append(stuck[:shownNames], fmt.Sprintf("%d more Machines", more))
+	}
+	return no(controlplanev1.InstalledCondition, controlplanev1.WaitingForHostsReason, v.ofHosts(message+"; "+strings.Join(stuck, "; "), brokenStates))
+}
+
+func (v *View) anyHost(states map[string]bool) bool {
+	return slices.ContainsFunc(v.Agents, func(agent aiv1beta1.Agent) bool { return states[agent.Status.DebugInfo.State] })
+}
+
+// ofHosts adds which hosts are in one of the given states, and what they say; causes alone, where there are any.
+func (v *View) ofHosts(message string, states map[string]bool) string {
+	var causes, consequences []string
+	for i := range v.Agents {
+		switch agent := &v.Agents[i]; {
+		case !states[agent.Status.DebugInfo.State]:
+		case agent.Status.DebugInfo.StateInfo == consequence:
+			consequences = append(consequences, Describe(agent))
+		default:
+			causes = append(causes, Describe(agent))
+		}
+	}
+	hosts := causes
+	if len(hosts) == 0 {
+		hosts = consequences
+	}
+	if more := len(hosts) - shownNames; more > 0 {
+		hosts = append(hosts[:shownNames], fmt.Sprintf("%d more hosts", more))
+	}
+	if len(hosts) == 0 {
+		return message
+	}
+	return strings.TrimRight(message, ". ") + "; " + strings.Join(hosts, "; ")
+}
+
+// Describe says what a host misses. Of validations, the state names only those that fail: those that are pending are in the condition.
+func Describe(agent *aiv1beta1.Agent) string {
+	info := agent.Status.DebugInfo.StateInfo
+	validated := assisted.AgentCondition(agent, aiv1beta1.ValidatedCondition)
+	if agent.Status.DebugInfo.State == stateInsufficient && validated.Status == corev1.ConditionFalse && validated.Message != "" {
+		info = validated.Message
+	}
+	return fmt.Sprintf("host %s: %s", facts.Hostname(agent), assisted.RedactURLs(info))
+}

@@ -1,0 +1,175 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+)
+
+func (v *View) machinesCreated() metav1.Condition {
+	const t = controlplanev1.MachinesCreatedCondition
+	missing := int(v.Replicas()) - len(v.Found.Machines)
+	switch {
+	case v.Deleting():
+		return no(t, clusterv1.DeletingReason, "the control plane is being deleted")
+	case missing <= 0:
+		return yes(t, controlplanev1.MachinesCreatedReason)
+	case v.Found.Blocked(MachineCreation) != nil:
+		return v.blocked(t, MachineCreation)
+	case v.Found.Blocked(Installation) != nil:
+		return v.blocked(t, Installation)
+	case v.Failure != nil:
+		return no(t, clusterv1.InternalErrorReason, "an earlier step failed and is tried again; see the log of the manager")
+	default:
+		return no(t, clusterv1.ScalingUpReason, fmt.Sprintf("making %d of %d Machines", missing, v.Replicas()))
+	}
+}
+
+// machinesReady names the Machines that are not Ready. What keeps each of them from it is told once the cluster is installed: before, they all
+// wait for the same, which the condition Installed tells.
+func (v *View) machinesReady() metav1.Condition {
+	const t = controlplanev1.MachinesReadyCondition
+	var waiting []*clusterv1.Machine
+	for _, m := range v.Found.Machines {
+		if !conditions.IsTrue(m, clusterv1.MachineReadyCondition) {
+			waiting = append(waiting, m)
+		}
+	}
+	if v.Installed() || len(waiting) == 0 {
+		return v.aggregate(clusterv1.MachineReadyCondition, t)
+	}
+	return no(t, clusterv1.NotReadyReason, fmt.Sprintf("%d Machines are not ready while the cluster is installed, see their conditions: %s", len(waiting), Names(waiting)))
+}
+
+// machinesUpToDate sums up the condition of the Machines, unless they could not be given what they are to be.
+func (v *View) machinesUpToDate() metav1.Condition {
+	const t = controlplanev1.MachinesUpToDateCondition
+	if v.Found.Blocked(MachineSync) != nil {
+		return v.blocked(t, MachineSync)
+	}
+	if message := v.versionMismatch(); message != "" {
+		return no(t, controlplanev1.VersionMismatchReason, message)
+	}
+	return v.aggregate(clusterv1.MachineUpToDateCondition, t)
+}
+
+// versionMismatch says that the spec asks for another release than an installed cluster runs; it is empty when it does not.
+func (v *View) versionMismatch() string {
+	runs := v.Found.MachineVersion(v.Facts)
+	wanted, err := release.ParseVersion(v.ControlPlane.Spec.Version)
+	if !v.Installed() || runs == "" || err != nil || "v"+wanted.String() == runs {
+		return ""
+	}
+	if wanted.LT(parsed(runs)) {
+		return fmt.Sprintf("spec.version is v%s, but the cluster was upgraded to %s; it is never downgraded: set spec.version to %s", wanted, runs, runs)
+	}
+	return fmt.Sprintf("spec.version is v%s, but the cluster runs %s, and is not upgraded from here: set spec.version back to %s, or upgrade the cluster itself (oc adm upgrade). Until then "+
+		"Cluster API adds workers only to MachineDeployments with the annotation %s: %s",
+		wanted, runs, runs, clusterv1.MachineSetSkipPreflightChecksAnnotation, clusterv1.MachineSetPreflightCheckControlPlaneIsStable)
+}
+
+// aggregate sums up a condition of the Machines.
+func (v *View) aggregate(source, target string) metav1.Condition {
+	if len(v.Found.Machines) == 0 {
+		return yes(target, clusterv1.NoReplicasReason)
+	}
+	c, err := conditions.NewAggregateCondition(v.Found.Machines, source, conditions.TargetConditionType(target))
+	if err != nil {
+		return unknown(target, clusterv1.InternalErrorReason, "cannot sum up the conditions of the Machines")
+	}
+	return *c
+}
+
+func (v *View) rollingOut() metav1.Condition {
+	const t = controlplanev1.RollingOutCondition
+	var outdated []*clusterv1.Machine
+	for _, m := range v.Found.Machines {
+		if conditions.IsFalse(m, clusterv1.MachineUpToDateCondition) {
+			outdated = append(outdated, m)
+		}
+	}
+	if len(outdated) == 0 {
+		return no(t, clusterv1.NotRollingOutReason, "")
+	}
+	c := yes(t, clusterv1.RollingOutReason)
+	c.Message = fmt.Sprintf("%d Machines are not up to date: %s", len(outdated), Names(outdated))
+	return c
+}
+
+func (v *View) scalingUp() metav1.Condition {
+	const t = controlplanev1.ScalingUpCondition
+	if v.Deleting() || len(v.Found.Machines) >= int(v.Replicas()) {
+		return no(t, clusterv1.NotScalingUpReason, "")
+	}
+	c := yes(t, clusterv1.ScalingUpReason)
+	c.Message = fmt.Sprintf("scaling up from %d to %d Machines", len(v.Found.Machines), v.Replicas())
+	if blocked := v.Found.Blocked(Installation); blocked != nil {
+		c.Message += ": " + blocked.Message
+	}
+	return c
+}
+
+func (v *View) scalingDown() metav1.Condition {
+	const t = controlplanev1.ScalingDownCondition
+	wanted := int(v.Replicas())
+	if v.Deleting() {
+		wanted = 0
+	}
+	if len(v.Found.Machines) <= wanted {
+		return no(t, clusterv1.NotScalingDownReason, "")
+	}
+	c := yes(t, clusterv1.ScalingDownReason)
+	c.Message = fmt.Sprintf("scaling down from %d to %d Machines", len(v.Found.Machines), wanted)
+	if blocked := v.Found.Blocked(ScaleDown); blocked != nil {
+		c.Message += ": " + blocked.Message
+	}
+	return c
+}
+
+func (v *View) remediating() metav1.Condition {
+	const t = controlplanev1.RemediatingCondition
+	var unhealthy []*clusterv1.Machine
+	for _, m := range v.Found.Machines {
+		if conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition) {
+			unhealthy = append(unhealthy, m)
+		}
+	}
+	if len(unhealthy) == 0 {
+		return no(t, clusterv1.NotRemediatingReason, "")
+	}
+	c := yes(t, clusterv1.RemediatingReason)
+	c.Message = fmt.Sprintf("a MachineHealthCheck wants %s to be remediated, which is not done automatically: repair the host, or replace it", Names(unhealthy))
+	return c
+}
+
+// count counts the Machines with a condition.
+func (v *View) count(condition string) *int32 {
+	var n int32
+	for _, m := range v.Found.Machines {
+		if conditions.IsTrue(m, condition) {
+			n++
+		}
+	}
+	return &n
+}
+
+// shownNames is how many objects a message names.
+const shownNames = 3
+
+// Names names Machines, the first few of them.
+func Names(machines []*clusterv1.Machine) string {
+	var shown []string
+	for _, m := range machines[:min(len(machines), shownNames)] {
+		shown = append(shown, m.Name)
+	}
+	if more := len(machines) - shownNames; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(shown, ", "), more)
+	}
+	return strings.Join(shown, ", ")
+}

@@ -1,0 +1,64 @@
+package status
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// ofMachine makes an Agent that of the host of a Machine, whose validations are pending.
+func ofMachine(name string) aiv1beta1.Agent {
+	a := agentIn("host-"+name, "insufficient", "Host cannot be installed due to following failing validation(s):")
+	a.Labels = map[string]string{facts.InfraEnvLabel: name}
+	a.Status.Conditions = []conditionsv1.Condition{{
+		Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Reason: aiv1beta1.ValidationsFailingReason,
+		Message: "The agent's validations are failing: No connectivity to the majority of hosts in the cluster",
+	}}
+	return a
+}
+
+func TestTheInstallationNamesTheHostsThatKeepItWaiting(t *testing.T) {
+	machine := func(name, reason, message string) *clusterv1.Machine {
+		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if reason != "" {
+			conditions.Set(m, no(clusterv1.MachineBootstrapConfigReadyCondition, reason, message))
+		}
+		return m
+	}
+	const bound = "WaitingForHostValidation"
+	for situation, tc := range map[string]struct {
+		third    *clusterv1.Machine
+		wanted   string
+		unwanted string
+	}{
+		"one is refused":             {machine("m2", bootstrapv1.HostRefusedReason, "Agent x has the MAC address 1, not 2"), "Machine m2: HostRefused: Agent x has the MAC address 1, not 2", "host-m0"},
+		"one has no address":         {machine("m2", bootstrapv1.WaitingForHostIdentityReason, "set spec.bootMACAddress"), "Machine m2: WaitingForHostIdentity", "host-m0"},
+		"one boots":                  {machine("m2", bootstrapv1.WaitingForHostReason, "waiting for the host"), "host host-m0: The agent's validations are failing: No connectivity", "Machine m2"},
+		"nothing is told of it yet":  {machine("m2", "", ""), "No connectivity", "Machine m2"},
+		"one binds":                  {machine("m2", bootstrapv1.HostBindingReason, "binding"), "2 of 3 hosts", "Machine m2"},
+		"those bound are not blamed": {machine("m2", bootstrapv1.InstallationDiskNotFoundReason, "no disk"), "InstallationDiskNotFound", "Machine m0"},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			s := factsOf(nil)
+			s.Install = installOf("insufficient")
+			s.Progress = assisted.Observe(s.Install)
+			s.Machines = []*clusterv1.Machine{machine("m0", bound, "info"), machine("m1", bound, "info"), tc.third}
+			s.Agents = []aiv1beta1.Agent{ofMachine("m0"), ofMachine("m1")}
+			c := viewOf(s).installedCondition()
+			g.Expect(c.Reason).To(Equal(controlplanev1.WaitingForHostsReason))
+			g.Expect(c.Message).To(And(HavePrefix("2 of 3 hosts are bound"), ContainSubstring(tc.wanted), Not(ContainSubstring(tc.unwanted))))
+		})
+	}
+}
