@@ -339,3 +339,8 @@ func (h *hub) elapse() {
 	h.r.heldBack.Left(h.controlPlane().UID)
 	now = now.Add(reconcile.HeldBack)
 }
+
+// factsOf are the facts of a hub on which there is nothing but the Cluster and its control plane.
+func factsOf(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *facts.Facts {
+	return &facts.Facts{ControlPlane: controlPlane(change), Cluster: cluster()}
+}

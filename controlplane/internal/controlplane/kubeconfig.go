@@ -12,13 +12,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
@@ -118,7 +116,7 @@ func (r *Reconciler) publish(ctx context.Context, s *scope, admin *corev1.Secret
 		return s.found.Kubeconfig != nil, nil
 	}
 	first := s.found.Kubeconfig == nil
-	published := s.publishedKubeconfig(content, map[string]string{facts.KubeconfigSourceAnnotation: sourceOf(admin).String()})
+	published := desired.Kubeconfig(s.Facts, content, map[string]string{facts.KubeconfigSourceAnnotation: sourceOf(admin).String()})
 	if err := r.apply(ctx, s, published, s.found.Kubeconfig); err != nil {
 		return false, fmt.Errorf("cannot publish the kubeconfig: %w", err)
 	}
@@ -147,27 +145,13 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope, source *kubeconfigSour
 	if source != nil {
 		annotations[facts.KubeconfigSourceAnnotation] = source.String()
 	}
-	published := s.publishedKubeconfig(current.Data[secret.KubeconfigDataName], annotations)
+	published := desired.Kubeconfig(s.Facts, current.Data[secret.KubeconfigDataName], annotations)
 	published.ResourceVersion = current.ResourceVersion
 	if err := r.apply(ctx, s, published, current); err != nil {
 		return fmt.Errorf("cannot take over the kubeconfig in Secret %s: %w", published.Name, err)
 	}
 	s.found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}
 	return nil
-}
-
-func (s *scope) publishedKubeconfig(content []byte, annotations map[string]string) *corev1.Secret {
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       s.ControlPlane.Namespace,
-			Name:            secret.Name(s.Cluster.Name, secret.Kubeconfig),
-			Labels:          map[string]string{clusterv1.ClusterNameLabel: s.Cluster.Name},
-			Annotations:     annotations,
-			OwnerReferences: []metav1.OwnerReference{*s.controllerRef()},
-		},
-		Type: clusterv1.ClusterSecretType,
-		Data: map[string][]byte{secret.KubeconfigDataName: content},
-	}
 }
 
 // renewKubeconfig gives the published kubeconfig of an installed cluster a token of its own, and a new one when it was revoked or half of its time has passed. The client
@@ -241,13 +225,13 @@ func (r *Reconciler) putToken(ctx context.Context, s *scope, current *corev1.Sec
 	if err != nil {
 		return err
 	}
-	content, err := withToken(current.Data[secret.KubeconfigDataName], token.Value)
+	content, err := workload.WithToken(current.Data[secret.KubeconfigDataName], token.Value)
 	if err != nil {
 		return fmt.Errorf("cannot renew the kubeconfig in Secret %s: %w", current.Name, err)
 	}
 	// The clocks of hub and cluster may differ by more than a short token lives.
 	renewal := r.now().Add(max(token.Expires.Sub(r.now())/2, minRenewal))
-	published := s.publishedKubeconfig(content, map[string]string{
+	published := desired.Kubeconfig(s.Facts, content, map[string]string{
 		facts.KubeconfigSourceAnnotation:  current.Annotations[facts.KubeconfigSourceAnnotation],
 		facts.KubeconfigRenewalAnnotation: renewal.UTC().Format(time.RFC3339),
 		facts.KubeconfigTokenAnnotation:   string(token.BoundToUID),
@@ -268,17 +252,4 @@ func renewalOf(published client.Object) time.Time {
 		return time.Time{}
 	}
 	return at
-}
-
-// withToken replaces the credentials of a kubeconfig.
-func withToken(kubeconfig []byte, token string) ([]byte, error) {
-	if err := workload.CheckKubeconfig(kubeconfig); err != nil {
-		return nil, err
-	}
-	config, err := clientcmd.Load(kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read it: %w", err)
-	}
-	config.AuthInfos = map[string]*clientcmdapi.AuthInfo{config.Contexts[config.CurrentContext].AuthInfo: {Token: token}}
-	return clientcmd.Write(*config)
 }

@@ -100,7 +100,7 @@ func TestARefusedKubeconfigIsTold(t *testing.T) {
 }
 
 func TestNoTokenIsPutIntoAKubeconfigThatReadsFiles(t *testing.T) {
-	_, err := withToken(withTokenFile(kubeconfigOf("u")), "token")
+	_, err := workload.WithToken(withTokenFile(kubeconfigOf("u")), "token")
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("it has tokenFile")))
 }
 

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -55,7 +57,7 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope, missing int) 
 		s.block(controlplanev1.InfraTemplateMissingReason, fmt.Sprintf("%s %s does not exist: create it, or name another in machineTemplate.spec.infrastructureRef", ref.Kind, ref.Name))
 		return nil
 	}
-	slots, err := freeSlots(s.Facts, missing)
+	slots, err := desired.FreeSlots(s.Facts, missing)
 	if err != nil {
 		s.block(controlplanev1.InvalidConfigurationReason, err.Error())
 		return nil
@@ -67,9 +69,9 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope, missing int) 
 		switch {
 		case kube.Refused(err):
 			s.again.In(refusedRetry)
-			s.block(controlplanev1.InvalidConfigurationReason, fmt.Sprintf("Machine %s was refused, correct machineTemplate: %v", slot.name, err))
+			s.block(controlplanev1.InvalidConfigurationReason, fmt.Sprintf("Machine %s was refused, correct machineTemplate: %v", slot.Name, err))
 		case err != nil:
-			errs = append(errs, fmt.Errorf("cannot make Machine %s: %w", slot.name, err))
+			errs = append(errs, fmt.Errorf("cannot make Machine %s: %w", slot.Name, err))
 		}
 		if done {
 			created++
@@ -82,8 +84,8 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope, missing int) 
 }
 
 // createMachine makes an infra machine, an OpenshiftAssistedConfig and a Machine of one name. created tells whether the Machine is new.
-func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot slot) (created bool, err error) {
-	infra, err := s.infraMachine(slot)
+func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot desired.Slot) (created bool, err error) {
+	infra, err := desired.InfraMachine(s.Facts, s.template, slot.Name)
 	if err != nil {
 		return false, err
 	}
@@ -113,19 +115,19 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot slot) (cr
 			return false, err
 		}
 	}
-	config := s.config(slot.name, observedConfig)
+	config := desired.Config(s.Facts, slot.Name, observedConfig)
 	if observedConfig == nil && r.recent.Unseen(appliedKey(config), "") {
-		s.awaitCache(slot.name)
+		s.awaitCache(slot.Name)
 		return false, nil
 	}
 	if err := r.apply(ctx, s, config, observedConfig); err != nil {
 		return false, err
 	}
 	if !config.DeletionTimestamp.IsZero() { // that of a former Machine, which the cache has lost already
-		s.awaitCache(slot.name)
+		s.awaitCache(slot.Name)
 		return false, nil
 	}
-	machine := s.machine(slot, infra)
+	machine := desired.Machine(s.Facts, slot, infra, cmp.Or(s.found.MachineVersion(s.Facts), "v"+s.found.Version.String()))
 	if err := r.apply(ctx, s, machine, nil); err != nil {
 		return false, err
 	}
@@ -185,7 +187,7 @@ func (r *Reconciler) syncMachines(ctx context.Context, s *scope) (bool, error) {
 
 // syncMachine propagates what changes in place to a Machine, its OpenshiftAssistedConfig and its infra machine.
 func (r *Reconciler) syncMachine(ctx context.Context, s *scope, m *clusterv1.Machine) error {
-	if err := r.apply(ctx, s, s.syncedMachine(m), m); err != nil {
+	if err := r.apply(ctx, s, desired.SyncedMachine(s.Facts, m, s.found.MachineVersion(s.Facts)), m); err != nil {
 		return err
 	}
 	key := client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.Bootstrap.ConfigRef.Name}
@@ -194,7 +196,7 @@ func (r *Reconciler) syncMachine(ctx context.Context, s *scope, m *clusterv1.Mac
 		return err
 	}
 	if config != nil && config.DeletionTimestamp.IsZero() {
-		if err := r.apply(ctx, s, s.config(key.Name, config), config); err != nil {
+		if err := r.apply(ctx, s, desired.Config(s.Facts, key.Name, config), config); err != nil {
 			return err
 		}
 	}
@@ -202,8 +204,8 @@ func (r *Reconciler) syncMachine(ctx context.Context, s *scope, m *clusterv1.Mac
 	if err != nil || infra == nil || !infra.GetDeletionTimestamp().IsZero() {
 		return err
 	}
-	if desired := s.infraMetadata(infra); desired != nil {
-		return r.apply(ctx, s, desired, infra)
+	if metadata := desired.InfraMetadata(s.Facts, infra); metadata != nil {
+		return r.apply(ctx, s, metadata, infra)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -24,9 +25,9 @@ func TestNoMachineWithoutItsParts(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newHub(t, world(nil)...)
-			slots, err := freeSlots(factsOf(nil), 1)
+			slots, err := desired.FreeSlots(factsOf(nil), 1)
 			h.Expect(err).NotTo(HaveOccurred())
-			prepare(h, slots[0].name)
+			prepare(h, slots[0].Name)
 			h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.CacheLag))
 			h.Expect(h.machines()).To(HaveLen(2), "that one is not made yet")
 			h.withTime().reconcile()
@@ -37,15 +38,15 @@ func TestNoMachineWithoutItsParts(t *testing.T) {
 
 // The cache lacks the infra machine of a former Machine, which is being deleted.
 func TestNoMachineWithTheInfraMachineOfAFormerOne(t *testing.T) {
-	slots, err := freeSlots(factsOf(nil), 1)
+	slots, err := desired.FreeSlots(factsOf(nil), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	left := infraTemplate()
 	left.SetGroupVersionKind(infraGV.WithKind("Metal3Machine"))
-	left.SetName(slots[0].name)
+	left.SetName(slots[0].Name)
 	h := newHub(t, append(world(nil), left)...)
-	h.r.Client = blind{h.Client, slots[0].name}
+	h.r.Client = blind{h.Client, slots[0].Name}
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(2))
 }

@@ -6,21 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
-)
-
-const (
-	// ownerAnnotation holds, on a ClusterImageSet of ours, <namespace>/<name> of its control plane.
-	ownerAnnotation = "controlplane.cluster.x-k8s.io/owner"
-	// resolvedFromAnnotation holds, on a ClusterImageSet of ours, the image by tag that its digest was looked up from.
-	resolvedFromAnnotation = "controlplane.cluster.x-k8s.io/resolved-from"
 )
 
 // releaseImage finds the release image and names it in a ClusterImageSet.
@@ -38,7 +31,7 @@ func (r *Reconciler) releaseImage(ctx context.Context, s *scope) (bool, error) {
 	}
 	tagged := release.Image(s.found.Version, s.ControlPlane.Spec.OpenshiftAssistedConfigSpec.CPUArchitecture,
 		s.ControlPlane.Annotations[controlplanev1.ReleaseImageRepositoryOverrideAnnotation], r.Repositories)
-	if s.found.ReleaseImage = s.resolvedBefore(tagged); s.found.ReleaseImage != "" {
+	if s.found.ReleaseImage = s.ResolvedBefore(tagged); s.found.ReleaseImage != "" {
 		return r.nameImage(ctx, s, tagged)
 	}
 	image, retryAfter, err := r.Releases.Resolve(tagged, s.credentials, r.waker(s))
@@ -48,18 +41,6 @@ func (r *Reconciler) releaseImage(ctx context.Context, s *scope) (bool, error) {
 	}
 	s.found.ReleaseImage = image
 	return r.nameImage(ctx, s, tagged)
-}
-
-// resolvedBefore is the image that was found for a tag before, perhaps before a restart; that of the registered ClusterImageSet, should there be several.
-func (s *scope) resolvedBefore(tagged string) string {
-	found := ""
-	for i := range s.OwnSets {
-		set := &s.OwnSets[i]
-		if set.Annotations[resolvedFromAnnotation] == tagged && (found == "" || set.Name == facts.RegisteredSetOf(s.Install)) {
-			found = set.Spec.ReleaseImage
-		}
-	}
-	return found
 }
 
 // useImageSet takes the user's ClusterImageSet.
@@ -81,12 +62,7 @@ func (r *Reconciler) nameImage(ctx context.Context, s *scope, resolvedFrom strin
 	if wanted := s.imageSetName; !s.registrable() || s.imageSetName != wanted {
 		return s.found.Blocked(status.Installation) == nil, nil
 	}
-	annotations := map[string]string{ownerAnnotation: client.ObjectKeyFromObject(s.ControlPlane).String()}
-	if resolvedFrom != "" {
-		annotations[resolvedFromAnnotation] = resolvedFrom
-	}
-	desired := assisted.ClusterImageSet(s.imageSetName, s.found.ReleaseImage, s.Labels(), annotations)
-	if err := r.apply(ctx, s, desired, s.OwnSet(s.imageSetName)); err != nil {
+	if err := r.apply(ctx, s, desired.ClusterImageSet(s.Facts, s.imageSetName, s.found.ReleaseImage, resolvedFrom), s.OwnSet(s.imageSetName)); err != nil {
 		return false, fmt.Errorf("cannot write ClusterImageSet %s: %w", s.imageSetName, err)
 	}
 	return true, nil

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
@@ -71,7 +72,7 @@ func TestARegisteredClusterKeepsItsRelease(t *testing.T) {
 
 func TestAReleaseThatIsNotRegisteredYetIsSuperseded(t *testing.T) {
 	objects := world(nil)
-	stale := assisted.ClusterImageSet(assisted.ClusterImageSetName(lab, "c1", otherDigest), otherDigest, nil, map[string]string{ownerAnnotation: "lab/c1"})
+	stale := assisted.ClusterImageSet(assisted.ClusterImageSetName(lab, "c1", otherDigest), otherDigest, nil, map[string]string{facts.OwnerAnnotation: "lab/c1"})
 	foreign := assisted.ClusterImageSet("mine", otherDigest, nil, nil)
 	h := newHub(t, append(objects, stale, foreign)...).withTime()
 	h.reconcile()
@@ -84,7 +85,7 @@ func TestAReleaseThatIsNotRegisteredYetIsSuperseded(t *testing.T) {
 func TestAClusterKeepsTheClusterImageSetThatItIsRegisteredWith(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
-	former := assisted.ClusterImageSet("lab-c1-0123abcd", digest, nil, map[string]string{ownerAnnotation: "lab/c1"})
+	former := assisted.ClusterImageSet("lab-c1-0123abcd", digest, nil, map[string]string{facts.OwnerAnnotation: "lab/c1"})
 	h.Expect(h.Create(t.Context(), former)).To(Succeed())
 	_, install := h.registration()
 	install.Spec.ImageSetRef.Name = former.Name

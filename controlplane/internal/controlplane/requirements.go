@@ -10,17 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 )
 
-const (
-	// placeholderPullSecret is valid for assisted-service, which insists on one, and opens nothing: placeholder:secret.
-	placeholderPullSecret = `{"auths":{"fake-pull-secret":{"auth":"cGxhY2Vob2xkZXI6c2VjcmV0Cg=="}}}`
-
-	// rememberedPullSecrets is the number of pull secrets whose contents are kept.
-	rememberedPullSecrets = 512
-)
+// rememberedPullSecrets is the number of pull secrets whose contents are kept.
+const rememberedPullSecrets = 512
 
 // requirements waits for what Cluster API and the user have to give first.
 func (r *Reconciler) requirements(_ context.Context, s *scope) (bool, error) {
@@ -77,22 +72,7 @@ func (r *Reconciler) placeholder(ctx context.Context, s *scope) (bool, error) {
 	if s.PullSecret != nil {
 		return true, nil
 	}
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       s.ControlPlane.Namespace,
-			Name:            s.PullSecretName(),
-			Labels:          s.Labels(),
-			OwnerReferences: []metav1.OwnerReference{*s.controllerRef()},
-		},
-		Type: corev1.SecretTypeDockerConfigJson,
-		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(placeholderPullSecret)},
-	}
-	return true, r.apply(ctx, s, secret, nil)
-}
-
-// controllerRef makes an object controlled by the control plane.
-func (s *scope) controllerRef() *metav1.OwnerReference {
-	return metav1.NewControllerRef(s.ControlPlane, controlplanev1.GroupVersion.WithKind(facts.ControlPlaneKind))
+	return true, r.apply(ctx, s, desired.PlaceholderPullSecret(s.Facts), nil)
 }
 
 type pullSecretContents struct {

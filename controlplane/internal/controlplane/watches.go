@@ -155,7 +155,7 @@ func (r *Reconciler) ifExists(ctx context.Context, key client.ObjectKey) []ctrl.
 
 func (r *Reconciler) ofImageSet(ctx context.Context, obj client.Object) []ctrl.Request {
 	requests := requestsBy(ctx, r.Client, "", imageSetField, obj.GetName())
-	if namespace, name, ok := strings.Cut(obj.GetAnnotations()[ownerAnnotation], "/"); ok {
+	if namespace, name, ok := strings.Cut(obj.GetAnnotations()[facts.OwnerAnnotation], "/"); ok {
 		requests = append(requests, r.ifExists(ctx, client.ObjectKey{Namespace: namespace, Name: name})...)
 	}
 	return requests

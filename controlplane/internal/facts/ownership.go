@@ -8,6 +8,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
+const (
+	// OwnerAnnotation holds, on a ClusterImageSet of ours, <namespace>/<name> of its control plane.
+	OwnerAnnotation = "controlplane.cluster.x-k8s.io/owner"
+	// ResolvedFromAnnotation holds, on a ClusterImageSet of ours, the image by tag that its digest was looked up from.
+	ResolvedFromAnnotation = "controlplane.cluster.x-k8s.io/resolved-from"
+)
+
 // OwnsDeployment tells whether there is a ClusterDeployment of our name, and it stands for this control plane.
 func (f *Facts) OwnsDeployment() bool { return f.Deployment != nil && f.standsForUs(f.Deployment) }
 
@@ -82,4 +89,16 @@ func AdminKubeconfigOf(install *hiveext.AgentClusterInstall) string {
 		return ""
 	}
 	return install.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name
+}
+
+// ResolvedBefore is the image that was found for a tag before, perhaps before a restart; that of the registered ClusterImageSet, should there be several.
+func (f *Facts) ResolvedBefore(tagged string) string {
+	found := ""
+	for i := range f.OwnSets {
+		set := &f.OwnSets[i]
+		if set.Annotations[ResolvedFromAnnotation] == tagged && (found == "" || set.Name == RegisteredSetOf(f.Install)) {
+			found = set.Spec.ReleaseImage
+		}
+	}
+	return found
 }

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -51,4 +52,17 @@ func foreign(config *clientcmdapi.Config) []string {
 	}
 	maps.DeleteFunc(found, func(_ string, is bool) bool { return !is })
 	return slices.Sorted(maps.Keys(found))
+}
+
+// WithToken replaces the credentials of a kubeconfig.
+func WithToken(kubeconfig []byte, token string) ([]byte, error) {
+	if err := CheckKubeconfig(kubeconfig); err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read it: %w", err)
+	}
+	config.AuthInfos = map[string]*clientcmdapi.AuthInfo{config.Contexts[config.CurrentContext].AuthInfo: {Token: token}}
+	return clientcmd.Write(*config)
 }

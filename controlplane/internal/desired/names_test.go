@@ -1,4 +1,4 @@
-package controlplane
+package desired
 
 import (
 	"strings"
@@ -9,33 +9,28 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
-
-func factsOf(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *facts.Facts {
-	return &facts.Facts{ControlPlane: controlPlane(change), Cluster: cluster()}
-}
 
 func TestMachineNames(t *testing.T) {
 	g := NewWithT(t)
 	s := factsOf(nil)
-	three, err := freeSlots(s, 3)
+	three, err := FreeSlots(s, 3)
 	g.Expect(err).NotTo(HaveOccurred())
-	again, err := freeSlots(s, 3)
+	again, err := FreeSlots(s, 3)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(again).To(Equal(three), "a stale cache gives the same names")
 	for _, slot := range three {
-		g.Expect(slot.name).To(MatchRegexp(`^c1-[a-z0-9]{5}$`))
+		g.Expect(slot.Name).To(MatchRegexp(`^c1-[a-z0-9]{5}$`))
 	}
-	s.Machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: three[1].name}}}
-	two, err := freeSlots(s, 2)
+	s.Machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: three[1].Name}}}
+	two, err := FreeSlots(s, 2)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(two).To(Equal([]slot{three[0], three[2]}), "a cache that has seen one of three")
+	g.Expect(two).To(Equal([]Slot{three[0], three[2]}), "a cache that has seen one of three")
 
 	long := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Name = strings.Repeat("x", 100) })
-	slots, err := freeSlots(long, 1)
+	slots, err := FreeSlots(long, 1)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(slots[0].name).To(HaveLen(63))
+	g.Expect(slots[0].Name).To(HaveLen(63))
 }
 
 func TestMachineNamingTemplate(t *testing.T) {
@@ -48,12 +43,12 @@ func TestMachineNamingTemplate(t *testing.T) {
 	} {
 		g := NewWithT(t)
 		s := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.MachineNaming.Template = template })
-		slots, err := freeSlots(s, 1)
+		slots, err := FreeSlots(s, 1)
 		if wanted == "" {
 			g.Expect(err).To(HaveOccurred(), template)
 			continue
 		}
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(slots[0].name).To(MatchRegexp(wanted))
+		g.Expect(slots[0].Name).To(MatchRegexp(wanted))
 	}
 }

@@ -1,4 +1,4 @@
-package controlplane
+package desired
 
 import (
 	"bytes"
@@ -20,26 +20,26 @@ const (
 	maxMachineName = 63
 )
 
-// slot is a place for a control-plane Machine.
-type slot struct {
-	index int
-	name  string
+// Slot is a place for a control-plane Machine.
+type Slot struct {
+	Index int
+	Name  string
 }
 
-// freeSlots returns the first places that no Machine has.
-func freeSlots(f *facts.Facts, count int) ([]slot, error) {
+// FreeSlots returns the first places that no Machine has.
+func FreeSlots(f *facts.Facts, count int) ([]Slot, error) {
 	taken := map[string]bool{}
 	for _, m := range f.Machines {
 		taken[m.Name] = true
 	}
-	var free []slot
+	var free []Slot
 	for index := 0; len(free) < count; index++ {
 		name, err := machineName(f, index)
 		if err != nil {
 			return nil, err
 		}
 		if !taken[name] {
-			free = append(free, slot{index, name})
+			free = append(free, Slot{index, name})
 		}
 	}
 	return free, nil

@@ -1,4 +1,5 @@
-package controlplane
+// Package desired makes the objects that a control plane is to have, from the facts of a reconcile and what its phases decided. It computes; it has no client.
+package desired
 
 import (
 	"cmp"
@@ -25,68 +26,68 @@ const propagatedAnnotation = "controlplane.cluster.x-k8s.io/propagated-metadata"
 var configAnnotations = []string{bootstrapv1.DiscoveryIgnitionOverrideAnnotation, bootstrapv1.IgnitionOverrideAnnotation}
 
 // machineLabels are the labels of the Machines and of what belongs to them.
-func (s *scope) machineLabels() map[string]string {
-	labels := maps.Clone(s.ControlPlane.Spec.MachineTemplate.ObjectMeta.Labels)
+func machineLabels(f *facts.Facts) map[string]string {
+	labels := maps.Clone(f.ControlPlane.Spec.MachineTemplate.ObjectMeta.Labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	maps.Copy(labels, s.Labels())
+	maps.Copy(labels, f.Labels())
 	labels[clusterv1.MachineControlPlaneLabel] = ""
 	return labels
 }
 
 // ownerRef makes an object owned, not controlled: Cluster API replaces it by the Machine as controller.
-func (s *scope) ownerRef() metav1.OwnerReference {
+func ownerRef(f *facts.Facts) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: controlplanev1.GroupVersion.String(),
 		Kind:       facts.ControlPlaneKind,
-		Name:       s.ControlPlane.Name,
-		UID:        s.ControlPlane.UID,
+		Name:       f.ControlPlane.Name,
+		UID:        f.ControlPlane.UID,
 	}
 }
 
-// machine is the wanted Machine of a slot.
-func (s *scope) machine(slot slot, infra *unstructured.Unstructured) *clusterv1.Machine {
+// Machine is the wanted Machine of a slot, with its infra machine.
+func Machine(f *facts.Facts, slot Slot, infra *unstructured.Unstructured, version string) *clusterv1.Machine {
 	m := &clusterv1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.ControlPlane.Namespace, Name: slot.name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.ControlPlane.Namespace, Name: slot.Name},
 		Spec: clusterv1.MachineSpec{
-			ClusterName: s.Cluster.Name,
-			Version:     cmp.Or(s.found.MachineVersion(s.Facts), "v"+s.found.Version.String()),
+			ClusterName: f.Cluster.Name,
+			Version:     version,
 			Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{
-				APIGroup: bootstrapv1.GroupVersion.Group, Kind: facts.ConfigKind, Name: slot.name,
+				APIGroup: bootstrapv1.GroupVersion.Group, Kind: facts.ConfigKind, Name: slot.Name,
 			}},
 			InfrastructureRef: clusterv1.ContractVersionedObjectReference{
-				APIGroup: infra.GroupVersionKind().Group, Kind: infra.GetKind(), Name: slot.name,
+				APIGroup: infra.GroupVersionKind().Group, Kind: infra.GetKind(), Name: slot.Name,
 			},
-			FailureDomain: pickFailureDomain(s.Cluster, slot.index),
+			FailureDomain: pickFailureDomain(f.Cluster, slot.Index),
 		},
 	}
-	s.setInPlace(m)
+	setInPlace(f, m)
 	return m
 }
 
-// syncedMachine is the wanted state of a Machine that exists: what cannot change in place stays as it is.
-func (s *scope) syncedMachine(observed *clusterv1.Machine) *clusterv1.Machine {
+// SyncedMachine is the wanted state of a Machine that exists: what cannot change in place stays as it is, and so does its version where nobody knows what it is to be.
+func SyncedMachine(f *facts.Facts, observed *clusterv1.Machine, version string) *clusterv1.Machine {
 	m := &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: observed.Namespace, Name: observed.Name},
 		Spec: clusterv1.MachineSpec{
 			ClusterName:       observed.Spec.ClusterName,
-			Version:           cmp.Or(s.found.MachineVersion(s.Facts), observed.Spec.Version),
+			Version:           cmp.Or(version, observed.Spec.Version),
 			Bootstrap:         clusterv1.Bootstrap{ConfigRef: observed.Spec.Bootstrap.ConfigRef},
 			InfrastructureRef: observed.Spec.InfrastructureRef,
 			FailureDomain:     observed.Spec.FailureDomain,
 		},
 	}
-	s.setInPlace(m)
+	setInPlace(f, m)
 	return m
 }
 
 // setInPlace sets what changes without a new Machine.
-func (s *scope) setInPlace(m *clusterv1.Machine) {
-	template := &s.ControlPlane.Spec.MachineTemplate
-	m.Labels = s.machineLabels()
+func setInPlace(f *facts.Facts, m *clusterv1.Machine) {
+	template := &f.ControlPlane.Spec.MachineTemplate
+	m.Labels = machineLabels(f)
 	m.Annotations = maps.Clone(template.ObjectMeta.Annotations)
-	m.OwnerReferences = []metav1.OwnerReference{*s.controllerRef()}
+	m.OwnerReferences = []metav1.OwnerReference{*controllerRef(f)}
 	m.Spec.ReadinessGates = template.Spec.ReadinessGates
 	m.Spec.Taints = template.Spec.Taints
 	m.Spec.Deletion = clusterv1.MachineDeletionSpec{
@@ -97,19 +98,19 @@ func (s *scope) setInPlace(m *clusterv1.Machine) {
 	m.Spec.MinReadySeconds = ptr.To[int32](0)
 }
 
-// config is the wanted OpenshiftAssistedConfig. Its spec follows the control plane until the installation starts.
-func (s *scope) config(name string, observed *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.OpenshiftAssistedConfig {
+// Config is the wanted OpenshiftAssistedConfig. Its spec follows the control plane until the installation starts.
+func Config(f *facts.Facts, name string, observed *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.OpenshiftAssistedConfig {
 	c := &bootstrapv1.OpenshiftAssistedConfig{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:   s.ControlPlane.Namespace,
+			Namespace:   f.ControlPlane.Namespace,
 			Name:        name,
-			Labels:      s.machineLabels(),
-			Annotations: maps.Clone(s.ControlPlane.Spec.MachineTemplate.ObjectMeta.Annotations),
+			Labels:      machineLabels(f),
+			Annotations: maps.Clone(f.ControlPlane.Spec.MachineTemplate.ObjectMeta.Annotations),
 		},
-		Spec: *s.ControlPlane.Spec.OpenshiftAssistedConfigSpec.DeepCopy(),
+		Spec: *f.ControlPlane.Spec.OpenshiftAssistedConfigSpec.DeepCopy(),
 	}
 	for _, key := range configAnnotations {
-		if value, ok := s.ControlPlane.Annotations[key]; ok {
+		if value, ok := f.ControlPlane.Annotations[key]; ok {
 			if c.Annotations == nil {
 				c.Annotations = map[string]string{}
 			}
@@ -117,39 +118,39 @@ func (s *scope) config(name string, observed *bootstrapv1.OpenshiftAssistedConfi
 		}
 	}
 	if observed == nil {
-		c.OwnerReferences = []metav1.OwnerReference{s.ownerRef()}
+		c.OwnerReferences = []metav1.OwnerReference{ownerRef(f)}
 		return c
 	}
-	if s.OwnerOf(observed) {
-		c.OwnerReferences = []metav1.OwnerReference{s.ownerRef()}
+	if f.OwnerOf(observed) {
+		c.OwnerReferences = []metav1.OwnerReference{ownerRef(f)}
 	}
-	if s.Begun {
+	if f.Begun {
 		c.Spec = *observed.Spec.DeepCopy()
 	}
 	return c
 }
 
-// infraMachine clones the infra machine from its template.
-func (s *scope) infraMachine(slot slot) (*unstructured.Unstructured, error) {
+// InfraMachine clones the infra machine from its template.
+func InfraMachine(f *facts.Facts, template *unstructured.Unstructured, name string) (*unstructured.Unstructured, error) {
 	return external.GenerateTemplate(&external.GenerateTemplateInput{
-		Template: s.template,
+		Template: template,
 		TemplateRef: &corev1.ObjectReference{
-			APIVersion: s.template.GetAPIVersion(), Kind: s.template.GetKind(), Name: s.template.GetName(), Namespace: s.template.GetNamespace(),
+			APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Name: template.GetName(), Namespace: template.GetNamespace(),
 		},
-		Namespace:   s.ControlPlane.Namespace,
-		Name:        slot.name,
-		ClusterName: s.Cluster.Name,
-		OwnerRef:    ptr.To(s.ownerRef()),
+		Namespace:   f.ControlPlane.Namespace,
+		Name:        name,
+		ClusterName: f.Cluster.Name,
+		OwnerRef:    ptr.To(ownerRef(f)),
 		Labels: map[string]string{
 			clusterv1.MachineControlPlaneLabel:     "",
-			clusterv1.MachineControlPlaneNameLabel: s.Labels()[clusterv1.MachineControlPlaneNameLabel],
+			clusterv1.MachineControlPlaneNameLabel: f.Labels()[clusterv1.MachineControlPlaneNameLabel],
 		},
 	})
 }
 
-// infraMetadata is the part of an infra machine that follows the machineTemplate's metadata; nil when there is and was none.
-func (s *scope) infraMetadata(observed *unstructured.Unstructured) *unstructured.Unstructured {
-	wanted := s.ControlPlane.Spec.MachineTemplate.ObjectMeta
+// InfraMetadata is the part of an infra machine that follows the machineTemplate's metadata; nil when there is and was none.
+func InfraMetadata(f *facts.Facts, observed *unstructured.Unstructured) *unstructured.Unstructured {
+	wanted := f.ControlPlane.Spec.MachineTemplate.ObjectMeta
 	_, had := observed.GetAnnotations()[propagatedAnnotation]
 	if len(wanted.Labels)+len(wanted.Annotations) == 0 && !had {
 		return nil
@@ -157,7 +158,7 @@ func (s *scope) infraMetadata(observed *unstructured.Unstructured) *unstructured
 	u := kube.EmptyOf(observed)
 	u.SetNamespace(observed.GetNamespace())
 	u.SetName(observed.GetName())
-	u.SetLabels(s.machineLabels())
+	u.SetLabels(machineLabels(f))
 	if len(wanted.Labels)+len(wanted.Annotations) > 0 {
 		annotations := maps.Clone(wanted.Annotations)
 		if annotations == nil {

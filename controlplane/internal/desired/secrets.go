@@ -1,0 +1,48 @@
+package desired
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/secret"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+// placeholderPullSecret is valid for assisted-service, which insists on one, and opens nothing: placeholder:secret.
+const placeholderPullSecret = `{"auths":{"fake-pull-secret":{"auth":"cGxhY2Vob2xkZXI6c2VjcmV0Cg=="}}}`
+
+// PlaceholderPullSecret is the pull secret of a cluster that needs none.
+func PlaceholderPullSecret(f *facts.Facts) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       f.ControlPlane.Namespace,
+			Name:            f.PullSecretName(),
+			Labels:          f.Labels(),
+			OwnerReferences: []metav1.OwnerReference{*controllerRef(f)},
+		},
+		Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(placeholderPullSecret)},
+	}
+}
+
+// Kubeconfig is the Secret <cluster>-kubeconfig with a content.
+func Kubeconfig(f *facts.Facts, content []byte, annotations map[string]string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       f.ControlPlane.Namespace,
+			Name:            secret.Name(f.Cluster.Name, secret.Kubeconfig),
+			Labels:          map[string]string{clusterv1.ClusterNameLabel: f.Cluster.Name},
+			Annotations:     annotations,
+			OwnerReferences: []metav1.OwnerReference{*controllerRef(f)},
+		},
+		Type: clusterv1.ClusterSecretType,
+		Data: map[string][]byte{secret.KubeconfigDataName: content},
+	}
+}
+
+// controllerRef makes an object controlled by the control plane.
+func controllerRef(f *facts.Facts) *metav1.OwnerReference {
+	return metav1.NewControllerRef(f.ControlPlane, controlplanev1.GroupVersion.WithKind(facts.ControlPlaneKind))
+}
