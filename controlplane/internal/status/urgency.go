@@ -1,0 +1,55 @@
+package status
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+)
+
+// late are the reasons that may be reported late: of what passes by itself, or is as it should be. Every other is urgent, one that was forgotten here too: it is for
+// somebody to act upon, and is reported at once when it comes, and when it goes.
+var late = []string{
+	controlplanev1.WaitingForClusterReason, controlplanev1.WaitingForClusterInfrastructureReason, controlplanev1.WaitingForControlPlaneEndpointReason,
+	controlplanev1.ReleaseImageResolvedReason, controlplanev1.WaitingForReleaseImageReason, controlplanev1.WaitingForAssistedServiceReason,
+	controlplanev1.WaitingForHostsReason, controlplanev1.InstallationOnHoldReason, controlplanev1.ValidationFailedReason,
+	controlplanev1.PreparingReason, controlplanev1.InstallingReason, controlplanev1.FinalizingReason, controlplanev1.InstalledReason,
+	controlplanev1.WaitingForKubeconfigReason, controlplanev1.KubeconfigAvailableReason, controlplanev1.WaitingForAPIServerReason,
+	controlplanev1.InitializedReason, controlplanev1.ConnectionDownReason, controlplanev1.HealthUnknownReason, controlplanev1.ComponentsHealthyReason,
+	controlplanev1.ComponentsNotHealthyReason, controlplanev1.AvailableReason, controlplanev1.NotAvailableReason, controlplanev1.MachinesCreatedReason,
+	controlplanev1.WaitingForInstallationReason, controlplanev1.NotDeletingReason, controlplanev1.WaitingForWorkersDeletionReason,
+	controlplanev1.WaitingForMachinesDeletionReason, controlplanev1.WaitingForInstallationDeletionReason,
+
+	// Those of Cluster API that we use, and those that it gives to a summary of Machines (util/conditions, which does not export them).
+	clusterv1.DeletingReason, clusterv1.InternalErrorReason, clusterv1.NoReplicasReason, clusterv1.NotReadyReason, clusterv1.RollingOutReason,
+	clusterv1.NotRollingOutReason, clusterv1.ScalingUpReason, clusterv1.NotScalingUpReason, clusterv1.ScalingDownReason, clusterv1.NotScalingDownReason,
+	clusterv1.RemediatingReason, clusterv1.NotRemediatingReason, clusterv1.PausedReason, clusterv1.NotPausedReason,
+	"IssuesReported", "UnknownReported", "InfoReported",
+}
+
+// OnlyWords tells whether nothing changed that anybody acts upon: conditions keep their status, and the installation its phase. How far it is, and
+// how many Machines have come, is for people; the last of them turns a condition.
+func OnlyWords(before, after *controlplanev1.OpenshiftAssistedControlPlaneStatus) bool {
+	same := after.DeepCopy()
+	same.Installation.Percentage, same.Installation.Progress = before.Installation.Percentage, before.Installation.Progress
+	same.ReadyReplicas, same.AvailableReplicas, same.UpToDateReplicas = before.ReadyReplicas, before.AvailableReplicas, before.UpToDateReplicas
+	for i, c := range same.Conditions {
+		if was := meta.FindStatusCondition(before.Conditions, c.Type); was != nil && was.Status == c.Status && !urgent(was, &c) {
+			same.Conditions[i] = *was
+		}
+	}
+	return equality.Semantic.DeepEqual(before, same)
+}
+
+// urgent tells whether something came that somebody has to act upon, went, or, when the installation failed, is told in other words: which
+// host it was may be known a moment later.
+func urgent(before, after *metav1.Condition) bool {
+	if before.Reason != after.Reason {
+		return !slices.Contains(late, before.Reason) || !slices.Contains(late, after.Reason)
+	}
+	return after.Reason == controlplanev1.InstallationFailedReason && before.Message != after.Message
+}

@@ -1,0 +1,136 @@
+package status
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+)
+
+func TestOnlyWords(t *testing.T) {
+	before := &controlplanev1.OpenshiftAssistedControlPlaneStatus{
+		Replicas: ptr.To[int32](3), ReadyReplicas: ptr.To[int32](0), ObservedGeneration: 1,
+		Installation: controlplanev1.InstallationStatus{Phase: controlplanev1.InstallationInstalling, Percentage: ptr.To[int32](10), Progress: "Installing 10%"},
+		Conditions:   []metav1.Condition{no("A", controlplanev1.WaitingForHostsReason, "for one")},
+	}
+	for situation, tc := range map[string]struct {
+		change func(*controlplanev1.OpenshiftAssistedControlPlaneStatus)
+		words  bool
+	}{
+		"another message": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Conditions[0].Message = "for two" }, true},
+		"another reason": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
+			s.Conditions[0].Reason = controlplanev1.ValidationFailedReason
+		}, true},
+		"a reason that nobody has thought of": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Conditions[0].Reason = "Forgotten" }, false},
+		"something to act upon": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
+			s.Conditions[0].Reason = controlplanev1.PreparationFailedReason
+		}, false},
+		"more is installed": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
+			s.Installation.Percentage, s.Installation.Progress = ptr.To[int32](20), "Installing 20%"
+		}, true},
+		"one of three is ready": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.ReadyReplicas = ptr.To[int32](1) }, true},
+		"a condition turns":     {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Conditions[0] = yes("A", "Done") }, false},
+		"a new condition": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
+			s.Conditions = append(s.Conditions, yes("B", "Done"))
+		}, false},
+		"the next phase": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
+			s.Installation.Phase = controlplanev1.InstallationFinalizing
+		}, false},
+		"a Machine is made": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Replicas = ptr.To[int32](4) }, false},
+		"another spec":      {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.ObservedGeneration = 2 }, false},
+		"the version":       {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Version = "v4.19.3" }, false},
+		"the cluster answers": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
+			s.Initialization.ControlPlaneInitialized = ptr.To(true)
+		}, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			after := before.DeepCopy()
+			tc.change(after)
+			NewWithT(t).Expect(OnlyWords(before, after)).To(Equal(tc.words))
+		})
+	}
+}
+
+func TestWhatFailedIsToldAtOnce(t *testing.T) {
+	g := NewWithT(t)
+	before := &controlplanev1.OpenshiftAssistedControlPlaneStatus{
+		Conditions: []metav1.Condition{no("A", controlplanev1.InstallationFailedReason, "it failed")},
+	}
+	after := before.DeepCopy()
+	g.Expect(OnlyWords(before, after)).To(BeTrue(), "nothing new")
+	after.Conditions[0].Message = "it failed: host rack1-u7 has no disk"
+	g.Expect(OnlyWords(before, after)).To(BeFalse(), "the host is known by now")
+}
+
+// atOnce are the reasons that are reported at once. The product does not need the list: it makes it somebody's decision that a reason is not in the other.
+var atOnce = []string{
+	controlplanev1.InvalidConfigurationReason, controlplanev1.UnsupportedVersionReason, controlplanev1.PullSecretMissingReason,
+	controlplanev1.ManifestsMissingReason, controlplanev1.ClusterImageSetMissingReason, controlplanev1.ReleaseImageNotFoundReason,
+	controlplanev1.RegistryUnavailableReason, controlplanev1.InstallationNotOursReason, controlplanev1.InstallationRejectedReason,
+	controlplanev1.PreparationFailedReason, controlplanev1.UserActionRequiredReason, controlplanev1.InstallationFailedReason,
+	controlplanev1.InfraTemplateMissingReason, controlplanev1.MachineCreationFailedReason, controlplanev1.RegisteredAnewReason,
+	controlplanev1.KubeconfigRefusedReason, controlplanev1.VersionChangeNotSupportedReason, controlplanev1.VersionMismatchReason,
+	controlplanev1.AssistedServiceNotRespondingReason, controlplanev1.KubeconfigUnauthorizedReason,
+}
+
+func TestOfEveryReasonItIsDecidedHowUrgentItIs(t *testing.T) {
+	g := NewWithT(t)
+	hurried, patient := listed(t, "urgency_test.go", "atOnce"), listed(t, "urgency.go", "late")
+	for _, reason := range reasons(t) {
+		g.Expect(slices.Contains(hurried, reason)).NotTo(Equal(slices.Contains(patient, reason)), "%s: put it either into late, or into atOnce", reason)
+	}
+	for _, reason := range atOnce {
+		g.Expect(late).NotTo(ContainElement(reason), "under another name")
+	}
+}
+
+// reasons are the names of the constants of all reasons that are our own.
+func reasons(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	ast.Inspect(parsedFile(t, "../../api/v1beta1/conditions.go"), func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasSuffix(spec.Names[0].Name, "Reason") {
+			names = append(names, spec.Names[0].Name)
+		}
+		return true
+	})
+	NewWithT(t).Expect(names).NotTo(BeEmpty())
+	return names
+}
+
+// listed are the names of our own constants in a list.
+func listed(t *testing.T, file, list string) []string {
+	t.Helper()
+	var names []string
+	ast.Inspect(parsedFile(t, file), func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || spec.Names[0].Name != list {
+			return true
+		}
+		ast.Inspect(spec, func(n ast.Node) bool {
+			if item, ok := n.(*ast.SelectorExpr); ok {
+				if from, ok := item.X.(*ast.Ident); ok && from.Name == "controlplanev1" {
+					names = append(names, item.Sel.Name)
+				}
+			}
+			return true
+		})
+		return false
+	})
+	return names
+}
+
+func parsedFile(t *testing.T, path string) *ast.File {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return file
+}
