@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -36,20 +36,15 @@ func (r *Reconciler) installation(ctx context.Context, s *scope) (bool, error) {
 			strings.Join(s.MissingConfigMaps, ", ")))
 		return false, nil
 	}
-	input, err := s.installInput()
+	install, err := desired.AgentClusterInstall(s.Facts, s.imageSetName, s.found.Version)
 	if err != nil {
 		s.block(controlplanev1.InvalidConfigurationReason, err.Error()+": correct config.installConfigOverride or the annotation "+controlplanev1.InstallConfigOverrideAnnotation)
 		return false, nil //nolint:nilerr // for the user to correct: told by a condition, not tried again
 	}
-	return r.register(ctx, s, input)
-}
-
-func (r *Reconciler) register(ctx context.Context, s *scope, input assisted.AgentClusterInstallInput) (bool, error) {
-	deployment := assisted.ClusterDeployment(s.deploymentInput())
-	if err := r.apply(ctx, s, deployment, s.Deployment); err != nil {
+	if err := r.apply(ctx, s, desired.ClusterDeployment(s.Facts, s.found.Version), s.Deployment); err != nil {
 		return s.rejected("ClusterDeployment", err)
 	}
-	if err := r.apply(ctx, s, assisted.AgentClusterInstall(input), s.Install); err != nil {
+	if err := r.apply(ctx, s, install, s.Install); err != nil {
 		return s.rejected("AgentClusterInstall", err)
 	}
 	s.found.Registered = true
@@ -64,11 +59,11 @@ func (r *Reconciler) markInstalled(ctx context.Context, s *scope) (bool, error) 
 		s.Install.Spec.ClusterMetadata == nil || !deployment.DeletionTimestamp.IsZero() {
 		return true, nil
 	}
-	desired, err := assisted.InstalledClusterDeployment(deployment, s.Labels(), s.Install.Spec.ClusterMetadata)
+	installed, err := desired.InstalledClusterDeployment(s.Facts, deployment)
 	if err != nil {
 		return false, err
 	}
-	switch err := r.apply(ctx, s, desired, deployment); {
+	switch err := r.apply(ctx, s, installed, deployment); {
 	case kube.Refused(err):
 		s.again.In(refusedRetry) // nothing waits for it
 		ctrl.LoggerFrom(ctx).Error(err, "ClusterDeployment cannot be marked as installed")
@@ -91,65 +86,4 @@ func (s *scope) rejected(kind string, err error) (bool, error) {
 	s.again.In(refusedRetry)
 	s.block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("%s %s was refused, correct the configuration: %s", kind, s.ControlPlane.Name, assisted.RedactURLs(err.Error())))
 	return false, nil
-}
-
-func (s *scope) deploymentInput() assisted.ClusterDeploymentInput {
-	config := &s.ControlPlane.Spec.Config
-	in := assisted.ClusterDeploymentInput{
-		Namespace:        s.ControlPlane.Namespace,
-		Name:             s.ControlPlane.Name,
-		Labels:           s.Labels(),
-		ClusterName:      s.Cluster.Name,
-		BaseDomain:       config.BaseDomain,
-		PullSecret:       s.PullSecretName(),
-		OpenShiftVersion: s.found.Version.String(),
-	}
-	if config.ClusterName != "" {
-		in.ClusterName = config.ClusterName
-	}
-	return in
-}
-
-func (s *scope) installInput() (assisted.AgentClusterInstallInput, error) {
-	config := &s.ControlPlane.Spec.Config
-	in := assisted.AgentClusterInstallInput{
-		Namespace:          s.ControlPlane.Namespace,
-		Name:               s.ControlPlane.Name,
-		Labels:             s.Labels(),
-		ImageSet:           s.imageSetName,
-		ControlPlaneAgents: s.Replicas(),
-		WorkerAgents:       s.WorkerReplicas(),
-		APIVIPs:            config.APIVIPs,
-		IngressVIPs:        config.IngressVIPs,
-		PodNetworks:        s.Cluster.Spec.ClusterNetwork.Pods.CIDRBlocks,
-		ServiceNetworks:    s.Cluster.Spec.ClusterNetwork.Services.CIDRBlocks,
-		MachineNetworks:    config.MachineNetwork,
-		NetworkType:        config.NetworkType,
-		SSHPublicKey:       config.SSHAuthorizedKey,
-		MastersSchedulable: ptr.Deref(config.MastersSchedulable, false),
-		HoldInstallation:   ptr.Deref(config.HoldInstallation, false),
-	}
-	for _, ref := range config.ManifestsConfigMapRefs {
-		in.Manifests = append(in.Manifests, ref.Name)
-	}
-	if ref := config.ImageRegistryRef; ref != nil {
-		in.MirrorRegistry = ref.Name
-	}
-	if lb := config.LoadBalancer; lb != nil {
-		in.LoadBalancerType = lb.Type
-	}
-	if p := config.Proxy; p != nil {
-		in.Proxy = &assisted.Proxy{HTTP: p.HTTPProxy, HTTPS: p.HTTPSProxy, NoProxy: p.NoProxy}
-	}
-	if d := config.DiskEncryption; d != nil {
-		in.DiskEncryption = &assisted.DiskEncryption{EnableOn: d.EnableOn, Mode: d.Mode, TangServers: d.TangServers}
-	}
-	var capabilities assisted.Capabilities
-	if c := config.Capabilities; c != nil {
-		capabilities = assisted.Capabilities{Baseline: c.BaselineCapability, Additional: c.AdditionalEnabledCapabilities}
-	}
-	var err error
-	in.InstallConfigOverrides, err = assisted.InstallConfigOverrides(capabilities, in.OnBareMetal(), s.found.Version,
-		s.ControlPlane.Annotations[controlplanev1.InstallConfigOverrideAnnotation], config.InstallConfigOverride)
-	return in, err
 }

@@ -1,4 +1,4 @@
-package assisted
+package desired
 
 import (
 	"encoding/json"
@@ -7,15 +7,10 @@ import (
 	"slices"
 
 	"github.com/blang/semver/v4"
-)
+	"k8s.io/utils/ptr"
 
-// Capabilities selects optional components of an OpenShift cluster.
-type Capabilities struct {
-	// Baseline is None, vCurrent or a minor release such as v4.18. Empty: None on bare metal, vCurrent otherwise.
-	Baseline string
-	// Additional capabilities, besides those of the baseline.
-	Additional []string
-}
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+)
 
 // bareMetalCapability is a capability that a cluster on platform baremetal needs when its baseline is None, and the first minor release of
 // OpenShift 4 that knows it: the installer refuses names that it does not know.
@@ -37,9 +32,9 @@ var bareMetalCapabilities = []bareMetalCapability{
 	{"DeploymentConfig", 14},
 }
 
-// InstallConfigOverrides returns the JSON that is merged into the install-config: the capabilities, and over them the given JSON objects, the
+// installConfigOverrides returns the JSON that is merged into the install-config: the capabilities, and over them the given JSON objects, the
 // last of which wins. Empty layers are ignored. The same input gives the same bytes.
-func InstallConfigOverrides(c Capabilities, bareMetal bool, version semver.Version, layers ...string) (string, error) {
+func installConfigOverrides(c *controlplanev1.Capabilities, bareMetal bool, version semver.Version, layers ...string) (string, error) {
 	result := map[string]any{"capabilities": capabilities(c, bareMetal, version)}
 	for _, layer := range layers {
 		if layer == "" {
@@ -59,8 +54,10 @@ func InstallConfigOverrides(c Capabilities, bareMetal bool, version semver.Versi
 	return string(data), nil
 }
 
-func capabilities(c Capabilities, bareMetal bool, version semver.Version) map[string]any {
-	baseline, additional := c.Baseline, []string{}
+// capabilities are those of the install-config: what the user asks for, and on bare metal without a baseline what such a cluster needs.
+func capabilities(c *controlplanev1.Capabilities, bareMetal bool, version semver.Version) map[string]any {
+	wanted := ptr.Deref(c, controlplanev1.Capabilities{})
+	baseline, additional := wanted.BaselineCapability, []string{}
 	switch {
 	case bareMetal && (baseline == "" || baseline == "None"):
 		baseline = "None"
@@ -72,7 +69,7 @@ func capabilities(c Capabilities, bareMetal bool, version semver.Version) map[st
 	case baseline == "":
 		baseline = "vCurrent"
 	}
-	for _, name := range c.Additional {
+	for _, name := range wanted.AdditionalEnabledCapabilities {
 		if !slices.Contains(additional, name) {
 			additional = append(additional, name)
 		}

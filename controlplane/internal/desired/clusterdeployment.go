@@ -1,0 +1,73 @@
+package desired
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/blang/semver/v4"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// ClusterDeployment is the wanted ClusterDeployment of a release, whose installation is the AgentClusterInstall of the same name.
+func ClusterDeployment(f *facts.Facts, version semver.Version) *unstructured.Unstructured {
+	config := &f.ControlPlane.Spec.Config
+	u := clusterDeployment(f, &hivev1.ClusterDeploymentSpec{
+		ClusterName:   cmp.Or(config.ClusterName, f.Cluster.Name),
+		BaseDomain:    config.BaseDomain,
+		PullSecretRef: &corev1.LocalObjectReference{Name: f.PullSecretName()},
+	})
+	u.SetAnnotations(map[string]string{assisted.OpenShiftVersionAnnotation: version.String()})
+	return u
+}
+
+// InstalledClusterDeployment is what we state of a ClusterDeployment whose cluster is installed: all that we stated before, as it stands, and that it is
+// installed. Without that a service that lost its database would register the cluster as one to be installed. Hive, where it runs, wants the metadata along.
+func InstalledClusterDeployment(f *facts.Facts, observed *hivev1.ClusterDeployment) (*unstructured.Unstructured, error) {
+	u := clusterDeployment(f, &observed.Spec)
+	if version := observed.Annotations[assisted.OpenShiftVersionAnnotation]; version != "" {
+		u.SetAnnotations(map[string]string{assisted.OpenShiftVersionAnnotation: version})
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(f.Install.Spec.ClusterMetadata)
+	if err != nil {
+		return nil, fmt.Errorf("cannot convert the metadata of the cluster: %w", err)
+	}
+	spec := u.Object["spec"].(map[string]any) //nolint:forcetypeassert // made above
+	spec["installed"], spec["clusterMetadata"] = true, content
+	return u, nil
+}
+
+// clusterDeployment states what is ours of a ClusterDeployment. It is unstructured because the Go type always states fields that belong to Hive (spec.installed,
+// status).
+func clusterDeployment(f *facts.Facts, of *hivev1.ClusterDeploymentSpec) *unstructured.Unstructured {
+	name := f.ControlPlane.Name
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{
+			"clusterName":   of.ClusterName,
+			"baseDomain":    of.BaseDomain,
+			"pullSecretRef": map[string]any{"name": ptr.Deref(of.PullSecretRef, corev1.LocalObjectReference{}).Name},
+			"clusterInstallRef": map[string]any{
+				"group":   hiveext.Group,
+				"version": hiveext.Version,
+				"kind":    "AgentClusterInstall",
+				"name":    name,
+			},
+			"platform": map[string]any{
+				// Hosts are bound one by one; the selector is mandatory and selects nothing that matters here.
+				"agentBareMetal": map[string]any{"agentSelector": map[string]any{}},
+			},
+		},
+	}}
+	u.SetGroupVersionKind(hivev1.SchemeGroupVersion.WithKind("ClusterDeployment"))
+	u.SetNamespace(f.ControlPlane.Namespace)
+	u.SetName(name)
+	u.SetLabels(f.Labels())
+	return u
+}

@@ -1,0 +1,84 @@
+package desired
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/blang/semver/v4"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+// updateGolden, when set in the environment, makes the tests write the files that they else compare with.
+const updateGolden = "UPDATE_GOLDEN"
+
+func expectGolden(t *testing.T, name string, obj any) {
+	t.Helper()
+	g := NewWithT(t)
+	is, err := yaml.Marshal(obj)
+	g.Expect(err).NotTo(HaveOccurred())
+	path := filepath.Join("testdata", name+".yaml")
+	if os.Getenv(updateGolden) != "" {
+		g.Expect(os.MkdirAll("testdata", 0o755)).To(Succeed())
+		g.Expect(os.WriteFile(path, is, 0o600)).To(Succeed())
+	}
+	wanted, err := os.ReadFile(path)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(is)).To(Equal(string(wanted)), "run with %s=1 to accept", updateGolden)
+}
+
+func TestAgentClusterInstallGolden(t *testing.T) {
+	type config = controlplanev1.InstallationConfig
+	for name, change := range map[string]func(f *facts.Facts, config *config){
+		"aci-sno": func(f *facts.Facts, config *config) {
+			f.ControlPlane.Spec.Replicas, config.APIVIPs, config.IngressVIPs = ptr.To[int32](1), nil, nil
+		},
+		"aci-compact": func(_ *facts.Facts, config *config) {
+			config.MastersSchedulable, config.MachineNetwork = ptr.To(true), []string{"192.168.111.0/24"}
+		},
+		"aci-ha": func(f *facts.Facts, config *config) {
+			f.DayOneWorkers, config.NetworkType, config.SSHAuthorizedKey = 2, "OVNKubernetes", "ssh-ed25519 key"
+			network := &f.Cluster.Spec.ClusterNetwork
+			network.Pods.CIDRBlocks, network.Services.CIDRBlocks = []string{"172.18.0.0/20"}, []string{"10.96.0.0/12"}
+			config.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy:3128", NoProxy: ".lab"}
+			config.DiskEncryption = &controlplanev1.DiskEncryption{EnableOn: "all", Mode: "tpmv2"}
+			config.ManifestsConfigMapRefs = []corev1.LocalObjectReference{{Name: "extra"}}
+			config.ImageRegistryRef, config.HoldInstallation = &corev1.LocalObjectReference{Name: "mirrors"}, ptr.To(true)
+			config.InstallConfigOverride = `{"fips":true}`
+		},
+		"aci-dual-stack": func(f *facts.Facts, config *config) {
+			config.APIVIPs, config.IngressVIPs = []string{"192.168.111.5", "fd00::5"}, []string{"192.168.111.4", "fd00::4"}
+			network := &f.Cluster.Spec.ClusterNetwork
+			network.Pods.CIDRBlocks, network.Services.CIDRBlocks = []string{"10.128.0.0/14", "fd01::/48"}, []string{"172.30.0.0/16", "fd02::/112"}
+			config.MachineNetwork = []string{"192.168.111.0/24", "fd00::/64"}
+		},
+		"aci-user-managed-load-balancer": func(_ *facts.Facts, config *config) {
+			config.LoadBalancer, config.IngressVIPs = &controlplanev1.LoadBalancer{Type: "UserManaged"}, config.APIVIPs
+			config.MachineNetwork = []string{"10.0.1.0/24", "10.0.2.0/24"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := factsOf(nil)
+			config := &f.ControlPlane.Spec.Config
+			config.APIVIPs, config.IngressVIPs = []string{"192.168.111.5"}, []string{"192.168.111.4"}
+			change(f, config)
+			aci, err := AgentClusterInstall(f, "lab-c1-12345678", semver.MustParse("4.19.3"))
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			expectGolden(t, name, aci.Spec)
+		})
+	}
+}
+
+func TestClusterDeploymentGolden(t *testing.T) {
+	f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		cp.Spec.Config.ClusterName, cp.Spec.Config.BaseDomain = "friendly", "example.com"
+	})
+	expectGolden(t, "clusterdeployment-okd", ClusterDeployment(f, semver.MustParse("4.19.0-okd-scos.5")).Object)
+}
