@@ -19,6 +19,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
+// leftoverRetry is how often leftovers of a former Machine of the same name are looked at; their kinds are not all watched.
+const leftoverRetry = reconcile.CacheLag * 10
+
 // machines makes those that are missing, all at once: assisted-service installs only when all hosts are there.
 func (r *Reconciler) machines(ctx context.Context, s *scope) (bool, error) {
 	missing := int(s.Replicas()) - len(s.Machines)
@@ -161,63 +164,4 @@ func (r *Reconciler) createInfraMachine(ctx context.Context, s *scope, infra *un
 	}
 	r.recent.Wrote(key, "")
 	return true, nil
-}
-
-// syncMachines keeps the existing Machines in step with the template, whatever the installation waits for: the cluster may have been moved
-// here, away from its assisted-service.
-func (r *Reconciler) syncMachines(ctx context.Context, s *scope) (bool, error) {
-	if s.Cluster == nil {
-		return true, nil
-	}
-	var errs []error
-	for _, m := range s.found.Machines {
-		if !m.DeletionTimestamp.IsZero() {
-			continue
-		}
-		switch err := r.syncMachine(ctx, s, m); {
-		case kube.Refused(err):
-			s.again.In(refusedRetry)
-			s.found.Block(status.MachineSync, controlplanev1.InvalidConfigurationReason, fmt.Sprintf("Machine %s cannot follow machineTemplate, correct it: %v", m.Name, err))
-		case err != nil:
-			errs = append(errs, fmt.Errorf("cannot update Machine %s: %w", m.Name, err))
-		}
-	}
-	return true, errors.Join(errs...)
-}
-
-// syncMachine propagates what changes in place to a Machine, its OpenshiftAssistedConfig and its infra machine.
-func (r *Reconciler) syncMachine(ctx context.Context, s *scope, m *clusterv1.Machine) error {
-	if err := r.apply(ctx, s, desired.SyncedMachine(s.Facts, m, s.found.MachineVersion(s.Facts)), m); err != nil {
-		return err
-	}
-	key := client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.Bootstrap.ConfigRef.Name}
-	config, err := kube.Read(ctx, r.Client, key, &bootstrapv1.OpenshiftAssistedConfig{})
-	if err != nil {
-		return err
-	}
-	if config != nil && config.DeletionTimestamp.IsZero() {
-		if err := r.apply(ctx, s, desired.Config(s.Facts, key.Name, config), config); err != nil {
-			return err
-		}
-	}
-	infra, err := r.infraMachineOf(ctx, m)
-	if err != nil || infra == nil || !infra.GetDeletionTimestamp().IsZero() {
-		return err
-	}
-	if metadata := desired.InfraMetadata(s.Facts, infra); metadata != nil {
-		return r.apply(ctx, s, metadata, infra)
-	}
-	return nil
-}
-
-// infraMachineOf reads the infra machine of a Machine; nil when there is none.
-func (r *Reconciler) infraMachineOf(ctx context.Context, m *clusterv1.Machine) (*unstructured.Unstructured, error) {
-	if !m.Spec.InfrastructureRef.IsDefined() {
-		return nil, nil
-	}
-	infra, err := kube.External(ctx, r.Client, m.Spec.InfrastructureRef, m.Namespace)
-	if err != nil || infra == nil {
-		return nil, err
-	}
-	return kube.Read(ctx, r.Client, client.ObjectKeyFromObject(infra), infra)
 }

@@ -11,11 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/lru"
-	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
-	"sigs.k8s.io/cluster-api/util/annotations"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -29,10 +26,6 @@ import (
 const (
 	// fieldOwner owns the fields that this provider writes into objects.
 	fieldOwner = client.FieldOwner("openshift-agent-control-plane")
-
-	// duringInstallation is the value of the annotation with which we keep clusterctl from moving a cluster that is being installed:
-	// assisted-service would stay behind. An annotation of another value is the user's.
-	duringInstallation = "installing"
 
 	// wakeUps is the number of finished look-ups that may wait to be noticed.
 	wakeUps = 1024
@@ -169,65 +162,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	case s.Paused():
 		return ctrl.Result{}, nil
 	case s.Deleting():
-		return ctrl.Result{}, reconcile.Run(ctx, s, r.releaseWorkers, r.releaseMachines, r.relabel, r.releaseInstallation, r.releaseImageSets, r.removeFinalizer)
+		return ctrl.Result{}, reconcile.Run(ctx, s, r.awaitWorkers, r.deleteMachines, r.relabel, r.deregister, r.deleteImageSets, r.removeFinalizer)
 	}
 	// What is installed is looked after whatever the installation waits for.
 	return ctrl.Result{}, errors.Join(
 		s.Unobserved,
-		reconcile.Run(ctx, s, r.guard, r.requirements, r.infraTemplate, r.pullSecret, r.releaseImage, r.installation, r.machines),
+		reconcile.Run(ctx, s, r.guard, r.requirements, r.infraTemplate, r.pullSecret, r.resolveImage, r.register, r.machines),
 		reconcile.Run(ctx, s, r.syncMachines),
-		reconcile.Run(ctx, s, r.relabel, r.markInstalled, r.supersededImageSets),
+		reconcile.Run(ctx, s, r.relabel, r.markInstalled, r.dropImageSets),
 		reconcile.Run(ctx, s, r.kubeconfig, r.nudge, r.allowMove, r.renewKubeconfig),
 		reconcile.Run(ctx, s, r.markUpToDate),
 	)
-}
-
-// guard keeps the object until what is made for it is gone, and where it is while the cluster is being installed. It comes before anything
-// is made.
-func (r *Reconciler) guard(ctx context.Context, s *scope) (bool, error) {
-	after := s.stored.DeepCopy()
-	changed := controllerutil.AddFinalizer(after, controlplanev1.OpenshiftAssistedControlPlaneFinalizer)
-	if _, found := after.Annotations[clusterctlv1.BlockMoveAnnotation]; !found && !s.Installed() {
-		annotations.AddAnnotations(after, map[string]string{clusterctlv1.BlockMoveAnnotation: duringInstallation})
-		changed = true
-	}
-	if !changed {
-		return true, nil
-	}
-	return true, r.patchMetadata(ctx, s, after)
-}
-
-// allowMove lets clusterctl move an installed cluster. It comes after everything that the cluster needs elsewhere is there.
-func (r *Reconciler) allowMove(ctx context.Context, s *scope) (bool, error) {
-	if !s.Installed() || s.stored.Annotations[clusterctlv1.BlockMoveAnnotation] != duringInstallation {
-		return true, nil
-	}
-	after := s.stored.DeepCopy()
-	delete(after.Annotations, clusterctlv1.BlockMoveAnnotation)
-	return true, r.patchMetadata(ctx, s, after)
-}
-
-// removeFinalizer lets the object go.
-func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) (bool, error) {
-	return true, r.release(ctx, s)
-}
-
-func (r *Reconciler) release(ctx context.Context, s *scope) error {
-	after := s.stored.DeepCopy()
-	if !controllerutil.RemoveFinalizer(after, controlplanev1.OpenshiftAssistedControlPlaneFinalizer) {
-		return nil
-	}
-	s.released = true
-	r.Workloads.Forget(s.ClusterKey())
-	return client.IgnoreNotFound(r.patchMetadata(ctx, s, after))
-}
-
-func (r *Reconciler) patchMetadata(ctx context.Context, s *scope, after *controlplanev1.OpenshiftAssistedControlPlane) error {
-	if err := kube.PatchMetadata(ctx, r.Client, s.stored, after, fieldOwner); err != nil {
-		return fmt.Errorf("cannot write the metadata of the control plane: %w", err)
-	}
-	s.stored = after
-	return nil
 }
 
 // apply writes desired unless observed holds it, or what was written a moment ago has not reached the cache yet.

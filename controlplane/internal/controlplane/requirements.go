@@ -2,20 +2,12 @@ package controlplane
 
 import (
 	"context"
-	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 )
-
-// rememberedPullSecrets is the number of pull secrets whose contents are kept.
-const rememberedPullSecrets = 512
 
 // requirements waits for what Cluster API and the user have to give first.
 func (r *Reconciler) requirements(_ context.Context, s *scope) (bool, error) {
@@ -40,67 +32,4 @@ func (r *Reconciler) requirements(_ context.Context, s *scope) (bool, error) {
 	}
 	s.found.Version = version
 	return true, nil
-}
-
-// pullSecret makes sure that the pull secret exists and can be read.
-func (r *Reconciler) pullSecret(ctx context.Context, s *scope) (bool, error) {
-	if s.Begun {
-		return true, nil // assisted-service has taken it over
-	}
-	if s.ControlPlane.Spec.Config.PullSecretRef == nil {
-		return r.placeholder(ctx, s)
-	}
-	if s.PullSecret == nil {
-		s.block(controlplanev1.PullSecretMissingReason, fmt.Sprintf("Secret %s does not exist: create it (type %s), or remove config.pullSecretRef if the release needs none",
-			s.PullSecretName(), corev1.SecretTypeDockerConfigJson))
-		return false, nil
-	}
-	credentials, problem, err := r.readPullSecret(ctx, s.PullSecret)
-	if err != nil {
-		return false, err
-	}
-	if problem != "" {
-		s.block(controlplanev1.PullSecretMissingReason, problem)
-		return false, nil
-	}
-	s.credentials = credentials
-	return true, nil
-}
-
-// placeholder makes the pull secret of a cluster that needs none; one that exists is used as it is.
-func (r *Reconciler) placeholder(ctx context.Context, s *scope) (bool, error) {
-	if s.PullSecret != nil {
-		return true, nil
-	}
-	return true, r.apply(ctx, s, desired.PlaceholderPullSecret(s.Facts), nil)
-}
-
-type pullSecretContents struct {
-	version     string
-	credentials release.Credentials
-	problem     string
-}
-
-// readPullSecret reads the contents of a Secret, once for each of its versions. problem says what the user has to mend.
-func (r *Reconciler) readPullSecret(ctx context.Context, metadata *metav1.PartialObjectMetadata) (release.Credentials, string, error) {
-	key := client.ObjectKeyFromObject(metadata)
-	if found, ok := r.pullSecrets.Get(key); ok {
-		if known := found.(pullSecretContents); known.version == metadata.ResourceVersion { //nolint:forcetypeassert // nothing else is put in
-			return known.credentials, known.problem, nil
-		}
-	}
-	secret := &corev1.Secret{}
-	if err := r.Live.Get(ctx, key, secret); err != nil {
-		return release.Credentials{}, "", fmt.Errorf("cannot read the pull secret %s: %w", key, err)
-	}
-	contents := pullSecretContents{version: metadata.ResourceVersion}
-	if value, ok := secret.Data[corev1.DockerConfigJsonKey]; !ok {
-		contents.problem = fmt.Sprintf("Secret %s has no key %s: create it with type %s", key.Name, corev1.DockerConfigJsonKey, corev1.SecretTypeDockerConfigJson)
-	} else if credentials, err := release.ParseCredentials(value); err != nil {
-		contents.problem = fmt.Sprintf("Secret %s, key %s: %v", key.Name, corev1.DockerConfigJsonKey, err)
-	} else {
-		contents.credentials = credentials
-	}
-	r.pullSecrets.Add(key, contents)
-	return contents.credentials, contents.problem, nil
 }

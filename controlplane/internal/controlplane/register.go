@@ -1,13 +1,13 @@
 package controlplane
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
@@ -16,9 +16,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// installation registers the cluster in assisted-service: a ClusterDeployment and an AgentClusterInstall, which carry no owner references, for
+// register registers the cluster in assisted-service: a ClusterDeployment and an AgentClusterInstall, which carry no owner references, for
 // the garbage collector must never deregister a cluster.
-func (r *Reconciler) installation(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 	switch {
 	case s.foreign(s.Deployment, "ClusterDeployment"), s.foreign(s.Install, "AgentClusterInstall"):
 		return false, nil
@@ -51,29 +51,6 @@ func (r *Reconciler) installation(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// markInstalled states, once, in the ClusterDeployment that its cluster is installed, as Hive does where it runs: a service that has lost its database then takes
-// the cluster in as an installed one.
-func (r *Reconciler) markInstalled(ctx context.Context, s *scope) (bool, error) {
-	deployment := cmp.Or(s.relabelled, s.Deployment)
-	if !s.Installed() || !s.OwnsDeployment() || !s.OwnsInstall() || deployment.Spec.Installed ||
-		s.Install.Spec.ClusterMetadata == nil || !deployment.DeletionTimestamp.IsZero() {
-		return true, nil
-	}
-	installed, err := desired.InstalledClusterDeployment(s.Facts, deployment)
-	if err != nil {
-		return false, err
-	}
-	switch err := r.apply(ctx, s, installed, deployment); {
-	case kube.Refused(err):
-		s.again.In(refusedRetry) // nothing waits for it
-		ctrl.LoggerFrom(ctx).Error(err, "ClusterDeployment cannot be marked as installed")
-		return true, nil
-	case err != nil:
-		return false, fmt.Errorf("cannot mark ClusterDeployment %s as installed: %w", deployment.Name, err)
-	}
-	return true, nil
-}
-
 // refusedRetry is how often a refused request is repeated. What is refused for what it says helps no repeating; but a webhook may go by what cannot be
 // watched, such as a feature gate of its own.
 const refusedRetry = 5 * time.Minute
@@ -86,4 +63,19 @@ func (s *scope) rejected(kind string, err error) (bool, error) {
 	s.again.In(refusedRetry)
 	s.block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("%s %s was refused, correct the configuration: %s", kind, s.ControlPlane.Name, assisted.RedactURLs(err.Error())))
 	return false, nil
+}
+
+// foreign tells, and says, whether an object with the name of ours belongs to someone else. It may stand for a running cluster: nobody is ever told to delete it.
+func (s *scope) foreign(obj client.Object, kind string) bool {
+	if kube.IsNil(obj) || slices.Contains(s.registration(), obj) {
+		return false
+	}
+	var wanted []string
+	for key, value := range s.Labels() {
+		wanted = append(wanted, key+"="+value)
+	}
+	slices.Sort(wanted)
+	s.block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("%s %s exists and was not made for this control plane; it is left alone. Give the control plane another name, or, if it is "+
+		"that of this cluster, its labels: %s", kind, obj.GetName(), strings.Join(wanted, ", ")))
+	return true
 }

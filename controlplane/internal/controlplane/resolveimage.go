@@ -16,8 +16,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// releaseImage finds the release image and names it in a ClusterImageSet.
-func (r *Reconciler) releaseImage(ctx context.Context, s *scope) (bool, error) {
+// resolveImage finds the release image and names it in a ClusterImageSet.
+func (r *Reconciler) resolveImage(ctx context.Context, s *scope) (bool, error) {
 	if s.Begun {
 		return true, nil
 	}
@@ -86,14 +86,6 @@ func (s *scope) registrable() bool {
 	s.block(controlplanev1.VersionChangeNotSupportedReason, fmt.Sprintf("the cluster is registered with %s, and assisted-service takes no other: set spec.version, config.releaseImage and "+
 		"config.clusterImageSetRef back to it, or delete the Cluster, of which nothing is installed yet, and create it anew", was))
 	return false
-}
-
-// supersededImageSets deletes those of our ClusterImageSets that were never, or are no longer, what the cluster is registered with.
-func (r *Reconciler) supersededImageSets(ctx context.Context, s *scope) (bool, error) {
-	if registered := facts.RegisteredSetOf(s.Install); registered != "" && s.OwnsInstall() {
-		return true, r.deleteImageSets(ctx, s, registered)
-	}
-	return true, nil
 }
 
 // blockRelease says why the digest is not known, and when it is asked for again. A registry cannot be watched.

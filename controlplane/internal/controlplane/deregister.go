@@ -1,0 +1,38 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+)
+
+// deregister deregisters the cluster, which must come after its hosts: assisted-service unbinds those that are left.
+func (r *Reconciler) deregister(ctx context.Context, s *scope) (bool, error) {
+	parts := s.registration()
+	if len(parts) == 0 {
+		return true, nil
+	}
+	obj := parts[0] // one after the other
+	if err := kube.Delete(ctx, r.Client, obj); err != nil {
+		return false, err
+	}
+	kind := "ClusterDeployment"
+	if obj != client.Object(s.Deployment) {
+		kind = "AgentClusterInstall"
+	}
+	s.found.Block(status.Deletion, controlplanev1.WaitingForInstallationDeletionReason, fmt.Sprintf("waiting for assisted-service to deregister the cluster (%s %s)", kind, obj.GetName()))
+	if asked := obj.GetDeletionTimestamp(); asked != nil {
+		if left := assisted.AnswerTime - r.now().Sub(asked.Time); left > 0 {
+			s.again.In(left)
+		} else {
+			s.found.Block(status.Deletion, controlplanev1.AssistedServiceNotRespondingReason, assisted.NotResponding("the deletion of "+kind+" "+obj.GetName(), obj.GetNamespace(), asked.Time))
+		}
+	}
+	return false, nil
+}

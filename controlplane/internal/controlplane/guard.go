@@ -1,0 +1,41 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+)
+
+// duringInstallation is the value of the annotation with which we keep clusterctl from moving a cluster that is being installed:
+// assisted-service would stay behind. An annotation of another value is the user's.
+const duringInstallation = "installing"
+
+// guard keeps the object until what is made for it is gone, and where it is while the cluster is being installed. It comes before anything
+// is made.
+func (r *Reconciler) guard(ctx context.Context, s *scope) (bool, error) {
+	after := s.stored.DeepCopy()
+	changed := controllerutil.AddFinalizer(after, controlplanev1.OpenshiftAssistedControlPlaneFinalizer)
+	if _, found := after.Annotations[clusterctlv1.BlockMoveAnnotation]; !found && !s.Installed() {
+		annotations.AddAnnotations(after, map[string]string{clusterctlv1.BlockMoveAnnotation: duringInstallation})
+		changed = true
+	}
+	if !changed {
+		return true, nil
+	}
+	return true, r.patchMetadata(ctx, s, after)
+}
+
+// patchMetadata writes the metadata of the control plane.
+func (r *Reconciler) patchMetadata(ctx context.Context, s *scope, after *controlplanev1.OpenshiftAssistedControlPlane) error {
+	if err := kube.PatchMetadata(ctx, r.Client, s.stored, after, fieldOwner); err != nil {
+		return fmt.Errorf("cannot write the metadata of the control plane: %w", err)
+	}
+	s.stored = after
+	return nil
+}

@@ -1,0 +1,26 @@
+package controlplane
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+)
+
+// removeFinalizer lets the object go.
+func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) (bool, error) {
+	return true, r.release(ctx, s)
+}
+
+// release lets the object go, and forgets its cluster.
+func (r *Reconciler) release(ctx context.Context, s *scope) error {
+	after := s.stored.DeepCopy()
+	if !controllerutil.RemoveFinalizer(after, controlplanev1.OpenshiftAssistedControlPlaneFinalizer) {
+		return nil
+	}
+	s.released = true
+	r.Workloads.Forget(s.ClusterKey())
+	return client.IgnoreNotFound(r.patchMetadata(ctx, s, after))
+}

@@ -1,0 +1,76 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+)
+
+// syncMachines keeps the existing Machines in step with the template, whatever the installation waits for: the cluster may have been moved
+// here, away from its assisted-service.
+func (r *Reconciler) syncMachines(ctx context.Context, s *scope) (bool, error) {
+	if s.Cluster == nil {
+		return true, nil
+	}
+	var errs []error
+	for _, m := range s.found.Machines {
+		if !m.DeletionTimestamp.IsZero() {
+			continue
+		}
+		switch err := r.syncMachine(ctx, s, m); {
+		case kube.Refused(err):
+			s.again.In(refusedRetry)
+			s.found.Block(status.MachineSync, controlplanev1.InvalidConfigurationReason, fmt.Sprintf("Machine %s cannot follow machineTemplate, correct it: %v", m.Name, err))
+		case err != nil:
+			errs = append(errs, fmt.Errorf("cannot update Machine %s: %w", m.Name, err))
+		}
+	}
+	return true, errors.Join(errs...)
+}
+
+// syncMachine propagates what changes in place to a Machine, its OpenshiftAssistedConfig and its infra machine.
+func (r *Reconciler) syncMachine(ctx context.Context, s *scope, m *clusterv1.Machine) error {
+	if err := r.apply(ctx, s, desired.SyncedMachine(s.Facts, m, s.found.MachineVersion(s.Facts)), m); err != nil {
+		return err
+	}
+	key := client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.Bootstrap.ConfigRef.Name}
+	config, err := kube.Read(ctx, r.Client, key, &bootstrapv1.OpenshiftAssistedConfig{})
+	if err != nil {
+		return err
+	}
+	if config != nil && config.DeletionTimestamp.IsZero() {
+		if err := r.apply(ctx, s, desired.Config(s.Facts, key.Name, config), config); err != nil {
+			return err
+		}
+	}
+	infra, err := r.infraMachineOf(ctx, m)
+	if err != nil || infra == nil || !infra.GetDeletionTimestamp().IsZero() {
+		return err
+	}
+	if metadata := desired.InfraMetadata(s.Facts, infra); metadata != nil {
+		return r.apply(ctx, s, metadata, infra)
+	}
+	return nil
+}
+
+// infraMachineOf reads the infra machine of a Machine; nil when there is none.
+func (r *Reconciler) infraMachineOf(ctx context.Context, m *clusterv1.Machine) (*unstructured.Unstructured, error) {
+	if !m.Spec.InfrastructureRef.IsDefined() {
+		return nil, nil
+	}
+	infra, err := kube.External(ctx, r.Client, m.Spec.InfrastructureRef, m.Namespace)
+	if err != nil || infra == nil {
+		return nil, err
+	}
+	return kube.Read(ctx, r.Client, client.ObjectKeyFromObject(infra), infra)
+}
