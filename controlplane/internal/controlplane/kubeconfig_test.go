@@ -3,7 +3,6 @@ package controlplane
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,8 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,28 +19,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
-
-func TestTheKubeconfigIsRenewedAtHalfTime(t *testing.T) {
-	h := newHub(t, world(nil)...).withTime()
-	h.install()
-	h.expectToken("token-1")
-
-	h.reconcile()
-	h.expectToken("token-1")
-
-	h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 - time.Hour) }
-	known, err := h.r.gather(t.Context(), h.controlPlane())
-	h.Expect(err).NotTo(HaveOccurred())
-	h.Expect(known.Workload.Connected).To(BeTrue())
-	scope := newScope(known)
-	h.Expect(h.r.renewKubeconfig(t.Context(), scope)).To(BeTrue())
-	h.Expect(scope.again.After()).To(BeNumerically("~", time.Hour, time.Minute), "it comes back when the time has come")
-	h.expectToken("token-1")
-
-	h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 + time.Hour) }
-	h.reconcile()
-	h.expectToken("token-2")
-}
 
 func TestANewKubeconfigOfAssistedServiceReplacesTheToken(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
@@ -56,17 +31,6 @@ func TestANewKubeconfigOfAssistedServiceReplacesTheToken(t *testing.T) {
 	h.workloads.facts = workload.Facts{Connected: true, OpenShiftVersion: "4.19.3"}
 	h.reconcile()
 	h.expectToken("token-2")
-}
-
-func TestNoTokenForTheUsersOwnKubeconfig(t *testing.T) {
-	h := newHub(t, world(nil)...).withTime()
-	h.reconcile()
-	own := &corev1.Secret{}
-	own.Namespace, own.Name, own.Data = lab, "cluster1-kubeconfig", map[string][]byte{"value": kubeconfigOf("user")}
-	h.Expect(h.Create(t.Context(), own)).To(Succeed())
-	h.install()
-	h.Expect(h.published().Data["value"]).To(Equal(kubeconfigOf("user")))
-	h.Expect(h.workloads.issued).To(BeZero())
 }
 
 // withTokenFile makes a kubeconfig read a file.
@@ -97,11 +61,6 @@ func TestARefusedKubeconfigIsTold(t *testing.T) {
 	h.Expect(h.Update(t.Context(), published)).To(Succeed())
 	h.reconcile()
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "")
-}
-
-func TestNoTokenIsPutIntoAKubeconfigThatReadsFiles(t *testing.T) {
-	_, err := workload.WithToken(withTokenFile(kubeconfigOf("u")), "token")
-	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("it has tokenFile")))
 }
 
 // Backup tools label and annotate what they save and bring back.
@@ -163,72 +122,6 @@ func TestAKubeconfigFromABackupIsAdopted(t *testing.T) {
 func (h *hub) unauthorized() workload.Facts {
 	h.t.Helper()
 	return workload.Facts{Failure: &workload.Failure{Kind: workload.Unauthorized, Message: "401", KubeconfigVersion: h.published().ResourceVersion}}
-}
-
-func TestARevokedTokenIsReplaced(t *testing.T) {
-	h := newHub(t, world(nil)...).withTime()
-	h.install()
-	installed := h.workloads.facts
-	h.workloads.facts = h.unauthorized()
-	h.reconcile()
-	h.Expect(h.published().Data["value"]).To(Equal(kubeconfigOf("assisted-service")))
-	h.Expect(h.published().Annotations).NotTo(HaveKey(facts.KubeconfigRenewalAnnotation))
-	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "")
-	h.reconcile()
-	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "")
-	h.Expect(h.workloads.issued).To(Equal(1))
-
-	h.workloads.facts = installed
-	h.reconcile()
-	h.expectToken("token-2")
-}
-
-// A connection that was made with the certificate goes on when the token is revoked.
-func TestARevokedTokenIsReplacedThoughTheClusterIsConnected(t *testing.T) {
-	h := newHub(t, world(nil)...).withTime()
-	h.install()
-	h.workloads.facts.Tokens = sets.New[types.UID]()
-	h.reconcile()
-	h.expectToken("token-1")
-	h.Expect(h.workloads.issued).To(Equal(1), "the cluster has it, only the cache does not yet")
-
-	h.workloads.tokens.Delete("token-1")
-	h.workloads.facts.Tokens = nil
-	h.reconcile()
-	h.Expect(h.workloads.issued).To(Equal(1), "what is not read tells nothing")
-
-	h.workloads.facts.Tokens = sets.New[types.UID]("another")
-	h.workloads.hasToken = fmt.Errorf("cannot ask: %w", apierrors.NewUnauthorized("401"))
-	h.reconcile()
-	h.Expect(h.workloads.issued).To(Equal(1), "the connection was made with it: the next one falls back on assisted-service's kubeconfig")
-
-	h.workloads.hasToken = nil
-	h.reconcile()
-	h.expectToken("token-2")
-
-	h.workloads.facts.Tokens = sets.New[types.UID]("token-2")
-	h.reconcile()
-	h.Expect(h.workloads.issued).To(Equal(2))
-}
-
-func TestCredentialsWithoutReplacementAreTold(t *testing.T) {
-	h := newHub(t, world(nil)...).withTime()
-	h.install()
-	h.workloads.facts = h.unauthorized()
-	h.reconcile()
-	h.workloads.facts = h.unauthorized()
-	writes := len(h.writes)
-	h.reconcile()
-	h.expectKubeconfig(controlplanev1.KubeconfigUnauthorizedReason, "put a kubeconfig that works into Secret cluster1-kubeconfig")
-	h.Expect(h.writes[writes:]).To(ConsistOf("patch status c1"), "that of assisted-service is not published again and again")
-
-	h = newHub(t, world(nil)...).withTime()
-	h.install()
-	h.forget()
-	h.workloads.facts = h.unauthorized()
-	h.reconcile()
-	h.expectKubeconfig(controlplanev1.KubeconfigUnauthorizedReason, "put a kubeconfig that works into Secret cluster1-kubeconfig")
-	h.expectToken("token-1")
 }
 
 func TestWhyThereIsNoConnectionIsTold(t *testing.T) {

@@ -13,9 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/util/conditions"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -231,52 +229,6 @@ func TestPausedWritesNothingButTheCondition(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.writes).To(ConsistOf("patch status c1"))
 	h.Expect(conditions.IsTrue(h.controlPlane(), clusterv1.PausedCondition)).To(BeTrue())
-}
-
-func TestDeletionInOrder(t *testing.T) {
-	worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-1", UID: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
-	h := newHub(t, append(world(nil), worker)...)
-	h.withTime()
-	h.reconcile()
-	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
-
-	h.reconcile()
-	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.DeletingCondition)).To(Equal(controlplanev1.WaitingForWorkersDeletionReason))
-	h.Expect(h.machines()).To(HaveLen(4))
-
-	h.Expect(h.Delete(t.Context(), worker)).To(Succeed())
-	h.elapse() // another reason is written once it has lasted
-	h.reconcile()
-	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.DeletingCondition)).To(Equal(controlplanev1.WaitingForMachinesDeletionReason))
-	h.Expect(h.machines()).To(BeEmpty())
-	h.get("c1", &hivev1.ClusterDeployment{})
-
-	h.reconcile() // deletes the ClusterDeployment
-	h.reconcile() // and the AgentClusterInstall, which nobody else deletes here
-	h.reconcile()
-	key := client.ObjectKey{Namespace: lab, Name: "c1"}
-	for _, gone := range []client.Object{&hivev1.ClusterDeployment{}, &hiveext.AgentClusterInstall{}, &controlplanev1.OpenshiftAssistedControlPlane{}} {
-		h.Expect(apierrors.IsNotFound(h.Get(t.Context(), key, gone))).To(BeTrue(), "%T", gone)
-	}
-	imageSets := &hivev1.ClusterImageSetList{}
-	h.Expect(h.List(t.Context(), imageSets)).To(Succeed())
-	h.Expect(imageSets.Items).To(BeEmpty())
-	_, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
-	h.Expect(err).NotTo(HaveOccurred())
-}
-
-func TestMoveDeletesNothing(t *testing.T) {
-	h := newHub(t, world(nil)...)
-	h.reconcile()
-	cp := h.controlPlane()
-	cp.Annotations = map[string]string{clusterctlv1.DeleteForMoveAnnotation: ""}
-	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
-	h.Expect(h.Delete(t.Context(), cp)).To(Succeed())
-	h.r.recent = reconcile.NewWrites(time.Now)
-	h.reconcile()
-	h.Expect(apierrors.IsNotFound(h.Get(t.Context(), client.ObjectKeyFromObject(cp), cp))).To(BeTrue())
-	h.Expect(h.machines()).To(HaveLen(3))
-	h.get("c1", &hivev1.ClusterDeployment{})
 }
 
 func TestOKDGetsAPlaceholderPullSecretOfItsOwn(t *testing.T) {

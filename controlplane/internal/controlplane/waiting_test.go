@@ -10,7 +10,6 @@ import (
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/record"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -56,42 +55,4 @@ func TestASilentAssistedServiceIsTold(t *testing.T) {
 	h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0)
 	h.reconcile()
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).To(Equal(controlplanev1.WaitingForHostsReason))
-}
-
-func TestADeletionThatIsNotAnsweredIsTold(t *testing.T) {
-	h := newHub(t, world(nil)...)
-	now := time.Now()
-	h.r.now = func() time.Time { return now }
-	h.r.recent = reconcile.NewWrites(h.r.now)
-	h.reconcile()
-	deployment, _ := h.registration()
-	deployment.Finalizers = []string{"clusterdeployments.agent-install.openshift.io/ai-deprovision"}
-	h.Expect(h.Update(t.Context(), deployment)).To(Succeed())
-	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
-	reason := func() string {
-		now = now.Add(reconcile.HeldBack)
-		h.reconcile()
-		now = now.Add(reconcile.HeldBack)
-		h.reconcile()
-		return conditions.GetReason(h.controlPlane(), controlplanev1.DeletingCondition)
-	}
-	reason()
-	h.Expect(reason()).To(Equal(controlplanev1.WaitingForInstallationDeletionReason))
-	now = now.Add(2 * assisted.AnswerTime)
-	h.Expect(reason()).To(Equal(controlplanev1.AssistedServiceNotRespondingReason))
-}
-
-func TestADeletionTellsNothingOfTheInstallation(t *testing.T) {
-	h := newHub(t, world(nil)...).withTime()
-	h.reconcile()
-	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
-	recorder := record.NewFakeRecorder(100)
-	h.r.Recorder = recorder
-	for _, state := range []string{"installing", "cancelled"} {
-		h.setState(state, hiveext.ClusterInstallationInProgressReason, 10)
-		worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-" + state}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
-		h.Expect(h.Create(t.Context(), worker)).To(Succeed())
-		h.reconcile()
-	}
-	h.Expect(recorder.Events).To(BeEmpty())
 }

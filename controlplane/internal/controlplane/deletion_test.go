@@ -1,0 +1,106 @@
+package controlplane
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+func TestDeletionInOrder(t *testing.T) {
+	worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-1", UID: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+	h := newHub(t, append(world(nil), worker)...)
+	h.withTime()
+	h.reconcile()
+	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
+
+	h.reconcile()
+	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.DeletingCondition)).To(Equal(controlplanev1.WaitingForWorkersDeletionReason))
+	h.Expect(h.machines()).To(HaveLen(4))
+
+	h.Expect(h.Delete(t.Context(), worker)).To(Succeed())
+	h.elapse() // another reason is written once it has lasted
+	h.reconcile()
+	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.DeletingCondition)).To(Equal(controlplanev1.WaitingForMachinesDeletionReason))
+	h.Expect(h.machines()).To(BeEmpty())
+	h.get("c1", &hivev1.ClusterDeployment{})
+
+	h.reconcile() // deletes the ClusterDeployment
+	h.reconcile() // and the AgentClusterInstall, which nobody else deletes here
+	h.reconcile()
+	key := client.ObjectKey{Namespace: lab, Name: "c1"}
+	for _, gone := range []client.Object{&hivev1.ClusterDeployment{}, &hiveext.AgentClusterInstall{}, &controlplanev1.OpenshiftAssistedControlPlane{}} {
+		h.Expect(apierrors.IsNotFound(h.Get(t.Context(), key, gone))).To(BeTrue(), "%T", gone)
+	}
+	imageSets := &hivev1.ClusterImageSetList{}
+	h.Expect(h.List(t.Context(), imageSets)).To(Succeed())
+	h.Expect(imageSets.Items).To(BeEmpty())
+	_, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+	h.Expect(err).NotTo(HaveOccurred())
+}
+
+func TestMoveDeletesNothing(t *testing.T) {
+	h := newHub(t, world(nil)...)
+	h.reconcile()
+	cp := h.controlPlane()
+	cp.Annotations = map[string]string{clusterctlv1.DeleteForMoveAnnotation: ""}
+	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+	h.Expect(h.Delete(t.Context(), cp)).To(Succeed())
+	h.r.recent = reconcile.NewWrites(time.Now)
+	h.reconcile()
+	h.Expect(apierrors.IsNotFound(h.Get(t.Context(), client.ObjectKeyFromObject(cp), cp))).To(BeTrue())
+	h.Expect(h.machines()).To(HaveLen(3))
+	h.get("c1", &hivev1.ClusterDeployment{})
+}
+
+func TestADeletionThatIsNotAnsweredIsTold(t *testing.T) {
+	h := newHub(t, world(nil)...)
+	now := time.Now()
+	h.r.now = func() time.Time { return now }
+	h.r.recent = reconcile.NewWrites(h.r.now)
+	h.reconcile()
+	deployment, _ := h.registration()
+	deployment.Finalizers = []string{"clusterdeployments.agent-install.openshift.io/ai-deprovision"}
+	h.Expect(h.Update(t.Context(), deployment)).To(Succeed())
+	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
+	reason := func() string {
+		now = now.Add(reconcile.HeldBack)
+		h.reconcile()
+		now = now.Add(reconcile.HeldBack)
+		h.reconcile()
+		return conditions.GetReason(h.controlPlane(), controlplanev1.DeletingCondition)
+	}
+	reason()
+	h.Expect(reason()).To(Equal(controlplanev1.WaitingForInstallationDeletionReason))
+	now = now.Add(2 * assisted.AnswerTime)
+	h.Expect(reason()).To(Equal(controlplanev1.AssistedServiceNotRespondingReason))
+}
+
+func TestADeletionTellsNothingOfTheInstallation(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
+	recorder := record.NewFakeRecorder(100)
+	h.r.Recorder = recorder
+	for _, state := range []string{"installing", "cancelled"} {
+		h.setState(state, hiveext.ClusterInstallationInProgressReason, 10)
+		worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-" + state}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+		h.Expect(h.Create(t.Context(), worker)).To(Succeed())
+		h.reconcile()
+	}
+	h.Expect(recorder.Events).To(BeEmpty())
+}

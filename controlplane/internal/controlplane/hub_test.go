@@ -1,0 +1,253 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// fakeWorkloads answers with the facts that a test sets, and issues the tokens token-1, token-2... bound to Secrets with these UIDs.
+type fakeWorkloads struct {
+	facts  workload.Facts
+	issued int
+	// tokens are the Secrets that the cluster has, whatever its cache says; hasToken is the error of the question for them.
+	tokens   sets.Set[types.UID]
+	hasToken error
+}
+
+func (f *fakeWorkloads) IssueToken(context.Context, client.ObjectKey) (workload.Token, error) {
+	f.issued++
+	value := fmt.Sprintf("token-%d", f.issued)
+	f.tokens = f.tokens.Clone().Insert(types.UID(value))
+	return workload.Token{Value: value, Expires: time.Now().Add(workload.TokenValidity), BoundToUID: types.UID(value)}, nil
+}
+
+func (f *fakeWorkloads) HasToken(_ context.Context, _ client.ObjectKey, boundTo types.UID) (bool, error) {
+	return f.tokens.Has(boundTo), f.hasToken
+}
+
+func (f *fakeWorkloads) Observe(context.Context, client.ObjectKey) (workload.Facts, error) {
+	return f.facts, nil
+}
+func (f *fakeWorkloads) Forget(client.ObjectKey) {}
+
+// hub is a fake API server with a reconciler.
+type hub struct {
+	*WithT
+	t *testing.T
+	client.Client
+	r         *Reconciler
+	workloads *fakeWorkloads
+	writes    []string
+}
+
+func newHub(t *testing.T, objects ...client.Object) *hub {
+	t.Helper()
+	h := &hub{WithT: NewWithT(t), t: t, workloads: &fakeWorkloads{}}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme, controlplanev1.AddToScheme,
+		hivev1.AddToScheme, hiveext.AddToScheme, aiv1beta1.AddToScheme, configv1.Install, apiextensionsv1.AddToScheme,
+	} {
+		h.Expect(add(scheme)).To(Succeed())
+	}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithReturnManagedFields().
+		WithStatusSubresource(&controlplanev1.OpenshiftAssistedControlPlane{}, &clusterv1.Machine{}, &hiveext.AgentClusterInstall{})
+	for _, i := range indexes() {
+		builder = builder.WithIndex(i.Object, i.Field, i.Values)
+	}
+	builder.WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			h.writes = append(h.writes, "create "+obj.GetName())
+			return c.Create(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			h.writes = append(h.writes, "patch "+obj.GetName())
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			h.writes = append(h.writes, "apply")
+			if err := c.Apply(ctx, obj, opts...); err != nil {
+				return err
+			}
+			return giveVersion(ctx, c, obj)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			h.writes = append(h.writes, "patch status "+obj.GetName())
+			if patch.Type() == types.ApplyPatchType {
+				return setMachineCondition(ctx, c, obj)
+			}
+			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+		},
+	})
+	h.Client = builder.Build()
+	h.r = New(Options{
+		Client:       h.Client,
+		Metadata:     h.Client,
+		Live:         h.Client,
+		Releases:     release.NewResolver(nil),
+		Repositories: release.Repositories{OCP: release.DefaultOCPRepository, OKD: release.DefaultOKDRepository},
+		Workloads:    h.workloads,
+		Recorder:     record.NewFakeRecorder(1000),
+		Selected:     func(client.Object) bool { return true },
+	})
+	return h
+}
+
+// giveVersion gives an applied Secret a new resource version, which the fake client does not.
+func giveVersion(ctx context.Context, c client.Client, applied runtime.ApplyConfiguration) error {
+	obj, ok := applied.(interface {
+		client.Object
+		GetKind() string
+	})
+	if !ok || obj.GetKind() != "Secret" {
+		return nil
+	}
+	stored := &corev1.Secret{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(obj), stored); err != nil {
+		return err
+	}
+	err := c.Update(ctx, stored)
+	obj.SetResourceVersion(stored.ResourceVersion)
+	return err
+}
+
+// setMachineCondition stands in for server-side apply of a status, at which the fake client loses the rest of the object.
+func setMachineCondition(ctx context.Context, c client.Client, applied client.Object) error {
+	wanted, err := conditions.UnstructuredGetAll(applied.(*unstructured.Unstructured))
+	if err != nil {
+		return err
+	}
+	m := &clusterv1.Machine{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(applied), m); err != nil {
+		return err
+	}
+	conditions.Set(m, wanted[0])
+	return c.Status().Update(ctx, m)
+}
+
+func (h *hub) reconcile() ctrl.Result {
+	h.t.Helper()
+	result, err := h.r.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
+	h.Expect(err).NotTo(HaveOccurred())
+	return result
+}
+
+func (h *hub) get(name string, into client.Object) {
+	h.t.Helper()
+	h.Expect(h.Get(h.t.Context(), client.ObjectKey{Namespace: lab, Name: name}, into)).To(Succeed())
+}
+
+func (h *hub) machines() []clusterv1.Machine {
+	h.t.Helper()
+	list := &clusterv1.MachineList{}
+	h.Expect(h.List(h.t.Context(), list, client.InNamespace(lab))).To(Succeed())
+	return list.Items
+}
+
+// setState brings the AgentClusterInstall into a state of assisted-service.
+func (h *hub) setState(state, completed string, percentage int64) {
+	h.t.Helper()
+	aci := &hiveext.AgentClusterInstall{}
+	h.get("c1", aci)
+	aci.Status.DebugInfo = hiveext.DebugInfo{State: state, StateInfo: "in state " + state, EventsURL: "https://svc/v2/events?cluster_id=1&api_key=secret"}
+	aci.Status.Progress.TotalPercentage = percentage
+	status := corev1.ConditionFalse
+	if completed == hiveext.ClusterInstalledReason {
+		status = corev1.ConditionTrue
+	}
+	aci.Status.Conditions = []hivev1.ClusterInstallCondition{{Type: hiveext.ClusterCompletedCondition, Status: status, Reason: completed}}
+	h.Expect(h.Status().Update(h.t.Context(), aci)).To(Succeed())
+}
+
+func controlPlane(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *controlplanev1.OpenshiftAssistedControlPlane {
+	cp := &controlplanev1.OpenshiftAssistedControlPlane{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: lab, Name: "c1", UID: "cp-uid", Generation: 1,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "cluster1", UID: "cluster-uid"}},
+		},
+		Spec: controlplanev1.OpenshiftAssistedControlPlaneSpec{
+			Replicas: ptr.To[int32](3),
+			Version:  "v4.19.3",
+			Config: controlplanev1.InstallationConfig{
+				BaseDomain: "example.com", ReleaseImage: digest, PullSecretRef: &corev1.LocalObjectReference{Name: "pull"},
+				APIVIPs: []string{"192.168.111.5"}, IngressVIPs: []string{"192.168.111.4"},
+			},
+		},
+	}
+	cp.Spec.MachineTemplate.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infraGV.Group, Kind: "Metal3MachineTemplate", Name: "hosts"}
+	if change != nil {
+		change(cp)
+	}
+	return cp
+}
+
+// giveKubeconfig does as assisted-service does while the cluster is installed.
+func (h *hub) giveKubeconfig(user string) {
+	h.t.Helper()
+	aci := &hiveext.AgentClusterInstall{}
+	h.get("c1", aci)
+	aci.Spec.ClusterMetadata = &hivev1.ClusterMetadata{AdminKubeconfigSecretRef: corev1.LocalObjectReference{Name: "c1-admin-kubeconfig"}}
+	h.Expect(h.Update(h.t.Context(), aci)).To(Succeed())
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1-admin-kubeconfig", UID: "admin-uid"}, Data: map[string][]byte{"kubeconfig": kubeconfigOf(user)}}
+	if err := h.Create(h.t.Context(), secret.DeepCopy()); apierrors.IsAlreadyExists(err) {
+		h.Expect(h.Update(h.t.Context(), secret)).To(Succeed())
+	} else {
+		h.Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+// withTime lets time pass between the reconciles, so that what was written a moment ago has reached the cache.
+func (h *hub) withTime() *hub {
+	now := time.Now()
+	h.r.recent = reconcile.NewWrites(func() time.Time { now = now.Add(reconcile.CacheLag); return now })
+	return h
+}
+
+// install brings the cluster to its end.
+func (h *hub) install() {
+	h.t.Helper()
+	h.reconcile()
+	h.giveKubeconfig("assisted-service")
+	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
+	h.workloads.facts = workload.Facts{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.3", KubernetesVersion: "v1.32.6"}
+	h.reconcile()
+}
+
+// elapse makes what the status lacks now be written by the next reconcile.
+func (h *hub) elapse() {
+	h.t.Helper()
+	now := time.Now()
+	h.r.heldBack = reconcile.NewHoldBack(func() time.Time { return now })
+	h.r.heldBack.Left(h.controlPlane().UID)
+	now = now.Add(reconcile.HeldBack)
+}
