@@ -158,14 +158,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 			result = ctrl.Result{}
 		}
 	}()
+	return ctrl.Result{}, r.advance(ctx, s)
+}
+
+// advance runs the phases.
+func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 	switch {
 	case s.Paused():
-		return ctrl.Result{}, nil
+		return nil
 	case s.Deleting():
-		return ctrl.Result{}, reconcile.Run(ctx, s, r.awaitWorkers, r.deleteMachines, r.relabel, r.deregister, r.deleteImageSets, r.removeFinalizer)
+		return reconcile.Run(ctx, s, r.awaitWorkers, r.deleteMachines, r.relabel, r.deregister, r.deleteImageSets, r.removeFinalizer)
 	}
 	// What is installed is looked after whatever the installation waits for.
-	return ctrl.Result{}, errors.Join(
+	return errors.Join(
 		s.Unobserved,
 		reconcile.Run(ctx, s, r.guard, r.requirements, r.infraTemplate, r.pullSecret, r.resolveImage, r.register, r.machines),
 		reconcile.Run(ctx, s, r.syncMachines),
