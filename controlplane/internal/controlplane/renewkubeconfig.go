@@ -39,9 +39,12 @@ func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope) (bool, error
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.found.Kubeconfig), current); err != nil {
 		return true, fmt.Errorf("cannot read the published kubeconfig: %w", err)
 	}
-	valid, err := r.tokenValid(ctx, s, current)
-	if valid || err != nil {
-		return true, err // valid: one of the caches is behind, and reconciles again
+	switch valid, err := r.tokenValid(ctx, s, current); {
+	case err != nil:
+		return true, err
+	case valid: // one of the caches is behind
+		s.again.In(renewalOf(current).Sub(r.now()))
+		return true, nil
 	}
 	if err := r.putToken(ctx, s, current); err != nil {
 		s.found.Block(status.KubeconfigRenewal, controlplanev1.KubeconfigAvailableReason, "its credentials could not be renewed, which is tried again: "+assisted.RedactURLs(err.Error()))

@@ -64,6 +64,11 @@ func TestARevokedTokenIsReplacedThoughTheClusterIsConnected(t *testing.T) {
 	h.reconcile()
 	h.expectToken("token-1")
 	h.Expect(h.workloads.issued).To(Equal(1), "the cluster has it, only the cache does not yet")
+	known, err := h.r.gather(t.Context(), h.controlPlane())
+	h.Expect(err).NotTo(HaveOccurred())
+	s := newScope(known)
+	h.Expect(h.r.renewKubeconfig(t.Context(), s)).To(BeTrue())
+	h.Expect(s.again.After()).To(BeNumerically("~", workload.TokenValidity/2, time.Hour), "its time comes all the same")
 
 	h.workloads.tokens.Delete("token-1")
 	h.workloads.facts.Tokens = nil
