@@ -143,7 +143,7 @@ func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
 func documents(t *testing.T) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
-	for _, pattern := range []string{"../README.md", "../docs/*.md", "../docs/adr/*.md"} {
+	for _, pattern := range []string{"../README.md", "../CONTRIBUTING.md", "../docs/*.md", "../docs/adr/*.md"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("no documents match %s: %v", pattern, err)
