@@ -78,16 +78,12 @@ func run(ctx context.Context, args []string) error {
 }
 
 func newScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
+	kinds := runtime.NewSchemeBuilder(
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme,
 		aiv1beta1.AddToScheme, hiveext.AddToScheme, hivev1.AddToScheme, metal3api.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("cannot build the scheme: %w", err)
-		}
-	}
-	return scheme, nil
+	)
+	scheme := runtime.NewScheme()
+	return scheme, kinds.AddToScheme(scheme)
 }
 
 // cached says what is dropped of the objects in the cache. Annotations of Agents hold whole inventories; those of Secrets and ConfigMaps may

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -41,21 +42,24 @@ const managerName = "openshift-agent-control-plane"
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclustersets/join,verbs=create
 
 func main() {
-	if err := run(ctrl.SetupSignalHandler()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context) error {
+func run(ctx context.Context, args []string) error {
 	options := &provider.Options{}
 	repositories := release.Repositories{}
-	flags := pflag.NewFlagSet(os.Args[0], pflag.ExitOnError)
+	flags := pflag.NewFlagSet(managerName, pflag.ContinueOnError)
 	options.AddFlags(flags)
 	flags.StringVar(&repositories.OCP, "ocp-release-repository", release.DefaultOCPRepository, "Repository of OpenShift's release images, for hubs that use a mirror.")
 	flags.StringVar(&repositories.OKD, "okd-release-repository", release.DefaultOKDRepository, "Repository of OKD's release images, for hubs that use a mirror.")
-	if err := flags.Parse(os.Args[1:]); err != nil {
-		return fmt.Errorf("flags: %w", err)
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			return nil
+		}
+		return fmt.Errorf("cannot read the flags: %w", err)
 	}
 	if err := options.Validate(); err != nil {
 		return err
@@ -89,20 +93,19 @@ func run(ctx context.Context) error {
 	if err := reconciler.SetupWithManager(ctx, mgr, options.ControllerOptions(), clusters); err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("the manager failed: %w", err)
+	}
+	return nil
 }
 
 func newScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
+	kinds := runtime.NewSchemeBuilder(
 		clientgoscheme.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme, controlplanev1.AddToScheme,
 		hivev1.AddToScheme, hiveext.AddToScheme, aiv1beta1.AddToScheme, configv1.Install,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("cannot register the API types: %w", err)
-		}
-	}
-	return scheme, nil
+	)
+	scheme := runtime.NewScheme()
+	return scheme, kinds.AddToScheme(scheme)
 }
 
 // cached says what is kept of the kinds of which a hub has many objects that are not ours.

@@ -71,7 +71,7 @@ func (a *Applier) Apply(ctx context.Context, desired, observed client.Object) (c
 		wanted.SetResourceVersion(desired.GetResourceVersion())
 	}
 	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), a.owner, client.ForceOwnership); err != nil {
-		return true, fmt.Errorf("failed to apply %s: %w", key, err)
+		return true, fmt.Errorf("cannot apply %s: %w", key, err)
 	}
 	a.applied.Add(key, application{digest: digest})
 	return true, a.store(wanted, desired)

@@ -29,7 +29,7 @@ func PatchStatus(ctx context.Context, c client.Client, before, after client.Obje
 	}
 	err = c.Status().Patch(ctx, target, client.RawPatch(patch.Type(), data))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("failed to patch the status of %s: %w", client.ObjectKeyFromObject(after), err)
+		return fmt.Errorf("cannot patch the status of %s: %w", client.ObjectKeyFromObject(after), err)
 	}
 	return nil
 }

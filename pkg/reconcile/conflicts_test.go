@@ -14,7 +14,7 @@ import (
 )
 
 func TestTolerateConflicts(t *testing.T) {
-	conflict := fmt.Errorf("failed to add the finalizer: %w", apierrors.NewConflict(corev1.Resource("secrets"), "s", errors.New("outdated")))
+	conflict := fmt.Errorf("cannot add the finalizer: %w", apierrors.NewConflict(corev1.Resource("secrets"), "s", errors.New("outdated")))
 	for name, tc := range map[string]struct {
 		err     error
 		retried bool

@@ -25,7 +25,7 @@ func TestErrorBeforeTheFirstConditionOfAStage(t *testing.T) {
 		message string
 	}{
 		"an error of ours":                     {fmt.Errorf("https://img/?api_key=top-secret"), "the manager's log says more"}, //nolint:err113,perfsprint // whatever comes
-		"a refusal":                            {fmt.Errorf("failed to write the bootstrap data: %w", denied), "Forbidden (secrets)"},
+		"a refusal":                            {fmt.Errorf("cannot write the bootstrap data: %w", denied), "Forbidden (secrets)"},
 		"one of several, after another report": {errors.Join(denied, errors.New("also other-namespace")), "Forbidden (secrets)"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,7 +68,7 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 		Data: map[string][]byte{"value": data.Value, "format": []byte("ignition")},
 	}
 	if _, err := r.applier.Apply(ctx, secret, nil); err != nil {
-		return false, fmt.Errorf("failed to write the bootstrap data: %w", err)
+		return false, fmt.Errorf("cannot write the bootstrap data: %w", err)
 	}
 	r.written.rememberData(keyOf(s.Config), digest, r.now())
 	r.ignitions.Drop(keyOf(s.Config))
@@ -115,7 +115,7 @@ func (r *Reconciler) keepOwner(ctx context.Context, s *scope) error {
 	after.OwnerReferences = []metav1.OwnerReference{ownerOf(s.Config)}
 	metav1.SetMetaDataLabel(&after.ObjectMeta, clusterv1.ClusterNameLabel, s.Machine.Spec.ClusterName)
 	if err := client.IgnoreNotFound(r.Client.Patch(ctx, after, client.MergeFrom(s.DataSecret))); err != nil {
-		return fmt.Errorf("failed to restore the owner of the bootstrap data: %w", err)
+		return fmt.Errorf("cannot restore the owner of the bootstrap data: %w", err)
 	}
 	return nil
 }

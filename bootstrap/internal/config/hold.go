@@ -17,7 +17,7 @@ func (r *Reconciler) hold(ctx context.Context, s *scope) (bool, error) {
 		return true, nil
 	}
 	if err := r.patchFinalizers(ctx, s, controllerutil.AddFinalizer); err != nil {
-		return false, fmt.Errorf("failed to add the finalizer: %w", err)
+		return false, fmt.Errorf("cannot add the finalizer: %w", err)
 	}
 	return true, nil
 }

@@ -60,7 +60,7 @@ func (s *scope) wantsProtection() bool {
 	case s.HandsOff():
 		return ours && !s.Machine.Status.NodeRef.IsDefined()
 	}
-	return ours || s.DataHandedOut() || s.Machine.Spec.Bootstrap.DataSecretName != nil
+	return ours || s.DataHandedOut()
 }
 
 // addProtection states the annotation without force: where a user has annotated the Machine meanwhile the API server refuses, and theirs stays.
@@ -73,7 +73,7 @@ func (r *Reconciler) addProtection(ctx context.Context, s *scope) error {
 	desired.SetAnnotations(map[string]string{clusterv1.MachineSkipRemediationAnnotation: protectedByUs})
 	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), client.FieldOwner(FieldManager))
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("failed to protect the Machine from remediation: %w", err)
+		return fmt.Errorf("cannot protect the Machine from remediation: %w", err)
 	}
 	r.written.machines.Store(keyOf(s.Config), protection{s.Machine.ResourceVersion, true})
 	return nil
@@ -86,7 +86,7 @@ func (r *Reconciler) removeProtection(ctx context.Context, s *scope) error {
 		s.Machine.UID, path, protectedByUs, path)
 	err := r.Client.Patch(ctx, s.Machine.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager))
 	if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) { // invalid: it is not ours any more
-		return fmt.Errorf("failed to end the protection of the Machine from remediation: %w", err)
+		return fmt.Errorf("cannot end the protection of the Machine from remediation: %w", err)
 	}
 	r.written.machines.Store(keyOf(s.Config), protection{s.Machine.ResourceVersion, false})
 	return nil

@@ -135,7 +135,7 @@ func (r *Reconciler) skipSpokeCleanup(ctx context.Context, agent *aiv1beta1.Agen
 	annotated := agent.DeepCopy()
 	err := r.Client.Patch(ctx, annotated, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager))
 	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("failed to annotate Agent %s: %w", agent.Name, err)
+		return nil, fmt.Errorf("cannot annotate Agent %s: %w", agent.Name, err)
 	}
 	return annotated, nil
 }
@@ -157,7 +157,7 @@ func later(a, b time.Time) time.Time {
 
 func (r *Reconciler) releaseFinalizer(ctx context.Context, s *scope) (bool, error) {
 	if err := r.patchFinalizers(ctx, s, controllerutil.RemoveFinalizer); client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("failed to remove the finalizer: %w", err)
+		return false, fmt.Errorf("cannot remove the finalizer: %w", err)
 	}
 	controllerutil.RemoveFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer)
 	r.written.forget(keyOf(s.Config))
