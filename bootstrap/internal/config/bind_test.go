@@ -3,6 +3,7 @@ package config
 import (
 	"testing"
 
+	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
@@ -25,14 +26,10 @@ func TestLateWorkerWaitsForTheClusterToAcceptHosts(t *testing.T) {
 	w.create(discovered("a", "m", bootMAC))
 	w.reconcile()
 	w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterNotAcceptingHostsReason)
-	if w.agent("a").Spec.ClusterDeploymentName != nil {
-		t.Fatal("bound while the cluster installs")
-	}
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound while the cluster installs")
 	w.setState(install, "adding-hosts")
 	w.reconcile()
-	if w.agent("a").Spec.ClusterDeploymentName == nil {
-		t.Fatal("not bound")
-	}
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "it is bound once the cluster accepts hosts")
 }
 
 // TestWorkerOfAClusterThatIsInstalledAlone covers single nodes: one known host more, and assisted-service would never start.
@@ -43,14 +40,10 @@ func TestWorkerOfAClusterThatIsInstalledAlone(t *testing.T) {
 	w.create(discovered("a", "m", bootMAC))
 	w.reconcile()
 	w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterNotAcceptingHostsReason)
-	if w.agent("a").Spec.ClusterDeploymentName != nil {
-		t.Fatal("bound although the cluster is installed without workers")
-	}
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound to a cluster that is installed without workers")
 	w.setState(install, "adding-hosts")
 	w.reconcile()
-	if w.agent("a").Spec.ClusterDeploymentName == nil {
-		t.Fatal("not bound after the installation")
-	}
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "it is bound after the installation")
 }
 
 // TestNoHostForAClusterThatIsRegisteredAnew covers an assisted-service whose database came back empty or older: it would install the host into a cluster that does
@@ -73,14 +66,10 @@ func TestNoHostForAClusterThatIsRegisteredAnew(t *testing.T) {
 			w.create(discovered("a", "m", bootMAC))
 			w.reconcile()
 			w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterRegisteredAnewReason)
-			if w.agent("a").Spec.ClusterDeploymentName != nil {
-				t.Fatal("bound")
-			}
+			w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound")
 			w.setState(read(w, "cp", &hiveext.AgentClusterInstall{}), "adding-hosts")
 			w.reconcile()
-			if w.agent("a").Spec.ClusterDeploymentName == nil {
-				t.Fatal("not bound to the cluster that was imported")
-			}
+			w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "it is bound to the cluster that was imported")
 		})
 		t.Run(evidence+", and the host was bound before", func(t *testing.T) {
 			w := booted(t)
@@ -90,9 +79,7 @@ func TestNoHostForAClusterThatIsRegisteredAnew(t *testing.T) {
 			show(w)
 			w.reconcile()
 			w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterRegisteredAnewReason)
-			if w.agent("a").Spec.Approved {
-				t.Fatal("approved")
-			}
+			w.Expect(w.agent("a").Spec.Approved).To(BeFalse(), "it is not approved")
 		})
 	}
 }
@@ -109,9 +96,7 @@ func TestRefusedBindingIsTakenBack(t *testing.T) {
 	})
 	w.reconcile()
 	w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterNotAcceptingHostsReason)
-	if w.agent("a").Spec.ClusterDeploymentName != nil {
-		t.Fatal("still bound")
-	}
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is no longer bound")
 }
 
 // TestApprovalFromAnEarlierLife covers a host that was unbound: its approval stays on the Agent, and would install it as soon as it is bound.
@@ -122,12 +107,8 @@ func TestApprovalFromAnEarlierLife(t *testing.T) {
 	w.create(agent)
 	w.reconcile()
 	bound := w.agent("a")
-	if bound.Spec.ClusterDeploymentName == nil {
-		t.Fatal("not bound")
-	}
-	if bound.Spec.Approved {
-		t.Fatal("approved before the service has taken in what the host is told")
-	}
+	w.Expect(bound.Spec.ClusterDeploymentName).NotTo(BeNil(), "it is bound")
+	w.Expect(bound.Spec.Approved).To(BeFalse(), "it is not approved before the service has taken in what the host is told")
 }
 
 // TestApprovalIsNotTakenBack covers a cache that does not have our approval yet: what it shows looks like an Agent that is to be told everything first.
@@ -138,17 +119,11 @@ func TestApprovalIsNotTakenBack(t *testing.T) {
 	w.registerWithCluster("a", "known")
 	before := w.agent("a")
 	w.reconcile()
-	if !w.agent("a").Spec.Approved {
-		t.Fatal("not approved")
-	}
+	w.Expect(w.agent("a").Spec.Approved).To(BeTrue(), "it is approved")
 	w.outdated = before
 	w.outdated.ResourceVersion = "1"
 	w.outdated.Status.DebugInfo.State = "preparing-for-installation"
 	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "m"}})
-	if !apierrors.IsConflict(err) {
-		t.Fatalf("no conflict: %v", err)
-	}
-	if !w.agent("a").Spec.Approved {
-		t.Fatal("the approval was taken back")
-	}
+	w.Expect(err).To(MatchError(apierrors.IsConflict, "a conflict"))
+	w.Expect(w.agent("a").Spec.Approved).To(BeTrue(), "the approval is not taken back")
 }

@@ -3,13 +3,13 @@ package config
 import (
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
@@ -44,9 +44,7 @@ func TestBootImageOfAnInfraEnvThatIsGone(t *testing.T) {
 			if tc.before != nil {
 				tc.before(w)
 			}
-			if err := w.Create(t.Context(), bareMetalHost()); err != nil && !strings.Contains(err.Error(), "already exists") {
-				t.Fatal(err)
-			}
+			w.Expect(client.IgnoreAlreadyExists(w.Create(t.Context(), bareMetalHost()))).To(Succeed())
 			w.offer(tc.offered, "")
 			w.reconcile()
 			if !tc.outdated {
@@ -54,17 +52,11 @@ func TestBootImageOfAnInfraEnvThatIsGone(t *testing.T) {
 				return
 			}
 			w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.BootImageOutdatedReason)
-			if c := meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.ReadyCondition); !strings.Contains(c.Message, "delete the Machine") || strings.Contains(c.Message, "http") {
-				t.Errorf("message: %s", c.Message)
-			}
-			if w.config().Status.DataSecretName != "m" {
-				t.Error("the data is taken back")
-			}
+			w.Expect(w.message(bootstrapv1.ReadyCondition)).To(And(ContainSubstring("delete the Machine"), Not(ContainSubstring("http"))))
+			w.Expect(w.config().Status.DataSecretName).To(Equal("m"), "the data is not taken back")
 			before := w.writes
 			w.reconcile()
-			if w.writes != before {
-				t.Error("writes although nothing changed")
-			}
+			w.Expect(w.writes).To(Equal(before), "nothing is written, since nothing changed")
 		})
 	}
 }
@@ -84,9 +76,7 @@ func TestIgnitionOfAnInfraEnvThatIsGone(t *testing.T) {
 	w.downloaded()
 	infraMachine := w.infraMachine()
 	w.change(infraMachine, func() {
-		if err := unstructured.SetNestedField(infraMachine.Object, "metal3://lab/rack1-u7/m", "spec", "providerID"); err != nil {
-			t.Fatal(err)
-		}
+		w.Expect(unstructured.SetNestedField(infraMachine.Object, "metal3://lab/rack1-u7/m", "spec", "providerID")).To(Succeed())
 	})
 	w.reconcile()
 	w.lasts(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)

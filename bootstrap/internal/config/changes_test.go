@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,9 +22,8 @@ func TestChangesThatReconcile(t *testing.T) {
 	agent := func(change func(*aiv1beta1.Agent)) client.Object {
 		a := discovered("a", "m", bootMAC)
 		change(a)
-		if _, err := TrimAgent(a); err != nil {
-			t.Fatal(err)
-		}
+		_, err := TrimAgent(a)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		return a
 	}
 	host := func(change func(*metal3api.BareMetalHost)) client.Object { h := bareMetalHost(); change(h); return h }
@@ -66,9 +66,7 @@ func TestChangesThatReconcile(t *testing.T) {
 		"its rendered metadata":         {infraMachineChanges, infra(set("a", "status", "metaData", "name")), infra(set("b", "status", "metaData", "name")), true},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			if got := tc.predicate.Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.passes {
-				t.Errorf("passes: %t", got)
-			}
+			NewWithT(t).Expect(tc.predicate.Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after})).To(Equal(tc.passes), "passes")
 		})
 	}
 }

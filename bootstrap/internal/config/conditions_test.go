@@ -3,9 +3,9 @@ package config
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,14 +33,12 @@ func TestErrorBeforeTheFirstConditionOfAStage(t *testing.T) {
 			s := newScope(&facts.Facts{Config: config})
 			s.pass(bootstrapv1.DiscoveryImageReadyCondition, "")
 			ready := meta.FindStatusCondition(summarise(s, tc.failure), bootstrapv1.ReadyCondition)
-			if ready.Status != metav1.ConditionUnknown || ready.Reason != bootstrapv1.InternalErrorReason ||
-				!strings.Contains(ready.Message, tc.message) || !strings.Contains(ready.Message, bootstrapv1.DataSecretAvailableCondition) {
-				t.Errorf("%s %s: %s", ready.Status, ready.Reason, ready.Message)
-			}
+			g := NewWithT(t)
+			g.Expect(ready.Status).To(Equal(metav1.ConditionUnknown))
+			g.Expect(ready.Reason).To(Equal(bootstrapv1.InternalErrorReason))
+			g.Expect(ready.Message).To(And(ContainSubstring(tc.message), ContainSubstring(bootstrapv1.DataSecretAvailableCondition)))
 			for _, secret := range []string{"top-secret", "other-namespace"} {
-				if strings.Contains(ready.Message, secret) {
-					t.Errorf("the message leaks %s: %s", secret, ready.Message)
-				}
+				g.Expect(ready.Message).NotTo(ContainSubstring(secret), "the message leaks nothing")
 			}
 		})
 	}
@@ -53,15 +51,9 @@ func TestSecretsThatVanish(t *testing.T) {
 	secret := kube.MetadataOf(kube.Secret)
 	secret.Namespace, secret.Name, secret.Annotations = namespace, "m", map[string]string{SourceAnnotation: "x"}
 	infraMachine := metal3Machine("live-iso")
-	if err := unstructured.SetNestedField(infraMachine.Object, "m-metadata", "status", "metaData", "name"); err != nil {
-		t.Fatal(err)
-	}
+	w.Expect(unstructured.SetNestedField(infraMachine.Object, "m-metadata", "status", "metaData", "name")).To(Succeed())
 	s := newScope(&facts.Facts{Config: w.config(), Machine: machine, DataSecret: secret, InfraMachine: infraMachine})
-	if err := w.reconciler.keepOwner(t.Context(), s); err != nil {
-		t.Errorf("nothing is to be owned: %v", err)
-	}
+	w.Expect(w.reconciler.keepOwner(t.Context(), s)).To(Succeed(), "nothing is to be owned")
 	_, err := w.reconciler.metal3Metadata(t.Context(), s)
-	if err == nil || !strings.Contains(err.Error(), "m-metadata") || strings.Contains(err.Error(), "%!") {
-		t.Errorf("metadata: %v", err)
-	}
+	w.Expect(err).To(MatchError(And(ContainSubstring("m-metadata"), Not(ContainSubstring("%!")))))
 }

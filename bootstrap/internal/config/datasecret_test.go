@@ -3,16 +3,16 @@ package config
 import (
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -22,7 +22,7 @@ import (
 
 // offer is assisted-service offering the image under other URLs.
 func (w *world) offer(iso, ignition string) {
-	w.Helper()
+	w.t.Helper()
 	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 	w.change(infraEnv, func() {
 		infraEnv.Status.ISODownloadURL = iso
@@ -38,25 +38,28 @@ func TestBootImageIsFollowedUntilTheHostIsChosen(t *testing.T) {
 	w.reconcile()
 	w.offer(isoURL+"?new", "")
 	w.reconcile()
-	if !bootmode.BootsFrom(w.infraMachine(), isoURL+"?new") {
-		t.Fatal("a new URL is followed")
-	}
+	w.Expect(w.infraMachine()).To(bootFrom(isoURL+"?new"), "a new URL is followed")
 	w.create(bareMetalHost())
 	w.offer(isoURL+"?newer", "")
 	w.reconcile()
-	if !bootmode.BootsFrom(w.infraMachine(), isoURL+"?new") {
-		t.Fatal("a chosen host is provisioned again when its image changes")
-	}
+	w.Expect(w.infraMachine()).To(bootFrom(isoURL+"?new"), "a chosen host is not provisioned again when its image changes")
+}
+
+// bootFrom matches an infrastructure machine that boots the image.
+func bootFrom(url string) OmegaMatcher {
+	return Satisfy(func(infraMachine *unstructured.Unstructured) bool { return bootmode.BootsFrom(infraMachine, url) })
+}
+
+// data is the bootstrap data.
+func (w *world) data() string {
+	w.t.Helper()
+	return string(read(w, "m", &corev1.Secret{}).Data["value"])
 }
 
 // downloaded waits for the download that the last reconcile started, and reconciles on it.
 func (w *world) downloaded() ctrl.Result {
-	w.Helper()
-	select {
-	case <-w.reconciler.wake:
-	case <-time.After(10 * time.Second):
-		w.Fatal("nothing was downloaded")
-	}
+	w.t.Helper()
+	w.Eventually(w.reconciler.wake).WithTimeout(discoveryTime).Should(Receive(), "something is downloaded")
 	return w.reconcile()
 }
 
@@ -78,48 +81,33 @@ func TestDiskImage(t *testing.T) {
 	w.reconcile()
 	w.offer("", server.URL+"/broken?api_key=top-secret")
 	w.reconcile()
-	if result := w.downloaded(); result.RequeueAfter == 0 {
-		t.Fatal("a failed download must be tried again")
-	}
+	w.Expect(w.downloaded().RequeueAfter).NotTo(BeZero(), "a failed download is tried again")
 	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.IgnitionDownloadFailedReason)
 	for _, c := range w.config().Status.Conditions {
-		if strings.Contains(c.Message, "top-secret") {
-			t.Fatalf("condition %s holds a credential", c.Type)
-		}
+		w.Expect(c.Message).NotTo(ContainSubstring("top-secret"), "condition %s holds no credential", c.Type)
 	}
-	if w.config().Status.DataSecretName != "" {
-		t.Fatal("handed out without data")
-	}
+	w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), "nothing is handed out without data")
 
 	w.offer("", server.URL+"/first")
 	w.reconcile()
 	w.downloaded()
-	if got := string(read(w, "m", &corev1.Secret{}).Data["value"]); got != first {
-		t.Fatalf("got %s", got)
-	}
-	if image := bootmode.BootsFrom(w.infraMachine(), ""); image || w.config().Status.BootMode != bootstrapv1.BootModeDiskImage {
-		t.Fatal("the image is the user's")
-	}
+	w.Expect(w.data()).To(Equal(first))
+	w.Expect(w.infraMachine()).NotTo(bootFrom(""), "the image is the user's")
+	w.Expect(w.config().Status.BootMode).To(Equal(bootstrapv1.BootModeDiskImage))
 
 	w.offer("", server.URL+"/second")
 	w.reconcile()
 	w.downloaded()
-	if got := string(read(w, "m", &corev1.Secret{}).Data["value"]); got != second {
-		t.Fatalf("a new URL is followed until the host is chosen: got %s", got)
-	}
+	w.Expect(w.data()).To(Equal(second), "a new URL is followed until the host is chosen")
 
 	w.create(bareMetalHost())
 	w.offer("", server.URL+"/first")
 	w.reconcile()
-	if got := string(read(w, "m", &corev1.Secret{}).Data["value"]); got != second {
-		t.Fatalf("a chosen host keeps its data: got %s", got)
-	}
+	w.Expect(w.data()).To(Equal(second), "a chosen host keeps its data")
 	w.remove(read(w, "m", &corev1.Secret{}))
 	w.reconcile()
 	w.downloaded()
-	if got := string(read(w, "m", &corev1.Secret{}).Data["value"]); got != first {
-		t.Fatalf("data that disappeared is made again: got %s", got)
-	}
+	w.Expect(w.data()).To(Equal(first), "data that disappeared is made again")
 }
 
 // TestIgnitionBehindItsInfraEnv is assisted-service without authentication that has not taken in a change yet: its URL stays the same, and so does what it
@@ -146,33 +134,26 @@ func TestIgnitionBehindItsInfraEnv(t *testing.T) {
 			objects := lab()
 			objects["metal3"] = metal3Machine("qcow2")
 			w := newWorld(t, values(objects)...)
-			data := func() string { return string(read(w, "m", &corev1.Secret{}).Data["value"]) }
 			w.reconcile()
 			w.offer("", server.URL+"/discovery.ign")
 			w.reconcile()
 			w.downloaded()
-			if data() != first {
-				t.Fatalf("got %s", data())
-			}
+			w.Expect(w.data()).To(Equal(first))
 			infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 			w.change(infraEnv, func() { infraEnv.Generation++ })
 			w.reconcile()
-			if result := w.downloaded(); result.RequeueAfter == 0 {
-				t.Fatal("not looked at again")
-			}
-			if data() != first || read(w, "m", &corev1.Secret{}).Annotations[SourceAnnotation] == sourceDigest(infraEnv, nil, bootmode.DiskImage{}, server.URL+"/discovery.ign") {
-				t.Fatal("the ignition from before the change is taken for the one after it")
-			}
+			w.Expect(w.downloaded().RequeueAfter).NotTo(BeZero(), "it is looked at again")
+			w.Expect(w.data()).To(Equal(first))
+			taken := sourceDigest(infraEnv, nil, bootmode.DiskImage{}, server.URL+"/discovery.ign")
+			w.Expect(read(w, "m", &corev1.Secret{}).Annotations).NotTo(HaveKeyWithValue(SourceAnnotation, taken), "the ignition from before the change is not taken for the one after it")
 			answer.Store(second)
 			modified.Store(tc.modified)
-			for try := 0; data() != tc.want && try < 10; try++ {
+			for try := 0; w.data() != tc.want && try < 10; try++ {
 				w.clock = w.clock.Add(maxDownloadBackOff)
 				w.reconcile()
 				w.downloaded()
 			}
-			if data() != tc.want {
-				t.Fatalf("got %s", data())
-			}
+			w.Expect(w.data()).To(Equal(tc.want))
 		})
 	}
 }
@@ -196,9 +177,7 @@ func TestServiceThatHangs(t *testing.T) {
 	for range 3 {
 		w.reconcile()
 	}
-	if waited := time.Since(begin); waited > discoveryTime/2 {
-		t.Fatalf("a worker waited %s for the service", waited)
-	}
+	w.Expect(time.Since(begin)).To(BeNumerically("<=", discoveryTime/2), "no worker waits for the service")
 	w.lasts(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
 	close(hanging)
 	w.downloaded()
@@ -206,9 +185,9 @@ func TestServiceThatHangs(t *testing.T) {
 
 	secret := read(w, "m", &corev1.Secret{})
 	w.remove(secret) // the cache of a real manager does not have it yet
-	if result := w.reconcile(); asked.Load() != 1 || result.RequeueAfter == 0 || result.RequeueAfter > reconcile.CacheLag {
-		t.Errorf("downloaded %d times, next look after %s", asked.Load(), result.RequeueAfter)
-	}
+	result := w.reconcile()
+	w.Expect(asked.Load()).To(Equal(int32(1)), "it is downloaded once")
+	w.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", reconcile.CacheLag)), "the next look is when the cache has caught up")
 }
 
 // discoveryTime is how long a download may take.
@@ -230,9 +209,10 @@ func TestOwnerOfTheDataIsRestored(t *testing.T) {
 	secret := read(w, "m", &corev1.Secret{})
 	w.change(secret, func() { secret.OwnerReferences, secret.Labels = nil, nil })
 	w.reconcile()
-	if secret = read(w, "m", &corev1.Secret{}); !metav1.IsControlledBy(secret, w.config()) || len(secret.Labels) == 0 || len(secret.Data) == 0 {
-		t.Fatalf("%+v", secret)
-	}
+	secret = read(w, "m", &corev1.Secret{})
+	w.Expect(metav1.GetControllerOf(secret)).To(HaveField("UID", w.config().UID))
+	w.Expect(secret.Labels).NotTo(BeEmpty())
+	w.Expect(secret.Data).NotTo(BeEmpty())
 }
 
 func TestChangedSettingsReachAnUnusedInfraEnv(t *testing.T) {
@@ -241,16 +221,12 @@ func TestChangedSettingsReachAnUnusedInfraEnv(t *testing.T) {
 	config := w.config()
 	w.change(config, func() { config.Spec.AdditionalNTPSources = []string{"ntp.example"} })
 	w.reconcile()
-	if sources := read(w, "m", &aiv1beta1.InfraEnv{}).Spec.AdditionalNTPSources; len(sources) != 1 {
-		t.Fatalf("got %v", sources)
-	}
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).Spec.AdditionalNTPSources).To(ConsistOf("ntp.example"))
 	w.create(discovered("a", "m", bootMAC))
 	config = w.config()
 	w.change(config, func() { config.Spec.AdditionalNTPSources = nil })
 	w.reconcile()
-	if sources := read(w, "m", &aiv1beta1.InfraEnv{}).Spec.AdditionalNTPSources; len(sources) != 1 {
-		t.Fatal("an InfraEnv that a host has booted from is left alone")
-	}
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).Spec.AdditionalNTPSources).To(ConsistOf("ntp.example"), "an InfraEnv that a host has booted from is left alone")
 }
 
 func TestImageFailureAndRecovery(t *testing.T) {
@@ -264,9 +240,7 @@ func TestImageFailureAndRecovery(t *testing.T) {
 	})
 	w.reconcile()
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.DiscoveryImageFailedReason)
-	if c := meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.ReadyCondition); strings.Contains(c.Message, "top-secret") {
-		t.Fatal(c.Message)
-	}
+	w.Expect(w.message(bootstrapv1.ReadyCondition)).NotTo(ContainSubstring("top-secret"))
 	w.makeImage()
 	w.reconcile()
 	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)

@@ -3,6 +3,7 @@ package config
 import (
 	"testing"
 
+	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -23,9 +24,7 @@ func TestWhoFreezesTheDiscoverySettings(t *testing.T) {
 		"one that was proven before": {agent: func() *aiv1beta1.Agent { return discovered("a", "m", "02:00:00:00:00:66") }, before: func(w *world) {
 			config := w.config()
 			config.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"}
-			if err := w.Status().Update(t.Context(), config); err != nil {
-				t.Fatal(err)
-			}
+			w.Expect(w.Status().Update(t.Context(), config)).To(Succeed())
 		}, frozen: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,9 +36,11 @@ func TestWhoFreezesTheDiscoverySettings(t *testing.T) {
 			config := w.config()
 			w.change(config, func() { config.Spec.AdditionalNTPSources = []string{"ntp.example"} })
 			w.reconcile()
-			if sources := read(w, "m", &aiv1beta1.InfraEnv{}).Spec.AdditionalNTPSources; (len(sources) == 0) != tc.frozen {
-				t.Errorf("NTP sources: %v", sources)
+			sources := []string{"ntp.example"}
+			if tc.frozen {
+				sources = nil
 			}
+			w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).Spec.AdditionalNTPSources).To(ConsistOf(sources))
 		})
 	}
 }

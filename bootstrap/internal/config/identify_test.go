@@ -1,10 +1,10 @@
 package config
 
 import (
-	"strings"
 	"testing"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +16,7 @@ import (
 
 // message returns the message of a condition; empty when there is none.
 func (w *world) message(conditionType string) string {
-	w.Helper()
+	w.t.Helper()
 	if c := meta.FindStatusCondition(w.config().Status.Conditions, conditionType); c != nil {
 		return c.Message
 	}
@@ -37,24 +37,16 @@ func TestBMCOfAnotherHost(t *testing.T) {
 	w.create(agent)
 	w.reconcile()
 	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
-	if w.agent("a").Spec.ClusterDeploymentName != nil {
-		t.Fatal("the wrong server was bound")
-	}
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "the wrong server is not bound")
 	message := w.message(bootstrapv1.HostIdentifiedCondition)
 	for _, wanted := range []string{bootMAC, otherMAC, "redfish://bmc-8.example/redfish/v1/Systems/8", "delete the Machine and make the BareMetalHost anew"} {
-		if !strings.Contains(message, wanted) {
-			t.Errorf("%s is not told: %s", wanted, message)
-		}
+		w.Expect(message).To(ContainSubstring(wanted), "it is told")
 	}
-	if strings.Contains(message, "secret") {
-		t.Errorf("told: %s", message)
-	}
+	w.Expect(message).NotTo(ContainSubstring("secret"))
 	for w.event() != "" { // the refusal
 	}
 	w.reconcile()
-	if e := w.event(); e != "" {
-		t.Errorf("told twice: %s", e)
-	}
+	w.Expect(w.event()).To(BeEmpty(), "it is told once")
 }
 
 // TestHostOfTheMetal3Machine is which BareMetalHost is taken for the Machine's. The annotation of a Metal3Machine can be edited by its user.
@@ -83,8 +75,11 @@ func TestHostOfTheMetal3Machine(t *testing.T) {
 			infraMachine.SetAnnotations(map[string]string{metal3.HostAnnotation: tc.annotation})
 			w := newWorld(t, host)
 			f := &facts.Facts{InfraMachine: infraMachine}
-			if err := w.reconciler.gatherHost(t.Context(), f); err != nil || (f.Host != nil) != tc.taken {
-				t.Fatalf("%v %v", f.Host, err)
+			w.Expect(w.reconciler.gatherHost(t.Context(), f)).To(Succeed())
+			if tc.taken {
+				w.Expect(f.Host).NotTo(BeNil(), "it is taken")
+			} else {
+				w.Expect(f.Host).To(BeNil(), "it is not taken")
 			}
 		})
 	}
@@ -102,9 +97,7 @@ func TestAnnotationThatNamesAnotherTenantsHost(t *testing.T) {
 	w.create(discovered("a", "m", bootMAC))
 	w.reconcile()
 	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
-	if message := w.message(bootstrapv1.HostIdentifiedCondition); strings.Contains(message, "tenant") || strings.Contains(message, "02:00") {
-		t.Fatal(message)
-	}
+	w.Expect(w.message(bootstrapv1.HostIdentifiedCondition)).NotTo(Or(ContainSubstring("tenant"), ContainSubstring("02:00")))
 }
 
 // TestAgentThatIsNotUsedIsUnbound: assisted-service does not start with one host too many. An installed one would be wiped.
@@ -116,21 +109,19 @@ func TestAgentThatIsNotUsedIsUnbound(t *testing.T) {
 		w.registerWithCluster("b", state)
 		config := w.config()
 		config.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"}
-		if err := w.Status().Update(t.Context(), config); err != nil {
-			t.Fatal(err)
-		}
+		w.Expect(w.Status().Update(t.Context(), config)).To(Succeed())
 		w.create(discovered("a", "m", bootMAC))
 		w.reconcile()
-		if agent := w.agent("b"); facts.Bound(agent) == unbound || unbound && agent.Spec.Role != "worker" {
-			t.Errorf("%s: %+v", state, agent.Spec)
+		agent := w.agent("b")
+		w.Expect(facts.Bound(agent)).To(Equal(!unbound), "%q: %+v", state, agent.Spec)
+		if unbound {
+			w.Expect(agent.Spec.Role).To(BeEquivalentTo("worker"), "%q", state)
 		}
-		if !facts.Bound(w.agent("a")) {
-			t.Errorf("%s: the recorded one is not bound", state)
-		}
+		w.Expect(facts.Bound(w.agent("a"))).To(BeTrue(), "%q: the recorded one is bound", state)
 		before := w.writes
 		w.reconcile()
-		if unbound && w.writes != before {
-			t.Errorf("%s: %d further writes", state, w.writes-before)
+		if unbound {
+			w.Expect(w.writes).To(Equal(before), "%q: nothing more is written", state)
 		}
 	}
 }
@@ -140,22 +131,15 @@ func TestForeignHostIsRefused(t *testing.T) {
 	w.create(discovered("impostor", "m", "02:00:00:00:00:66"))
 	w.reconcile()
 	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
-	if spec := w.agent("impostor").Spec; spec.Approved || spec.ClusterDeploymentName != nil || spec.Hostname != "" {
-		t.Fatalf("the impostor was told something: %+v", spec)
-	}
-	if e := w.event(); !strings.Contains(e, "HostRefused") || !strings.Contains(e, "02:00:00:00:00:66") {
-		t.Fatalf("event: %s", e)
-	}
+	w.Expect(w.agent("impostor").Spec).To(And(HaveField("Approved", BeFalse()), HaveField("ClusterDeploymentName", BeNil()), HaveField("Hostname", BeEmpty())), "the impostor is told nothing")
+	w.Expect(w.event()).To(And(ContainSubstring("HostRefused"), ContainSubstring("02:00:00:00:00:66")))
 	w.reconcile()
-	if e := w.event(); e != "" {
-		t.Fatalf("told twice: %s", e)
-	}
+	w.Expect(w.event()).To(BeEmpty(), "it is told once")
 
 	w.create(discovered("right", "m", bootMAC))
 	w.reconcile()
-	if w.agent("right").Spec.ClusterDeploymentName == nil || w.agent("impostor").Spec.ClusterDeploymentName != nil {
-		t.Fatal("the right host must be bound, and no other")
-	}
+	w.Expect(w.agent("right").Spec.ClusterDeploymentName).NotTo(BeNil(), "the right host is bound")
+	w.Expect(w.agent("impostor").Spec.ClusterDeploymentName).To(BeNil(), "no other is")
 }
 
 func TestHostThatBootedAnotherImage(t *testing.T) {
@@ -163,9 +147,7 @@ func TestHostThatBootedAnotherImage(t *testing.T) {
 	w.create(discovered("a", "elsewhere", bootMAC))
 	w.reconcile()
 	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
-	if w.agent("a").Spec.ClusterDeploymentName != nil {
-		t.Fatal("bound")
-	}
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound")
 }
 
 func TestBareMetalHostWithoutAddress(t *testing.T) {

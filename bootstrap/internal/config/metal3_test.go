@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,24 +48,18 @@ func TestBareMetalHostsThatComeLater(t *testing.T) {
 		_, err := later.Reconcile(t.Context(), ctrl.Request{})
 		return err
 	}
-	if err := reconcile(); err != nil || watched > 0 {
-		t.Fatalf("no definition: %v, watched %d times", err, watched)
-	}
+	w.Expect(reconcile()).To(Succeed(), "there is no definition")
+	w.Expect(watched).To(BeZero(), "there is no definition")
 	w.create(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: bareMetalHostCRD}})
-	if err := reconcile(); !errors.Is(err, errNotServed) || watched > 0 {
-		t.Fatalf("not served yet: %v, watched %d times", err, watched)
-	}
+	w.Expect(reconcile()).To(MatchError(errNotServed))
+	w.Expect(watched).To(BeZero(), "it is not served yet")
 	mapper.Add(schema.GroupVersionKind{Group: metal3api.GroupVersion.Group, Version: metal3api.GroupVersion.Version, Kind: "BareMetalHost"}, meta.RESTScopeNamespace)
 	for err := reconcile(); err != nil; err = reconcile() {
-		if watched > 0 {
-			t.Fatal("watched without indexes")
-		}
+		w.Expect(watched).To(BeZero(), "it is not watched without indexes")
 	}
-	if err := reconcile(); err != nil || watched != 1 || len(cache.added) != len(metal3Indexes()) {
-		t.Fatalf("%v, watched %d times, indexes %v", err, watched, cache.added)
-	}
+	w.Expect(reconcile()).To(Succeed())
+	w.Expect(watched).To(Equal(1), "it is watched once")
+	w.Expect(cache.added).To(HaveLen(len(metal3Indexes())))
 	w.reconcile()
-	if w.agent("a").Spec.ClusterDeploymentName == nil {
-		t.Fatal("the host is not found")
-	}
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "the host is found")
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 )
 
 func staticNetwork(name, mac string, labels map[string]string) *aiv1beta1.NMStateConfig {
@@ -35,7 +35,7 @@ func static() map[string]client.Object {
 
 // takeIn is assisted-service that has the NMStateConfigs in its image.
 func (w *world) takeIn() {
-	w.Helper()
+	w.t.Helper()
 	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 	w.change(infraEnv, func() {
 		infraEnv.Status.InfraEnvDebugInfo.StaticNetworkDownloadURL = "http://service.example/static-network-config"
@@ -46,12 +46,8 @@ func TestHostWaitsForItsNMStateConfig(t *testing.T) {
 	w := newWorld(t, append(values(static()), staticNetwork("other", bootMAC, map[string]string{"net": "elsewhere"}))...)
 	w.reconcile()
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForNMStateConfigReason)
-	if c := meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.ReadyCondition); !strings.Contains(c.Message, "net=lab") {
-		t.Fatalf("the selector is not named: %s", c.Message)
-	}
-	if err := w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"}, &aiv1beta1.InfraEnv{}); !apierrors.IsNotFound(err) {
-		t.Fatalf("an image without addresses is made: %v", err)
-	}
+	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(ContainSubstring("net=lab"), "the selector is named")
+	w.Expect(w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"}, &aiv1beta1.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "not found"), "no image without addresses is made")
 	w.create(staticNetwork("n", bootMAC, map[string]string{"net": "lab"}))
 	w.reconcile()
 	w.makeImage()
@@ -71,23 +67,18 @@ func TestImageWithoutTheNMStateConfig(t *testing.T) {
 	w.makeImage()
 	w.reconcile()
 	w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForNMStateConfigReason)
-	if selector := read(w, "m", &aiv1beta1.InfraEnv{}).Spec.NMStateConfigLabelSelector; selector.MatchLabels["net"] != "lab" {
-		t.Fatal("the InfraEnv does not know the selector")
-	}
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).Spec.NMStateConfigLabelSelector.MatchLabels).To(HaveKeyWithValue("net", "lab"), "the InfraEnv knows the selector")
 	w.create(staticNetwork("n", bootMAC, map[string]string{"net": "lab"}))
 	w.reconcile()
 	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
-	if w.config().Status.DataSecretName != "" || bootmode.BootsFrom(w.infraMachine(), isoURL) {
-		t.Fatal("the old image is handed out")
-	}
+	w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), "nothing is handed out")
+	w.Expect(w.infraMachine()).NotTo(bootFrom(isoURL), "the old image is not handed out")
 	w.takeIn()
 	w.reconcile()
 	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
 	w.offer(isoURL+"?new", "")
 	w.reconcile()
-	if !bootmode.BootsFrom(w.infraMachine(), isoURL+"?new") {
-		t.Fatal("the image with another NMStateConfig is followed until the host is chosen")
-	}
+	w.Expect(w.infraMachine()).To(bootFrom(isoURL+"?new"), "the image with another NMStateConfig is followed until the host is chosen")
 }
 
 func TestSelectorOfNothing(t *testing.T) {
@@ -110,6 +101,14 @@ func TestSelectorThatIsInvalid(t *testing.T) {
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason)
 }
 
+// onlyWhen is the matcher, and its opposite when that is not so.
+func onlyWhen(so bool, matcher OmegaMatcher) OmegaMatcher {
+	if so {
+		return matcher
+	}
+	return Not(matcher)
+}
+
 func TestNMStateConfigOfAnotherHost(t *testing.T) {
 	for name, tc := range map[string]struct {
 		networks []client.Object
@@ -127,27 +126,18 @@ func TestNMStateConfigOfAnotherHost(t *testing.T) {
 			w.create(bareMetalHost())
 			w.reconcile()
 			e := w.event()
-			if warned := strings.HasPrefix(e, "Warning NMStateConfigMismatch "); warned != tc.warned {
-				t.Fatalf("event: %s", e)
-			}
-			for _, wanted := range []string{"net=lab", "lab/rack1-u7", bootMAC} {
-				if tc.warned && !strings.Contains(e, wanted) {
-					t.Errorf("the event does not name %s: %s", wanted, e)
-				}
+			w.Expect(e).To(onlyWhen(tc.warned, HavePrefix("Warning NMStateConfigMismatch ")))
+			if tc.warned {
+				w.Expect(e).To(And(ContainSubstring("net=lab"), ContainSubstring("lab/rack1-u7"), ContainSubstring(bootMAC)))
 			}
 			w.lasts(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
 			c := meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.ReadyCondition)
-			if warned := strings.Contains(c.Message, "net=lab"); c.Reason != bootstrapv1.WaitingForHostReason || warned != tc.warned {
-				t.Errorf("Ready: %s: %s", c.Reason, c.Message)
-			}
-			if e := w.event(); e != "" {
-				t.Errorf("told twice: %s", e)
-			}
+			w.Expect(c.Reason).To(Equal(bootstrapv1.WaitingForHostReason))
+			w.Expect(c.Message).To(onlyWhen(tc.warned, ContainSubstring("net=lab")))
+			w.Expect(w.event()).To(BeEmpty(), "it is told once")
 			before := w.writes
 			w.reconcile()
-			if w.writes != before {
-				t.Error("writes although nothing changed")
-			}
+			w.Expect(w.writes).To(Equal(before), "nothing is written, since nothing changed")
 		})
 	}
 }
@@ -162,8 +152,6 @@ func TestNMStateConfigReachesTheConfigsThatSelectIt(t *testing.T) {
 		"not selected":      {staticNetwork("n", bootMAC, map[string]string{"net": "elsewhere"}), 0},
 		"another namespace": {&aiv1beta1.NMStateConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Labels: map[string]string{"net": "lab"}}}, 0},
 	} {
-		if got := w.reconciler.ofNMStateConfig(t.Context(), tc.network); len(got) != tc.mapped {
-			t.Errorf("%s: %v", name, got)
-		}
+		w.Expect(w.reconciler.ofNMStateConfig(t.Context(), tc.network)).To(HaveLen(tc.mapped), name)
 	}
 }

@@ -1,10 +1,10 @@
 package config
 
 import (
-	"strings"
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -64,22 +64,14 @@ func TestAssistedServiceIsAway(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			w := tc.begin(t)
 			w.lasts(tc.condition, tc.status, tc.before)
-			if result := w.reconcile(); result.RequeueAfter <= 0 || result.RequeueAfter > assisted.AnswerTime {
-				t.Fatalf("%+v", result)
-			}
+			w.Expect(w.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", assisted.AnswerTime)))
 			w.clock = w.clock.Add(assisted.AnswerTime)
-			if result := w.reconcile(); result.RequeueAfter != 0 {
-				t.Fatalf("polls: %+v", result)
-			}
+			w.Expect(w.reconcile().RequeueAfter).To(BeZero(), "it does not poll")
 			w.wants(tc.condition, tc.status, bootstrapv1.AssistedServiceNotRespondingReason)
-			if message := w.message(tc.condition); !strings.Contains(message, "check that it and its database run") || !strings.Contains(message, "since 20") {
-				t.Fatal(message)
-			}
+			w.Expect(w.message(tc.condition)).To(And(ContainSubstring("check that it and its database run"), ContainSubstring("since 20")))
 			before := w.writes
 			w.reconcile()
-			if w.writes != before {
-				t.Fatal("writes while it is away")
-			}
+			w.Expect(w.writes).To(Equal(before), "nothing is written while it is away")
 			tc.respond(w)
 			w.reconcile()
 			if tc.after != "" {

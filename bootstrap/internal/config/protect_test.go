@@ -3,6 +3,7 @@ package config
 import (
 	"testing"
 
+	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -13,7 +14,7 @@ import (
 
 // protection is the value of the annotation that keeps MachineHealthChecks away from the Machine; empty when there is none.
 func (w *world) protection() string {
-	w.Helper()
+	w.t.Helper()
 	return read(w, "m", &clusterv1.Machine{}).Annotations[clusterv1.MachineSkipRemediationAnnotation]
 }
 
@@ -21,21 +22,16 @@ func (w *world) protection() string {
 func TestMachineIsProtectedUntilItsHostIsInstalled(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
-	if w.protection() != "" {
-		t.Fatal("protected although nothing was handed out")
-	}
+	w.Expect(w.protection()).To(BeEmpty(), "it is not protected: nothing was handed out")
 	w.makeImage()
 	w.reconcile()
-	if w.config().Status.DataSecretName == "" || w.protection() != protectedByUs {
-		t.Fatalf("handed out: %q", w.protection())
-	}
+	w.Expect(w.config().Status.DataSecretName).NotTo(BeEmpty(), "the data is handed out")
+	w.Expect(w.protection()).To(Equal(protectedByUs), "the data is handed out")
 	w.create(bareMetalHost(), discovered("a", "m", bootMAC))
 	w.setState(lab()["install"], "installing")
 	w.reconcile()
 	w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterNotAcceptingHostsReason)
-	if w.protection() != protectedByUs {
-		t.Fatal("a host that waits unbound is not protected")
-	}
+	w.Expect(w.protection()).To(Equal(protectedByUs), "a host that waits unbound is protected")
 	w.setState(lab()["install"], "adding-hosts")
 	w.reconcile()
 	w.registerWithCluster("a", "known")
@@ -44,29 +40,23 @@ func TestMachineIsProtectedUntilItsHostIsInstalled(t *testing.T) {
 	w.reconcile()
 	w.reconcile()
 	w.wants(bootstrapv1.HostInstalledCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
-	if w.protection() != protectedByUs {
-		t.Fatal("a MachineHealthCheck misses the Node until Cluster API knows it")
-	}
+	w.Expect(w.protection()).To(Equal(protectedByUs), "a MachineHealthCheck misses the Node until Cluster API knows it")
 	w.knowNode()
 	w.reconcile()
-	if w.protection() != "" {
-		t.Fatal("still protected")
-	}
+	w.Expect(w.protection()).To(BeEmpty(), "it is no longer protected")
 	before := w.writes
 	w.reconcile()
-	if w.writes != before {
-		t.Fatal("written to again")
-	}
+	w.Expect(w.writes).To(Equal(before), "it is not written to again")
 }
 
 func (w *world) knowNode() {
-	w.Helper()
+	w.t.Helper()
 	machine := read(w, "m", &clusterv1.Machine{})
 	w.change(machine, func() { machine.Status.NodeRef.Name = "rack1-u7" })
 }
 
 func (w *world) annotate(value string) {
-	w.Helper()
+	w.t.Helper()
 	machine := read(w, "m", &clusterv1.Machine{})
 	w.change(machine, func() {
 		machine.Annotations = map[string]string{clusterv1.MachineSkipRemediationAnnotation: value}
@@ -124,9 +114,7 @@ func TestProtectionEnds(t *testing.T) {
 			tc.happen(w)
 			w.reconcile()
 			w.reconcile()
-			if got := w.protection(); got != tc.wanted {
-				t.Fatalf("%q", got)
-			}
+			w.Expect(w.protection()).To(Equal(tc.wanted))
 		})
 	}
 }
@@ -140,9 +128,8 @@ func TestOwnAnnotationOfAUserIsNotOverwritten(t *testing.T) {
 		w.makeImage()
 		w.reconcile()
 		w.reconcile()
-		if w.config().Status.DataSecretName == "" || w.protection() != value {
-			t.Fatalf("%q: %q", value, w.protection())
-		}
+		w.Expect(w.config().Status.DataSecretName).NotTo(BeEmpty(), "%q", value)
+		w.Expect(w.protection()).To(Equal(value))
 	}
 }
 
@@ -155,9 +142,7 @@ func TestMovedMachineIsNotProtected(t *testing.T) {
 	w := newWorld(t, values(objects)...)
 	for range 3 {
 		w.reconcile()
-		if w.protection() != "" {
-			t.Fatal("protected")
-		}
+		w.Expect(w.protection()).To(BeEmpty(), "it is not protected")
 	}
 }
 
@@ -170,9 +155,9 @@ func TestProtectionOnAnOutdatedLook(t *testing.T) {
 	w.reconcile()
 	s := newScope(&facts.Facts{Config: w.config(), Machine: stale})
 	before := w.writes
-	if _, err := w.reconciler.protectMachine(t.Context(), s); err != nil || w.writes != before {
-		t.Fatalf("%d writes, %v", w.writes-before, err)
-	}
+	_, err := w.reconciler.protectMachine(t.Context(), s)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(w.writes).To(Equal(before))
 }
 
 // TestProtectionSurvivesTheManager is a manager that ends between the protection and the bootstrap data: the next one must not take back what it is about to do.
@@ -182,7 +167,6 @@ func TestProtectionSurvivesTheManager(t *testing.T) {
 	w.annotate(protectedByUs)
 	before := w.writes
 	w.reconcile()
-	if w.protection() != protectedByUs || w.writes != before {
-		t.Fatalf("protected by %q, %d writes", w.protection(), w.writes-before)
-	}
+	w.Expect(w.protection()).To(Equal(protectedByUs))
+	w.Expect(w.writes).To(Equal(before))
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 )
 
 // TestHostIsInstalled is the whole story of one host with a live ISO.
@@ -22,26 +22,25 @@ func TestHostIsInstalled(t *testing.T) {
 
 	w.reconcile()
 	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
-	if infraEnv.Spec.ClusterRef != nil || len(infraEnv.OwnerReferences) > 0 || infraEnv.Spec.OSImageVersion != "4.19" || infraEnv.Spec.PullSecretRef.Name != "pull-secret" {
-		t.Fatalf("InfraEnv: %+v", infraEnv)
-	}
-	if w.config().Status.DataSecretName != "" || bootmode.BootsFrom(w.infraMachine(), isoURL) {
-		t.Fatal("nothing may be handed out before there is an image")
-	}
+	w.Expect(infraEnv.Spec.ClusterRef).To(BeNil())
+	w.Expect(infraEnv.OwnerReferences).To(BeEmpty())
+	w.Expect(infraEnv.Spec.OSImageVersion).To(Equal("4.19"))
+	w.Expect(infraEnv.Spec.PullSecretRef.Name).To(Equal("pull-secret"))
+	w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), "nothing is handed out before there is an image")
+	w.Expect(w.infraMachine()).NotTo(bootFrom(isoURL), "nothing is handed out before there is an image")
 
 	w.makeImage()
 	w.reconcile()
-	if !bootmode.BootsFrom(w.infraMachine(), isoURL) {
-		t.Fatalf("boot image: %v", w.infraMachine().Object["spec"])
-	}
+	w.Expect(w.infraMachine()).To(bootFrom(isoURL))
 	secret := read(w, "m", &corev1.Secret{})
-	if secret.Type != clusterv1.ClusterSecretType || secret.Labels[clusterv1.ClusterNameLabel] != "c" || !metav1.IsControlledBy(secret, w.config()) ||
-		string(secret.Data["value"]) != `{"ignition":{"version":"3.1.0"}}` {
-		t.Fatalf("bootstrap data: %+v", secret)
-	}
-	if status := w.config().Status; status.DataSecretName != "m" || !ptr.Deref(status.Initialization.DataSecretCreated, false) || status.BootMode != bootstrapv1.BootModeLiveISO {
-		t.Fatalf("status: %+v", status)
-	}
+	w.Expect(secret.Type).To(Equal(clusterv1.ClusterSecretType))
+	w.Expect(secret.Labels).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, "c"))
+	w.Expect(metav1.GetControllerOf(secret)).To(HaveField("UID", w.config().UID))
+	w.Expect(string(secret.Data["value"])).To(Equal(`{"ignition":{"version":"3.1.0"}}`))
+	status := w.config().Status
+	w.Expect(status.DataSecretName).To(Equal("m"))
+	w.Expect(status.Initialization.DataSecretCreated).To(HaveValue(BeTrue()))
+	w.Expect(status.BootMode).To(Equal(bootstrapv1.BootModeLiveISO))
 	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
 
 	w.create(bareMetalHost())
@@ -53,19 +52,19 @@ func TestHostIsInstalled(t *testing.T) {
 	w.change(mute, func() { mute.Status = discovered("a", "m", strings.ToUpper(bootMAC)).Status })
 	w.reconcile()
 	agent := w.agent("a")
-	if agent.Spec.ClusterDeploymentName == nil || agent.Spec.Approved || agent.Spec.Hostname != "rack1-u7" || agent.Spec.Role != "worker" ||
-		agent.Spec.NodeLabels["metal3.io/uuid"] != "bmh-uid" || agent.Spec.IgnitionConfigOverrides == "" {
-		t.Fatalf("Agent: %+v", agent.Spec)
-	}
+	w.Expect(agent.Spec.ClusterDeploymentName).NotTo(BeNil())
+	w.Expect(agent.Spec.Approved).To(BeFalse())
+	w.Expect(agent.Spec.Hostname).To(Equal("rack1-u7"))
+	w.Expect(agent.Spec.Role).To(BeEquivalentTo("worker"))
+	w.Expect(agent.Spec.NodeLabels).To(HaveKeyWithValue("metal3.io/uuid", "bmh-uid"))
+	w.Expect(agent.Spec.IgnitionConfigOverrides).NotTo(BeEmpty())
 	w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.HostBindingReason)
 
 	w.registerWithCluster("a", "insufficient")
 	w.reconcile()
 	w.registerWithCluster("a", "known")
 	w.reconcile()
-	if !w.agent("a").Spec.Approved {
-		t.Fatal("not approved")
-	}
+	w.Expect(w.agent("a").Spec.Approved).To(BeTrue(), "it is approved")
 	w.lasts(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForInstallationReason)
 
 	for state, reason := range map[string]string{"installing": bootstrapv1.HostInstallingReason, "installing-in-progress": bootstrapv1.HostInstallingReason} {
@@ -81,26 +80,21 @@ func TestHostIsInstalled(t *testing.T) {
 	for range 3 {
 		w.reconcile()
 	}
-	if w.writes != before {
-		t.Errorf("an installed world is written to %d times", w.writes-before)
-	}
+	w.Expect(w.writes).To(Equal(before), "an installed world is not written to")
 	// Finalizer, InfraEnv, boot image, bootstrap data, protection of the Machine, binding, approval; the status when the data is handed out, the host identified, waits for
 	// the installation, is being installed, and is installed.
-	if before != 12 || w.reports != 5 {
-		t.Errorf("%d writing requests for one host, %d of them to the status", before, w.reports)
-	}
+	w.Expect(before).To(Equal(12), "writing requests for one host")
+	w.Expect(w.reports).To(Equal(5), "those of them to the status")
 	var events []string
 	for e := w.event(); e != ""; e = w.event() {
 		events = append(events, strings.Fields(e)[1])
 	}
-	if told := strings.Join(events, " "); told != "HostApproved HostInstalled" {
-		t.Errorf("events: %s", told)
-	}
+	w.Expect(events).To(Equal([]string{"HostApproved", "HostInstalled"}))
 }
 
 // registerWithCluster is assisted-service after the agent registered with the cluster that it was bound to.
 func (w *world) registerWithCluster(name, state string) {
-	w.Helper()
+	w.t.Helper()
 	agent := w.agent(name)
 	w.change(agent, func() {
 		agent.Status.DebugInfo.State = state
@@ -113,7 +107,7 @@ func (w *world) registerWithCluster(name, state string) {
 }
 
 func (w *world) enter(name, state string) {
-	w.Helper()
+	w.t.Helper()
 	agent := w.agent(name)
 	w.change(agent, func() { agent.Status.DebugInfo.State = state })
 }
@@ -145,9 +139,7 @@ func TestNodeBeforeTheEndOfTheInstallation(t *testing.T) {
 	w.enter("a", "installed")
 	w.reconcile()
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
-	if w.config().Status.InstallationProgress != "Done" {
-		t.Fatal(w.config().Status.InstallationProgress)
-	}
+	w.Expect(w.config().Status.InstallationProgress).To(Equal("Done"))
 }
 
 func TestWhatIsWaitedFor(t *testing.T) {
@@ -179,9 +171,7 @@ func TestWhatIsWaitedFor(t *testing.T) {
 			w.lasts(bootstrapv1.ReadyCondition, metav1.ConditionFalse, tc.reason)
 			before := w.writes
 			w.reconcile()
-			if w.writes != before {
-				t.Errorf("waiting writes")
-			}
+			w.Expect(w.writes).To(Equal(before), "waiting does not write")
 		})
 	}
 }
@@ -193,13 +183,13 @@ func TestPausedWritesOnlyItsCondition(t *testing.T) {
 	w := newWorld(t, values(objects)...)
 	w.reconcile()
 	w.wants(clusterv1.PausedCondition, metav1.ConditionTrue, clusterv1.PausedReason)
-	if w.writes != 1 || len(w.config().Finalizers) > 0 || len(w.config().Status.Conditions) != 1 {
-		t.Fatalf("%d writes, %+v", w.writes, w.config())
-	}
+	w.Expect(w.writes).To(Equal(1))
+	w.Expect(w.config().Finalizers).To(BeEmpty())
+	w.Expect(w.config().Status.Conditions).To(HaveLen(1))
 }
 
 func (w *world) setState(obj client.Object, state string) {
-	w.Helper()
+	w.t.Helper()
 	install := installOf(w, obj)
 	w.change(install, func() { install.Status.DebugInfo.State = state })
 }

@@ -1,10 +1,9 @@
 package config
 
 import (
-	"context"
-	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
@@ -19,7 +18,7 @@ import (
 )
 
 func installOf(w *world, obj client.Object) *hiveext.AgentClusterInstall {
-	w.Helper()
+	w.t.Helper()
 	return read(w, obj.GetName(), &hiveext.AgentClusterInstall{})
 }
 
@@ -38,13 +37,13 @@ func joined(t *testing.T) *world {
 }
 
 func (w *world) gone(name string, obj client.Object) bool {
-	w.Helper()
-	err := w.Get(context.Background(), types.NamespacedName{Namespace: namespace, Name: name}, obj)
+	w.t.Helper()
+	err := w.Get(w.t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, obj)
 	return apierrors.IsNotFound(err)
 }
 
 func (w *world) letGo(name string, obj client.Object) {
-	w.Helper()
+	w.t.Helper()
 	read(w, name, obj)
 	w.change(obj, func() { obj.SetFinalizers(nil) })
 }
@@ -56,17 +55,14 @@ func TestDeletionInOrder(t *testing.T) {
 
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
-	if w.agent("a").DeletionTimestamp.IsZero() || !read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp.IsZero() {
-		t.Fatal("the Agent goes first: without its InfraEnv the Node would stay")
-	}
+	w.Expect(w.agent("a").DeletionTimestamp).NotTo(BeNil(), "the Agent goes first: without its InfraEnv the Node would stay")
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).To(BeNil(), "the Agent goes first: without its InfraEnv the Node would stay")
 	w.letGo("a", &aiv1beta1.Agent{})
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
 	w.letGo("m", &aiv1beta1.InfraEnv{})
 	w.reconcile()
-	if !w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{}) {
-		t.Fatal("the finalizer stays")
-	}
+	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is taken away")
 }
 
 func TestDeletionOfTheWholeCluster(t *testing.T) {
@@ -81,23 +77,19 @@ func TestDeletionOfTheWholeCluster(t *testing.T) {
 
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
-	if agent := w.agent("a"); agent.DeletionTimestamp.IsZero() || !metav1.HasAnnotation(agent.ObjectMeta, skipSpokeCleanupAnnotation) {
-		t.Fatal("the Agent goes first, and nothing needs to be taken out of a cluster that goes")
-	}
+	agent := w.agent("a")
+	w.Expect(agent.DeletionTimestamp).NotTo(BeNil(), "the Agent goes first")
+	w.Expect(agent.Annotations).To(HaveKey(skipSpokeCleanupAnnotation), "nothing needs to be taken out of a cluster that goes")
 	w.letGo("a", &aiv1beta1.Agent{})
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
-	if !w.agent("stranger").DeletionTimestamp.IsZero() {
-		t.Fatal("its host could register again")
-	}
+	w.Expect(w.agent("stranger").DeletionTimestamp).To(BeNil(), "it stays as long as its host could register again")
 	w.letGo("m", &aiv1beta1.InfraEnv{})
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
 	w.letGo("stranger", &aiv1beta1.Agent{})
 	w.reconcile()
-	if !w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{}) {
-		t.Fatal("the finalizer stays")
-	}
+	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is taken away")
 }
 
 func TestDeletionWhenEverythingIsGone(t *testing.T) {
@@ -108,9 +100,7 @@ func TestDeletionWhenEverythingIsGone(t *testing.T) {
 		w.remove(obj)
 	}
 	w.reconcile()
-	if !w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{}) {
-		t.Fatal("the finalizer stays")
-	}
+	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is taken away")
 }
 
 func TestDeletionForMoveDeletesNothing(t *testing.T) {
@@ -119,12 +109,9 @@ func TestDeletionForMoveDeletesNothing(t *testing.T) {
 	w.change(config, func() { config.Annotations = map[string]string{clusterctlv1.DeleteForMoveAnnotation: ""} })
 	w.remove(config)
 	w.reconcile()
-	if !w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{}) {
-		t.Fatal("the finalizer stays")
-	}
-	if !w.agent("a").DeletionTimestamp.IsZero() || !read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp.IsZero() {
-		t.Fatal("something was deleted")
-	}
+	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is taken away")
+	w.Expect(w.agent("a").DeletionTimestamp).To(BeNil(), "nothing is deleted")
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).To(BeNil(), "nothing is deleted")
 }
 
 func TestHostOfALiveMachineIsKept(t *testing.T) {
@@ -132,9 +119,7 @@ func TestHostOfALiveMachineIsKept(t *testing.T) {
 	w.remove(w.config())
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.WaitingForMachineReason)
-	if !w.agent("a").DeletionTimestamp.IsZero() {
-		t.Fatal("the host was taken out of the cluster")
-	}
+	w.Expect(w.agent("a").DeletionTimestamp).To(BeNil(), "the host is not taken out of the cluster")
 }
 
 func TestAgentOfAnotherClusterStays(t *testing.T) {
@@ -149,12 +134,8 @@ func TestAgentOfAnotherClusterStays(t *testing.T) {
 	w.reconcile()
 	w.letGo("a", &aiv1beta1.Agent{})
 	w.reconcile()
-	if !w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{}) {
-		t.Fatal("the finalizer stays")
-	}
-	if !w.agent("other").DeletionTimestamp.IsZero() {
-		t.Fatal("a host of another cluster was taken, for the label of an InfraEnv that is gone")
-	}
+	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is taken away")
+	w.Expect(w.agent("other").DeletionTimestamp).To(BeNil(), "a host of another cluster is not taken for the label of an InfraEnv that is gone")
 }
 
 // TestAgentThatIsBoundToAnotherCluster: with it, or with its InfraEnv, its Node would be taken out of that cluster.
@@ -179,12 +160,9 @@ func TestAgentThatIsBoundToAnotherCluster(t *testing.T) {
 			tc.remove(w)
 			w.reconcile()
 			w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.HostInAnotherClusterReason)
-			if !w.agent("a").DeletionTimestamp.IsZero() || !read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp.IsZero() {
-				t.Fatal("the host of another cluster was taken")
-			}
-			if message := w.message(bootstrapv1.DeletingCondition); strings.Contains(message, "tenant") {
-				t.Errorf("names what is in another namespace: %s", message)
-			}
+			w.Expect(w.agent("a").DeletionTimestamp).To(BeNil(), "the host of another cluster is not taken")
+			w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).To(BeNil(), "the host of another cluster is not taken")
+			w.Expect(w.message(bootstrapv1.DeletingCondition)).NotTo(ContainSubstring("tenant"), "it does not name what is in another namespace")
 			agent = w.agent("a")
 			w.change(agent, func() { agent.Spec.ClusterDeploymentName = nil })
 			w.reconcile()
@@ -213,9 +191,9 @@ func TestDeletedAgentOfAHostThatWasNeverInstalled(t *testing.T) {
 			w.reconcile()
 			remove(w)
 			w.reconcile()
-			if agent := w.agent("a"); agent.DeletionTimestamp.IsZero() || !metav1.HasAnnotation(agent.ObjectMeta, skipSpokeCleanupAnnotation) {
-				t.Fatal("the Agent waits for a Node that never was")
-			}
+			agent = w.agent("a")
+			w.Expect(agent.DeletionTimestamp).NotTo(BeNil(), "the Agent is deleted")
+			w.Expect(agent.Annotations).To(HaveKey(skipSpokeCleanupAnnotation), "the Agent does not wait for a Node that never was")
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,20 +24,17 @@ func TestMomentaryWaitsAreReportedWhenTheyLast(t *testing.T) {
 	w.reconcile()
 	reports := w.reports
 	w.create(bareMetalHost()) // another message only
-	if result := w.reconcile(); result.RequeueAfter != reconcile.HeldBack || w.reports != reports {
-		t.Fatalf("%d reports, comes back after %s", w.reports-reports, result.RequeueAfter)
-	}
+	w.Expect(w.reconcile().RequeueAfter).To(Equal(reconcile.HeldBack))
+	w.Expect(w.reports).To(Equal(reports))
 	w.clock = w.clock.Add(reconcile.HeldBack - time.Second)
 	agent := discovered("a", "m", bootMAC)
 	agent.Status.Inventory = aiv1beta1.HostInventory{}
 	w.create(agent) // another wait takes its place: the time goes on
-	if result := w.reconcile(); result.RequeueAfter != time.Second || w.reports != reports {
-		t.Fatalf("%d reports, comes back after %s", w.reports-reports, result.RequeueAfter)
-	}
+	w.Expect(w.reconcile().RequeueAfter).To(Equal(time.Second))
+	w.Expect(w.reports).To(Equal(reports))
 	w.clock = w.clock.Add(time.Second)
-	if result := w.reconcile(); result.RequeueAfter != 0 || w.reports != reports+1 {
-		t.Fatalf("%d reports, comes back after %s", w.reports-reports, result.RequeueAfter)
-	}
+	w.Expect(w.reconcile().RequeueAfter).To(BeZero())
+	w.Expect(w.reports).To(Equal(reports + 1))
 	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostIdentityReason)
 }
 
@@ -51,14 +49,10 @@ func TestWaitThatPassesIsNotReported(t *testing.T) {
 	w.create(agent)
 	w.reconcile()
 	w.remove(agent)
-	if result := w.reconcile(); result.RequeueAfter != 0 {
-		t.Fatalf("comes back after %s", result.RequeueAfter)
-	}
+	w.Expect(w.reconcile().RequeueAfter).To(BeZero(), "it does not come back")
 	w.clock = w.clock.Add(reconcile.HeldBack)
 	w.reconcile()
-	if w.reports != reports {
-		t.Fatalf("%d reports", w.reports-reports)
-	}
+	w.Expect(w.reports).To(Equal(reports), "nothing is reported")
 }
 
 func TestUrgent(t *testing.T) {
@@ -118,9 +112,7 @@ func TestUrgent(t *testing.T) {
 			if tc.change != nil {
 				tc.change(s)
 			}
-			if got := urgent(s); got != tc.urgent {
-				t.Errorf("got %t", got)
-			}
+			NewWithT(t).Expect(urgent(s)).To(Equal(tc.urgent))
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +19,7 @@ import (
 
 // nodeReady is what Cluster API says of the Node since the moment.
 func (w *world) nodeReady(status metav1.ConditionStatus, since time.Time) {
-	w.Helper()
+	w.t.Helper()
 	machine := read(w, "m", &clusterv1.Machine{})
 	w.change(machine, func() {
 		machine.Status.NodeRef.Name = "rack1-u7"
@@ -28,7 +29,7 @@ func (w *world) nodeReady(status metav1.ConditionStatus, since time.Time) {
 
 // bootDiscovery is assisted-service when a host of the second day, which is installed, registers once more.
 func (w *world) bootDiscovery(at time.Time) {
-	w.Helper()
+	w.t.Helper()
 	agent := w.agent("a")
 	w.change(agent, func() {
 		agent.Status.DebugInfo.State = "installing-pending-user-action"
@@ -66,9 +67,7 @@ func TestInstalledWorkerBootsDiscoveryAgain(t *testing.T) {
 	})
 	t.Run("until nobody missed its Node", func(t *testing.T) {
 		w, began := again(t)
-		if result := w.reconcile(); result.RequeueAfter <= 0 || result.RequeueAfter > nodeNoticed {
-			t.Fatalf("%+v", result)
-		}
+		w.Expect(w.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", nodeNoticed)))
 		w.clock = began.Add(nodeNoticed)
 		w.reconcile()
 		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
@@ -101,9 +100,7 @@ func TestInstalledHostIsNeverInstalledAgain(t *testing.T) {
 			w.create(discovered("a", "m", bootMAC))
 			w.reconcile()
 			w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.HostBootedDiscoveryAgainReason)
-			if spec := w.agent("a").Spec; spec.Approved || spec.ClusterDeploymentName != nil || spec.Role != "" {
-				t.Fatalf("the Agent was told something: %+v", spec)
-			}
+			w.Expect(w.agent("a").Spec).To(And(HaveField("Approved", BeFalse()), HaveField("ClusterDeploymentName", BeNil()), HaveField("Role", BeEmpty())), "the Agent is told nothing")
 		})
 	}
 }
@@ -117,10 +114,6 @@ func TestMovedMachine(t *testing.T) {
 	w := newWorld(t, values(objects)...)
 	w.reconcile()
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
-	if w.config().Status.DataSecretName != "m" {
-		t.Fatal("the data secret is not restored")
-	}
-	if err := w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"}, &aiv1beta1.InfraEnv{}); !apierrors.IsNotFound(err) {
-		t.Fatalf("an InfraEnv was made for a host that is installed: %v", err)
-	}
+	w.Expect(w.config().Status.DataSecretName).To(Equal("m"), "the data secret is restored")
+	w.Expect(w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"}, &aiv1beta1.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "not found"), "no InfraEnv is made for a host that is installed")
 }

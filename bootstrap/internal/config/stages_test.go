@@ -8,10 +8,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	. "github.com/onsi/gomega"
 )
 
 // TestEveryReasonIsUnhurriedOrUrgent keeps the table complete: a new reason is decided on, and a new condition is reported in its order.
 func TestEveryReasonIsUnhurriedOrUrgent(t *testing.T) {
+	g := NewWithT(t)
 	var conditions []string
 	listed := map[string]int{}
 	for _, stage := range slices.Concat(stages, besides) {
@@ -24,40 +27,31 @@ func TestEveryReasonIsUnhurriedOrUrgent(t *testing.T) {
 	for name, value := range constants(t, "../../api/v1beta1/conditions.go") {
 		switch {
 		case strings.HasSuffix(name, "Condition"):
-			if !slices.Contains(conditions, value) {
-				t.Errorf("%s is no condition of the table", name)
-			}
+			g.Expect(conditions).To(ContainElement(value), "%s is a condition of the table", name)
 		case strings.HasSuffix(name, "Reason"):
 			found++
-			if listed[value] != 1 {
-				t.Errorf("%s is in %d lists of the table: it is to be unhurried or urgent", name, listed[value])
-			}
+			g.Expect(listed).To(HaveKeyWithValue(value, 1), "%s is in one list of the table: it is unhurried or urgent", name)
 		}
 	}
-	if found == 0 {
-		t.Error("found no reasons")
-	}
+	g.Expect(found).NotTo(BeZero(), "there are reasons")
 }
 
 func TestStageIsPassedWithAReasonOfItsOwn(t *testing.T) {
+	g := NewWithT(t)
 	for _, stage := range stages {
-		if !slices.Contains(slices.Concat(stage.unhurried, stage.urgent), stage.passed) {
-			t.Errorf("%s: %q", stage.condition, stage.passed)
-		}
+		g.Expect(slices.Concat(stage.unhurried, stage.urgent)).To(ContainElement(stage.passed), stage.condition)
 	}
-	if passedReason("Elsewhere") != "" || isUnhurried("Forgotten") {
-		t.Error("what nobody decided on is urgent, and is passed by nothing")
-	}
+	g.Expect(passedReason("Elsewhere")).To(BeEmpty(), "what nobody decided on is passed by nothing")
+	g.Expect(isUnhurried("Forgotten")).To(BeFalse(), "what nobody decided on is urgent")
 }
 
 // constants returns the constants of a Go file with their values. One that is another package's constant has that one's name without the ending as its value,
 // as Cluster API's have.
 func constants(t *testing.T, path string) map[string]string {
 	t.Helper()
+	g := NewWithT(t)
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
 	values := map[string]string{}
 	ast.Inspect(file, func(node ast.Node) bool {
 		spec, ok := node.(*ast.ValueSpec)
@@ -70,9 +64,7 @@ func constants(t *testing.T, path string) map[string]string {
 		case *ast.SelectorExpr:
 			values[spec.Names[0].Name] = strings.TrimSuffix(expression.Sel.Name, "Reason")
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		g.Expect(err).NotTo(HaveOccurred())
 		return true
 	})
 	return values

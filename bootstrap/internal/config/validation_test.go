@@ -1,10 +1,10 @@
 package config
 
 import (
-	"strings"
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,9 +25,7 @@ func TestFindings(t *testing.T) {
 		agent := discovered("a", "m", bootMAC)
 		agent.Status.DebugInfo.StateInfo = tc.info
 		agent.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: tc.validated}}
-		if got := notPassed(agent); got != tc.wanted {
-			t.Errorf("%s: %s", situation, got)
-		}
+		NewWithT(t).Expect(notPassed(agent)).To(Equal(tc.wanted), situation)
 	}
 }
 
@@ -43,7 +41,5 @@ func TestPendingValidationsAreTold(t *testing.T) {
 	w.create(agent)
 	w.reconcile()
 	w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostValidationReason)
-	if message := w.message(bootstrapv1.HostBoundCondition); !strings.Contains(message, "Missing inventory") {
-		t.Fatal(message)
-	}
+	w.Expect(w.message(bootstrapv1.HostBoundCondition)).To(ContainSubstring("Missing inventory"))
 }

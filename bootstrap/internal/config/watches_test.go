@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,14 +31,13 @@ func TestInstallationChanges(t *testing.T) {
 		before.Status.DebugInfo.State = "installing"
 		after := before.DeepCopy()
 		tc.change(after)
-		if got := installationChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.matters {
-			t.Errorf("%s: %v", name, got)
-		}
+		NewWithT(t).Expect(installationChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(tc.matters), name)
 	}
 }
 
 // TestEventThatCannotBeMapped is a cache that does not answer: the event is lost, and the log says so.
 func TestEventThatCannotBeMapped(t *testing.T) {
+	g := NewWithT(t)
 	failing := interceptor.NewClient(newWorld(t).Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake client is one
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errors.New("no cache")
@@ -62,16 +62,13 @@ func TestEventThatCannotBeMapped(t *testing.T) {
 	} {
 		logged := 0
 		log := funcr.New(func(string, string) { logged++ }, funcr.Options{})
-		if requests := mapped(ctrl.LoggerInto(t.Context(), log)); len(requests) > 0 || logged == 0 {
-			t.Errorf("%s: %v, %d lines logged", name, requests, logged)
-		}
+		g.Expect(mapped(ctrl.LoggerInto(t.Context(), log))).To(BeEmpty(), name)
+		g.Expect(logged).NotTo(BeZero(), "%s: the log says so", name)
 	}
 }
 
 func TestHostsOfAClusterThatComesBackAreWoken(t *testing.T) {
 	before, after := &hiveext.AgentClusterInstall{}, &hiveext.AgentClusterInstall{}
 	before.Status.DebugInfo.State, after.Status.DebugInfo.State = "insufficient", "adding-hosts"
-	if !installationChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
-		t.Fatal("both accept hosts, but not the same")
-	}
+	NewWithT(t).Expect(installationChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue(), "both accept hosts, but not the same")
 }

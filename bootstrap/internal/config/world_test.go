@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
@@ -46,7 +47,8 @@ var metal3Machine, bareMetalHost, discovered = sample.Metal3Machine, sample.Bare
 
 // world is one Machine with everything around it that a test does not say otherwise, and a reconciler.
 type world struct {
-	*testing.T
+	*WithT
+	t *testing.T
 	client.Client
 	reconciler *Reconciler
 	events     *record.FakeRecorder
@@ -65,16 +67,14 @@ func newScheme(t *testing.T) *runtime.Scheme {
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme,
 		aiv1beta1.AddToScheme, hiveext.AddToScheme, hivev1.AddToScheme, metal3api.AddToScheme,
 	} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		NewWithT(t).Expect(add(scheme)).To(Succeed())
 	}
 	return scheme
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	w := &world{T: t, events: record.NewFakeRecorder(100), clock: time.Now()}
+	w := &world{WithT: NewWithT(t), t: t, events: record.NewFakeRecorder(100), clock: time.Now()}
 	builder := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).
 		WithStatusSubresource(&bootstrapv1.OpenshiftAssistedConfig{}).
 		WithInterceptorFuncs(w.counting())
@@ -131,7 +131,7 @@ func (w *world) counting() interceptor.Funcs {
 
 // precondition refuses what names an outdated resource version, as the API server does and the fake client does not.
 func (w *world) precondition(ctx context.Context, c client.Client, applied runtime.ApplyConfiguration) error {
-	w.Helper()
+	w.t.Helper()
 	raw, err := json.Marshal(applied)
 	if err != nil {
 		return err
@@ -196,65 +196,55 @@ func values(objects map[string]client.Object) []client.Object {
 }
 
 func (w *world) reconcile() ctrl.Result {
-	w.Helper()
-	result, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "m"}})
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.t.Helper()
+	result, err := w.reconciler.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "m"}})
+	w.Expect(err).NotTo(HaveOccurred())
 	return result
 }
 
 func read[T client.Object](w *world, name string, obj T) T {
-	w.Helper()
-	if err := w.Get(context.Background(), types.NamespacedName{Namespace: namespace, Name: name}, obj); err != nil {
-		w.Fatal(err)
-	}
+	w.t.Helper()
+	w.Expect(w.Get(w.t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, obj)).To(Succeed())
 	return obj
 }
 
 func (w *world) config() *bootstrapv1.OpenshiftAssistedConfig {
-	w.Helper()
+	w.t.Helper()
 	return read(w, "m", &bootstrapv1.OpenshiftAssistedConfig{})
 }
 
 func (w *world) agent(name string) *aiv1beta1.Agent {
-	w.Helper()
+	w.t.Helper()
 	return read(w, name, &aiv1beta1.Agent{})
 }
 
 func (w *world) infraMachine() *unstructured.Unstructured {
-	w.Helper()
+	w.t.Helper()
 	return read(w, "m", metal3Machine("").DeepCopy())
 }
 
 // change edits an object as somebody else would.
 func (w *world) change(obj client.Object, mutate func()) {
-	w.Helper()
+	w.t.Helper()
 	mutate()
-	if err := w.Update(context.Background(), obj); err != nil {
-		w.Fatal(err)
-	}
+	w.Expect(w.Update(w.t.Context(), obj)).To(Succeed())
 }
 
 func (w *world) create(objects ...client.Object) {
-	w.Helper()
+	w.t.Helper()
 	for _, o := range objects {
-		if err := w.Create(context.Background(), o); err != nil {
-			w.Fatal(err)
-		}
+		w.Expect(w.Create(w.t.Context(), o)).To(Succeed())
 	}
 }
 
 func (w *world) remove(obj client.Object) {
-	w.Helper()
-	if err := w.Client.Delete(context.Background(), obj); err != nil {
-		w.Fatal(err)
-	}
+	w.t.Helper()
+	w.Expect(w.Client.Delete(w.t.Context(), obj)).To(Succeed())
 }
 
 // makeImage is assisted-service making the discovery image.
 func (w *world) makeImage() {
-	w.Helper()
+	w.t.Helper()
 	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 	w.change(infraEnv, func() {
 		infraEnv.Status.ISODownloadURL = isoURL
@@ -264,7 +254,7 @@ func (w *world) makeImage() {
 
 // lasts checks a condition that is reported once it lasts.
 func (w *world) lasts(conditionType string, status metav1.ConditionStatus, reason string) {
-	w.Helper()
+	w.t.Helper()
 	w.clock = w.clock.Add(reconcile.HeldBack)
 	w.reconcile()
 	w.wants(conditionType, status, reason)
@@ -272,14 +262,10 @@ func (w *world) lasts(conditionType string, status metav1.ConditionStatus, reaso
 
 // wants checks a condition: its status and reason.
 func (w *world) wants(conditionType string, status metav1.ConditionStatus, reason string) {
-	w.Helper()
+	w.t.Helper()
 	c := meta.FindStatusCondition(w.config().Status.Conditions, conditionType)
-	if c == nil {
-		w.Fatalf("condition %s is missing: %+v", conditionType, w.config().Status.Conditions)
-	}
-	if c.Status != status || c.Reason != reason {
-		w.Fatalf("condition %s is %s/%s (%s), not %s/%s", conditionType, c.Status, c.Reason, c.Message, status, reason)
-	}
+	w.Expect(c).NotTo(BeNil(), "there is a condition %s: %+v", conditionType, w.config().Status.Conditions)
+	w.Expect(c).To(And(HaveField("Status", status), HaveField("Reason", reason)), "condition %s: %s", conditionType, c.Message)
 }
 
 // event returns the next event, empty when there is none.

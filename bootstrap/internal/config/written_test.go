@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -20,24 +21,19 @@ func TestOwnWritesAreNotRepeated(t *testing.T) {
 	w.reconcile()
 	stale := before.DeepCopy()
 	w.reconciler.written.overlay(stale)
-	if stale.Status.DataSecretName != "m" || len(stale.Status.Conditions) == 0 {
-		t.Fatalf("%+v", stale.Status)
-	}
+	w.Expect(stale.Status.DataSecretName).To(Equal("m"))
+	w.Expect(stale.Status.Conditions).NotTo(BeEmpty())
 	foreign := before.DeepCopy()
 	foreign.ResourceVersion = "12345"
 	w.reconciler.written.overlay(foreign)
-	if foreign.Status.DataSecretName != "" {
-		t.Fatal("a version that we know nothing of is taken as it is")
-	}
+	w.Expect(foreign.Status.DataSecretName).To(BeEmpty(), "a version that we know nothing of is taken as it is")
 }
 
 // withoutInfraEnvs is a cache that has not seen the InfraEnvs yet.
 func withoutInfraEnvs(t *testing.T, c client.Client) client.Client {
 	t.Helper()
 	watching, ok := c.(client.WithWatch)
-	if !ok {
-		t.Fatal("not the fake client")
-	}
+	NewWithT(t).Expect(ok).To(BeTrue(), "it is the fake client")
 	return interceptor.NewClient(watching, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if _, ok := o.(*aiv1beta1.InfraEnv); ok {
@@ -60,9 +56,8 @@ func TestInfraEnvIsMadeOnce(t *testing.T) {
 	w.reconcile()
 	before := w.writes
 	w.reconciler.Client = withoutInfraEnvs(t, w.Client)
-	if result := w.reconcile(); w.writes != before || result.RequeueAfter != reconcile.CacheLag {
-		t.Fatalf("%d writes, comes back after %s", w.writes-before, result.RequeueAfter)
-	}
+	w.Expect(w.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag))
+	w.Expect(w.writes).To(Equal(before))
 	w.remove(read(w, "m", &aiv1beta1.InfraEnv{}))
 	w.clock = w.clock.Add(reconcile.CacheLag)
 	w.reconcile()
@@ -84,11 +79,7 @@ func TestFinalizerIsAddedOnce(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	stale := w.config()
 	w.reconcile()
-	if w.reports != 0 {
-		t.Fatal("a wait that has just begun was reported")
-	}
+	w.Expect(w.reports).To(BeZero(), "a wait that has just begun is not reported")
 	w.reconciler.written.overlay(stale)
-	if len(stale.Finalizers) != 1 {
-		t.Fatal("the finalizer would be added again")
-	}
+	w.Expect(stale.Finalizers).To(HaveLen(1), "the finalizer is not added again")
 }
