@@ -3,6 +3,7 @@ package facts
 import (
 	"testing"
 
+	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,9 +32,7 @@ func TestMayHaveNode(t *testing.T) {
 			config.Status.InstallationProgress = tc.progress
 			agent := &aiv1beta1.Agent{}
 			agent.Status.DebugInfo.State, agent.Status.Progress.CurrentStage = tc.state, tc.stage
-			if got := (&Facts{Config: config}).MayHaveNode(agent); got != tc.wanted {
-				t.Fatalf("%t", got)
-			}
+			NewWithT(t).Expect((&Facts{Config: config}).MayHaveNode(agent)).To(Equal(tc.wanted))
 		})
 	}
 }
@@ -58,9 +57,7 @@ func TestBoundElsewhere(t *testing.T) {
 				Config:  &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "lab"}},
 				Cluster: tc.cluster, OthersDeployments: []string{"theirs"},
 			}
-			if got := f.BoundElsewhere(&aiv1beta1.Agent{Spec: aiv1beta1.AgentSpec{ClusterDeploymentName: tc.ref}}); got != tc.wanted {
-				t.Fatalf("%t", got)
-			}
+			NewWithT(t).Expect(f.BoundElsewhere(&aiv1beta1.Agent{Spec: aiv1beta1.AgentSpec{ClusterDeploymentName: tc.ref}})).To(Equal(tc.wanted))
 		})
 	}
 }

@@ -3,6 +3,7 @@ package facts
 import (
 	"testing"
 
+	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -28,9 +29,9 @@ func TestHandedOut(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			f := &Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}, Machine: tc.machine}
 			f.Config.Status.DataSecretName = tc.recorded
-			if got := f.HandedOut(); got != tc.wanted || f.DataHandedOut() != (tc.wanted != "") {
-				t.Fatalf("%q", got)
-			}
+			g := NewWithT(t)
+			g.Expect(f.HandedOut()).To(Equal(tc.wanted))
+			g.Expect(f.DataHandedOut()).To(Equal(tc.wanted != ""), "data is handed out")
 		})
 	}
 }
