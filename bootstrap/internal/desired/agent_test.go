@@ -2,10 +2,10 @@ package desired
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -44,55 +44,52 @@ func TestAgentSpec(t *testing.T) {
 	metadata := func() ([]byte, error) { return []byte("name: node-7\nrack: r1\n"), nil }
 	for name, tc := range map[string]struct {
 		change func(h *identified)
-		check  func(w *aiv1beta1.AgentSpec) bool
+		wanted OmegaMatcher
 	}{
-		"Metal3": {func(*identified) {}, func(w *aiv1beta1.AgentSpec) bool {
-			return w.Hostname == "rack1-u7" && w.Role == "master" && w.NodeLabels["metal3.io/uuid"] == "bmh-uid" && w.InstallationDiskID == "" && w.ClusterDeploymentName.Name == "cp"
-		}},
-		"a worker": {func(h *identified) { h.Machine.Labels = nil }, func(w *aiv1beta1.AgentSpec) bool { return w.Role == "worker" }},
+		"Metal3": {func(*identified) {}, And(
+			HaveField("Hostname", "rack1-u7"), HaveField("Role", BeEquivalentTo("master")), HaveField("NodeLabels", HaveKeyWithValue("metal3.io/uuid", "bmh-uid")),
+			HaveField("InstallationDiskID", BeEmpty()), HaveField("ClusterDeploymentName.Name", "cp"),
+		)},
+		"a worker": {func(h *identified) { h.Machine.Labels = nil }, HaveField("Role", BeEquivalentTo("worker"))},
 		"variables are resolved here": {func(h *identified) {
 			h.Config.Spec.NodeRegistration = &bootstrapv1.NodeRegistration{
 				Name: "$METADATA_NAME", KubeletExtraLabels: []string{`metal3.io/uuid="${METADATA_UUID}"`, "rack=$METADATA_RACK"},
 			}
-		}, func(w *aiv1beta1.AgentSpec) bool {
-			return w.Hostname == "node-7" && w.NodeLabels["rack"] == "r1" && w.NodeLabels["metal3.io/uuid"] == "bmh-uid" && !strings.Contains(w.IgnitionConfigOverrides, "METADATA")
-		}},
-		"no BareMetalHost: the name that the host reports": {withoutHost, func(w *aiv1beta1.AgentSpec) bool {
-			return w.Hostname == "m2" && len(w.NodeLabels) == 0
-		}},
+		}, And(
+			HaveField("Hostname", "node-7"), HaveField("NodeLabels", And(HaveKeyWithValue("rack", "r1"), HaveKeyWithValue("metal3.io/uuid", "bmh-uid"))),
+			HaveField("IgnitionConfigOverrides", Not(ContainSubstring("METADATA"))),
+		)},
+		"no BareMetalHost: the name that the host reports": {withoutHost, And(HaveField("Hostname", "m2"), HaveField("NodeLabels", BeEmpty()))},
 		"no BareMetalHost, localhost: the Machine's name": {func(h *identified) {
 			withoutHost(h)
 			h.agent.Status.Inventory.Hostname = "localhost.localdomain"
-		}, func(w *aiv1beta1.AgentSpec) bool { return w.Hostname == "m" }},
+		}, HaveField("Hostname", "m")},
 		"root device hints": {func(h *identified) {
 			h.Host.Spec.RootDeviceHints = &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
-		}, func(w *aiv1beta1.AgentSpec) bool { return w.InstallationDiskID == "/dev/disk/by-id/wwn-0x525400000002" }},
+		}, HaveField("InstallationDiskID", "/dev/disk/by-id/wwn-0x525400000002")},
 		"kernel arguments": {func(h *identified) {
 			h.Config.Spec.KernelArguments = []bootstrapv1.KernelArgument{{Operation: "append", Value: "a=b"}, {Operation: "delete", Value: "quiet"}}
-		}, func(w *aiv1beta1.AgentSpec) bool {
-			return w.InstallerArgs == `["--append-karg","a=b","--delete-karg","quiet"]`
-		}},
+		}, HaveField("InstallerArgs", `["--append-karg","a=b","--delete-karg","quiet"]`)},
 		"requirements that are met": {func(h *identified) {
 			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{MinCPUCores: 16, MinMemory: ptr.To(resource.MustParse("32Gi")), MinDiskSize: ptr.To(resource.MustParse("120Gi"))}
-		}, func(w *aiv1beta1.AgentSpec) bool { return w.InstallationDiskID != "" }},
+		}, HaveField("InstallationDiskID", Not(BeEmpty()))},
 		"requirements that grew after the host was bound: it keeps its disk and stays": {func(h *identified) {
 			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{MinCPUCores: 32, MinDiskSize: ptr.To(resource.MustParse("1Ti"))}
 			h.agent.Spec = aiv1beta1.AgentSpec{
 				ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: sample.Namespace, Name: "cp"}, IgnitionConfigOverrides: "{}", InstallationDiskID: "chosen",
 			}
-		}, func(w *aiv1beta1.AgentSpec) bool { return w.InstallationDiskID == "chosen" }},
+		}, HaveField("InstallationDiskID", "chosen")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newIdentified()
 			tc.change(h)
+			g := NewWithT(t)
 			w, err := AgentSpec(h.Facts, h.agent, metadata)
-			if err != nil {
-				t.Fatal(err)
-			}
-			again, _ := AgentSpec(h.Facts, h.agent, metadata)
-			if !tc.check(w) || again.IgnitionConfigOverrides != w.IgnitionConfigOverrides {
-				t.Errorf("got %+v", w)
-			}
+			g.Expect(err).NotTo(HaveOccurred())
+			again, err := AgentSpec(h.Facts, h.agent, metadata)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(w).To(tc.wanted)
+			g.Expect(again.IgnitionConfigOverrides).To(Equal(w.IgnitionConfigOverrides), "the same facts give the same bytes")
 		})
 	}
 }
@@ -126,9 +123,10 @@ func TestAgentThatCannotBeTold(t *testing.T) {
 			tc.change(h)
 			_, err := AgentSpec(h.Facts, h.agent, func() ([]byte, error) { return []byte("space: a b"), nil })
 			var p *UserError
-			if !errors.As(err, &p) || p.Reason != tc.reason || !strings.Contains(p.Message, tc.message) {
-				t.Errorf("got %v", err)
-			}
+			g := NewWithT(t)
+			g.Expect(errors.As(err, &p)).To(BeTrue(), "%v is the user's to put right", err)
+			g.Expect(p.Reason).To(Equal(tc.reason))
+			g.Expect(p.Message).To(ContainSubstring(tc.message))
 		})
 	}
 }

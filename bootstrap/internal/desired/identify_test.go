@@ -3,6 +3,7 @@ package desired
 import (
 	"testing"
 
+	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -40,9 +41,10 @@ func TestSeveralAgentsOfOneHost(t *testing.T) {
 			tc.change(first, second)
 			config := &bootstrapv1.OpenshiftAssistedConfig{Status: bootstrapv1.OpenshiftAssistedConfigStatus{AgentRef: tc.known}}
 			found := Identify(&facts.Facts{Config: config, InfraMachine: sample.Metal3Machine("live-iso"), Host: sample.BareMetalHost(), Agents: []*aiv1beta1.Agent{first, second}}, nil)
-			if found.Agent == nil || found.Agent.Name != tc.wanted || len(found.Others) != 1 || found.Others[0] == found.Agent {
-				t.Fatalf("%+v", found)
-			}
+			g := NewWithT(t)
+			g.Expect(found.Agent).To(HaveField("Name", tc.wanted))
+			g.Expect(found.Others).To(HaveLen(1))
+			g.Expect(found.Others[0]).NotTo(BeIdenticalTo(found.Agent))
 		})
 	}
 }
