@@ -3,9 +3,9 @@ package bootmode
 import (
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -36,43 +36,38 @@ func TestChoose(t *testing.T) {
 		"a machine that boots no live ISO": {asked: live, infraMachine: infraMachine("v1alpha1", "MetalStackMachine", "format", ""), err: "set spec.bootMode to DiskImage"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
 			mode, err := Choose(tc.latched, tc.asked, tc.infraMachine)
 			if tc.err != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.err) {
-					t.Fatalf("got %v", err)
-				}
+				g.Expect(err).To(MatchError(ContainSubstring(tc.err)))
 				return
 			}
-			if err != nil || mode.Name() != tc.want {
-				t.Errorf("got %v, %v", mode, err)
-			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(mode.Name()).To(Equal(tc.want))
 		})
 	}
 }
 
 func TestBootImageUsesTheFieldOfTheVersion(t *testing.T) {
+	g := NewWithT(t)
 	for version, field := range map[string]string{"v1beta1": "format", "v1beta2": "diskFormat"} {
 		desired := LiveISO{}.BootImage(infraMachine(version, "Metal3Machine", field, "live-iso"), "http://img/x.iso")
 		image, _, _ := unstructured.NestedStringMap(desired.Object, "spec", "image")
-		if len(image) != 2 || image["url"] != "http://img/x.iso" || image[field] != "live-iso" {
-			t.Errorf("%s: %v", version, image)
-		}
-		if !BootsFrom(desired, "http://img/x.iso") || BootsFrom(desired, "http://img/y.iso") {
-			t.Errorf("%s: BootsFrom", version)
-		}
+		g.Expect(image).To(Equal(map[string]string{"url": "http://img/x.iso", field: "live-iso"}), version)
+		g.Expect(BootsFrom(desired, "http://img/x.iso")).To(BeTrue(), version)
+		g.Expect(BootsFrom(desired, "http://img/y.iso")).To(BeFalse(), version)
 	}
 }
 
 func TestDiskImageTakesOnlyIgnition(t *testing.T) {
+	g := NewWithT(t)
 	answer := `{"ignition":{"version":"3.1.0"}}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
 	defer server.Close()
 	data, err := DiskImage{}.UserData(t.Context(), server.URL, nil)
-	if err != nil || string(data.Value) != answer {
-		t.Fatalf("got %q, %v", data.Value, err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(data.Value)).To(Equal(answer))
 	answer = `<html>secret</html>`
-	if _, err := (DiskImage{}).UserData(t.Context(), server.URL, nil); err == nil || strings.Contains(err.Error(), "secret") {
-		t.Fatalf("got %v", err)
-	}
+	_, err = DiskImage{}.UserData(t.Context(), server.URL, nil)
+	g.Expect(err).To(MatchError(Not(ContainSubstring("secret"))), "what it answers is not told")
 }

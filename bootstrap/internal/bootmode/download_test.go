@@ -5,8 +5,9 @@ import (
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
+
+	. "github.com/onsi/gomega"
 )
 
 const credential = "api_key=top-secret"
@@ -47,19 +48,15 @@ func TestDownloadIgnition(t *testing.T) {
 		"credentials in a broken URL": {url: "gopher://u:top-secret@h/ok", err: "cannot reach"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
 			body, err := downloadIgnition(t.Context(), tc.url+"?"+credential, tc.ca)
 			if tc.err == "" {
-				if err != nil || string(body.Value) != "{}" {
-					t.Fatalf("got %q, %v", body.Value, err)
-				}
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(string(body.Value)).To(Equal("{}"))
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), tc.err) {
-				t.Fatalf("got %v, want %q", err, tc.err)
-			}
-			if strings.Contains(err.Error(), "top-secret") {
-				t.Errorf("the error holds a credential: %v", err)
-			}
+			g.Expect(err).To(MatchError(ContainSubstring(tc.err)))
+			g.Expect(err).To(MatchError(Not(ContainSubstring("top-secret"))), "the error holds no credential")
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -17,11 +18,7 @@ const soon = 10 * time.Second
 
 func wait(t *testing.T, c <-chan struct{}, what string) {
 	t.Helper()
-	select {
-	case <-c:
-	case <-time.After(soon):
-		t.Fatal(what)
-	}
+	NewWithT(t).Eventually(c).WithTimeout(soon).Should(BeClosed(), what)
 }
 
 func hostNamed(name string) types.NamespacedName {
@@ -29,6 +26,7 @@ func hostNamed(name string) types.NamespacedName {
 }
 
 func TestDownloads(t *testing.T) {
+	g := NewWithT(t)
 	d := NewDownloads()
 	hanging, ended := make(chan struct{}), make(chan struct{})
 	var asked atomic.Int32
@@ -39,34 +37,27 @@ func TestDownloads(t *testing.T) {
 	}
 	done := func() { close(ended) }
 	for range 3 {
-		if _, err := d.Get(hostNamed("a"), "first", fetch, done); !errors.Is(err, ErrPending) {
-			t.Fatalf("not pending: %v", err)
-		}
+		_, err := d.Get(hostNamed("a"), "first", fetch, done)
+		g.Expect(err).To(MatchError(ErrPending))
 	}
 	other := make(chan struct{})
 	failure := errors.New("no such host")
-	if _, err := d.Get(hostNamed("b"), "first", func(context.Context) (Data, error) { return Data{}, failure }, func() { close(other) }); !errors.Is(err, ErrPending) {
-		t.Fatalf("not pending: %v", err)
-	}
-	wait(t, other, "a download waits for another that hangs")
-	if _, err := d.Get(hostNamed("b"), "first", fetch, done); !errors.Is(err, failure) {
-		t.Fatalf("got %v", err)
-	}
+	_, err := d.Get(hostNamed("b"), "first", func(context.Context) (Data, error) { return Data{}, failure }, func() { close(other) })
+	g.Expect(err).To(MatchError(ErrPending))
+	wait(t, other, "no download waits for another that hangs")
+	_, err = d.Get(hostNamed("b"), "first", fetch, done)
+	g.Expect(err).To(MatchError(failure))
 	close(hanging)
-	wait(t, ended, "nobody is told that the download ended")
+	wait(t, ended, "it is told that the download ended")
 	for range 2 {
-		if data, err := d.Get(hostNamed("a"), "first", fetch, done); err != nil || string(data.Value) != "data" {
-			t.Fatalf("got %q, %v", data.Value, err)
-		}
+		data, err := d.Get(hostNamed("a"), "first", fetch, done)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(data.Value)).To(Equal("data"))
 	}
-	if asked.Load() != 1 {
-		t.Errorf("asked %d times", asked.Load())
-	}
+	g.Expect(asked.Load()).To(Equal(int32(1)), "it is asked once")
 	d.Drop(hostNamed("a"))
 	d.Drop(hostNamed("b"))
-	if len(d.byID) != 0 {
-		t.Error("kept although it was used")
-	}
+	g.Expect(d.byID).To(BeEmpty(), "nothing is kept that was used")
 }
 
 func TestDownloadThatIsNoLongerWanted(t *testing.T) {
@@ -84,10 +75,10 @@ func TestDownloadThatIsNoLongerWanted(t *testing.T) {
 				<-ctx.Done()
 				close(cancelled)
 				return Data{Value: []byte("old")}, nil
-			}, func() { t.Error("told of what nobody wants") })
-			wait(t, running, "not started")
+			}, func() { t.Error("told of what nobody wants") }) // an Expect may end only the goroutine of its test
+			wait(t, running, "it is started")
 			stop(d)
-			wait(t, cancelled, "not ended")
+			wait(t, cancelled, "it is ended")
 		})
 	}
 }
@@ -116,8 +107,6 @@ func TestDownloadsAreBounded(t *testing.T) {
 		runtime.Gosched()
 	}
 	close(release)
-	wait(t, all, "some never had their turn")
-	if most.Load() > downloadsAtATime {
-		t.Errorf("%d at a time", most.Load())
-	}
+	wait(t, all, "all have their turn")
+	NewWithT(t).Expect(most.Load()).To(BeNumerically("<=", downloadsAtATime), "at a time")
 }
