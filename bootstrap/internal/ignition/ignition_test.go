@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
 )
 
@@ -32,38 +33,28 @@ func TestBuildGolden(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
 			got, err := Build(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g.Expect(err).NotTo(HaveOccurred())
 			ours := in
 			ours.Override = ""
 			generated, err := Build(ours)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := Parse([]byte(generated)); err != nil {
-				t.Errorf("what is generated is not valid: %s", err)
-			}
+			g.Expect(err).NotTo(HaveOccurred())
+			_, err = Parse([]byte(generated))
+			g.Expect(err).NotTo(HaveOccurred(), "what is generated is valid")
 			for range 20 {
-				if again, _ := Build(in); again != got {
-					t.Fatal("the same input gives other bytes")
-				}
+				again, err := Build(in)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(again).To(Equal(got), "the same input gives the same bytes")
 			}
 			file := filepath.Join("testdata", name+".golden")
 			readable := render(t, got)
 			if *update {
-				if err := os.WriteFile(file, []byte(readable), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				g.Expect(os.WriteFile(file, []byte(readable), 0o600)).To(Succeed())
 			}
 			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if readable != string(want) {
-				t.Errorf("got:\n%s\nwant:\n%s", readable, want)
-			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(readable).To(Equal(string(want)))
 		})
 	}
 }
@@ -71,18 +62,15 @@ func TestBuildGolden(t *testing.T) {
 // render shows what the host gets.
 func render(t *testing.T, raw string) string {
 	t.Helper()
+	g := NewWithT(t)
 	config, err := Parse([]byte(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
 	var b strings.Builder
 	for _, f := range config.Storage.Files {
 		source := ptr.Deref(f.Contents.Source, "")
 		if _, encoded, ok := strings.Cut(source, ";base64,"); ok {
 			text, err := base64.StdEncoding.DecodeString(encoded)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g.Expect(err).NotTo(HaveOccurred())
 			source = string(text)
 		}
 		b.WriteString("=== file " + f.Path + "\n" + source)
@@ -102,20 +90,19 @@ func TestBuildRefusesInvalidOverrides(t *testing.T) {
 		"not a JSON object": `[]`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Build(Input{Override: override}); err == nil || !strings.Contains(err.Error(), "override") {
-				t.Errorf("got %v", err)
-			}
+			_, err := Build(Input{Override: override})
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring("override")))
 		})
 	}
 }
 
 func TestEmptyIsValid(t *testing.T) {
-	if _, err := Parse([]byte(Empty)); err != nil {
-		t.Error(err)
-	}
+	_, err := Parse([]byte(Empty))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 }
 
 func TestResolve(t *testing.T) {
+	g := NewWithT(t)
 	values := map[string]string{"METADATA_UUID": "u-1", "METADATA_NAME": "n"}
 	for text, want := range map[string]string{
 		"plain":                         "plain",
@@ -124,14 +111,11 @@ func TestResolve(t *testing.T) {
 		`metal3://"$METADATA_UUID"`:     "metal3://u-1",
 		"$METADATA_NAME-$METADATA_NAME": "n-n",
 	} {
-		if got, err := Resolve(text, values); err != nil || got != want {
-			t.Errorf("%s: got %q, %v", text, got, err)
-		}
+		got, err := Resolve(text, values)
+		g.Expect(err).NotTo(HaveOccurred(), text)
+		g.Expect(got).To(Equal(want), text)
 	}
-	if _, err := Resolve("$METADATA_RACK", values); err == nil || !strings.Contains(err.Error(), "$METADATA_RACK") {
-		t.Errorf("got %v", err)
-	}
-	if got := MetadataVariables(map[string]string{"rack-row": "7"})["METADATA_RACK_ROW"]; got != "7" {
-		t.Errorf("got %q", got)
-	}
+	_, err := Resolve("$METADATA_RACK", values)
+	g.Expect(err).To(MatchError(ContainSubstring("$METADATA_RACK")))
+	g.Expect(MetadataVariables(map[string]string{"rack-row": "7"})).To(HaveKeyWithValue("METADATA_RACK_ROW", "7"))
 }
