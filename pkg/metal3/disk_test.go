@@ -2,10 +2,10 @@ package metal3
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"k8s.io/utils/ptr"
 )
@@ -60,18 +60,20 @@ func TestSelectDisk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk, err := SelectDisk(tc.hints, tc.min, disks, tc.chosen)
-			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
-				t.Fatalf("got error %v, want %q", err, tc.err)
+			g := NewWithT(t)
+			if tc.err != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tc.err)))
+			} else {
+				g.Expect(err).NotTo(HaveOccurred())
 			}
-			if got := ptr.Deref(disk, aiv1beta1.HostDisk{}).ID; got != tc.want {
-				t.Errorf("got disk %q, want %q", got, tc.want)
-			}
+			g.Expect(ptr.Deref(disk, aiv1beta1.HostDisk{}).ID).To(Equal(tc.want))
 		})
 	}
 }
 
 // TestOrderOfDisks is the order in which assisted-service chooses.
 func TestOrderOfDisks(t *testing.T) {
+	g := NewWithT(t)
 	ordered := []aiv1beta1.HostDisk{
 		{ID: "hdd", DriveType: "HDD", SizeBytes: 900},
 		{ID: "small ssd", DriveType: "SSD", SizeBytes: 300, Hctl: "9:0:0:0"},
@@ -85,8 +87,8 @@ func TestOrderOfDisks(t *testing.T) {
 	for i := range ordered {
 		rest := slices.Clone(ordered[i:])
 		slices.Reverse(rest)
-		if disk, err := SelectDisk(nil, 1, rest, ""); err != nil || disk.ID != ordered[i].ID {
-			t.Errorf("%v %v, not %s", disk, err, ordered[i].ID)
-		}
+		disk, err := SelectDisk(nil, 1, rest, "")
+		g.Expect(err).NotTo(HaveOccurred(), ordered[i].ID)
+		g.Expect(disk.ID).To(Equal(ordered[i].ID))
 	}
 }

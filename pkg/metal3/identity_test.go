@@ -1,10 +1,10 @@
 package metal3
 
 import (
-	"strings"
 	"testing"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 )
 
@@ -69,17 +69,17 @@ func TestMismatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := IdentityOf(tc.host).Mismatch(AgentIdentity(tc.agent))
-			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
-				t.Errorf("got %q, want %q", got, tc.want)
+			if tc.want == "" {
+				NewWithT(t).Expect(got).To(BeEmpty())
+			} else {
+				NewWithT(t).Expect(got).To(ContainSubstring(tc.want))
 			}
 		})
 	}
 }
 
 func TestIdentityWithoutAddresses(t *testing.T) {
-	if macs := IdentityOf(hostWith("", "S1")).MACs; len(macs) != 0 {
-		t.Errorf("got %v", macs)
-	}
+	NewWithT(t).Expect(IdentityOf(hostWith("", "S1")).MACs).To(BeEmpty())
 }
 
 func TestPublicBMC(t *testing.T) {
@@ -90,8 +90,6 @@ func TestPublicBMC(t *testing.T) {
 		"redfish://[fd00::1]/a@b": "redfish://[fd00::1]/a@b",
 		"":                        "",
 	} {
-		if got := publicBMC(address); got != want {
-			t.Errorf("%s: got %s, want %s", address, got, want)
-		}
+		NewWithT(t).Expect(publicBMC(address)).To(Equal(want), address)
 	}
 }
