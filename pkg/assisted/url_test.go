@@ -3,6 +3,8 @@ package assisted
 import (
 	"encoding/base64"
 	"testing"
+
+	. "github.com/onsi/gomega"
 )
 
 func TestInfraEnvOfURL(t *testing.T) {
@@ -23,9 +25,7 @@ func TestInfraEnvOfURL(t *testing.T) {
 		"://":              "",
 		"":                 "",
 	} {
-		if got := InfraEnvOfURL(url); got != want {
-			t.Errorf("%s: got %q, not %q", url, got, want)
-		}
+		NewWithT(t).Expect(InfraEnvOfURL(url)).To(Equal(want), "%q", url)
 	}
 }
 
@@ -52,12 +52,9 @@ func TestRedactURLs(t *testing.T) {
 		"docker://quay.io/ocp/release@sha256:0123":                                 "docker://quay.io/...",
 		"quay.io/ocp/release@sha256:0123 is not there":                             "quay.io/ocp/release@sha256:0123 is not there",
 	} {
+		g := NewWithT(t)
 		got := RedactURLs(message)
-		if got != want {
-			t.Errorf("%s\n got %s\nwant %s", message, got, want)
-		}
-		if again := RedactURLs(got); again != got {
-			t.Errorf("not stable: %s, then %s", got, again)
-		}
+		g.Expect(got).To(Equal(want), "%q", message)
+		g.Expect(RedactURLs(got)).To(Equal(got), "it is stable")
 	}
 }
