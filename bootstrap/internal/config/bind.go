@@ -67,7 +67,7 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 		}
 		return s.wait(stage, bootstrapv1.ClusterNotAcceptingHostsReason, "%s; Agent %s is bound when it accepts hosts (once it is installed and adds hosts)", obstacle, agent.Name)
 	case !facts.Bound(agent) && agent.Status.DebugInfo.State != models.HostStatusKnownUnbound:
-		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage())
+		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage(r.now()))
 	}
 	if proceed, err := r.tellAgent(ctx, s, stage, true, false); !proceed {
 		return proceed, err

@@ -37,7 +37,7 @@ func (r *Reconciler) observeInstallation(_ context.Context, s *scope) (bool, err
 	case models.HostStatusDisconnected:
 		return s.wait(stage, bootstrapv1.WaitingForHostReason, "Agent %s is out of touch with assisted-service: look at the host's console", agent.Name)
 	case models.HostStatusInsufficient, models.HostStatusPendingForInput, models.HostStatusPreparingFailed:
-		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage())
+		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage(r.now()))
 	}
 	if info.State == "" { // assisted-service clears its status when its database is away
 		return s.wait(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to tell the state of Agent %s", agent.Name)

@@ -14,8 +14,8 @@ import (
 const settling = 20 * time.Second
 
 // validationMessage says what assisted-service misses, once it had time to make up its mind.
-func (s *scope) validationMessage() string {
-	left := settling - time.Since(validatedSince(s.agent))
+func (s *scope) validationMessage(now time.Time) string {
+	left := settling - now.Sub(validatedSince(s.agent))
 	if left > 0 {
 		s.again.In(left)
 		return "waiting for assisted-service to validate Agent " + s.agent.Name

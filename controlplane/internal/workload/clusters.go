@@ -53,6 +53,7 @@ type Clusters struct {
 	// wake reconciles the control planes of clusters to which no connection could be made.
 	wake   chan event.GenericEvent
 	unread sync.Map // client.ObjectKey -> since when its health cannot be read
+	now    func() time.Time
 }
 
 // Options are the parameters of NewClusters.
@@ -82,6 +83,7 @@ func NewClusters(ctx context.Context, mgr manager.Manager, options Options) (*Cl
 			read:     map[client.ObjectKey]kubeconfig{},
 		},
 		wake: make(chan event.GenericEvent, wakeUps),
+		now:  time.Now,
 	}
 	var err error
 	c.cache, err = clustercache.SetupWithManager(ctx, mgr, clustercache.Options{

@@ -262,15 +262,20 @@ func TestTheKindOfAFailure(t *testing.T) {
 func TestAnAPIServerThatComesAndGoesIsToldOnce(t *testing.T) {
 	g := NewWithT(t)
 	read := map[client.ObjectKey]kubeconfig{secretKey: {secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}}}
-	c := &Clusters{kubeconfigs: &kubeconfigReader{read: read}, wake: make(chan event.GenericEvent, wakeUps)}
+	now := time.Now()
+	c := &Clusters{now: func() time.Time { return now }, kubeconfigs: &kubeconfigReader{read: read}, wake: make(chan event.GenericEvent, wakeUps)}
 	for range 3 {
 		c.failed(clusterKey, syscall.ECONNREFUSED)
 		c.failed(clusterKey, context.DeadlineExceeded)
 	}
 	g.Expect(c.wake).To(HaveLen(1))
 	g.Expect(c.failure(clusterKey).Message).To(ContainSubstring("connection refused"))
+	now = now.Add(steadyFor)
+	c.failed(clusterKey, context.DeadlineExceeded)
+	g.Expect(c.wake).To(HaveLen(2), "it has come to stay")
+	g.Expect(c.failure(clusterKey).Message).To(ContainSubstring("does not answer in time"))
 	c.failed(clusterKey, apierrors.NewUnauthorized("no"))
-	g.Expect(c.wake).To(HaveLen(2), "another kind is told at once")
+	g.Expect(c.wake).To(HaveLen(3), "another kind is told at once")
 
 	c.Forget(clusterKey)
 	g.Expect(c.failure(clusterKey)).To(BeNil())

@@ -109,12 +109,12 @@ func (c *Clusters) failed(cluster client.ObjectKey, err error) {
 	failure.KubeconfigVersion = version
 	if value, found := c.failures.Load(cluster); found {
 		known := value.(toldFailure) //nolint:forcetypeassert // nothing else is stored
-		steady := known.Kind == failure.Kind && known.KubeconfigVersion == version && time.Since(known.since) < steadyFor
+		steady := known.Kind == failure.Kind && known.KubeconfigVersion == version && c.now().Sub(known.since) < steadyFor
 		if known.Failure == failure || steady {
 			return
 		}
 	}
-	c.failures.Store(cluster, toldFailure{Failure: failure, since: time.Now()})
+	c.failures.Store(cluster, toldFailure{Failure: failure, since: c.now()})
 	c.wake <- event.GenericEvent{Object: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}}
 }
 

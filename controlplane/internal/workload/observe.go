@@ -67,7 +67,7 @@ func (c *Clusters) Observe(ctx context.Context, cluster client.ObjectKey) (Facts
 	facts.Connected = true
 	c.forgetAttempts(cluster)
 	if err := c.read(ctx, cluster, reader, &facts); err != nil {
-		since, _ := c.unread.LoadOrStore(cluster, time.Now())
+		since, _ := c.unread.LoadOrStore(cluster, c.now())
 		facts.UnreadSince = since.(time.Time) //nolint:forcetypeassert // nothing else is stored
 		return facts, err
 	}

@@ -47,7 +47,7 @@ func TestSinceWhenAClusterCannotBeRead(t *testing.T) {
 			return c.List(ctx, list, opts...)
 		},
 	}).Build()
-	clusters := &Clusters{cache: connected{reader: nodes}, kubeconfigs: &kubeconfigReader{}}
+	clusters := &Clusters{now: time.Now, cache: connected{reader: nodes}, kubeconfigs: &kubeconfigReader{}}
 	cluster := client.ObjectKey{Namespace: "lab", Name: "c1"}
 
 	first, err := clusters.Observe(t.Context(), cluster)

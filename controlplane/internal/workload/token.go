@@ -49,7 +49,7 @@ func (c *Clusters) IssueToken(ctx context.Context, cluster client.ObjectKey) (To
 	if err != nil {
 		return Token{}, fmt.Errorf("cannot issue a token in the workload cluster: %w", err)
 	}
-	return issueToken(ctx, connection, time.Now())
+	return issueToken(ctx, connection, c.now())
 }
 
 // HasToken tells whether the workload cluster has the Secret, by its UID, that a token is bound to. It is asked itself, not its cache, and must be connected.
