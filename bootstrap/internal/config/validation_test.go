@@ -2,7 +2,6 @@ package config
 
 import (
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
@@ -36,7 +35,7 @@ func TestPendingValidationsAreTold(t *testing.T) {
 	agent.Status.DebugInfo = aiv1beta1.DebugInfo{State: "insufficient-unbound", StateInfo: "Host does not meet the minimum hardware requirements: "}
 	agent.Status.Conditions = append(agent.Status.Conditions, conditionsv1.Condition{
 		Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: "The agent's validations are failing: Missing inventory",
-		LastTransitionTime: metav1.NewTime(time.Now().Add(-settling)),
+		LastTransitionTime: metav1.NewTime(w.clock.Add(-settling)),
 	})
 	w.create(agent)
 	w.reconcile()
