@@ -17,8 +17,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// InfraEnv is what serves the Machine's host. It has no cluster reference: a host is bound only once it is proven to be the Machine'f. It has no owner reference either: what is
-// deleted with an InfraEnv is for the finalizer to decide.
+// InfraEnv is what serves the Machine's host. It has no cluster reference: a host is bound only once it is proven to be the Machine's. It has no owner
+// reference either: what is deleted with an InfraEnv is for the finalizer to decide.
 func InfraEnv(f *facts.Facts) (*aiv1beta1.InfraEnv, error) {
 	spec := &f.Config.Spec
 	override := f.Config.Annotations[bootstrapv1.DiscoveryIgnitionOverrideAnnotation]
@@ -61,7 +61,7 @@ func InfraEnv(f *facts.Facts) (*aiv1beta1.InfraEnv, error) {
 	return infraEnv, nil
 }
 
-// mirrorRegistry is the config's own, else the cluster'f.
+// mirrorRegistry is the config's own, else the cluster's.
 func mirrorRegistry(f *facts.Facts) *hiveext.MirrorRegistryConfigMapReference {
 	if ref := f.Config.Spec.MirrorRegistryRef; ref != nil && ref.Name != "" {
 		return &hiveext.MirrorRegistryConfigMapReference{Name: ref.Name, Namespace: f.Config.Namespace}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // scaleDown deletes one Machine too many, while nothing is installed. Afterwards nobody but the user can know whether etcd keeps its
@@ -23,11 +23,7 @@ func (r *Reconciler) scaleDown(ctx context.Context, s *scope) error {
 			return nil // one after the other
 		}
 	}
-	surplus := pickSurplus(s.Machines)
-	if err := r.Client.Delete(ctx, surplus, client.Preconditions{UID: &surplus.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("cannot delete Machine %s: %w", surplus.Name, err)
-	}
-	return nil
+	return kube.Delete(ctx, r.Client, pickSurplus(s.Machines))
 }
 
 // pickSurplus picks the Machine that the user marked with the annotation cluster.x-k8s.io/delete-machine, else the newest.

@@ -8,12 +8,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// InfraEnvLabel names, on an Agent, the InfraEnv that its host booted from: that of its Machine.
-const InfraEnvLabel = "infraenvs.agent-install.openshift.io"
-
-// RunsOn tells whether an Agent runs on the host of a Machine.
+// RunsOn tells whether an Agent runs on the host of a Machine: it booted from the InfraEnv of the Machine's name.
 func RunsOn(agent *aiv1beta1.Agent, m *clusterv1.Machine) bool {
-	return agent.Labels[InfraEnvLabel] == m.Name
+	return agent.Labels[aiv1beta1.InfraEnvNameLabel] == m.Name
 }
 
 // NodeOf finds the Node of a Machine that the infrastructure provider has not linked yet, by what its Agent was told: the label of its host,

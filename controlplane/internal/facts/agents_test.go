@@ -16,7 +16,7 @@ func TestNodeOf(t *testing.T) {
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m0"}}
 	agent := aiv1beta1.Agent{Spec: aiv1beta1.AgentSpec{Hostname: "host0"}}
 	elsewhere := *agent.DeepCopy()
-	agent.Labels = map[string]string{InfraEnvLabel: "m0"}
+	agent.Labels = map[string]string{aiv1beta1.InfraEnvNameLabel: "m0"}
 	labelled := *agent.DeepCopy()
 	labelled.Spec.NodeLabels = map[string]string{metal3.HostUIDLabel: "bmh"}
 	for situation, tc := range map[string]struct {

@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
@@ -17,17 +19,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// stateInsufficient is that of a host whose validations do not all pass.
-const stateInsufficient = "insufficient"
-
-// States of a host in assisted-service that say that it fails.
-var failingStates = map[string]bool{"error": true, "preparing-failed": true, stateInsufficient: true, "cancelled": true, "disconnected": true}
-
+// States of a host in assisted-service, for which conditions look.
 var (
-	pendingStates         = map[string]bool{"installing-pending-user-action": true}
-	preparingFailedStates = map[string]bool{"preparing-failed": true}
-	// brokenStates are those in which a host fails whatever becomes of the others.
-	brokenStates = map[string]bool{"error": true, "preparing-failed": true, "cancelled": true, "disconnected": true}
+	pendingStates         = sets.New(models.HostStatusInstallingPendingUserAction)
+	preparingFailedStates = sets.New(models.HostStatusPreparingFailed)
+	// brokenStates are those in which a host fails whatever becomes of the others; in failingStates are also those whose validations do not all pass.
+	brokenStates  = sets.New(models.HostStatusError, models.HostStatusPreparingFailed, models.HostStatusCancelled, models.HostStatusDisconnected)
+	failingStates = sets.New(models.HostStatusInsufficient).Union(brokenStates)
 )
 
 // passing are the reasons of waits of a host that is not bound yet that end by themselves; so do others that begin with WaitingFor.
@@ -37,7 +35,7 @@ var passing = []string{bootstrapv1.HostBindingReason, bootstrapv1.ClusterNotAcce
 const consequence = "Host is part of a cluster that failed to install"
 
 // Failing tells whether a host is in a state that says that it fails.
-func Failing(agent *aiv1beta1.Agent) bool { return failingStates[agent.Status.DebugInfo.State] }
+func Failing(agent *aiv1beta1.Agent) bool { return failingStates.Has(agent.Status.DebugInfo.State) }
 
 // waitingForHosts names those that keep the installation waiting: Machines whose host is stuck, as Cluster API mirrors it from their OpenshiftAssistedConfigs. Hosts
 // that are bound already miss validations only because the others are not there, and are named where no other is to blame.
@@ -61,16 +59,16 @@ func (v *View) waitingForHosts(message string) metav1.Condition {
 	return no(controlplanev1.InstalledCondition, controlplanev1.WaitingForHostsReason, v.ofHosts(message+"; "+strings.Join(stuck, "; "), brokenStates))
 }
 
-func (v *View) anyHost(states map[string]bool) bool {
-	return slices.ContainsFunc(v.Agents, func(agent aiv1beta1.Agent) bool { return states[agent.Status.DebugInfo.State] })
+func (v *View) anyHost(states sets.Set[string]) bool {
+	return slices.ContainsFunc(v.Agents, func(agent aiv1beta1.Agent) bool { return states.Has(agent.Status.DebugInfo.State) })
 }
 
 // ofHosts adds which hosts are in one of the given states, and what they say; causes alone, where there are any.
-func (v *View) ofHosts(message string, states map[string]bool) string {
+func (v *View) ofHosts(message string, states sets.Set[string]) string {
 	var causes, consequences []string
 	for i := range v.Agents {
 		switch agent := &v.Agents[i]; {
-		case !states[agent.Status.DebugInfo.State]:
+		case !states.Has(agent.Status.DebugInfo.State):
 		case agent.Status.DebugInfo.StateInfo == consequence:
 			consequences = append(consequences, Describe(agent))
 		default:
@@ -94,7 +92,7 @@ func (v *View) ofHosts(message string, states map[string]bool) string {
 func Describe(agent *aiv1beta1.Agent) string {
 	info := agent.Status.DebugInfo.StateInfo
 	validated := assisted.AgentCondition(agent, aiv1beta1.ValidatedCondition)
-	if agent.Status.DebugInfo.State == stateInsufficient && validated.Status == corev1.ConditionFalse && validated.Message != "" {
+	if agent.Status.DebugInfo.State == models.HostStatusInsufficient && validated.Status == corev1.ConditionFalse && validated.Message != "" {
 		info = validated.Message
 	}
 	return fmt.Sprintf("host %s: %s", facts.Hostname(agent), assisted.RedactURLs(info))

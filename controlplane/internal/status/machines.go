@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
@@ -35,12 +36,7 @@ func (v *View) machinesCreated() metav1.Condition {
 // wait for the same, which the condition Installed tells.
 func (v *View) machinesReady() metav1.Condition {
 	const t = controlplanev1.MachinesReadyCondition
-	var waiting []*clusterv1.Machine
-	for _, m := range v.Found.Machines {
-		if !conditions.IsTrue(m, clusterv1.MachineReadyCondition) {
-			waiting = append(waiting, m)
-		}
-	}
+	waiting := v.machinesThat(func(m *clusterv1.Machine) bool { return !conditions.IsTrue(m, clusterv1.MachineReadyCondition) })
 	if v.Installed() || len(waiting) == 0 {
 		return v.aggregate(clusterv1.MachineReadyCondition, t)
 	}
@@ -88,12 +84,7 @@ func (v *View) aggregate(source, target string) metav1.Condition {
 
 func (v *View) rollingOut() metav1.Condition {
 	const t = controlplanev1.RollingOutCondition
-	var outdated []*clusterv1.Machine
-	for _, m := range v.Found.Machines {
-		if conditions.IsFalse(m, clusterv1.MachineUpToDateCondition) {
-			outdated = append(outdated, m)
-		}
-	}
+	outdated := v.machinesThat(func(m *clusterv1.Machine) bool { return conditions.IsFalse(m, clusterv1.MachineUpToDateCondition) })
 	if len(outdated) == 0 {
 		return no(t, clusterv1.NotRollingOutReason, "")
 	}
@@ -134,12 +125,9 @@ func (v *View) scalingDown() metav1.Condition {
 
 func (v *View) remediating() metav1.Condition {
 	const t = controlplanev1.RemediatingCondition
-	var unhealthy []*clusterv1.Machine
-	for _, m := range v.Found.Machines {
-		if conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition) {
-			unhealthy = append(unhealthy, m)
-		}
-	}
+	unhealthy := v.machinesThat(func(m *clusterv1.Machine) bool {
+		return conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition)
+	})
 	if len(unhealthy) == 0 {
 		return no(t, clusterv1.NotRemediatingReason, "")
 	}
@@ -150,13 +138,19 @@ func (v *View) remediating() metav1.Condition {
 
 // count counts the Machines with a condition.
 func (v *View) count(condition string) *int32 {
-	var n int32
+	with := v.machinesThat(func(m *clusterv1.Machine) bool { return conditions.IsTrue(m, condition) })
+	return ptr.To(int32(len(with))) //nolint:gosec // a handful
+}
+
+// machinesThat are the Machines for which something holds.
+func (v *View) machinesThat(hold func(*clusterv1.Machine) bool) []*clusterv1.Machine {
+	var found []*clusterv1.Machine
 	for _, m := range v.Found.Machines {
-		if conditions.IsTrue(m, condition) {
-			n++
+		if hold(m) {
+			found = append(found, m)
 		}
 	}
-	return &n
+	return found
 }
 
 // shownNames is how many objects a message names.

@@ -13,14 +13,13 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
 // ofMachine makes an Agent that of the host of a Machine, whose validations are pending.
 func ofMachine(name string) aiv1beta1.Agent {
 	a := agentIn("host-"+name, "insufficient", "Host cannot be installed due to following failing validation(s):")
-	a.Labels = map[string]string{facts.InfraEnvLabel: name}
+	a.Labels = map[string]string{aiv1beta1.InfraEnvNameLabel: name}
 	a.Status.Conditions = []conditionsv1.Condition{{
 		Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Reason: aiv1beta1.ValidationsFailingReason,
 		Message: "The agent's validations are failing: No connectivity to the majority of hosts in the cluster",
