@@ -72,12 +72,14 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	clusters, err := workload.NewClusters(ctx, mgr, workload.Options{
+	clusters := workload.NewClusters(workload.Options{
+		Cached:    mgr.GetCache(), // the client would read Secrets live
+		Live:      mgr.GetAPIReader(),
 		UserAgent: managerName,
 		Selected:  controlplane.ClustersOf(mgr.GetClient(), options.Selected),
 		Requests:  controlplane.RequestsOf(mgr.GetClient()),
 	})
-	if err != nil {
+	if err := clusters.SetupWithManager(mgr); err != nil {
 		return err
 	}
 	reconciler := controlplane.New(controlplane.Options{

@@ -45,7 +45,7 @@ func (r *Reconciler) gather(ctx context.Context, cp *controlplanev1.OpenshiftAss
 	}
 	if f.Cluster != nil && !f.Paused() && !f.Deleting() {
 		// A cluster that answers is evidence for all that follows; one that does not keeps nothing else from being done.
-		f.Workload, f.Unobserved = r.Workloads.Observe(ctx, f.ClusterKey())
+		f.Workload = r.Workloads.Observe(f.ClusterKey())
 	}
 	f.Decide()
 	return f, nil

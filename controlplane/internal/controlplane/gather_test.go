@@ -8,7 +8,7 @@ import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	"k8s.io/utils/ptr"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
 func TestPhasesLeaveTheFactsAsTheyAre(t *testing.T) {
@@ -31,7 +31,7 @@ func TestPhasesLeaveTheFactsAsTheyAre(t *testing.T) {
 			h.reconcile()
 			h.giveKubeconfig("assisted-service")
 			h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
-			h.workloads.facts = workload.Facts{Connected: true, OpenShiftVersion: "4.19.3"}
+			h.workloads.facts = facts.Workload{Connected: true, OpenShiftVersion: "4.19.3"}
 		},
 		"it is to be deregistered, and labels to be put back": func(h *hub) {
 			h.install()

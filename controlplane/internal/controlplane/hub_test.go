@@ -30,6 +30,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -37,7 +38,7 @@ import (
 
 // fakeWorkloads answers with the facts that a test sets, and issues the tokens token-1, token-2... bound to Secrets with these UIDs.
 type fakeWorkloads struct {
-	facts  workload.Facts
+	facts  facts.Workload
 	issued int
 	// tokens are the Secrets that the cluster has, whatever its cache says; hasToken is the error of the question for them.
 	tokens   sets.Set[types.UID]
@@ -55,10 +56,8 @@ func (f *fakeWorkloads) HasToken(_ context.Context, _ client.ObjectKey, boundTo 
 	return f.tokens.Has(boundTo), f.hasToken
 }
 
-func (f *fakeWorkloads) Observe(context.Context, client.ObjectKey) (workload.Facts, error) {
-	return f.facts, nil
-}
-func (f *fakeWorkloads) Forget(client.ObjectKey) {}
+func (f *fakeWorkloads) Observe(client.ObjectKey) facts.Workload { return f.facts }
+func (f *fakeWorkloads) Forget(client.ObjectKey)                 {}
 
 // hub is a fake API server with a reconciler.
 type hub struct {
@@ -239,7 +238,7 @@ func (h *hub) install() {
 	h.reconcile()
 	h.giveKubeconfig("assisted-service")
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
-	h.workloads.facts = workload.Facts{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.3", KubernetesVersion: "v1.32.6"}
+	h.workloads.facts = facts.Workload{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.3", KubernetesVersion: "v1.32.6"}
 	h.reconcile()
 }
 

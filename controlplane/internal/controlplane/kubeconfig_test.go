@@ -24,11 +24,11 @@ func TestANewKubeconfigOfAssistedServiceReplacesTheToken(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.giveKubeconfig("another")
-	h.workloads.facts = workload.Facts{}
+	h.workloads.facts = facts.Workload{}
 	h.reconcile()
 	h.Expect(h.published().Data["value"]).To(Equal(kubeconfigOf("another")), "which helps when the token does not work any more")
 
-	h.workloads.facts = workload.Facts{Connected: true, OpenShiftVersion: "4.19.3"}
+	h.workloads.facts = facts.Workload{Connected: true, OpenShiftVersion: "4.19.3"}
 	h.reconcile()
 	h.expectToken("token-2")
 }
@@ -53,7 +53,7 @@ func TestARefusedKubeconfigIsTold(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	published := h.published()
-	h.workloads.facts = workload.Facts{Failure: &workload.Failure{Kind: workload.KubeconfigRefused, Message: "it has exec", KubeconfigVersion: published.ResourceVersion}}
+	h.workloads.facts = facts.Workload{Failure: &facts.Failure{Kind: facts.KubeconfigRefused, Message: "it has exec", KubeconfigVersion: published.ResourceVersion}}
 	h.reconcile()
 	h.expectKubeconfig(controlplanev1.KubeconfigRefusedReason, "Secret cluster1-kubeconfig is not used: it has exec; delete the Secret")
 
@@ -119,16 +119,16 @@ func TestAKubeconfigFromABackupIsAdopted(t *testing.T) {
 }
 
 // unauthorized is what is observed of a cluster that does not accept what is in the published kubeconfig.
-func (h *hub) unauthorized() workload.Facts {
+func (h *hub) unauthorized() facts.Workload {
 	h.t.Helper()
-	return workload.Facts{Failure: &workload.Failure{Kind: workload.Unauthorized, Message: "401", KubeconfigVersion: h.published().ResourceVersion}}
+	return facts.Workload{Failure: &facts.Failure{Kind: facts.Unauthorized, Message: "401", KubeconfigVersion: h.published().ResourceVersion}}
 }
 
 func TestWhyThereIsNoConnectionIsTold(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
-	h.workloads.facts = workload.Facts{LastSuccess: time.Now().Add(-time.Hour), Failure: &workload.Failure{Kind: workload.Unreachable, Message: "the name cannot be looked up"}}
-	h.r.now = func() time.Time { return time.Now().Add(2 * workload.GracePeriod) }
+	h.workloads.facts = facts.Workload{LastSuccess: time.Now().Add(-time.Hour), Failure: &facts.Failure{Kind: facts.Unreachable, Message: "the name cannot be looked up"}}
+	h.r.now = func() time.Time { return time.Now().Add(2 * facts.GracePeriod) }
 	h.reconcile()
 	available := conditions.Get(h.controlPlane(), controlplanev1.AvailableCondition)
 	h.Expect(available.Reason).To(Equal(controlplanev1.ConnectionDownReason))

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
@@ -69,7 +70,7 @@ const (
 
 // Workloads observes installed clusters.
 type Workloads interface {
-	Observe(ctx context.Context, cluster client.ObjectKey) (workload.Facts, error)
+	Observe(cluster client.ObjectKey) facts.Workload
 	IssueToken(ctx context.Context, cluster client.ObjectKey) (workload.Token, error)
 	HasToken(ctx context.Context, cluster client.ObjectKey, boundTo types.UID) (bool, error)
 	Forget(cluster client.ObjectKey)
@@ -171,7 +172,6 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 	}
 	// What is installed is looked after whatever the installation waits for.
 	return errors.Join(
-		s.Unobserved,
 		reconcile.Run(ctx, s, r.guard, r.requirements, r.infraTemplate, r.pullSecret, r.resolveImage, r.register, r.machines),
 		reconcile.Run(ctx, s, r.syncMachines),
 		reconcile.Run(ctx, s, r.relabel, r.markInstalled, r.dropImageSets),

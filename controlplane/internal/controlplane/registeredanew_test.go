@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -84,12 +84,12 @@ func TestARestoredClusterThatIsRegisteredAnewIsLeftAlone(t *testing.T) {
 			h.Expect(h.Delete(h.t.Context(), h.published())).To(Succeed())
 			h.unstate()
 			h.handBack()
-			h.workloads.facts = workload.Facts{Connected: true}
+			h.workloads.facts = facts.Workload{Connected: true}
 		},
 	} {
 		t.Run(evidence, func(t *testing.T) {
 			h := forgotten(t)
-			h.workloads.facts = workload.Facts{}
+			h.workloads.facts = facts.Workload{}
 			lose(h)
 			cp := h.controlPlane()
 			cp.Status = controlplanev1.OpenshiftAssistedControlPlaneStatus{}

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -66,8 +67,8 @@ func (r *Reconciler) tokenValid(ctx context.Context, s *scope, current *corev1.S
 		return inTime, nil
 	}
 	valid, err := r.Workloads.HasToken(ctx, s.ClusterKey(), types.UID(current.Annotations[facts.KubeconfigTokenAnnotation]))
-	if apierrors.IsUnauthorized(err) {
-		return true, nil // the connection was made with it, and is about to be made anew with assisted-service's kubeconfig
+	if apierrors.IsUnauthorized(err) || errors.Is(err, workload.ErrNotConnected) {
+		return true, nil // the connection was made with it, and is about to be made anew, if need be with assisted-service's kubeconfig
 	}
 	return valid, err
 }

@@ -12,7 +12,6 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -113,7 +112,7 @@ func TestAnInstalledClusterIsNotUpgradedFromHere(t *testing.T) {
 	h.Expect(c.Reason).To(Equal(controlplanev1.VersionMismatchReason))
 	h.Expect(c.Message).To(And(ContainSubstring("v4.19.9"), ContainSubstring("set spec.version back to v4.19.3")))
 
-	h.workloads.facts = workload.Facts{} // a restart, and the cluster cannot be asked
+	h.workloads.facts = facts.Workload{} // a restart, and the cluster cannot be asked
 	h.reconcile()
 	h.expectVersions("v4.19.3")
 }
@@ -122,7 +121,7 @@ func TestAnUpgradeMadeOutsideIsTakenOver(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.reconcile()
-	h.workloads.facts = workload.Facts{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.9", ReleaseImage: otherDigest, KubernetesVersion: "v1.32.7"}
+	h.workloads.facts = facts.Workload{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.9", ReleaseImage: otherDigest, KubernetesVersion: "v1.32.7"}
 	h.reconcile()
 	h.reconcile()
 	h.expectVersions("v4.19.9")

@@ -54,13 +54,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr manager.Manager, 
 		WatchesMetadata(kube.MetadataOf(kube.Secret), mapped(r.ofSecret)).
 		WatchesMetadata(kube.MetadataOf(kube.ConfigMap), mapped(r.ofConfigMap)).
 		WatchesRawSource(source.Channel(r.wake, &handler.EnqueueRequestForObject{})).
-		WatchesRawSource(clusters.Source("openshiftassistedcontrolplane")).
-		WatchesRawSource(clusters.FailureSource()).
+		WatchesRawSource(clusters.Source()).
 		Build(reconcile.TolerateConflicts(r))
 	if err != nil {
 		return fmt.Errorf("cannot set up the controller: %w", err)
 	}
-	clusters.NotifyController(c)
 	r.track = r.tracker(mgr, c)
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -15,7 +14,7 @@ func RunsOn(agent *aiv1beta1.Agent, m *clusterv1.Machine) bool {
 
 // NodeOf finds the Node of a Machine that the infrastructure provider has not linked yet, by what its Agent was told: the label of its host,
 // else its name. It is nil as long as the label that the infrastructure provider looks for is not there.
-func (f *Facts) NodeOf(m *clusterv1.Machine) *workload.Node {
+func (f *Facts) NodeOf(m *clusterv1.Machine) *Node {
 	for i := range f.Agents {
 		agent := &f.Agents[i]
 		if !RunsOn(agent, m) {
@@ -26,7 +25,7 @@ func (f *Facts) NodeOf(m *clusterv1.Machine) *workload.Node {
 			node := &f.Workload.Nodes[j]
 			switch {
 			case node.ProviderID != "":
-			case uid != "" && node.Labels[metal3.HostUIDLabel] == uid, uid == "" && node.Name == Hostname(agent):
+			case uid != "" && node.HostUID == uid, uid == "" && node.Name == Hostname(agent):
 				return node
 			}
 		}

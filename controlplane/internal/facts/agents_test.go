@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -21,18 +20,18 @@ func TestNodeOf(t *testing.T) {
 	labelled.Spec.NodeLabels = map[string]string{metal3.HostUIDLabel: "bmh"}
 	for situation, tc := range map[string]struct {
 		agent aiv1beta1.Agent
-		node  workload.Node
+		node  Node
 		found bool
 	}{
-		"by name":                     {agent, workload.Node{Name: "host0"}, true},
-		"another name":                {agent, workload.Node{Name: "host1"}, false},
-		"by the label of the host":    {labelled, workload.Node{Name: "any", Labels: map[string]string{metal3.HostUIDLabel: "bmh"}}, true},
-		"the label is not there yet":  {labelled, workload.Node{Name: "host0"}, false},
-		"it is linked already":        {agent, workload.Node{Name: "host0", ProviderID: "metal3://x"}, false},
-		"an Agent of another Machine": {elsewhere, workload.Node{Name: "host0"}, false},
+		"by name":                     {agent, Node{Name: "host0"}, true},
+		"another name":                {agent, Node{Name: "host1"}, false},
+		"by the label of the host":    {labelled, Node{Name: "any", HostUID: "bmh"}, true},
+		"the label is not there yet":  {labelled, Node{Name: "host0"}, false},
+		"it is linked already":        {agent, Node{Name: "host0", ProviderID: "metal3://x"}, false},
+		"an Agent of another Machine": {elsewhere, Node{Name: "host0"}, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			f := &Facts{Agents: []aiv1beta1.Agent{tc.agent}, Workload: workload.Facts{Nodes: []workload.Node{tc.node}}}
+			f := &Facts{Agents: []aiv1beta1.Agent{tc.agent}, Workload: Workload{Nodes: []Node{tc.node}}}
 			NewWithT(t).Expect(f.NodeOf(m) != nil).To(Equal(tc.found))
 		})
 	}

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/cluster-api/util/labels/format"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
@@ -57,9 +56,8 @@ type Facts struct {
 	// kubeconfig, and that of assisted-service; nil when they do not exist.
 	PullSecret, Kubeconfig, AdminKubeconfig *metav1.PartialObjectMetadata
 
-	// Workload is what is known of the cluster itself, Unobserved why that is not all.
-	Workload   workload.Facts
-	Unobserved error
+	// Workload is what is known of the cluster itself.
+	Workload Workload
 
 	// Standing is where the installation stands by all of the above: see Decide.
 	Standing

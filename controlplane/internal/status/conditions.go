@@ -13,7 +13,6 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // View is what the conditions are computed from.
@@ -64,7 +63,7 @@ func (v *View) graceLeft() time.Duration {
 	if last.Before(v.Started) {
 		last = v.Started
 	}
-	return workload.GracePeriod - v.Now.Sub(last)
+	return facts.GracePeriod - v.Now.Sub(last)
 }
 
 // healthKnown tells whether the health of the cluster could be read. What could not be read is not healthy.
@@ -110,7 +109,7 @@ func (v *View) healthUnknown(conditionType string) metav1.Condition {
 
 func (v *View) connectionDown() string {
 	if v.Workload.LastSuccess.IsZero() {
-		return v.because(fmt.Sprintf("the cluster's API server has not answered for %s", workload.GracePeriod))
+		return v.because(fmt.Sprintf("the cluster's API server has not answered for %s", facts.GracePeriod))
 	}
 	return v.because("the cluster's API server has not answered since " + v.Workload.LastSuccess.UTC().Format(time.RFC3339))
 }

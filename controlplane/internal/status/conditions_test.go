@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
 func TestWhatCannotBeReadIsNotHealthy(t *testing.T) {
@@ -24,8 +24,8 @@ func TestWhatCannotBeReadIsNotHealthy(t *testing.T) {
 		"unhealthy, and unread for a moment":   {metav1.ConditionFalse, time.Second, metav1.ConditionFalse},
 		"unknown, and unread for a moment":     {metav1.ConditionUnknown, time.Second, metav1.ConditionUnknown},
 		"never told, and unread for a moment":  {"", time.Second, metav1.ConditionUnknown},
-		"healthy, and unread for too long":     {metav1.ConditionTrue, workload.GracePeriod, metav1.ConditionUnknown},
-		"unhealthy, and unread for too long":   {metav1.ConditionFalse, workload.GracePeriod, metav1.ConditionUnknown},
+		"healthy, and unread for too long":     {metav1.ConditionTrue, facts.GracePeriod, metav1.ConditionUnknown},
+		"unhealthy, and unread for too long":   {metav1.ConditionFalse, facts.GracePeriod, metav1.ConditionUnknown},
 		"healthy, and read":                    {metav1.ConditionTrue, 0, metav1.ConditionTrue},
 		"unhealthy, and read again as healthy": {metav1.ConditionFalse, 0, metav1.ConditionTrue},
 	} {
@@ -38,7 +38,7 @@ func TestWhatCannotBeReadIsNotHealthy(t *testing.T) {
 					cp.Status.Conditions = []metav1.Condition{{Type: available, Status: tc.before}, {Type: healthy, Status: tc.before}}
 				}
 			})
-			s.Workload = workload.Facts{Connected: true, LastSuccess: now}
+			s.Workload = facts.Workload{Connected: true, LastSuccess: now}
 			if tc.unread > 0 {
 				s.Workload.UnreadSince = now.Add(-tc.unread)
 			}
@@ -46,7 +46,7 @@ func TestWhatCannotBeReadIsNotHealthy(t *testing.T) {
 			v.Now, v.Started = now, now.Add(-time.Hour)
 			for _, c := range []metav1.Condition{v.available(), v.componentsHealthy()} {
 				g.Expect(c.Status).To(Equal(tc.outcome), c.Type)
-				if tc.unread == workload.GracePeriod {
+				if tc.unread == facts.GracePeriod {
 					g.Expect(c.Reason).To(Equal(controlplanev1.HealthUnknownReason))
 					g.Expect(c.Message).To(ContainSubstring("cluster1-kubeconfig"))
 				}

@@ -5,7 +5,6 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // KubeconfigProblem is why the kubeconfig that is there is of no use, or the one that assisted-service has now; nil: nothing is known against them.
@@ -18,9 +17,9 @@ func (f *Findings) KubeconfigProblem(known *facts.Facts) *Outcome {
 		return nil
 	}
 	switch failure.Kind {
-	case workload.KubeconfigRefused:
+	case facts.KubeconfigRefused:
 		return &Outcome{controlplanev1.KubeconfigRefusedReason, fmt.Sprintf("Secret %s is not used: %s; %s", f.Kubeconfig.Name, failure.Message, f.kubeconfigRemedy(known))}
-	case workload.Unauthorized:
+	case facts.Unauthorized:
 		return &Outcome{controlplanev1.KubeconfigUnauthorizedReason, fmt.Sprintf("the cluster cannot be connected to: %s; put a kubeconfig that works into Secret %s", failure.Message, f.Kubeconfig.Name)}
 	}
 	return nil

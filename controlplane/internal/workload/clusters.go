@@ -1,5 +1,6 @@
-// Package workload observes the installed clusters: whether their API answers, their Nodes, their release and the health of their
-// control plane's operators.
+// Package workload keeps a connection to each installed cluster and knows, by watching, what of it matters on the hub: whether its API answers, its Nodes, its
+// release, the health of its control plane's operators, and the tokens that were issued. A hub has thousands of clusters: of each object only the metadata is
+// watched, at a fixed path, and what is kept of it is what is read of it.
 package workload
 
 import (
@@ -8,56 +9,51 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/controllers/clustercache"
+	"sigs.k8s.io/cluster-api/util/secret"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 const (
-	// connectInterval is how often a connection to a cluster is tried. An installation opens the API at no time that could be
-	// watched; with the 30 s that are the default of the cache, users would wait for us.
-	connectInterval = time.Second
-	// connectors is how many connections are tried at a time: an API server that does not answer yet takes its time-out of 10 s.
-	connectors = 100
-	// GracePeriod is how long an API server may not answer before it counts as down.
-	GracePeriod = 5 * time.Minute
+	// visitors is how many clusters are visited at a time. At the start of a manager most of them wait for sites that do not answer, and must not keep those
+	// waiting that do.
+	visitors = 400
+	// pending is the number of clusters that may wait to be noticed.
+	pending = 1024
 )
 
 // RequestsFunc returns the control plane of a Cluster as reconcile requests.
 type RequestsFunc func(ctx context.Context, cluster client.ObjectKey) []ctrl.Request
 
-// Clusters observes the installed clusters.
+// Clusters keeps the connections to the installed clusters.
 type Clusters struct {
-	cache    clustercache.ClusterCache
-	requests RequestsFunc
-	watcher  clustercache.SourceWatcher[ctrl.Request]
-	versions sync.Map // client.ObjectKey -> serverVersion
-	health   sync.Map // healthKey -> health
-	failures sync.Map // client.ObjectKey -> toldFailure
-	// kubeconfigs are those with which connections are made.
-	kubeconfigs *kubeconfigReader
-	// wake reconciles the control planes of clusters to which no connection could be made.
-	wake   chan event.GenericEvent
-	unread sync.Map // client.ObjectKey -> since when its health cannot be read
-	now    func() time.Time
+	Options
+
+	mu    sync.RWMutex
+	links map[client.ObjectKey]*link
+	// news are the clusters of which something is to be told, visits those that are to be visited.
+	news, visits chan event.GenericEvent
+	now          func() time.Time
 }
 
 // Options are the parameters of NewClusters.
 type Options struct {
+	// Cached reads Clusters and the metadata of Secrets, Live the kubeconfigs.
+	Cached, Live client.Reader
 	// UserAgent of the connections.
 	UserAgent string
 	// Selected tells whether a Cluster is to be observed: its control plane is one that this manager reconciles.
@@ -66,75 +62,126 @@ type Options struct {
 	Requests RequestsFunc
 }
 
-// tunable is what the cache of connections offers besides its interface. Cluster API has no option for it.
-type tunable interface {
-	SetConnectionCreationRetryInterval(interval time.Duration)
-	DisablePrivateKeyGeneration()
+// NewClusters returns what keeps the connections, and has none yet.
+func NewClusters(options Options) *Clusters {
+	return &Clusters{
+		Options: options,
+		links:   map[client.ObjectKey]*link{},
+		news:    make(chan event.GenericEvent, pending),
+		visits:  make(chan event.GenericEvent, pending),
+		now:     time.Now,
+	}
 }
 
-// NewClusters sets up the connections to the installed clusters.
-func NewClusters(ctx context.Context, mgr manager.Manager, options Options) (*Clusters, error) {
-	c := &Clusters{
-		requests: options.Requests,
-		kubeconfigs: &kubeconfigReader{
-			Reader:   mgr.GetCache(), // the client would read Secrets live
-			live:     mgr.GetAPIReader(),
-			selected: options.Selected,
-			read:     map[client.ObjectKey]kubeconfig{},
-		},
-		wake: make(chan event.GenericEvent, wakeUps),
-		now:  time.Now,
-	}
-	var err error
-	c.cache, err = clustercache.SetupWithManager(ctx, mgr, clustercache.Options{
-		SecretClient: c.kubeconfigs,
-		Client:       clustercache.ClientOptions{UserAgent: options.UserAgent},
-		// Kinds that the cluster does not know yet must not be named here: no connection would be made before it does.
-		Cache: clustercache.CacheOptions{ByObject: map[client.Object]cache.ByObject{
-			&corev1.Node{}: {Transform: slimNode},
-			kube.MetadataOf(kube.Secret): {
-				Namespaces: map[string]cache.Config{metav1.NamespaceSystem: {}},
-				Label:      labels.SelectorFromSet(labels.Set{managedByLabel: accountName}),
-				Transform:  kube.StripMetadata(),
-			},
-		}},
-	}, controller.Options{
-		MaxConcurrentReconciles: connectors,
-		LogConstructor:          c.logger,
-	})
+// SetupWithManager makes the manager visit each cluster when it has a kubeconfig, another one, or did not answer, and once in a while.
+func (c *Clusters) SetupWithManager(mgr manager.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("workload").
+		WithOptions(controller.Options{MaxConcurrentReconciles: visitors}).
+		For(&clusterv1.Cluster{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesMetadata(kube.MetadataOf(kube.Secret), handler.EnqueueRequestsFromMapFunc(ofKubeconfig)).
+		WatchesRawSource(source.Channel(c.visits, &handler.EnqueueRequestForObject{})).
+		Complete(c)
 	if err != nil {
-		return nil, fmt.Errorf("cannot set up the connections to the workload clusters: %w", err)
+		return fmt.Errorf("cannot set up the connections to the workload clusters: %w", err)
 	}
-	if t, ok := c.cache.(tunable); ok {
-		t.SetConnectionCreationRetryInterval(connectInterval)
-		t.DisablePrivateKeyGeneration() // an RSA key for each cluster, which only a provider that talks to etcd needs
-	}
-	return c, nil
+	return nil
 }
 
-// logger is what the cache of connections logs with.
-func (c *Clusters) logger(cluster *reconcile.Request) logr.Logger {
-	if cluster == nil {
-		return logr.Discard()
+// ofKubeconfig maps the Secret <cluster>-kubeconfig to its Cluster.
+func ofKubeconfig(_ context.Context, obj client.Object) []ctrl.Request {
+	cluster, purpose, err := secret.ParseSecretName(obj.GetName())
+	if err != nil || purpose != secret.Kubeconfig {
+		return nil
 	}
-	return logr.New(attempts{clusters: c, cluster: cluster.NamespacedName})
+	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: obj.GetNamespace(), Name: cluster}}}
 }
 
-// Source of the events that a cluster's API server began or ceased to answer.
-func (c *Clusters) Source(controllerName string) source.Source {
-	return c.cache.GetClusterSource(controllerName, func(ctx context.Context, cluster client.Object) []ctrl.Request {
-		return c.requests(ctx, client.ObjectKeyFromObject(cluster))
-	}, clustercache.WatchForProbeFailure(GracePeriod))
-}
-
-// FailureSource is that of the events that the reason changed why a cluster cannot be connected to.
-func (c *Clusters) FailureSource() source.Source {
-	return source.Channel(c.wake, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, cluster client.Object) []ctrl.Request {
-		return c.requests(ctx, client.ObjectKeyFromObject(cluster))
+// Source of the events that something changed of a cluster: see facts.Workload.
+func (c *Clusters) Source() source.Source {
+	return source.Channel(c.news, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, cluster client.Object) []ctrl.Request {
+		return c.Requests(ctx, client.ObjectKeyFromObject(cluster))
 	}))
 }
 
-// NotifyController makes the controller the one that reconciles on changes in workload clusters. It must be called before Observe.
-func (c *Clusters) NotifyController(watcher clustercache.SourceWatcher[ctrl.Request]) {
-	c.watcher = watcher
+// Reconcile visits a cluster. Clusters of others are never connected to.
+func (c *Clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	cluster, err := kube.Read(ctx, c.Cached, req.NamespacedName, &clusterv1.Cluster{})
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	ours := cluster != nil
+	if ours {
+		if ours, err = c.Selected(ctx, cluster); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if !ours {
+		c.Forget(req.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	l := c.link(req.NamespacedName)
+	if err := c.refresh(ctx, l); err != nil {
+		return ctrl.Result{}, err
+	}
+	next := l.visit(ctx, ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, false))
+	return ctrl.Result{RequeueAfter: next}, nil
+}
+
+// refresh takes in another kubeconfig. One that is deleted stays in use: what it led to is still there, and the control plane publishes another with its help.
+func (c *Clusters) refresh(ctx context.Context, l *link) error {
+	key := client.ObjectKey{Namespace: l.key.Namespace, Name: secret.Name(l.key.Name, secret.Kubeconfig)}
+	published, err := kube.Read(ctx, c.Cached, key, kube.MetadataOf(kube.Secret))
+	if err != nil || published == nil || l.uses(published.ResourceVersion) {
+		return err
+	}
+	current, err := kube.Read(ctx, c.Live, key, &corev1.Secret{})
+	if err != nil || current == nil {
+		return err
+	}
+	l.use(current, c.UserAgent)
+	return nil
+}
+
+// link returns that of a cluster.
+func (c *Clusters) link(cluster client.ObjectKey) *link {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l, found := c.links[cluster]
+	if !found {
+		l = newLink(cluster, c.now, func() { c.tell(c.news, cluster) }, func() { c.tell(c.visits, cluster) })
+		c.links[cluster] = l
+	}
+	return l
+}
+
+func (c *Clusters) tell(channel chan<- event.GenericEvent, cluster client.ObjectKey) {
+	channel <- event.GenericEvent{Object: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}}
+}
+
+// known returns the link of a cluster that was visited, else nil.
+func (c *Clusters) known(cluster client.ObjectKey) *link {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.links[cluster]
+}
+
+// Observe returns what is known of the cluster. A cluster that cannot be reached is no error.
+func (c *Clusters) Observe(cluster client.ObjectKey) facts.Workload {
+	if l := c.known(cluster); l != nil {
+		return l.observe()
+	}
+	c.tell(c.visits, cluster) // its control plane was not selected when the Cluster was seen
+	return facts.Workload{}
+}
+
+// Forget drops the connection to a cluster, and what is remembered of it.
+func (c *Clusters) Forget(cluster client.ObjectKey) {
+	c.mu.Lock()
+	l := c.links[cluster]
+	delete(c.links, cluster)
+	c.mu.Unlock()
+	if l != nil {
+		l.close()
+	}
 }

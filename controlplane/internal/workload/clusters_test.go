@@ -2,17 +2,8 @@ package workload
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
-	"os"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -21,28 +12,18 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
 var (
@@ -50,39 +31,14 @@ var (
 	secretKey  = client.ObjectKey{Namespace: "lab", Name: "cluster1-kubeconfig"}
 )
 
-// hub is a management cluster, on fakes, with the real cache of connections: what it connects to are servers of the tests.
+// hub is a management cluster on fakes. The workload clusters are servers of the tests.
 type hub struct {
 	*WithT
 	client.Client
 	*Clusters
 	selected atomic.Bool
-	// secretReads counts the reads of Secrets past the cache.
+	// secretReads counts the reads of Secrets as a whole.
 	secretReads atomic.Int32
-}
-
-// hubManager reads from the fakes.
-type hubManager struct {
-	manager.Manager
-	cached cache.Cache
-	live   client.Client
-}
-
-func (m hubManager) GetCache() cache.Cache       { return m.cached }
-func (m hubManager) GetAPIReader() client.Reader { return m.live }
-func (m hubManager) GetClient() client.Client    { return m.live }
-
-// hubCache takes its informers from one fake, and its objects from another.
-type hubCache struct {
-	*informertest.FakeInformers
-	objects client.Reader
-}
-
-func (c hubCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return c.objects.Get(ctx, key, obj, opts...)
-}
-
-func (c hubCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return c.objects.List(ctx, list, opts...)
 }
 
 func newHub(t *testing.T, kubeconfig []byte) *hub {
@@ -93,7 +49,6 @@ func newHub(t *testing.T, kubeconfig []byte) *hub {
 	h.Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 	h.Expect(clusterv1.AddToScheme(scheme)).To(Succeed())
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: clusterKey.Namespace, Name: clusterKey.Name}}
-	cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secretKey.Namespace, Name: secretKey.Name}, Data: map[string][]byte{"value": kubeconfig}}
 	h.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster, secret).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -103,52 +58,62 @@ func newHub(t *testing.T, kubeconfig []byte) *hub {
 			return c.Get(ctx, key, obj, opts...)
 		},
 	}).Build()
-	clusters := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
-		ListFunc: func(metav1.ListOptions) (runtime.Object, error) {
-			return &clusterv1.ClusterList{Items: []clusterv1.Cluster{*cluster}}, nil
-		},
-		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
-	}, &clusterv1.Cluster{}, 0, nil)
-	informers := &informertest.FakeInformers{Scheme: scheme, InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{
-		clusterv1.GroupVersion.WithKind("Cluster"): clusters,
-	}}
-	mgr, err := ctrl.NewManager(&rest.Config{}, ctrl.Options{
-		Scheme:         scheme,
-		Metrics:        metricsserver.Options{BindAddress: "0"},
-		Controller:     config.Controller{SkipNameValidation: ptr.To(true)},
-		NewCache:       func(*rest.Config, cache.Options) (cache.Cache, error) { return informers, nil },
-		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return h.RESTMapper(), nil },
+	h.Clusters = NewClusters(Options{
+		Cached: h.Client, Live: h.Client, UserAgent: "test",
+		Selected: func(context.Context, *clusterv1.Cluster) (bool, error) { return h.selected.Load(), nil },
 	})
-	h.Expect(err).NotTo(HaveOccurred())
-	h.Clusters, err = NewClusters(t.Context(), hubManager{mgr, hubCache{informers, h.Client}, h.Client}, Options{
-		UserAgent: "test",
-		Selected:  func(context.Context, *clusterv1.Cluster) (bool, error) { return h.selected.Load(), nil },
-		Requests: func(_ context.Context, cluster client.ObjectKey) []ctrl.Request {
-			return []ctrl.Request{{NamespacedName: cluster}}
-		},
-	})
-	h.Expect(err).NotTo(HaveOccurred())
-	var running sync.WaitGroup
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(func() { cancel(); running.Wait() })
-	running.Go(func() { clusters.RunWithContext(ctx) })
-	running.Go(func() { h.Expect(mgr.Start(ctx)).To(Succeed()) })
+	t.Cleanup(func() { h.Forget(clusterKey) })
 	return h
 }
 
-// expectFailure waits for what is told of an attempt to connect.
-func (h *hub) expectFailure(ctx context.Context, kind FailureKind, message string) {
-	h.Eventually(h.wake, 10*time.Second).Should(Receive(), "the control plane must be reconciled")
-	facts, err := h.Observe(ctx, clusterKey)
+// visit visits the cluster, as when its Secret changed or the time for it came, and tells when the next visit is.
+func (h *hub) visit(ctx context.Context) time.Duration {
+	result, err := h.Reconcile(ctx, ctrl.Request{NamespacedName: clusterKey})
 	h.Expect(err).NotTo(HaveOccurred())
-	h.Expect(facts.Connected).To(BeFalse())
-	h.Expect(facts.Failure).NotTo(BeNil())
-	h.Expect(facts.Failure.Kind).To(Equal(kind))
-	h.Expect(facts.Failure.Message).To(ContainSubstring(message))
-	h.Expect(facts.Failure.Message).NotTo(ContainSubstring("127.0.0.1"))
+	return result.RequeueAfter
+}
+
+// told waits for the control plane to be reconciled, and tells what is then known.
+func (h *hub) told() facts.Workload {
+	h.Eventually(h.news, 10*time.Second).Should(Receive(), "the control plane must be reconciled")
+	return h.Observe(clusterKey)
+}
+
+func (h *hub) setKubeconfig(ctx context.Context, content []byte) {
 	secret := &corev1.Secret{}
 	h.Expect(h.Get(ctx, secretKey, secret)).To(Succeed())
-	h.Expect(facts.Failure.KubeconfigVersion).To(Equal(secret.ResourceVersion))
+	secret.Data["value"] = content
+	h.Expect(h.Update(ctx, secret)).To(Succeed())
+}
+
+// expectFailure looks at what is told of an attempt to connect.
+func (h *hub) expectFailure(ctx context.Context, kind facts.FailureKind, message string) {
+	seen := h.told()
+	h.Expect(seen.Connected).To(BeFalse())
+	h.Expect(seen.Failure).NotTo(BeNil())
+	h.Expect(seen.Failure.Kind).To(Equal(kind))
+	h.Expect(seen.Failure.Message).To(ContainSubstring(message))
+	h.Expect(seen.Failure.Message).NotTo(ContainSubstring("127.0.0.1"))
+	secret := &corev1.Secret{}
+	h.Expect(h.Get(ctx, secretKey, secret)).To(Succeed())
+	h.Expect(seen.Failure.KubeconfigVersion).To(Equal(secret.ResourceVersion))
+}
+
+func withToken(token string) func(*clientcmdapi.Config) {
+	return func(c *clientcmdapi.Config) { c.AuthInfos["admin"].Token = token }
+}
+
+// connectedHub is one that is connected to a server, of which the control plane knows.
+func connectedHub(t *testing.T) (*hub, *apiServer) {
+	t.Helper()
+	s := newAPIServer(t, "secret-token")
+	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h.Expect(h.visit(t.Context())).To(BeNumerically("~", probeInterval, float64(probeInterval)*spread*1.1))
+	h.Expect(h.told().Connected).To(BeTrue())
+	for _, path := range []string{nodesPath, secretsPath, versionsPath, operatorsPath} {
+		h.Eventually(func() int { return s.watched(path) }).Should(Equal(1), path)
+	}
+	return h, s
 }
 
 // Somebody who may edit Secrets in the namespace of a cluster asks the manager to bring its own token to a server of theirs.
@@ -162,138 +127,127 @@ func TestNothingConnectsForAKubeconfigWithATokenFile(t *testing.T) {
 	h := newHub(t, kubeconfigFor(t, server.URL, func(c *clientcmdapi.Config) {
 		c.AuthInfos["admin"] = &clientcmdapi.AuthInfo{TokenFile: fileWith(t, "token of the manager")}
 	}))
-	h.expectFailure(t.Context(), KubeconfigRefused, "it has tokenFile")
-	h.Consistently(requests.Load, 3*connectInterval).Should(BeZero())
+	h.Expect(h.visit(t.Context())).To(BeZero(), "only another kubeconfig changes that")
+	h.expectFailure(t.Context(), facts.KubeconfigRefused, "it has tokenFile")
+	h.visit(t.Context())
+	h.Expect(requests.Load()).To(BeZero())
 	h.Expect(h.secretReads.Load()).To(BeEquivalentTo(2), "once by us and once by the test")
 }
 
-// apiServer is one that accepts a token, and serves no more than is asked of it.
-func apiServer(t *testing.T, token string) string {
-	t.Helper()
-	answers := map[string]any{
-		"/":     metav1.RootPaths{},
-		"/api":  metav1.APIVersions{Versions: []string{"v1"}},
-		"/apis": metav1.APIGroupList{},
-		"/api/v1": metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{
-			{Name: "nodes", Kind: "Node", Verbs: metav1.Verbs{"list", "watch"}},
-			{Name: "secrets", Kind: "Secret", Namespaced: true, Verbs: metav1.Verbs{"list", "watch"}},
-		}},
-	}
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer, found := answers[r.URL.Path]
-		switch {
-		case r.Header.Get("Authorization") != "Bearer "+token:
-			http.Error(w, "who are you?", http.StatusUnauthorized)
-		case !found:
-			http.NotFound(w, r)
-		default:
-			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(answer)
-		}
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
-}
-
 func TestCredentialsThatAreNotAccepted(t *testing.T) {
-	url := apiServer(t, "new-token")
-	h := newHub(t, kubeconfigFor(t, url, nil))
-	h.expectFailure(t.Context(), Unauthorized, "401 Unauthorized")
+	s := newAPIServer(t, "new-token")
+	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h.Expect(h.visit(t.Context())).NotTo(BeZero())
+	h.expectFailure(t.Context(), facts.Unauthorized, "401 Unauthorized")
 
-	h.setKubeconfig(t.Context(), kubeconfigFor(t, url, func(c *clientcmdapi.Config) { c.AuthInfos["admin"].Token = "new-token" }))
-	h.Eventually(func() error {
-		_, err := h.cache.GetReader(t.Context(), clusterKey)
-		return err
-	}, 10*time.Second).Should(Succeed())
-	h.NotifyController(noWatches{})
-	_, err := h.Observe(t.Context(), clusterKey)
-	h.Expect(err).To(MatchError(errNoWatches))
-	h.Expect(h.failure(clusterKey)).To(BeNil(), "it is past")
-	h.Expect(h.kubeconfigs.read).To(BeEmpty(), "it is needed for the next attempt, not for the connection")
+	h.setKubeconfig(t.Context(), kubeconfigFor(t, s.URL, withToken("new-token")))
+	h.visit(t.Context())
+	seen := h.told()
+	h.Expect(seen.Connected).To(BeTrue())
+	h.Expect(seen.Failure).To(BeNil(), "it is past")
+
+	// The same connection would go on: what the kubeconfig now says is what counts.
+	h.setKubeconfig(t.Context(), kubeconfigFor(t, s.URL, withToken("wrong-token")))
+	h.visit(t.Context())
+	h.expectFailure(t.Context(), facts.Unauthorized, "401 Unauthorized")
+	h.Eventually(func() int { return s.watched(nodesPath) }, 10*time.Second).Should(BeZero())
 }
 
-func TestTheKubeconfigOfAClusterThatIsNoLongerSelectedIsForgotten(t *testing.T) {
-	h := newHub(t, kubeconfigFor(t, apiServer(t, "another-token"), nil))
-	h.expectFailure(t.Context(), Unauthorized, "401")
+func TestADeletedKubeconfigStaysInUse(t *testing.T) {
+	h, _ := connectedHub(t)
+	h.Expect(h.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secretKey.Namespace, Name: secretKey.Name}})).To(Succeed())
+	h.visit(t.Context())
+	h.Expect(h.Observe(clusterKey).Connected).To(BeTrue())
+}
+
+// Whether its control plane was taken from this manager, or the Cluster is gone.
+func TestClustersOfOthersAreNotConnectedTo(t *testing.T) {
+	h, s := connectedHub(t)
 	h.selected.Store(false)
-	h.Eventually(func() bool { return h.kubeconfigs.versionFor(clusterKey) == "" && h.failure(clusterKey) == nil }, 10*time.Second).Should(BeTrue())
-}
+	h.Expect(h.visit(t.Context())).To(BeZero())
+	h.Expect(h.links).To(BeEmpty())
+	h.Eventually(func() int { return s.watched(nodesPath) }, 10*time.Second).Should(BeZero())
 
-// Nobody tries to connect any more when the Cluster is gone, too.
-func TestForgetDropsTheKubeconfig(t *testing.T) {
-	c := &Clusters{kubeconfigs: &kubeconfigReader{read: map[client.ObjectKey]kubeconfig{secretKey: {secret: &corev1.Secret{}}}}}
-	c.Forget(clusterKey)
-	NewWithT(t).Expect(c.kubeconfigs.read).To(BeEmpty())
+	h.selected.Store(true)
+	h.Expect(h.Observe(clusterKey)).To(Equal(facts.Workload{}))
+	h.Expect(h.visits).To(Receive(), "it may be ours since a moment ago")
+	h.visit(t.Context())
+	h.Expect(h.Observe(clusterKey).Connected).To(BeTrue())
+	h.Expect(h.Client.Delete(t.Context(), &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: clusterKey.Namespace, Name: clusterKey.Name}})).To(Succeed())
+	h.visit(t.Context())
+	h.Expect(h.links).To(BeEmpty())
 }
 
 func TestACertificateOfAnotherAuthority(t *testing.T) {
-	h := newHub(t, kubeconfigFor(t, apiServer(t, "secret-token"), func(c *clientcmdapi.Config) { c.Clusters["c"].InsecureSkipTLSVerify = false }))
-	h.expectFailure(t.Context(), Unreachable, "not from the authority in the kubeconfig")
+	s := newAPIServer(t, "secret-token")
+	h := newHub(t, kubeconfigFor(t, s.URL, func(c *clientcmdapi.Config) { c.Clusters["c"].InsecureSkipTLSVerify = false }))
+	h.visit(t.Context())
+	h.expectFailure(t.Context(), facts.Unreachable, "not from the authority in the kubeconfig")
 }
 
-func TestNobodyListens(t *testing.T) {
+// People wait for a cluster that is installed; one that answered before may be down for long.
+func TestWhenAClusterIsTriedAgain(t *testing.T) {
 	server := httptest.NewServer(nil)
 	server.Close()
-	h := newHub(t, kubeconfigFor(t, server.URL, nil))
-	h.expectFailure(t.Context(), Unreachable, "connection refused")
-}
-
-func TestTheKindOfAFailure(t *testing.T) {
-	get := func(err error) error {
-		return fmt.Errorf("cluster is not reachable: %w", &url.Error{Op: "Get", URL: "https://10.0.0.1/?timeout=5s", Err: err})
-	}
-	for want, err := range map[string]error{
-		"looked up in DNS":        get(&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "api.internal", IsTimeout: true}}),
-		"for another name":        get(&tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"internal"}}, Host: "api.internal"}}),
-		"has expired":             get(&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired, Detail: "internal"}}),
-		"is not valid":            get(&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.NotAuthorizedToSign}}),
-		"no route to host":        get(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}),
-		"does not answer in time": get(context.DeadlineExceeded),
-		"503 Service Unavailable": fmt.Errorf("cluster is not reachable: %w", apierrors.NewServiceUnavailable("internal")),
-		"no valid answer":         get(errors.New("malformed HTTP response: internal")),
+	for situation, tc := range map[string]struct {
+		initialized bool
+		latest      time.Duration
+	}{
+		"it is being installed": {false, retryInstalling},
+		"it answered before":    {true, retryDown},
 	} {
-		failure := failureOf(err)
-		NewWithT(t).Expect(failure.Kind).To(Equal(Unreachable))
-		NewWithT(t).Expect(failure.Message).To(ContainSubstring(want))
-		NewWithT(t).Expect(failure.Message).NotTo(Or(ContainSubstring("10.0.0.1"), ContainSubstring("internal")))
+		t.Run(situation, func(t *testing.T) {
+			h := newHub(t, kubeconfigFor(t, server.URL, nil))
+			cluster := &clusterv1.Cluster{}
+			h.Expect(h.Get(t.Context(), clusterKey, cluster)).To(Succeed())
+			cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(tc.initialized)
+			h.Expect(h.Update(t.Context(), cluster)).To(Succeed())
+			first := h.visit(t.Context())
+			h.Expect(first).To(BeNumerically("~", retryFirst, float64(retryFirst)*spread*1.1))
+			h.expectFailure(t.Context(), facts.Unreachable, "connection refused")
+			var last time.Duration
+			for range 15 {
+				last = h.visit(t.Context())
+			}
+			h.Expect(last).To(BeNumerically("~", tc.latest, float64(tc.latest)*spread*1.1))
+			h.Expect(h.news).To(BeEmpty(), "told once")
+
+			h.setKubeconfig(t.Context(), kubeconfigFor(t, server.URL, withToken("another")))
+			h.Expect(h.visit(t.Context())).To(BeNumerically("<", 2*retryFirst), "another kubeconfig begins anew")
+		})
 	}
 }
 
 func TestAnAPIServerThatComesAndGoesIsToldOnce(t *testing.T) {
 	g := NewWithT(t)
-	read := map[client.ObjectKey]kubeconfig{secretKey: {secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}}}
-	now := time.Now()
-	c := &Clusters{now: func() time.Time { return now }, kubeconfigs: &kubeconfigReader{read: read}, wake: make(chan event.GenericEvent, wakeUps)}
+	now, told := time.Now(), 0
+	l := newLink(clusterKey, func() time.Time { return now }, func() { told++ }, func() {})
 	for range 3 {
-		c.failed(clusterKey, syscall.ECONNREFUSED)
-		c.failed(clusterKey, context.DeadlineExceeded)
+		l.failed(syscall.ECONNREFUSED)
+		l.failed(context.DeadlineExceeded)
 	}
-	g.Expect(c.wake).To(HaveLen(1))
-	g.Expect(c.failure(clusterKey).Message).To(ContainSubstring("connection refused"))
+	g.Expect(told).To(Equal(1))
+	g.Expect(l.observe().Failure.Message).To(ContainSubstring("connection refused"))
 	now = now.Add(steadyFor)
-	c.failed(clusterKey, context.DeadlineExceeded)
-	g.Expect(c.wake).To(HaveLen(2), "it has come to stay")
-	g.Expect(c.failure(clusterKey).Message).To(ContainSubstring("does not answer in time"))
-	c.failed(clusterKey, apierrors.NewUnauthorized("no"))
-	g.Expect(c.wake).To(HaveLen(3), "another kind is told at once")
-
-	c.Forget(clusterKey)
-	g.Expect(c.failure(clusterKey)).To(BeNil())
-	delete(read, secretKey)
-	c.failed(clusterKey, apierrors.NewNotFound(corev1.Resource("secrets"), "s"))
-	g.Expect(c.failure(clusterKey)).To(BeNil(), "without a kubeconfig nothing was tried")
+	l.failed(context.DeadlineExceeded)
+	g.Expect(told).To(Equal(2), "it has come to stay")
+	g.Expect(l.observe().Failure.Message).To(ContainSubstring("does not answer in time"))
+	l.failed(apierrors.NewUnauthorized("no"))
+	g.Expect(told).To(Equal(3), "another kind is told at once")
 }
 
-var errNoWatches = errors.New("nothing is watched here")
-
-// noWatches ends the observation of a cluster in which there is nothing.
-type noWatches struct{}
-
-func (noWatches) Watch(source.Source) error { return errNoWatches }
-
-func (h *hub) setKubeconfig(ctx context.Context, content []byte) {
-	secret := &corev1.Secret{}
-	h.Expect(h.Get(ctx, secretKey, secret)).To(Succeed())
-	secret.Data["value"] = content
-	h.Expect(h.Update(ctx, secret)).To(Succeed())
+func TestWhatIsKnownOfACluster(t *testing.T) {
+	h, s := connectedHub(t)
+	seen := h.Observe(clusterKey)
+	h.Expect(seen.LastSuccess).To(BeTemporally("~", time.Now(), time.Minute))
+	seen.LastSuccess = time.Time{}
+	h.Expect(seen).To(Equal(facts.Workload{
+		Connected: true, KubernetesVersion: "v1.32.6", OpenShiftVersion: "4.19.3", ReleaseImage: "release:4.19.3",
+		Nodes: []facts.Node{{Name: "n0", UID: "n0", HostUID: "h0"}}, Tokens: seen.Tokens,
+	}))
+	h.Expect(seen.Tokens).NotTo(BeNil())
+	h.Expect(seen.Tokens).To(BeEmpty())
+	begun := len(s.requests())
+	h.visit(t.Context())
+	h.Expect(s.requests()[begun:]).To(Equal([]string{"GET /version"}), "what is watched is not read again")
 }

@@ -3,102 +3,113 @@ package workload
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	configv1 "github.com/openshift/api/config/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 const (
 	clusterVersionKind  = "ClusterVersion"
 	clusterOperatorKind = "ClusterOperator"
-	// clusterVersionName is the name of the one ClusterVersion of a cluster.
-	clusterVersionName = "version"
+)
+
+// healthKey names one of the objects that say how a cluster is.
+type healthKey struct{ kind, name string }
+
+// clusterVersion is the one ClusterVersion of a cluster. observed are all that are read: the operators are those of the control plane, whose health is its health.
+var (
+	clusterVersion = healthKey{clusterVersionKind, "version"}
+	observed       = []healthKey{clusterVersion, {clusterOperatorKind, "etcd"}, {clusterOperatorKind, "kube-apiserver"}}
 )
 
 // health is what an OpenShift object says of the cluster.
 type health struct {
-	resourceVersion string
 	// problem says, for people, why it is not available. Empty: it is.
 	problem string
 	// completed is, of a ClusterVersion, the release that was completed last, image its image.
 	completed, image string
 }
 
-type healthKey struct {
-	cluster    client.ObjectKey
-	kind, name string
-}
+var (
+	clusterVersions  = healthResource(clusterVersionKind, "clusterversions")
+	clusterOperators = healthResource(clusterOperatorKind, "clusteroperators")
+)
 
-// metadataOf is an object of an OpenShift kind of which only the metadata is cached. The objects are large, and there are many of them in each
-// cluster; the few that matter are read from the cluster itself when their version has changed.
-func metadataOf(kind string) *metav1.PartialObjectMetadata {
-	return kube.MetadataOf(configv1.GroupVersion.WithKind(kind))
-}
-
-// readHealth reads the release of the cluster and the health of its control plane.
-func (c *Clusters) readHealth(ctx context.Context, cluster client.ObjectKey, cached client.Reader, facts *Facts) error {
-	version, err := c.healthOf(ctx, healthKey{cluster, clusterVersionKind, clusterVersionName}, cached, c.readClusterVersion)
-	if err != nil {
-		return err
+// healthResource is one of OpenShift's kinds. Its objects are large, and there are many: the few that matter are read when they changed.
+func healthResource(kind, plural string) resource {
+	path := "/apis/" + configv1.GroupVersion.String() + "/" + plural
+	return resource{
+		name: kind + "s", path: path,
+		read: func(ctx context.Context, c client.Client) (string, func(*link), error) {
+			return readHealth(ctx, c, kind)
+		},
+		take: func(ctx context.Context, _ *link, access *access, e watchEvent) (func(*link), error) {
+			key := healthKey{kind, e.Object.Metadata.Name}
+			if !slices.Contains(observed, key) {
+				return nil, nil
+			}
+			c, err := access.client()
+			if err != nil {
+				return nil, err
+			}
+			h, err := healthOf(ctx, c, key)
+			return func(l *link) { l.health[key] = h }, err
+		},
 	}
-	facts.OpenShiftVersion, facts.ReleaseImage = version.completed, version.image
-	facts.addProblem(version)
-	for _, name := range Operators {
-		operator, err := c.healthOf(ctx, healthKey{cluster, clusterOperatorKind, name}, cached, c.readOperator)
-		if err != nil {
-			return err
+}
+
+// readHealth reads what is observed of a kind. The API server answers long before OpenShift's kinds are defined.
+func readHealth(ctx context.Context, c client.Client, kind string) (string, func(*link), error) {
+	version := &metav1.PartialObjectMetadataList{}
+	version.SetGroupVersionKind(configv1.GroupVersion.WithKind(kind + "List"))
+	if err := c.List(ctx, version, client.Limit(1)); client.IgnoreNotFound(err) != nil {
+		return "", nil, fmt.Errorf("cannot list the %ss of the workload cluster: %w", kind, err)
+	}
+	found := map[healthKey]health{}
+	for _, key := range observed {
+		if key.kind != kind {
+			continue
 		}
-		facts.addProblem(operator)
+		h, err := healthOf(ctx, c, key)
+		if err != nil {
+			return "", nil, err
+		}
+		found[key] = h
 	}
-	return nil
+	return version.ResourceVersion, func(l *link) {
+		for key, h := range found {
+			l.health[key] = h
+		}
+	}, nil
 }
 
-func (f *Facts) addProblem(h health) {
-	if h.problem != "" {
-		f.Unhealthy = append(f.Unhealthy, h.problem)
+// healthOf reads one object.
+func healthOf(ctx context.Context, c client.Client, key healthKey) (health, error) {
+	var (
+		version                = &configv1.ClusterVersion{}
+		operator               = &configv1.ClusterOperator{}
+		obj      client.Object = operator
+	)
+	if key == clusterVersion {
+		obj = version
 	}
-}
-
-// healthOf reads an object if it is newer than what is known of it. The API server answers long before OpenShift's kinds are defined.
-func (c *Clusters) healthOf(ctx context.Context, key healthKey, cached client.Reader, readLive func(context.Context, healthKey, client.Reader) (health, error)) (health, error) {
-	metadata := metadataOf(key.kind)
-	err := cached.Get(ctx, client.ObjectKey{Name: key.name}, metadata)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+	err := c.Get(ctx, client.ObjectKey{Name: key.name}, obj)
+	switch {
+	case apierrors.IsNotFound(err):
 		return health{problem: fmt.Sprintf("the cluster has no %s %s yet", key.kind, key.name)}, nil
-	}
-	if err != nil {
+	case err != nil:
 		return health{}, fmt.Errorf("cannot read %s %s of the workload cluster: %w", key.kind, key.name, err)
+	case key == clusterVersion:
+		return healthOfVersion(version), nil
 	}
-	if known, ok := c.health.Load(key); ok && known.(health).resourceVersion == metadata.ResourceVersion { //nolint:forcetypeassert // nothing else is stored
-		return known.(health), nil //nolint:forcetypeassert // nothing else is stored
-	}
-	live, err := c.cache.GetUncachedClient(ctx, key.cluster)
-	if err != nil {
-		return health{}, fmt.Errorf("cannot read the workload cluster: %w", err)
-	}
-	found, err := readLive(ctx, key, live)
-	if err != nil {
-		return health{}, fmt.Errorf("cannot read %s %s of the workload cluster: %w", key.kind, key.name, err)
-	}
-	c.health.Store(key, found)
-	return found, nil
-}
-
-func (c *Clusters) readClusterVersion(ctx context.Context, key healthKey, live client.Reader) (health, error) {
-	version := &configv1.ClusterVersion{}
-	if err := live.Get(ctx, client.ObjectKey{Name: key.name}, version); err != nil {
-		return health{}, err
-	}
-	return healthOfVersion(version), nil
+	return health{problem: unavailable("ClusterOperator "+key.name, operator.Status.Conditions)}, nil
 }
 
 func healthOfVersion(version *configv1.ClusterVersion) health {
-	h := health{resourceVersion: version.ResourceVersion, problem: unavailable("ClusterVersion", version.Status.Conditions)}
+	h := health{problem: unavailable("ClusterVersion", version.Status.Conditions)}
 	for _, entry := range version.Status.History { // newest first
 		if entry.State == configv1.CompletedUpdate {
 			h.completed, h.image = entry.Version, entry.Image
@@ -106,17 +117,6 @@ func healthOfVersion(version *configv1.ClusterVersion) health {
 		}
 	}
 	return h
-}
-
-func (c *Clusters) readOperator(ctx context.Context, key healthKey, live client.Reader) (health, error) {
-	operator := &configv1.ClusterOperator{}
-	if err := live.Get(ctx, client.ObjectKey{Name: key.name}, operator); err != nil {
-		return health{}, err
-	}
-	return health{
-		resourceVersion: operator.ResourceVersion,
-		problem:         unavailable("ClusterOperator "+key.name, operator.Status.Conditions),
-	}, nil
 }
 
 // unavailable says that an object is not available, and why; it is empty when it is.

@@ -5,8 +5,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestHealthOfVersion(t *testing.T) {
@@ -25,16 +23,4 @@ func TestHealthOfVersion(t *testing.T) {
 			NewWithT(t).Expect(h).To(Equal(health{problem: tc.problem, completed: tc.completed}))
 		})
 	}
-}
-
-func TestSlimNodeKeepsWhatIsRead(t *testing.T) {
-	g := NewWithT(t)
-	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", Labels: map[string]string{"metal3.io/uuid": "b"}, Annotations: map[string]string{"big": "one"}},
-		Spec:       corev1.NodeSpec{ProviderID: "metal3://x"},
-		Status:     corev1.NodeStatus{Images: []corev1.ContainerImage{{Names: []string{"image"}}}},
-	}
-	slim, err := slimNode(node)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(slim).To(Equal(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", Labels: node.Labels}, Spec: node.Spec}))
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -29,6 +30,9 @@ const (
 	clockSkew = 24 * time.Hour
 )
 
+// ErrNotConnected is returned for a cluster to which there is no connection.
+var ErrNotConnected = errors.New("the workload cluster is not connected")
+
 // boundSecrets select the Secrets to which tokens are bound.
 var boundSecrets = []client.ListOption{client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{managedByLabel: accountName}}
 
@@ -43,37 +47,69 @@ type Token struct {
 	BoundToUID types.UID
 }
 
+// tokens are what is known of the Secrets that tokens are bound to: with its Secret a token ends.
+var tokens = resource{
+	name: "Secrets", path: "/api/v1/namespaces/" + metav1.NamespaceSystem + "/secrets", selector: managedByLabel + "=" + accountName,
+	read: func(ctx context.Context, c client.Client) (string, func(*link), error) {
+		version, found, err := readTokens(ctx, c)
+		return version, func(l *link) { l.tokens = found }, err
+	},
+	take: func(_ context.Context, _ *link, _ *access, e watchEvent) (func(*link), error) {
+		return func(l *link) {
+			if e.Type == watch.Deleted {
+				l.tokens.Delete(e.Object.Metadata.UID)
+			} else {
+				l.tokens.Insert(e.Object.Metadata.UID)
+			}
+		}, nil
+	},
+}
+
+// client is for requests to a cluster that is connected.
+func (c *Clusters) client(cluster client.ObjectKey) (client.Client, error) {
+	l := c.known(cluster)
+	if l == nil {
+		return nil, ErrNotConnected
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stop == nil {
+		return nil, ErrNotConnected
+	}
+	return l.access.client()
+}
+
 // IssueToken makes the workload cluster issue a token for an administrator, a ServiceAccount that is made for this. The cluster must be connected.
 func (c *Clusters) IssueToken(ctx context.Context, cluster client.ObjectKey) (Token, error) {
-	connection, err := c.cache.GetUncachedClient(ctx, cluster)
+	connection, err := c.client(cluster)
 	if err != nil {
 		return Token{}, fmt.Errorf("cannot issue a token in the workload cluster: %w", err)
 	}
 	return issueToken(ctx, connection, c.now())
 }
 
-// HasToken tells whether the workload cluster has the Secret, by its UID, that a token is bound to. It is asked itself, not its cache, and must be connected.
+// HasToken tells whether the workload cluster has the Secret, by its UID, that a token is bound to. It is asked itself, and must be connected.
 func (c *Clusters) HasToken(ctx context.Context, cluster client.ObjectKey, boundTo types.UID) (bool, error) {
-	connection, err := c.cache.GetUncachedClient(ctx, cluster)
+	connection, err := c.client(cluster)
 	if err != nil {
 		return false, fmt.Errorf("cannot look for a token in the workload cluster: %w", err)
 	}
-	tokens, err := readTokens(ctx, connection)
-	return tokens.Has(boundTo), err
+	_, found, err := readTokens(ctx, connection)
+	return found.Has(boundTo), err
 }
 
-// readTokens are the UIDs of the Secrets that tokens are bound to.
-func readTokens(ctx context.Context, reader client.Reader) (sets.Set[types.UID], error) {
+// readTokens are the UIDs of the Secrets that tokens are bound to, and the version of the list.
+func readTokens(ctx context.Context, reader client.Reader) (string, sets.Set[types.UID], error) {
 	bound := &metav1.PartialObjectMetadataList{}
 	bound.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := reader.List(ctx, bound, boundSecrets...); err != nil {
-		return nil, fmt.Errorf("cannot list the Secrets of tokens in the workload cluster: %w", err)
+		return "", nil, fmt.Errorf("cannot list the Secrets of tokens in the workload cluster: %w", err)
 	}
-	tokens := sets.New[types.UID]()
+	found := sets.New[types.UID]()
 	for i := range bound.Items {
-		tokens.Insert(bound.Items[i].UID)
+		found.Insert(bound.Items[i].UID)
 	}
-	return tokens, nil
+	return bound.ResourceVersion, found, nil
 }
 
 func issueToken(ctx context.Context, connection client.Client, now time.Time) (Token, error) {

@@ -1,0 +1,66 @@
+package facts
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// GracePeriod is how long an API server may not answer before it counts as down.
+const GracePeriod = 5 * time.Minute
+
+// Workload is what is known of an installed cluster.
+type Workload struct {
+	// Connected is true while the cluster's API server answers.
+	Connected bool
+	// LastSuccess is when it answered last; zero when it has not since this process runs.
+	LastSuccess time.Time
+	// Failure is why there is no connection; nil while there is one, or as long as none was tried.
+	Failure *Failure
+	// KubernetesVersion is what the API server reports.
+	KubernetesVersion string
+	// OpenShiftVersion is the release that was completed last, without leading v. Empty before the first.
+	OpenShiftVersion string
+	// ReleaseImage is the image of that release.
+	ReleaseImage string
+	// Unhealthy says, for people, what of the control plane is not available. Empty: nothing, if it could be read.
+	Unhealthy []string
+	// UnreadSince is since when the API server answers but what is known of the cluster cannot be read; zero when it was read.
+	UnreadSince time.Time
+	// Nodes of the cluster, by name.
+	Nodes []Node
+	// Tokens are the UIDs of the Secrets in the cluster that our tokens are bound to; nil: they could not be read.
+	Tokens sets.Set[types.UID]
+}
+
+// Node is what matters of a Node.
+type Node struct {
+	Name       string
+	UID        types.UID
+	ProviderID string
+	// HostUID is the UID of the BareMetalHost that it runs on, as its label says.
+	HostUID string
+}
+
+// FailureKind is what matters of a Failure to those who act upon it.
+type FailureKind string
+
+// The kinds of failures.
+const (
+	// KubeconfigRefused is a kubeconfig that is not used, because it is more than data.
+	KubeconfigRefused FailureKind = "KubeconfigRefused"
+	// Unauthorized are credentials that the cluster does not accept, or no more.
+	Unauthorized FailureKind = "Unauthorized"
+	// Unreachable is everything else.
+	Unreachable FailureKind = "Unreachable"
+)
+
+// Failure is why there is no connection to a cluster.
+type Failure struct {
+	Kind FailureKind
+	// Message tells it to people in words of our own: what a server answers is not for everybody who reads conditions.
+	Message string
+	// KubeconfigVersion is the resource version of the Secret with which it was tried.
+	KubeconfigVersion string
+}

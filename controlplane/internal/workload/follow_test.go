@@ -1,0 +1,165 @@
+package workload
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+func TestChangesAreToldAtOnce(t *testing.T) {
+	h, s := connectedHub(t)
+	s.put(operatorsPath, operatorOf("etcd", configv1.ConditionFalse))
+	h.Expect(h.told().Unhealthy).To(ConsistOf("ClusterOperator etcd is not available (Test)"))
+	s.remove(operatorsPath, "kube-apiserver")
+	h.Expect(h.told().Unhealthy).To(ConsistOf("ClusterOperator etcd is not available (Test)", "the cluster has no ClusterOperator kube-apiserver yet"))
+	s.put(versionsPath, clusterVersionOf("4.19.4"))
+	h.Expect(h.told().OpenShiftVersion).To(Equal("4.19.4"))
+
+	s.put(nodesPath, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1"}})
+	h.Expect(h.told().Nodes).To(ConsistOf(HaveField("Name", "n0"), facts.Node{Name: "n1", UID: "n1"}))
+	s.put(nodesPath, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1"}, Spec: corev1.NodeSpec{ProviderID: "metal3://x"}})
+	h.Expect(h.told().Nodes).To(ContainElement(facts.Node{Name: "n1", UID: "n1", ProviderID: "metal3://x"}))
+	s.remove(nodesPath, "n0")
+	h.Expect(h.told().Nodes).To(HaveLen(1))
+
+	s.put(secretsPath, boundSecret("t1"))
+	h.Expect(h.told().Tokens.UnsortedList()).To(ConsistOf(types.UID("t1")))
+	s.remove(secretsPath, "t1")
+	h.Expect(h.told().Tokens).To(BeEmpty())
+}
+
+// A hub has thousands of clusters with dozens of operators; Nodes say every few minutes that they are alive.
+func TestWhatDoesNotMatterIsNotRead(t *testing.T) {
+	h, s := connectedHub(t)
+	linked := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: "n0"}, Spec: corev1.NodeSpec{ProviderID: "metal3://x"}}
+	s.put(nodesPath, linked.DeepCopy())
+	h.told()
+	begun := len(s.requests())
+	s.put(operatorsPath, operatorOf("console", configv1.ConditionFalse))
+	s.put(nodesPath, linked.DeepCopy())
+	s.put(operatorsPath, operatorOf("etcd", configv1.ConditionFalse)) // comes last in its watch
+	h.told()
+	h.Expect(s.requests()[begun:]).To(ConsistOf("GET " + operatorsPath + "/etcd"))
+	h.Consistently(h.news, 100*time.Millisecond).ShouldNot(Receive())
+}
+
+func TestAWatchThatEndsIsTakenUp(t *testing.T) {
+	for situation, problem := range map[string]*metav1.Status{
+		"as API servers end it": nil,
+		"its version is gone":   {Code: http.StatusGone, Reason: metav1.StatusReasonExpired},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			t.Parallel()
+			h, s := connectedHub(t)
+			s.set(func() { s.objects[nodesPath]["n0"].SetLabels(map[string]string{"metal3.io/uuid": "changed unseen"}) })
+			begun := len(s.requests())
+			s.endWatches(nodesPath, problem)
+			h.Eventually(func() int { return s.watched(nodesPath) }, 10*time.Second).Should(Equal(1))
+			if problem == nil {
+				h.Expect(s.requests()[begun:]).To(ConsistOf("GET " + nodesPath + " true"))
+			} else {
+				h.Expect(s.requests()[begun:]).To(ConsistOf("GET "+nodesPath, "GET "+nodesPath+" true"))
+				h.Expect(h.told().Nodes).To(ConsistOf(HaveField("HostUID", "changed unseen")))
+			}
+			s.remove(nodesPath, "n0")
+			h.Expect(h.told().Nodes).To(BeEmpty())
+		})
+	}
+}
+
+func TestAConnectionThatBreaksIsLookedAt(t *testing.T) {
+	h, s := connectedHub(t)
+	s.CloseClientConnections()
+	h.Eventually(h.visits, 10*time.Second).Should(Receive())
+	s.Close()
+	h.visit(t.Context())
+	h.expectFailure(t.Context(), facts.Unreachable, "connection refused")
+}
+
+// With rights that were taken away, for example.
+func TestSinceWhenAClusterCannotBeRead(t *testing.T) {
+	s := newAPIServer(t, "secret-token")
+	s.refuse[nodesPath] = true
+	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h.Expect(h.visit(t.Context())).To(BeNumerically("<", 2*retryFirst), "it is tried again soon")
+	first := h.told()
+	h.Expect(first.Connected).To(BeTrue())
+	h.Expect(first.UnreadSince).To(BeTemporally("~", time.Now(), time.Minute))
+	h.visit(t.Context())
+	h.Expect(h.Observe(clusterKey).UnreadSince).To(Equal(first.UnreadSince), "the first time counts")
+
+	s.set(func() { s.refuse[nodesPath] = false })
+	h.visit(t.Context())
+	h.Expect(h.told().UnreadSince).To(BeZero())
+
+	s.set(func() { s.refuse[nodesPath] = true })
+	s.endWatches(nodesPath, &metav1.Status{Code: http.StatusGone})
+	h.Eventually(func() time.Time { return h.Observe(clusterKey).UnreadSince }, 10*time.Second).ShouldNot(BeZero(), "also when it was read before")
+	s.set(func() { s.refuse[nodesPath] = false })
+	h.Eventually(func() time.Time { return h.Observe(clusterKey).UnreadSince }, 10*time.Second).Should(BeZero())
+}
+
+func TestAClusterThatDoesNotKnowOpenShiftYet(t *testing.T) {
+	s := newAPIServer(t, "secret-token")
+	versions := s.objects[versionsPath]
+	delete(s.objects, versionsPath)
+	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h.Expect(h.visit(t.Context())).To(BeNumerically("<", 2*retryFirst))
+	seen := h.told()
+	h.Expect(seen.Unhealthy).To(ConsistOf("the cluster has no ClusterVersion version yet"))
+	h.Expect(seen.UnreadSince).To(BeZero())
+	s.set(func() { s.objects[versionsPath] = versions })
+	h.Expect(h.visit(t.Context())).To(BeNumerically(">", probeInterval/2))
+	h.Expect(h.told().OpenShiftVersion).To(Equal("4.19.3"))
+}
+
+func TestEvents(t *testing.T) {
+	const (
+		added = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"1"}}}`
+		gone  = `{"type":"DELETED","object":{"metadata":{"name":"a","resourceVersion":"2","annotations":{"k":"\n}"}}}}`
+	)
+	stop := errors.New("enough")
+	for situation, tc := range map[string]struct {
+		body string
+		end  error
+		seen []string
+		fail error
+	}{
+		"one by one":               {added + "\n" + gone + "\n", io.EOF, []string{"ADDED 1", "DELETED 2"}, nil},
+		"without anything between": {added + gone, io.EOF, []string{"ADDED 1", "DELETED 2"}, nil},
+		"it breaks off":            {added + "\n" + gone[:20], io.ErrUnexpectedEOF, []string{"ADDED 1"}, nil},
+		"the first is the last":    {added + gone, stop, []string{"ADDED 1"}, stop},
+		"nothing":                  {"", io.EOF, nil, nil},
+	} {
+		for chunks, reader := range map[string]io.Reader{"at once": strings.NewReader(tc.body), "in bytes": iotest.OneByteReader(strings.NewReader(tc.body))} {
+			t.Run(situation+" "+chunks, func(t *testing.T) {
+				g := NewWithT(t)
+				var seen []string
+				err := events(reader, func(e watchEvent) error {
+					seen = append(seen, string(e.Type)+" "+e.Object.Metadata.ResourceVersion)
+					return tc.fail
+				})
+				g.Expect(err).To(MatchError(tc.end))
+				g.Expect(seen).To(Equal(tc.seen))
+			})
+		}
+	}
+	err := events(strings.NewReader(`{"type":"ERROR","object":{"code":410,"reason":"Expired"}}`), func(e watchEvent) error {
+		NewWithT(t).Expect(e).To(And(HaveField("Type", watch.Error), HaveField("Object.Code", BeEquivalentTo(410))))
+		return nil
+	})
+	NewWithT(t).Expect(err).To(MatchError(io.EOF))
+}

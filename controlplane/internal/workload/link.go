@@ -1,0 +1,214 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/version"
+	"sigs.k8s.io/cluster-api/util/secret"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+const (
+	// probeInterval is how often an API server is asked whether it answers. What changes is watched, and a connection that breaks is noticed at once; only one that is
+	// silent is found by this. It is well below facts.GracePeriod.
+	probeInterval = time.Minute
+	// spread is by how much times differ between clusters, so that thousands do not come at once.
+	spread = 0.2
+	// retryFirst is when a cluster that does not answer is tried again first; then the time doubles. While it is installed people wait for it, and there is nothing
+	// to watch that tells when its API opens; a cluster that answered before is down, often with its whole site, and for long.
+	retryFirst, retryInstalling, retryDown = time.Second, 4 * time.Second, 5 * time.Minute
+)
+
+// link is the connection to one cluster, and what is known of the cluster. Visits follow one another; watches run beside them.
+type link struct {
+	key client.ObjectKey
+	now func() time.Time
+	// tell makes the control plane be reconciled, again the cluster be visited.
+	tell, again func()
+	// retry is when to come back to a cluster that does not answer, or not all. Only visits use it.
+	retry wait.Backoff
+
+	mu sync.Mutex
+	// kubeconfig is the version of the Secret in use; access is what it leads to, refused why it is not used.
+	kubeconfig string
+	access     *access
+	refused    error
+	// watching are the resources that are watched, in the context watches, until stop is called, which is nil when there is no connection.
+	watching sets.Set[string]
+	watches  context.Context //nolint:containedctx // of goroutines that outlive the visit that starts them
+	stop     context.CancelFunc
+	// unread are the resources that cannot be read.
+	unread sets.Set[string]
+
+	lastSuccess time.Time
+	unreadSince time.Time
+	failure     *failure
+	kubernetes  string
+	nodes       map[string]facts.Node
+	tokens      sets.Set[types.UID]
+	health      map[healthKey]health
+}
+
+func newLink(key client.ObjectKey, now func() time.Time, tell, again func()) *link {
+	return &link{key: key, now: now, tell: tell, again: again, retry: retries(), nodes: map[string]facts.Node{}, health: map[healthKey]health{}, unread: sets.New[string]()}
+}
+
+func retries() wait.Backoff {
+	return wait.Backoff{Duration: retryFirst, Factor: 2, Jitter: spread, Steps: 20}
+}
+
+// uses tells whether the kubeconfig is of this version.
+func (l *link) uses(kubeconfig string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.kubeconfig == kubeconfig
+}
+
+// use takes another kubeconfig into use. The connection by the former one goes: whatever it still can do, the others who read the Secret cannot.
+func (l *link) use(published *corev1.Secret, userAgent string) {
+	access, err := open(published.Data[secret.KubeconfigDataName], userAgent)
+	l.close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kubeconfig, l.access, l.refused = published.ResourceVersion, access, err
+	l.retry = retries()
+}
+
+// close ends the connection.
+func (l *link) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.disconnect()
+	if l.access != nil {
+		l.access.close()
+	}
+	l.access = nil
+}
+
+// disconnect ends the watches. What is known of the cluster is not, until it is read again.
+func (l *link) disconnect() {
+	if l.stop != nil {
+		l.stop()
+	}
+	l.stop, l.watches, l.watching, l.unreadSince = nil, nil, nil, time.Time{}
+	l.unread = sets.New[string]()
+}
+
+// visit connects to the cluster if it is not connected, and looks whether it answers. It returns when to come back; zero: when there is another kubeconfig.
+func (l *link) visit(ctx context.Context, answeredOnce bool) time.Duration {
+	l.mu.Lock()
+	access, refused := l.access, l.refused
+	l.mu.Unlock()
+	switch {
+	case refused != nil:
+		l.failed(refused)
+		return 0
+	case access == nil:
+		return 0
+	}
+	kubernetes, err := probe(ctx, access)
+	if err != nil {
+		l.failed(err)
+		return l.backOff(answeredOnce)
+	}
+	if !l.follow(ctx, access, kubernetes) {
+		return l.backOff(answeredOnce)
+	}
+	l.retry = retries()
+	return wait.Jitter(probeInterval, spread)
+}
+
+func (l *link) backOff(answeredOnce bool) time.Duration {
+	l.retry.Cap = retryInstalling
+	if answeredOnce {
+		l.retry.Cap = retryDown
+	}
+	return l.retry.Step()
+}
+
+// probe asks an API server for its version.
+func probe(ctx context.Context, access *access) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	answer, err := access.lasting.Get().AbsPath("/version").DoRaw(ctx)
+	if err != nil {
+		return "", err
+	}
+	info := version.Info{}
+	if err := json.Unmarshal(answer, &info); err != nil {
+		return "", fmt.Errorf("cannot read the version of the API server: %w", err)
+	}
+	return info.GitVersion, nil
+}
+
+// observe is what is known of the cluster.
+func (l *link) observe() facts.Workload {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.view()
+}
+
+// view is that, for those who hold the lock.
+func (l *link) view() facts.Workload {
+	seen := facts.Workload{Connected: l.stop != nil, LastSuccess: l.lastSuccess}
+	if !seen.Connected {
+		if l.failure != nil {
+			seen.Failure = &l.failure.Failure
+		}
+		return seen
+	}
+	seen.KubernetesVersion, seen.UnreadSince, seen.Tokens = l.kubernetes, l.unreadSince, l.tokens.Clone()
+	seen.Nodes = slices.SortedFunc(maps.Values(l.nodes), func(a, b facts.Node) int { return strings.Compare(a.Name, b.Name) })
+	completed := l.health[clusterVersion]
+	seen.OpenShiftVersion, seen.ReleaseImage = completed.completed, completed.image
+	for _, key := range observed {
+		if problem := l.health[key].problem; problem != "" {
+			seen.Unhealthy = append(seen.Unhealthy, problem)
+		}
+	}
+	return seen
+}
+
+// update changes what is known, and tells of it if it makes a difference.
+func (l *link) update(change func()) {
+	l.mu.Lock()
+	before := l.view()
+	change()
+	after := l.view()
+	l.mu.Unlock()
+	before.LastSuccess = after.LastSuccess
+	if !reflect.DeepEqual(before, after) {
+		l.tell()
+	}
+}
+
+// unreadable notes whether a resource cannot be read; the caller holds the lock.
+func (l *link) unreadable(ctx context.Context, name string, err error) {
+	if err == nil {
+		l.unread.Delete(name)
+	} else if !l.unread.Has(name) {
+		l.unread.Insert(name)
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the workload cluster", "what", name, "Cluster", l.key)
+	}
+	switch {
+	case l.unread.Len() == 0:
+		l.unreadSince = time.Time{}
+	case l.unreadSince.IsZero():
+		l.unreadSince = l.now()
+	}
+}
