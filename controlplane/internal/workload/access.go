@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -68,14 +69,11 @@ func open(kubeconfig []byte, userAgent string) (*access, error) {
 		return nil, RefusedError("it is no kubeconfig")
 	}
 	config.UserAgent = userAgent
-	lasting, err := transportFor(config, unusedStay)
+	certificates, err := rest.TLSConfigFor(config)
 	if err != nil {
-		return nil, err
+		return nil, RefusedError("its certificates cannot be read")
 	}
-	calls, err := transportFor(config, callsStay)
-	if err != nil {
-		return nil, err
-	}
+	lasting, calls := transportFor(config, certificates, unusedStay), transportFor(config, certificates, callsStay)
 	a := &access{
 		// The certificates in the kubeconfig are large, and stand in the transports already.
 		config: &rest.Config{Host: config.Host, APIPath: config.APIPath, UserAgent: userAgent, QPS: -1},
@@ -97,11 +95,7 @@ func open(kubeconfig []byte, userAgent string) (*access, error) {
 }
 
 // transportFor makes one that nobody else uses. client-go's own are never dropped once they were made, and each renewed token would add one.
-func transportFor(config *rest.Config, idle time.Duration) (*http.Transport, error) {
-	tlsConfig, err := rest.TLSConfigFor(config)
-	if err != nil {
-		return nil, RefusedError("its certificates cannot be read")
-	}
+func transportFor(config *rest.Config, certificates *tls.Config, idle time.Duration) *http.Transport {
 	proxy := http.ProxyFromEnvironment
 	if config.Proxy != nil {
 		proxy = config.Proxy
@@ -109,12 +103,12 @@ func transportFor(config *rest.Config, idle time.Duration) (*http.Transport, err
 	return &http.Transport{
 		Proxy:               proxy,
 		DialContext:         (&net.Dialer{Timeout: dialTime, KeepAlive: 30 * time.Second}).DialContext,
-		TLSClientConfig:     tlsConfig,
+		TLSClientConfig:     certificates.Clone(), // shares the certificates
 		TLSHandshakeTimeout: answerTime,
 		IdleConnTimeout:     idle,
 		DisableCompression:  true,
 		ForceAttemptHTTP2:   true,
-	}, nil
+	}
 }
 
 // authenticated adds the credentials.
