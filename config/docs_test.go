@@ -167,7 +167,7 @@ func TestWhatWeRelyOnNamesTestsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources := testSources(t, "../test/e2e", "../test/env/assistedservice", "../test/assistedrest", "../bootstrap/internal/config")
+	sources := testSources(t, "../test/e2e", "../test/env/assistedservice", "../test/journeys", "../bootstrap/internal/config")
 	rows := provenBy.FindAllStringSubmatch(string(content), -1)
 	if len(rows) < 20 {
 		t.Fatalf("only %d rows were found", len(rows))

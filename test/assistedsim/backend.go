@@ -108,6 +108,7 @@ type cluster struct {
 	specError        error
 	deleting         bool
 
+	// prepared is true once the files of an installation were generated.
 	prepared    bool
 	lastFailure string
 	failing     string

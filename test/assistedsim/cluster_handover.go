@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// NoIngressContext is the context of the kubeconfig that is published while the cluster installs, before it trusts the
+// noIngressContext is the context of the kubeconfig that is published while the cluster installs, before it trusts the
 // certificate of the ingress. The final one keeps the name that the test gave it.
-const NoIngressContext = "admin-noingress"
+const noIngressContext = "admin-noingress"
 
 // handOver writes kubeconfig, password and metadata: the kubeconfig when the installation starts, all of it when it ends.
 func (s *Simulator) handOver(
@@ -66,7 +66,7 @@ func withoutIngress(kubeconfig []byte) ([]byte, error) {
 		return nil, errors.New("it has no current context")
 	}
 	delete(config.Contexts, config.CurrentContext)
-	config.Contexts[NoIngressContext], config.CurrentContext = current, NoIngressContext
+	config.Contexts[noIngressContext], config.CurrentContext = current, noIngressContext
 	return clientcmd.Write(*config)
 }
 

@@ -267,6 +267,8 @@ func (s *Simulator) nextPreparing(c *cluster, members []*host) *transition {
 	case s.faults.preparation[c.key] != "":
 		failed.failing = notReadyHosts
 		return failed
+	case !c.prepared:
+		return &transition{state: models.ClusterStatusPreparingForInstallation, info: infoClusterPreparing}
 	case anyIn(members, models.HostStatusPreparingFailed):
 		return failed
 	case allIn(members, models.HostStatusPreparingSuccessful):
@@ -285,13 +287,13 @@ func (s *Simulator) nextPreparing(c *cluster, members []*host) *transition {
 
 // enterCluster makes a transition true. Called with mu held.
 func (s *Simulator) enterCluster(c *cluster, to *transition) {
-	if to.state == models.ClusterStatusFinalizing && c.state == models.ClusterStatusFinalizing {
-		c.operatorsDone = true
-	}
+	again := to.state == c.state
 	switch to.state {
 	case models.ClusterStatusPreparingForInstallation:
 		s.chooseBootstrap(c)
-		c.prepared = true
+		c.prepared = c.prepared || again
+	case models.ClusterStatusFinalizing:
+		c.operatorsDone = again
 	case models.ClusterStatusInstalling:
 		c.lastFailure = ""
 	case models.ClusterStatusReady:

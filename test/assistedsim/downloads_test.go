@@ -68,22 +68,17 @@ func TestDiscoveryIgnition(t *testing.T) {
 
 func get(t *testing.T, s *Simulator, url string) (int, []byte) {
 	t.Helper()
+	g := NewWithT(t)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(s.CA())
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 	defer transport.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
 	resp, err := (&http.Client{Transport: transport}).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = resp.Body.Close() }()
 	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
 	return resp.StatusCode, data
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -23,7 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -42,12 +40,11 @@ type bed struct {
 }
 
 func TestSimulator(t *testing.T) {
+	g := NewWithT(t)
 	log.SetLogger(logr.New(log.NullLogSink{}))
 	ctx, cancel := context.WithCancel(t.Context())
 	e, err := env.Start(ctx, env.Options{LeaveSignals: true, NoManagers: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(e.Stop)
 	sim, err := New(e.Config(), Options{
 		PreparationRetry: 100 * time.Millisecond,
@@ -55,34 +52,19 @@ func TestSimulator(t *testing.T) {
 			return os.ReadFile(e.Kubeconfig())
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := sim.Start(ctx); err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(sim.Start(ctx)).To(Succeed())
 	t.Cleanup(func() {
 		cancel()
-		if err := sim.Wait(); err != nil {
-			t.Error(err)
-		}
+		g.Expect(sim.Wait()).To(Succeed())
 	})
 	scheme, err := Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
 	c, err := client.NewWithWatch(e.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := sim.InstallWebhooks(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := InstallClusterSets(ctx, c); err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(sim.InstallWebhooks(ctx)).To(Succeed())
+	g.Expect(InstallClusterSets(ctx, c)).To(Succeed())
 	for name, journey := range map[string]func(bed){
-		"three control planes, then a worker on day 2":    threeControlPlanesThenAWorker,
 		"single node with a bound InfraEnv":               singleNodeOfABoundInfraEnv,
 		"what is missing is said and then found":          missingInputs,
 		"a failing preparation is tried again":            failingPreparation,
@@ -211,9 +193,6 @@ func (b bed) runHost(ctx context.Context, infraEnvID, id string, inventory *mode
 		}
 		report := hosts.Report{AgentConfig: agent.AgentConfig, HostID: id}
 		for _, stage := range stagesOf(order.Role, order.Bootstrap, order.SingleNode) {
-			if report.Stage == models.HostStageRebooting && order.DayTwo {
-				return b.join(ctx, order)
-			}
 			if stage == models.HostStageJoined {
 				if err := client.IgnoreAlreadyExists(b.client.Create(ctx, nodeOf(order))); err != nil {
 					return err
@@ -233,16 +212,6 @@ func (b bed) runHost(ctx context.Context, infraEnvID, id string, inventory *mode
 
 func nodeOf(order hosts.Instruction) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: order.Hostname}}
-}
-
-// join is a Node that becomes Ready by itself; the service has to see it.
-func (b bed) join(ctx context.Context, order hosts.Instruction) error {
-	node := nodeOf(order)
-	if err := b.client.Create(ctx, node); err != nil {
-		return err
-	}
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	return b.client.Status().Update(ctx, node)
 }
 
 func (b bed) agent(namespace, name string) *aiv1beta1.Agent {
@@ -313,78 +282,32 @@ func (b bed) installed(namespace string, n int) (cluster types.NamespacedName, a
 	return cluster, agents
 }
 
-// watch records every version of the objects of a list until the test ends.
-func (b bed) watch(namespace string, list client.ObjectList) func(name string) history {
+// sightings returns what was seen so far of the AgentClusterInstall of a namespace: its states, and its conditions as
+// type=status/reason.
+func (b bed) sightings(namespace string) func() []string {
 	b.Helper()
-	events, err := b.client.Watch(b.ctx, list, client.InNamespace(namespace))
+	events, err := b.client.Watch(b.ctx, &hiveext.AgentClusterInstallList{}, client.InNamespace(namespace))
 	b.Expect(err).NotTo(HaveOccurred())
 	var mu sync.Mutex
-	seen := map[string]history{}
+	var seen []string
 	go func() {
 		for event := range events.ResultChan() {
-			mu.Lock()
-			switch obj := event.Object.(type) {
-			case *aiv1beta1.Agent:
-				recordAgent(seen, obj)
-			case *hiveext.AgentClusterInstall:
-				recordInstall(seen, obj)
+			if aci, ok := event.Object.(*hiveext.AgentClusterInstall); ok {
+				mu.Lock()
+				seen = append(seen, aci.Status.DebugInfo.State)
+				for _, c := range aci.Status.Conditions {
+					seen = append(seen, string(c.Type)+"="+string(c.Status)+"/"+c.Reason)
+				}
+				mu.Unlock()
 			}
-			mu.Unlock()
 		}
 	}()
 	b.Cleanup(events.Stop)
-	return func(name string) history {
+	return func() []string {
 		mu.Lock()
 		defer mu.Unlock()
-		copied := history{}
-		for property, values := range seen[name] {
-			copied[property] = slices.Clone(values)
-		}
-		return copied
+		return slices.Clone(seen)
 	}
-}
-
-func recordAgent(seen map[string]history, agent *aiv1beta1.Agent) {
-	h := seen[agent.Name]
-	if h == nil {
-		h = history{}
-		seen[agent.Name] = h
-	}
-	if agent.Status.DebugInfo.State == "" {
-		return
-	}
-	h.add("state", agent.Status.DebugInfo.State)
-	h.add("kind", agent.Status.Kind)
-	for _, c := range agent.Status.Conditions {
-		h.add(string(c.Type), string(c.Status)+"/"+c.Reason)
-	}
-}
-
-func recordInstall(seen map[string]history, aci *hiveext.AgentClusterInstall) {
-	h := seen[aci.Name]
-	if h == nil {
-		h = history{}
-		seen[aci.Name] = h
-	}
-	if aci.Status.DebugInfo.State == "" {
-		return
-	}
-	h.add("state", aci.Status.DebugInfo.State)
-	h.add("pct", strconv.FormatInt(aci.Status.Progress.TotalPercentage, 10))
-	for _, c := range aci.Status.Conditions {
-		h.add(string(c.Type), string(c.Status)+"/"+c.Reason)
-	}
-}
-
-// contextOf is the current context of the kubeconfig in a Secret.
-func (b bed) contextOf(namespace, name string) string {
-	secret := &corev1.Secret{}
-	if err := b.client.Get(b.ctx, types.NamespacedName{Namespace: namespace, Name: name}, secret); err != nil {
-		return ""
-	}
-	config, err := clientcmd.Load(secret.Data["kubeconfig"])
-	b.Expect(err).NotTo(HaveOccurred())
-	return config.CurrentContext
 }
 
 func objectMeta(key types.NamespacedName) metav1.ObjectMeta {

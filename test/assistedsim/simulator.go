@@ -1,6 +1,6 @@
 // Package assistedsim simulates the Kubernetes API of assisted-service: InfraEnv, Agent, ClusterDeployment and
-// AgentClusterInstall behave as the real service makes them behave, in the order and with the reasons that were recorded
-// from it, its traps included. The hosts talk to it in-process, through [hosts.Service].
+// AgentClusterInstall behave as the real service makes them behave, in the order and with the reasons that test/journeys
+// sees in both, its traps included. The hosts talk to it in-process, through [hosts.Service].
 //
 // What is simulated is what an API client can see: states, conditions, secrets, download URLs and the discovery ignition.
 // No image is built and nothing is installed; the stages of an installation are those that a host reports.

@@ -20,9 +20,7 @@ import (
 func newSimulator(t *testing.T, opts Options) *Simulator {
 	t.Helper()
 	s, err := New(&rest.Config{}, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return s
 }
 

@@ -28,11 +28,11 @@ const interval = 250 * time.Millisecond
 // Metal3MachineKind is the kind of CAPM3's infra machines; they are handled unstructured.
 var Metal3MachineKind = schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Kind: "Metal3Machine"}
 
-// Cluster is a cluster that was applied from a sample.
+// Cluster is a cluster that was applied from a sample, or that a test makes by itself.
 type Cluster struct {
 	// Namespace and Name of the Cluster; its control plane, ClusterDeployment and AgentClusterInstall have the same.
 	Namespace, Name string
-	// Sample is the name of the sample.
+	// Sample is the name of the sample; empty for a cluster that is not made from one.
 	Sample string
 	// Hosts are the BareMetalHosts that were created for it, as they were created.
 	Hosts []*metal3api.BareMetalHost
@@ -40,6 +40,15 @@ type Cluster struct {
 	lab      *Lab
 	workload *workload
 	rest     []*unstructured.Unstructured
+}
+
+// NewCluster reserves the API server of a cluster that nothing was applied for yet. Hosts bring it up after [Cluster.ReleaseAPI].
+func (l *Lab) NewCluster(key types.NamespacedName) (*Cluster, error) {
+	workload, err := l.reserveWorkload(key)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{lab: l, workload: workload, Namespace: key.Namespace, Name: key.Name}, nil
 }
 
 // Key is namespace and name of the cluster.

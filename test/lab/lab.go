@@ -42,6 +42,8 @@ type Options struct {
 	HTTPS bool
 	// CoreTools is the folder below test/tools whose version of Cluster API core runs. Default: [components.DefaultCoreTools].
 	CoreTools string
+	// NoManagers leaves out what an assisted-service is not made of: Cluster API, CAPM3 and the managers of this repository.
+	NoManagers bool
 	// Core, Bootstrap and ControlPlane change how Cluster API core and the managers of this repository run.
 	Core, Bootstrap, ControlPlane env.ManagerOptions
 	// LeaveSignals is for a caller that handles interrupts itself and calls Stop.
@@ -103,7 +105,7 @@ func (l *Lab) start(ctx context.Context, options Options) error {
 	}, controlPlane.ExtraArgs)
 	l.Env, err = env.Start(ctx, env.Options{
 		Dir: options.Dir, Out: options.Out, LeaveSignals: options.LeaveSignals,
-		CoreTools: options.CoreTools, Core: options.Core, Bootstrap: options.Bootstrap, ControlPlane: controlPlane,
+		CoreTools: options.CoreTools, NoManagers: options.NoManagers, Core: options.Core, Bootstrap: options.Bootstrap, ControlPlane: controlPlane,
 	})
 	if err != nil {
 		return err

@@ -86,12 +86,11 @@ func (l *Lab) ApplySample(ctx context.Context, sample string, mutations Mutation
 	if err := l.ensureCA(ctx, mutations.Namespace); err != nil {
 		return nil, err
 	}
-	key := types.NamespacedName{Namespace: mutations.Namespace, Name: mutations.ClusterName}
-	workload, err := l.reserveWorkload(key)
+	c, err := l.NewCluster(types.NamespacedName{Namespace: mutations.Namespace, Name: mutations.ClusterName})
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{lab: l, workload: workload, Namespace: key.Namespace, Name: key.Name, Sample: sample}
+	c.Sample = sample
 	if !mutations.HoldAPI {
 		c.ReleaseAPI()
 	}
@@ -100,8 +99,8 @@ func (l *Lab) ApplySample(ctx context.Context, sample string, mutations Mutation
 		c.mutate(object, mutations)
 		wanted += machinesOf(object)
 	}
-	options := append([]hosts.HostOption{hosts.WithName(key.Name)}, mutations.HostOptions...)
-	if c.Hosts, err = hosts.NewBareMetalHosts(ctx, l.Client(), key.Namespace, wanted+mutations.ExtraHosts, options...); err != nil {
+	options := append([]hosts.HostOption{hosts.WithName(c.Name)}, mutations.HostOptions...)
+	if c.Hosts, err = hosts.NewBareMetalHosts(ctx, l.Client(), c.Namespace, wanted+mutations.ExtraHosts, options...); err != nil {
 		return nil, err
 	}
 	for _, object := range objects {
