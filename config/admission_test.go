@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
@@ -22,47 +23,39 @@ func checkAdmissions(t *testing.T, base string, cases map[string]admission) {
 	all := mustLoadSchemas(t)
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
 			wanted := merge(object(t, base), object(t, c.change))
 			var old map[string]any
 			if c.before != "" {
 				old = merge(object(t, base), object(t, c.before))
-				if err := all.admit(t.Context(), old, nil); err != nil {
-					t.Fatalf("the object before the change is invalid: %v", err)
-				}
+				g.Expect(all.admit(t.Context(), old, nil)).To(Succeed(), "the object before the change")
 			}
 			err := all.admit(t.Context(), wanted, old)
-			switch {
-			case c.refused == "" && err != nil:
-				t.Errorf("must be accepted: %v", err)
-			case c.refused != "" && err == nil:
-				t.Errorf("must be refused with %q", c.refused)
-			case c.refused != "" && !strings.Contains(err.Error(), c.refused):
-				t.Errorf("must be refused with %q, not: %v", c.refused, err)
+			if c.refused == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
 			}
+			g.Expect(err).To(MatchError(ContainSubstring(c.refused)))
 		})
 	}
 }
 
 // Every CEL rule of our CRDs has a case above that it refuses.
 func TestEveryRuleHasACase(t *testing.T) {
+	g := NewWithT(t)
 	files, err := filepath.Glob("admission_*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
 	var cases strings.Builder
 	for _, file := range files {
 		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g.Expect(err).NotTo(HaveOccurred())
 		cases.Write(content)
 	}
 	for _, crd := range ourDefinitions(t) {
 		for _, version := range crd.Spec.Versions {
 			for _, message := range ruleMessages(version.Schema.OpenAPIV3Schema) {
-				if start := message[:min(len(message), 28)]; !strings.Contains(cases.String(), start) {
-					t.Errorf("%s: no case is refused with %q", crd.Spec.Names.Kind, message)
-				}
+				start := message[:min(len(message), 28)]
+				g.Expect(strings.Contains(cases.String(), start)).To(BeTrue(), "%s: a case is refused with %q", crd.Spec.Names.Kind, message)
 			}
 		}
 	}

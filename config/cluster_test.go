@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
@@ -23,9 +24,7 @@ func TestOnAManagementCluster(t *testing.T) {
 		ExtraArgs: []string{"--leader-elect", "--leader-elect-retry-period=200ms"}, // it has a Role, too
 	}
 	e, err := env.Start(ctx, env.Options{Dir: t.TempDir(), LeaveSignals: true, Bootstrap: one, ControlPlane: one})
-	if err != nil {
-		t.Fatal(err)
-	}
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(e.Stop)
 
 	t.Run("a manager of one namespace may there what others may everywhere", func(t *testing.T) { checkRoles(ctx, t, e) })

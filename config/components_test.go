@@ -7,9 +7,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +19,9 @@ import (
 // withDefault matches a variable that clusterctl replaces, with the default that it takes when the user gives no value.
 var withDefault = regexp.MustCompile(`\$\{[A-Z_]+:=([^}]*)\}`)
 
+// unset matches a variable that has no value.
+var unset = regexp.MustCompile(`\$\{.{0,40}`)
+
 // What clusterctl asks of the components of a provider.
 func TestComponentsKeepTheContract(t *testing.T) {
 	for provider, names := range map[string]struct{ namespace, label string }{
@@ -26,22 +29,19 @@ func TestComponentsKeepTheContract(t *testing.T) {
 		"controlplane": {"openshift-agent-control-plane-system", "control-plane-openshift-agent"},
 	} {
 		t.Run(provider, func(t *testing.T) {
+			g := NewWithT(t)
 			kinds := map[string]int{}
 			for _, object := range components(t, provider+"/default") {
 				kind := object["kind"].(string)
 				kinds[kind]++
 				metadata := object["metadata"].(map[string]any)
-				if labels, _ := metadata["labels"].(map[string]any); labels["cluster.x-k8s.io/provider"] != names.label {
-					t.Errorf("%s %s: label cluster.x-k8s.io/provider must be %s", kind, metadata["name"], names.label)
-				}
-				if namespace, ok := metadata["namespace"]; ok && namespace != names.namespace {
-					t.Errorf("%s %s is in namespace %s", kind, metadata["name"], namespace)
+				g.Expect(metadata).To(HaveKeyWithValue("labels", HaveKeyWithValue("cluster.x-k8s.io/provider", names.label)), "%s %s", kind, metadata["name"])
+				if namespace, ok := metadata["namespace"]; ok {
+					g.Expect(namespace).To(Equal(names.namespace), "%s %s", kind, metadata["name"])
 				}
 				switch kind {
 				case "Namespace":
-					if metadata["name"] != names.namespace {
-						t.Errorf("the namespace must be %s, not %s", names.namespace, metadata["name"])
-					}
+					g.Expect(metadata).To(HaveKeyWithValue("name", names.namespace))
 				case "Deployment":
 					checkDeployment(t, object)
 				case "ClusterRole":
@@ -49,9 +49,7 @@ func TestComponentsKeepTheContract(t *testing.T) {
 				}
 			}
 			for kind, wanted := range map[string]int{"Namespace": 1, "Deployment": 1, "CustomResourceDefinition": 2, "ServiceAccount": 1} {
-				if kinds[kind] != wanted {
-					t.Errorf("%d of kind %s, wanted %d", kinds[kind], kind, wanted)
-				}
+				g.Expect(kinds).To(HaveKeyWithValue(kind, wanted))
 			}
 		})
 	}
@@ -60,69 +58,55 @@ func TestComponentsKeepTheContract(t *testing.T) {
 // components renders what is installed, with the defaults of its variables, and the watched namespace for managers that watch only one.
 func components(t *testing.T, folder string) []map[string]any {
 	t.Helper()
+	g := NewWithT(t)
 	dir, err := filepath.Abs(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
 	cmd := exec.CommandContext(t.Context(), "go", "tool", "kustomize", "build", dir)
 	cmd.Dir = "../test/tools/manifests"
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	rendered, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("cannot render %s: %v: %s", dir, err, stderr.String())
-	}
+	g.Expect(err).NotTo(HaveOccurred(), stderr.String())
 	rendered = withDefault.ReplaceAll(rendered, []byte("$1"))
 	rendered = bytes.ReplaceAll(rendered, []byte("${WATCHED_NAMESPACE}"), []byte(watched))
-	if at := bytes.Index(rendered, []byte("${")); at >= 0 {
-		t.Errorf("clusterctl would ask for a variable at %q", rendered[at:min(len(rendered), at+40)])
-	}
+	g.Expect(unset.FindString(string(rendered))).To(BeEmpty(), "clusterctl would ask for this variable")
 	objects, err := readManifests(bytes.NewReader(rendered))
-	if err != nil {
-		t.Fatalf("cannot read what %s renders: %v", dir, err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
 	return objects
 }
 
 func checkDeployment(t *testing.T, object map[string]any) {
 	t.Helper()
+	g := NewWithT(t)
 	var deployment appsv1.Deployment
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &deployment, true); err != nil {
-		t.Fatalf("not a valid Deployment: %v", err)
-	}
+	g.Expect(runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &deployment, true)).To(Succeed())
 	pod := deployment.Spec.Template.Spec
+	g.Expect(pod.Containers).To(ConsistOf(HaveField("Name", "manager")), "clusterctl looks for this one")
 	container := pod.Containers[0]
-	if len(pod.Containers) != 1 || container.Name != "manager" {
-		t.Error("clusterctl looks for the one container manager")
-	}
-	if args := strings.Join(container.Args, " "); strings.Contains(args, "${") || !strings.Contains(args, "--diagnostics-address=:8443") {
-		t.Errorf("arguments with the defaults of their variables: %s", args)
-	}
+	g.Expect(container.Args).To(ContainElement("--diagnostics-address=:8443"), "arguments have the defaults of their variables")
+	g.Expect(container.Args).NotTo(ContainElement(ContainSubstring("${")))
 	security := container.SecurityContext
-	if !*pod.SecurityContext.RunAsNonRoot || !*security.ReadOnlyRootFilesystem || *security.AllowPrivilegeEscalation || pod.SecurityContext.SeccompProfile == nil {
-		t.Error("the manager must run without privileges")
-	}
+	g.Expect(pod.SecurityContext.RunAsNonRoot).To(HaveValue(BeTrue()))
+	g.Expect(pod.SecurityContext.SeccompProfile).NotTo(BeNil())
+	g.Expect(security.ReadOnlyRootFilesystem).To(HaveValue(BeTrue()))
+	g.Expect(security.AllowPrivilegeEscalation).To(HaveValue(BeFalse()))
 }
 
 func checkClusterRole(t *testing.T, object map[string]any) {
 	t.Helper()
+	g := NewWithT(t)
 	var role rbacv1.ClusterRole
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &role); err != nil {
-		t.Fatalf("not a valid ClusterRole: %v", err)
-	}
+	g.Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object, &role)).To(Succeed())
 	for _, rule := range role.Rules {
-		if text := fmt.Sprint(rule.APIGroups, rule.Verbs); strings.Contains(text, "*") {
-			t.Errorf("%s: a wildcard grants what is not needed: %s", role.Name, text)
-		}
+		g.Expect(fmt.Sprint(rule.APIGroups, rule.Verbs)).NotTo(ContainSubstring("*"), "%s: a wildcard grants what is not needed", role.Name)
 	}
 }
 
 // clusterctl refuses a provider whose metadata.yaml does not name the contract of its release series.
 func TestMetadataNamesTheContract(t *testing.T) {
+	g := NewWithT(t)
 	content, err := os.ReadFile("../metadata.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
 	var metadata struct {
 		APIVersion, Kind string
 		ReleaseSeries    []struct {
@@ -130,15 +114,9 @@ func TestMetadataNamesTheContract(t *testing.T) {
 			Contract     string
 		}
 	}
-	if err := yaml.UnmarshalStrict(content, &metadata); err != nil {
-		t.Fatal(err)
-	}
-	if metadata.APIVersion != "clusterctl.cluster.x-k8s.io/v1alpha3" || metadata.Kind != "Metadata" || len(metadata.ReleaseSeries) == 0 {
-		t.Errorf("not what clusterctl reads: %+v", metadata)
-	}
-	for _, series := range metadata.ReleaseSeries {
-		if series.Contract != "v1beta2" {
-			t.Errorf("series %d.%d: the CRDs keep contract v1beta2, not %s", series.Major, series.Minor, series.Contract)
-		}
-	}
+	g.Expect(yaml.UnmarshalStrict(content, &metadata)).To(Succeed())
+	g.Expect(metadata.APIVersion).To(Equal("clusterctl.cluster.x-k8s.io/v1alpha3"))
+	g.Expect(metadata.Kind).To(Equal("Metadata"))
+	g.Expect(metadata.ReleaseSeries).NotTo(BeEmpty())
+	g.Expect(metadata.ReleaseSeries).To(HaveEach(HaveField("Contract", "v1beta2")), "the contract that the CRDs keep")
 }

@@ -1,9 +1,11 @@
 package config_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
@@ -14,36 +16,26 @@ import (
 func TestCRDsAreAccepted(t *testing.T) {
 	for _, crd := range ourDefinitions(t) {
 		t.Run(crd.Name, func(t *testing.T) {
+			g := NewWithT(t)
 			crd = crd.DeepCopy()
 			apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
 			apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
 			var internal apiextensions.CustomResourceDefinition
-			if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, &internal, nil); err != nil {
-				t.Fatalf("cannot convert: %v", err)
-			}
+			g.Expect(apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, &internal, nil)).To(Succeed())
 			internal.Status.StoredVersions = []string{"v1beta1"}
-			if err := validation.ValidateCustomResourceDefinition(t.Context(), &internal).ToAggregate(); err != nil {
-				t.Errorf("the API server would refuse it: %v", err)
-			}
+			g.Expect(validation.ValidateCustomResourceDefinition(t.Context(), &internal)).To(BeEmpty())
 		})
 	}
 }
 
 // What Cluster API and clusterctl read from a CRD.
 func TestCRDsKeepTheContract(t *testing.T) {
+	g := NewWithT(t)
 	for _, crd := range ourDefinitions(t) {
-		if wanted := contract.CalculateCRDName(crd.Spec.Group, crd.Spec.Names.Kind); crd.Name != wanted {
-			t.Errorf("%s: Cluster API looks for the name %s", crd.Name, wanted)
-		}
-		if crd.Labels["cluster.x-k8s.io/v1beta2"] != "v1beta1" {
-			t.Errorf("%s: label cluster.x-k8s.io/v1beta2 must be v1beta1, not %q", crd.Name, crd.Labels["cluster.x-k8s.io/v1beta2"])
-		}
-		if crd.Spec.Scope != apiextensionsv1.NamespaceScoped {
-			t.Errorf("%s must be namespaced", crd.Name)
-		}
-		if crd.Spec.Names.ListKind != crd.Spec.Names.Kind+"List" {
-			t.Errorf("%s: list kind %s", crd.Name, crd.Spec.Names.ListKind)
-		}
+		g.Expect(crd.Name).To(Equal(contract.CalculateCRDName(crd.Spec.Group, crd.Spec.Names.Kind)))
+		g.Expect(crd.Labels).To(HaveKeyWithValue("cluster.x-k8s.io/v1beta2", "v1beta1"), crd.Name)
+		g.Expect(crd.Spec.Scope).To(Equal(apiextensionsv1.NamespaceScoped), crd.Name)
+		g.Expect(crd.Spec.Names.ListKind).To(Equal(crd.Spec.Names.Kind+"List"), crd.Name)
 	}
 }
 
@@ -54,54 +46,55 @@ func TestCRDsFollowAPIConventions(t *testing.T) {
 		for _, version := range crd.Spec.Versions {
 			for _, part := range []string{"spec", "status"} {
 				if props, ok := version.Schema.OpenAPIV3Schema.Properties[part]; ok {
-					checkConventions(t, crd.Spec.Names.Kind+"."+part, part, props)
+					NewWithT(t).Expect(unconventional(crd.Spec.Names.Kind+"."+part, part, props)).To(BeEmpty())
 				}
 			}
 		}
 	}
 }
 
-func checkConventions(t *testing.T, path, name string, props apiextensionsv1.JSONSchemaProps) {
-	t.Helper()
+// unconventional lists what breaks the conventions, below a path too.
+func unconventional(path, name string, props apiextensionsv1.JSONSchemaProps) (found []string) {
 	if foreignType(path, props) {
-		return
+		return nil
 	}
 	if !strings.HasPrefix(props.Description, name+" ") {
-		t.Errorf("%s: the description must begin with %q: %q", path, name, props.Description)
+		found = append(found, fmt.Sprintf("%s: the description must begin with %q: %q", path, name, props.Description))
 	}
 	switch props.Type {
 	case "number":
-		t.Errorf("%s: floating point numbers lose precision", path)
+		found = append(found, path+": floating point numbers lose precision")
 	case "string":
 		if props.MaxLength == nil && len(props.Enum) == 0 && props.Format == "" {
-			t.Errorf("%s: no maximum length and no enum", path)
+			found = append(found, path+": no maximum length and no enum")
 		}
 	case "array":
-		checkListConventions(t, path, props)
+		found = append(found, unconventionalList(path, props)...)
 	case "object":
 		for field, below := range props.Properties {
-			checkConventions(t, path+"."+field, field, below)
+			found = append(found, unconventional(path+"."+field, field, below)...)
 		}
 	}
+	return found
 }
 
-func checkListConventions(t *testing.T, path string, props apiextensionsv1.JSONSchemaProps) {
-	t.Helper()
+func unconventionalList(path string, props apiextensionsv1.JSONSchemaProps) (found []string) {
 	if props.MaxItems == nil {
-		t.Errorf("%s: no maximum number of items", path)
+		found = append(found, path+": no maximum number of items")
 	}
 	if props.XListType == nil {
-		t.Errorf("%s: no list type (atomic, set or map)", path)
+		found = append(found, path+": no list type (atomic, set or map)")
 	}
 	items := props.Items.Schema
 	if items.Type == "string" && items.MaxLength == nil && len(items.Enum) == 0 {
-		t.Errorf("%s[]: no maximum length and no enum", path)
+		found = append(found, path+"[]: no maximum length and no enum")
 	}
 	for field, below := range items.Properties {
 		if !foreignType(path, *items) {
-			checkConventions(t, path+"[]."+field, field, below)
+			found = append(found, unconventional(path+"[]."+field, field, below)...)
 		}
 	}
+	return found
 }
 
 // foreignType tells whether the schema is that of a type of Kubernetes or Cluster API, which is not ours to bound.
@@ -120,9 +113,7 @@ func ourDefinitions(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 	var all []*apiextensionsv1.CustomResourceDefinition
 	for _, dir := range ourCRDs {
 		crds, err := readCRDs(dir)
-		if err != nil {
-			t.Fatalf("cannot read our CRDs: %v", err)
-		}
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		all = append(all, crds...)
 	}
 	return all

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	. "github.com/onsi/gomega"
 )
 
 // The title of the chapter of docs/conditions.md for each kind, and the file with its conditions and reasons.
@@ -21,25 +23,18 @@ var documented = map[string]string{
 var conditionRow = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\|")
 
 func TestEveryConditionAndReasonIsDocumented(t *testing.T) {
+	g := NewWithT(t)
 	content, err := os.ReadFile("../docs/conditions.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
 	for kind, file := range documented {
 		_, chapter, found := strings.Cut(string(content), "\n## "+kind+"\n")
-		if !found {
-			t.Errorf("no chapter on %s", kind)
-			continue
-		}
+		g.Expect(found).To(BeTrue(), "chapter on %s", kind)
 		chapter, _, _ = strings.Cut(chapter, "\n## ")
 		tables := strings.SplitN(chapter, "| Reason |", 2)
-		if len(tables) != 2 {
-			t.Errorf("%s: no table of reasons", kind)
-			continue
-		}
+		g.Expect(tables).To(HaveLen(2), "table of reasons of %s", kind)
 		conditions, reasons := constants(t, file)
-		compare(t, kind+" conditions", append(conditions, "Paused"), rows(tables[0])) // Paused is Cluster API's
-		compare(t, kind+" reasons", reasons, rows(tables[1]))
+		g.Expect(rows(tables[0])).To(ConsistOf(append(conditions, "Paused")), "conditions of %s", kind) // Paused is Cluster API's
+		g.Expect(rows(tables[1])).To(ConsistOf(reasons), "reasons of %s", kind)
 	}
 }
 
@@ -51,34 +46,12 @@ func rows(table string) []string {
 	return names
 }
 
-func compare(t *testing.T, what string, wanted, documented []string) {
-	t.Helper()
-	have := map[string]bool{}
-	for _, name := range documented {
-		if have[name] {
-			t.Errorf("%s: %s is documented twice", what, name)
-		}
-		have[name] = true
-	}
-	for _, name := range wanted {
-		if !have[name] {
-			t.Errorf("%s: %s is not documented", what, name)
-		}
-		delete(have, name)
-	}
-	for name := range have {
-		t.Errorf("%s: %s is documented but does not exist", what, name)
-	}
-}
-
 // constants returns the values of the constants ...Condition and ...Reason in a Go file. One that is another package's
 // constant has that one's name without the ending as its value, as Cluster API's have.
 func constants(t *testing.T, path string) (conditions, reasons []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	ast.Inspect(file, func(node ast.Node) bool {
 		spec, ok := node.(*ast.ValueSpec)
 		if !ok || len(spec.Values) != 1 {
@@ -111,7 +84,7 @@ var (
 
 // Every whole manifest in the documents is one that the API server accepts.
 func TestManifestsInDocumentsAreAccepted(t *testing.T) {
-	all := mustLoadSchemas(t)
+	g, all := NewWithT(t), mustLoadSchemas(t)
 	found := 0
 	for path, content := range documents(t) {
 		for _, match := range snippet.FindAllSubmatch(content, -1) {
@@ -119,40 +92,31 @@ func TestManifestsInDocumentsAreAccepted(t *testing.T) {
 				continue // a part of a manifest, or one of Kubernetes itself
 			}
 			found++
-			if err := admitAll(t.Context(), all, match[1]); err != nil {
-				t.Errorf("%s: %v\n%s", path, err, match[1])
-			}
+			g.Expect(admitAll(t.Context(), all, match[1])).To(Succeed(), "%s: %s", path, match[1])
 		}
 	}
-	if found == 0 {
-		t.Error("found no manifest in the documents")
-	}
+	g.Expect(found).To(BeNumerically(">", 0))
 }
 
 func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
 	for path, content := range documents(t) {
 		for _, match := range link.FindAllSubmatch(code.ReplaceAll(content, nil), -1) {
 			target := filepath.Join(filepath.Dir(path), string(match[1]))
-			if _, err := os.Stat(target); err != nil {
-				t.Errorf("%s links to %s: %v", path, match[1], err)
-			}
+			NewWithT(t).Expect(target).To(BeAnExistingFile(), "%s links to %s", path, match[1])
 		}
 	}
 }
 
 func documents(t *testing.T) map[string][]byte {
 	t.Helper()
-	found := map[string][]byte{}
+	g, found := NewWithT(t), map[string][]byte{}
 	for _, pattern := range []string{"../README.md", "../CONTRIBUTING.md", "../docs/*.md", "../docs/adr/*.md"} {
 		paths, err := filepath.Glob(pattern)
-		if err != nil || len(paths) == 0 {
-			t.Fatalf("no documents match %s: %v", pattern, err)
-		}
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(paths).NotTo(BeEmpty(), pattern)
 		for _, path := range paths {
 			content, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g.Expect(err).NotTo(HaveOccurred())
 			found[path] = content
 		}
 	}
@@ -163,24 +127,19 @@ func documents(t *testing.T) map[string][]byte {
 var provenBy = regexp.MustCompile(`(?m)^\| .* \| .* \| (.*) \|$`)
 
 func TestWhatWeRelyOnNamesTestsThatExist(t *testing.T) {
+	g := NewWithT(t)
 	content, err := os.ReadFile("../docs/assisted-service.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
 	sources := testSources(t, "../test/e2e", "../test/env/assistedservice", "../test/journeys", "../bootstrap/internal/config")
 	rows := provenBy.FindAllStringSubmatch(string(content), -1)
-	if len(rows) < 20 {
-		t.Fatalf("only %d rows were found", len(rows))
-	}
+	g.Expect(len(rows)).To(BeNumerically(">=", 20))
 	for _, row := range rows[1:] { // after the titles
 		names := proofs(row[1])
-		if len(names) == 0 && !strings.Contains(row[1], "---") {
-			t.Errorf("no test is named: %s", row[0])
+		if !strings.Contains(row[1], "---") {
+			g.Expect(names).NotTo(BeEmpty(), row[0])
 		}
 		for _, name := range names {
-			if !strings.Contains(sources, name) {
-				t.Errorf("no test has %s", name)
-			}
+			g.Expect(strings.Contains(sources, name)).To(BeTrue(), "a test has %s", name)
 		}
 	}
 }
@@ -211,17 +170,14 @@ func quoted(text string) (names []string) {
 
 func testSources(t *testing.T, folders ...string) string {
 	t.Helper()
+	g := NewWithT(t)
 	var all strings.Builder
 	for _, folder := range folders {
 		files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		g.Expect(err).NotTo(HaveOccurred())
 		for _, file := range files {
 			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g.Expect(err).NotTo(HaveOccurred())
 			all.Write(content)
 		}
 	}

@@ -3,7 +3,6 @@ package config_test
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
@@ -170,12 +169,11 @@ spec:
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := e.make(ctx, t, c)
-			switch {
-			case e.refused == "" && err != nil:
-				t.Errorf("must be accepted: %v", err)
-			case e.refused != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), e.refused)):
-				t.Errorf("must be refused with %q, not: %v", e.refused, err)
+			if e.refused == "" {
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+				return
 			}
+			NewWithT(t).Expect(err).To(And(Satisfy(apierrors.IsInvalid), MatchError(ContainSubstring(e.refused))))
 		})
 	}
 }
@@ -183,18 +181,15 @@ spec:
 // make makes the object and then changes it.
 func (e edit) make(ctx context.Context, t *testing.T, c client.Client) error {
 	t.Helper()
+	g := NewWithT(t)
 	u := &unstructured.Unstructured{Object: merge(object(t, workers), object(t, e.before))}
 	if e.kind != "" {
 		u.SetKind(e.kind)
 	}
-	if err := c.Create(ctx, u); err != nil {
-		t.Fatalf("cannot make it: %v", err)
-	}
+	g.Expect(c.Create(ctx, u)).To(Succeed())
 	if e.status != "" {
 		// Cluster API makes the Cluster an owner and adds a finalizer: the status goes where the object is by now.
-		if err := c.Status().Patch(ctx, u, mergePatch(t, map[string]any{"status": object(t, e.status)})); err != nil {
-			t.Fatalf("cannot set its status: %v", err)
-		}
+		g.Expect(c.Status().Patch(ctx, u, mergePatch(t, map[string]any{"status": object(t, e.status)}))).To(Succeed())
 	}
 	if e.version != "" {
 		u.SetAPIVersion("cluster.x-k8s.io/" + e.version)
@@ -209,9 +204,7 @@ func (e edit) make(ctx context.Context, t *testing.T, c client.Client) error {
 func mergePatch(t *testing.T, content map[string]any) client.Patch {
 	t.Helper()
 	data, err := json.Marshal(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return client.RawPatch(types.MergePatchType, data)
 }
 

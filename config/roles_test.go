@@ -44,6 +44,7 @@ type rights struct{ everywhere, inNamespace map[right]bool }
 
 func rightsOf(t *testing.T, objects []map[string]any) rights {
 	t.Helper()
+	g := NewWithT(t)
 	rules := map[string]map[right]bool{} // by kind and name of the role
 	result := rights{map[right]bool{}, map[right]bool{}}
 	var manager rbacv1.Subject
@@ -66,12 +67,10 @@ func rightsOf(t *testing.T, objects []map[string]any) rights {
 		}
 		var binding rbacv1.RoleBinding
 		convert(t, object, &binding)
-		granted, known := rules[binding.RoleRef.Kind+"/"+binding.RoleRef.Name]
-		switch {
-		case !known:
-			t.Errorf("%s %s is of %s %s, which is not there", kind, binding.Name, binding.RoleRef.Kind, binding.RoleRef.Name)
-		case !slices.Equal(binding.Subjects, []rbacv1.Subject{manager}):
-			t.Errorf("%s %s is for %v, not for the manager %v", kind, binding.Name, binding.Subjects, manager)
+		role := binding.RoleRef.Kind + "/" + binding.RoleRef.Name
+		g.Expect(rules).To(HaveKey(role), "%s %s", kind, binding.Name)
+		g.Expect(binding.Subjects).To(ConsistOf(manager), "%s %s", kind, binding.Name)
+		switch granted := rules[role]; {
 		case kind == "ClusterRoleBinding":
 			maps.Copy(result.everywhere, granted)
 		case binding.Namespace == watched:
@@ -100,9 +99,7 @@ func listed(role *rbacv1.ClusterRole) map[right]bool {
 
 func convert(t *testing.T, object map[string]any, into any) {
 	t.Helper()
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, into); err != nil {
-		t.Fatalf("not a valid %T: %v", into, err)
-	}
+	NewWithT(t).Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object, into)).To(Succeed())
 }
 
 // A manager that watches one namespace has the rights of the others, most of them in that namespace only.
@@ -131,8 +128,8 @@ func TestRolesOfOneNamespace(t *testing.T) {
 func TestOnlyReadsAreWide(t *testing.T) {
 	for _, provider := range []string{"bootstrap", "controlplane"} {
 		for r := range rightsOf(t, components(t, provider+"/default")).everywhere {
-			if strings.HasPrefix(r.resource, "*") && !slices.Contains([]string{"get", "list", "watch"}, r.verb) {
-				t.Errorf("%s: %s %s", provider, r.verb, r.resource)
+			if strings.HasPrefix(r.resource, "*") {
+				NewWithT(t).Expect(r.verb).To(BeElementOf("get", "list", "watch"), "%s: %s", provider, r.resource)
 			}
 		}
 	}
@@ -170,9 +167,7 @@ func may(ctx context.Context, t *testing.T, c client.Client, user, namespace str
 			Namespace: namespace, Verb: r.verb, Group: group, Resource: resource, Subresource: subresource,
 		},
 	}}
-	if err := c.Create(ctx, review); err != nil {
-		t.Fatal(err)
-	}
+	NewWithT(t).Expect(c.Create(ctx, review)).To(Succeed())
 	return review.Status.Allowed
 }
 
@@ -274,8 +269,6 @@ func as(t *testing.T, e *env.Env, user string) client.Client {
 	config := e.Config()
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	c, err := client.New(config, client.Options{Scheme: e.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return c
 }

@@ -9,32 +9,26 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	. "github.com/onsi/gomega"
 )
 
 // optional matches a setting that a sample shows but does not use: "  # key: value" or "  # - item".
 var optional = regexp.MustCompile(`(?m)^( +)# ( *(?:[a-z][A-Za-z0-9./-]*:|- ).*)$`)
 
 func TestSamplesAreAccepted(t *testing.T) {
-	all := mustLoadSchemas(t)
+	g, all := NewWithT(t), mustLoadSchemas(t)
 	files, err := filepath.Glob("samples/*.yaml")
-	if err != nil || len(files) < 5 {
-		t.Fatalf("cannot find the samples: %v, %v", files, err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(len(files)).To(BeNumerically(">=", 5))
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
+			g := NewWithT(t)
 			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := admitAll(t.Context(), all, content); err != nil {
-				t.Error(err)
-			}
-			if err := admitAll(t.Context(), all, optional.ReplaceAll(content, []byte("$1$2"))); err != nil {
-				t.Errorf("with its optional settings: %v", err)
-			}
-			if err := linked(content); err != nil {
-				t.Error(err)
-			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(admitAll(t.Context(), all, content)).To(Succeed())
+			g.Expect(admitAll(t.Context(), all, optional.ReplaceAll(content, []byte("$1$2")))).To(Succeed(), "with its optional settings")
+			g.Expect(linked(content)).To(Succeed())
 		})
 	}
 }
@@ -111,34 +105,23 @@ var variables = map[string]string{
 }
 
 func TestClusterTemplatesAreAccepted(t *testing.T) {
-	all := mustLoadSchemas(t)
+	g, all := NewWithT(t), mustLoadSchemas(t)
 	files, err := filepath.Glob("templates/cluster-template*.yaml")
-	if err != nil || len(files) < 5 {
-		t.Fatalf("cannot find the templates: %v, %v", files, err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(len(files)).To(BeNumerically(">=", 5))
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
+			g := NewWithT(t)
 			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g.Expect(err).NotTo(HaveOccurred())
 			expanded := []byte(os.Expand(string(content), func(name string) string {
-				value, known := variables[name]
-				if !known {
-					t.Errorf("variable %s is not documented", name)
-				}
-				return value
+				g.Expect(variables).To(HaveKey(name))
+				return variables[name]
 			}))
-			if err := admitAll(t.Context(), all, expanded); err != nil {
-				t.Error(err)
-			}
-			if err := linked(expanded); err != nil {
-				t.Error(err)
-			}
+			g.Expect(admitAll(t.Context(), all, expanded)).To(Succeed())
+			g.Expect(linked(expanded)).To(Succeed())
 			for _, fixed := range []string{"lab.example.com", "192.168.111.", "placeholder before"} {
-				if bytes.Contains(content, []byte(fixed)) {
-					t.Errorf("%q of the sample is left", fixed)
-				}
+				g.Expect(string(content)).NotTo(ContainSubstring(fixed), "it is of the sample")
 			}
 		})
 	}

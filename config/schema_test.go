@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -126,9 +127,7 @@ func (s schemas) admit(ctx context.Context, object, old map[string]any) error {
 func mustLoadSchemas(t *testing.T) schemas {
 	t.Helper()
 	all, err := loadSchemas()
-	if err != nil {
-		t.Fatalf("cannot load CRDs: %v", err)
-	}
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return all
 }
 
@@ -214,9 +213,7 @@ func merge(base, patch map[string]any) map[string]any {
 func object(t *testing.T, text string) map[string]any {
 	t.Helper()
 	objects, err := readManifests(strings.NewReader(text))
-	if err != nil {
-		t.Fatalf("cannot read %q: %v", text, err)
-	}
+	NewWithT(t).Expect(err).NotTo(HaveOccurred(), text)
 	if len(objects) == 0 {
 		return map[string]any{}
 	}

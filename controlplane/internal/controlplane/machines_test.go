@@ -39,9 +39,7 @@ func TestNoMachineWithoutItsParts(t *testing.T) {
 // The cache lacks the infra machine of a former Machine, which is being deleted.
 func TestNoMachineWithTheInfraMachineOfAFormerOne(t *testing.T) {
 	slots, err := desired.FreeSlots(factsOf(nil), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	left := infraTemplate()
 	left.SetGroupVersionKind(infraGV.WithKind("Metal3Machine"))
 	left.SetName(slots[0].Name)
