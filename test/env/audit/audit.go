@@ -60,7 +60,8 @@ func Read(path string) (Requests, error) {
 		return nil, fmt.Errorf("cannot read the audit log: %w", err)
 	}
 	defer file.Close()
-	return read(file)
+	requests, _, err := read(file)
+	return requests, err
 }
 
 // Where returns the requests for which keep is true.
@@ -112,21 +113,21 @@ type event struct {
 	RequestReceivedTimestamp time.Time
 }
 
-// read reads an audit log in JSON lines. The API server may be writing it: a last line without its end is left out.
-func read(log io.Reader) (Requests, error) {
-	var requests Requests
+// read reads an audit log in JSON lines, and tells how many bytes of it. The API server may be writing it: a last line without its end is left out.
+func read(log io.Reader) (requests Requests, size int64, err error) {
 	reader := bufio.NewReader(log)
 	for {
 		line, err := reader.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return requests, nil
+			return requests, size, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cannot read the audit log: %w", err)
+			return nil, 0, fmt.Errorf("cannot read the audit log: %w", err)
 		}
+		size += int64(len(line))
 		var e event
 		if err := json.Unmarshal(line, &e); err != nil {
-			return nil, fmt.Errorf("cannot read an audit event: %w", err)
+			return nil, 0, fmt.Errorf("cannot read an audit event: %w", err)
 		}
 		// A watch has two events, one when it is opened and one when it ends; everything else has one.
 		if (e.Verb == "watch") != (e.Stage == "ResponseStarted") {

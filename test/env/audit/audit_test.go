@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,7 +20,7 @@ const auditLines = `{"stage":"ResponseComplete","requestURI":"/api/v1/secrets?re
 
 func TestAuditLog(t *testing.T) {
 	g := NewWithT(t)
-	requests, err := read(strings.NewReader(auditLines))
+	requests, size, err := read(strings.NewReader(auditLines))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(requests.Count()).To(Equal(map[string]int{
 		"list secrets": 2, "watch secrets": 1, "get ": 1, "update leases": 1, "patch machines/status": 1,
@@ -29,6 +31,27 @@ func TestAuditLog(t *testing.T) {
 	g.Expect(last.Code).To(Equal(409))
 	g.Expect(last.Time.Second()).To(Equal(3))
 
-	_, err = read(strings.NewReader("no JSON\n"))
+	g.Expect(size).To(BeEquivalentTo(strings.LastIndex(auditLines, "\n") + 1))
+
+	_, _, err = read(strings.NewReader("no JSON\n"))
 	g.Expect(err).To(HaveOccurred())
+}
+
+func TestAFollowerReadsEachRequestOnce(t *testing.T) {
+	g := NewWithT(t)
+	path := filepath.Join(t.TempDir(), "audit.json")
+	f := Follow(path)
+	g.Expect(f.Next()).To(BeEmpty(), "no log yet")
+	// The last line is cut off, then completed.
+	g.Expect(os.WriteFile(path, []byte(auditLines), 0o600)).To(Succeed())
+	g.Expect(f.Next()).To(HaveLen(6))
+	g.Expect(f.Next()).To(BeEmpty())
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = file.WriteString(`ch","objectRef":{"resource":"agents"}}` + "\n")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(file.Close()).To(Succeed())
+	completed, err := f.Next()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(completed.Count()).To(Equal(map[string]int{"patch agents": 1}))
 }
