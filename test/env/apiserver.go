@@ -71,6 +71,11 @@ func (a *apiServer) url() string {
 	return "https://127.0.0.1:" + strconv.Itoa(a.port)
 }
 
+// prefix is what the keys of its objects in etcd begin with.
+func (a *apiServer) prefix() string {
+	return "/" + a.name
+}
+
 // newAPIServer prepares an API server: its address and credentials are final, and nothing runs yet.
 func (e *Env) newAPIServer(name string, logName string) (*apiServer, error) {
 	port, err := e.group.Port()
@@ -112,7 +117,7 @@ func (e *Env) startAPIServer(ctx context.Context, a *apiServer, extra ...string)
 	a.process.Path = program
 	a.process.Args = append([]string{
 		"--etcd-servers=" + e.etcdURL,
-		"--etcd-prefix=/" + a.name,
+		"--etcd-prefix=" + a.prefix(),
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
 		"--secure-port=" + strconv.Itoa(a.port),
@@ -182,6 +187,7 @@ func (a *apiServer) probe(path string) (func(context.Context) error, error) {
 	return process.Probe(client, a.url()+path), nil
 }
 
+// writeAuditPolicy writes the policy by which an API server keeps an audit log into a folder.
 func writeAuditPolicy(folder string) (string, error) {
 	path := filepath.Join(folder, "audit-policy.yaml")
 	if err := os.WriteFile(path, []byte(audit.Policy), 0o644); err != nil {

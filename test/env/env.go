@@ -258,6 +258,11 @@ func (e *Env) Config() *rest.Config {
 	return rest.CopyConfig(e.config)
 }
 
+// Etcd is the URL at which etcd serves, without credentials, and what the keys of the management cluster begin with there.
+func (e *Env) Etcd() (url, prefix string) {
+	return e.etcdURL, e.api.prefix()
+}
+
 // Scheme knows the kinds of the management and workload clusters, but for those of CAPM3, which are best unstructured.
 func (e *Env) Scheme() *runtime.Scheme {
 	return e.scheme
@@ -291,6 +296,11 @@ func (e *Env) Requests(user string, since time.Time) (audit.Requests, error) {
 	return requests.Where(func(r audit.Request) bool {
 		return (user == "" || r.User == user) && !r.Time.Before(since)
 	}), nil
+}
+
+// AuditLog is the path of the audit log of the management cluster.
+func (e *Env) AuditLog() string {
+	return e.auditLog
 }
 
 // Authority is the certificate authority of the management cluster.

@@ -3,6 +3,8 @@ package env
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"slices"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -19,6 +21,8 @@ type WorkloadCluster struct {
 	// Host and Port are where its API server listens.
 	Host string
 	Port int
+	// Args are more flags of the API server, from its next start on: for a flag that is given twice the last one counts.
+	Args []string
 
 	env        *Env
 	api        *apiServer
@@ -60,7 +64,8 @@ func (w *WorkloadCluster) Start(ctx context.Context) error {
 		return err
 	}
 	// The service network is OpenShift's default.
-	if err := w.env.startAPIServer(ctx, w.api, "--service-cluster-ip-range=172.30.0.0/16"); err != nil {
+	args := slices.Concat([]string{"--service-cluster-ip-range=172.30.0.0/16"}, w.Args)
+	if err := w.env.startAPIServer(ctx, w.api, args...); err != nil {
 		return err
 	}
 	c, err := w.Client()
@@ -73,6 +78,22 @@ func (w *WorkloadCluster) Start(ctx context.Context) error {
 // Stop ends the API server; its data stays until the environment is stopped.
 func (w *WorkloadCluster) Stop() {
 	w.api.process.Stop()
+}
+
+// Audit makes the API server keep an audit log, from its next start on, and returns where it will be.
+func (w *WorkloadCluster) Audit() (path string, err error) {
+	policy, err := writeAuditPolicy(w.api.folder)
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(w.env.dir, "audit-"+w.Name+".json")
+	w.Args = append(w.Args, "--audit-policy-file="+policy, "--audit-log-path="+path, "--audit-log-maxsize=100000")
+	return path, nil
+}
+
+// Authority is the certificate authority of the API server, in PEM.
+func (w *WorkloadCluster) Authority() []byte {
+	return w.api.ca.PEM()
 }
 
 // Process is the API server, for whoever wants to kill or measure it.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,6 +24,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/assistedservice"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
@@ -176,6 +178,28 @@ func (l *Lab) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failure = errors.Join(l.failure, err)
+}
+
+// Freeze ends everything but etcd and the API servers: what exists stays as it is, and what is written is written by nobody but the caller. Managers can
+// be started again. The admission webhooks of those that are gone are taken out.
+func (l *Lab) Freeze(ctx context.Context) error {
+	l.end()
+	l.running.Wait()
+	if l.Service != nil {
+		// Its end is what was asked for.
+		_ = l.Service.Wait()
+	}
+	for _, p := range l.Env.Group().Processes() {
+		if p.Layer == process.Clients {
+			p.Stop()
+		}
+	}
+	for _, webhooks := range []client.Object{&admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfiguration{}} {
+		if err := l.Client().DeleteAllOf(ctx, webhooks); err != nil {
+			return fmt.Errorf("cannot take the admission webhooks out: %w", err)
+		}
+	}
+	return nil
 }
 
 // Stop ends everything and returns when nothing runs any more. Logs stay. It may be called more than once.
