@@ -171,6 +171,12 @@ conformance: components ## Test the contracts of Cluster API, rule by rule; writ
 bench: components ## Measure reaction times, API requests, CPU and memory; writes _artifacts/bench.json.
 	go run ./test/bench
 
+# SCALE takes more flags: SCALE='-dead=0.3 -foreign=1 -reactions=100'.
+CLUSTERS ?= 200
+.PHONY: scale
+scale: components ## Measure memory, goroutines, requests and CPU beside CLUSTERS=200 installed clusters; writes _artifacts/scale.json, fails beyond the targets.
+	go run ./test/scale -clusters=$(CLUSTERS) $(SCALE)
+
 ##@ Release
 
 .PHONY: images

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+)
+
+// etcd speaks to etcd through its JSON gateway.
+type etcd struct {
+	url    string
+	client *http.Client
+}
+
+// pair is a key with its value. JSON has both in base64, as the gateway wants them.
+type pair struct {
+	Key   []byte `json:"key"`
+	Value []byte `json:"value,omitempty"`
+}
+
+// operation is a part of a transaction.
+type operation struct {
+	Put    *pair `json:"requestPut,omitempty"`
+	Delete *pair `json:"requestDeleteRange,omitempty"`
+}
+
+// list returns all keys that begin with prefix, with their values.
+func (e *etcd) list(ctx context.Context, prefix string) ([]pair, error) {
+	end := []byte(prefix)
+	end[len(end)-1]++ // the next prefix
+	var answer struct{ KVs []pair }
+	err := e.ask(ctx, "/v3/kv/range", map[string][]byte{"key": []byte(prefix), "range_end": end}, &answer)
+	return answer.KVs, err
+}
+
+// write does all of the operations in one transaction, and returns its revision: it is the resource version of the objects that were written.
+func (e *etcd) write(ctx context.Context, operations []operation) (revision string, err error) {
+	var answer struct{ Header struct{ Revision string } }
+	if err := e.ask(ctx, "/v3/kv/txn", map[string][]operation{"success": operations}, &answer); err != nil {
+		return "", err
+	}
+	if _, err := strconv.ParseInt(answer.Header.Revision, 10, 64); err != nil {
+		return "", fmt.Errorf("etcd did not tell the revision of a write: %w", err)
+	}
+	return answer.Header.Revision, nil
+}
+
+func (e *etcd) ask(ctx context.Context, path string, question, answer any) error {
+	body, err := json.Marshal(question)
+	if err != nil {
+		return fmt.Errorf("cannot encode a request to etcd: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url+path, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("cannot make a request to etcd: %w", err)
+	}
+	response, err := e.client.Do(request)
+	if err != nil {
+		return fmt.Errorf("cannot ask etcd: %w", err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return fmt.Errorf("cannot read the answer of etcd: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("etcd answers %s: %s", response.Status, content)
+	}
+	if err := json.Unmarshal(content, answer); err != nil {
+		return fmt.Errorf("cannot decode the answer of etcd: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+// Command scale measures what the managers of this repository cost on a hub with many installed clusters, and compares it with targets: memory, goroutines,
+// requests, CPU, how soon they are quiet after a start, and what they write in a restart.
+//
+//	go run ./test/scale [-clusters 200] [-dead 0.3] [-foreign 1] [-reactions 100] [-shards 2] [-out _artifacts/scale.json]
+//
+// It installs one single-node cluster in the laboratory (package lab) and stops everything but etcd and the API servers. Then it writes as many clusters as
+// wanted after that one into etcd, as they are after their installation, and starts the two managers, which are the real ones, under the roles and with
+// the arguments that are shipped:
+//
+//   - a start, until they are quiet;
+//   - an idle minute;
+//   - a restart, until they are quiet;
+//   - with -reactions, changes to which they react, one after the other.
+//
+// Behind the kubeconfigs of all clusters stands one API server, with the kinds and objects of an OpenShift cluster. Each cluster has an address on the
+// loopback network, and certificate authorities, of its own.
+//
+// The results are printed beside the targets and written as JSON; profiles of the heaps lie beside the logs. The exit status is 1 when a target is missed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+)
+
+type options struct {
+	clusters, reactions, shards int
+	dead, foreign               float64
+	idle                        time.Duration
+	memory                      map[string]int
+	out, dir                    string
+}
+
+var errMissed = errors.New("a target was missed")
+
+func parseOptions() options {
+	o := options{memory: map[string]int{}}
+	controlPlane := flag.Int("controlplane-memory", 0, "memory limit of the control plane manager in MiB, which it has as GOMEMLIMIT (default: its target)")
+	bootstrap := flag.Int("bootstrap-memory", 0, "memory limit of the bootstrap manager in MiB (default: its target)")
+	flag.IntVar(&o.clusters, "clusters", 200, "installed clusters")
+	flag.Float64Var(&o.dead, "dead", 0, "share of the clusters whose API does not answer: one half accepts connections and is silent, the other refuses them")
+	flag.Float64Var(&o.foreign, "foreign", 0, "what is on the hub that is not ours; 1: 20,000 BareMetalHosts, 10,000 Agents, 5,000 Secrets and 5,000 ConfigMaps")
+	flag.IntVar(&o.reactions, "reactions", 0, "how often each reaction is timed")
+	flag.IntVar(&o.shards, "shards", 0, "number of shards, by --watch-filter; the managers of one of them are measured")
+	flag.DurationVar(&o.idle, "idle", time.Minute, "how long the idle time is")
+	flag.StringVar(&o.out, "out", "_artifacts/scale.json", "file for the results")
+	flag.StringVar(&o.dir, "dir", "", "folder for logs and profiles (default: a new one below _artifacts)")
+	flag.Parse()
+	o.memory[env.ControlPlane], o.memory[env.Bootstrap] = *controlPlane, *bootstrap
+	return o
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	err := run(ctx, parseOptions(), os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options, out io.Writer) error {
+	report, err := measure(ctx, o, out)
+	if err != nil {
+		return err
+	}
+	report.judge(o)
+	if err := report.write(o.out); err != nil {
+		return err
+	}
+	if err := report.print(out, o.out); err != nil {
+		return err
+	}
+	if report.missed() {
+		return errMissed
+	}
+	return nil
+}

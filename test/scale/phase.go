@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
+)
+
+const (
+	// silence is how long nobody asks for anything before the managers count as quiet.
+	silence = 10 * time.Second
+	// patience is after how long it is given up to wait for that.
+	patience = 10 * time.Minute
+)
+
+// managers that are measured.
+var managers = []string{env.ControlPlane, env.Bootstrap}
+
+// phase is a part of the run in which requests are collected.
+type phase struct {
+	begin time.Time
+	// hub are the requests of the managers to the hub, sites those to the API of the clusters.
+	hub, sites audit.Requests
+}
+
+// collect adds what was asked since it was called last.
+func (s *scale) collect(p *phase) error {
+	asked, err := s.hub.Next()
+	if err != nil {
+		return err
+	}
+	p.hub = append(p.hub, asked.Where(s.ours)...)
+	if s.sites == nil {
+		return nil
+	}
+	asked, err = s.sites.Next()
+	p.sites = append(p.sites, asked...)
+	return err
+}
+
+// ours tells whether a manager has asked.
+func (s *scale) ours(r audit.Request) bool {
+	return slices.ContainsFunc(managers, func(name string) bool { return s.lab.Env.Manager(name).User == r.User })
+}
+
+// busy tells whether a request shows that a manager is not quiet. Leases are renewed and watches are begun anew for ever; health is asked for with no resource.
+func busy(r audit.Request) bool {
+	return r.Resource != "" && r.Verb != "watch" && !slices.Contains([]string{"leases", "tokenreviews", "subjectaccessreviews"}, r.Resource)
+}
+
+// awaitQuiet collects requests until there are none any more, and returns how long that took from the beginning of the phase. When it does not come to that it
+// is no error: the time is that of the patience.
+func (s *scale) awaitQuiet(ctx context.Context, p *phase) (time.Duration, error) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	last := p.begin
+	for hub, sites := 0, 0; ; hub, sites = len(p.hub), len(p.sites) {
+		if err := s.collect(p); err != nil {
+			return 0, err
+		}
+		for _, r := range slices.Concat(p.hub[hub:], p.sites[sites:]) {
+			if busy(r) && r.Time.After(last) {
+				last = r.Time
+			}
+		}
+		if time.Since(last) > silence || time.Since(p.begin) > patience {
+			return last.Sub(p.begin), nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+}
+
+// startUp starts the managers, which must not run, and waits until they are quiet.
+func (s *scale) startUp(ctx context.Context) (startReport, error) {
+	if err := s.collect(&phase{}); err != nil { // what was before
+		return startReport{}, err
+	}
+	p := &phase{begin: time.Now()}
+	group, groupCtx := errgroup.WithContext(ctx)
+	for _, name := range managers {
+		group.Go(func() error { return s.lab.Env.Manager(name).Start(groupCtx) })
+	}
+	if err := group.Wait(); err != nil {
+		return startReport{}, err
+	}
+	quiet, err := s.awaitQuiet(ctx, p)
+	if err != nil {
+		return startReport{}, err
+	}
+	r := newStartReport(p, func(r audit.Request) string { return s.nameOf(r.User) })
+	r.QuietSeconds = seconds(quiet)
+	return r, s.lookAtManagers(ctx, r.Managers)
+}
+
+func (s *scale) nameOf(user string) string {
+	for _, name := range managers {
+		if s.lab.Env.Manager(name).User == user {
+			return name
+		}
+	}
+	return user
+}
+
+// stopAll ends the managers.
+func (s *scale) stopAll() {
+	for _, name := range managers {
+		s.lab.Env.Manager(name).Stop()
+	}
+}
+
+// idle watches the managers for a while in which nothing happens.
+func (s *scale) idleTime(ctx context.Context) (idleReport, error) {
+	p := &phase{begin: time.Now()}
+	before, err := s.usage()
+	if err != nil {
+		return idleReport{}, err
+	}
+	select {
+	case <-time.After(s.idle):
+	case <-ctx.Done():
+		return idleReport{}, context.Cause(ctx)
+	}
+	after, err := s.usage()
+	if err != nil {
+		return idleReport{}, err
+	}
+	if err := s.collect(p); err != nil {
+		return idleReport{}, err
+	}
+	r := idleReport{Seconds: seconds(s.idle), CPUSeconds: map[string]float64{}, Hub: p.hub.Where(busy).Count(), SiteRequests: len(p.sites)}
+	for _, name := range managers {
+		r.CPUSeconds[name] = seconds(after[name].CPU - before[name].CPU)
+	}
+	return r, nil
+}
+
+func (s *scale) usage() (map[string]process.Usage, error) {
+	used := map[string]process.Usage{}
+	for _, name := range managers {
+		usage, err := s.lab.Env.Manager(name).Usage()
+		if err != nil {
+			return nil, fmt.Errorf("a manager is gone: %w", err)
+		}
+		used[name] = usage
+	}
+	return used, nil
+}

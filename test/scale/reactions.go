@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+)
+
+// What is timed: a write of ours until it is seen, and a write of ours until what a manager writes because of it is seen.
+const (
+	plainWrite         = "for reference: one write, until it is seen"
+	labelPropagated    = "label of machineTemplate -> Machine"
+	pauseAcknowledged  = "config paused -> condition Paused"
+	sampleLabel        = "scale.example.com/sample"
+	referenceConfigMap = "scale-reference"
+	// reactionTimeout is after how long a reaction counts as failed.
+	reactionTimeout = time.Minute
+)
+
+// reactionNames in the order in which they are printed.
+var reactionNames = []string{labelPropagated, pauseAcknowledged}
+
+// react changes something of one cluster after the other, and returns how long it took until that had its effect.
+func (s *scale) react(ctx context.Context) (map[string]quantiles, error) {
+	hub, err := client.NewWithWatch(s.lab.Env.Config(), client.Options{Scheme: s.lab.Env.Scheme()})
+	if err != nil {
+		return nil, fmt.Errorf("cannot watch the hub: %w", err)
+	}
+	reference := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: referenceConfigMap}}
+	if err := create(ctx, hub, reference); err != nil {
+		return nil, err
+	}
+	alive := s.alive()
+	times := map[string][]time.Duration{}
+	for i := range s.reactions {
+		name := fmt.Sprintf(siteFormat, alive[i%len(alive)])
+		sample := strconv.Itoa(i)
+		for what, act := range map[string]func() (time.Duration, error){
+			plainWrite: func() (time.Duration, error) {
+				return timed(ctx, hub, &corev1.ConfigMapList{}, reference.Namespace, reference, fmt.Sprintf(`{"data":{"sample":%q}}`, sample),
+					func(o *corev1.ConfigMap) bool { return o.Data["sample"] == sample })
+			},
+			labelPropagated: func() (time.Duration, error) {
+				cp := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name}}
+				return timed(ctx, hub, &clusterv1.MachineList{}, name, cp, fmt.Sprintf(`{"spec":{"machineTemplate":{"metadata":{"labels":{%q:%q}}}}}`, sampleLabel, sample),
+					func(o *clusterv1.Machine) bool { return o.Labels[sampleLabel] == sample })
+			},
+			pauseAcknowledged: func() (time.Duration, error) { return timePause(ctx, hub, name) },
+		} {
+			took, err := act()
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", what, name, err)
+			}
+			times[what] = append(times[what], took)
+		}
+	}
+	result := map[string]quantiles{}
+	for what, took := range times {
+		result[what] = quantilesOf(took)
+	}
+	return result, nil
+}
+
+// alive are the clusters that answer and that the measured managers reconcile, from all over the hub.
+func (s *scale) alive() []int {
+	var found []int
+	for i := 1; i <= s.clusters; i++ {
+		if s.access.portOf(i) == s.access.port && s.filterOf(i) == s.filterOf(0) {
+			found = append(found, i)
+		}
+	}
+	stride := max(1, len(found)/max(1, s.reactions))
+	var spread []int
+	for i := 0; i < len(found); i += stride {
+		spread = append(spread, found[i])
+	}
+	return spread
+}
+
+// timePause pauses a config, times the acknowledgement, and lets it go on.
+func timePause(ctx context.Context, hub client.WithWatch, namespace string) (time.Duration, error) {
+	configs := &bootstrapv1.OpenshiftAssistedConfigList{}
+	if err := hub.List(ctx, configs, client.InNamespace(namespace)); err != nil || len(configs.Items) == 0 {
+		return 0, errors.Join(errors.New("cannot find the config"), err)
+	}
+	config := &configs.Items[0]
+	took, err := timed(ctx, hub, configs, namespace, config, fmt.Sprintf(`{"metadata":{"annotations":{%q:""}}}`, clusterv1.PausedAnnotation),
+		func(o *bootstrapv1.OpenshiftAssistedConfig) bool {
+			return meta.IsStatusConditionTrue(o.Status.Conditions, clusterv1.PausedCondition)
+		})
+	if err != nil {
+		return 0, err
+	}
+	resume := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, clusterv1.PausedAnnotation)
+	if err := hub.Patch(ctx, config, client.RawPatch(types.MergePatchType, resume)); err != nil {
+		return 0, fmt.Errorf("cannot let the config go on: %w", err)
+	}
+	return took, nil
+}
+
+// timed watches a namespace, writes a patch, and returns how long it took from then until a watched object is as wanted.
+func timed[T client.Object](ctx context.Context, hub client.WithWatch, list client.ObjectList, namespace string, obj client.Object, patch string, wanted func(T) bool) (time.Duration, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, reactionTimeout, fmt.Errorf("not within %s", reactionTimeout))
+	defer cancel()
+	watched, err := hub.Watch(ctx, list, client.InNamespace(namespace))
+	if err != nil {
+		return 0, fmt.Errorf("cannot watch: %w", err)
+	}
+	defer watched.Stop()
+	begin := time.Now()
+	if err := hub.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		return 0, fmt.Errorf("cannot write: %w", err)
+	}
+	for {
+		select {
+		case event, open := <-watched.ResultChan():
+			if !open {
+				return 0, errors.New("the watch ended")
+			}
+			seen, ok := event.Object.(T)
+			if ok && slices.Contains([]watch.EventType{watch.Added, watch.Modified}, event.Type) && wanted(seen) {
+				return time.Since(begin), nil
+			}
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+// scale is a run.
+type scale struct {
+	options
+
+	out         io.Writer
+	report      *report
+	lab         *lab.Lab
+	etcd        *etcd
+	prefix      string // of the keys of the hub in etcd
+	access      *access
+	diagnostics *diagnostics
+	hub, sites  *audit.Follower
+	looks       int // counts the heap profiles
+}
+
+// measure does the whole run.
+func measure(ctx context.Context, o options, out io.Writer) (*report, error) {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	own := env.ManagerOptions{ExtraArgs: diagnosticsArgs}
+	s := &scale{options: o, out: out, report: &report{
+		Clusters: o.clusters, Shards: o.shards, Dead: o.dead, Foreign: o.foreign, MemoryLimitMiB: map[string]float64{},
+	}}
+	begin := time.Now()
+	var err error
+	if s.lab, err = lab.New(ctx, lab.Options{Dir: o.dir, Out: out, LeaveSignals: true, Bootstrap: own, ControlPlane: own}); err != nil {
+		return nil, err
+	}
+	defer s.lab.Stop()
+	s.took("laboratory", begin)
+	if err := s.all(ctx); err != nil {
+		return nil, fmt.Errorf("%w\nlogs: %s", err, s.lab.Dir())
+	}
+	return s.report, nil
+}
+
+// took notes how long a step took.
+func (s *scale) took(name string, begin time.Time) {
+	s.report.Steps = append(s.report.Steps, step{name, seconds(time.Since(begin))})
+	_, _ = fmt.Fprintf(s.out, "%s: %s\n", name, time.Since(begin).Round(100*time.Millisecond)) // for people: nothing depends on it
+}
+
+func (s *scale) all(ctx context.Context) error {
+	begin := time.Now()
+	made, err := s.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	s.took("one cluster installed, and what stands behind all", begin)
+	begin = time.Now()
+	if err := s.seed(ctx, made, s.access); err != nil {
+		return err
+	}
+	s.took(fmt.Sprintf("%d clusters, %d objects each", s.clusters, len(made.objects)), begin)
+	begin = time.Now()
+	if err := s.seedForeign(ctx, made); err != nil {
+		return err
+	}
+	s.took("what is not ours", begin)
+	s.configure()
+	return s.phases(ctx)
+}
+
+// prepare installs the cluster that is cloned, takes it out of the hub, and makes what stands behind the clones.
+func (s *scale) prepare(ctx context.Context) (*cloner, error) {
+	var url string
+	url, s.prefix = s.lab.Env.Etcd()
+	s.etcd = &etcd{url: url, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: seeders}}}
+	s.hub = audit.Follow(s.lab.Env.AuditLog())
+	cluster, err := s.install(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.diagnostics, err = newDiagnostics(ctx, s.lab.Client()); err != nil {
+		return nil, err
+	}
+	objects, err := readTemplate(ctx, s.etcd, s.prefix)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.remove(ctx, objects); err != nil {
+		return nil, err
+	}
+	auditLog, err := furnish(ctx, cluster.Server())
+	if err != nil {
+		return nil, err
+	}
+	s.sites = audit.Follow(auditLog)
+	if s.access, err = newAccess(cluster.Server().Authority(), cluster.Server().Port); err != nil {
+		return nil, err
+	}
+	s.access.dead = s.dead
+	if err := startDead(ctx, s.access, s.lab.Env.Group().Port); err != nil {
+		return nil, err
+	}
+	api, err := cluster.Server().Client()
+	if err != nil {
+		return nil, err
+	}
+	kept, err := shared(ctx, api)
+	if err != nil {
+		return nil, err
+	}
+	return newCloner(objects, kept...), nil
+}
+
+// configure gives the managers, which do not run, the limits of their memory, as their containers would have them, and their shard.
+func (s *scale) configure() {
+	for _, name := range managers {
+		p := s.lab.Env.Manager(name)
+		limit := s.memoryFlag(name)
+		s.report.MemoryLimitMiB[name] = limit
+		p.Env = append(p.Env, fmt.Sprintf("GOMEMLIMIT=%d", int64(limit*(1<<20))))
+		if filter := s.filterOf(0); filter != "" {
+			p.Args = append(p.Args, "--watch-filter="+filter)
+		}
+	}
+}
+
+// phases are what is measured.
+func (s *scale) phases(ctx context.Context) error {
+	var err error
+	begin := time.Now()
+	if s.report.Start, err = s.startUp(ctx); err != nil {
+		return err
+	}
+	s.took("start", begin)
+	begin = time.Now()
+	if s.report.Idle, err = s.idleTime(ctx); err != nil {
+		return err
+	}
+	s.took("idle", begin)
+	begin = time.Now()
+	s.stopAll()
+	if s.report.Restart, err = s.startUp(ctx); err != nil {
+		return err
+	}
+	s.took("restart", begin)
+	if s.reactions == 0 {
+		return nil
+	}
+	begin = time.Now()
+	if s.report.Reactions, err = s.react(ctx); err != nil {
+		return err
+	}
+	s.took("reactions", begin)
+	return nil
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+)
+
+func TestTargetsAreABaseAndTheSameForEachCluster(t *testing.T) {
+	g := NewWithT(t)
+	l := limit{base: 50, atAnchor: 400}
+	g.Expect(l.at(0)).To(BeEquivalentTo(50))
+	g.Expect(l.at(350)).To(BeEquivalentTo(85))
+	g.Expect(l.at(anchor)).To(BeEquivalentTo(400))
+}
+
+func TestOneOfSeveralShardsHasItsShareOfTheTarget(t *testing.T) {
+	g := NewWithT(t)
+	whole, half := options{clusters: anchor}, options{clusters: 2 * anchor, shards: 2}
+	g.Expect(whole.memoryLimit(env.ControlPlane)).To(BeEquivalentTo(400))
+	g.Expect(half.memoryLimit(env.ControlPlane)).To(BeEquivalentTo(400))
+	g.Expect(options{clusters: anchor, foreign: 1}.memoryLimit(env.Bootstrap)).To(BeEquivalentTo(256 + foreignMemory))
+	g.Expect(options{clusters: anchor, memory: map[string]int{env.Bootstrap: 1000}}.memoryFlag(env.Bootstrap)).To(BeEquivalentTo(1000))
+	g.Expect(whole.memoryFlag(env.Bootstrap)).To(BeEquivalentTo(256))
+}
+
+// good is a report of a run that meets all targets.
+func good() *report {
+	start := func() startReport {
+		return startReport{QuietSeconds: 1, Managers: map[string]*managerReport{env.ControlPlane: {PeakMiB: 50}, env.Bootstrap: {PeakMiB: 50}}}
+	}
+	return &report{
+		Start: start(), Restart: start(), Idle: idleReport{Seconds: 60, CPUSeconds: map[string]float64{env.ControlPlane: 0.1, env.Bootstrap: 0.1}},
+		Reactions: map[string]quantiles{plainWrite: {P99: 200}, labelPropagated: {P99: 300}},
+	}
+}
+
+func TestATargetIsMissed(t *testing.T) {
+	for situation, change := range map[string]func(*report){
+		"the control plane manager peaks in the restart":          func(r *report) { r.Restart.Managers[env.ControlPlane].PeakMiB = 5000 },
+		"the bootstrap manager peaks in the start":                func(r *report) { r.Start.Managers[env.Bootstrap].PeakMiB = 5000 },
+		"goroutines for each connection":                          func(r *report) { r.Start.Managers[env.ControlPlane].Goroutines = 9000 },
+		"a single write of a restart":                             func(r *report) { r.Restart.Managers[env.Bootstrap].Writes = 1 },
+		"an object is asked for twice in a restart":               func(r *report) { r.Restart.Managers[env.ControlPlane].Repeated = 1 },
+		"not quiet in time":                                       func(r *report) { r.Start.QuietSeconds = 600 },
+		"not quiet in time after a restart":                       func(r *report) { r.Restart.QuietSeconds = 600 },
+		"both managers together work in the idle time":            func(r *report) { r.Idle.CPUSeconds = map[string]float64{env.ControlPlane: 0.6, env.Bootstrap: 0.6} },
+		"a short idle time is judged by the same share":           func(r *report) { r.Idle.Seconds = 10 },
+		"a reaction takes longer than two writes would":           func(r *report) { r.Reactions[labelPropagated] = quantiles{P99: 401} },
+		"where processors are free, a reaction takes 0.25 s more": func(r *report) { r.Reactions[plainWrite] = quantiles{P99: 1} },
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			r := good()
+			r.judge(options{clusters: 200})
+			g.Expect(r.missed()).To(BeFalse())
+			change(r)
+			r.judge(options{clusters: 200})
+			g.Expect(r.missed()).To(BeTrue())
+		})
+	}
+}
+
+func TestTheFirstStartMayWrite(t *testing.T) {
+	g := NewWithT(t)
+	r := good()
+	r.Start.Managers[env.ControlPlane].Writes = 200
+	r.judge(options{clusters: 200})
+	g.Expect(r.missed()).To(BeFalse())
+}
+
+func TestQuantiles(t *testing.T) {
+	times := func(n int) []time.Duration {
+		var list []time.Duration
+		for i := n; i > 0; i-- {
+			list = append(list, time.Duration(i)*time.Millisecond)
+		}
+		return list
+	}
+	for n, wanted := range map[int]quantiles{
+		0:   {},
+		1:   {Count: 1, P50: 1, P99: 1, Max: 1},
+		3:   {Count: 3, P50: 2, P99: 3, Max: 3},
+		200: {Count: 200, P50: 100, P99: 198, Max: 200},
+	} {
+		NewWithT(t).Expect(quantilesOf(times(n))).To(Equal(wanted))
+	}
+}

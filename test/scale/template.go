@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+const (
+	sample = "sno"
+	// templateName is the namespace and the name of the cluster that is installed. All objects that are named after it bear it.
+	templateName = "site-00000"
+	// installTimeout is generous: it takes half a minute on two idle processors.
+	installTimeout = 10 * time.Minute
+)
+
+// protobuf begins what Kubernetes stores of its own kinds; custom resources are JSON.
+var protobuf = []byte("k8s\x00")
+
+// object is one as etcd holds it: what is below the prefix of the API server, and JSON.
+type object struct{ key, json string }
+
+// install installs the cluster that all others are made after, and freezes the laboratory when nothing is left to be done.
+func (s *scale) install(ctx context.Context) (*lab.Cluster, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, installTimeout, fmt.Errorf("not within %s", installTimeout))
+	defer cancel()
+	cluster, err := s.lab.ApplySample(ctx, sample, lab.Mutations{
+		Namespace: templateName, ClusterName: templateName,
+		// Node and Machine must go together, and there is one Node for all clusters: its name does not say whose.
+		HostOptions: []hosts.HostOption{hosts.WithName("host")},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := cluster.WaitAvailable(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := s.awaitQuiet(ctx, &phase{begin: time.Now()}); err != nil {
+		return nil, err
+	}
+	return cluster, s.lab.Freeze(ctx)
+}
+
+// readTemplate reads all objects of the installed cluster from etcd.
+func readTemplate(ctx context.Context, store *etcd, prefix string) ([]object, error) {
+	pairs, err := store.list(ctx, prefix+"/")
+	if err != nil {
+		return nil, err
+	}
+	var objects []object
+	for _, p := range pairs {
+		o := object{key: strings.TrimPrefix(string(p.Key), prefix)}
+		if !belongs(o.key, p.Value) {
+			continue
+		}
+		if o.json, err = toJSON(p.Value); err != nil {
+			return nil, fmt.Errorf("cannot read %s: %w", o.key, err)
+		}
+		objects = append(objects, o)
+	}
+	if len(objects) == 0 {
+		return nil, errors.New("etcd holds nothing of the installed cluster")
+	}
+	return objects, nil
+}
+
+// belongs tells whether an object is one of the installed cluster that outlives its installation.
+func belongs(key string, value []byte) bool {
+	for _, passing := range []string{"/events/", "/leases/"} {
+		if strings.HasPrefix(key, passing) {
+			return false
+		}
+	}
+	inNamespace := strings.Contains(key+"/", "/"+templateName+"/")
+	return inNamespace || strings.Contains(key, "/clusterimagesets/") && bytes.Contains(value, []byte(templateName))
+}
+
+// toJSON decodes what is not stored as JSON.
+func toJSON(value []byte) (string, error) {
+	if !bytes.HasPrefix(value, protobuf) {
+		return string(value), nil
+	}
+	decoded, kind, err := serializer.NewCodecFactory(clientgoscheme.Scheme).UniversalDeserializer().Decode(value, nil, nil)
+	if err != nil {
+		return "", err
+	}
+	decoded.GetObjectKind().SetGroupVersionKind(*kind)
+	content, err := json.Marshal(decoded)
+	return string(content), err
+}
+
+// toSecret decodes an object that is a Secret; nil for all others.
+func toSecret(o object) (*corev1.Secret, error) {
+	if !strings.HasPrefix(o.key, "/secrets/") {
+		return nil, nil //nolint:nilnil // no Secret
+	}
+	found := &corev1.Secret{}
+	if err := json.Unmarshal([]byte(o.json), found); err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", o.key, err)
+	}
+	return found, nil
+}
