@@ -20,6 +20,9 @@ import (
 // adminGroup is the group that may do everything, before any RBAC rule exists.
 const adminGroup = "system:masters"
 
+// etcdQuota is the most that etcd advises: with its default of 2 GiB it would refuse a hub with thousands of clusters.
+const etcdQuota = 8 << 30
+
 // kubernetesControllers are the controllers of Kubernetes that Cluster API relies on: garbage collection, deletion of
 // namespaces, ServiceAccounts, and aggregation of ClusterRoles (which gives core its rights on the kinds of providers).
 const kubernetesControllers = "garbage-collector-controller,namespace-controller,serviceaccount-controller," +
@@ -50,6 +53,7 @@ func (e *Env) startEtcd(ctx context.Context) error {
 		"--initial-advertise-peer-urls="+peerURL,
 		"--initial-cluster=default="+peerURL,
 		"--unsafe-no-fsync", // the data does not outlive the run
+		"--quota-backend-bytes="+strconv.Itoa(etcdQuota),
 		"--log-level=warn",
 	)
 	etcd.Ready = process.Probe(http.DefaultClient, e.etcdURL+"/readyz")
