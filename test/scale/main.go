@@ -1,9 +1,9 @@
 // Command scale measures what the managers of this repository cost on a hub with many installed clusters, and compares it with targets: memory, goroutines,
 // requests, CPU, how soon they are quiet after a start, and what they write in a restart.
 //
-//	go run ./test/scale [-clusters 200] [-dead 0.3] [-foreign 1] [-reactions 100] [-shards 2] [-out _artifacts/scale.json]
+//	go run ./test/scale [-clusters 200] [-sample sno] [-dead 0.3] [-foreign 1] [-reactions 100] [-shards 2] [-out _artifacts/scale.json]
 //
-// It installs one single-node cluster in the laboratory (package lab) and stops everything but etcd and the API servers. Then it writes as many clusters as
+// It installs one cluster, with a single node, in the laboratory (package lab) and stops everything but etcd and the API servers. Then it writes as many clusters as
 // wanted after that one into etcd, as they are after their installation, and starts the two managers, which are the real ones, under the roles and with
 // the arguments that are shipped:
 //
@@ -37,7 +37,7 @@ type options struct {
 	dead, foreign               float64
 	idle                        time.Duration
 	memory                      map[string]int
-	out, dir                    string
+	sample, out, dir            string
 }
 
 var errMissed = errors.New("a target was missed")
@@ -47,6 +47,7 @@ func parseOptions() options {
 	controlPlane := flag.Int("controlplane-memory", 0, "memory limit of the control plane manager in MiB, which it has as GOMEMLIMIT (default: its target)")
 	bootstrap := flag.Int("bootstrap-memory", 0, "memory limit of the bootstrap manager in MiB (default: its target)")
 	flag.IntVar(&o.clusters, "clusters", 200, "installed clusters")
+	flag.StringVar(&o.sample, "sample", "sno", "what is installed: a file in config/samples without .yaml")
 	flag.Float64Var(&o.dead, "dead", 0, "share of the clusters whose API does not answer: one half accepts connections and is silent, the other refuses them")
 	flag.Float64Var(&o.foreign, "foreign", 0, "what is on the hub that is not ours; 1: 20,000 BareMetalHosts, 10,000 Agents, 5,000 Secrets and 5,000 ConfigMaps")
 	flag.IntVar(&o.reactions, "reactions", 0, "how often each reaction is timed")

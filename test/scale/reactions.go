@@ -47,23 +47,11 @@ func (s *scale) react(ctx context.Context) (map[string]quantiles, error) {
 	alive := s.alive()
 	times := map[string][]time.Duration{}
 	for i := range s.reactions {
-		name := fmt.Sprintf(siteFormat, alive[i%len(alive)])
-		sample := strconv.Itoa(i)
-		for what, act := range map[string]func() (time.Duration, error){
-			plainWrite: func() (time.Duration, error) {
-				return timed(ctx, hub, &corev1.ConfigMapList{}, reference.Namespace, reference, fmt.Sprintf(`{"data":{"sample":%q}}`, sample),
-					func(o *corev1.ConfigMap) bool { return o.Data["sample"] == sample })
-			},
-			labelPropagated: func() (time.Duration, error) {
-				cp := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name}}
-				return timed(ctx, hub, &clusterv1.MachineList{}, name, cp, fmt.Sprintf(`{"spec":{"machineTemplate":{"metadata":{"labels":{%q:%q}}}}}`, sampleLabel, sample),
-					func(o *clusterv1.Machine) bool { return o.Labels[sampleLabel] == sample })
-			},
-			pauseAcknowledged: func() (time.Duration, error) { return timePause(ctx, hub, name) },
-		} {
-			took, err := act()
+		one := changes{hub: hub, cluster: fmt.Sprintf(siteFormat, alive[i%len(alive)]), value: strconv.Itoa(i)}
+		for what, act := range map[string]func(context.Context) (time.Duration, error){plainWrite: one.plain, labelPropagated: one.label, pauseAcknowledged: one.pause} {
+			took, err := act(ctx)
 			if err != nil {
-				return nil, fmt.Errorf("%s, %s: %w", what, name, err)
+				return nil, fmt.Errorf("%s, %s: %w", what, one.cluster, err)
 			}
 			times[what] = append(times[what], took)
 		}
@@ -73,6 +61,45 @@ func (s *scale) react(ctx context.Context) (map[string]quantiles, error) {
 		result[what] = quantilesOf(took)
 	}
 	return result, nil
+}
+
+// changes are those of one cluster, each of which is timed; the value is one that was not there before.
+type changes struct {
+	hub            client.WithWatch
+	cluster, value string
+}
+
+func (c changes) plain(ctx context.Context) (time.Duration, error) {
+	reference := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: referenceConfigMap}}
+	return timed(ctx, c.hub, &corev1.ConfigMapList{}, reference, fmt.Sprintf(`{"data":{"sample":%q}}`, c.value),
+		func(o *corev1.ConfigMap) bool { return o.Data["sample"] == c.value })
+}
+
+func (c changes) label(ctx context.Context) (time.Duration, error) {
+	controlPlane := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: c.cluster, Name: c.cluster}}
+	return timed(ctx, c.hub, &clusterv1.MachineList{}, controlPlane, fmt.Sprintf(`{"spec":{"machineTemplate":{"metadata":{"labels":{%q:%q}}}}}`, sampleLabel, c.value),
+		func(o *clusterv1.Machine) bool { return o.Labels[sampleLabel] == c.value })
+}
+
+// pause pauses a config, times the acknowledgement, and lets it go on.
+func (c changes) pause(ctx context.Context) (time.Duration, error) {
+	configs := &bootstrapv1.OpenshiftAssistedConfigList{}
+	if err := c.hub.List(ctx, configs, client.InNamespace(c.cluster)); err != nil || len(configs.Items) == 0 {
+		return 0, errors.Join(errors.New("cannot find the config"), err)
+	}
+	config := &configs.Items[0]
+	took, err := timed(ctx, c.hub, configs, config, fmt.Sprintf(`{"metadata":{"annotations":{%q:""}}}`, clusterv1.PausedAnnotation),
+		func(o *bootstrapv1.OpenshiftAssistedConfig) bool {
+			return meta.IsStatusConditionTrue(o.Status.Conditions, clusterv1.PausedCondition)
+		})
+	if err != nil {
+		return 0, err
+	}
+	resume := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, clusterv1.PausedAnnotation)
+	if err := c.hub.Patch(ctx, config, client.RawPatch(types.MergePatchType, resume)); err != nil {
+		return 0, fmt.Errorf("cannot let the config go on: %w", err)
+	}
+	return took, nil
 }
 
 // alive are the clusters that answer and that the measured managers reconcile, from all over the hub.
@@ -91,32 +118,11 @@ func (s *scale) alive() []int {
 	return spread
 }
 
-// timePause pauses a config, times the acknowledgement, and lets it go on.
-func timePause(ctx context.Context, hub client.WithWatch, namespace string) (time.Duration, error) {
-	configs := &bootstrapv1.OpenshiftAssistedConfigList{}
-	if err := hub.List(ctx, configs, client.InNamespace(namespace)); err != nil || len(configs.Items) == 0 {
-		return 0, errors.Join(errors.New("cannot find the config"), err)
-	}
-	config := &configs.Items[0]
-	took, err := timed(ctx, hub, configs, namespace, config, fmt.Sprintf(`{"metadata":{"annotations":{%q:""}}}`, clusterv1.PausedAnnotation),
-		func(o *bootstrapv1.OpenshiftAssistedConfig) bool {
-			return meta.IsStatusConditionTrue(o.Status.Conditions, clusterv1.PausedCondition)
-		})
-	if err != nil {
-		return 0, err
-	}
-	resume := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, clusterv1.PausedAnnotation)
-	if err := hub.Patch(ctx, config, client.RawPatch(types.MergePatchType, resume)); err != nil {
-		return 0, fmt.Errorf("cannot let the config go on: %w", err)
-	}
-	return took, nil
-}
-
-// timed watches a namespace, writes a patch, and returns how long it took from then until a watched object is as wanted.
-func timed[T client.Object](ctx context.Context, hub client.WithWatch, list client.ObjectList, namespace string, obj client.Object, patch string, wanted func(T) bool) (time.Duration, error) {
+// timed watches the namespace of an object, patches the object, and returns how long it took from then until a watched one is as wanted.
+func timed[T client.Object](ctx context.Context, hub client.WithWatch, list client.ObjectList, obj client.Object, patch string, wanted func(T) bool) (time.Duration, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, reactionTimeout, fmt.Errorf("not within %s", reactionTimeout))
 	defer cancel()
-	watched, err := hub.Watch(ctx, list, client.InNamespace(namespace))
+	watched, err := hub.Watch(ctx, list, client.InNamespace(obj.GetNamespace()))
 	if err != nil {
 		return 0, fmt.Errorf("cannot watch: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 // tells how good the clones are, what the second one writes is a defect.
 type report struct {
 	Clusters int     `json:"clusters"`
+	Sample   string  `json:"sample"`
 	Shards   int     `json:"shards,omitempty"`
 	Dead     float64 `json:"dead,omitempty"`
 	Foreign  float64 `json:"foreign,omitempty"`

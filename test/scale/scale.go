@@ -33,7 +33,7 @@ func measure(ctx context.Context, o options, out io.Writer) (*report, error) {
 	defer end()
 	own := env.ManagerOptions{ExtraArgs: diagnosticsArgs}
 	s := &scale{options: o, out: out, report: &report{
-		Clusters: o.clusters, Shards: o.shards, Dead: o.dead, Foreign: o.foreign, MemoryLimitMiB: map[string]float64{},
+		Clusters: o.clusters, Sample: o.sample, Shards: o.shards, Dead: o.dead, Foreign: o.foreign, MemoryLimitMiB: map[string]float64{},
 	}}
 	begin := time.Now()
 	var err error

@@ -18,7 +18,6 @@ import (
 )
 
 const (
-	sample = "sno"
 	// templateName is the namespace and the name of the cluster that is installed. All objects that are named after it bear it.
 	templateName = "site-00000"
 	// installTimeout is generous: it takes half a minute on two idle processors.
@@ -35,9 +34,9 @@ type object struct{ key, json string }
 func (s *scale) install(ctx context.Context) (*lab.Cluster, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, installTimeout, fmt.Errorf("not within %s", installTimeout))
 	defer cancel()
-	cluster, err := s.lab.ApplySample(ctx, sample, lab.Mutations{
+	cluster, err := s.lab.ApplySample(ctx, s.sample, lab.Mutations{
 		Namespace: templateName, ClusterName: templateName,
-		// Node and Machine must go together, and there is one Node for all clusters: its name does not say whose.
+		// Node and Machine must go together, and there is one set of Nodes for all clusters: their names do not say whose.
 		HostOptions: []hosts.HostOption{hosts.WithName("host")},
 	})
 	if err != nil {
