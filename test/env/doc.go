@@ -4,6 +4,6 @@
 // is one more kube-apiserver. Only hardware and the Bare Metal Operator are left to the caller; so is assisted-service, which
 // the package assistedservice adds for whoever wants no simulator of it.
 //
-// Processes listen on 127.0.0.1 only; assisted-service and the webhook servers of Cluster API core and CAPM3 have no flag for
+// Processes listen on 127.0.0.1 only, but for a workload cluster that is given another flag (WorkloadCluster.Args); assisted-service and the webhook servers of Cluster API core and CAPM3 have no flag for
 // their address and listen everywhere, on a port chosen here.
 package env
