@@ -37,6 +37,14 @@ func IsNil(obj client.Object) bool {
 	return obj == nil || reflect.ValueOf(obj).IsNil()
 }
 
+// VersionOf is the resource version of an object; "" when there is no object.
+func VersionOf(obj client.Object) string {
+	if IsNil(obj) {
+		return ""
+	}
+	return obj.GetResourceVersion()
+}
+
 // EmptyOf returns an object of the same kind without content, to read into.
 func EmptyOf(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	empty := &unstructured.Unstructured{}

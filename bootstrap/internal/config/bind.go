@@ -55,7 +55,7 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
 	unbound := facts.Unbound(agent)
 	if !facts.Bound(agent) || !unbound {
-		r.written.bound.Delete(keyOf(s.Config))
+		r.unbound.Ended(keyOf(s.Config))
 	}
 	refusedByService := facts.Bound(agent) && unbound && synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason
 	switch {
@@ -77,7 +77,7 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 		return s.wait(stage, bootstrapv1.HostBindingReason, "assisted-service refuses to bind Agent %s: %s", agent.Name, assisted.RedactURLs(synced.Message))
 	case !facts.Bound(agent) || unbound: // after that the host takes its time, which has to register anew
 		_, _ = s.wait(stage, bootstrapv1.HostBindingReason, "waiting for assisted-service to take Agent %s into the cluster", agent.Name)
-		return r.overdue(s, r.written.boundAt(keyOf(s.Config), r.now()))
+		return r.overdue(s, r.unbound.Since(keyOf(s.Config)))
 	case assisted.AgentCondition(agent, aiv1beta1.BoundCondition).Status != corev1.ConditionTrue:
 		return s.wait(stage, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", agent.Name)
 	}

@@ -35,17 +35,11 @@ func metadataDiffers(before, after client.Object) bool {
 }
 
 // configChanges leaves out our own writes of the status, not those of others: a status that somebody removed is made again.
-func (w *writes) configChanges() predicate.Predicate {
+func (r *Reconciler) configChanges() predicate.Predicate {
 	return changed(func(before, after *bootstrapv1.OpenshiftAssistedConfig) bool {
-		return !equality.Semantic.DeepEqual(before.Status, after.Status) && !w.last(after)
+		last, known := r.ours.Last(keyOf(after))
+		return !equality.Semantic.DeepEqual(before.Status, after.Status) && !(known && equality.Semantic.DeepEqual(last.status, after.Status))
 	})
-}
-
-// last tells whether the status is the one that we wrote last.
-func (w *writes) last(config *bootstrapv1.OpenshiftAssistedConfig) bool {
-	value, _ := w.byConfig.Load(keyOf(config))
-	written, known := value.(write)
-	return known && equality.Semantic.DeepEqual(*written.status, config.Status)
 }
 
 // machineChanges are those that tell whether there is a Node, and how it is.

@@ -38,7 +38,7 @@ func TestChangesThatReconcile(t *testing.T) {
 	reported := &bootstrapv1.OpenshiftAssistedConfig{
 		ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"}, Status: bootstrapv1.OpenshiftAssistedConfigStatus{DataSecretName: "m"},
 	}
-	ours := &writes{}
+	ours := New(Options{})
 	ours.remember(newScope(&facts.Facts{Config: reported}), &reported.Status)
 	for situation, tc := range map[string]struct {
 		predicate     predicate.Predicate

@@ -17,6 +17,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // SourceAnnotation marks a bootstrap data secret as ours and says, as a digest, what its data was made from.
@@ -45,7 +46,7 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 	if s.DataSecret != nil && holds(s.DataSecret.Annotations, annotations) {
 		return true, r.keepOwner(ctx, s)
 	}
-	if left := r.written.unseenData(keyOf(s.Config), digest, r.now()); left > 0 {
+	if last, left := r.data.Unseen(keyOf(s.Config), kube.VersionOf(s.DataSecret)); last == digest && left > 0 { // it is not downloaded twice
 		s.again.In(left)
 		return true, nil
 	}
@@ -70,7 +71,7 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 	if _, err := r.applier.Apply(ctx, secret, nil); err != nil {
 		return false, fmt.Errorf("cannot write the bootstrap data: %w", err)
 	}
-	r.written.rememberData(keyOf(s.Config), digest, r.now())
+	r.data.Wrote(keyOf(s.Config), digest, kube.VersionOf(s.DataSecret))
 	r.ignitions.Drop(keyOf(s.Config))
 	return true, nil
 }

@@ -44,7 +44,7 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 		return false, err
 	}
 	if s.Namesake == nil {
-		r.written.rememberMade(s, wanted, r.now())
+		r.made.Wrote(keyOf(s.Config), wanted.DeepCopy(), "")
 		s.infraEnv = wanted
 	}
 	return r.discoveryImageReady(s)

@@ -12,7 +12,6 @@ import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/external"
 	"sigs.k8s.io/cluster-api/util/labels/format"
@@ -24,25 +23,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// gather reads everything that a reconcile needs. It returns nil when there is nothing to reconcile. Read later, by the phase that needs it, is only what most
+// gather reads everything else that a reconcile needs. Read later, by the phase that needs it, is only what most
 // reconciles do not: the content of Secrets and ConfigMaps, which is not cached (certificate authority, metadata of the host), whether a Secret or ConfigMap that
 // the user names exists, once there is something to make with it, and Agents of other InfraEnvs with the MAC addresses of a host that is not identified yet.
-func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*scope, error) {
-	config := &bootstrapv1.OpenshiftAssistedConfig{}
-	if err := r.Client.Get(ctx, key, config); err != nil {
-		if apierrors.IsNotFound(err) {
-			r.written.forget(key)
-			r.ignitions.Drop(key)
-			return nil, nil //nolint:nilnil // gone
-		}
-		return nil, fmt.Errorf("cannot read the config: %w", err)
-	}
-	if !r.Selected(config) {
-		return nil, nil //nolint:nilnil // another manager's
-	}
-	r.written.overlay(config)
+func (r *Reconciler) gather(ctx context.Context, config *bootstrapv1.OpenshiftAssistedConfig) (*scope, error) {
 	s := newScope(&facts.Facts{Config: config})
-	made := func(_ context.Context, f *facts.Facts) error { r.written.addMade(f, &s.again, r.now()); return nil }
+	made := func(_ context.Context, f *facts.Facts) error { r.addMade(f, &s.again); return nil }
 	steps := []func(context.Context, *facts.Facts) error{
 		r.gatherMachine, r.gatherInfraEnvs, made, r.gatherCluster, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherDataSecret, r.gatherNetworks,
 	}

@@ -16,12 +16,6 @@ import (
 // protectedByUs is the value with which we annotate Machines with cluster.x-k8s.io/skip-remediation. Any other is somebody else's.
 const protectedByUs = FieldManager
 
-// protection is what was written last to a Machine, and the resource version that this made outdated.
-type protection struct {
-	outdated string
-	exists   bool
-}
-
 // protectMachine keeps a MachineHealthCheck from deleting the Machine while its host is being installed: that takes 40 minutes, a Node is missed after
 // ten (the default), the host would be wiped and the next one taken, for ever.
 func (r *Reconciler) protectMachine(ctx context.Context, s *scope) (bool, error) {
@@ -34,7 +28,7 @@ func (r *Reconciler) protectMachine(ctx context.Context, s *scope) (bool, error)
 // protect adds our annotation, or takes it away. One of a user is left alone.
 func (r *Reconciler) protect(ctx context.Context, s *scope, wanted bool) error {
 	value, exists := s.Machine.Annotations[clusterv1.MachineSkipRemediationAnnotation]
-	if last, known := r.written.machines.Load(keyOf(s.Config)); known && last == (protection{s.Machine.ResourceVersion, wanted}) {
+	if last, newer := r.protected.After(keyOf(s.Config), s.Machine.ResourceVersion); newer && last == wanted {
 		return nil // the cache does not have our last write yet
 	}
 	switch {
@@ -75,7 +69,7 @@ func (r *Reconciler) addProtection(ctx context.Context, s *scope) error {
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("cannot protect the Machine from remediation: %w", err)
 	}
-	r.written.machines.Store(keyOf(s.Config), protection{s.Machine.ResourceVersion, true})
+	r.protected.Wrote(keyOf(s.Config), true, s.Machine.ResourceVersion)
 	return nil
 }
 
@@ -88,6 +82,6 @@ func (r *Reconciler) removeProtection(ctx context.Context, s *scope) error {
 	if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) { // invalid: it is not ours any more
 		return fmt.Errorf("cannot end the protection of the Machine from remediation: %w", err)
 	}
-	r.written.machines.Store(keyOf(s.Config), protection{s.Machine.ResourceVersion, false})
+	r.protected.Wrote(keyOf(s.Config), false, s.Machine.ResourceVersion)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/cluster-api/controllers/external"
@@ -15,8 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -87,8 +90,14 @@ type Reconciler struct {
 	ignitions *bootmode.Downloads
 	downloads *flowcontrol.Backoff
 	// wake reconciles configs whose ignition was downloaded.
-	wake    chan event.GenericEvent
-	written writes
+	wake chan event.GenericEvent
+	// What was written last, by config: to itself, the InfraEnv that was made, the digest of what the data was made from, whether the Machine is protected.
+	ours      *reconcile.Written[ownPart]
+	made      *reconcile.Written[*aiv1beta1.InfraEnv]
+	data      *reconcile.Written[string]
+	protected *reconcile.Written[bool]
+	// unbound says since when an Agent is bound that assisted-service has not taken in.
+	unbound *reconcile.Lasting
 	// heldBack counts for how long a status waits to be written.
 	heldBack *reconcile.HoldBack
 	now      func() time.Time
@@ -111,14 +120,33 @@ func New(options Options) *Reconciler {
 		wake:      make(chan event.GenericEvent, wakeUps),
 		now:       time.Now,
 	}
-	r.heldBack = reconcile.NewHoldBack(func() time.Time { return r.now() })
+	now := func() time.Time { return r.now() }
+	r.ours = reconcile.NewWritten[ownPart](now)
+	r.made = reconcile.NewWritten[*aiv1beta1.InfraEnv](now)
+	r.data = reconcile.NewWritten[string](now)
+	r.protected = reconcile.NewWritten[bool](now)
+	r.unbound = reconcile.NewLasting(now)
+	r.heldBack = reconcile.NewHoldBack(now)
 	return r
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, reterr error) {
-	s, err := r.gather(ctx, req.NamespacedName)
-	if s == nil || err != nil {
+	config, err := kube.Read(ctx, r.Client, req.NamespacedName, &bootstrapv1.OpenshiftAssistedConfig{})
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if config == nil {
+		r.forget(req.NamespacedName)
+		r.ignitions.Drop(req.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	if !r.Selected(config) {
+		return ctrl.Result{}, nil
+	}
+	r.overlay(config)
+	s, err := r.gather(ctx, config)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	defer func() { // conditions and status, one patch at most, on every path

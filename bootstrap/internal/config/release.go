@@ -160,6 +160,6 @@ func (r *Reconciler) releaseFinalizer(ctx context.Context, s *scope) (bool, erro
 		return false, fmt.Errorf("cannot remove the finalizer: %w", err)
 	}
 	controllerutil.RemoveFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer)
-	r.written.forget(keyOf(s.Config))
+	r.forget(keyOf(s.Config))
 	return true, nil
 }

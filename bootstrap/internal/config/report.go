@@ -29,14 +29,14 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 	}
 	if left := r.holdBack(s); left > 0 {
 		s.again.In(left)
-		r.written.remember(s, &s.Config.Status)
+		r.remember(s, &s.Config.Status)
 	} else {
 		reported := s.stored.DeepCopy()
 		reported.Status = s.status
 		if err := apply.PatchStatus(ctx, r.Client, s.stored, reported); err != nil {
 			return err
 		}
-		r.written.remember(s, &s.status)
+		r.remember(s, &s.status)
 		r.heldBack.Written(keyOf(s.Config))
 	}
 	for _, e := range s.events {

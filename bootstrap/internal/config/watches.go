@@ -46,7 +46,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("openshiftassistedconfig").
-		For(&bootstrapv1.OpenshiftAssistedConfig{}, builder.WithPredicates(r.written.configChanges())).
+		For(&bootstrapv1.OpenshiftAssistedConfig{}, builder.WithPredicates(r.configChanges())).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine), builder.WithPredicates(machineChanges)).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanges())).
 		Watches(&aiv1beta1.InfraEnv{}, handler.EnqueueRequestsFromMapFunc(r.ofInfraEnv)).

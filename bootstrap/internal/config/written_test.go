@@ -20,12 +20,12 @@ func TestOwnWritesAreNotRepeated(t *testing.T) {
 	before := w.config()
 	w.reconcile()
 	stale := before.DeepCopy()
-	w.reconciler.written.overlay(stale)
+	w.reconciler.overlay(stale)
 	w.Expect(stale.Status.DataSecretName).To(Equal("m"))
 	w.Expect(stale.Status.Conditions).NotTo(BeEmpty())
 	foreign := before.DeepCopy()
 	foreign.ResourceVersion = "12345"
-	w.reconciler.written.overlay(foreign)
+	w.reconciler.overlay(foreign)
 	w.Expect(foreign.Status.DataSecretName).To(BeEmpty(), "a version that we know nothing of is taken as it is")
 }
 
@@ -74,12 +74,28 @@ func TestInfraEnvThatVanishedIsMadeAgain(t *testing.T) {
 	read(w, "m", &aiv1beta1.InfraEnv{})
 }
 
+// TestConfigOfTheSameNameIsAnother is one that is made right after another of its name is gone.
+func TestConfigOfTheSameNameIsAnother(t *testing.T) {
+	objects := lab()
+	w := newWorld(t, values(objects)...)
+	w.reconcile()
+	w.remove(read(w, "m", &aiv1beta1.InfraEnv{}))
+	former := w.config()
+	w.change(former, func() { former.Finalizers = nil })
+	w.remove(former)
+	w.reconcile()
+	objects["config"].SetResourceVersion("")
+	w.create(objects["config"])
+	w.reconcile()
+	read(w, "m", &aiv1beta1.InfraEnv{}) // what was made for the former one is not waited for
+}
+
 // TestFinalizerIsAddedOnce is a reconcile on a cache that is behind our finalizer, of a config whose status is held back.
 func TestFinalizerIsAddedOnce(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	stale := w.config()
 	w.reconcile()
 	w.Expect(w.reports).To(BeZero(), "a wait that has just begun is not reported")
-	w.reconciler.written.overlay(stale)
+	w.reconciler.overlay(stale)
 	w.Expect(stale.Finalizers).To(HaveLen(1), "the finalizer is not added again")
 }

@@ -45,8 +45,8 @@ func (r *Reconciler) ownTemplate(ctx context.Context, s *scope) error {
 		return nil
 	}
 	key := reconcile.Key("owner "+s.template.GetKind(), s.template)
-	if r.recent.Unseen(key, s.template.GetResourceVersion()) {
-		s.again.In(reconcile.CacheLag)
+	if left := r.recent.Unseen(key, s.template.GetResourceVersion()); left > 0 {
+		s.again.In(left)
 		return nil
 	}
 	before := s.template.DeepCopy()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -119,15 +120,15 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot desired.S
 		}
 	}
 	config := desired.Config(s.Facts, slot.Name, observedConfig)
-	if observedConfig == nil && r.recent.Unseen(appliedKey(config), "") {
-		s.awaitCache(slot.Name)
+	if left := r.recent.Unseen(appliedKey(config), ""); observedConfig == nil && left > 0 {
+		s.awaitCache(slot.Name, left)
 		return false, nil
 	}
 	if err := r.apply(ctx, s, config, observedConfig); err != nil {
 		return false, err
 	}
 	if !config.DeletionTimestamp.IsZero() { // that of a former Machine, which the cache has lost already
-		s.awaitCache(slot.Name)
+		s.awaitCache(slot.Name, reconcile.CacheLag)
 		return false, nil
 	}
 	machine := desired.Machine(s.Facts, slot, infra, cmp.Or(s.found.MachineVersion(s.Facts), "v"+s.found.Version.String()))
@@ -139,11 +140,11 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot desired.S
 }
 
 // awaitCache says that a Machine is not made before it is seen what is there of its parts.
-func (s *scope) awaitCache(name string) {
+func (s *scope) awaitCache(name string, left time.Duration) {
 	if s.found.Blocked(status.Installation) == nil {
 		s.block(clusterv1.ScalingUpReason, "making Machine "+name)
 	}
-	s.again.In(reconcile.CacheLag)
+	s.again.In(left)
 }
 
 // createInfraMachine makes the infra machine. Server-side apply would make us the owner of its spec, which belongs to others from now on
@@ -151,13 +152,13 @@ func (s *scope) awaitCache(name string) {
 // there to stay: the cache has not seen one that may be gone by now, or that of a former Machine, which goes.
 func (r *Reconciler) createInfraMachine(ctx context.Context, s *scope, infra *unstructured.Unstructured) (there bool, err error) {
 	key := reconcile.Key(infra.GetKind(), infra)
-	if r.recent.Unseen(key, "") {
-		s.awaitCache(infra.GetName())
+	if left := r.recent.Unseen(key, ""); left > 0 {
+		s.awaitCache(infra.GetName(), left)
 		return false, nil
 	}
 	switch err := r.Client.Create(ctx, infra, fieldOwner); {
 	case apierrors.IsAlreadyExists(err):
-		s.awaitCache(infra.GetName())
+		s.awaitCache(infra.GetName(), reconcile.CacheLag)
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("cannot create %s %s: %w", infra.GetKind(), infra.GetName(), err)

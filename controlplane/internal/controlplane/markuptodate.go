@@ -24,8 +24,10 @@ func (r *Reconciler) markUpToDate(ctx context.Context, s *scope) (bool, error) {
 			continue
 		}
 		key := reconcile.Key("up-to-date", m)
-		if m.ResourceVersion == "" || r.recent.Unseen(key, m.ResourceVersion) {
+		if m.ResourceVersion == "" {
 			s.again.In(reconcile.CacheLag)
+		} else if left := r.recent.Unseen(key, m.ResourceVersion); left > 0 {
+			s.again.In(left)
 		} else if err := r.applyMachineCondition(ctx, m, wanted); err != nil {
 			return false, err
 		} else {

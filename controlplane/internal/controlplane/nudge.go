@@ -43,10 +43,11 @@ func (r *Reconciler) nudge(ctx context.Context, s *scope) (bool, error) {
 				continue
 			}
 			touch := s.news(m, infra)
+			left := r.recent.Unseen(nudgeKey(infra), infra.GetResourceVersion())
 			switch {
 			case len(touch) == 0:
-			case r.recent.Unseen(nudgeKey(infra), infra.GetResourceVersion()):
-				s.again.In(reconcile.CacheLag)
+			case left > 0:
+				s.again.In(left)
 			default:
 				group.Go(func() error { return r.annotate(ctx, infra, touch) })
 			}

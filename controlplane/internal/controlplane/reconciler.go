@@ -140,9 +140,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	if !r.Selected(cp) {
 		return ctrl.Result{}, nil
 	}
-	if r.recent.Unseen(reconcile.Key("", cp), cp.ResourceVersion) {
+	if left := r.recent.Unseen(reconcile.Key("", cp), cp.ResourceVersion); left > 0 {
 		// What was written last is on its way into the cache, and reconciles again when it is there.
-		return ctrl.Result{RequeueAfter: reconcile.CacheLag}, nil
+		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	known, err := r.gather(ctx, cp)
 	if err != nil {
@@ -182,13 +182,9 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 
 // apply writes desired unless observed holds it, or what was written a moment ago has not reached the cache yet.
 func (r *Reconciler) apply(ctx context.Context, s *scope, desired, observed client.Object) error {
-	version := ""
-	if !kube.IsNil(observed) {
-		version = observed.GetResourceVersion()
-	}
-	key := appliedKey(desired)
-	if r.recent.Unseen(key, version) {
-		s.again.In(reconcile.CacheLag)
+	key, version := appliedKey(desired), kube.VersionOf(observed)
+	if left := r.recent.Unseen(key, version); left > 0 {
+		s.again.In(left)
 		return nil
 	}
 	changed, err := r.applier.Apply(ctx, desired, observed)

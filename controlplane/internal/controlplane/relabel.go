@@ -22,8 +22,8 @@ func (r *Reconciler) relabel(ctx context.Context, s *scope) (bool, error) {
 			continue
 		}
 		key, version := reconcile.Key(fmt.Sprintf("labels %T", obj), obj), obj.GetResourceVersion()
-		if r.recent.Unseen(key, version) {
-			s.again.In(reconcile.CacheLag)
+		if left := r.recent.Unseen(key, version); left > 0 {
+			s.again.In(left)
 			continue
 		}
 		after := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy
