@@ -97,3 +97,19 @@ func TestServiceThatSaysWhyItDoesNotDelete(t *testing.T) {
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
 }
+
+// TestServiceThatBindsAndUnbinds responds: how long it takes is counted anew.
+func TestServiceThatBindsAndUnbinds(t *testing.T) {
+	w := booted(t)
+	w.create(discovered("a", "m", bootMAC))
+	for _, state := range []string{"known-unbound", "binding", "known-unbound"} {
+		w.enter("a", state)
+		w.reconcile()
+		w.clock = w.clock.Add(assisted.AnswerTime * 3 / 4)
+	}
+	w.reconcile()
+	w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.HostBindingReason)
+	w.clock = w.clock.Add(assisted.AnswerTime / 4)
+	w.reconcile()
+	w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.AssistedServiceNotRespondingReason)
+}

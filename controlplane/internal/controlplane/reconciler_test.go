@@ -76,6 +76,7 @@ func TestAWriteThatTheCacheHasNotSeenIsNotRepeated(t *testing.T) {
 	h.r.now = func() time.Time { return now }
 	cp := h.controlPlane()
 	h.reconcile()
+	now = now.Add(reconcile.CacheLag)
 	h.r.recent.Wrote(reconcile.Key("", cp), h.controlPlane().ResourceVersion)
 	h.writes = nil
 	now = now.Add(reconcile.CacheLag / 4)
