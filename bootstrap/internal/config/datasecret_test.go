@@ -158,6 +158,24 @@ func TestIgnitionBehindItsInfraEnv(t *testing.T) {
 	}
 }
 
+// TestDownloadsAreSpacedByOneClock is a clock that differs from that of the machine.
+func TestDownloadsAreSpacedByOneClock(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusServiceUnavailable) }))
+	defer server.Close()
+	objects := lab()
+	objects["metal3"] = metal3Machine("qcow2")
+	w := newWorld(t, values(objects)...)
+	w.clock = w.clock.Add(-24 * time.Hour)
+	w.reconcile()
+	w.offer("", server.URL+"/discovery.ign")
+	w.reconcile()
+	for _, next := range []time.Duration{downloadBackOff, 2 * downloadBackOff, 4 * downloadBackOff} {
+		w.Expect(w.downloaded().RequeueAfter).To(Equal(next))
+		w.clock = w.clock.Add(next)
+		w.reconcile()
+	}
+}
+
 // TestServiceThatHangs is a download that does not end: no worker of the manager waits for it, and it is made once.
 func TestServiceThatHangs(t *testing.T) {
 	hanging := make(chan struct{})

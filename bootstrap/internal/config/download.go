@@ -71,7 +71,7 @@ func (s *scope) holdsDataOf(modified string) bool {
 // tryAgain drops what was downloaded, and downloads again after a while.
 func (r *Reconciler) tryAgain(s *scope, attempt string) {
 	r.ignitions.Drop(keyOf(s.Config))
-	r.downloads.Next(attempt, time.Now())
+	r.downloads.Next(attempt, r.now())
 	r.downloads.GC()
 	s.again.In(r.downloads.Get(attempt))
 }

@@ -11,6 +11,7 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/cluster-api/controllers/external"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -110,6 +111,16 @@ const (
 	wakeUps = 1024
 )
 
+// injected is a clock of which only the time is asked.
+type injected struct {
+	clock.RealClock
+
+	now func() time.Time
+}
+
+// Now is the time.
+func (c injected) Now() time.Time { return c.now() }
+
 // New returns a Reconciler.
 func New(options Options) *Reconciler {
 	r := &Reconciler{
@@ -121,6 +132,7 @@ func New(options Options) *Reconciler {
 		now:       time.Now,
 	}
 	now := func() time.Time { return r.now() }
+	r.downloads.Clock = injected{now: now}
 	r.ours = reconcile.NewWritten[ownPart](now)
 	r.made = reconcile.NewWritten[*aiv1beta1.InfraEnv](now)
 	r.data = reconcile.NewWritten[string](now)
