@@ -1,8 +1,11 @@
 package assisted
 
 import (
+	"strings"
+
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // HasInventory tells whether the agent has sent the inventory of its host. assisted-service forgets it when the host is bound, until the
@@ -17,4 +20,23 @@ func AgentCondition(agent *aiv1beta1.Agent, conditionType conditionsv1.Condition
 		}
 	}
 	return conditionsv1.Condition{}
+}
+
+// NotPassed says what a host misses, as far as assisted-service tells. Of validations, its state names only those that fail, and is an empty list while others are
+// pending: all that do not pass are in the condition, which is false only in the states that are about them.
+func NotPassed(agent *aiv1beta1.Agent) string {
+	validated := AgentCondition(agent, aiv1beta1.ValidatedCondition)
+	switch info := agent.Status.DebugInfo.StateInfo; {
+	case validated.Status == corev1.ConditionFalse && namesSomething(validated.Message):
+		return RedactURLs(strings.TrimSpace(validated.Message))
+	case namesSomething(info):
+		return RedactURLs(strings.TrimSpace(info))
+	}
+	return "it names no validation that fails"
+}
+
+// namesSomething tells whether a text is more than the beginning of a list.
+func namesSomething(text string) bool {
+	text = strings.TrimSpace(text)
+	return text != "" && !strings.HasSuffix(text, ":")
 }

@@ -1,11 +1,9 @@
 package config
 
 import (
-	"strings"
 	"time"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
@@ -20,21 +18,7 @@ func (s *scope) validationMessage(now time.Time) string {
 		s.again.In(left)
 		return "waiting for assisted-service to validate Agent " + s.agent.Name
 	}
-	return "assisted-service holds Agent " + s.agent.Name + " in state " + s.agent.Status.DebugInfo.State + ": " + assisted.RedactURLs(notPassed(s.agent))
-}
-
-// notPassed are the validations that do not pass. The state names only those that fail, and is an empty list while others are pending: those are in the
-// condition.
-func notPassed(agent *aiv1beta1.Agent) string {
-	info := strings.TrimSpace(agent.Status.DebugInfo.StateInfo)
-	if info != "" && !strings.HasSuffix(info, ":") {
-		return info
-	}
-	validated := assisted.AgentCondition(agent, aiv1beta1.ValidatedCondition)
-	if message := strings.TrimSpace(validated.Message); validated.Status != corev1.ConditionTrue && message != "" && !strings.HasSuffix(message, ":") {
-		return message
-	}
-	return "it names no validation that fails"
+	return "assisted-service holds Agent " + s.agent.Name + " in state " + s.agent.Status.DebugInfo.State + ": " + assisted.NotPassed(s.agent)
 }
 
 // validatedSince is when assisted-service last changed its mind about the validations of a host.

@@ -12,22 +12,6 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
 
-func TestFindings(t *testing.T) {
-	const empty = "Host cannot be installed due to following failing validation(s): "
-	for situation, tc := range map[string]struct{ info, validated, wanted string }{
-		"failing":             {empty + "no NTP", "The agent's validations are failing: no NTP,routes pending", empty + "no NTP"},
-		"pending":             {empty, "The agent's validations are failing: Missing default routing information", "The agent's validations are failing: Missing default routing information"},
-		"no state":            {"", "The agent's validations are pending for user: hostname", "The agent's validations are pending for user: hostname"},
-		"nothing is named":    {empty, "The agent's validations are failing: ", "it names no validation that fails"},
-		"no condition either": {empty, "", "it names no validation that fails"},
-	} {
-		agent := discovered("a", "m", bootMAC)
-		agent.Status.DebugInfo.StateInfo = tc.info
-		agent.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: tc.validated}}
-		NewWithT(t).Expect(notPassed(agent)).To(Equal(tc.wanted), situation)
-	}
-}
-
 // TestPendingValidationsAreTold is a host whose state lists nothing.
 func TestPendingValidationsAreTold(t *testing.T) {
 	w := booted(t)

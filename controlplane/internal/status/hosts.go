@@ -7,7 +7,6 @@ import (
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -88,12 +87,7 @@ func (v *View) ofHosts(message string, states sets.Set[string]) string {
 	return strings.TrimRight(message, ". ") + "; " + strings.Join(hosts, "; ")
 }
 
-// Describe says what a host misses. Of validations, the state names only those that fail: those that are pending are in the condition.
+// Describe says what a host misses.
 func Describe(agent *aiv1beta1.Agent) string {
-	info := agent.Status.DebugInfo.StateInfo
-	validated := assisted.AgentCondition(agent, aiv1beta1.ValidatedCondition)
-	if agent.Status.DebugInfo.State == models.HostStatusInsufficient && validated.Status == corev1.ConditionFalse && validated.Message != "" {
-		info = validated.Message
-	}
-	return fmt.Sprintf("host %s: %s", facts.Hostname(agent), assisted.RedactURLs(info))
+	return fmt.Sprintf("host %s: %s", facts.Hostname(agent), assisted.NotPassed(agent))
 }
