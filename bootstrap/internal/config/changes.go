@@ -2,26 +2,24 @@ package config
 
 import (
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// changed passes on the updates of objects of a type that differ in what is read of them. Others would be most of the reconciles: each host's objects are
-// written dozens of times while it is installed.
+// changed passes on the updates that differ in their metadata, or in what is read of objects of a type.
 func changed[T client.Object](differ func(before, after T) bool) predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(T)
-		after, ok2 := e.ObjectNew.(T)
-		return !ok || !ok2 || metadataDiffers(before, after) || differ(before, after)
-	}}
+	return kube.Changes(func(before, after T) bool { return metadataDiffers(before, after) || differ(before, after) })
 }
 
 // metadataDiffers is about all metadata that others than the API server write, and the spec of kinds that count its generations.
@@ -71,4 +69,20 @@ var infraMachineChanges = changed(func(before, after *unstructured.Unstructured)
 		}
 	}
 	return false
+})
+
+// clusterChanges are those of a Cluster that matter to its hosts.
+var clusterChanges = kube.Changes(func(before, after *clusterv1.Cluster) bool {
+	return ptr.Deref(before.Spec.Paused, false) != ptr.Deref(after.Spec.Paused, false) ||
+		before.Spec.ControlPlaneRef != after.Spec.ControlPlaneRef ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+		ptr.Deref(before.Status.Initialization.InfrastructureProvisioned, false) != ptr.Deref(after.Status.Initialization.InfrastructureProvisioned, false)
+})
+
+// installationChanges are those of an AgentClusterInstall that matter to its hosts: not its progress.
+var installationChanges = kube.Changes(func(before, after *hiveext.AgentClusterInstall) bool {
+	return assisted.Observe(before).AcceptsHosts != assisted.Observe(after).AcceptsHosts ||
+		assisted.Observe(before).DayTwo != assisted.Observe(after).DayTwo ||
+		!equality.Semantic.DeepEqual(before.Spec.ProvisionRequirements, after.Spec.ProvisionRequirements) ||
+		!equality.Semantic.DeepEqual(before.Spec.MirrorRegistryRef, after.Spec.MirrorRegistryRef)
 })

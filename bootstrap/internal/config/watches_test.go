@@ -31,7 +31,7 @@ func TestInstallationChanges(t *testing.T) {
 		before.Status.DebugInfo.State = "installing"
 		after := before.DeepCopy()
 		tc.change(after)
-		NewWithT(t).Expect(installationChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(tc.matters), name)
+		NewWithT(t).Expect(installationChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(tc.matters), name)
 	}
 }
 
@@ -70,5 +70,5 @@ func TestEventThatCannotBeMapped(t *testing.T) {
 func TestHostsOfAClusterThatComesBackAreWoken(t *testing.T) {
 	before, after := &hiveext.AgentClusterInstall{}, &hiveext.AgentClusterInstall{}
 	before.Status.DebugInfo.State, after.Status.DebugInfo.State = "insufficient", "adding-hosts"
-	NewWithT(t).Expect(installationChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue(), "both accept hosts, but not the same")
+	NewWithT(t).Expect(installationChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue(), "both accept hosts, but not the same")
 }

@@ -9,17 +9,14 @@ import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/cluster-api/util/secret"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -27,7 +24,6 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -195,45 +191,3 @@ func (r *Reconciler) ofSecret(ctx context.Context, obj client.Object) []ctrl.Req
 func (r *Reconciler) ofConfigMap(ctx context.Context, obj client.Object) []ctrl.Request {
 	return requestsBy(ctx, r.Client, obj.GetNamespace(), configMapField, obj.GetName())
 }
-
-// templateChanges passes on a new content, and owner references that somebody removed.
-var templateChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || len(e.ObjectOld.GetOwnerReferences()) > len(e.ObjectNew.GetOwnerReferences())
-}}
-
-// clusterChanges passes on what is read of a Cluster, of whose status that is little.
-var clusterChanges = predicate.Or(deploymentChanges, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	a, okA := e.ObjectOld.(*clusterv1.Cluster)
-	b, okB := e.ObjectNew.(*clusterv1.Cluster)
-	return okA && okB && (!equality.Semantic.DeepEqual(a.Status.Initialization, b.Status.Initialization) || !equality.Semantic.DeepEqual(a.Status.FailureDomains, b.Status.FailureDomains))
-}})
-
-// deploymentChanges passes on all but the status, and the coming and going of finalizers and owners of others.
-var deploymentChanges = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
-
-// machineChanges passes on all of control-plane Machines, and of workers what is read of them.
-var machineChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	if _, controlPlane := e.ObjectNew.GetLabels()[clusterv1.MachineControlPlaneLabel]; controlPlane {
-		return true
-	}
-	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-		facts.OwnedByKind(e.ObjectOld, "MachineSet") != facts.OwnedByKind(e.ObjectNew, "MachineSet") ||
-		bootstrapReason(e.ObjectOld) != bootstrapReason(e.ObjectNew)
-}}
-
-// bootstrapReason is why the OpenshiftAssistedConfig of a Machine is not ready.
-func bootstrapReason(obj client.Object) string {
-	m, ok := obj.(*clusterv1.Machine)
-	if !ok {
-		return ""
-	}
-	return conditions.GetReason(m, clusterv1.MachineBootstrapConfigReadyCondition)
-}
-
-// agentChanges passes on what the conditions tell of a host, and what links it to its Node.
-var agentChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	a, okA := e.ObjectOld.(*aiv1beta1.Agent)
-	b, okB := e.ObjectNew.(*aiv1beta1.Agent)
-	return okA && okB && (a.Generation != b.Generation || a.Status.DebugInfo.State != b.Status.DebugInfo.State ||
-		(status.Failing(b) && status.Describe(a) != status.Describe(b)))
-}}

@@ -1,0 +1,42 @@
+package controlplane
+
+import (
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+)
+
+// templateChanges are those of the content, and the going of owner references.
+var templateChanges = kube.Changes(func(before, after client.Object) bool {
+	return before.GetGeneration() != after.GetGeneration() || len(before.GetOwnerReferences()) > len(after.GetOwnerReferences())
+})
+
+// clusterChanges are those of what is read of a Cluster, of whose status that is little.
+var clusterChanges = predicate.Or(deploymentChanges, kube.Changes(func(before, after *clusterv1.Cluster) bool {
+	return !equality.Semantic.DeepEqual(before.Status.Initialization, after.Status.Initialization) ||
+		!equality.Semantic.DeepEqual(before.Status.FailureDomains, after.Status.FailureDomains)
+}))
+
+// deploymentChanges are all but those of the status, and the coming and going of finalizers and owners of others.
+var deploymentChanges = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+
+// machineChanges are all of control-plane Machines, and of workers those of what is read of them: also why their OpenshiftAssistedConfig is not ready.
+var machineChanges = kube.Changes(func(before, after *clusterv1.Machine) bool {
+	_, controlPlane := after.Labels[clusterv1.MachineControlPlaneLabel]
+	return controlPlane || before.Generation != after.Generation ||
+		facts.OwnedByKind(before, "MachineSet") != facts.OwnedByKind(after, "MachineSet") ||
+		conditions.GetReason(before, clusterv1.MachineBootstrapConfigReadyCondition) != conditions.GetReason(after, clusterv1.MachineBootstrapConfigReadyCondition)
+})
+
+// agentChanges are those of what the conditions tell of a host, and of what links it to its Node.
+var agentChanges = kube.Changes(func(before, after *aiv1beta1.Agent) bool {
+	return before.Generation != after.Generation || before.Status.DebugInfo.State != after.Status.DebugInfo.State ||
+		(status.Failing(after) && status.Describe(before) != status.Describe(after))
+})
