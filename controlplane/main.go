@@ -24,6 +24,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/controlplane"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -50,11 +51,11 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	options := &provider.Options{}
-	repositories := release.Repositories{}
+	repositories := openshift.Repositories{}
 	flags := pflag.NewFlagSet(managerName, pflag.ContinueOnError)
 	options.AddFlags(flags)
-	flags.StringVar(&repositories.OCP, "ocp-release-repository", release.DefaultOCPRepository, "Repository of OpenShift's release images, for hubs that use a mirror.")
-	flags.StringVar(&repositories.OKD, "okd-release-repository", release.DefaultOKDRepository, "Repository of OKD's release images, for hubs that use a mirror.")
+	flags.StringVar(&repositories.OCP, "ocp-release-repository", openshift.DefaultOCPRepository, "Repository of OpenShift's release images, for hubs that use a mirror.")
+	flags.StringVar(&repositories.OKD, "okd-release-repository", openshift.DefaultOKDRepository, "Repository of OKD's release images, for hubs that use a mirror.")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
 			return nil
@@ -116,20 +117,6 @@ func cached() map[client.Object]cache.ByObject {
 		&corev1.Secret{}:    {Transform: kube.StripMetadata(facts.KubeconfigSourceAnnotation, facts.KubeconfigRenewalAnnotation, facts.KubeconfigTokenAnnotation)},
 		&corev1.ConfigMap{}: {Transform: kube.StripMetadata()},
 		kube.MetadataOf(kube.CustomResourceDefinition): {Transform: kube.StripMetadata()},
-		&aiv1beta1.Agent{}: {Transform: slimAgent},
+		&aiv1beta1.Agent{}: {Transform: controlplane.TrimAgent},
 	}
-}
-
-// slimAgent keeps of an Agent what is read of it; its annotations and its inventory are the bulk of it.
-func slimAgent(in any) (any, error) {
-	agent, ok := in.(*aiv1beta1.Agent)
-	if !ok {
-		return in, nil
-	}
-	agent.ManagedFields, agent.Annotations = nil, nil
-	agent.Spec.IgnitionConfigOverrides = ""
-	hostname := agent.Status.Inventory.Hostname
-	agent.Status.Inventory = aiv1beta1.HostInventory{Hostname: hostname}
-	agent.Status.ValidationsInfo = nil
-	return agent, nil
 }

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
 // summarise returns all conditions: those that the phases found, nothing of later stages, which the host has not reached, except that it is
@@ -35,7 +35,7 @@ func summarise(s *scope, failure error) []metav1.Condition {
 	}
 	set(&result, s, deletingCondition(s, found))
 	set(&result, s, readyCondition(s, result, failure))
-	set(&result, s, provider.PausedCondition(s.Cluster, s.Config))
+	set(&result, s, contract.PausedCondition(s.Cluster, s.Config))
 	slices.SortStableFunc(result, func(a, b metav1.Condition) int { return rank(a.Type) - rank(b.Type) })
 	return result
 }

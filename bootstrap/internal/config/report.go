@@ -13,7 +13,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
 // report writes the status if it changed, at once or when the change lasts, and emits the events.
@@ -22,7 +22,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 		return nil
 	}
 	if s.Paused() {
-		meta.SetStatusCondition(&s.status.Conditions, provider.PausedCondition(s.Cluster, s.Config))
+		meta.SetStatusCondition(&s.status.Conditions, contract.PausedCondition(s.Cluster, s.Config))
 	} else {
 		s.status.Conditions = summarise(s, failure)
 		s.status.ObservedGeneration = s.Config.Generation

@@ -22,7 +22,7 @@ import (
 )
 
 // gather reads, from the caches, what a reconcile decides upon.
-func (r *Reconciler) gather(ctx context.Context, cp *controlplanev1.OpenshiftAssistedControlPlane) (*facts.Facts, error) {
+func (r *Reconciler) gather(ctx context.Context, cp *controlplanev1.OpenshiftAssistedControlPlane) (*scope, error) {
 	f := &facts.Facts{ControlPlane: cp}
 	cluster, err := util.GetOwnerCluster(ctx, r.Client, cp.ObjectMeta)
 	if client.IgnoreNotFound(err) != nil {
@@ -48,7 +48,7 @@ func (r *Reconciler) gather(ctx context.Context, cp *controlplanev1.OpenshiftAss
 		f.Workload = r.Workloads.Observe(f.ClusterKey())
 	}
 	f.Decide()
-	return f, nil
+	return newScope(f), nil
 }
 
 func (r *Reconciler) gatherMachines(ctx context.Context, f *facts.Facts) error {

@@ -44,14 +44,14 @@ func TestPhasesLeaveTheFactsAsTheyAre(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			h := newHub(t, world(nil)...).withTime()
 			bring(h)
-			known, err := h.r.gather(t.Context(), h.controlPlane())
+			s, err := h.r.gather(t.Context(), h.controlPlane())
 			h.Expect(err).NotTo(HaveOccurred())
-			read, err := json.Marshal(known)
+			read, err := json.Marshal(s.Facts)
 			h.Expect(err).NotTo(HaveOccurred())
 			h.writes = nil
-			h.Expect(h.r.advance(t.Context(), newScope(known))).To(Succeed())
+			h.Expect(h.r.advance(t.Context(), s)).To(Succeed())
 			h.Expect(h.writes).NotTo(BeEmpty(), "there was something to do")
-			h.Expect(json.Marshal(known)).To(MatchJSON(read))
+			h.Expect(json.Marshal(s.Facts)).To(MatchJSON(read))
 		})
 	}
 }

@@ -31,6 +31,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -114,7 +115,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		Metadata:     h.Client,
 		Live:         h.Client,
 		Releases:     release.NewResolver(nil),
-		Repositories: release.Repositories{OCP: release.DefaultOCPRepository, OKD: release.DefaultOKDRepository},
+		Repositories: openshift.Repositories{OCP: openshift.DefaultOCPRepository, OKD: openshift.DefaultOKDRepository},
 		Workloads:    h.workloads,
 		Recorder:     record.NewFakeRecorder(1000),
 		Selected:     func(client.Object) bool { return true },

@@ -17,6 +17,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
@@ -86,7 +87,7 @@ type Options struct {
 	Live client.Reader
 	// Releases finds the digests of release images, Repositories says where they are.
 	Releases     *release.Resolver
-	Repositories release.Repositories
+	Repositories openshift.Repositories
 	Workloads    Workloads
 	Recorder     record.EventRecorder
 	// Selected tells whether this manager is to reconcile an object.
@@ -144,11 +145,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		// What was written last is on its way into the cache, and reconciles again when it is there.
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	known, err := r.gather(ctx, cp)
+	s, err := r.gather(ctx, cp)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	s := newScope(known)
 	if s.Moved() {
 		return ctrl.Result{}, r.release(ctx, s)
 	}

@@ -25,12 +25,11 @@ func TestTheKubeconfigIsRenewedAtHalfTime(t *testing.T) {
 	h.expectToken("token-1")
 
 	h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 - time.Hour) }
-	known, err := h.r.gather(t.Context(), h.controlPlane())
+	s, err := h.r.gather(t.Context(), h.controlPlane())
 	h.Expect(err).NotTo(HaveOccurred())
-	h.Expect(known.Workload.Connected).To(BeTrue())
-	scope := newScope(known)
-	h.Expect(h.r.renewKubeconfig(t.Context(), scope)).To(BeTrue())
-	h.Expect(scope.again.After()).To(BeNumerically("~", time.Hour, time.Minute), "it comes back when the time has come")
+	h.Expect(s.Workload.Connected).To(BeTrue())
+	h.Expect(h.r.renewKubeconfig(t.Context(), s)).To(BeTrue())
+	h.Expect(s.again.After()).To(BeNumerically("~", time.Hour, time.Minute), "it comes back when the time has come")
 	h.expectToken("token-1")
 
 	h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 + time.Hour) }
@@ -64,9 +63,8 @@ func TestARevokedTokenIsReplacedThoughTheClusterIsConnected(t *testing.T) {
 	h.reconcile()
 	h.expectToken("token-1")
 	h.Expect(h.workloads.issued).To(Equal(1), "the cluster has it, only the cache does not yet")
-	known, err := h.r.gather(t.Context(), h.controlPlane())
+	s, err := h.r.gather(t.Context(), h.controlPlane())
 	h.Expect(err).NotTo(HaveOccurred())
-	s := newScope(known)
 	h.Expect(h.r.renewKubeconfig(t.Context(), s)).To(BeTrue())
 	h.Expect(s.again.After()).To(BeNumerically("~", workload.TokenValidity/2, time.Hour), "its time comes all the same")
 

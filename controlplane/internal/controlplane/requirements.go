@@ -6,7 +6,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 )
 
 // requirements waits for what Cluster API and the user have to give first.
@@ -22,9 +22,9 @@ func (r *Reconciler) requirements(_ context.Context, s *scope) (bool, error) {
 		s.block(controlplanev1.WaitingForControlPlaneEndpointReason, "waiting for Cluster.spec.controlPlaneEndpoint: set it in the infrastructure cluster (for Metal3: Metal3Cluster.spec.controlPlaneEndpoint)")
 		return false, nil
 	}
-	version, err := release.ParseVersion(s.ControlPlane.Spec.Version)
+	version, err := openshift.ParseVersion(s.ControlPlane.Spec.Version)
 	if err == nil {
-		err = release.CheckSupported(version)
+		err = openshift.CheckSupported(version)
 	}
 	if err != nil {
 		s.block(controlplanev1.UnsupportedVersionReason, err.Error())

@@ -11,6 +11,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -29,7 +30,7 @@ func (r *Reconciler) resolveImage(ctx context.Context, s *scope) (bool, error) {
 		s.found.ReleaseImage = config.ReleaseImage
 		return r.nameImage(ctx, s, "")
 	}
-	tagged := release.Image(s.found.Version, s.ControlPlane.Spec.OpenshiftAssistedConfigSpec.CPUArchitecture,
+	tagged := openshift.Image(s.found.Version, s.ControlPlane.Spec.OpenshiftAssistedConfigSpec.CPUArchitecture,
 		s.ControlPlane.Annotations[controlplanev1.ReleaseImageRepositoryOverrideAnnotation], r.Repositories)
 	if s.found.ReleaseImage = s.ResolvedBefore(tagged); s.found.ReleaseImage != "" {
 		return r.nameImage(ctx, s, tagged)

@@ -16,7 +16,6 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // propagatedAnnotation marks infra machines that carry metadata of the machineTemplate.
@@ -155,7 +154,8 @@ func InfraMetadata(f *facts.Facts, observed *unstructured.Unstructured) *unstruc
 	if len(wanted.Labels)+len(wanted.Annotations) == 0 && !had {
 		return nil
 	}
-	u := kube.EmptyOf(observed)
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(observed.GroupVersionKind())
 	u.SetNamespace(observed.GetNamespace())
 	u.SetName(observed.GetName())
 	u.SetLabels(machineLabels(f))

@@ -17,7 +17,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
 const (
@@ -77,7 +77,7 @@ func (f *Facts) Paused() bool { return f.PausedCondition().Status == metav1.Cond
 
 // PausedCondition considers the Cluster also where the owner reference is missing: a paused cluster is one that somebody works on.
 func (f *Facts) PausedCondition() metav1.Condition {
-	return provider.PausedCondition(cmp.Or(f.Cluster, f.Named), f.ControlPlane)
+	return contract.PausedCondition(cmp.Or(f.Cluster, f.Named), f.ControlPlane)
 }
 
 // ClusterName is the name of the Cluster, also when that is gone.

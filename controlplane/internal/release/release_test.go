@@ -17,34 +17,6 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestImage(t *testing.T) {
-	repositories := Repositories{OCP: DefaultOCPRepository, OKD: DefaultOKDRepository}
-	for situation, tc := range map[string]struct{ version, architecture, override, image string }{
-		"OpenShift":                       {"4.19.3", "", "", "quay.io/openshift-release-dev/ocp-release:4.19.3-x86_64"},
-		"a leading v does not matter":     {"v4.19.3", "x86_64", "", "quay.io/openshift-release-dev/ocp-release:4.19.3-x86_64"},
-		"arm64 is spelled aarch64":        {"4.19.3", "arm64", "", "quay.io/openshift-release-dev/ocp-release:4.19.3-aarch64"},
-		"release candidate":               {"4.20.0-rc.2", "", "", "quay.io/openshift-release-dev/ocp-release:4.20.0-rc.2-x86_64"},
-		"OKD has no architecture":         {"4.19.0-okd-scos.5", "", "", "quay.io/okd/scos-release:4.19.0-okd-scos.5"},
-		"the override wins":               {"4.19.3", "aarch64", "mirror.lab:5000/ocp", "mirror.lab:5000/ocp:4.19.3-aarch64"},
-		"the override wins, also for OKD": {"4.19.0-okd-scos.5", "", "mirror.lab/okd", "mirror.lab/okd:4.19.0-okd-scos.5-x86_64"},
-	} {
-		t.Run(situation, func(t *testing.T) {
-			g := NewWithT(t)
-			v, err := ParseVersion(tc.version)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(Image(v, tc.architecture, tc.override, repositories)).To(Equal(tc.image))
-		})
-	}
-}
-
-func TestCheckSupported(t *testing.T) {
-	for version, supported := range map[string]bool{"4.13.50": false, "4.14.0": true, "4.14.0-rc.1": true, "4.22.1": true, "5.0.0": true, "3.11.0": false} {
-		v, err := ParseVersion(version)
-		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		NewWithT(t).Expect(CheckSupported(v) == nil).To(Equal(supported), version)
-	}
-}
-
 // newRegistry serves one release image and counts the questions about it.
 func newRegistry(t *testing.T, protect func(*http.Request) bool) (image string, questions *atomic.Int32) {
 	t.Helper()

@@ -1,3 +1,4 @@
+// Package release asks registries for the digests of release images.
 package release
 
 import (

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 )
 
 func (v *View) machinesCreated() metav1.Condition {
@@ -58,7 +58,7 @@ func (v *View) machinesUpToDate() metav1.Condition {
 // versionMismatch says that the spec asks for another release than an installed cluster runs; it is empty when it does not.
 func (v *View) versionMismatch() string {
 	runs := v.Found.MachineVersion(v.Facts)
-	wanted, err := release.ParseVersion(v.ControlPlane.Spec.Version)
+	wanted, err := openshift.ParseVersion(v.ControlPlane.Spec.Version)
 	if !v.Installed() || runs == "" || err != nil || "v"+wanted.String() == runs {
 		return ""
 	}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 )
 
 // Compose puts the status together, into a copy of the control plane as it is stored.
@@ -117,7 +117,7 @@ func (v *View) versions() []controlplanev1.StatusVersion {
 
 // wantedVersion is reported as long as there are no Machines.
 func (v *View) wantedVersion() []controlplanev1.StatusVersion {
-	version, err := release.ParseVersion(v.ControlPlane.Spec.Version)
+	version, err := openshift.ParseVersion(v.ControlPlane.Spec.Version)
 	if err != nil {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (v *View) wantedVersion() []controlplanev1.StatusVersion {
 
 // parsed reads a version that was accepted before.
 func parsed(version string) semver.Version {
-	v, _ := release.ParseVersion(version)
+	v, _ := openshift.ParseVersion(version)
 	return v
 }
 

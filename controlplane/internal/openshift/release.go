@@ -1,5 +1,5 @@
-// Package release knows OpenShift and OKD releases: their versions, their images, and how to ask a registry for the digest of one.
-package release
+// Package openshift knows the releases of OpenShift and OKD: their versions and images. It computes; it asks no registry.
+package openshift
 
 import (
 	"fmt"

@@ -1,4 +1,5 @@
-package provider
+// Package contract is what the contract of Cluster API asks of every provider, as far as it can be computed: pure functions.
+package contract
 
 import (
 	"strings"
@@ -7,12 +8,11 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/annotations"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // PausedCondition tells whether the object is paused, by itself or by its cluster (which may be nil), as the condition to report.
 // The condition goes out with the rest of the status, in one request.
-func PausedCondition(cluster *clusterv1.Cluster, obj client.Object) metav1.Condition {
+func PausedCondition(cluster *clusterv1.Cluster, obj metav1.Object) metav1.Condition {
 	var reasons []string
 	if cluster != nil && ptr.Deref(cluster.Spec.Paused, false) {
 		reasons = append(reasons, "Cluster spec.paused is set to true")

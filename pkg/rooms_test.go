@@ -1,0 +1,56 @@
+// Package pkg_test is about the rooms of the tree: what each may reach.
+package pkg_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+const module = "github.com/openshift-agent/cluster-api-provider-openshift-agent/"
+
+// pure are the rooms that compute: facts in, objects, decisions or conditions out. What else of ours they reach are types of APIs.
+var (
+	pure = sets.New(
+		"bootstrap/internal/desired", "bootstrap/internal/facts", "bootstrap/internal/ignition",
+		"controlplane/internal/desired", "controlplane/internal/facts", "controlplane/internal/openshift", "controlplane/internal/status",
+		"pkg/assisted", "pkg/contract", "pkg/metal3",
+	)
+	apis = sets.New("bootstrap/api/v1beta1", "controlplane/api/v1beta1")
+	// tolerated are the others that they reach today, each with the reason.
+	tolerated = map[string]string{
+		"controlplane/internal/workload": "the facts hold what was observed of a cluster in its types",
+		"pkg/kube":                       "controlplane/internal/workload reads with it",
+	}
+)
+
+// TestPureRoomsReachNoClientOfOurs looks behind the imports, which the linter sees: at what these import in turn. It is about our own packages. Those of others do
+// not tell: the Go package of assisted-service's API brings controller-runtime's manager along.
+func TestPureRoomsReachNoClientOfOurs(t *testing.T) {
+	g := NewWithT(t)
+	list := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`)
+	for room := range pure {
+		list.Args = append(list.Args, module+room)
+	}
+	out, err := list.Output()
+	g.Expect(err).NotTo(HaveOccurred())
+	reached := sets.New[string]()
+	for line := range strings.Lines(string(out)) {
+		packages := strings.Fields(line)
+		for _, dependency := range packages[1:] {
+			room, ours := strings.CutPrefix(dependency, module)
+			if !ours || pure.Has(room) || apis.Has(room) {
+				continue
+			}
+			reached.Insert(room)
+			g.Expect(tolerated).To(HaveKey(room), "%s reaches it", strings.TrimPrefix(packages[0], module))
+		}
+	}
+	g.Expect(strings.Count(string(out), "\n")).To(Equal(pure.Len()), "all were looked at")
+	for room := range tolerated {
+		g.Expect(reached.Has(room)).To(BeTrue(), "%s is not reached any more: do not tolerate it", room)
+	}
+}
