@@ -20,11 +20,6 @@ var (
 		"pkg/assisted", "pkg/contract", "pkg/metal3",
 	)
 	apis = sets.New("bootstrap/api/v1beta1", "controlplane/api/v1beta1")
-	// tolerated are the others that they reach today, each with the reason.
-	tolerated = map[string]string{
-		"controlplane/internal/workload": "the facts hold what was observed of a cluster in its types",
-		"pkg/kube":                       "controlplane/internal/workload reads with it",
-	}
 )
 
 // TestPureRoomsReachNoClientOfOurs looks behind the imports, which the linter sees: at what these import in turn. It is about our own packages. Those of others do
@@ -37,20 +32,13 @@ func TestPureRoomsReachNoClientOfOurs(t *testing.T) {
 	}
 	out, err := list.Output()
 	g.Expect(err).NotTo(HaveOccurred())
-	reached := sets.New[string]()
 	for line := range strings.Lines(string(out)) {
 		packages := strings.Fields(line)
 		for _, dependency := range packages[1:] {
-			room, ours := strings.CutPrefix(dependency, module)
-			if !ours || pure.Has(room) || apis.Has(room) {
-				continue
+			if room, ours := strings.CutPrefix(dependency, module); ours {
+				g.Expect(pure.Has(room) || apis.Has(room)).To(BeTrue(), "%s reaches %s", strings.TrimPrefix(packages[0], module), room)
 			}
-			reached.Insert(room)
-			g.Expect(tolerated).To(HaveKey(room), "%s reaches it", strings.TrimPrefix(packages[0], module))
 		}
 	}
 	g.Expect(strings.Count(string(out), "\n")).To(Equal(pure.Len()), "all were looked at")
-	for room := range tolerated {
-		g.Expect(reached.Has(room)).To(BeTrue(), "%s is not reached any more: do not tolerate it", room)
-	}
 }
