@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -23,10 +24,10 @@ const (
 	// dialTime is how long it may take until an API server takes a connection, answerTime until it answers.
 	dialTime   = 5 * time.Second
 	answerTime = 10 * time.Second
-	// callsStay is how long a connection for single requests is kept for the next one.
-	callsStay = 5 * time.Second
-	// unusedStay is how long one is kept on which nothing is watched any more.
-	unusedStay = time.Minute
+	// unusedStay is how long a connection is kept on which nothing is watched any more, keepAlive how often the operating system looks after a silent one.
+	unusedStay, keepAlive = time.Minute, 30 * time.Second
+	// headerTable is the size of HTTP/2's memory of headers, in bytes. It saves sending them again, which is rare, and would hold 4 KiB for each direction.
+	headerTable = 64
 )
 
 // scheme and mapper know the kinds that are read and written in the clusters. All clusters share them: what a cluster says of its own kinds, which are hundreds, is
@@ -50,13 +51,13 @@ func kinds() (*runtime.Scheme, meta.RESTMapper) {
 	return s, m
 }
 
-// access is the way to a cluster that a kubeconfig tells. It has two connections: one that lasts, for probes and watches, which bring little, and one for single
-// requests, which is closed when they are done. The buffers of a connection are as large as the largest answer was.
+// access is the way to a cluster that a kubeconfig tells. One connection lasts, for probes and watches, which bring little; single requests have one of their own while
+// they are made. The buffers of a connection are as large as the largest answer was.
 type access struct {
-	lasting rest.Interface
-	config  *rest.Config
-	calls   *http.Client
-	close   func()
+	lasting   rest.Interface
+	transport *http.Transport
+	// config is what the kubeconfig says, without its certificates: they are large, and stand in the transport.
+	config *rest.Config
 }
 
 // open does not connect yet.
@@ -68,59 +69,61 @@ func open(kubeconfig []byte, userAgent string) (*access, error) {
 	if err != nil {
 		return nil, RefusedError("it is no kubeconfig")
 	}
-	config.UserAgent = userAgent
 	certificates, err := rest.TLSConfigFor(config)
 	if err != nil {
 		return nil, RefusedError("its certificates cannot be read")
 	}
-	lasting, calls := transportFor(config, certificates, unusedStay), transportFor(config, certificates, callsStay)
-	a := &access{
-		// The certificates in the kubeconfig are large, and stand in the transports already.
-		config: &rest.Config{Host: config.Host, APIPath: config.APIPath, UserAgent: userAgent, QPS: -1},
-		close:  func() { lasting.CloseIdleConnections(); calls.CloseIdleConnections() },
-	}
-	if a.calls, err = authenticated(config, calls); err != nil {
-		return nil, err
-	}
-	watches, err := authenticated(config, lasting)
+	config.TLSClientConfig = rest.TLSClientConfig{}
+	config.UserAgent, config.QPS = userAgent, -1
+	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
+	a := &access{config: config, transport: transportFor(config.Proxy, certificates)}
+	authenticated, err := a.through(a.transport)
 	if err != nil {
 		return nil, err
 	}
-	plain := *a.config
-	plain.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
-	if a.lasting, err = rest.UnversionedRESTClientForConfigAndClient(&plain, watches); err != nil {
+	if a.lasting, err = rest.UnversionedRESTClientForConfigAndClient(config, authenticated); err != nil {
 		return nil, fmt.Errorf("cannot use the kubeconfig: %w", err)
 	}
 	return a, nil
 }
 
 // transportFor makes one that nobody else uses. client-go's own are never dropped once they were made, and each renewed token would add one.
-func transportFor(config *rest.Config, certificates *tls.Config, idle time.Duration) *http.Transport {
-	proxy := http.ProxyFromEnvironment
-	if config.Proxy != nil {
-		proxy = config.Proxy
+func transportFor(proxy func(*http.Request) (*url.URL, error), certificates *tls.Config) *http.Transport {
+	if proxy == nil {
+		proxy = http.ProxyFromEnvironment
 	}
 	return &http.Transport{
 		Proxy:               proxy,
-		DialContext:         (&net.Dialer{Timeout: dialTime, KeepAlive: 30 * time.Second}).DialContext,
-		TLSClientConfig:     certificates.Clone(), // shares the certificates
+		DialContext:         (&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive}).DialContext,
+		TLSClientConfig:     certificates,
 		TLSHandshakeTimeout: answerTime,
-		IdleConnTimeout:     idle,
+		IdleConnTimeout:     unusedStay,
 		DisableCompression:  true,
 		ForceAttemptHTTP2:   true,
+		HTTP2:               &http.HTTP2Config{MaxEncoderHeaderTableSize: headerTable, MaxDecoderHeaderTableSize: headerTable},
 	}
 }
 
-// authenticated adds the credentials.
-func authenticated(config *rest.Config, transport http.RoundTripper) (*http.Client, error) {
-	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
+// through adds the credentials.
+func (a *access) through(transport http.RoundTripper) (*http.Client, error) {
+	wrapped, err := rest.HTTPWrappersForConfig(a.config, transport)
 	if err != nil {
 		return nil, RefusedError("its credentials cannot be used")
 	}
 	return &http.Client{Transport: wrapped}, nil
 }
 
-// client is for single requests.
-func (a *access) client() (client.Client, error) {
-	return client.New(a.config, client.Options{HTTPClient: a.calls, Scheme: scheme, Mapper: mapper})
+// call makes single requests, over a connection that ends with them.
+func (a *access) call(requests func(client.Client) error) error {
+	transport := transportFor(a.config.Proxy, a.transport.TLSClientConfig.Clone())
+	defer transport.CloseIdleConnections()
+	authenticated, err := a.through(transport)
+	if err != nil {
+		return err
+	}
+	c, err := client.New(a.config, client.Options{HTTPClient: authenticated, Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return fmt.Errorf("cannot use the kubeconfig: %w", err)
+	}
+	return requests(c)
 }

@@ -2,11 +2,13 @@ package workload
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -66,12 +68,8 @@ func (l *link) follow(ctx context.Context, access *access, kubernetes string) bo
 	l.mu.Lock()
 	watching := l.watching.Clone()
 	l.mu.Unlock()
-	var found []news
-	for _, r := range resources {
-		if !watching.Has(r.name) {
-			found = append(found, r.readWith(ctx, access))
-		}
-	}
+	missing := slices.DeleteFunc(slices.Clone(resources), func(r resource) bool { return watching.Has(r.name) })
+	found := read(ctx, access, missing...)
 	all := true
 	l.update(func() {
 		if l.access != access {
@@ -95,15 +93,29 @@ func (l *link) follow(ctx context.Context, access *access, kubernetes string) bo
 	return all
 }
 
-func (r resource) readWith(ctx context.Context, access *access) news {
+// read reads resources, if there are any.
+func read(ctx context.Context, access *access, missing ...resource) []news {
+	if len(missing) == 0 {
+		return nil
+	}
+	found := make([]news, len(missing))
+	err := access.call(func(c client.Client) error {
+		for i, r := range missing {
+			found[i] = r.readWith(ctx, c)
+		}
+		return nil
+	})
+	for i := range found {
+		found[i].resource = missing[i]
+		found[i].err = cmp.Or(found[i].err, err)
+	}
+	return found
+}
+
+func (r resource) readWith(ctx context.Context, c client.Client) (n news) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	n := news{resource: r}
-	c, err := access.client()
-	if err == nil {
-		n.version, n.put, err = r.read(ctx, c)
-	}
-	n.err = err
+	n.version, n.put, n.err = r.read(ctx, c)
 	return n
 }
 
@@ -133,7 +145,7 @@ func (l *link) keep(ctx context.Context, access *access, r resource, version str
 
 // reread reads a resource anew.
 func (l *link) reread(ctx context.Context, access *access, r resource) string {
-	n := r.readWith(ctx, access)
+	n := read(ctx, access, r)[0]
 	l.update(func() {
 		if ctx.Err() == nil {
 			l.putNews(ctx, n)

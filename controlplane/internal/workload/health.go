@@ -51,11 +51,11 @@ func healthResource(kind, plural string) resource {
 			if !slices.Contains(observed, key) {
 				return nil, nil
 			}
-			c, err := access.client()
-			if err != nil {
-				return nil, err
-			}
-			h, err := healthOf(ctx, c, key)
+			var h health
+			err := access.call(func(c client.Client) (err error) {
+				h, err = healthOf(ctx, c, key)
+				return err
+			})
 			return func(l *link) { l.health[key] = h }, err
 		},
 	}

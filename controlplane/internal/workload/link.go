@@ -95,7 +95,7 @@ func (l *link) close() {
 	defer l.mu.Unlock()
 	l.disconnect()
 	if l.access != nil {
-		l.access.close()
+		l.access.transport.CloseIdleConnections()
 	}
 	l.access = nil
 }

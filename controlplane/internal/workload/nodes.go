@@ -46,12 +46,8 @@ func takeNode(ctx context.Context, l *link, access *access, e watchEvent) (func(
 		known.HostUID = e.Object.Metadata.Labels[metal3.HostUIDLabel]
 		return func(l *link) { l.nodes[name] = known }, nil
 	}
-	c, err := access.client()
-	if err != nil {
-		return nil, err
-	}
 	node := &corev1.Node{}
-	err = c.Get(ctx, client.ObjectKey{Name: name}, node)
+	err := access.call(func(c client.Client) error { return c.Get(ctx, client.ObjectKey{Name: name}, node) })
 	switch {
 	case apierrors.IsNotFound(err):
 		return gone, nil

@@ -65,36 +65,38 @@ var tokens = resource{
 	},
 }
 
-// client is for requests to a cluster that is connected.
-func (c *Clusters) client(cluster client.ObjectKey) (client.Client, error) {
+// call makes requests to a cluster that is connected.
+func (c *Clusters) call(cluster client.ObjectKey, requests func(client.Client) error) error {
 	l := c.known(cluster)
 	if l == nil {
-		return nil, ErrNotConnected
+		return ErrNotConnected
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.stop == nil {
-		return nil, ErrNotConnected
+	access, connected := l.access, l.stop != nil
+	l.mu.Unlock()
+	if !connected {
+		return ErrNotConnected
 	}
-	return l.access.client()
+	return access.call(requests)
 }
 
 // IssueToken makes the workload cluster issue a token for an administrator, a ServiceAccount that is made for this. The cluster must be connected.
 func (c *Clusters) IssueToken(ctx context.Context, cluster client.ObjectKey) (Token, error) {
-	connection, err := c.client(cluster)
-	if err != nil {
-		return Token{}, fmt.Errorf("cannot issue a token in the workload cluster: %w", err)
-	}
-	return issueToken(ctx, connection, c.now())
+	var token Token
+	err := c.call(cluster, func(connection client.Client) (err error) {
+		token, err = issueToken(ctx, connection, c.now())
+		return err
+	})
+	return token, err
 }
 
 // HasToken tells whether the workload cluster has the Secret, by its UID, that a token is bound to. It is asked itself, and must be connected.
 func (c *Clusters) HasToken(ctx context.Context, cluster client.ObjectKey, boundTo types.UID) (bool, error) {
-	connection, err := c.client(cluster)
-	if err != nil {
-		return false, fmt.Errorf("cannot look for a token in the workload cluster: %w", err)
-	}
-	_, found, err := readTokens(ctx, connection)
+	var found sets.Set[types.UID]
+	err := c.call(cluster, func(connection client.Client) (err error) {
+		_, found, err = readTokens(ctx, connection)
+		return err
+	})
 	return found.Has(boundTo), err
 }
 
