@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
@@ -47,12 +48,31 @@ func (s *scale) collect(p *phase) error {
 
 // ours tells whether a manager has asked.
 func (s *scale) ours(r audit.Request) bool {
-	return slices.ContainsFunc(managers, func(name string) bool { return s.lab.Env.Manager(name).User == r.User })
+	return slices.Contains(s.users(), r.User)
 }
 
 // busy tells whether a request shows that a manager is not quiet. Leases are renewed and watches are begun anew for ever; health is asked for with no resource.
 func busy(r audit.Request) bool {
 	return r.Resource != "" && r.Verb != "watch" && !slices.Contains([]string{"leases", "tokenreviews", "subjectaccessreviews"}, r.Resource)
+}
+
+// begun tells whether each of the users watches something: a manager that waits for its lease is silent, too.
+func begun(asked audit.Requests, users []string) bool {
+	watching := sets.New[string]()
+	for _, r := range asked {
+		if r.Verb == "watch" {
+			watching.Insert(r.User)
+		}
+	}
+	return watching.HasAll(users...)
+}
+
+// users are those as which the managers ask.
+func (s *scale) users() (users []string) {
+	for _, name := range managers {
+		users = append(users, s.lab.Env.Manager(name).User)
+	}
+	return users
 }
 
 // awaitQuiet collects requests until there are none any more, and returns how long that took from the beginning of the phase. When it does not come to that it
@@ -70,7 +90,7 @@ func (s *scale) awaitQuiet(ctx context.Context, p *phase) (time.Duration, error)
 				last = r.Time
 			}
 		}
-		if time.Since(last) > silence || time.Since(p.begin) > patience {
+		if begun(p.hub, s.users()) && time.Since(last) > silence || time.Since(p.begin) > patience {
 			return last.Sub(p.begin), nil
 		}
 		select {

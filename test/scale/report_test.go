@@ -49,6 +49,15 @@ func TestWhatGoesOnForEverIsNotBusy(t *testing.T) {
 	g.Expect(busy(audit.Request{Verb: "get", Resource: "secrets"})).To(BeTrue())
 }
 
+// It was taken for quiet once, and a restart without any request for one that writes nothing.
+func TestAManagerThatWaitsForItsLeaseHasNotBegun(t *testing.T) {
+	g := NewWithT(t)
+	users := []string{"one", "other"}
+	asked := audit.Requests{{User: "one", Verb: "watch", Resource: "machines"}, {User: "other", Verb: "get", Resource: "leases"}}
+	g.Expect(begun(asked, users)).To(BeFalse())
+	g.Expect(begun(append(asked, audit.Request{User: "other", Verb: "watch", Resource: "machines"}), users)).To(BeTrue())
+}
+
 func TestTheReportIsWrittenAndPrinted(t *testing.T) {
 	g := NewWithT(t)
 	r := good()
