@@ -251,3 +251,23 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 	h.visit(t.Context())
 	h.Expect(s.requests()[begun:]).To(Equal([]string{"GET /version"}), "what is watched is not read again")
 }
+
+func TestARevokedTokenIsNoticedByWhoUsesIt(t *testing.T) {
+	h, s := connectedHub(t)
+	s.put(secretsPath, boundSecret("t1"))
+	h.told()
+	found, err := h.HasToken(t.Context(), clusterKey, "t1")
+	h.Expect(err).NotTo(HaveOccurred())
+	h.Expect(found).To(BeTrue())
+	h.Expect(h.HasToken(t.Context(), clusterKey, "t2")).To(BeFalse())
+	h.Expect(h.visits).To(BeEmpty())
+
+	s.set(func() { s.token = "another" })
+	_, err = h.HasToken(t.Context(), clusterKey, "t1")
+	h.Expect(apierrors.IsUnauthorized(err)).To(BeTrue())
+	h.Expect(h.visits).To(Receive())
+	h.visit(t.Context())
+	h.expectFailure(t.Context(), facts.Unauthorized, "401 Unauthorized")
+	_, err = h.HasToken(t.Context(), clusterKey, "t1")
+	h.Expect(err).To(MatchError(ErrNotConnected))
+}

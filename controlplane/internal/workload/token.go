@@ -9,6 +9,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -77,7 +78,11 @@ func (c *Clusters) call(cluster client.ObjectKey, requests func(client.Client) e
 	if !connected {
 		return ErrNotConnected
 	}
-	return access.call(requests)
+	err := access.call(requests)
+	if apierrors.IsUnauthorized(err) {
+		l.again() // what is watched goes on, but these credentials are of no use any more
+	}
+	return err
 }
 
 // IssueToken makes the workload cluster issue a token for an administrator, a ServiceAccount that is made for this. The cluster must be connected.
