@@ -271,3 +271,31 @@ func TestARevokedTokenIsNoticedByWhoUsesIt(t *testing.T) {
 	_, err = h.HasToken(t.Context(), clusterKey, "t1")
 	h.Expect(err).To(MatchError(ErrNotConnected))
 }
+
+func TestAClusterThatAnsweredIsTriedSoonAgain(t *testing.T) {
+	h, s := connectedHub(t)
+	failing := func() (next time.Duration) {
+		s.set(func() { s.token = "another" })
+		for range 5 {
+			next = h.visit(t.Context())
+		}
+		return next
+	}
+	h.Expect(failing()).To(BeNumerically(">", 2*retryFirst))
+	s.set(func() { s.token = "secret-token" })
+	h.visit(t.Context())
+	h.Expect(h.Observe(clusterKey).Connected).To(BeTrue())
+	s.set(func() { s.token = "another" })
+	h.Expect(h.visit(t.Context())).To(BeNumerically("<", 2*retryFirst))
+}
+
+func TestAVisitDoesNotConnectAClusterThatWasForgottenMeanwhile(t *testing.T) {
+	h, s := connectedHub(t)
+	l := h.known(clusterKey)
+	way := l.access
+	h.Forget(clusterKey)
+	h.Eventually(func() int { return s.watched(nodesPath) }, 10*time.Second).Should(BeZero())
+	l.follow(t.Context(), way, "v1")
+	h.Expect(l.observe().Connected).To(BeFalse())
+	h.Consistently(func() int { return s.watched(nodesPath) }, 200*time.Millisecond).Should(BeZero())
+}
