@@ -33,7 +33,7 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) (bool, error) {
 
 // patchMetadata writes the metadata of the control plane.
 func (r *Reconciler) patchMetadata(ctx context.Context, s *scope, after *controlplanev1.OpenshiftAssistedControlPlane) error {
-	if err := kube.PatchMetadata(ctx, r.Client, s.stored, after, fieldOwner); err != nil {
+	if err := kube.PatchMetadata(ctx, r.Client, s.stored, after, FieldOwner); err != nil {
 		return fmt.Errorf("cannot write the metadata of the control plane: %w", err)
 	}
 	s.stored = after

@@ -51,7 +51,7 @@ func (r *Reconciler) ownTemplate(ctx context.Context, s *scope) error {
 	}
 	before := s.template.DeepCopy()
 	s.template.SetOwnerReferences(util.EnsureOwnerRef(s.template.GetOwnerReferences(), owner))
-	if err := kube.PatchMetadata(ctx, r.Client, before, s.template, fieldOwner); client.IgnoreNotFound(err) != nil {
+	if err := kube.PatchMetadata(ctx, r.Client, before, s.template, FieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot make the Cluster an owner of %s %s: %w", before.GetKind(), before.GetName(), err)
 	}
 	r.recent.Wrote(key, before.GetResourceVersion())

@@ -156,7 +156,7 @@ func (r *Reconciler) createInfraMachine(ctx context.Context, s *scope, infra *un
 		s.awaitCache(infra.GetName(), left)
 		return false, nil
 	}
-	switch err := r.Client.Create(ctx, infra, fieldOwner); {
+	switch err := r.Client.Create(ctx, infra, FieldOwner); {
 	case apierrors.IsAlreadyExists(err):
 		s.awaitCache(infra.GetName(), reconcile.CacheLag)
 		return false, nil

@@ -64,7 +64,7 @@ func (r *Reconciler) applyMachineCondition(ctx context.Context, m *clusterv1.Mac
 		}}},
 	}}
 	u.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Machine"))
-	err := r.Client.Status().Patch(ctx, u, client.Apply, fieldOwner, client.ForceOwnership)
+	err := r.Client.Status().Patch(ctx, u, client.Apply, FieldOwner, client.ForceOwnership)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot write condition %s of Machine %s: %w", c.Type, m.Name, err)
 	}

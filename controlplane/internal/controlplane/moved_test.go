@@ -162,7 +162,7 @@ func TestRefusedMachinesAreToldAndNotTriedForEver(t *testing.T) {
 			}
 			return c.Apply(ctx, obj, opts...)
 		},
-	}), fieldOwner)
+	}), FieldOwner)
 	refuse = true
 	h.reconcile()
 	created := conditions.Get(h.controlPlane(), controlplanev1.MachinesCreatedCondition)

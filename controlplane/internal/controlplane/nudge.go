@@ -79,7 +79,7 @@ func (r *Reconciler) annotate(ctx context.Context, infra *unstructured.Unstructu
 		return fmt.Errorf("cannot encode annotations: %w", err)
 	}
 	version := infra.GetResourceVersion()
-	if err := r.Client.Patch(ctx, infra, client.RawPatch(types.MergePatchType, patch), fieldOwner); client.IgnoreNotFound(err) != nil {
+	if err := r.Client.Patch(ctx, infra, client.RawPatch(types.MergePatchType, patch), FieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot annotate %s %s: %w", infra.GetKind(), infra.GetName(), err)
 	}
 	r.recent.Wrote(nudgeKey(infra), version)

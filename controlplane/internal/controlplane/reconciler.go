@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	// fieldOwner owns the fields that this provider writes into objects.
-	fieldOwner = client.FieldOwner("openshift-agent-control-plane")
+	// FieldOwner owns the fields that this provider writes into objects.
+	FieldOwner = client.FieldOwner("openshift-agent-control-plane")
 
 	// wakeUps is the number of finished look-ups that may wait to be noticed.
 	wakeUps = 1024
@@ -119,7 +119,7 @@ type Reconciler struct {
 func New(options Options) *Reconciler {
 	r := &Reconciler{
 		Options:      options,
-		applier:      apply.New(options.Client, fieldOwner),
+		applier:      apply.New(options.Client, FieldOwner),
 		pullSecrets:  lru.New(rememberedPullSecrets),
 		adminDigests: lru.New(rememberedDigests),
 		wake:         make(chan event.GenericEvent, wakeUps),

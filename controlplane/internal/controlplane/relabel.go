@@ -33,7 +33,7 @@ func (r *Reconciler) relabel(ctx context.Context, s *scope) (bool, error) {
 		}
 		maps.Copy(labels, s.Labels())
 		after.SetLabels(labels)
-		if err := r.Client.Patch(ctx, after, client.MergeFrom(obj), fieldOwner); client.IgnoreNotFound(err) != nil {
+		if err := r.Client.Patch(ctx, after, client.MergeFrom(obj), FieldOwner); client.IgnoreNotFound(err) != nil {
 			return false, fmt.Errorf("cannot put the labels of %T %s back: %w", obj, obj.GetName(), err)
 		}
 		r.recent.Wrote(key, version)
