@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := options.NewManager(provider.ManagerSpec{Name: managerName, Scheme: scheme, Cache: cached()})
+	mgr, err := options.NewManager(provider.ManagerSpec{Name: managerName, FieldOwner: config.FieldManager, Scheme: scheme, Cache: cached()})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -155,15 +156,54 @@ func TestContains(t *testing.T) {
 	}
 }
 
+func TestAdds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		have, want any
+		result     bool
+	}{
+		"another entry":           {have: map[string]any{"a": "1", "b": "2"}, want: map[string]any{"a": "1"}, result: true},
+		"nothings of a Go type":   {have: map[string]any{"a": "1", "b": false, "c": int64(0), "d": map[string]any{}, "e": nil}, want: map[string]any{"a": "1"}},
+		"another entry in a list": {have: []any{map[string]any{"a": "1", "b": "2"}}, want: []any{map[string]any{"a": "1"}}, result: true},
+		"another item":            {have: []any{"x", "y"}, want: []any{"x"}, result: true},
+		"the same":                {have: []any{"x"}, want: []any{"x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(adds(tc.have, tc.want)).To(Equal(tc.result))
+		})
+	}
+}
+
+func TestApplyChangesNothingThatItIsGiven(t *testing.T) {
+	g := NewWithT(t)
+	c, requests := counting(t)
+	given := func() *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"a": ""}, "status": map[string]any{}}}
+		u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+		u.SetName("settings")
+		u.SetResourceVersion("5")
+		u.SetOwnerReferences([]metav1.OwnerReference{{Name: "owner"}})
+		u.SetManagedFields([]metav1.ManagedFieldsEntry{{
+			Manager: "test", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1",
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{}`)},
+		}})
+		return u
+	}
+	desired, observed := given(), given()
+	_, err := New(c, "test").Apply(t.Context(), desired, observed)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(*requests).To(BeZero())
+	g.Expect(desired).To(Equal(given()))
+	g.Expect(observed).To(Equal(given()))
+}
+
 func TestFieldsLeaveOutStatusAndNothings(t *testing.T) {
 	g := NewWithT(t)
-	c, _ := counting(t)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "lab", Labels: map[string]string{"flag": ""}, ResourceVersion: "7"},
 		Spec:       corev1.PodSpec{NodeName: "", Hostname: "h"},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
 	}
-	u, err := New(c, "test").fields(pod)
+	u, err := fields(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(u.Object).NotTo(HaveKey("status"))
 	g.Expect(u.GetLabels()).To(HaveKeyWithValue("flag", ""), "an empty label is meant")

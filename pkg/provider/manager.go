@@ -15,12 +15,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 )
 
 // ManagerSpec is what distinguishes the managers of the two providers.
 type ManagerSpec struct {
 	// Name of the manager: its user agent and the prefix of its lease.
 	Name string
+	// FieldOwner is the field manager under which it applies objects.
+	FieldOwner client.FieldOwner
 	// Scheme of the objects that it handles.
 	Scheme *runtime.Scheme
 	// Cache holds what is cached of a kind other than as a whole.
@@ -30,7 +34,7 @@ type ManagerSpec struct {
 // NewManager returns a manager with health checks.
 //
 // Its memory follows our clusters, not the hub: Secrets and ConfigMaps must be watched as metadata only (controller-runtime's
-// OnlyMetadata) and are read without the cache; managed fields are dropped from all that is cached.
+// OnlyMetadata) and are read without the cache; of managed fields only what the manager applied itself is kept.
 func (o *Options) NewManager(spec ManagerSpec) (manager.Manager, error) {
 	ctrl.SetLogger(klog.Background())
 	_, metrics, err := flags.GetManagerOptions(o.Manager)
@@ -55,7 +59,7 @@ func (o *Options) NewManager(spec ManagerSpec) (manager.Manager, error) {
 		LeaseDuration:                 &o.LeaseDuration,
 		RenewDeadline:                 &o.RenewDeadline,
 		RetryPeriod:                   &o.RetryPeriod,
-		Cache:                         o.cacheOptions(spec.Cache),
+		Cache:                         o.cacheOptions(spec),
 		Client: client.Options{Cache: &client.CacheOptions{
 			DisableFor:   []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}},
 			Unstructured: true,
@@ -73,11 +77,11 @@ func (o *Options) NewManager(spec ManagerSpec) (manager.Manager, error) {
 	return mgr, nil
 }
 
-func (o *Options) cacheOptions(byObject map[client.Object]cache.ByObject) cache.Options {
+func (o *Options) cacheOptions(spec ManagerSpec) cache.Options {
 	options := cache.Options{
 		SyncPeriod:       ptr.To(o.SyncPeriod),
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         byObject,
+		DefaultTransform: apply.KeepOwn(spec.FieldOwner),
+		ByObject:         spec.Cache,
 	}
 	if o.Namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}

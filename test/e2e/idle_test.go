@@ -15,12 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
 // idleTime is how long an idle world is watched.
 const idleTime = time.Minute
+
+// atRest is for how long nothing happens in a world that has come to rest: statuses of little interest may be held back for some seconds.
+const atRest = reconcile.HeldBack + 2*time.Second
 
 // ourKinds are all kinds of which a cluster leaves objects in its namespace, until it is deleted.
 var ourKinds = []schema.GroupVersionKind{
@@ -79,16 +83,8 @@ func expectIdle(ctx context.Context, clusters ...*lab.Cluster) {
 		namespaces = append(namespaces, cluster.Namespace)
 		addForeignObjects(ctx, cluster.Namespace)
 	}
-	// What the last change set off comes to rest first.
-	begin, before := time.Now(), versions(ctx, namespaces)
-	Eventually(func(g Gomega) {
-		if now := versions(ctx, namespaces); !equal(now, before) {
-			begin, before = time.Now(), now
-		}
-		g.Expect(time.Since(begin)).To(BeNumerically(">=", 5*time.Second), "the world has come to rest")
-	}).WithTimeout(3 * time.Minute).WithPolling(time.Second).Should(Succeed())
-
-	begin = time.Now()
+	before := comeToRest(ctx, namespaces...)
+	begin := time.Now()
 	Consistently(func() map[string]string { return versions(ctx, namespaces) }).
 		WithTimeout(idleTime).WithPolling(10 * time.Second).Should(Equal(before))
 	for _, manager := range ourManagers() {
@@ -96,6 +92,19 @@ func expectIdle(ctx context.Context, clusters ...*lab.Cluster) {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(requests.Work().Count()).To(BeEmpty(), "requests of %s in an idle minute", manager.Name)
 	}
+}
+
+// comeToRest waits until what the last change set off has come to rest, and returns the versions of everything.
+func comeToRest(ctx context.Context, namespaces ...string) map[string]string {
+	GinkgoHelper()
+	begin, before := time.Now(), versions(ctx, namespaces)
+	Eventually(func(g Gomega) {
+		if now := versions(ctx, namespaces); !equal(now, before) {
+			begin, before = time.Now(), now
+		}
+		g.Expect(time.Since(begin)).To(BeNumerically(">=", atRest), "the world has come to rest")
+	}).WithTimeout(3 * time.Minute).WithPolling(time.Second).Should(Succeed())
+	return before
 }
 
 func equal(a, b map[string]string) bool {

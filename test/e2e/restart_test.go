@@ -1,36 +1,30 @@
 package e2e
 
 import (
+	"context"
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
 var _ = Describe("Managers", Label("restart"), Serial, func() {
 	It("are killed in the middle of an installation and go on where they were, twice nothing", func(ctx SpecContext) {
-		kill := func() {
-			GinkgoHelper()
-			expectNoPanic(ctx)
-			for _, manager := range ourManagers() {
-				manager.Kill()
-			}
-			for _, manager := range ourManagers() {
-				Expect(manager.Start(ctx)).To(Succeed())
-			}
-		}
 		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "restart", ClusterName: "phoenix", HoldAPI: true})
 
 		By("killing them when the first Machine appears")
 		wait(ctx, cluster, "making Machines", func(s *lab.State) bool { return len(s.Machines) > 0 })
-		kill()
+		kill(ctx)
 		By("killing them when hosts are discovered")
 		wait(ctx, cluster, "discovering hosts", func(s *lab.State) bool { return len(s.Agents) > 0 })
-		kill()
+		kill(ctx)
 		By("killing them while the hosts are written")
 		wait(ctx, cluster, "installing", installing)
-		kill()
+		kill(ctx)
 		cluster.ReleaseAPI()
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 0)
@@ -43,7 +37,59 @@ var _ = Describe("Managers", Label("restart"), Serial, func() {
 			Expect(objectsOf(ctx, kind, cluster.Namespace)).To(HaveLen(wanted), kind)
 		}
 	}, NodeTimeout(2*installTimeout))
+
+	It("find all as they left it, and write nothing", func(ctx SpecContext) {
+		clusters := []*lab.Cluster{apply(ctx, "ha", lab.Mutations{Namespace: "asleep", ClusterName: "sleeper"})}
+		for sample, machines := range machinesOf { // these wait for hosts, with all that is written for an installation
+			waiting := apply(ctx, sample, lab.Mutations{Namespace: "hostless-" + sample, ExtraHosts: -machines, Edit: setInPlace})
+			wait(ctx, waiting, "making Machines", func(s *lab.State) bool { return len(s.Machines) == machines })
+			clusters = append(clusters, waiting)
+		}
+		waitAvailable(ctx, clusters[0])
+		applied.deletions.Wait()
+		namespaces := []string{""} // that of kinds without namespace
+		for _, cluster := range clusters {
+			namespaces = append(namespaces, cluster.Namespace)
+		}
+		comeToRest(ctx, namespaces[1:]...)
+
+		begin := time.Now()
+		kill(ctx)
+		for _, manager := range ourManagers() {
+			Eventually(func() (int, error) { return manager.Reconciles(ctx) }).Should(BeNumerically(">", len(clusters)), manager.Name)
+		}
+		Consistently(func() (writes audit.Requests) {
+			for _, namespace := range namespaces {
+				writes = append(writes, writesIn(namespace, begin).Work()...)
+			}
+			return writes
+		}).WithTimeout(atRest).WithPolling(time.Second).Should(BeEmpty())
+	}, NodeTimeout(2*installTimeout+deleteTimeout))
 })
+
+// setInPlace sets, in a control plane, what goes on to its Machines.
+func setInPlace(object *unstructured.Unstructured) {
+	if object.GetKind() != "OpenshiftAssistedControlPlane" {
+		return
+	}
+	template := object.Object["spec"].(map[string]any)["machineTemplate"].(map[string]any)
+	template["metadata"] = map[string]any{"labels": map[string]any{"example.com/shelf": "3"}, "annotations": map[string]any{"example.com/since": ""}}
+	spec := template["spec"].(map[string]any)
+	spec["readinessGates"] = []any{map[string]any{"conditionType": "ExaminedByHand"}, map[string]any{"conditionType": "OnFire", "polarity": "Negative"}}
+	spec["deletion"] = map[string]any{"nodeDrainTimeoutSeconds": int64(60)}
+}
+
+// kill ends both managers as a crash would, and starts them again.
+func kill(ctx context.Context) {
+	GinkgoHelper()
+	expectNoPanic(ctx)
+	for _, manager := range ourManagers() {
+		manager.Kill()
+	}
+	for _, manager := range ourManagers() {
+		Expect(manager.Start(ctx)).To(Succeed())
+	}
+}
 
 func objectsOf(ctx SpecContext, kind, namespace string) []unstructured.Unstructured {
 	GinkgoHelper()

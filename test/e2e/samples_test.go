@@ -10,6 +10,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
+// machinesOf is how many machines the samples have.
+var machinesOf = map[string]int{"ha": 5, "compact": 3, "sno": 1, "ha-disk-image": 5, "okd": 5, "clusterclass": 5}
+
 // The samples are installed all at the same time, looked at, left alone, and deleted.
 var _ = Describe("Samples", Ordered, Label("samples"), func() {
 	clusters := map[string]*lab.Cluster{}
@@ -19,7 +22,7 @@ var _ = Describe("Samples", Ordered, Label("samples"), func() {
 		asked = len(laboratory.Registry.Lookups())
 		samples, err := laboratory.Samples()
 		Expect(err).NotTo(HaveOccurred())
-		Expect(samples).To(ContainElements("ha", "compact", "sno", "ha-disk-image", "okd", "clusterclass"))
+		Expect(samples).To(ContainElements(slices.Collect(maps.Keys(machinesOf))))
 		for _, sample := range samples {
 			clusters[sample] = apply(ctx, sample, lab.Mutations{Namespace: "sample-" + sample})
 		}
@@ -28,7 +31,7 @@ var _ = Describe("Samples", Ordered, Label("samples"), func() {
 		}
 	}, NodeTimeout(2*installTimeout))
 
-	for sample, machines := range map[string]int{"ha": 5, "compact": 3, "sno": 1, "ha-disk-image": 5, "okd": 5, "clusterclass": 5} {
+	for sample, machines := range machinesOf {
 		It("install: "+sample, func(ctx SpecContext) {
 			cluster := clusters[sample]
 			Expect(state(ctx, cluster).Wanted).To(Equal(machines))

@@ -4,6 +4,8 @@ import (
 	"maps"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 )
 
 // TrimAgent is a cache transform that drops what the reconciler does not read of an Agent and what is large.
@@ -12,7 +14,7 @@ func TrimAgent(in any) (any, error) {
 	if !ok {
 		return in, nil
 	}
-	agent.ManagedFields = nil
+	agent.ManagedFields = apply.Own(FieldManager, agent.ManagedFields)
 	maps.DeleteFunc(agent.Annotations, func(key, _ string) bool { return key != skipSpokeCleanupAnnotation })
 	agent.Status.ValidationsInfo = nil
 	agent.Status.NtpSources = nil

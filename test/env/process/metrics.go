@@ -8,11 +8,20 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// panicsMetric counts, for each controller of a manager, the reconciles that panicked.
-const panicsMetric = "controller_runtime_reconcile_panics_total"
+// These count, for each controller of a manager, its reconciles, and those that panicked.
+const (
+	reconcilesMetric = "controller_runtime_reconcile_total"
+	panicsMetric     = "controller_runtime_reconcile_panics_total"
+)
+
+// Reconciles tells how many reconciles of a manager have ended since it was started last.
+func (p *Process) Reconciles(ctx context.Context) (int, error) { return p.sum(ctx, reconcilesMetric) }
 
 // Panics tells how many reconciles of a manager have panicked since it was started last. That it does not tell is an error.
-func (p *Process) Panics(ctx context.Context) (int, error) {
+func (p *Process) Panics(ctx context.Context) (int, error) { return p.sum(ctx, panicsMetric) }
+
+// sum adds up the values of a counter.
+func (p *Process) sum(ctx context.Context, metric string) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.MetricsURL, nil)
 	if err != nil {
 		return 0, fmt.Errorf("cannot ask %s for its metrics: %w", p.Name, err)
@@ -27,13 +36,13 @@ func (p *Process) Panics(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("cannot read the metrics of %s: %w", p.Name, err)
 	}
-	metrics := families[panicsMetric].GetMetric()
+	metrics := families[metric].GetMetric()
 	if len(metrics) == 0 {
-		return 0, fmt.Errorf("%s has no metric %s", p.Name, panicsMetric)
+		return 0, fmt.Errorf("%s has no metric %s", p.Name, metric)
 	}
-	panics := 0
+	sum := 0
 	for _, m := range metrics {
-		panics += int(m.GetCounter().GetValue())
+		sum += int(m.GetCounter().GetValue())
 	}
-	return panics, nil
+	return sum, nil
 }

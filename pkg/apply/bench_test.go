@@ -1,0 +1,63 @@
+package apply
+
+import (
+	"strconv"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// machine is what is stated of a control-plane Machine.
+func machine() *clusterv1.Machine {
+	ref := func(group, kind string) clusterv1.ContractVersionedObjectReference {
+		return clusterv1.ContractVersionedObjectReference{APIGroup: group, Kind: kind, Name: "m"}
+	}
+	return &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "lab", Name: "m", Labels: map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachineControlPlaneLabel: "", clusterv1.MachineControlPlaneNameLabel: "c"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "controlplane.cluster.x-k8s.io/v1beta1", Kind: "OpenshiftAssistedControlPlane", Name: "c", UID: "cp", Controller: ptr.To(true)}},
+		},
+		Spec: clusterv1.MachineSpec{
+			ClusterName: "c", Version: "v4.20.1", MinReadySeconds: ptr.To[int32](0), FailureDomain: "rack",
+			Bootstrap:         clusterv1.Bootstrap{ConfigRef: ref("bootstrap.cluster.x-k8s.io", "OpenshiftAssistedConfig")},
+			InfrastructureRef: ref("infrastructure.cluster.x-k8s.io", "Metal3Machine"),
+		},
+	}
+}
+
+// BenchmarkApply is about a Machine of which nothing has changed, with 15 conditions that are no concern of ours.
+func BenchmarkApply(b *testing.B) {
+	for situation, c := range map[string]struct{ newVersion, forgotten bool }{
+		"same version":    {},
+		"another version": {newVersion: true},
+		"after a restart": {forgotten: true},
+	} {
+		b.Run(situation, func(b *testing.B) {
+			g := NewWithT(b)
+			scheme := runtime.NewScheme()
+			g.Expect(clusterv1.AddToScheme(scheme)).To(Succeed())
+			a := New(fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().Build(), us)
+			observed := machine()
+			_, err := a.Apply(b.Context(), observed, nil)
+			g.Expect(err).NotTo(HaveOccurred())
+			observed.ResourceVersion, observed.Status.Conditions = "1", make([]metav1.Condition, 15)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if c.newVersion {
+					observed.ResourceVersion = strconv.Itoa(i)
+				}
+				if c.forgotten {
+					a.applied.Clear()
+				}
+				if changed, err := a.Apply(b.Context(), machine(), observed); changed || err != nil {
+					b.Fatal(changed, err)
+				}
+			}
+		})
+	}
+}

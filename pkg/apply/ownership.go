@@ -1,0 +1,158 @@
+package apply
+
+import (
+	"bytes"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// KeepOwn returns a cache transform that keeps of the managed fields of an object what an Applier under this field manager needs. They are the record of what was
+// applied that a restart does not lose.
+func KeepOwn(owner client.FieldOwner) func(any) (any, error) {
+	return func(in any) (any, error) {
+		if obj, err := meta.Accessor(in); err == nil && len(obj.GetManagedFields()) > 0 {
+			obj.SetManagedFields(Own(owner, obj.GetManagedFields()))
+		}
+		return in, nil
+	}
+}
+
+// Own returns, alone, the entry of what was applied under a field manager; nothing when there is none.
+func Own(owner client.FieldOwner, entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	for _, e := range entries {
+		if e.Manager == string(owner) && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" {
+			return []metav1.ManagedFieldsEntry{e}
+		}
+	}
+	return nil
+}
+
+// ownedBy returns the fields of an object that are recorded as applied under a field manager. Those of another version of the API may have other names: they count
+// as none, and are recorded anew.
+func ownedBy(owner client.FieldOwner, obj client.Object, version string) *fieldpath.Set {
+	owned := &fieldpath.Set{}
+	for _, e := range Own(owner, obj.GetManagedFields()) {
+		if e.APIVersion != version || e.FieldsV1 == nil || owned.FromJSON(bytes.NewReader(e.FieldsV1.Raw)) != nil {
+			return &fieldpath.Set{}
+		}
+	}
+	return owned
+}
+
+// stated is what an object states that is recorded as owned: not what says which object it is.
+func stated(obj map[string]any) map[string]any {
+	fields := map[string]any{}
+	for key, field := range obj {
+		if key != "apiVersion" && key != "kind" {
+			fields[key] = field
+		}
+	}
+	metadata, _ := obj["metadata"].(map[string]any)
+	own := map[string]any{}
+	for key, field := range metadata {
+		if key != "name" && key != "namespace" {
+			own[key] = field
+		}
+	}
+	fields["metadata"] = own
+	return fields
+}
+
+// settled tells whether the fields that we own are those that want states: there is nothing to withdraw, and nothing to take over. have, which contains want, is
+// looked at where a value is owned as a whole: then all of it is ours.
+func settled(owned *fieldpath.Set, want, have any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		h, _ := have.(map[string]any)
+		return settledFields(owned, w, h)
+	case []any:
+		h, _ := have.([]any)
+		return settledItems(owned, w, h)
+	}
+	return false // a value that is not ours, or was more than a value once
+}
+
+func settledFields(owned *fieldpath.Set, want, have map[string]any) bool {
+	for _, e := range elements(owned) {
+		if e.FieldName == nil {
+			return false
+		}
+		if _, found := want[*e.FieldName]; !found && *e.FieldName != ownerReferences {
+			return false
+		}
+	}
+	for name, field := range want {
+		element := fieldpath.FieldNameElement(name)
+		below, shared := owned.Children.Get(element)
+		if !shared {
+			below = &fieldpath.Set{}
+		}
+		switch {
+		case name == ownerReferences:
+		case !shared && owned.Members.Has(element):
+			if adds(have[name], field) {
+				return false
+			}
+		case !settled(below, field, have[name]):
+			return false
+		}
+	}
+	return true
+}
+
+// settledItems is about a list that several writers share, of which the items are owned.
+func settledItems(owned *fieldpath.Set, want, have []any) bool {
+	items := elements(owned)
+	if len(items) != len(want) {
+		return false
+	}
+	for _, e := range items {
+		i := indexOf(want, e)
+		if i < 0 {
+			return false
+		}
+		if below, shared := owned.Children.Get(e); shared && (i >= len(have) || !settled(below, want[i], have[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+// indexOf finds the item of a list that is owned, by its key or its value; -1 when there is none. A part of the key that is not stated is a default.
+func indexOf(items []any, element fieldpath.PathElement) int {
+	for i, item := range items {
+		switch {
+		case element.Value != nil && value.Equals(value.NewValueInterface(item), *element.Value):
+			return i
+		case element.Key != nil && hasKey(item, element):
+			return i
+		}
+	}
+	return -1
+}
+
+func hasKey(item any, element fieldpath.PathElement) bool {
+	fields, ok := item.(map[string]any)
+	for _, part := range *element.Key {
+		if own, found := fields[part.Name]; found && !value.Equals(value.NewValueInterface(own), part.Value) {
+			return false
+		}
+	}
+	return ok
+}
+
+// elements are those of the topmost fields or items of a set.
+func elements(s *fieldpath.Set) []fieldpath.PathElement {
+	var all []fieldpath.PathElement
+	s.Members.Iterate(func(e fieldpath.PathElement) { all = append(all, e) })
+	s.Children.Iterate(func(e fieldpath.PathElement) {
+		if !s.Members.Has(e) {
+			all = append(all, e)
+		}
+	})
+	return all
+}

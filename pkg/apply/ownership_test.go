@@ -1,0 +1,295 @@
+package apply
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+const (
+	us   = client.FieldOwner("us")
+	them = client.FieldOwner("them")
+)
+
+// pod has labels (owned one by one), a node selector and tolerations (owned as a whole), containers (a list that several writers share).
+func pod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "lab", Name: "pod", Labels: map[string]string{"a": "1", "b": "2"}, Finalizers: []string{"us/kept", "us/gone"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "first", UID: "1"}},
+		},
+		Spec: corev1.PodSpec{
+			Hostname:     "h",
+			NodeSelector: map[string]string{"disk": "ssd", "rack": "7"},
+			Tolerations:  []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}},
+			Containers: []corev1.Container{
+				{Name: "c", Image: "i", ImagePullPolicy: corev1.PullAlways, Ports: []corev1.ContainerPort{{ContainerPort: 80}}},
+				{Name: "d", Image: "i"},
+			},
+		},
+	}
+}
+
+// restarted is a manager that has forgotten everything; it observes the Pod as its cache has it.
+type restarted struct {
+	*WithT
+	client.Client
+	t      *testing.T
+	writes int
+}
+
+func restart(t *testing.T, objects ...client.Object) *restarted {
+	t.Helper()
+	r := &restarted{WithT: NewWithT(t), t: t}
+	r.Client = fake.NewClientBuilder().WithReturnManagedFields().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			r.writes++
+			return c.Apply(ctx, obj, opts...)
+		},
+	}).Build()
+	return r
+}
+
+func (r *restarted) stored() *corev1.Pod {
+	p := &corev1.Pod{}
+	r.Expect(r.Get(r.t.Context(), types.NamespacedName{Namespace: "lab", Name: "pod"}, p)).To(Succeed())
+	return p
+}
+
+func (r *restarted) observed() *corev1.Pod {
+	p, err := KeepOwn(us)(r.stored())
+	r.Expect(err).NotTo(HaveOccurred())
+	return p.(*corev1.Pod)
+}
+
+// applies tells how many requests it takes to apply what is wanted, with the memory of a.
+func (r *restarted) applies(a *Applier, wanted *corev1.Pod) int {
+	before := r.writes
+	_, err := a.Apply(r.t.Context(), wanted, r.observed())
+	r.Expect(err).NotTo(HaveOccurred())
+	return r.writes - before
+}
+
+// edit is what somebody writes without server-side apply.
+func (r *restarted) edit(change func(*corev1.Pod)) {
+	p := r.stored()
+	change(p)
+	r.Expect(r.Update(r.t.Context(), p, them)).To(Succeed())
+}
+
+func TestAfterARestart(t *testing.T) {
+	for situation, c := range map[string]struct {
+		// meanwhile is what others do while no manager runs.
+		meanwhile func(*restarted)
+		wanted    func(*corev1.Pod)
+		// writes is how many requests it takes, and then what they are to bring about.
+		writes int
+		then   func(*WithT, *corev1.Pod)
+	}{
+		"nothing has changed": {},
+		"a label is withdrawn": {
+			wanted: func(p *corev1.Pod) { delete(p.Labels, "b") },
+			writes: 1, then: func(g *WithT, p *corev1.Pod) { g.Expect(p.Labels).To(Equal(map[string]string{"a": "1"})) },
+		},
+		"all labels are withdrawn": {
+			wanted: func(p *corev1.Pod) { p.Labels = nil },
+			writes: 1, then: func(g *WithT, p *corev1.Pod) { g.Expect(p.Labels).To(BeEmpty()) },
+		},
+		"a value is withdrawn": {
+			wanted: func(p *corev1.Pod) { p.Spec.Hostname = "" },
+			writes: 1, then: func(g *WithT, p *corev1.Pod) { g.Expect(p.Spec.Hostname).To(BeEmpty()) },
+		},
+		"a finalizer is withdrawn": {
+			wanted: func(p *corev1.Pod) { p.Finalizers = []string{"us/kept"} },
+			writes: 1, then: func(g *WithT, p *corev1.Pod) { g.Expect(p.Finalizers).To(Equal([]string{"us/kept"})) },
+		},
+		"an entry of what is owned as a whole is withdrawn": {
+			wanted: func(p *corev1.Pod) { delete(p.Spec.NodeSelector, "rack") },
+			writes: 1, then: func(g *WithT, p *corev1.Pod) { g.Expect(p.Spec.NodeSelector).To(HaveLen(1)) },
+		},
+		"a field of a list is withdrawn that is owned as a whole": {
+			wanted: func(p *corev1.Pod) { p.Spec.Tolerations[0].Effect = "" },
+			writes: 1, then: func(g *WithT, p *corev1.Pod) { g.Expect(p.Spec.Tolerations[0].Effect).To(BeEmpty()) },
+		},
+		"a field of an item of a shared list is withdrawn": {
+			wanted: func(p *corev1.Pod) { p.Spec.Containers[0].ImagePullPolicy = "" },
+			writes: 1, then: func(g *WithT, p *corev1.Pod) { g.Expect(p.Spec.Containers[0].ImagePullPolicy).To(BeEmpty()) },
+		},
+		"an item of a shared list is withdrawn": {
+			wanted: func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] },
+			writes: 1, then: func(g *WithT, p *corev1.Pod) { g.Expect(p.Spec.Containers).To(HaveLen(1)) },
+		},
+		"a field is wanted besides, which has this value already": {
+			meanwhile: func(r *restarted) { r.edit(func(p *corev1.Pod) { p.Labels["c"] = "3" }) },
+			wanted:    func(p *corev1.Pod) { p.Labels["c"] = "3" },
+			writes:    1,
+		},
+		"a finalizer is wanted besides, which somebody has put there": {
+			meanwhile: func(r *restarted) { r.edit(func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, "us/more") }) },
+			wanted:    func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, "us/more") },
+			writes:    1,
+		},
+		"a finalizer is wanted in the place of another, which somebody has put there": {
+			meanwhile: func(r *restarted) { r.edit(func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, "us/more") }) },
+			wanted:    func(p *corev1.Pod) { p.Finalizers[1] = "us/more" },
+			writes:    1, then: func(g *WithT, p *corev1.Pod) { g.Expect(p.Finalizers).To(ConsistOf("us/kept", "us/more")) },
+		},
+		"somebody has changed a value": {
+			meanwhile: func(r *restarted) { r.edit(func(p *corev1.Pod) { p.Labels["a"] = "theirs" }) },
+			writes:    1, then: func(g *WithT, p *corev1.Pod) { g.Expect(p.Labels).To(HaveKeyWithValue("a", "1")) },
+		},
+		"somebody has changed a value, and changed it back": {
+			meanwhile: func(r *restarted) {
+				r.edit(func(p *corev1.Pod) { p.Labels["a"] = "theirs" })
+				r.edit(func(p *corev1.Pod) { p.Labels["a"] = "1" })
+			},
+			writes: 1,
+		},
+		"somebody has added fields of their own": {
+			meanwhile: func(r *restarted) {
+				r.edit(func(p *corev1.Pod) {
+					p.Labels["theirs"], p.Spec.Subdomain = "", "s"
+					p.Finalizers = append(p.Finalizers, "them/finalizer")
+					p.Spec.Containers[1].Stdin = true
+				})
+			},
+			then: func(g *WithT, p *corev1.Pod) { g.Expect(p.Labels).To(HaveKey("theirs")) },
+		},
+		"somebody took the finalizers and owner references away": {
+			meanwhile: func(r *restarted) { r.edit(func(p *corev1.Pod) { p.Finalizers, p.OwnerReferences = nil, nil }) },
+			writes:    1, then: func(g *WithT, p *corev1.Pod) {
+				g.Expect(p.Finalizers).To(HaveLen(2))
+				g.Expect(p.OwnerReferences).To(HaveLen(1))
+			},
+		},
+		"somebody took the owner references away, and put them back": {
+			meanwhile: func(r *restarted) {
+				r.edit(func(p *corev1.Pod) { p.OwnerReferences = nil })
+				r.edit(func(p *corev1.Pod) { p.OwnerReferences = pod().OwnerReferences })
+			},
+		},
+		"an owner reference is not wanted any more": {
+			wanted: func(p *corev1.Pod) { p.OwnerReferences = nil },
+		},
+		"somebody has put his own in the place of the owner reference": {
+			meanwhile: func(r *restarted) {
+				r.edit(func(p *corev1.Pod) { p.OwnerReferences[0].Name, p.OwnerReferences[0].UID = "second", "2" })
+			},
+			wanted: func(p *corev1.Pod) { p.OwnerReferences = nil },
+		},
+		"the object was made anew by others, as by a move or from a backup": {
+			meanwhile: func(r *restarted) {
+				moved := r.stored()
+				r.edit(func(p *corev1.Pod) { p.Finalizers = nil })
+				r.Expect(r.Delete(r.t.Context(), moved)).To(Succeed())
+				moved.ResourceVersion, moved.ManagedFields = "", nil
+				r.Expect(r.Create(r.t.Context(), moved, them)).To(Succeed())
+			},
+			writes: 1,
+		},
+		"others have applied the same": {
+			meanwhile: func(r *restarted) {
+				_, err := New(r, them).Apply(r.t.Context(), pod(), nil)
+				r.Expect(err).NotTo(HaveOccurred())
+				r.writes = 0
+			},
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			r := restart(t)
+			_, err := New(r, us).Apply(t.Context(), pod(), nil)
+			r.Expect(err).NotTo(HaveOccurred())
+			if c.meanwhile != nil {
+				c.meanwhile(r)
+			}
+			wanted := func() *corev1.Pod {
+				p := pod()
+				if c.wanted != nil {
+					c.wanted(p)
+				}
+				return p
+			}
+			a := New(r, us)
+			r.Expect(r.applies(a, wanted())).To(Equal(c.writes))
+			if c.then != nil {
+				c.then(r.WithT, r.stored())
+			}
+			r.Expect(r.applies(a, wanted())).To(BeZero(), "the same again")
+			r.Expect(r.applies(New(r, us), wanted())).To(BeZero(), "after one more restart")
+		})
+	}
+}
+
+// What others hold was never applied by us: without the entry the first write makes it ours, so that it can be withdrawn.
+func TestWhatIsTakenOverCanBeWithdrawn(t *testing.T) {
+	theirs := pod()
+	theirs.Labels["c"] = "3"
+	r := restart(t, theirs)
+	r.Expect(r.applies(New(r, us), pod())).To(Equal(1))
+	without := pod()
+	delete(without.Labels, "b")
+	r.Expect(r.applies(New(r, us), without)).To(Equal(1))
+}
+
+func TestWhatWasAppliedInAnotherVersionIsAppliedAnew(t *testing.T) {
+	r := restart(t)
+	_, err := New(r, us).Apply(t.Context(), pod(), nil)
+	r.Expect(err).NotTo(HaveOccurred())
+	before := r.observed()
+	before.ManagedFields[0].APIVersion = "v1beta1"
+	written, err := New(r, us).Apply(t.Context(), pod(), before)
+	r.Expect(err).NotTo(HaveOccurred())
+	r.Expect(written).To(BeTrue(), "fields may have other names there")
+}
+
+func TestWhatIsObservedWithoutManagedFieldsIsWrittenOnce(t *testing.T) {
+	r := restart(t)
+	a := New(r, us)
+	_, err := a.Apply(t.Context(), pod(), nil)
+	r.Expect(err).NotTo(HaveOccurred())
+	b := New(r, us)
+	for range 3 {
+		bare := r.stored()
+		bare.ManagedFields = nil
+		_, err = b.Apply(t.Context(), pod(), bare)
+		r.Expect(err).NotTo(HaveOccurred())
+	}
+	r.Expect(r.writes).To(Equal(2), "once by each manager")
+}
+
+func TestAnObjectThatWasMadeAnewIsNotTheOneRemembered(t *testing.T) {
+	theirs := pod()
+	theirs.UID = "one"
+	r := restart(t, theirs)
+	a := New(r, us)
+	r.Expect(r.applies(a, pod())).To(Equal(1))
+	r.edit(func(p *corev1.Pod) { p.Finalizers = nil })
+	anew := r.stored()
+	r.Expect(r.Delete(t.Context(), anew)).To(Succeed())
+	anew = pod()
+	anew.UID = "two"
+	r.Expect(r.Create(t.Context(), anew, them)).To(Succeed())
+	r.Expect(r.applies(a, pod())).To(Equal(1), "nothing of it is ours")
+}
+
+func TestOwnKeepsWhatWeApplied(t *testing.T) {
+	fields := &metav1.FieldsV1{Raw: []byte(`{"f:data":{}}`)}
+	ours := metav1.ManagedFieldsEntry{Manager: string(us), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsV1: fields}
+	updated, status, theirs := ours, ours, ours
+	updated.Operation, status.Subresource, theirs.Manager = metav1.ManagedFieldsOperationUpdate, "status", string(them)
+	g := NewWithT(t)
+	g.Expect(Own(us, []metav1.ManagedFieldsEntry{updated, status, theirs, ours})).To(Equal([]metav1.ManagedFieldsEntry{ours}))
+	g.Expect(Own(us, []metav1.ManagedFieldsEntry{updated, status, theirs})).To(BeNil())
+
+	kept, err := KeepOwn(us)("no object")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(kept).To(Equal("no object"))
+}
