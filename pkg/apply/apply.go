@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -68,7 +71,7 @@ func (a *Applier) Apply(ctx context.Context, desired, observed client.Object) (c
 		return false, err
 	}
 	key := object{kind.GroupKind(), client.ObjectKeyFromObject(desired)}
-	if !isNil(observed) && a.unchanged(key, digest, observed) {
+	if !isNil(observed) && a.unchanged(key, digest, desired, observed) {
 		return false, nil
 	}
 	wanted, err := fields(desired, kind)
@@ -91,9 +94,17 @@ func (a *Applier) Apply(ctx context.Context, desired, observed client.Object) (c
 }
 
 // unchanged tells whether this very version of the object was found to hold this before.
-func (a *Applier) unchanged(key object, digest [sha256.Size]byte, observed client.Object) bool {
+func (a *Applier) unchanged(key object, digest [sha256.Size]byte, desired, observed client.Object) bool {
 	last, known := a.applied.Get(key)
-	return known && observed.GetResourceVersion() != "" && last == application{digest, observed.GetUID(), observed.GetResourceVersion()}
+	return known && observed.GetResourceVersion() != "" && last == application{digest, observed.GetUID(), observed.GetResourceVersion()} &&
+		hasOwners(observed, desired.GetOwnerReferences())
+}
+
+func hasOwners(observed client.Object, wanted []metav1.OwnerReference) bool {
+	have := observed.GetOwnerReferences()
+	return !slices.ContainsFunc(wanted, func(w metav1.OwnerReference) bool {
+		return !slices.ContainsFunc(have, func(h metav1.OwnerReference) bool { return equality.Semantic.DeepEqual(h, w) })
+	})
 }
 
 // current tells whether observed holds what is wanted, and nothing else that we applied.

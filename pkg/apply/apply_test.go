@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -101,6 +102,24 @@ func TestApplyComparesAnObjectOnceForEachVersion(t *testing.T) {
 	_, err = a.Apply(t.Context(), wanted(), observed)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(*requests).To(Equal(2), "another version is compared")
+}
+
+func TestApplyComparesWhenAnotherOwnerIsWanted(t *testing.T) {
+	g := NewWithT(t)
+	c, requests := counting(t)
+	a := New(c, "test")
+	ownedBy := func(uid types.UID) *corev1.ConfigMap {
+		owned := configMap(map[string]string{"a": "1"})
+		owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: "owner", UID: uid}}
+		return owned
+	}
+	observed := ownedBy("1")
+	observed.ResourceVersion = "5"
+	for _, owner := range []types.UID{"1", "1", "2"} { // the last one is that of an owner that was made anew
+		_, err := a.Apply(t.Context(), ownedBy(owner), observed)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	g.Expect(*requests).To(Equal(2), "of the first, and of the last")
 }
 
 func TestApplyDoesNotResurrectWhatVanished(t *testing.T) {
