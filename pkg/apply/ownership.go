@@ -3,33 +3,10 @@ package apply
 import (
 	"bytes"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
-
-// KeepOwn returns a cache transform that keeps of the managed fields of an object what an Applier under this field manager needs. They are the record of what was
-// applied that a restart does not lose.
-func KeepOwn(owner client.FieldOwner) func(any) (any, error) {
-	return func(in any) (any, error) {
-		if obj, err := meta.Accessor(in); err == nil && len(obj.GetManagedFields()) > 0 {
-			obj.SetManagedFields(Own(owner, obj.GetManagedFields()))
-		}
-		return in, nil
-	}
-}
-
-// Own returns, alone, the entry of what was applied under a field manager; nothing when there is none.
-func Own(owner client.FieldOwner, entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	for _, e := range entries {
-		if e.Manager == string(owner) && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" {
-			return []metav1.ManagedFieldsEntry{e}
-		}
-	}
-	return nil
-}
 
 // ownedBy returns the fields of an object that are recorded as applied under a field manager. Those of another version of the API may have other names: they count
 // as none, and are recorded anew.

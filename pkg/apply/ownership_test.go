@@ -279,17 +279,3 @@ func TestAnObjectThatWasMadeAnewIsNotTheOneRemembered(t *testing.T) {
 	r.Expect(r.Create(t.Context(), anew, them)).To(Succeed())
 	r.Expect(r.applies(a, pod())).To(Equal(1), "nothing of it is ours")
 }
-
-func TestOwnKeepsWhatWeApplied(t *testing.T) {
-	fields := &metav1.FieldsV1{Raw: []byte(`{"f:data":{}}`)}
-	ours := metav1.ManagedFieldsEntry{Manager: string(us), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsV1: fields}
-	updated, status, theirs := ours, ours, ours
-	updated.Operation, status.Subresource, theirs.Manager = metav1.ManagedFieldsOperationUpdate, "status", string(them)
-	g := NewWithT(t)
-	g.Expect(Own(us, []metav1.ManagedFieldsEntry{updated, status, theirs, ours})).To(Equal([]metav1.ManagedFieldsEntry{ours}))
-	g.Expect(Own(us, []metav1.ManagedFieldsEntry{updated, status, theirs})).To(BeNil())
-
-	kept, err := KeepOwn(us)("no object")
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(kept).To(Equal("no object"))
-}

@@ -1,0 +1,35 @@
+package apply
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestOwnKeepsWhatWeApplied(t *testing.T) {
+	fields := &metav1.FieldsV1{Raw: []byte(`{"f:data":{}}`)}
+	ours := metav1.ManagedFieldsEntry{Manager: string(us), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsV1: fields}
+	updated, status, theirs := ours, ours, ours
+	updated.Operation, status.Subresource, theirs.Manager = metav1.ManagedFieldsOperationUpdate, "status", string(them)
+	g := NewWithT(t)
+	g.Expect(Own(us, []metav1.ManagedFieldsEntry{updated, status, theirs, ours})).To(Equal([]metav1.ManagedFieldsEntry{ours}))
+	g.Expect(Own(us, []metav1.ManagedFieldsEntry{updated, status, theirs})).To(BeNil())
+
+	for _, obj := range []client.Object{pod(), &unstructured.Unstructured{Object: map[string]any{}}} {
+		obj.SetManagedFields([]metav1.ManagedFieldsEntry{updated, status, theirs, ours})
+		_, err := KeepOwn(us)(obj)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(obj.GetManagedFields()).To(Equal([]metav1.ManagedFieldsEntry{ours}))
+		obj.SetManagedFields([]metav1.ManagedFieldsEntry{updated, theirs})
+		_, err = KeepOwn(us)(obj)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(obj.GetManagedFields()).To(BeEmpty())
+	}
+
+	kept, err := KeepOwn(us)("no object")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(kept).To(Equal("no object"))
+}
