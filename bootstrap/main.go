@@ -12,18 +12,14 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/config"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
@@ -57,7 +53,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := options.NewManager(provider.ManagerSpec{Name: managerName, FieldOwner: config.FieldManager, Scheme: scheme, Cache: cached()})
+	mgr, err := options.NewManager(provider.ManagerSpec{Name: managerName, FieldOwner: config.FieldManager, Scheme: scheme, Cache: config.Cached(), Rest: config.TrimInfraMachine})
 	if err != nil {
 		return err
 	}
@@ -84,17 +80,4 @@ func newScheme() (*runtime.Scheme, error) {
 	)
 	scheme := runtime.NewScheme()
 	return scheme, kinds.AddToScheme(scheme)
-}
-
-// cached says what is dropped of the objects in the cache. Annotations of Agents hold whole inventories; those of Secrets and ConfigMaps may
-// hold copies of them.
-func cached() map[client.Object]cache.ByObject {
-	return map[client.Object]cache.ByObject{
-		&aiv1beta1.Agent{}:         {Transform: config.TrimAgent},
-		&aiv1beta1.NMStateConfig{}: {Transform: config.TrimNMStateConfig},
-		&corev1.Secret{}:           {Transform: kube.StripMetadata(config.SourceAnnotation, config.InfraEnvAnnotation, config.ModifiedAnnotation)},
-		&corev1.ConfigMap{}:        {Transform: kube.StripMetadata()},
-		// Of CustomResourceDefinitions only the labels are looked at, with the versions of a contract.
-		&apiextensionsv1.CustomResourceDefinition{}: {Transform: kube.StripMetadata()},
-	}
 }

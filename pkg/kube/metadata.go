@@ -30,16 +30,7 @@ func StripMetadata(keep ...string) func(any) (any, error) {
 			return in, nil
 		}
 		obj.SetManagedFields(nil)
-		kept := map[string]string{}
-		for _, name := range keep {
-			if value, found := obj.GetAnnotations()[name]; found {
-				kept[name] = value
-			}
-		}
-		if len(kept) == 0 {
-			kept = nil
-		}
-		obj.SetAnnotations(kept)
+		obj.SetAnnotations(Only(obj.GetAnnotations(), keep...))
 		return obj, nil
 	}
 }

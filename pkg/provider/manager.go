@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -29,6 +30,8 @@ type ManagerSpec struct {
 	Scheme *runtime.Scheme
 	// Cache holds what is cached of a kind other than as a whole.
 	Cache map[client.Object]cache.ByObject
+	// Rest is what is kept of the kinds that Cache does not name; all but the managed fields of others when it is nil.
+	Rest toolscache.TransformFunc
 }
 
 // NewManager returns a manager with health checks.
@@ -82,6 +85,9 @@ func (o *Options) cacheOptions(spec ManagerSpec) cache.Options {
 		SyncPeriod:       ptr.To(o.SyncPeriod),
 		DefaultTransform: apply.KeepOwn(spec.FieldOwner),
 		ByObject:         spec.Cache,
+	}
+	if spec.Rest != nil {
+		options.DefaultTransform = spec.Rest
 	}
 	if o.Namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}

@@ -49,7 +49,7 @@ var machineChanges = changed(func(before, after *clusterv1.Machine) bool {
 	return differs
 })
 
-// agentChanges are those of what is left of an Agent in the cache: see [TrimAgent].
+// agentChanges are those of what is left of an Agent in the cache: see [trimAgent].
 var agentChanges = changed(func(before, after *aiv1beta1.Agent) bool {
 	return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !equality.Semantic.DeepEqual(before.Status, after.Status)
 })

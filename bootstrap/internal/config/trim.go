@@ -1,33 +1,99 @@
 package config
 
 import (
-	"maps"
+	"slices"
 
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// TrimAgent is a cache transform that drops what the reconciler does not read of an Agent and what is large.
-func TrimAgent(in any) (any, error) {
-	agent, ok := in.(*aiv1beta1.Agent)
-	if !ok {
-		return in, nil
+// Cached says what is cached of each kind: what is read of it, and of what we apply also the fields that we state, to compare with. Infrastructure machines are
+// of any kind: see [TrimInfraMachine].
+func Cached() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&aiv1beta1.Agent{}:             {Transform: kube.Reduce(trimAgent)},
+		&aiv1beta1.InfraEnv{}:          {Transform: kube.Reduce(trimInfraEnv)},
+		&aiv1beta1.NMStateConfig{}:     {Transform: kube.Reduce(trimNMStateConfig)},
+		&metal3api.BareMetalHost{}:     {Transform: kube.Reduce(trimHost)},
+		&clusterv1.Machine{}:           {Transform: kube.Reduce(trimMachine)},
+		&clusterv1.Cluster{}:           {Transform: kube.Reduce(trimCluster)},
+		&hivev1.ClusterDeployment{}:    {Transform: kube.Reduce(trimDeployment)},
+		&hiveext.AgentClusterInstall{}: {Transform: kube.Reduce(trimInstall)},
+		&corev1.Secret{}:               {Transform: kube.StripMetadata(SourceAnnotation, InfraEnvAnnotation, ModifiedAnnotation)},
+		&corev1.ConfigMap{}:            {Transform: kube.StripMetadata()},
+		// Of CustomResourceDefinitions only the labels are looked at, with the versions of a contract.
+		&apiextensionsv1.CustomResourceDefinition{}: {Transform: kube.StripMetadata()},
 	}
-	agent.ManagedFields = apply.Own(FieldManager, agent.ManagedFields)
-	maps.DeleteFunc(agent.Annotations, func(key, _ string) bool { return key != skipSpokeCleanupAnnotation })
-	agent.Status.ValidationsInfo = nil
-	agent.Status.NtpSources = nil
-	agent.Status.Progress = aiv1beta1.HostProgressInfo{CurrentStage: agent.Status.Progress.CurrentStage}
-	agent.Status.Inventory.Cpu.Flags = nil
-	return agent, nil
 }
 
-// TrimNMStateConfig is a cache transform that drops the network configuration itself, which is not read.
-func TrimNMStateConfig(in any) (any, error) {
-	if network, ok := in.(*aiv1beta1.NMStateConfig); ok {
-		network.ManagedFields, network.Annotations = nil, nil
-		network.Spec.NetConfig = aiv1beta1.NetConfig{}
+func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
+	kept := &clusterv1.Machine{ObjectMeta: kube.Identity(&machine.ObjectMeta)}
+	kept.Labels = kube.Only(machine.Labels, clusterv1.ClusterNameLabel, clusterv1.MachineControlPlaneLabel)
+	kept.Annotations = kube.Only(machine.Annotations, clusterv1.MachineSkipRemediationAnnotation)
+	kept.Spec.ClusterName, kept.Spec.ProviderID = machine.Spec.ClusterName, machine.Spec.ProviderID
+	kept.Spec.Bootstrap, kept.Spec.InfrastructureRef = machine.Spec.Bootstrap, machine.Spec.InfrastructureRef
+	kept.Status.NodeRef = machine.Status.NodeRef
+	for _, c := range machine.Status.Conditions {
+		if c.Type == clusterv1.MachineNodeReadyCondition || c.Type == clusterv1.MachineNodeHealthyCondition {
+			kept.Status.Conditions = append(kept.Status.Conditions, metav1.Condition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
+		}
 	}
-	return in, nil
+	return kept
+}
+
+func trimCluster(cluster *clusterv1.Cluster) *clusterv1.Cluster {
+	kept := &clusterv1.Cluster{ObjectMeta: kube.Identity(&cluster.ObjectMeta)}
+	kept.Spec.Paused, kept.Spec.ControlPlaneRef = cluster.Spec.Paused, cluster.Spec.ControlPlaneRef
+	kept.Status.Initialization = cluster.Status.Initialization
+	return kept
+}
+
+func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeployment {
+	kept := &hivev1.ClusterDeployment{ObjectMeta: kube.Identity(&deployment.ObjectMeta)}
+	kept.Labels = kube.Only(deployment.Labels, clusterv1.ClusterNameLabel)
+	kept.Annotations = kube.Only(deployment.Annotations, assisted.OpenShiftVersionAnnotation)
+	kept.Spec.PullSecretRef, kept.Spec.Installed = deployment.Spec.PullSecretRef, deployment.Spec.Installed
+	return kept
+}
+
+func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInstall {
+	kept := &hiveext.AgentClusterInstall{ObjectMeta: kube.Identity(&install.ObjectMeta)}
+	kept.Spec.ProvisionRequirements, kept.Spec.MirrorRegistryRef = install.Spec.ProvisionRequirements, install.Spec.MirrorRegistryRef
+	kept.Status.DebugInfo.State, kept.Status.DebugInfo.StateInfo = install.Status.DebugInfo.State, install.Status.DebugInfo.StateInfo
+	for _, c := range install.Status.Conditions {
+		if c.Type == hiveext.ClusterCompletedCondition {
+			kept.Status.Conditions = append(kept.Status.Conditions, hivev1.ClusterInstallCondition{Type: c.Type, Status: c.Status, Reason: c.Reason})
+		}
+	}
+	return kept
+}
+
+// trimInfraEnv keeps the whole spec: we state it.
+func trimInfraEnv(infraEnv *aiv1beta1.InfraEnv) *aiv1beta1.InfraEnv {
+	kept := &aiv1beta1.InfraEnv{ObjectMeta: kube.Identity(&infraEnv.ObjectMeta), Spec: infraEnv.Spec}
+	kept.Labels, kept.ManagedFields = infraEnv.Labels, apply.Own(FieldManager, infraEnv.ManagedFields)
+	kept.Status.Conditions = infraEnv.Status.Conditions
+	kept.Status.ISODownloadURL = infraEnv.Status.ISODownloadURL
+	kept.Status.BootArtifacts.DiscoveryIgnitionURL = infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL
+	kept.Status.InfraEnvDebugInfo.StaticNetworkDownloadURL = infraEnv.Status.InfraEnvDebugInfo.StaticNetworkDownloadURL
+	return kept
+}
+
+// trimNMStateConfig drops the network configuration itself.
+func trimNMStateConfig(network *aiv1beta1.NMStateConfig) *aiv1beta1.NMStateConfig {
+	kept := &aiv1beta1.NMStateConfig{ObjectMeta: kube.Identity(&network.ObjectMeta)}
+	kept.Labels, kept.Spec.Interfaces = network.Labels, slices.Clone(network.Spec.Interfaces)
+	return kept
 }

@@ -3,18 +3,156 @@ package config
 import (
 	"testing"
 
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Without it every restart would tell each Agent again what it was told.
-func TestTrimAgentKeepsTheRecordOfWhatItWasTold(t *testing.T) {
+// large is what nobody reads.
+var large = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "large"}
+
+func sampleCondition(kind conditionsv1.ConditionType, status corev1.ConditionStatus) conditionsv1.Condition {
+	return conditionsv1.Condition{Type: kind, Status: status, Reason: "Reason", Message: "message", LastTransitionTime: metav1.Now()}
+}
+
+func TestOfAMachineWhatIsReadIsCached(t *testing.T) {
+	kept := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "lab", Name: "m", UID: "1", ResourceVersion: "5", Generation: 2, DeletionTimestamp: ptr.To(metav1.Now()),
+			Labels:      map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachineControlPlaneLabel: ""},
+			Annotations: map[string]string{clusterv1.MachineSkipRemediationAnnotation: "x"},
+		},
+		Spec: clusterv1.MachineSpec{
+			ClusterName: "c", ProviderID: "p", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("s")},
+			InfrastructureRef: clusterv1.ContractVersionedObjectReference{Kind: "Metal3Machine", Name: "m"},
+		},
+		Status: clusterv1.MachineStatus{NodeRef: clusterv1.MachineNodeReference{Name: "n"}, Conditions: []metav1.Condition{
+			{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.Now()},
+		}},
+	}
+	whole := kept.DeepCopy()
+	whole.Labels["other"], whole.Annotations["other"], whole.Status.Phase, whole.Spec.Version = "x", "x", "Running", "v1"
+	whole.Status.Conditions = append(whole.Status.Conditions, metav1.Condition{Type: "Other"})
+	whole.Status.Conditions[0].Message = "large"
+	NewWithT(t).Expect(trimMachine(whole)).To(Equal(kept))
+}
+
+func TestOfAClusterAndItsInstallationWhatIsReadIsCached(t *testing.T) {
+	g := NewWithT(t)
+	cluster := &clusterv1.Cluster{Spec: clusterv1.ClusterSpec{Paused: ptr.To(true), ControlPlaneRef: clusterv1.ContractVersionedObjectReference{Name: "cp"}}}
+	cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
+	whole := cluster.DeepCopy()
+	whole.Annotations, whole.Status.Phase = large, "Provisioned"
+	g.Expect(trimCluster(whole)).To(Equal(cluster))
+
+	deployment := &hivev1.ClusterDeployment{Spec: hivev1.ClusterDeploymentSpec{Installed: true, PullSecretRef: &corev1.LocalObjectReference{Name: "s"}}}
+	deployment.Labels = map[string]string{clusterv1.ClusterNameLabel: "c"}
+	deployment.Annotations = map[string]string{"controlplane.cluster.x-k8s.io/openshift-version": "4.19.3"}
+	known := deployment.DeepCopy()
+	known.Annotations["other"], known.Spec.BaseDomain = "large", "lab.example"
+	g.Expect(trimDeployment(known)).To(Equal(deployment))
+
+	install := &hiveext.AgentClusterInstall{Spec: hiveext.AgentClusterInstallSpec{
+		ProvisionRequirements: hiveext.ProvisionRequirements{WorkerAgents: 2}, MirrorRegistryRef: &hiveext.MirrorRegistryConfigMapReference{Name: "m"},
+	}}
+	install.Status.DebugInfo = hiveext.DebugInfo{State: "installed", StateInfo: "done"}
+	install.Status.Conditions = []hivev1.ClusterInstallCondition{{Type: hiveext.ClusterCompletedCondition, Status: "True", Reason: "InstallationCompleted"}}
+	told := install.DeepCopy()
+	told.Status.DebugInfo.EventsURL, told.Status.Conditions[0].Message = "large", "large"
+	told.Status.Conditions = append(told.Status.Conditions, hivev1.ClusterInstallCondition{Type: "Other"})
+	g.Expect(trimInstall(told)).To(Equal(install))
+}
+
+func TestOfAnInfraEnvAllThatIsStatedIsCached(t *testing.T) {
+	g := NewWithT(t)
+	infraEnv := &aiv1beta1.InfraEnv{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"l": "v"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply}}},
+		Spec:       aiv1beta1.InfraEnvSpec{SSHAuthorizedKey: "key", IgnitionConfigOverride: "{}"},
+	}
+	infraEnv.Status.ISODownloadURL, infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL = "iso", "ignition"
+	infraEnv.Status.InfraEnvDebugInfo.StaticNetworkDownloadURL = "networks"
+	infraEnv.Status.Conditions = append(infraEnv.Status.Conditions, sampleCondition(aiv1beta1.ImageCreatedCondition, corev1.ConditionFalse))
+	whole := infraEnv.DeepCopy()
+	whole.Annotations, whole.Status.BootArtifacts.InitrdURL = large, "large"
+	g.Expect(trimInfraEnv(whole)).To(Equal(infraEnv))
+
+	network := &aiv1beta1.NMStateConfig{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"l": "v"}}}
+	network.Spec.Interfaces = []*aiv1beta1.Interface{{Name: "eno1", MacAddress: bootMAC}}
+	stated := network.DeepCopy()
+	stated.Annotations, stated.Spec.NetConfig.Raw = large, aiv1beta1.RawNetConfig("large")
+	g.Expect(trimNMStateConfig(stated)).To(Equal(network))
+}
+
+func TestOfAHostWhatIsReadIsCached(t *testing.T) {
+	kept := bareMetalHost()
+	kept.Spec.BMC.Address, kept.Spec.Image = "redfish://bmc", &metal3api.Image{URL: "iso"}
+	kept.Spec.RootDeviceHints = &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
+	kept.Status.HardwareDetails = &metal3api.HardwareDetails{NIC: []metal3api.NIC{{MAC: bootMAC}}}
+	kept.Status.HardwareDetails.SystemVendor.SerialNumber = "S1"
+	whole := kept.DeepCopy()
+	whole.Annotations, whole.Labels, whole.Spec.ConsumerRef.APIVersion, whole.Status.HardwareDetails.RAMMebibytes = large, large, "v1", 1<<16
+	whole.Status.HardwareDetails.NIC = []metal3api.NIC{{MAC: bootMAC, IP: "192.0.2.1"}, {MAC: bootMAC, IP: "2001:db8::1"}}
+	NewWithT(t).Expect(trimHost(whole)).To(Equal(kept))
+}
+
+func TestOfAnAgentWhatIsReadIsCached(t *testing.T) {
 	g := NewWithT(t)
 	told := metav1.ManagedFieldsEntry{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply}
 	service := metav1.ManagedFieldsEntry{Manager: "assisted-service", Operation: metav1.ManagedFieldsOperationUpdate}
-	agent := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{service, told}}}
-	_, err := TrimAgent(agent)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(agent.ManagedFields).To(Equal([]metav1.ManagedFieldsEntry{told}))
+	whole := discovered("a", "m", bootMAC)
+	whole.Annotations, whole.ManagedFields = map[string]string{skipSpokeCleanupAnnotation: "", "other": "large"}, []metav1.ManagedFieldsEntry{service, told}
+	whole.Spec.ClusterDeploymentName, whole.Spec.Role, whole.Spec.IgnitionConfigOverrides = &aiv1beta1.ClusterReference{Name: "cp"}, models.HostRoleWorker, "large"
+	whole.Status.Role, whole.Status.InstallationDiskID, whole.Status.Progress.CurrentStage = models.HostRoleWorker, "disk", models.HostStageJoined
+	whole.Status.DebugInfo.StateInfo, whole.Status.Inventory.SystemVendor.SerialNumber = "info", "S1"
+	whole.Status.Conditions = append(whole.Status.Conditions, sampleCondition("Other", corev1.ConditionTrue), sampleCondition(aiv1beta1.InstalledCondition, corev1.ConditionFalse))
+	waiting := whole.DeepCopy()
+	waiting.Annotations, waiting.ManagedFields = map[string]string{skipSpokeCleanupAnnotation: ""}, []metav1.ManagedFieldsEntry{told}
+	waiting.Status.Inventory.Interfaces = []aiv1beta1.HostInterface{{MacAddress: bootMAC}}
+	waiting.Status.Inventory.Cpu.Architecture = ""
+	conditions := whole.Status.Conditions
+	waiting.Status.Conditions = trimConditions(conditions)
+	g.Expect(waiting.Status.Conditions).To(HaveLen(3), "the unread one is left out")
+	g.Expect(waiting.Status.Conditions[0].Reason).To(BeEmpty(), "why one is true is not read")
+	g.Expect(waiting.Status.Conditions[1:]).To(ConsistOf(conditions[1], conditions[3]), "all of what is false is read")
+	g.Expect(trimAgent(whole)).To(Equal(waiting), "without the record of what it was told every restart would tell it again")
+
+	whole.Spec.Approved = true
+	approved := waiting.DeepCopy()
+	approved.ManagedFields = nil
+	approved.Spec.IgnitionConfigOverrides, approved.Spec.Approved = "{}", true
+	inventory := &approved.Status.Inventory
+	inventory.Hostname, inventory.Disks, inventory.Memory, inventory.Cpu = "", nil, aiv1beta1.HostMemory{}, aiv1beta1.HostCPU{}
+	g.Expect(trimAgent(whole)).To(Equal(approved), "it is told nothing more")
+}
+
+func TestOfAnInfraMachineWhatIsReadIsCached(t *testing.T) {
+	g := NewWithT(t)
+	kept := metal3Machine("live-iso")
+	unstructured.RemoveNestedField(kept.Object, "spec", "image", "checksum")
+	for _, path := range [][]string{{"spec", "providerID"}, {"spec", "image", "format"}, {"status", "metaData", "name"}} {
+		g.Expect(unstructured.SetNestedField(kept.Object, "x", path...)).To(Succeed())
+	}
+	for _, path := range [][]string{{"status", "ready"}, {"status", "initialization", "provisioned"}} {
+		g.Expect(unstructured.SetNestedField(kept.Object, true, path...)).To(Succeed())
+	}
+	own := []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply}}
+	kept.SetManagedFields(own)
+	whole := kept.DeepCopy()
+	whole.SetLabels(large)
+	g.Expect(unstructured.SetNestedField(whole.Object, "sum", "spec", "image", "checksum")).To(Succeed())
+	g.Expect(TrimInfraMachine(whole)).To(Equal(kept))
+
+	whole.SetAnnotations(map[string]string{"metal3.io/BareMetalHost": "lab/host"})
+	kept.SetAnnotations(whole.GetAnnotations())
+	unstructured.RemoveNestedField(kept.Object, "metadata", "managedFields")
+	g.Expect(TrimInfraMachine(whole)).To(Equal(kept), "once its host is chosen nothing is told to it")
 }

@@ -38,7 +38,7 @@ func TestInstallationChanges(t *testing.T) {
 // TestEventThatCannotBeMapped is a cache that does not answer: the event is lost, and the log says so.
 func TestEventThatCannotBeMapped(t *testing.T) {
 	g := NewWithT(t)
-	failing := interceptor.NewClient(newWorld(t).Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake client is one
+	failing := interceptor.NewClient(newWorld(t), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errors.New("no cache")
 		},

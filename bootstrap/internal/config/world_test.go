@@ -49,7 +49,7 @@ var metal3Machine, bareMetalHost, discovered = sample.Metal3Machine, sample.Bare
 type world struct {
 	*WithT
 	t *testing.T
-	client.Client
+	client.WithWatch
 	reconciler *Reconciler
 	events     *record.FakeRecorder
 	// writes counts the requests that change something, reports those of them that write the status.
@@ -81,15 +81,15 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	for _, i := range append(indexes(), metal3Indexes()...) {
 		builder = builder.WithIndex(i.Object, i.Field, i.Values)
 	}
-	w.Client = builder.Build()
+	w.WithWatch = builder.Build()
 	w.restart()
 	return w
 }
 
-// restart makes a reconciler that remembers nothing.
+// restart makes a reconciler that remembers nothing, and reads what the cache of the manager keeps.
 func (w *world) restart() {
 	w.reconciler = New(Options{
-		Client: w.Client, Metadata: w.Client, Live: w.Client, Recorder: w.events, Selected: func(client.Object) bool { return true },
+		Client: cached(w), Metadata: w, Live: w, Recorder: w.events, Selected: func(client.Object) bool { return true },
 	})
 	w.reconciler.metal3.Store(true)
 	w.reconciler.now = func() time.Time { return w.clock }
@@ -239,7 +239,7 @@ func (w *world) create(objects ...client.Object) {
 
 func (w *world) remove(obj client.Object) {
 	w.t.Helper()
-	w.Expect(w.Client.Delete(w.t.Context(), obj)).To(Succeed())
+	w.Expect(w.Delete(w.t.Context(), obj)).To(Succeed())
 }
 
 // makeImage is assisted-service making the discovery image.

@@ -55,7 +55,7 @@ func TestInfraEnvIsMadeOnce(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	before := w.writes
-	w.reconciler.Client = withoutInfraEnvs(t, w.Client)
+	w.reconciler.Client = withoutInfraEnvs(t, w)
 	w.Expect(w.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag))
 	w.Expect(w.writes).To(Equal(before))
 	w.remove(read(w, "m", &aiv1beta1.InfraEnv{}))
