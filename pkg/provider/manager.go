@@ -40,6 +40,9 @@ type ManagerSpec struct {
 // OnlyMetadata) and are read without the cache; of managed fields only what the manager applied itself is kept.
 func (o *Options) NewManager(spec ManagerSpec) (manager.Manager, error) {
 	ctrl.SetLogger(klog.Background())
+	if err := limitMemory(); err != nil {
+		return nil, err
+	}
 	_, metrics, err := flags.GetManagerOptions(o.Manager)
 	if err != nil {
 		return nil, fmt.Errorf("manager flags: %w", err)

@@ -182,6 +182,8 @@ func (m *manager) environment(container corev1.Container) ([]string, error) {
 		value := variable.Value
 		switch {
 		case variable.ValueFrom == nil:
+		case variable.ValueFrom.ResourceFieldRef != nil && variable.ValueFrom.ResourceFieldRef.Resource == "limits.memory":
+			value = strconv.FormatInt(container.Resources.Limits.Memory().Value(), 10)
 		case variable.ValueFrom.FieldRef == nil:
 			return nil, fmt.Errorf("variable %s of the container has a source that is not supported here", variable.Name)
 		case variable.ValueFrom.FieldRef.FieldPath == "metadata.namespace":

@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -83,15 +84,16 @@ func TestEnvironmentOfTheContainer(t *testing.T) {
 	settings := func(name string) []corev1.EnvFromSource {
 		return []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}
 	}
-	t.Run("literals, fields of the Pod and ConfigMaps of the manifests are known", func(t *testing.T) {
+	t.Run("literals, fields of the Pod, its limit of memory and ConfigMaps of the manifests are known", func(t *testing.T) {
 		g := NewWithT(t)
 		variables, err := m.environment(corev1.Container{EnvFrom: settings("settings"), Env: []corev1.EnvVar{
 			{Name: "A", Value: "a"},
 			{Name: "POD_NAMESPACE", ValueFrom: field("metadata.namespace")},
 			{Name: "POD_NAME", ValueFrom: field("metadata.name")},
-		}})
+			{Name: "MEMORY_LIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}}},
+		}, Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Mi")}}})
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(variables).To(Equal([]string{"FAST=false", "A=a", "POD_NAMESPACE=system", "POD_NAME=manager"}))
+		g.Expect(variables).To(Equal([]string{"FAST=false", "A=a", "POD_NAMESPACE=system", "POD_NAME=manager", "MEMORY_LIMIT=1048576"}))
 	})
 	t.Run("anything else is refused rather than left out", func(t *testing.T) {
 		g := NewWithT(t)

@@ -91,11 +91,23 @@ func trimConditions(conditions []conditionsv1.Condition) []conditionsv1.Conditio
 
 // readFields are the fields of infrastructure machines that are read or, the boot image, stated.
 var readFields = [][]string{
-	{"apiVersion"}, {"kind"},
-	{"metadata", "namespace"}, {"metadata", "name"}, {"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"},
-	{"metadata", "creationTimestamp"}, {"metadata", "deletionTimestamp"}, {"metadata", "annotations", metal3.HostAnnotation},
-	{"spec", "providerID"}, {"spec", "image", "url"}, {"spec", "image", "format"}, {"spec", "image", "diskFormat"},
-	{"status", "ready"}, {"status", "initialization", "provisioned"}, {"status", "metaData", "name"},
+	{"apiVersion"},
+	{"kind"},
+	{"metadata", "namespace"},
+	{"metadata", "name"},
+	{"metadata", "uid"},
+	{"metadata", "resourceVersion"},
+	{"metadata", "generation"},
+	{"metadata", "creationTimestamp"},
+	{"metadata", "deletionTimestamp"},
+	{"metadata", "annotations", metal3.HostAnnotation},
+	{"spec", "providerID"},
+	{"spec", "image", "url"},
+	{"spec", "image", "format"},
+	{"spec", "image", "diskFormat"},
+	{"status", "ready"},
+	{"status", "initialization", "provisioned"},
+	{"status", "metaData", "name"},
 }
 
 // TrimInfraMachine is the cache transform of kinds that have none of their own: of infrastructure machines, which are all that is read without a type, it keeps what
