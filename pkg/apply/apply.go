@@ -19,6 +19,8 @@ import (
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // Applier applies objects under one field manager.
@@ -71,14 +73,14 @@ func (a *Applier) Apply(ctx context.Context, desired, observed client.Object) (c
 		return false, err
 	}
 	key := object{kind.GroupKind(), client.ObjectKeyFromObject(desired)}
-	if !isNil(observed) && a.unchanged(key, digest, desired, observed) {
+	if !kube.IsNil(observed) && a.unchanged(key, digest, desired, observed) {
 		return false, nil
 	}
 	wanted, err := fields(desired, kind)
 	if err != nil {
 		return false, err
 	}
-	if !isNil(observed) {
+	if !kube.IsNil(observed) {
 		current, err := a.current(key, digest, wanted, observed)
 		if current || err != nil {
 			return false, err
@@ -237,8 +239,4 @@ func prune(value any) any {
 		}
 	}
 	return value
-}
-
-func isNil(obj client.Object) bool {
-	return obj == nil || reflect.ValueOf(obj).IsNil()
 }

@@ -134,6 +134,15 @@ func TestOfAnAgentWhatIsReadIsCached(t *testing.T) {
 	g.Expect(trimAgent(whole)).To(Equal(approved), "it is told nothing more")
 }
 
+// Each of them is read somewhere: identify, bind, validation, restore, release, or pkg/assisted.
+func TestConditionsOfAnAgentThatAreReadAreCached(t *testing.T) {
+	for _, read := range []conditionsv1.ConditionType{
+		aiv1beta1.SpecSyncedCondition, aiv1beta1.BoundCondition, aiv1beta1.ConnectedCondition, aiv1beta1.ValidatedCondition, aiv1beta1.InstalledCondition, aiv1beta1.CleanupCondition,
+	} {
+		NewWithT(t).Expect(trimConditions([]conditionsv1.Condition{sampleCondition(read, corev1.ConditionFalse)})).To(HaveLen(1), string(read))
+	}
+}
+
 func TestOfAnInfraMachineWhatIsReadIsCached(t *testing.T) {
 	g := NewWithT(t)
 	kept := metal3Machine("live-iso")
