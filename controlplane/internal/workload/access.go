@@ -76,6 +76,10 @@ func open(kubeconfig []byte, userAgent string) (*access, error) {
 	config.TLSClientConfig = rest.TLSClientConfig{}
 	config.UserAgent, config.QPS = userAgent, -1
 	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
+	return newAccess(config, certificates)
+}
+
+func newAccess(config *rest.Config, certificates *tls.Config) (*access, error) {
 	a := &access{config: config, transport: transportFor(config.Proxy, certificates)}
 	authenticated, err := a.through(a.transport)
 	if err != nil {
@@ -85,6 +89,13 @@ func open(kubeconfig []byte, userAgent string) (*access, error) {
 		return nil, fmt.Errorf("cannot use the kubeconfig: %w", err)
 	}
 	return a, nil
+}
+
+// anew is the same way with another connection. One on which nothing is answered any more would be used again as long as the operating system takes it for sound:
+// when the address of the API server has moved to another host, for a quarter of an hour.
+func (a *access) anew() (*access, error) {
+	a.transport.CloseIdleConnections()
+	return newAccess(a.config, a.transport.TLSClientConfig.Clone())
 }
 
 // transportFor makes one that nobody else uses. client-go's own are never dropped once they were made, and each renewed token would add one.

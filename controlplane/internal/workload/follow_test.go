@@ -1,10 +1,13 @@
 package workload
 
 import (
+	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -87,6 +90,62 @@ func TestAConnectionThatBreaksIsLookedAt(t *testing.T) {
 	s.Close()
 	h.visit(t.Context())
 	h.expectFailure(t.Context(), facts.Unreachable, "connection refused")
+}
+
+// The address of an API server moves to another host, which knows nothing of the connections of the former one, and nobody ends these.
+func TestAConnectionThatIsSilentlyDeadIsReplaced(t *testing.T) {
+	s := newAPIServer(t, "secret-token")
+	address, freeze := forward(t, s.Listener.Addr().String())
+	h := newHub(t, kubeconfigFor(t, "https://"+address, nil))
+	h.visit(t.Context())
+	h.Expect(h.told().Connected).To(BeTrue())
+	freeze()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	h.visit(ctx)
+	h.expectFailure(t.Context(), facts.Unreachable, "does not answer in time")
+	h.visit(t.Context())
+	h.Expect(h.told().Connected).To(BeTrue())
+}
+
+// forward passes on what comes to an address. From when freeze is called nothing passes any more on the connections that there are then.
+func forward(t *testing.T, to string) (address string, freeze func()) {
+	t.Helper()
+	g := NewWithT(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = listener.Close() })
+	var frozen atomic.Int32
+	pass := func(into, from net.Conn, since int32) {
+		defer into.Close()
+		buffer := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(buffer)
+			if err != nil {
+				return
+			}
+			if frozen.Load() == since {
+				_, _ = into.Write(buffer[:n])
+			}
+		}
+	}
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			since := frozen.Load()
+			go pass(out, in, since)
+			go pass(in, out, since)
+		}
+	}()
+	return listener.Addr().String(), func() { frozen.Add(1) }
 }
 
 // With rights that were taken away, for example.

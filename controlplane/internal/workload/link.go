@@ -124,6 +124,7 @@ func (l *link) visit(ctx context.Context, answeredOnce bool) time.Duration {
 	kubernetes, err := probe(ctx, access)
 	if err != nil {
 		l.failed(err)
+		l.reopen(access)
 		return l.backOff(answeredOnce)
 	}
 	if !l.follow(ctx, access, kubernetes) {
@@ -131,6 +132,15 @@ func (l *link) visit(ctx context.Context, answeredOnce bool) time.Duration {
 	}
 	l.retry = retries()
 	return wait.Jitter(probeInterval, spread)
+}
+
+// reopen makes the next attempt with another connection.
+func (l *link) reopen(failed *access) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.access == failed {
+		l.access, l.refused = failed.anew()
+	}
 }
 
 func (l *link) backOff(answeredOnce bool) time.Duration {
