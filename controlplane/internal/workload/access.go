@@ -21,9 +21,10 @@ import (
 )
 
 const (
-	// dialTime is how long it may take until an API server takes a connection, answerTime until it answers.
+	// dialTime is how long it may take until an API server takes a connection, answerTime until it answers, callTime all that is to be done at once.
 	dialTime   = 5 * time.Second
 	answerTime = 10 * time.Second
+	callTime   = 20 * time.Second
 	// unusedStay is how long a connection is kept on which nothing is watched any more, keepAlive how often the operating system looks after a silent one.
 	unusedStay, keepAlive = time.Minute, 30 * time.Second
 	// headerTable is the size of HTTP/2's memory of headers, in bytes. It saves sending them again, which is rare, and would hold 4 KiB for each direction.

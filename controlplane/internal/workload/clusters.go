@@ -48,6 +48,8 @@ type Clusters struct {
 	// news are the clusters of which something is to be told, visits those that are to be visited.
 	news, visits chan event.GenericEvent
 	now          func() time.Time
+	// callTime is how long a cluster has for what is asked of it at once.
+	callTime time.Duration
 }
 
 // Options are the parameters of NewClusters.
@@ -69,7 +71,7 @@ func NewClusters(options Options) *Clusters {
 		links:   map[client.ObjectKey]*link{},
 		news:    make(chan event.GenericEvent, pending),
 		visits:  make(chan event.GenericEvent, pending),
-		now:     time.Now,
+		now:     time.Now, callTime: callTime,
 	}
 }
 

@@ -289,6 +289,57 @@ func TestAClusterThatAnsweredIsTriedSoonAgain(t *testing.T) {
 	h.Expect(h.visit(t.Context())).To(BeNumerically("<", 2*retryFirst))
 }
 
+// The latest time counts from the first visit after it changed, and what can be read in part is looked at no later than what is read as a whole.
+func TestWhenAClusterThatWasInstalledMeanwhileIsTriedAgain(t *testing.T) {
+	h, s := connectedHub(t)
+	l := h.known(clusterKey)
+	latest := func(answeredOnce bool) (next time.Duration) {
+		for range 15 {
+			next = l.visit(t.Context(), answeredOnce)
+		}
+		return next
+	}
+	s.set(func() { s.refuse[nodesPath] = true })
+	s.set(func() { s.token = "another" })
+	h.Expect(latest(false)).To(BeNumerically("<", 2*retryInstalling))
+	h.Expect(latest(true)).To(BeNumerically(">=", retryDown))
+	s.set(func() { s.token = "secret-token" })
+	h.Expect(l.visit(t.Context(), true)).To(BeNumerically("<", 2*retryFirst), "it answers, but not all")
+	h.Expect(l.observe().Connected).To(BeTrue())
+	h.Expect(latest(true)).To(BeNumerically("~", probeInterval, float64(probeInterval)*spread*1.1))
+	s.set(func() { s.refuse[nodesPath] = false })
+	l.visit(t.Context(), true)
+	h.Expect(l.observe().UnreadSince).To(BeZero())
+}
+
+func TestNobodyWaitsLongForATokenOfAClusterThatHangs(t *testing.T) {
+	h, s := connectedHub(t)
+	h.callTime = 100 * time.Millisecond
+	s.mu.Lock() // no request is answered
+	defer s.mu.Unlock()
+	_, err := h.HasToken(t.Context(), clusterKey, "t1")
+	h.Expect(err).To(MatchError(context.DeadlineExceeded))
+	_, err = h.IssueToken(t.Context(), clusterKey)
+	h.Expect(err).To(MatchError(context.DeadlineExceeded))
+}
+
+func TestTheEndOfTheManagerIsNoFailureOfAClusters(t *testing.T) {
+	h, _ := connectedHub(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	h.visit(ctx)
+	h.Expect(h.Observe(clusterKey).Failure).To(BeNil())
+	h.Expect(h.news).To(BeEmpty())
+}
+
+func TestAClusterThatWasForgottenTakesNoKubeconfig(t *testing.T) {
+	h, _ := connectedHub(t)
+	l := h.known(clusterKey)
+	h.Forget(clusterKey)
+	l.use(&corev1.Secret{Data: map[string][]byte{"value": kubeconfigFor(t, "https://127.0.0.1:1", nil)}}, "test")
+	h.Expect(l.access).To(BeNil())
+}
+
 func TestAVisitDoesNotConnectAClusterThatWasForgottenMeanwhile(t *testing.T) {
 	h, s := connectedHub(t)
 	l := h.known(clusterKey)

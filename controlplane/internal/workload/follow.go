@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,8 +24,10 @@ import (
 const (
 	// metadataOnly asks an API server for the metadata of objects alone.
 	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-	// watchFirst is when a watch that ended is begun anew; if it ends at once, the time doubles, up to watchLast. API servers end each watch after half an hour to an hour.
+	// watchFirst is when a watch that ended is begun anew; if it ends at once, the time doubles, up to watchLast.
 	watchFirst, watchLast = time.Second, time.Minute
+	// watchTime is for how long an API server is asked to watch; somebody between may have lost a watch without a word.
+	watchTime = 30 * time.Minute
 )
 
 // resource is what is watched of a cluster.
@@ -132,7 +135,7 @@ func (l *link) keep(ctx context.Context, access *access, r resource, version str
 				l.again() // perhaps nothing else answers either
 			}
 		}
-		if l.now().Sub(began) > watchLast {
+		if l.now().Sub(began) > watchLast/2 {
 			retry = retriesOfWatch()
 		}
 		select {
@@ -168,7 +171,11 @@ func retriesOfWatch() wait.Backoff {
 
 // stream takes in what one watch tells, until it ends. It returns the version to go on from; empty: the resource is to be read anew.
 func (l *link) stream(ctx context.Context, access *access, r resource, version string) (string, error) {
-	request := access.lasting.Get().AbsPath(r.path).SetHeader("Accept", metadataOnly).Param("watch", "true").Param("resourceVersion", version)
+	lasts := wait.Jitter(watchTime, spread)
+	ctx, cancel := context.WithTimeout(ctx, lasts+answerTime)
+	defer cancel()
+	request := access.lasting.Get().AbsPath(r.path).SetHeader("Accept", metadataOnly).Param("watch", "true").Param("resourceVersion", version).
+		Param("timeoutSeconds", strconv.Itoa(int(lasts.Seconds())))
 	if r.selector != "" {
 		request = request.Param("labelSelector", r.selector)
 	}
@@ -200,9 +207,9 @@ func (l *link) stream(ctx context.Context, access *access, r resource, version s
 }
 
 func (l *link) take(ctx context.Context, access *access, r resource, e watchEvent) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	inTime, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	put, err := r.take(ctx, l, access, e)
+	put, err := r.take(inTime, l, access, e)
 	if err != nil || put == nil {
 		return err
 	}

@@ -171,6 +171,37 @@ func TestSinceWhenAClusterCannotBeRead(t *testing.T) {
 	h.Eventually(func() time.Time { return h.Observe(clusterKey).UnreadSince }, 10*time.Second).Should(BeZero())
 }
 
+// None known is not none there: a token would be taken for a revoked one.
+func TestTokensThatCannotBeReadAreUnknown(t *testing.T) {
+	s := newAPIServer(t, "secret-token")
+	s.refuse[secretsPath] = true
+	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h.visit(t.Context())
+	seen := h.told()
+	h.Expect(seen.Connected).To(BeTrue())
+	h.Expect(seen.Tokens).To(BeNil())
+	s.set(func() { s.refuse[secretsPath] = false })
+	h.visit(t.Context())
+	h.Expect(h.told().Tokens).NotTo(BeNil())
+}
+
+// The watch may tell late of the former Node that the one of its name has gone.
+func TestANodeThatTookThePlaceOfAnotherStays(t *testing.T) {
+	g := NewWithT(t)
+	l := newLink(clusterKey, time.Now, func() {}, func() {})
+	l.nodes["n0"] = facts.Node{Name: "n0", UID: "new"}
+	gone := watchEvent{Type: watch.Deleted}
+	gone.Object.Metadata.Name = "n0"
+	for uid, left := range map[types.UID]int{"old": 1, "new": 0} {
+		gone.Object.Metadata.UID = uid
+		put, err := takeNode(t.Context(), l, nil, gone)
+		g.Expect(err).NotTo(HaveOccurred())
+		l.nodes = map[string]facts.Node{"n0": {Name: "n0", UID: "new"}}
+		put(l)
+		g.Expect(l.nodes).To(HaveLen(left))
+	}
+}
+
 func TestAClusterThatDoesNotKnowOpenShiftYet(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	versions := s.objects[versionsPath]

@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -25,8 +26,8 @@ import (
 
 const (
 	// probeInterval is how often an API server is asked whether it answers. What changes is watched, and a connection that breaks is noticed at once; only one that is
-	// silent is found by this. It is well below facts.GracePeriod.
-	probeInterval = time.Minute
+	// silent is found by this. It is well below facts.GracePeriod, and below the minute after which load balancers drop a silent connection.
+	probeInterval = 45 * time.Second
 	// spread is by how much times differ between clusters, so that thousands do not come at once.
 	spread = 0.2
 	// retryFirst is when a cluster that does not answer is tried again first; then the time doubles. While it is installed people wait for it, and there is nothing
@@ -40,10 +41,12 @@ type link struct {
 	now func() time.Time
 	// tell makes the control plane be reconciled, again the cluster be visited.
 	tell, again func()
-	// retry is when to come back to a cluster that does not answer, or not all. Only visits use it.
-	retry wait.Backoff
+	// silent is when to come back to a cluster that does not answer, partial to one of which not all can be read. Only visits use them.
+	silent, partial wait.Backoff
 
 	mu sync.Mutex
+	// closed is true when the link is forgotten, which does not end a visit that runs.
+	closed bool
 	// kubeconfig is the version of the Secret in use; access is what it leads to, refused why it is not used.
 	kubeconfig string
 	access     *access
@@ -65,11 +68,18 @@ type link struct {
 }
 
 func newLink(key client.ObjectKey, now func() time.Time, tell, again func()) *link {
-	return &link{key: key, now: now, tell: tell, again: again, retry: retries(), nodes: map[string]facts.Node{}, health: map[healthKey]health{}, unread: sets.New[string]()}
+	return &link{
+		key: key, now: now, tell: tell, again: again,
+		nodes: map[string]facts.Node{}, health: map[healthKey]health{}, unread: sets.New[string](),
+	}
 }
 
-func retries() wait.Backoff {
-	return wait.Backoff{Duration: retryFirst, Factor: 2, Jitter: spread, Steps: 20}
+// after is when to come back, by a back-off that begins anew when the latest time is another.
+func after(retry *wait.Backoff, latest time.Duration) time.Duration {
+	if retry.Cap != latest {
+		*retry = wait.Backoff{Duration: retryFirst, Factor: 2, Jitter: spread, Steps: 20, Cap: latest}
+	}
+	return retry.Step()
 }
 
 // uses tells whether the kubeconfig is of this version.
@@ -82,17 +92,25 @@ func (l *link) uses(kubeconfig string) bool {
 // use takes another kubeconfig into use. The connection by the former one goes: whatever it still can do, the others who read the Secret cannot.
 func (l *link) use(published *corev1.Secret, userAgent string) {
 	access, err := open(published.Data[secret.KubeconfigDataName], userAgent)
-	l.close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.kubeconfig, l.access, l.refused = published.ResourceVersion, access, err
-	l.retry = retries()
+	l.drop()
+	l.silent, l.partial = wait.Backoff{}, wait.Backoff{}
+	if !l.closed {
+		l.kubeconfig, l.access, l.refused = published.ResourceVersion, access, err
+	}
 }
 
-// close ends the connection.
+// close ends the connection for good.
 func (l *link) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.drop()
+	l.closed = true
+}
+
+// drop ends the connection; the caller holds the lock.
+func (l *link) drop() {
 	l.disconnect()
 	if l.access != nil {
 		l.access.transport.CloseIdleConnections()
@@ -121,16 +139,24 @@ func (l *link) visit(ctx context.Context, answeredOnce bool) time.Duration {
 	case access == nil:
 		return 0
 	}
+	down, incomplete := retryInstalling, retryInstalling
+	if answeredOnce {
+		down, incomplete = retryDown, probeInterval
+	}
 	kubernetes, err := probe(ctx, access)
-	if err != nil {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return 0 // this process ends
+	case err != nil:
 		l.failed(err)
 		l.reopen(access)
-		return l.backOff(answeredOnce)
+		return after(&l.silent, down)
 	}
+	l.silent = wait.Backoff{}
 	if !l.follow(ctx, access, kubernetes) {
-		return l.backOff(answeredOnce)
+		return after(&l.partial, incomplete)
 	}
-	l.retry = retries()
+	l.partial = wait.Backoff{}
 	return wait.Jitter(probeInterval, spread)
 }
 
@@ -141,14 +167,6 @@ func (l *link) reopen(failed *access) {
 	if l.access == failed {
 		l.access, l.refused = failed.anew()
 	}
-}
-
-func (l *link) backOff(answeredOnce bool) time.Duration {
-	l.retry.Cap = retryInstalling
-	if answeredOnce {
-		l.retry.Cap = retryDown
-	}
-	return l.retry.Step()
 }
 
 // probe asks an API server for its version.
@@ -182,7 +200,10 @@ func (l *link) view() facts.Workload {
 		}
 		return seen
 	}
-	seen.KubernetesVersion, seen.UnreadSince, seen.Tokens = l.kubernetes, l.unreadSince, l.tokens.Clone()
+	seen.KubernetesVersion, seen.UnreadSince = l.kubernetes, l.unreadSince
+	if !l.unread.Has(tokens.name) {
+		seen.Tokens = l.tokens.Clone()
+	}
 	seen.Nodes = slices.SortedFunc(maps.Values(l.nodes), func(a, b facts.Node) int { return strings.Compare(a.Name, b.Name) })
 	completed := l.health[clusterVersion]
 	seen.OpenShiftVersion, seen.ReleaseImage = completed.completed, completed.image

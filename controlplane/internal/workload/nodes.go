@@ -34,15 +34,19 @@ func factsOf(n *corev1.Node) facts.Node {
 
 // takeNode reads a Node as a whole as long as it has no provider ID, which is set once.
 func takeNode(ctx context.Context, l *link, access *access, e watchEvent) (func(*link), error) {
-	name := e.Object.Metadata.Name
-	gone := func(l *link) { delete(l.nodes, name) }
+	name, uid := e.Object.Metadata.Name, e.Object.Metadata.UID
+	gone := func(l *link) {
+		if l.nodes[name].UID == uid { // else another took its place, and was read already
+			delete(l.nodes, name)
+		}
+	}
 	if e.Type == watch.Deleted {
 		return gone, nil
 	}
 	l.mu.Lock()
 	known := l.nodes[name]
 	l.mu.Unlock()
-	if known.UID == e.Object.Metadata.UID && known.ProviderID != "" {
+	if known.UID == uid && known.ProviderID != "" {
 		known.HostUID = e.Object.Metadata.Labels[metal3.HostUIDLabel]
 		return func(l *link) { l.nodes[name] = known }, nil
 	}

@@ -66,8 +66,8 @@ var tokens = resource{
 	},
 }
 
-// call makes requests to a cluster that is connected.
-func (c *Clusters) call(cluster client.ObjectKey, requests func(client.Client) error) error {
+// call makes requests to a cluster that is connected, which has some time for all of them.
+func (c *Clusters) call(ctx context.Context, cluster client.ObjectKey, requests func(context.Context, client.Client) error) error {
 	l := c.known(cluster)
 	if l == nil {
 		return ErrNotConnected
@@ -78,7 +78,9 @@ func (c *Clusters) call(cluster client.ObjectKey, requests func(client.Client) e
 	if !connected {
 		return ErrNotConnected
 	}
-	err := access.call(requests)
+	ctx, cancel := context.WithTimeout(ctx, c.callTime)
+	defer cancel()
+	err := access.call(func(connection client.Client) error { return requests(ctx, connection) })
 	if apierrors.IsUnauthorized(err) {
 		l.again() // what is watched goes on, but these credentials are of no use any more
 	}
@@ -88,7 +90,7 @@ func (c *Clusters) call(cluster client.ObjectKey, requests func(client.Client) e
 // IssueToken makes the workload cluster issue a token for an administrator, a ServiceAccount that is made for this. The cluster must be connected.
 func (c *Clusters) IssueToken(ctx context.Context, cluster client.ObjectKey) (Token, error) {
 	var token Token
-	err := c.call(cluster, func(connection client.Client) (err error) {
+	err := c.call(ctx, cluster, func(ctx context.Context, connection client.Client) (err error) {
 		token, err = issueToken(ctx, connection, c.now())
 		return err
 	})
@@ -98,7 +100,7 @@ func (c *Clusters) IssueToken(ctx context.Context, cluster client.ObjectKey) (To
 // HasToken tells whether the workload cluster has the Secret, by its UID, that a token is bound to. It is asked itself, and must be connected.
 func (c *Clusters) HasToken(ctx context.Context, cluster client.ObjectKey, boundTo types.UID) (bool, error) {
 	var found sets.Set[types.UID]
-	err := c.call(cluster, func(connection client.Client) (err error) {
+	err := c.call(ctx, cluster, func(ctx context.Context, connection client.Client) (err error) {
 		_, found, err = readTokens(ctx, connection)
 		return err
 	})
@@ -141,7 +143,9 @@ func issueToken(ctx context.Context, connection client.Client, now time.Time) (T
 		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: bound.Name, UID: bound.UID},
 	}}
 	if err := connection.SubResource("token").Create(ctx, account, request); err != nil {
-		return Token{}, errors.Join(fmt.Errorf("cannot issue a token in the workload cluster: %w", err), client.IgnoreNotFound(connection.Delete(ctx, bound)))
+		cleanUp, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime) // also when the time is over
+		defer cancel()
+		return Token{}, errors.Join(fmt.Errorf("cannot issue a token in the workload cluster: %w", err), client.IgnoreNotFound(connection.Delete(cleanUp, bound)))
 	}
 	return Token{Value: request.Status.Token, Expires: request.Status.ExpirationTimestamp.Time, BoundTo: bound.Name, BoundToUID: bound.UID}, nil
 }
