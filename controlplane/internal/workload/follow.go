@@ -24,8 +24,8 @@ import (
 const (
 	// metadataOnly asks an API server for the metadata of objects alone.
 	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-	// watchFirst is when a watch that ended is begun anew; if it ends at once, the time doubles, up to watchLast.
-	watchFirst, watchLast = time.Second, time.Minute
+	// watchLast is when a watch that ends at once, again and again, is begun anew at the latest.
+	watchLast = time.Minute
 	// watchTime is for how long an API server is asked to watch; somebody between may have lost a watch without a word.
 	watchTime = 30 * time.Minute
 )
@@ -124,7 +124,7 @@ func (r resource) readWith(ctx context.Context, c client.Client) (n news) {
 
 // keep watches a resource as long as there is a connection. What broke off is taken up where it ended, or read anew where the API server does not know that any more.
 func (l *link) keep(ctx context.Context, access *access, r resource, version string) {
-	retry := retriesOfWatch()
+	retry := wait.Backoff{}
 	for {
 		began := l.now()
 		if version == "" {
@@ -136,12 +136,12 @@ func (l *link) keep(ctx context.Context, access *access, r resource, version str
 			}
 		}
 		if l.now().Sub(began) > watchLast/2 {
-			retry = retriesOfWatch()
+			retry = wait.Backoff{}
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(retry.Step()):
+		case <-time.After(after(&retry, watchLast)):
 		}
 	}
 }
@@ -163,10 +163,6 @@ func (l *link) putNews(ctx context.Context, n news) {
 	if n.err == nil {
 		n.put(l)
 	}
-}
-
-func retriesOfWatch() wait.Backoff {
-	return wait.Backoff{Duration: watchFirst, Factor: 2, Jitter: spread, Steps: 20, Cap: watchLast}
 }
 
 // stream takes in what one watch tells, until it ends. It returns the version to go on from; empty: the resource is to be read anew.

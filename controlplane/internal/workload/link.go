@@ -30,7 +30,7 @@ const (
 	probeInterval = 45 * time.Second
 	// spread is by how much times differ between clusters, so that thousands do not come at once.
 	spread = 0.2
-	// retryFirst is when a cluster that does not answer is tried again first; then the time doubles. While it is installed people wait for it, and there is nothing
+	// retryFirst is when a cluster that does not answer, or a watch that ended, is tried again first; then the time doubles. While it is installed people wait for it, and there is nothing
 	// to watch that tells when its API opens; a cluster that answered before is down, often with its whole site, and for long.
 	retryFirst, retryInstalling, retryDown = time.Second, 4 * time.Second, 5 * time.Minute
 )
@@ -74,7 +74,7 @@ func newLink(key client.ObjectKey, now func() time.Time, tell, again func()) *li
 	}
 }
 
-// after is when to come back, by a back-off that begins anew when the latest time is another.
+// after is when to try again, by a back-off that begins anew when it is empty, or the latest time is another.
 func after(retry *wait.Backoff, latest time.Duration) time.Duration {
 	if retry.Cap != latest {
 		*retry = wait.Backoff{Duration: retryFirst, Factor: 2, Jitter: spread, Steps: 20, Cap: latest}

@@ -13,7 +13,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// nodes is what is known of Nodes. Their status, which changes every few minutes, is never transferred.
+// nodes is what is known of Nodes. Their status, which changes every few minutes, is not transferred any more once they have a provider ID.
 var nodes = resource{name: "Nodes", path: "/api/v1/nodes", read: readNodes, take: takeNode}
 
 func readNodes(ctx context.Context, c client.Client) (string, func(*link), error) {
