@@ -1,17 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
 
 // What is to be reached.
@@ -189,18 +186,5 @@ func (r *report) sum() {
 // write writes the report as JSON.
 func (r *report) write(path string) error {
 	r.sum()
-	var content bytes.Buffer
-	encoder := json.NewEncoder(&content)
-	encoder.SetEscapeHTML(false) // for the arrows in the names of the hand-overs
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(r); err != nil {
-		return fmt.Errorf("cannot encode the results: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("cannot write the results: %w", err)
-	}
-	if err := os.WriteFile(path, content.Bytes(), 0o644); err != nil {
-		return fmt.Errorf("cannot write the results: %w", err)
-	}
-	return nil
+	return results.Write(path, r)
 }

@@ -5,22 +5,20 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
 
 // print writes the results as tables for people.
 func (r *report) print(out io.Writer, path string) error {
 	r.sum()
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	table := &table{to: t}
-	r.printReactions(table)
-	r.printCosts(table)
-	r.printRequests(table)
+	t := results.NewTable(out)
+	r.printReactions(t)
+	r.printCosts(t)
+	r.printRequests(t)
 	for _, act := range r.Unexplained {
-		table.row("unexplained", act)
+		t.Row("unexplained", act)
 	}
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("cannot print the results: %w", err)
@@ -31,67 +29,56 @@ func (r *report) print(out io.Writer, path string) error {
 	return nil
 }
 
-type table struct{ to io.Writer }
-
-// row writes a line; what goes wrong shows when the writer behind is flushed.
-func (t *table) row(cells ...any) {
-	texts := make([]string, 0, len(cells))
-	for _, cell := range cells {
-		texts = append(texts, fmt.Sprint(cell))
-	}
-	_, _ = fmt.Fprintln(t.to, strings.Join(texts, "\t"))
-}
-
-func (r *report) printReactions(t *table) {
-	t.row("")
-	t.row("REACTION, ms", "one cluster", "", "", fmt.Sprintf("%d at once", r.Clusters), "", "", "target", "")
-	t.row("", "n", "median", "max", "n", "median", "max", "max", "")
+func (r *report) printReactions(t *results.Table) {
+	t.Row("")
+	t.Row("REACTION, ms", "one cluster", "", "", fmt.Sprintf("%d at once", r.Clusters), "", "", "target", "")
+	t.Row("", "n", "median", "max", "n", "median", "max", "max", "")
 	f := r.Reactions[reference]
-	t.row(reference, f.One.Count, f.One.Median, f.One.Max, f.Many.Count, f.Many.Median, f.Many.Max)
+	t.Row(reference, f.One.Count, f.One.Median, f.One.Max, f.Many.Count, f.Many.Median, f.Many.Max)
 	for _, handOver := range handOvers {
 		f := r.Reactions[handOver]
-		t.row(handOver, f.One.Count, f.One.Median, f.One.Max, f.Many.Count, f.Many.Median, f.Many.Max, f.TargetMilliseconds,
+		t.Row(handOver, f.One.Count, f.One.Median, f.One.Max, f.Many.Count, f.Many.Median, f.Many.Max, f.TargetMilliseconds,
 			verdict(f.TargetMilliseconds, f.One.Max, f.Many.Max))
 	}
 	for _, handOver := range handOvers {
 		f := r.Reactions[handOver]
 		if max(f.One.Max, f.Many.Max) > f.TargetMilliseconds {
 			for _, slow := range append(slices.Clone(f.One.Slowest), f.Many.Slowest...) {
-				t.row("  slowest: " + handOver + ": " + slow)
+				t.Row("  slowest: " + handOver + ": " + slow)
 			}
 		}
 	}
 }
 
-func (r *report) printCosts(t *table) {
-	t.row("")
-	t.row("COST", "one cluster", fmt.Sprintf("%d at once", r.Clusters), "target", "")
-	t.row("seconds from apply to Available", r.SecondsToAvailable.One, r.SecondsToAvailable.Many)
-	t.row(fmt.Sprintf("%d processors busy, %%", r.Machine.Processors), r.Machine.BusyPercent.One, r.Machine.BusyPercent.Many)
+func (r *report) printCosts(t *results.Table) {
+	t.Row("")
+	t.Row("COST", "one cluster", fmt.Sprintf("%d at once", r.Clusters), "target", "")
+	t.Row("seconds from apply to Available", r.SecondsToAvailable.One, r.SecondsToAvailable.Many)
+	t.Row(fmt.Sprintf("%d processors busy, %%", r.Machine.Processors), r.Machine.BusyPercent.One, r.Machine.BusyPercent.Many)
 	for _, name := range managers {
 		m := r.manager(name)
-		t.row(name+": CPU seconds (start: "+fmt.Sprint(m.StartCPUSeconds)+")", m.One.CPUSeconds, m.Many.CPUSeconds)
-		t.row(name+": peak memory, MiB", m.One.PeakMiB, m.Many.PeakMiB, m.TargetMiB, verdict(m.TargetMiB, m.One.PeakMiB, m.Many.PeakMiB))
-		t.row(name+": of it not the program file, MiB", m.One.AnonymousMiB, m.Many.AnonymousMiB, "", "")
+		t.Row(name+": CPU seconds (start: "+fmt.Sprint(m.StartCPUSeconds)+")", m.One.CPUSeconds, m.Many.CPUSeconds)
+		t.Row(name+": peak memory, MiB", m.One.PeakMiB, m.Many.PeakMiB, m.TargetMiB, verdict(m.TargetMiB, m.One.PeakMiB, m.Many.PeakMiB))
+		t.Row(name+": of it not the program file, MiB", m.One.AnonymousMiB, m.Many.AnonymousMiB, "", "")
 	}
-	t.row("registry look-ups, one release by version", r.Registry.ByVersion, r.Registry.ManyByVersion, r.Registry.TargetByVersion,
+	t.Row("registry look-ups, one release by version", r.Registry.ByVersion, r.Registry.ManyByVersion, r.Registry.TargetByVersion,
 		verdict(float64(r.Registry.TargetByVersion), float64(r.Registry.ByVersion), float64(r.Registry.ManyByVersion)))
-	t.row("registry look-ups, release by digest", r.Registry.ByDigest, "", r.Registry.TargetByDigest,
+	t.Row("registry look-ups, release by digest", r.Registry.ByDigest, "", r.Registry.TargetByDigest,
 		verdict(float64(r.Registry.TargetByDigest), float64(r.Registry.ByDigest)))
 }
 
-func (r *report) printRequests(t *table) {
+func (r *report) printRequests(t *results.Table) {
 	bootstrap, controlPlane := r.manager(env.Bootstrap).Requests, r.manager(env.ControlPlane).Requests
-	t.row("")
-	t.row("API REQUESTS, one cluster", env.Bootstrap, env.ControlPlane, "both", "target", "")
-	t.row("from apply to Available", bootstrap.Installation.Total, controlPlane.Installation.Total, r.Requests.Installation, targetRequests,
+	t.Row("")
+	t.Row("API REQUESTS, one cluster", env.Bootstrap, env.ControlPlane, "both", "target", "")
+	t.Row("from apply to Available", bootstrap.Installation.Total, controlPlane.Installation.Total, r.Requests.Installation, targetRequests,
 		verdict(targetRequests, float64(r.Requests.Installation)))
-	t.row("after that, until silent", bootstrap.Afterwards.Total, controlPlane.Afterwards.Total, r.Requests.Afterwards)
-	t.row("idle", bootstrap.Idle.Total, controlPlane.Idle.Total, r.Requests.Idle, targetIdle, verdict(targetIdle, float64(r.Requests.Idle)))
-	t.row("watches, at start", bootstrap.Start.Watches, controlPlane.Start.Watches)
-	t.row("watches, later", watchesLater(bootstrap), watchesLater(controlPlane))
-	t.row("leases", leases(bootstrap), leases(controlPlane))
-	t.row("discovery, from apply on", discoveryLater(bootstrap), discoveryLater(controlPlane))
+	t.Row("after that, until silent", bootstrap.Afterwards.Total, controlPlane.Afterwards.Total, r.Requests.Afterwards)
+	t.Row("idle", bootstrap.Idle.Total, controlPlane.Idle.Total, r.Requests.Idle, targetIdle, verdict(targetIdle, float64(r.Requests.Idle)))
+	t.Row("watches, at start", bootstrap.Start.Watches, controlPlane.Start.Watches)
+	t.Row("watches, later", watchesLater(bootstrap), watchesLater(controlPlane))
+	t.Row("leases", leases(bootstrap), leases(controlPlane))
+	t.Row("discovery, from apply on", discoveryLater(bootstrap), discoveryLater(controlPlane))
 	kinds := map[string]bool{}
 	for _, counts := range []requestCounts{bootstrap, controlPlane} {
 		for kind := range counts.Installation.By {
@@ -100,7 +87,7 @@ func (r *report) printRequests(t *table) {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		b, c := bootstrap.Installation.By[kind], controlPlane.Installation.By[kind]
-		t.row("  "+kind, b, c, b+c)
+		t.Row("  "+kind, b, c, b+c)
 	}
 }
 

@@ -1,17 +1,13 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
 
 // report is the result of a run, as it is written as JSON. A start is the first one after the clusters were made, a restart the second: what the first one writes
@@ -127,19 +123,7 @@ func (r *report) missed() bool {
 
 // write writes the report as JSON.
 func (r *report) write(path string) error {
-	content := &bytes.Buffer{}
-	encoder := json.NewEncoder(content)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(r); err != nil {
-		return fmt.Errorf("cannot encode the results: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("cannot write the results: %w", err)
-	}
-	if err := os.WriteFile(path, content.Bytes(), 0o644); err != nil {
-		return fmt.Errorf("cannot write the results: %w", err)
-	}
-	return nil
+	return results.Write(path, r)
 }
 
 func mebibytes(bytes int64) float64 { return round(float64(bytes) / (1 << 20)) }

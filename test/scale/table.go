@@ -6,14 +6,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
 
 // print writes the results as a table for people.
 func (r *report) print(out io.Writer, path string) error {
-	t := &table{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
+	t := results.NewTable(out)
 	r.printSteps(t)
 	r.printManagers(t)
 	r.printRequests(t)
@@ -28,63 +28,52 @@ func (r *report) print(out io.Writer, path string) error {
 	return nil
 }
 
-type table struct{ *tabwriter.Writer }
-
-// row writes a line; what goes wrong shows when the writer is flushed.
-func (t *table) row(cells ...any) {
-	texts := make([]string, 0, len(cells))
-	for _, cell := range cells {
-		texts = append(texts, fmt.Sprint(cell))
-	}
-	_, _ = fmt.Fprintln(t, strings.Join(texts, "\t"))
-}
-
-func (r *report) printSteps(t *table) {
-	t.row("")
-	t.row("STEP", "s")
+func (r *report) printSteps(t *results.Table) {
+	t.Row("")
+	t.Row("STEP", "s")
 	for _, s := range r.Steps {
-		t.row(s.Name, s.Seconds)
+		t.Row(s.Name, s.Seconds)
 	}
 }
 
-func (r *report) printManagers(t *table) {
-	t.row("")
-	t.row(strings.ToUpper(fmt.Sprintf("%d clusters", r.Clusters)), "limit, MiB", "peak memory", "memory", "heap", "goroutines", "files", "CPU s")
+func (r *report) printManagers(t *results.Table) {
+	t.Row("")
+	t.Row(strings.ToUpper(fmt.Sprintf("%d clusters", r.Clusters)), "limit, MiB", "peak memory", "memory", "heap", "goroutines", "files", "CPU s")
 	for _, name := range managers {
 		for i, start := range []startReport{r.Start, r.Restart} {
 			m := start.Managers[name]
-			t.row(name+", "+[]string{"start", "restart"}[i], r.MemoryLimitMiB[name], m.PeakMiB, m.MemoryMiB, m.HeapMiB, m.Goroutines, m.Files, m.CPUSeconds)
+			t.Row(name+", "+[]string{"start", "restart"}[i], r.MemoryLimitMiB[name], m.PeakMiB, m.MemoryMiB, m.HeapMiB, m.Goroutines, m.Files, m.CPUSeconds)
 		}
 	}
 }
 
-func (r *report) printRequests(t *table) {
-	t.row("")
-	t.row("REQUESTS", "start", "restart")
+func (r *report) printRequests(t *results.Table) {
+	t.Row("")
+	t.Row("REQUESTS", "start", "restart")
 	for _, name := range managers {
 		first, second := r.Start.Managers[name], r.Restart.Managers[name]
-		t.row(name, first.Requests, second.Requests)
-		t.row(name+": of them writes", first.Writes, second.Writes)
+		t.Row(name, first.Requests, second.Requests)
+		t.Row(name+": of them writes", first.Writes, second.Writes)
 		for _, what := range keys(first.Written, second.Written) {
-			t.row("  "+what, first.Written[what], second.Written[what])
+			t.Row("  "+what, first.Written[what], second.Written[what])
 		}
-		t.row(name+": of them ask an object again", first.Repeated, second.Repeated)
-		t.row(name+": lists and watches of informers", first.Informers, second.Informers)
-		t.row(name+": discovery", first.Discovery, second.Discovery)
+		t.Row(name+": of them ask an object again", first.Repeated, second.Repeated)
+		t.Row(name+": lists and watches of informers", first.Informers, second.Informers)
+		t.Row(name+": discovery", first.Discovery, second.Discovery)
 	}
 	for _, what := range keys(r.Start.Sites, r.Restart.Sites) {
-		t.row("clusters: "+what, r.Start.Sites[what], r.Restart.Sites[what])
+		t.Row("clusters: "+what, r.Start.Sites[what], r.Restart.Sites[what])
 	}
-	t.row("quiet after, s", r.Start.QuietSeconds, r.Restart.QuietSeconds)
-	t.row("")
-	t.row(fmt.Sprintf("IDLE FOR %g S", r.Idle.Seconds), "")
+	t.Row("quiet after, s", r.Start.QuietSeconds, r.Restart.QuietSeconds)
+	t.Row("")
+	t.Row(fmt.Sprintf("IDLE FOR %g S", r.Idle.Seconds), "")
 	for _, name := range managers {
-		t.row(name+": CPU s", r.Idle.CPUSeconds[name])
+		t.Row(name+": CPU s", r.Idle.CPUSeconds[name])
 	}
 	for _, what := range keys(r.Idle.Hub) {
-		t.row("hub: "+what, r.Idle.Hub[what])
+		t.Row("hub: "+what, r.Idle.Hub[what])
 	}
-	t.row("clusters: requests", r.Idle.SiteRequests)
+	t.Row("clusters: requests", r.Idle.SiteRequests)
 }
 
 func keys(counts ...map[string]int) []string {
@@ -95,27 +84,27 @@ func keys(counts ...map[string]int) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-func (r *report) printReactions(t *table) {
+func (r *report) printReactions(t *results.Table) {
 	if len(r.Reactions) == 0 {
 		return
 	}
-	t.row("")
-	t.row("REACTION, ms", "n", "p50", "p99", "max")
+	t.Row("")
+	t.Row("REACTION, ms", "n", "p50", "p99", "max")
 	for _, name := range append([]string{plainWrite}, reactionNames...) {
 		q := r.Reactions[name]
-		t.row(name, q.Count, q.P50, q.P99, q.Max)
+		t.Row(name, q.Count, q.P50, q.P99, q.Max)
 	}
 }
 
-func (r *report) printTargets(t *table) {
-	t.row("")
-	t.row("TARGET", "found", "at most", "")
+func (r *report) printTargets(t *results.Table) {
+	t.Row("")
+	t.Row("TARGET", "found", "at most", "")
 	for _, target := range r.Targets {
 		verdict := "ok"
 		if !target.met() {
 			verdict = "MISSED"
 		}
-		t.row(target.What, target.Found, target.Limit, verdict)
+		t.Row(target.What, target.Found, target.Limit, verdict)
 	}
 }
 
