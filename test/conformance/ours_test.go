@@ -82,6 +82,7 @@ func ours(clusterctl string) *conformance.Provider {
 			aiv1beta1.GroupVersion.WithKind("Agent"),
 		},
 		Registration: hivev1.SchemeGroupVersion.WithKind("ClusterDeployment"),
+		Installed:    controlplanev1.InstalledCondition,
 		Templates:    templates(),
 		Variables: map[string]string{
 			"BASE_DOMAIN": "example.com", "OPENSHIFT_VERSION": "4.19.10", "PULL_SECRET": `{"auths":{}}`,

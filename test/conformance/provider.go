@@ -21,6 +21,8 @@ type Provider struct {
 	// Registration is the kind (one of Kinds) whose deletion gives the cluster up to whatever installs it: it must come last,
 	// and never in a move. Empty: there is none.
 	Registration schema.GroupVersionKind
+	// Installed is the condition of the control plane that is True once the cluster is installed, whether or not it can be reached then.
+	Installed string
 	// Templates are cluster templates for clusterctl, by name, and Variables what they ask for besides what clusterctl sets.
 	Templates map[string][]byte
 	Variables map[string]string

@@ -85,10 +85,7 @@ func (s *suite) expectMoveBlocked(ctx context.Context, f *fixture) {
 		_, found := e.GetAnnotations()[blockMove]
 		return found
 	}
-	installed := func(e entry) bool {
-		return at(e.object, "status", "initialization", "controlPlaneInitialized") == true &&
-			condition(e.object, clusterv1.AvailableCondition).Status == metav1.ConditionTrue
-	}
+	installed := func(e entry) bool { return condition(e.object, s.Installed).Status == metav1.ConditionTrue }
 	blocked, done := f.seen.first(s.ControlPlane.Kind, blocks), f.seen.first(s.ControlPlane.Kind, installed)
 	Expect(blocked).NotTo(BeNil(), "the control plane has the annotation while it installs")
 	Expect(done).NotTo(BeNil())
@@ -97,7 +94,7 @@ func (s *suite) expectMoveBlocked(ctx context.Context, f *fixture) {
 	early := slices.DeleteFunc(f.seen.of(s.ControlPlane.Kind), func(e entry) bool {
 		return e.version < blocked.version || e.version >= done.version || blocks(e)
 	})
-	Expect(len(early)).To(BeNumerically("<=", 1), "writes without the annotation before one that tells that the cluster is available")
+	Expect(len(early)).To(BeNumerically("<=", 1), "writes without the annotation before one that tells that the cluster is installed")
 	Expect(blocks(entry{object: s.controlPlane(ctx, f)})).To(BeFalse(), "an installed cluster may be moved")
 }
 

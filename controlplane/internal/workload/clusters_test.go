@@ -153,6 +153,32 @@ func TestCredentialsThatAreNotAccepted(t *testing.T) {
 	h.Eventually(func() int { return s.watched(nodesPath) }, 10*time.Second).Should(BeZero())
 }
 
+// Credentials are renewed every few weeks: nobody is to be told that the cluster cannot be reached while they are taken into use.
+func TestWhatIsKnownStandsUntilAnotherKubeconfigWasTried(t *testing.T) {
+	h, s := connectedHub(t)
+	s.refuse[operatorsPath] = true
+	s.endWatches(operatorsPath, &metav1.Status{Code: http.StatusGone})
+	h.Eventually(func() time.Time { return h.Observe(clusterKey).UnreadSince }, 10*time.Second).ShouldNot(BeZero())
+	before := h.Observe(clusterKey)
+	h.Expect(before.Tokens).NotTo(BeNil())
+
+	s.set(func() { s.token = "renewed-token" })
+	h.setKubeconfig(t.Context(), kubeconfigFor(t, s.URL, withToken("renewed-token")))
+	h.Expect(h.refresh(t.Context(), h.known(clusterKey))).To(Succeed())
+	before.Tokens = nil // that of the new credentials may not be among them
+	h.Expect(h.Observe(clusterKey)).To(Equal(before))
+	h.visit(t.Context())
+	after := h.Observe(clusterKey)
+	h.Expect(after.Connected).To(BeTrue())
+	h.Expect(after.UnreadSince).To(Equal(before.UnreadSince))
+	h.Expect(after.Tokens).NotTo(BeNil())
+
+	h.setKubeconfig(t.Context(), kubeconfigFor(t, "https://127.0.0.1:1", nil))
+	h.visit(t.Context())
+	h.Expect(h.Observe(clusterKey).Connected).To(BeFalse())
+	h.Expect(h.Observe(clusterKey).UnreadSince).To(BeZero(), "it was not reached")
+}
+
 func TestADeletedKubeconfigStaysInUse(t *testing.T) {
 	h, _ := connectedHub(t)
 	h.Expect(h.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secretKey.Namespace, Name: secretKey.Name}})).To(Succeed())

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
@@ -73,7 +74,8 @@ func causeOf(err error) string {
 // failed notes why an attempt to connect failed, or that the connection is lost.
 func (l *link) failed(err error) {
 	l.update(func() {
-		l.disconnect()
+		l.endWatches()
+		l.connected, l.unread, l.unreadSince = false, sets.New[string](), time.Time{}
 		now := failureOf(err)
 		now.KubeconfigVersion = l.kubeconfig
 		if known := l.failure; known != nil && known.Kind == now.Kind && known.KubeconfigVersion == now.KubeconfigVersion && l.now().Sub(known.since) < steadyFor {

@@ -80,8 +80,9 @@ func (l *link) follow(ctx context.Context, access *access, kubernetes string) bo
 		}
 		if l.stop == nil {
 			l.watches, l.stop = context.WithCancel(context.WithoutCancel(ctx))
-			l.watching, l.failure = sets.New[string](), nil
+			l.watching = sets.New[string]()
 		}
+		l.connected, l.failure = true, nil
 		l.kubernetes, l.lastSuccess = kubernetes, l.now()
 		for _, n := range found {
 			l.putNews(ctx, n)
@@ -176,12 +177,17 @@ func (l *link) stream(ctx context.Context, access *access, r resource, version s
 		request = request.Param("labelSelector", r.selector)
 	}
 	body, err := request.Stream(ctx)
-	if err != nil {
-		var answer apierrors.APIStatus
-		if errors.As(err, &answer) {
-			return "", err
-		}
+	var answer apierrors.APIStatus
+	switch {
+	case err == nil:
+		l.watchable(ctx, r, nil)
+	case !errors.As(err, &answer):
 		return version, err
+	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
+		return "", err
+	default:
+		l.watchable(ctx, r, err)
+		return "", err
 	}
 	defer body.Close() //nolint:errcheck // it was only read
 	err = events(body, func(e watchEvent) error {
@@ -200,6 +206,15 @@ func (l *link) stream(ctx context.Context, access *access, r resource, version s
 		err = nil
 	}
 	return version, err
+}
+
+// watchable notes whether an API server lets a resource be watched: if it does not, what is known is read anew, and old by up to watchLast.
+func (l *link) watchable(ctx context.Context, r resource, err error) {
+	l.update(func() {
+		if ctx.Err() == nil {
+			l.unreadable(ctx, "watch of "+r.name, err)
+		}
+	})
 }
 
 func (l *link) take(ctx context.Context, access *access, r resource, e watchEvent) error {

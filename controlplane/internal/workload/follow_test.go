@@ -171,6 +171,22 @@ func TestSinceWhenAClusterCannotBeRead(t *testing.T) {
 	h.Eventually(func() time.Time { return h.Observe(clusterKey).UnreadSince }, 10*time.Second).Should(BeZero())
 }
 
+// Its rights are to list, not to watch: what is known is old by up to a minute.
+func TestAWatchThatIsForbiddenIsTold(t *testing.T) {
+	s := newAPIServer(t, "secret-token")
+	s.refuseWatch[nodesPath] = true
+	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h.visit(t.Context())
+	unread := func() time.Time { return h.Observe(clusterKey).UnreadSince }
+	h.Eventually(unread, 10*time.Second).ShouldNot(BeZero())
+	since := unread()
+	h.Eventually(func() int { return strings.Count(strings.Join(s.requests(), "\n"), nodesPath+" true") }, 10*time.Second).Should(BeNumerically(">", 1))
+	h.Expect(unread()).To(Equal(since), "though it is read again and again")
+
+	s.set(func() { s.refuseWatch[nodesPath] = false })
+	h.Eventually(unread, 20*time.Second).Should(BeZero())
+}
+
 // None known is not none there: a token would be taken for a revoked one.
 func TestTokensThatCannotBeReadAreUnknown(t *testing.T) {
 	s := newAPIServer(t, "secret-token")

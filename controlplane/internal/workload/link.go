@@ -51,11 +51,13 @@ type link struct {
 	kubeconfig string
 	access     *access
 	refused    error
-	// watching are the resources that are watched, in the context watches, until stop is called, which is nil when there is no connection.
+	// connected is true from when the cluster answered until it does not. With another kubeconfig what is known stands until that one was tried.
+	connected bool
+	// watching are the resources that are watched, in the context watches, until stop is called, which is nil when nothing is watched yet, or any more.
 	watching sets.Set[string]
 	watches  context.Context //nolint:containedctx // of goroutines that outlive the visit that starts them
 	stop     context.CancelFunc
-	// unread are the resources that cannot be read.
+	// unread is what cannot be read or watched.
 	unread sets.Set[string]
 
 	lastSuccess time.Time
@@ -106,25 +108,24 @@ func (l *link) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.drop()
-	l.closed = true
+	l.connected, l.closed = false, true
 }
 
 // drop ends the connection; the caller holds the lock.
 func (l *link) drop() {
-	l.disconnect()
+	l.endWatches()
 	if l.access != nil {
 		l.access.transport.CloseIdleConnections()
 	}
 	l.access = nil
 }
 
-// disconnect ends the watches. What is known of the cluster is not, until it is read again.
-func (l *link) disconnect() {
+// endWatches ends the watches; the caller holds the lock.
+func (l *link) endWatches() {
 	if l.stop != nil {
 		l.stop()
 	}
-	l.stop, l.watches, l.watching, l.unreadSince = nil, nil, nil, time.Time{}
-	l.unread = sets.New[string]()
+	l.stop, l.watches, l.watching = nil, nil, nil
 }
 
 // visit connects to the cluster if it is not connected, and looks whether it answers. It returns when to come back; zero: when there is another kubeconfig.
@@ -193,7 +194,7 @@ func (l *link) observe() facts.Workload {
 
 // view is that, for those who hold the lock.
 func (l *link) view() facts.Workload {
-	seen := facts.Workload{Connected: l.stop != nil, LastSuccess: l.lastSuccess}
+	seen := facts.Workload{Connected: l.connected, LastSuccess: l.lastSuccess}
 	if !seen.Connected {
 		if l.failure != nil {
 			seen.Failure = &l.failure.Failure
@@ -201,7 +202,7 @@ func (l *link) view() facts.Workload {
 		return seen
 	}
 	seen.KubernetesVersion, seen.UnreadSince = l.kubernetes, l.unreadSince
-	if !l.unread.Has(tokens.name) {
+	if l.watching.Has(tokens.name) && !l.unread.Has(tokens.name) {
 		seen.Tokens = l.tokens.Clone()
 	}
 	seen.Nodes = slices.SortedFunc(maps.Values(l.nodes), func(a, b facts.Node) int { return strings.Compare(a.Name, b.Name) })
@@ -228,13 +229,13 @@ func (l *link) update(change func()) {
 	}
 }
 
-// unreadable notes whether a resource cannot be read; the caller holds the lock.
-func (l *link) unreadable(ctx context.Context, name string, err error) {
+// unreadable notes whether something cannot be read or watched; the caller holds the lock.
+func (l *link) unreadable(ctx context.Context, what string, err error) {
 	if err == nil {
-		l.unread.Delete(name)
-	} else if !l.unread.Has(name) {
-		l.unread.Insert(name)
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the workload cluster", "what", name, "Cluster", l.key)
+		l.unread.Delete(what)
+	} else if !l.unread.Has(what) {
+		l.unread.Insert(what)
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the workload cluster", "what", what, "Cluster", l.key)
 	}
 	switch {
 	case l.unread.Len() == 0:

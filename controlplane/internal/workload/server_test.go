@@ -27,9 +27,9 @@ type apiServer struct {
 	token string
 
 	mu sync.Mutex
-	// objects are those of a path, by name. A path that is not there is not served; one in refuse is forbidden.
-	objects map[string]map[string]client.Object
-	refuse  map[string]bool
+	// objects are those of a path, by name. A path that is not there is not served; one in refuse is forbidden, in refuseWatch to be watched.
+	objects             map[string]map[string]client.Object
+	refuse, refuseWatch map[string]bool
 	// watches are those that run, by path; asked are the requests that were answered.
 	watches map[string][]chan watchEventOf
 	asked   []string
@@ -52,7 +52,7 @@ const (
 // newAPIServer serves a healthy cluster with one Node.
 func newAPIServer(t *testing.T, token string) *apiServer {
 	t.Helper()
-	s := &apiServer{t: t, token: token, refuse: map[string]bool{}, watches: map[string][]chan watchEventOf{}, objects: map[string]map[string]client.Object{
+	s := &apiServer{t: t, token: token, refuse: map[string]bool{}, refuseWatch: map[string]bool{}, watches: map[string][]chan watchEventOf{}, objects: map[string]map[string]client.Object{
 		nodesPath: {}, secretsPath: {}, versionsPath: {}, operatorsPath: {},
 	}}
 	s.put(nodesPath, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: "n0", Labels: map[string]string{"metal3.io/uuid": "h0"}}})
@@ -229,7 +229,11 @@ func named(content any) any {
 func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
 	events := make(chan watchEventOf, 100)
 	s.mu.Lock()
-	if refused := s.find(r.URL.Path); s.refuse[r.URL.Path] || s.objects[r.URL.Path] == nil {
+	refused := s.find(r.URL.Path)
+	if s.refuseWatch[r.URL.Path] {
+		refused = &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}
+	}
+	if s.refuse[r.URL.Path] || s.refuseWatch[r.URL.Path] || s.objects[r.URL.Path] == nil {
 		s.mu.Unlock()
 		answer(w, refused)
 		return

@@ -73,9 +73,9 @@ func (c *Clusters) call(ctx context.Context, cluster client.ObjectKey, requests 
 		return ErrNotConnected
 	}
 	l.mu.Lock()
-	access, connected := l.access, l.stop != nil
+	access, connected := l.access, l.connected
 	l.mu.Unlock()
-	if !connected {
+	if access == nil || !connected {
 		return ErrNotConnected
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.callTime)
