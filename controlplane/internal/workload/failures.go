@@ -10,7 +10,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
@@ -75,7 +74,7 @@ func causeOf(err error) string {
 func (l *link) failed(err error) {
 	l.update(func() {
 		l.endWatches()
-		l.connected, l.unread, l.unreadSince = false, sets.New[string](), time.Time{}
+		l.connected = false
 		now := failureOf(err)
 		now.KubeconfigVersion = l.kubeconfig
 		if known := l.failure; known != nil && known.Kind == now.Kind && known.KubeconfigVersion == now.KubeconfigVersion && l.now().Sub(known.since) < steadyFor {
