@@ -1,11 +1,15 @@
 package workload
 
 import (
+	"context"
 	"crypto/tls"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -14,10 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/version"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/streams"
 )
 
 const (
@@ -25,6 +32,8 @@ const (
 	dialTime   = 5 * time.Second
 	answerTime = 10 * time.Second
 	callTime   = 20 * time.Second
+	// askInterval is how often an API server is asked something that takes credentials, though nothing is to be known.
+	askInterval = 10 * time.Minute
 	// unusedStay is how long a connection is kept on which nothing is watched any more, keepAlive how often the operating system looks after a silent one.
 	unusedStay, keepAlive = time.Minute, 30 * time.Second
 	// headerTable is the size of HTTP/2's memory of headers, in bytes. It saves sending them again, which is rare, and would hold 4 KiB for each direction.
@@ -54,6 +63,11 @@ func kinds() (*runtime.Scheme, meta.RESTMapper) {
 type access struct {
 	lasting   rest.Interface
 	transport *http.Transport
+	// conn is the connection that lasts; nil before the first, and where the API server does not speak HTTP/2.
+	conn atomic.Pointer[streams.Conn]
+	// asked is when a request was answered last, of those that look whether the credentials are accepted; doubted is true when another was not accepted since.
+	asked   time.Time
+	doubted atomic.Bool
 	// config is what the kubeconfig says, without its certificates: they are large, and stand in the transport.
 	config *rest.Config
 }
@@ -71,6 +85,9 @@ func open(kubeconfig []byte, userAgent string) (*access, error) {
 	if err != nil {
 		return nil, RefusedError("its certificates cannot be read")
 	}
+	if certificates == nil { // it names no authority: those of the system count
+		certificates = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
 	config.TLSClientConfig = rest.TLSClientConfig{}
 	config.UserAgent, config.QPS = userAgent, -1
 	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
@@ -79,6 +96,7 @@ func open(kubeconfig []byte, userAgent string) (*access, error) {
 
 func newAccess(config *rest.Config, certificates *tls.Config) (*access, error) {
 	a := &access{config: config, transport: transportFor(config.Proxy, certificates)}
+	streams.Use(a.transport, a.conn.Store)
 	authenticated, err := a.through(a.transport)
 	if err != nil {
 		return nil, err
@@ -92,8 +110,45 @@ func newAccess(config *rest.Config, certificates *tls.Config) (*access, error) {
 // anew is the same way with another connection. One on which nothing is answered any more would be used again as long as the operating system takes it for sound:
 // when the address of the API server has moved to another host, for a quarter of an hour.
 func (a *access) anew() (*access, error) {
-	a.transport.CloseIdleConnections()
+	a.close()
 	return newAccess(a.config, a.transport.TLSClientConfig.Clone())
+}
+
+// close ends the connection that lasts.
+func (a *access) close() {
+	if conn := a.conn.Load(); conn != nil {
+		conn.Close()
+	}
+	a.transport.CloseIdleConnections()
+}
+
+// broken tells whether there was a connection that lasts, and it has ended.
+func (a *access) broken() bool {
+	conn := a.conn.Load()
+	return conn != nil && conn.Err() != nil
+}
+
+// probe looks whether the API server answers: by a ping on the connection that lasts, and now and then by asking for its version, which tells also whether the
+// credentials are still accepted. The version is empty when it was not asked for.
+func (a *access) probe(ctx context.Context, now time.Time) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	if conn := a.conn.Load(); conn != nil && now.Sub(a.asked) < askInterval && !a.doubted.Load() {
+		if err := conn.Ping(ctx); !errors.Is(err, streams.ErrEnded) {
+			return "", err
+		}
+	}
+	a.doubted.Store(false)
+	answer, err := a.lasting.Get().AbsPath("/version").DoRaw(ctx)
+	if err != nil {
+		return "", err
+	}
+	info := version.Info{}
+	if err := json.Unmarshal(answer, &info); err != nil {
+		return "", fmt.Errorf("cannot read the version of the API server: %w", err)
+	}
+	a.asked = now
+	return info.GitVersion, nil
 }
 
 // transportFor makes one that nobody else uses. client-go's own are never dropped once they were made, and each renewed token would add one.
@@ -108,7 +163,7 @@ func transportFor(proxy func(*http.Request) (*url.URL, error), certificates *tls
 		TLSHandshakeTimeout: answerTime,
 		IdleConnTimeout:     unusedStay,
 		DisableCompression:  true,
-		ForceAttemptHTTP2:   true,
+		ForceAttemptHTTP2:   true, // where streams are not used
 		HTTP2:               &http.HTTP2Config{MaxEncoderHeaderTableSize: headerTable, MaxDecoderHeaderTableSize: headerTable},
 	}
 }

@@ -275,7 +275,18 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 	h.Expect(seen.Tokens).To(BeEmpty())
 	begun := len(s.requests())
 	h.visit(t.Context())
-	h.Expect(s.requests()[begun:]).To(Equal([]string{"GET /version"}), "what is watched is not read again")
+	h.Expect(s.requests()[begun:]).To(BeEmpty(), "what is watched is not read again, and a ping is enough")
+
+	l := h.known(clusterKey)
+	l.now = func() time.Time { return time.Now().Add(askInterval) }
+	h.visit(t.Context())
+	h.visit(t.Context())
+	h.Expect(s.requests()[begun:]).To(Equal([]string{"GET /version"}), "a ping does not tell whether the credentials are still accepted")
+	h.Expect(h.Observe(clusterKey).KubernetesVersion).To(Equal("v1.32.6"))
+	s.set(func() { s.token = "another" })
+	l.now = func() time.Time { return time.Now().Add(3 * askInterval) }
+	h.visit(t.Context())
+	h.Expect(h.Observe(clusterKey).Failure).To(HaveValue(HaveField("Kind", facts.Unauthorized)))
 }
 
 func TestARevokedTokenIsNoticedByWhoUsesIt(t *testing.T) {
@@ -302,6 +313,7 @@ func TestAClusterThatAnsweredIsTriedSoonAgain(t *testing.T) {
 	h, s := connectedHub(t)
 	failing := func() (next time.Duration) {
 		s.set(func() { s.token = "another" })
+		s.CloseClientConnections()
 		for range 5 {
 			next = h.visit(t.Context())
 		}
@@ -312,6 +324,7 @@ func TestAClusterThatAnsweredIsTriedSoonAgain(t *testing.T) {
 	h.visit(t.Context())
 	h.Expect(h.Observe(clusterKey).Connected).To(BeTrue())
 	s.set(func() { s.token = "another" })
+	s.CloseClientConnections()
 	h.Expect(h.visit(t.Context())).To(BeNumerically("<", 2*retryFirst))
 }
 
@@ -327,6 +340,7 @@ func TestWhenAClusterThatWasInstalledMeanwhileIsTriedAgain(t *testing.T) {
 	}
 	s.set(func() { s.refuse[nodesPath] = true })
 	s.set(func() { s.token = "another" })
+	s.CloseClientConnections()
 	h.Expect(latest(false)).To(BeNumerically("<", 2*retryInstalling))
 	h.Expect(latest(true)).To(BeNumerically(">=", retryDown))
 	s.set(func() { s.token = "secret-token" })

@@ -2,14 +2,12 @@ package workload
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -90,6 +88,41 @@ func TestAConnectionThatBreaksIsLookedAt(t *testing.T) {
 	s.Close()
 	h.visit(t.Context())
 	h.expectFailure(t.Context(), facts.Unreachable, "connection refused")
+}
+
+// Visits connect, so that there is one connection.
+func TestWatchesGoOnWithTheNextConnection(t *testing.T) {
+	h, s := connectedHub(t)
+	begun := len(s.requests())
+	s.CloseClientConnections()
+	h.Eventually(h.visits, 10*time.Second).Should(Receive())
+	h.Consistently(s.requests, 2*retryFirst).Should(HaveLen(begun))
+	h.visit(t.Context())
+	for _, path := range []string{nodesPath, secretsPath, versionsPath, operatorsPath} {
+		h.Eventually(func() int { return s.watched(path) }, 10*time.Second).Should(Equal(1), path)
+	}
+	h.Expect(s.requests()[begun:]).To(ConsistOf("GET /version", "GET "+nodesPath+" true", "GET "+secretsPath+" true", "GET "+versionsPath+" true", "GET "+operatorsPath+" true"),
+		"nothing is read again")
+	s.remove(nodesPath, "n0")
+	h.Expect(h.told().Nodes).To(BeEmpty())
+}
+
+// Somebody between does not speak HTTP/2.
+func TestAnAPIServerWithoutHTTP2(t *testing.T) {
+	s := newAPIServer(t, "secret-token")
+	plain := httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	plain.StartTLS()
+	t.Cleanup(func() { plain.CloseClientConnections(); plain.Close() })
+	h := newHub(t, kubeconfigFor(t, plain.URL, nil))
+	h.visit(t.Context())
+	h.Expect(h.told().Connected).To(BeTrue())
+	h.Eventually(func() int { return s.watched(nodesPath) }).Should(Equal(1))
+	s.remove(nodesPath, "n0")
+	h.Expect(h.told().Nodes).To(BeEmpty())
+	h.visit(t.Context())
+	h.Expect(h.Observe(clusterKey).Connected).To(BeTrue())
+	s.endWatches(nodesPath, nil)
+	h.Eventually(func() int { return s.watched(nodesPath) }, 10*time.Second).Should(Equal(1))
 }
 
 // The address of an API server moves to another host, which knows nothing of the connections of the former one, and nobody ends these.
@@ -230,42 +263,4 @@ func TestAClusterThatDoesNotKnowOpenShiftYet(t *testing.T) {
 	s.set(func() { s.objects[versionsPath] = versions })
 	h.Expect(h.visit(t.Context())).To(BeNumerically(">", probeInterval/2))
 	h.Expect(h.told().OpenShiftVersion).To(Equal("4.19.3"))
-}
-
-func TestEvents(t *testing.T) {
-	const (
-		added = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"1"}}}`
-		gone  = `{"type":"DELETED","object":{"metadata":{"name":"a","resourceVersion":"2","annotations":{"k":"\n}"}}}}`
-	)
-	stop := errors.New("enough")
-	for situation, tc := range map[string]struct {
-		body string
-		end  error
-		seen []string
-		fail error
-	}{
-		"one by one":               {added + "\n" + gone + "\n", io.EOF, []string{"ADDED 1", "DELETED 2"}, nil},
-		"without anything between": {added + gone, io.EOF, []string{"ADDED 1", "DELETED 2"}, nil},
-		"it breaks off":            {added + "\n" + gone[:20], io.ErrUnexpectedEOF, []string{"ADDED 1"}, nil},
-		"the first is the last":    {added + gone, stop, []string{"ADDED 1"}, stop},
-		"nothing":                  {"", io.EOF, nil, nil},
-	} {
-		for chunks, reader := range map[string]io.Reader{"at once": strings.NewReader(tc.body), "in bytes": iotest.OneByteReader(strings.NewReader(tc.body))} {
-			t.Run(situation+" "+chunks, func(t *testing.T) {
-				g := NewWithT(t)
-				var seen []string
-				err := events(reader, func(e watchEvent) error {
-					seen = append(seen, string(e.Type)+" "+e.Object.Metadata.ResourceVersion)
-					return tc.fail
-				})
-				g.Expect(err).To(MatchError(tc.end))
-				g.Expect(seen).To(Equal(tc.seen))
-			})
-		}
-	}
-	err := events(strings.NewReader(`{"type":"ERROR","object":{"code":410,"reason":"Expired"}}`), func(e watchEvent) error {
-		NewWithT(t).Expect(e).To(And(HaveField("Type", watch.Error), HaveField("Object.Code", BeEquivalentTo(410))))
-		return nil
-	})
-	NewWithT(t).Expect(err).To(MatchError(io.EOF))
 }

@@ -2,9 +2,7 @@ package workload
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -16,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/cluster-api/util/secret"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -115,7 +112,7 @@ func (l *link) close() {
 func (l *link) drop() {
 	l.endWatches()
 	if l.access != nil {
-		l.access.transport.CloseIdleConnections()
+		l.access.close()
 	}
 	l.access = nil
 }
@@ -144,7 +141,7 @@ func (l *link) visit(ctx context.Context, answeredOnce bool) time.Duration {
 	if answeredOnce {
 		down, incomplete = retryDown, probeInterval
 	}
-	kubernetes, err := probe(ctx, access)
+	kubernetes, err := access.probe(ctx, l.now())
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return 0 // this process ends
@@ -168,21 +165,6 @@ func (l *link) reopen(failed *access) {
 	if l.access == failed {
 		l.access, l.refused = failed.anew()
 	}
-}
-
-// probe asks an API server for its version.
-func probe(ctx context.Context, access *access) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	answer, err := access.lasting.Get().AbsPath("/version").DoRaw(ctx)
-	if err != nil {
-		return "", err
-	}
-	info := version.Info{}
-	if err := json.Unmarshal(answer, &info); err != nil {
-		return "", fmt.Errorf("cannot read the version of the API server: %w", err)
-	}
-	return info.GitVersion, nil
 }
 
 // observe is what is known of the cluster.

@@ -1,0 +1,374 @@
+package streams
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"golang.org/x/net/http2"
+)
+
+// client is one of a server, with the latest connection that was opened.
+type client struct {
+	*WithT
+	*http.Client
+	t      *testing.T
+	server *httptest.Server
+	mu     sync.Mutex
+	opened []*Conn
+}
+
+func newClient(t *testing.T, http2Too bool, serve http.HandlerFunc) *client {
+	t.Helper()
+	server := httptest.NewUnstartedServer(serve)
+	server.EnableHTTP2 = http2Too
+	server.StartTLS()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}} //nolint:forcetypeassert // httptest's
+	c := &client{WithT: NewWithT(t), Client: &http.Client{Transport: transport}, t: t, server: server}
+	Use(transport, func(conn *Conn) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.opened = append(c.opened, conn)
+	})
+	t.Cleanup(func() {
+		for _, conn := range c.opened {
+			conn.Close()
+		}
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return c
+}
+
+func (c *client) get(ctx context.Context, path string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.server.URL+path, nil)
+	c.Expect(err).NotTo(HaveOccurred())
+	req.Header.Set("X-Test", "value")
+	req.Header.Set("Connection", "keep-alive")
+	return c.Do(req)
+}
+
+func (c *client) read(path string) string {
+	resp, err := c.get(c.t.Context(), path)
+	c.Expect(err).NotTo(HaveOccurred())
+	defer resp.Body.Close()
+	content, err := io.ReadAll(resp.Body)
+	c.Expect(err).NotTo(HaveOccurred())
+	return string(content)
+}
+
+// taken is what a follower got.
+type taken struct {
+	mu   sync.Mutex
+	data bytes.Buffer
+	err  error
+	ends int
+}
+
+func (f *taken) take(data []byte, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.data.Write(data)
+	if err != nil {
+		f.err, f.ends = err, f.ends+1
+	}
+}
+
+func (f *taken) text() string { f.mu.Lock(); defer f.mu.Unlock(); return f.data.String() }
+func (f *taken) ended() error { f.mu.Lock(); defer f.mu.Unlock(); return f.err }
+
+func TestRequests(t *testing.T) {
+	large := strings.Repeat("0123456789abcdef", 5<<16)
+	c := newClient(t, true, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/large":
+			_, _ = io.WriteString(w, large)
+		case "/missing":
+			w.Header().Set("X-Answer", r.Header.Get("X-Test"))
+			w.Header().Set("Trailer", "X-Late")
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, "nothing here")
+			w.Header().Set("X-Late", "1")
+		default:
+			_, _ = fmt.Fprint(w, r.Proto, " ", r.Host, " ", r.URL.RequestURI(), " ", r.Header)
+		}
+	})
+	c.Expect(c.read("/a?b=c")).To(SatisfyAll(HavePrefix("HTTP/2.0 "+c.server.Listener.Addr().String()+" /a?b=c "), ContainSubstring("X-Test:[value]"), Not(ContainSubstring("Connection"))))
+	c.Expect(c.read("/large")).To(Equal(large), "more than a server may send unasked")
+	resp, err := c.get(t.Context(), "/missing") //nolint:bodyclose // it ends with its connection
+	c.Expect(err).NotTo(HaveOccurred())
+	c.Expect(resp.Body.Close()).To(Succeed())
+	c.Expect(resp.StatusCode).To(Equal(http.StatusNotFound))
+	c.Expect(resp.Header.Get("X-Answer")).To(Equal("value"))
+	for range 20 { // also of all together the server may not send more than it is told
+		c.Expect(c.read("/large")).To(HaveLen(len(large)))
+	}
+	c.Expect(c.opened).To(HaveLen(1), "one connection is for all")
+	c.Expect(c.opened[0].streams).To(BeEmpty())
+
+	_, err = c.Post(c.server.URL, "text/plain", strings.NewReader("x")) //nolint:bodyclose // it ends with its connection
+	c.Expect(err).To(MatchError(ContainSubstring("no request with a body")))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.server.URL, nil)
+	c.Expect(err).NotTo(HaveOccurred())
+	req.Header.Set("Authorization", "Bearer "+strings.Repeat("~", frameSize))
+	_, err = c.Do(req) //nolint:bodyclose // it ends with its connection
+	c.Expect(err).To(MatchError(ContainSubstring("larger than 16384 bytes")))
+}
+
+// endless answers with what is told, until the request ends.
+func endless(lines <-chan string, ended chan<- struct{}) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/watch" {
+			return
+		}
+		w.WriteHeader(http.StatusOK)
+		w.(http.Flusher).Flush() //nolint:forcetypeassert // HTTP
+		for {
+			select {
+			case line, more := <-lines:
+				if !more {
+					return
+				}
+				_, _ = io.WriteString(w, line)
+				w.(http.Flusher).Flush() //nolint:forcetypeassert // HTTP
+			case <-r.Context().Done():
+				close(ended)
+				return
+			}
+		}
+	}
+}
+
+func TestFollow(t *testing.T) {
+	lines := make(chan string, 2)
+	c := newClient(t, true, endless(lines, nil))
+	lines <- "early "
+	resp, err := c.get(t.Context(), "/watch") //nolint:bodyclose // it ends with its connection
+	c.Expect(err).NotTo(HaveOccurred())
+	opened := c.opened[0]
+	c.Eventually(func() int {
+		s := opened.streams[1]
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.buffer.Len()
+	}).Should(Equal(6))
+	got := &taken{}
+	Follow(resp.Body, got.take)
+	c.Expect(got.text()).To(Equal("early "))
+	lines <- strings.Repeat("x", 1<<20)
+	c.Eventually(func() int { return len(got.text()) }).Should(Equal(6 + 1<<20))
+	c.Expect(got.ended()).NotTo(HaveOccurred())
+	close(lines)
+	c.Eventually(got.ended).Should(MatchError(io.EOF))
+	c.Expect(got.ends).To(Equal(1))
+
+	late := &taken{}
+	Follow(resp.Body, late.take)
+	c.Expect(late.ended()).To(MatchError(io.EOF), "it had ended before")
+}
+
+// What is silent costs no goroutine.
+func TestGoroutines(t *testing.T) {
+	c := newClient(t, true, endless(nil, make(chan struct{})))
+	c.read("/")
+	before := runtime.NumGoroutine()
+	for range 50 {
+		resp, err := c.get(t.Context(), "/watch") //nolint:bodyclose // with its connection
+		c.Expect(err).NotTo(HaveOccurred())
+		Follow(resp.Body, func([]byte, error) {})
+	}
+	c.Eventually(runtime.NumGoroutine).Should(BeNumerically("<=", before+50), "those of the server")
+}
+
+func TestRequestsEndWithTheirContext(t *testing.T) {
+	ended := make(chan struct{})
+	c := newClient(t, true, endless(nil, ended))
+	ctx, cancel := context.WithCancel(t.Context())
+	resp, err := c.get(ctx, "/watch") //nolint:bodyclose // it ends with its connection
+	c.Expect(err).NotTo(HaveOccurred())
+	got := &taken{}
+	Follow(resp.Body, got.take)
+	cancel()
+	c.Eventually(got.ended).Should(MatchError(context.Canceled))
+	c.Eventually(ended).Should(BeClosed(), "the server is told")
+	c.Expect(c.opened[0].Err()).NotTo(HaveOccurred(), "the connection goes on")
+
+	over, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	c.server.Config.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	_, err = c.get(over, "/silent") //nolint:bodyclose // it ends with its connection
+	c.Expect(err).To(MatchError(context.DeadlineExceeded), "before there is an answer")
+}
+
+func TestClosedBodiesAreSilent(t *testing.T) {
+	lines, ended := make(chan string), make(chan struct{})
+	c := newClient(t, true, endless(lines, ended))
+	resp, err := c.get(t.Context(), "/watch") //nolint:bodyclose // it ends with its connection
+	c.Expect(err).NotTo(HaveOccurred())
+	got := &taken{}
+	Follow(resp.Body, got.take)
+	c.Expect(resp.Body.Close()).To(Succeed())
+	c.Eventually(ended).Should(BeClosed())
+	c.Expect(got.ended()).NotTo(HaveOccurred())
+	_, err = resp.Body.Read(make([]byte, 1))
+	c.Expect(err).To(MatchError(http.ErrBodyReadAfterClose))
+}
+
+func TestPing(t *testing.T) {
+	c := newClient(t, true, func(http.ResponseWriter, *http.Request) {})
+	c.read("/")
+	c.Expect(c.opened[0].Ping(t.Context())).To(Succeed())
+	c.Expect(c.opened[0].Ping(t.Context())).To(Succeed())
+	c.Expect(c.opened[0].pings).To(BeEmpty())
+	c.opened[0].Close()
+	c.Expect(c.opened[0].Ping(t.Context())).To(MatchError(ErrEnded))
+	c.read("/")
+	c.Expect(c.opened).To(HaveLen(2), "the next request has another connection")
+}
+
+// pipe connects a client to whoever plays the server.
+func pipe(t *testing.T) (*Conn, *http2.Framer) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(nil)
+	server.StartTLS()
+	config := server.TLS.Clone()
+	server.Close()
+	config.NextProtos = []string{"h2"}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer listener.Close()
+	here, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
+	g.Expect(err).NotTo(HaveOccurred())
+	there, err := listener.Accept()
+	g.Expect(err).NotTo(HaveOccurred())
+	conn := tls.Client(here, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	played := tls.Server(there, config)
+	handshake := make(chan error, 1)
+	go func() { handshake <- played.HandshakeContext(t.Context()) }()
+	g.Expect(conn.HandshakeContext(t.Context())).To(Succeed())
+	g.Expect(<-handshake).To(Succeed())
+	preface := make(chan error, 1)
+	framer := http2.NewFramer(played, played)
+	go func() {
+		_, err := io.ReadFull(played, make([]byte, len(http2.ClientPreface)))
+		if err == nil {
+			_, err = framer.ReadFrame()
+		}
+		preface <- err
+	}()
+	c := start(conn)
+	t.Cleanup(c.Close)
+	g.Expect(<-preface).To(Succeed())
+	return c, framer
+}
+
+func TestAServerThatIsSilent(t *testing.T) {
+	g := NewWithT(t)
+	c, framer := pipe(t)
+	go func() { _, _ = framer.ReadFrame() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	g.Expect(c.Ping(ctx)).To(MatchError(context.DeadlineExceeded))
+	g.Expect(c.pings).To(BeEmpty())
+}
+
+func TestWhatAServerMaySend(t *testing.T) {
+	g := NewWithT(t)
+	c, framer := pipe(t)
+	asked := make(chan error, 1)
+	go func() {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/", nil)
+		if err == nil {
+			_, err = c.RoundTrip(req) //nolint:bodyclose // there is none
+		}
+		asked <- err
+	}()
+	next := func() http2.Frame {
+		frame, err := framer.ReadFrame()
+		g.Expect(err).NotTo(HaveOccurred())
+		return frame
+	}
+	g.Expect(next()).To(BeAssignableToTypeOf(&http2.HeadersFrame{}))
+	g.Expect(framer.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})).To(Succeed())
+	settings, ok := next().(*http2.SettingsFrame)
+	g.Expect(ok && settings.IsAck()).To(BeTrue())
+	g.Expect(framer.WritePing(false, [8]byte{7})).To(Succeed())
+	ping, ok := next().(*http2.PingFrame)
+	g.Expect(ok && ping.IsAck() && ping.Data == [8]byte{7}).To(BeTrue())
+
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/", nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = c.RoundTrip(req) //nolint:bodyclose // there is none
+	g.Expect(err).To(MatchError(ContainSubstring("no more than 1 requests")))
+
+	g.Expect(framer.WriteRSTStream(1, http2.ErrCodeRefusedStream)).To(Succeed())
+	g.Expect(<-asked).To(MatchError(ContainSubstring("REFUSED_STREAM")))
+	g.Expect(framer.WriteData(1, true, []byte("late"))).To(Succeed(), "nobody waits for it")
+	g.Expect(framer.WriteGoAway(1, http2.ErrCodeNo, nil)).To(Succeed())
+	g.Eventually(c.Err).Should(MatchError(ErrEnded))
+	var goAway http2.GoAwayError
+	g.Expect(errors.As(c.Err(), &goAway)).To(BeTrue())
+}
+
+func TestABrokenConnectionEndsAll(t *testing.T) {
+	c := newClient(t, true, endless(nil, make(chan struct{})))
+	resp, err := c.get(t.Context(), "/watch") //nolint:bodyclose // it ends with its connection
+	c.Expect(err).NotTo(HaveOccurred())
+	got := &taken{}
+	Follow(resp.Body, got.take)
+	c.server.CloseClientConnections()
+	c.Eventually(got.ended).Should(MatchError(ErrEnded))
+	c.Expect(c.opened[0].Err()).To(MatchError(ErrEnded))
+}
+
+func TestAServerWithoutHTTP2(t *testing.T) {
+	c := newClient(t, false, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) })
+	c.Expect(c.read("/")).To(Equal("HTTP/1.1"))
+	resp, err := c.get(t.Context(), "/") //nolint:bodyclose // it ends with its connection
+	c.Expect(err).NotTo(HaveOccurred())
+	got := &taken{}
+	Follow(resp.Body, got.take)
+	c.Eventually(got.ended).Should(MatchError(io.EOF))
+	c.Expect(got.text()).To(Equal("HTTP/1.1"))
+	c.Expect(c.opened).To(BeEmpty())
+}
+
+func TestProxy(t *testing.T) {
+	c := newClient(t, true, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) })
+	var through []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		through = append(through, r.Method)
+		server, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", r.Host)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		hijacked, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		_, _ = io.WriteString(hijacked, "HTTP/1.1 200 OK\r\n\r\n")
+		go func() { _, _ = io.Copy(server, hijacked) }()
+		go func() { _, _ = io.Copy(hijacked, server) }()
+	}))
+	defer proxy.Close()
+	address, err := url.Parse(proxy.URL)
+	c.Expect(err).NotTo(HaveOccurred())
+	c.Transport.(*http.Transport).Proxy = http.ProxyURL(address) //nolint:forcetypeassert // ours
+	c.Expect(c.read("/")).To(Equal("HTTP/2.0"))
+	c.Expect(through).To(ConsistOf(http.MethodConnect))
+}

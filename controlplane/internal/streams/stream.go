@@ -1,0 +1,230 @@
+package streams
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/textproto"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// hopByHop are headers of HTTP/1.1 that mean nothing here.
+var hopByHop = map[string]bool{"connection": true, "host": true, "keep-alive": true, "proxy-connection": true, "te": true, "transfer-encoding": true, "upgrade": true}
+
+// Follow passes on the body of an answer instead of reading it: take is called with what came and what will come, until err says why it ended, which is io.EOF when
+// all was sent. It must not wait, nor keep the data. Once the body is closed it is not called any more, but for a call that runs. Bodies that are not of a [Conn]
+// are read by a goroutine; of these the end is told also after they were closed.
+func Follow(body io.Reader, take func(data []byte, err error)) {
+	if s, ok := body.(*stream); ok {
+		s.follow(take)
+		return
+	}
+	go func() {
+		buffer := make([]byte, 4<<10)
+		for {
+			n, err := body.Read(buffer)
+			if n > 0 {
+				take(buffer[:n], nil)
+			}
+			if err != nil {
+				take(nil, err)
+				return
+			}
+		}
+	}()
+}
+
+// stream is one request, and the body of its answer.
+type stream struct {
+	conn *Conn
+	id   uint32
+	// received is what came since the server was told that it may send more, in bytes.
+	received int
+	// answered gets the response, or is closed when there will be none; headed is true when it got it.
+	answered chan *http.Response
+	headed   bool
+	// forget ends the watch for the end of the request's context.
+	forget func() bool
+
+	mu      sync.Mutex
+	arrived *sync.Cond
+	buffer  bytes.Buffer
+	err     error
+	take    func([]byte, error)
+}
+
+// RoundTrip makes a request. That it has no body, and that its URL is of the server, is up to the caller.
+func (c *Conn) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Body != nil && req.Body != http.NoBody {
+		return nil, errors.Join(errors.New("a connection for streams takes no request with a body"), req.Body.Close())
+	}
+	s := &stream{conn: c, answered: make(chan *http.Response, 1)}
+	s.arrived = sync.NewCond(&s.mu)
+	if err := c.open(s, req); err != nil {
+		return nil, err
+	}
+	response := <-s.answered // also when the context ends
+	if response == nil {
+		return nil, s.failure()
+	}
+	response.Request = req
+	return response, nil
+}
+
+// endedError is for requests that were not sent because their connection had ended: the transport makes them on another.
+type endedError struct{ error }
+
+func (e endedError) Unwrap() error { return e.error }
+
+// IsHTTP2NoCachedConnError is how net/http recognises it.
+func (endedError) IsHTTP2NoCachedConnError() {}
+
+// open sends the headers of a request.
+func (c *Conn) open(s *stream, req *http.Request) error {
+	headers := encode(req)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.err != nil:
+		return endedError{c.err}
+	case uint32(len(c.streams)) >= c.most: //nolint:gosec // a handful
+		return fmt.Errorf("the server allows no more than %d requests at a time", c.most)
+	case len(headers) > frameSize:
+		return fmt.Errorf("the headers of the request are larger than %d bytes", frameSize)
+	}
+	s.id = c.next
+	c.next += 2
+	c.streams[s.id] = s
+	s.forget = context.AfterFunc(req.Context(), func() { s.cancel(req.Context()) })
+	c.write(func() error {
+		return c.writer.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: headers, EndStream: true, EndHeaders: true})
+	})
+	return c.err
+}
+
+// encode writes the headers of a request. None is to be remembered, at either end.
+func encode(req *http.Request) []byte {
+	block := bytes.Buffer{}
+	encoder := hpack.NewEncoder(&block)
+	add := func(name, value string) {
+		_ = encoder.WriteField(hpack.HeaderField{Name: name, Value: value, Sensitive: true}) // into memory
+	}
+	add(":method", req.Method)
+	add(":scheme", req.URL.Scheme)
+	host := req.Host
+	if host == "" {
+		host = req.URL.Host
+	}
+	add(":authority", host)
+	add(":path", req.URL.RequestURI())
+	for name, values := range req.Header {
+		if name = strings.ToLower(name); hopByHop[name] {
+			continue
+		}
+		for _, value := range values {
+			add(name, value)
+		}
+	}
+	return block.Bytes()
+}
+
+// headers takes in those of the answer; what comes before them (100 Continue), or after the body, says nothing.
+func (s *stream) headers(f *http2.MetaHeadersFrame) {
+	status, err := strconv.Atoi(f.PseudoValue("status"))
+	if err != nil || status < http.StatusOK || s.headed {
+		return
+	}
+	header := http.Header{}
+	for _, field := range f.RegularFields() {
+		header.Add(textproto.CanonicalMIMEHeaderKey(field.Name), field.Value)
+	}
+	s.headed = true
+	s.answered <- &http.Response{
+		StatusCode: status, Status: strconv.Itoa(status) + " " + http.StatusText(status), Proto: "HTTP/2.0", ProtoMajor: 2,
+		Header: header, Body: s, ContentLength: -1,
+	}
+}
+
+// data takes in a part of the body.
+func (s *stream) data(part []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.err != nil:
+	case s.take != nil:
+		s.take(part, nil)
+	default:
+		s.buffer.Write(part)
+		s.arrived.Broadcast()
+	}
+}
+
+// end is called once, when nothing more will come. The caller holds the lock of the connection, as that of headers does.
+func (s *stream) end(err error) {
+	s.forget()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+	s.arrived.Broadcast()
+	if s.take != nil {
+		s.take(nil, err)
+	}
+	if !s.headed {
+		close(s.answered)
+	}
+}
+
+func (s *stream) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if errors.Is(s.err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return s.err
+}
+
+func (s *stream) cancel(ctx context.Context) { s.conn.reset(s.id, ctx.Err()) }
+
+// Read waits for data.
+func (s *stream) Read(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.buffer.Len() == 0 && s.err == nil {
+		s.arrived.Wait()
+	}
+	if s.buffer.Len() > 0 {
+		return s.buffer.Read(p)
+	}
+	return 0, s.err
+}
+
+func (s *stream) follow(take func([]byte, error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.buffer.Len() > 0 {
+		take(s.buffer.Bytes(), nil)
+		s.buffer = bytes.Buffer{}
+	}
+	if s.err != nil {
+		take(nil, s.err)
+		return
+	}
+	s.take = take
+}
+
+// Close ends the request, if it has not ended.
+func (s *stream) Close() error {
+	s.mu.Lock()
+	s.take = nil
+	s.mu.Unlock()
+	s.conn.reset(s.id, http.ErrBodyReadAfterClose)
+	return nil
+}

@@ -1,0 +1,82 @@
+package workload
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"sync"
+)
+
+// behind is how many bytes may wait to be handled.
+const behind = 1 << 20
+
+// errBehind ends a watch that sends faster than what it tells is handled.
+var errBehind = errors.New("too much came at once")
+
+// lines passes on what comes line by line, one after the other. Between them it costs nothing: what handles them is started anew.
+type lines struct {
+	// handle is called with each line; an error ends it.
+	handle func(line []byte) error
+	// done is called last, with what handle returned, or why no more comes: io.EOF after the last line.
+	done func(err error)
+
+	mu sync.Mutex
+	// pending is what came and is not handled, end why nothing more will come. working is true while something is handled, and after the end.
+	pending []byte
+	end     error
+	working bool
+}
+
+// take is called with what comes, and does not wait.
+func (l *lines) take(data []byte, end error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending = append(l.pending, data...)
+	if len(l.pending) > behind {
+		end = errBehind
+	}
+	if l.end == nil {
+		l.end = end
+	}
+	if !l.working && (l.end != nil || bytes.IndexByte(data, '\n') >= 0) {
+		l.working = true
+		go l.work()
+	}
+}
+
+func (l *lines) work() {
+	for {
+		line, end := l.next()
+		switch {
+		case end != nil:
+			l.done(end)
+			return
+		case line == nil:
+			return
+		}
+		if err := l.handle(line); err != nil {
+			l.done(err)
+			return
+		}
+	}
+}
+
+// next is the next line, or why there is none; neither: it is to come.
+func (l *lines) next() (line []byte, end error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	length := bytes.IndexByte(l.pending, '\n')
+	switch {
+	case errors.Is(l.end, errBehind):
+		return nil, l.end
+	case length >= 0:
+		line, l.pending = l.pending[:length], l.pending[length+1:]
+		return line, nil
+	case errors.Is(l.end, io.EOF) && len(l.pending) > 0:
+		return nil, io.ErrUnexpectedEOF
+	case l.end != nil:
+		return nil, l.end
+	}
+	l.pending, l.working = bytes.Clone(l.pending), false // not what was handled
+	return nil, nil
+}

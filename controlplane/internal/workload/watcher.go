@@ -1,0 +1,176 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/streams"
+)
+
+const (
+	// metadataOnly asks an API server for the metadata of objects alone.
+	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	// watchLast is when a watch that ends at once, again and again, is begun anew at the latest.
+	watchLast = time.Minute
+	// watchTime is for how long an API server is asked to watch; somebody between may have lost a watch without a word.
+	watchTime = 30 * time.Minute
+)
+
+// watcher keeps a resource of a cluster watched as long as there is a connection. What broke off is taken up where it ended, or read anew where the API server does
+// not know that any more. While a watch runs, and is silent, no goroutine is its own.
+type watcher struct {
+	*link
+	resource resource
+	ctx      context.Context //nolint:containedctx // of the connection
+	access   *access
+	// version is where to go on; empty: the resource is to be read anew.
+	version string
+	// began is when that was tried last, retry when to try it again.
+	began time.Time
+	retry wait.Backoff
+}
+
+// run tries until the watch runs; when it ends, it is run again.
+func (w *watcher) run() {
+	for w.ctx.Err() == nil {
+		w.began = w.now()
+		switch {
+		case w.version == "":
+			w.reread()
+		case w.access.broken():
+			w.again() // a visit makes another connection
+		default:
+			if w.open() {
+				return
+			}
+		}
+		w.pause()
+	}
+}
+
+// pause waits, the longer the more often the watch ended at once.
+func (w *watcher) pause() {
+	if w.now().Sub(w.began) > watchLast/2 {
+		w.retry = wait.Backoff{}
+	}
+	select {
+	case <-w.ctx.Done():
+	case <-time.After(after(&w.retry, watchLast)):
+	}
+}
+
+// reread reads the resource anew.
+func (w *watcher) reread() {
+	n := read(w.ctx, w.access, w.resource)[0]
+	w.update(func() {
+		if w.ctx.Err() == nil {
+			w.putNews(w.ctx, n)
+		}
+	})
+	w.version = n.version
+}
+
+// open begins a watch, and tells whether it runs.
+func (w *watcher) open() bool {
+	lasts := wait.Jitter(watchTime, spread)
+	ctx, cancel := context.WithTimeout(w.ctx, lasts+answerTime)
+	request := w.access.lasting.Get().AbsPath(w.resource.path).SetHeader("Accept", metadataOnly).Param("watch", "true").
+		Param("resourceVersion", w.version).Param("timeoutSeconds", strconv.Itoa(int(lasts.Seconds())))
+	if w.resource.selector != "" {
+		request = request.Param("labelSelector", w.resource.selector)
+	}
+	body, err := request.Stream(ctx)
+	if err != nil {
+		cancel()
+		w.refused(err)
+		return false
+	}
+	w.watchable(nil)
+	came := &lines{
+		handle: func(line []byte) error { return w.handle(ctx, line) },
+		done: func(err error) {
+			cancel()
+			_ = body.Close() // it was only read
+			w.ended(err)
+		},
+	}
+	streams.Follow(body, came.take)
+	return true
+}
+
+// refused notes why a watch did not begin.
+func (w *watcher) refused(err error) {
+	if w.ctx.Err() != nil {
+		return
+	}
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) {
+		w.version = ""
+		w.access.doubted.Store(true)
+		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+			w.watchable(err)
+		}
+	}
+	w.again() // perhaps nothing else answers either
+}
+
+// watchable notes whether the API server lets the resource be watched: if it does not, what is known is read anew, and old by up to watchLast.
+func (w *watcher) watchable(err error) {
+	w.update(func() {
+		if w.ctx.Err() == nil {
+			w.unreadable(w.ctx, "watch of "+w.resource.name, err)
+		}
+	})
+}
+
+// ended goes on after the end of a watch.
+func (w *watcher) ended(err error) {
+	if !errors.Is(err, io.EOF) && w.ctx.Err() == nil {
+		w.again()
+	}
+	w.pause()
+	w.run()
+}
+
+// handle takes in what the watch tells of an object.
+func (w *watcher) handle(ctx context.Context, line []byte) error {
+	e := watchEvent{}
+	err := json.Unmarshal(line, &e)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("the watch of %s told nothing that can be read: %w", w.resource.name, err)
+	case e.Type == watch.Error:
+		err = fmt.Errorf("the watch of %s ended: %s (%d)", w.resource.name, e.Object.Reason, e.Object.Code)
+	default:
+		err = w.take(ctx, e)
+	}
+	w.version = e.Object.Metadata.ResourceVersion
+	if err != nil {
+		w.version = ""
+	}
+	return err
+}
+
+func (w *watcher) take(ctx context.Context, e watchEvent) error {
+	inTime, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	put, err := w.resource.take(inTime, w.link, w.access, e)
+	if err != nil || put == nil {
+		return err
+	}
+	w.update(func() {
+		if ctx.Err() == nil {
+			put(w.link)
+		}
+	})
+	return nil
+}
