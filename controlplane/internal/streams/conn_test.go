@@ -108,7 +108,7 @@ func TestRequests(t *testing.T) {
 	})
 	c.Expect(c.read("/a?b=c")).To(SatisfyAll(HavePrefix("HTTP/2.0 "+c.server.Listener.Addr().String()+" /a?b=c "), ContainSubstring("X-Test:[value]"), Not(ContainSubstring("Connection"))))
 	c.Expect(c.read("/large")).To(Equal(large), "more than a server may send unasked")
-	resp, err := c.get(t.Context(), "/missing") //nolint:bodyclose // it ends with its connection
+	resp, err := c.get(t.Context(), "/missing")
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Expect(resp.Body.Close()).To(Succeed())
 	c.Expect(resp.StatusCode).To(Equal(http.StatusNotFound))
@@ -216,7 +216,7 @@ func TestRequestsEndWithTheirContext(t *testing.T) {
 func TestClosedBodiesAreSilent(t *testing.T) {
 	lines, ended := make(chan string), make(chan struct{})
 	c := newClient(t, true, endless(lines, ended))
-	resp, err := c.get(t.Context(), "/watch") //nolint:bodyclose // it ends with its connection
+	resp, err := c.get(t.Context(), "/watch")
 	c.Expect(err).NotTo(HaveOccurred())
 	got := &taken{}
 	Follow(resp.Body, got.take)
