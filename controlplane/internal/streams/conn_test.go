@@ -289,14 +289,17 @@ func TestAServerThatIsSilent(t *testing.T) {
 func TestWhatAServerMaySend(t *testing.T) {
 	g := NewWithT(t)
 	c, framer := pipe(t)
-	asked := make(chan error, 1)
-	go func() {
+	ask := func() <-chan error {
+		failed := make(chan error, 1)
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/", nil)
-		if err == nil {
-			_, err = c.RoundTrip(req) //nolint:bodyclose // there is none
-		}
-		asked <- err
-	}()
+		g.Expect(err).NotTo(HaveOccurred())
+		go func() {
+			_, err := c.RoundTrip(req) //nolint:bodyclose // there is none
+			failed <- err
+		}()
+		return failed
+	}
+	first := ask()
 	next := func() http2.Frame {
 		frame, err := framer.ReadFrame()
 		g.Expect(err).NotTo(HaveOccurred())
@@ -310,14 +313,19 @@ func TestWhatAServerMaySend(t *testing.T) {
 	ping, ok := next().(*http2.PingFrame)
 	g.Expect(ok && ping.IsAck() && ping.Data == [8]byte{7}).To(BeTrue())
 
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/", nil)
-	g.Expect(err).NotTo(HaveOccurred())
-	_, err = c.RoundTrip(req) //nolint:bodyclose // there is none
-	g.Expect(err).To(MatchError(ContainSubstring("no more than 1 requests")))
+	g.Eventually(ask()).Should(Receive(MatchError(ContainSubstring("no more than 1 requests"))))
 
 	g.Expect(framer.WriteRSTStream(1, http2.ErrCodeRefusedStream)).To(Succeed())
-	g.Expect(<-asked).To(MatchError(ContainSubstring("REFUSED_STREAM")))
+	g.Eventually(first).Should(Receive(MatchError(ContainSubstring("REFUSED_STREAM"))))
 	g.Expect(framer.WriteData(1, true, []byte("late"))).To(Succeed(), "nobody waits for it")
+	second := ask()
+	g.Expect(next()).To(BeAssignableToTypeOf(&http2.HeadersFrame{}))
+	framer.AllowIllegalWrites = true
+	g.Expect(framer.WriteWindowUpdate(3, 0)).To(Succeed())
+	g.Eventually(second).Should(Receive(MatchError(ContainSubstring("PROTOCOL_ERROR"))))
+	g.Expect(next()).To(BeAssignableToTypeOf(&http2.RSTStreamFrame{}))
+	g.Expect(c.Err()).NotTo(HaveOccurred(), "one request that is answered wrongly is none of the others' business")
+
 	g.Expect(framer.WriteGoAway(1, http2.ErrCodeNo, nil)).To(Succeed())
 	g.Eventually(c.Err).Should(MatchError(ErrEnded))
 	var goAway http2.GoAwayError
