@@ -109,10 +109,11 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
 		},
 	})
-	h.Client = builder.Build()
+	stored := builder.Build()
+	h.Client = stored
 	h.r = New(Options{
-		Client:       h.Client,
-		Metadata:     h.Client,
+		Client:       cached(stored),
+		Metadata:     cached(stored),
 		Live:         h.Client,
 		Releases:     release.NewResolver(nil),
 		Repositories: openshift.Repositories{OCP: openshift.DefaultOCPRepository, OKD: openshift.DefaultOKDRepository},

@@ -1,16 +1,141 @@
 package controlplane
 
-import aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+import (
+	"slices"
 
-// TrimAgent is a cache transform that drops what the reconciler does not read of an Agent; its annotations and its inventory are the bulk of it.
-func TrimAgent(in any) (any, error) {
-	agent, ok := in.(*aiv1beta1.Agent)
-	if !ok {
-		return in, nil
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// Cached says what is cached of each kind: what is read of it, and of what we apply also the fields that we state, to compare with. Infrastructure machines and
+// their templates are of any kind: see [TrimInfra].
+func Cached() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&controlplanev1.OpenshiftAssistedControlPlane{}: {Transform: kube.Reduce(trimControlPlane)},
+		&bootstrapv1.OpenshiftAssistedConfig{}:          {Transform: kube.Reduce(trimConfig)},
+		&clusterv1.Cluster{}:                            {Transform: kube.Reduce(trimCluster)},
+		&clusterv1.Machine{}:                            {Transform: kube.Reduce(trimMachine)},
+		&clusterv1.MachineDeployment{}:                  {Transform: kube.Reduce(trimMachineDeployment)},
+		&clusterv1.MachineSet{}:                         {Transform: kube.Reduce(trimMachineSet)},
+		&hivev1.ClusterDeployment{}:                     {Transform: kube.Reduce(trimDeployment)},
+		&hiveext.AgentClusterInstall{}:                  {Transform: kube.Reduce(trimInstall)},
+		&hivev1.ClusterImageSet{}:                       {Transform: kube.Reduce(trimImageSet)},
+		&aiv1beta1.Agent{}:                              {Transform: kube.Reduce(trimAgent)},
+		&corev1.Secret{}:                                {Transform: kube.Reduce(trimSecret)},
+		&corev1.ConfigMap{}:                             {Transform: kube.Reduce(trimConfigMap)},
+		// Of CustomResourceDefinitions only the labels are looked at, with the versions of a contract.
+		kube.MetadataOf(kube.CustomResourceDefinition): {Transform: kube.StripMetadata()},
 	}
-	agent.ManagedFields, agent.Annotations = nil, nil
-	agent.Spec.IgnitionConfigOverrides = ""
-	agent.Status.Inventory = aiv1beta1.HostInventory{Hostname: agent.Status.Inventory.Hostname}
-	agent.Status.ValidationsInfo = nil
-	return agent, nil
+}
+
+// ownLabels are those of the objects that are made for a control plane: see [facts.Facts.Labels].
+var ownLabels = []string{clusterv1.ClusterNameLabel, clusterv1.MachineControlPlaneNameLabel}
+
+// trimDeployment keeps the whole spec until it says that the cluster is installed: we state it, and that last.
+func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeployment {
+	kept := &hivev1.ClusterDeployment{ObjectMeta: kube.Identity(&deployment.ObjectMeta)}
+	kept.Labels = kube.Only(deployment.Labels, ownLabels...)
+	kept.Annotations = kube.Only(deployment.Annotations, assisted.OpenShiftVersionAnnotation)
+	if deployment.Spec.Installed {
+		kept.Spec.Installed, kept.Spec.ClusterInstallRef = true, deployment.Spec.ClusterInstallRef
+		return kept
+	}
+	kept.Spec, kept.ManagedFields = deployment.Spec, apply.Own(FieldOwner, deployment.ManagedFields)
+	return kept
+}
+
+// trimInstall keeps the whole spec until it names the credentials of the cluster: we state it, and nothing of it once the hosts are being installed.
+func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInstall {
+	kept := &hiveext.AgentClusterInstall{ObjectMeta: kube.Identity(&install.ObjectMeta), Status: trimInstallStatus(install)}
+	if install.Spec.ClusterMetadata != nil {
+		kept.Labels = kube.Only(install.Labels, ownLabels...)
+		kept.Spec.ImageSetRef, kept.Spec.ClusterDeploymentRef = install.Spec.ImageSetRef, install.Spec.ClusterDeploymentRef
+		kept.Spec.ClusterMetadata = install.Spec.ClusterMetadata
+		kept.Spec.ProvisionRequirements.WorkerAgents = install.Spec.ProvisionRequirements.WorkerAgents
+		return kept
+	}
+	kept.Labels = kube.Only(install.Labels, append(slices.Clone(ownLabels), hiveext.ClusterConsumerLabel)...)
+	kept.Annotations = kube.Only(install.Annotations, assisted.InstallConfigOverridesAnnotation)
+	kept.Spec, kept.ManagedFields = install.Spec, apply.Own(FieldOwner, install.ManagedFields)
+	return kept
+}
+
+// readInstallConditions are the conditions of AgentClusterInstalls that are told of.
+var readInstallConditions = []hivev1.ClusterInstallConditionType{
+	hiveext.ClusterSpecSyncedCondition, hiveext.ClusterValidatedCondition, hiveext.ClusterRequirementsMetCondition, hiveext.ClusterCompletedCondition,
+	hiveext.ClusterLastInstallationPreparationFailedCondition,
+}
+
+// trimInstallStatus keeps of one that is installed no more than that. Until assisted-service takes the cluster in, the last change of any condition tells since when
+// it is silent.
+func trimInstallStatus(install *hiveext.AgentClusterInstall) hiveext.AgentClusterInstallStatus {
+	kept, status, observed := hiveext.AgentClusterInstallStatus{}, &install.Status, assisted.Observe(install)
+	kept.DebugInfo.State = status.DebugInfo.State
+	read := readInstallConditions
+	if observed.DayTwo {
+		read = []hivev1.ClusterInstallConditionType{hiveext.ClusterCompletedCondition}
+	} else {
+		kept.DebugInfo, kept.Progress.TotalPercentage = status.DebugInfo, status.Progress.TotalPercentage
+	}
+	for _, c := range status.Conditions {
+		if !observed.Registered || slices.Contains(read, c.Type) {
+			left := hivev1.ClusterInstallCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}
+			if !observed.DayTwo {
+				left.Reason, left.Message = c.Reason, c.Message
+			}
+			kept.Conditions = append(kept.Conditions, left)
+		}
+	}
+	return kept
+}
+
+// trimImageSet keeps what we state: any ClusterImageSet may be one that we name.
+func trimImageSet(set *hivev1.ClusterImageSet) *hivev1.ClusterImageSet {
+	kept := &hivev1.ClusterImageSet{ObjectMeta: kube.Identity(&set.ObjectMeta), Spec: set.Spec}
+	kept.Labels = kube.Only(set.Labels, ownLabels...)
+	kept.Annotations = kube.Only(set.Annotations, facts.OwnerAnnotation, facts.ResolvedFromAnnotation)
+	kept.ManagedFields = apply.Own(FieldOwner, set.ManagedFields)
+	return kept
+}
+
+// trimAgent keeps which host it is, of which Machine, and what it misses.
+func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
+	kept := &aiv1beta1.Agent{ObjectMeta: kube.Identity(&agent.ObjectMeta)}
+	kept.Labels = kube.Only(agent.Labels, aiv1beta1.InfraEnvNameLabel)
+	kept.Spec.ClusterDeploymentName, kept.Spec.Hostname = agent.Spec.ClusterDeploymentName, agent.Spec.Hostname
+	kept.Spec.NodeLabels = kube.Only(agent.Spec.NodeLabels, metal3.HostUIDLabel)
+	kept.Status.Inventory.Hostname = agent.Status.Inventory.Hostname
+	kept.Status.DebugInfo.State, kept.Status.DebugInfo.StateInfo = agent.Status.DebugInfo.State, agent.Status.DebugInfo.StateInfo
+	if c := assisted.AgentCondition(agent, aiv1beta1.ValidatedCondition); c.Status == corev1.ConditionFalse {
+		kept.Status.Conditions = append(kept.Status.Conditions, conditionsv1.Condition{Type: c.Type, Status: c.Status, Message: c.Message})
+	}
+	return kept
+}
+
+// trimSecret keeps whose a Secret is, and what is written on a published kubeconfig.
+func trimSecret(secret *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	kept := &metav1.PartialObjectMetadata{TypeMeta: secret.TypeMeta, ObjectMeta: kube.Identity(&secret.ObjectMeta)}
+	kept.OwnerReferences = secret.OwnerReferences
+	kept.Annotations = kube.Only(secret.Annotations, facts.KubeconfigSourceAnnotation, facts.KubeconfigRenewalAnnotation, facts.KubeconfigTokenAnnotation)
+	return kept
+}
+
+// trimConfigMap keeps that there is one.
+func trimConfigMap(configMap *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: configMap.TypeMeta, ObjectMeta: kube.Identity(&configMap.ObjectMeta)}
 }

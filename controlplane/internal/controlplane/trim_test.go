@@ -4,27 +4,160 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-func TestOfAnAgentOnlyWhatIsReadIsCached(t *testing.T) {
-	g := NewWithT(t)
-	agent := &aiv1beta1.Agent{
-		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"l": "v"}, Annotations: map[string]string{"inventory": "large"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
-		Spec:       aiv1beta1.AgentSpec{Hostname: "rack1-u7", IgnitionConfigOverrides: "large", ClusterDeploymentName: &aiv1beta1.ClusterReference{Name: "c1"}},
+// applied is the record of what we applied; others is what is kept of no object.
+var (
+	applied = metav1.ManagedFieldsEntry{Manager: string(FieldOwner), Operation: metav1.ManagedFieldsOperationApply}
+	others  = metav1.ManagedFieldsEntry{Manager: "somebody", Operation: metav1.ManagedFieldsOperationUpdate}
+)
+
+// identity is that of an object in the tests, with our labels.
+func identity() metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: lab, Name: "c1", UID: "1", ResourceVersion: "5", Generation: 2, CreationTimestamp: metav1.Now(), DeletionTimestamp: ptr.To(metav1.Now()),
+		Labels: map[string]string{clusterv1.ClusterNameLabel: "cluster1", clusterv1.MachineControlPlaneNameLabel: "c1"},
 	}
-	agent.Status.Inventory = aiv1beta1.HostInventory{Hostname: "localhost", Interfaces: []aiv1beta1.HostInterface{{Name: "eno1"}}}
-	agent.Status.DebugInfo.State = models.HostStatusKnown
-	left, err := TrimAgent(agent)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(left).To(Equal(&aiv1beta1.Agent{
-		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"l": "v"}},
-		Spec:       aiv1beta1.AgentSpec{Hostname: "rack1-u7", ClusterDeploymentName: &aiv1beta1.ClusterReference{Name: "c1"}},
-		Status:     aiv1beta1.AgentStatus{Inventory: aiv1beta1.HostInventory{Hostname: "localhost"}, DebugInfo: agent.Status.DebugInfo},
-	}))
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "b"}}}
-	g.Expect(TrimAgent(secret.DeepCopy())).To(Equal(secret), "nothing else is touched")
+}
+
+// burdened returns a copy of an object with metadata that nobody reads.
+func burdened[T client.Object](kept T) T {
+	whole := kept.DeepCopyObject().(T) //nolint:forcetypeassert // a copy of the same type
+	labels, annotations := whole.GetLabels(), whole.GetAnnotations()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	labels["other"], annotations[corev1.LastAppliedConfigAnnotation] = "x", "large"
+	whole.SetLabels(labels)
+	whole.SetAnnotations(annotations)
+	whole.SetFinalizers([]string{"somebody"})
+	whole.SetManagedFields(append([]metav1.ManagedFieldsEntry{others}, whole.GetManagedFields()...))
+	return whole
+}
+
+func TestOfAClusterDeploymentWhatIsReadOrStatedIsCached(t *testing.T) {
+	g := NewWithT(t)
+	stated := &hivev1.ClusterDeployment{ObjectMeta: identity(), Spec: hivev1.ClusterDeploymentSpec{ClusterName: "c1", BaseDomain: "example.com", PullSecretRef: &corev1.LocalObjectReference{Name: "pull"}}}
+	stated.Annotations, stated.ManagedFields = map[string]string{assisted.OpenShiftVersionAnnotation: "4.19.3"}, []metav1.ManagedFieldsEntry{applied}
+	stated.Spec.ClusterInstallRef = &hivev1.ClusterInstallLocalReference{Name: "c1"}
+	whole := burdened(stated)
+	whole.Status.APIURL = "large"
+	g.Expect(trimDeployment(whole)).To(Equal(stated))
+
+	whole.Spec.Installed = true
+	installed := stated.DeepCopy()
+	installed.ManagedFields, installed.Spec = nil, hivev1.ClusterDeploymentSpec{Installed: true, ClusterInstallRef: stated.Spec.ClusterInstallRef}
+	g.Expect(trimDeployment(whole)).To(Equal(installed), "nothing more is stated")
+}
+
+func TestOfAnAgentClusterInstallWhatIsReadOrStatedIsCached(t *testing.T) {
+	g := NewWithT(t)
+	stated := &hiveext.AgentClusterInstall{ObjectMeta: identity()}
+	stated.Labels[hiveext.ClusterConsumerLabel] = assisted.Consumer
+	stated.Annotations, stated.ManagedFields = map[string]string{assisted.InstallConfigOverridesAnnotation: "{}"}, []metav1.ManagedFieldsEntry{applied}
+	stated.Spec = hiveext.AgentClusterInstallSpec{
+		ImageSetRef: &hivev1.ClusterImageSetReference{Name: "set"}, ClusterDeploymentRef: corev1.LocalObjectReference{Name: "c1"}, SSHPublicKey: "key",
+		ProvisionRequirements: hiveext.ProvisionRequirements{ControlPlaneAgents: 3, WorkerAgents: 2},
+	}
+	whole := burdened(stated)
+	whole.Status.ConnectivityMajorityGroups = "large"
+	g.Expect(trimInstall(whole)).To(Equal(stated))
+
+	whole.Spec.ClusterMetadata = &hivev1.ClusterMetadata{ClusterID: "id", AdminKubeconfigSecretRef: corev1.LocalObjectReference{Name: "admin"}}
+	installing := stated.DeepCopy()
+	delete(installing.Labels, hiveext.ClusterConsumerLabel)
+	installing.Annotations, installing.ManagedFields, installing.Spec.SSHPublicKey, installing.Spec.ProvisionRequirements.ControlPlaneAgents = nil, nil, "", 0
+	installing.Spec.ClusterMetadata = whole.Spec.ClusterMetadata
+	g.Expect(trimInstall(whole)).To(Equal(installing), "nothing more is stated")
+}
+
+func TestOfWhatAssistedServiceSaysOfAClusterWhatIsReadIsCached(t *testing.T) {
+	g := NewWithT(t)
+	condition := func(kind hivev1.ClusterInstallConditionType) hivev1.ClusterInstallCondition {
+		return hivev1.ClusterInstallCondition{Type: kind, Status: corev1.ConditionFalse, Reason: "Reason", Message: "message", LastTransitionTime: metav1.Now()}
+	}
+	told := hiveext.AgentClusterInstallStatus{DebugInfo: hiveext.DebugInfo{State: assisted.StateInstalling, StateInfo: "info", EventsURL: "events", LogsURL: "logs"}}
+	told.Progress.TotalPercentage = 7
+	told.Conditions = []hivev1.ClusterInstallCondition{
+		condition(hiveext.ClusterSpecSyncedCondition), condition(hiveext.ClusterValidatedCondition), condition(hiveext.ClusterRequirementsMetCondition),
+		condition(hiveext.ClusterCompletedCondition), condition(hiveext.ClusterLastInstallationPreparationFailedCondition),
+	}
+	whole := &hiveext.AgentClusterInstall{Status: *told.DeepCopy()}
+	whole.Status.Conditions = append(whole.Status.Conditions, condition("Other"))
+	whole.Status.Conditions[0].LastProbeTime, whole.Status.APIVIP = metav1.Now(), "192.0.2.1"
+	g.Expect(trimInstall(whole).Status).To(Equal(told))
+
+	whole.Status.DebugInfo.State = ""
+	g.Expect(trimInstall(whole).Status.Conditions).To(HaveLen(6), "each tells since when assisted-service is silent")
+
+	whole.Status.DebugInfo.State, whole.Status.Conditions[3].Status = assisted.StateFinalizing, corev1.ConditionTrue
+	completed := hivev1.ClusterInstallCondition{Type: hiveext.ClusterCompletedCondition, Status: corev1.ConditionTrue, LastTransitionTime: told.Conditions[3].LastTransitionTime}
+	installed := hiveext.AgentClusterInstallStatus{DebugInfo: hiveext.DebugInfo{State: assisted.StateFinalizing}, Conditions: []hivev1.ClusterInstallCondition{completed}}
+	g.Expect(trimInstall(whole).Status).To(Equal(installed), "how it came there is told no more")
+}
+
+func TestOfAClusterImageSetWhatIsStatedIsCached(t *testing.T) {
+	stated := &hivev1.ClusterImageSet{ObjectMeta: identity(), Spec: hivev1.ClusterImageSetSpec{ReleaseImage: digest}}
+	stated.Annotations = map[string]string{facts.OwnerAnnotation: "lab/c1", facts.ResolvedFromAnnotation: "image"}
+	stated.ManagedFields = []metav1.ManagedFieldsEntry{applied}
+	NewWithT(t).Expect(trimImageSet(burdened(stated))).To(Equal(stated))
+}
+
+func TestOfAnAgentWhatIsReadIsCached(t *testing.T) {
+	g := NewWithT(t)
+	kept := &aiv1beta1.Agent{ObjectMeta: identity()}
+	kept.Labels = map[string]string{aiv1beta1.InfraEnvNameLabel: "m"}
+	kept.Spec = aiv1beta1.AgentSpec{Hostname: "rack1-u7", ClusterDeploymentName: &aiv1beta1.ClusterReference{Name: "c1"}, NodeLabels: map[string]string{"metal3.io/uuid": "uid"}}
+	kept.Status.Inventory.Hostname = "localhost"
+	kept.Status.DebugInfo = aiv1beta1.DebugInfo{State: models.HostStatusInsufficient, StateInfo: "info"}
+	kept.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: "message"}}
+	whole := burdened(kept)
+	whole.Spec.IgnitionConfigOverrides, whole.Spec.NodeLabels["other"] = "large", "x"
+	whole.Status.Inventory.Interfaces, whole.Status.DebugInfo.EventsURL = []aiv1beta1.HostInterface{{Name: "eno1"}}, "large"
+	whole.Status.Conditions = append([]conditionsv1.Condition{{Type: aiv1beta1.ConnectedCondition}}, whole.Status.Conditions...)
+	g.Expect(trimAgent(whole)).To(Equal(kept))
+
+	whole.Status.Conditions[1].Status = corev1.ConditionTrue
+	g.Expect(trimAgent(whole).Status.Conditions).To(BeEmpty(), "only what is missing is told")
+}
+
+func TestOfSecretsAndConfigMapsWhatIsReadIsCached(t *testing.T) {
+	g := NewWithT(t)
+	secret := kube.MetadataOf(kube.Secret)
+	secret.ObjectMeta = identity()
+	secret.Labels = nil
+	secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: facts.ControlPlaneKind, Name: "c1", UID: "cp-uid", Controller: ptr.To(true)}}
+	secret.Annotations = map[string]string{facts.KubeconfigSourceAnnotation: "s", facts.KubeconfigRenewalAnnotation: "r", facts.KubeconfigTokenAnnotation: "t"}
+	g.Expect(trimSecret(burdened(secret))).To(Equal(secret))
+
+	configMap := kube.MetadataOf(kube.ConfigMap)
+	configMap.ObjectMeta = identity()
+	configMap.Labels = nil
+	g.Expect(trimConfigMap(burdened(configMap))).To(Equal(configMap))
+}
+
+func TestEveryTransformLeavesOtherKindsAlone(t *testing.T) {
+	for kind, options := range Cached() {
+		unknown := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+		kept, err := options.Transform(unknown)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(kept).To(Equal(unknown), "%T", kind)
+	}
 }

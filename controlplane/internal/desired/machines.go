@@ -150,8 +150,7 @@ func InfraMachine(f *facts.Facts, template *unstructured.Unstructured, name stri
 // InfraMetadata is the part of an infra machine that follows the machineTemplate's metadata; nil when there is and was none.
 func InfraMetadata(f *facts.Facts, observed *unstructured.Unstructured) *unstructured.Unstructured {
 	wanted := f.ControlPlane.Spec.MachineTemplate.ObjectMeta
-	_, had := observed.GetAnnotations()[propagatedAnnotation]
-	if len(wanted.Labels)+len(wanted.Annotations) == 0 && !had {
+	if len(wanted.Labels)+len(wanted.Annotations) == 0 && !Propagated(observed) {
 		return nil
 	}
 	u := &unstructured.Unstructured{}
@@ -168,6 +167,12 @@ func InfraMetadata(f *facts.Facts, observed *unstructured.Unstructured) *unstruc
 		u.SetAnnotations(annotations)
 	}
 	return u
+}
+
+// Propagated tells whether an infra machine carries metadata of the machineTemplate: without the annotation it is told everything anew.
+func Propagated(infra *unstructured.Unstructured) bool {
+	_, marked := infra.GetAnnotations()[propagatedAnnotation]
+	return marked
 }
 
 // pickFailureDomain spreads the slots over the failure domains for control planes, in turn: the same slot always gets the same one.

@@ -1,0 +1,56 @@
+package controlplane
+
+import (
+	"context"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// cached returns a client that reads as from the cache of the manager: objects lack what is not kept of them.
+func cached(c client.WithWatch) client.Client {
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if err := c.Get(ctx, key, obj, opts...); err != nil {
+				return err
+			}
+			return trim(obj)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if err := c.List(ctx, list, opts...); err != nil {
+				return err
+			}
+			return meta.EachListItem(list, trim)
+		},
+	})
+}
+
+// trim makes of an object what is cached of its kind.
+func trim(obj runtime.Object) error {
+	transform := TrimInfra
+	for kind, options := range Cached() {
+		if sameKind(kind, obj) {
+			transform = options.Transform
+		}
+	}
+	kept, err := transform(obj)
+	if err == nil {
+		reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(kept).Elem())
+	}
+	return err
+}
+
+// sameKind tells whether an object is of a kind; of some only the metadata is read.
+func sameKind(kind client.Object, obj runtime.Object) bool {
+	if metadata, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		if named, ok := kind.(*metav1.PartialObjectMetadata); ok {
+			return named.Kind == metadata.Kind
+		}
+		return reflect.TypeOf(kind).Elem().Name() == metadata.Kind
+	}
+	return reflect.TypeOf(kind) == reflect.TypeOf(obj)
+}

@@ -1,0 +1,143 @@
+package controlplane
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// trimControlPlane drops records of what was applied to a control plane, which are not ours: all else is read, or compared with what is to be written.
+func trimControlPlane(cp *controlplanev1.OpenshiftAssistedControlPlane) *controlplanev1.OpenshiftAssistedControlPlane {
+	kept := *cp
+	kept.ManagedFields = nil
+	delete(kept.Annotations, corev1.LastAppliedConfigAnnotation)
+	kept.Status.Conditions = slices.Clone(cp.Status.Conditions) // which were read into more room than they need
+	return &kept
+}
+
+func trimCluster(cluster *clusterv1.Cluster) *clusterv1.Cluster {
+	kept := &clusterv1.Cluster{ObjectMeta: kube.Identity(&cluster.ObjectMeta)}
+	spec := &cluster.Spec
+	kept.Spec.Paused, kept.Spec.ControlPlaneRef, kept.Spec.ControlPlaneEndpoint = spec.Paused, spec.ControlPlaneRef, spec.ControlPlaneEndpoint
+	kept.Spec.ClusterNetwork.Pods, kept.Spec.ClusterNetwork.Services = spec.ClusterNetwork.Pods, spec.ClusterNetwork.Services
+	planned := &kept.Spec.Topology.Workers
+	for i := range spec.Topology.Workers.MachineDeployments {
+		d := &spec.Topology.Workers.MachineDeployments[i]
+		planned.MachineDeployments = append(planned.MachineDeployments, clusterv1.MachineDeploymentTopology{Name: d.Name, Replicas: d.Replicas})
+	}
+	kept.Status.Initialization, kept.Status.FailureDomains = cluster.Status.Initialization, cluster.Status.FailureDomains
+	return kept
+}
+
+// trimMachine keeps of a control-plane Machine all that we state, and of a worker what its host is and waits for.
+func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
+	kept := &clusterv1.Machine{ObjectMeta: kube.Identity(&machine.ObjectMeta)}
+	kept.OwnerReferences = machine.OwnerReferences
+	_, controlPlane := machine.Labels[clusterv1.MachineControlPlaneLabel]
+	if !controlPlane && !facts.OwnedByKind(machine, facts.ControlPlaneKind) {
+		kept.Spec.ClusterName, kept.Spec.ProviderID = machine.Spec.ClusterName, machine.Spec.ProviderID
+		kept.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.InfrastructureRef = machine.Spec.Bootstrap.ConfigRef.Kind, machine.Spec.InfrastructureRef
+		kept.Status.Conditions = trimConditions(machine.Status.Conditions, clusterv1.MachineBootstrapConfigReadyCondition)
+		return kept
+	}
+	kept.Labels, kept.Annotations = machine.Labels, machine.Annotations
+	kept.Spec, kept.ManagedFields = machine.Spec, apply.Own(FieldOwner, machine.ManagedFields)
+	kept.Status.NodeRef = machine.Status.NodeRef
+	kept.Status.Conditions = trimConditions(machine.Status.Conditions, clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition,
+		clusterv1.MachineUpToDateCondition, clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineBootstrapConfigReadyCondition)
+	return kept
+}
+
+// trimConditions keeps what is told of the conditions that are read, and since when: in this order those of several Machines are summed up.
+func trimConditions(conditions []metav1.Condition, read ...string) []metav1.Condition {
+	kept := make([]metav1.Condition, 0, len(read))
+	for _, c := range conditions {
+		if slices.Contains(read, c.Type) {
+			kept = append(kept, metav1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime})
+		}
+	}
+	return kept
+}
+
+func trimMachineDeployment(deployment *clusterv1.MachineDeployment) *clusterv1.MachineDeployment {
+	kept := &clusterv1.MachineDeployment{ObjectMeta: kube.Identity(&deployment.ObjectMeta)}
+	kept.Labels = kube.Only(deployment.Labels, clusterv1.ClusterTopologyMachineDeploymentNameLabel)
+	kept.Spec.ClusterName, kept.Spec.Replicas = deployment.Spec.ClusterName, deployment.Spec.Replicas
+	kept.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = deployment.Spec.Template.Spec.Bootstrap.ConfigRef.Kind
+	return kept
+}
+
+func trimMachineSet(set *clusterv1.MachineSet) *clusterv1.MachineSet {
+	kept := &clusterv1.MachineSet{ObjectMeta: kube.Identity(&set.ObjectMeta)}
+	kept.OwnerReferences = set.OwnerReferences
+	kept.Spec.ClusterName, kept.Spec.Replicas = set.Spec.ClusterName, set.Spec.Replicas
+	kept.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = set.Spec.Template.Spec.Bootstrap.ConfigRef.Kind
+	return kept
+}
+
+// trimConfig drops the status, which Machines mirror as far as it is read.
+func trimConfig(config *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.OpenshiftAssistedConfig {
+	kept := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: kube.Identity(&config.ObjectMeta), Spec: config.Spec}
+	kept.Labels, kept.Annotations, kept.OwnerReferences = config.Labels, config.Annotations, config.OwnerReferences
+	kept.ManagedFields = apply.Own(FieldOwner, config.ManagedFields)
+	return kept
+}
+
+// Fields of infrastructure machines and of their templates that are read.
+var (
+	infraFields = [][]string{
+		{"apiVersion"},
+		{"kind"},
+		{"metadata", "namespace"},
+		{"metadata", "name"},
+		{"metadata", "uid"},
+		{"metadata", "resourceVersion"},
+		{"metadata", "deletionTimestamp"},
+	}
+	machineFields  = append(slices.Clone(infraFields), []string{"spec", "providerID"})
+	templateFields = append(slices.Clone(infraFields), []string{"metadata", "generation"}, []string{"metadata", "ownerReferences"}, []string{"spec", "template"})
+)
+
+// TrimInfra is the cache transform of kinds that have none of their own: infrastructure machines and their templates, which are all that is read without a type.
+func TrimInfra(in any) (any, error) {
+	infra, ok := in.(*unstructured.Unstructured)
+	switch {
+	case !ok:
+		return apply.KeepOwn(FieldOwner)(in)
+	case strings.HasSuffix(infra.GetKind(), clusterv1.TemplateSuffix):
+		return fieldsOf(infra, templateFields), nil
+	}
+	kept := fieldsOf(infra, machineFields)
+	if labels, annotations := infra.GetLabels(), infra.GetAnnotations(); desired.Propagated(infra) {
+		kept.SetLabels(labels)
+		kept.SetAnnotations(annotations)
+		kept.SetManagedFields(apply.Own(FieldOwner, infra.GetManagedFields()))
+	} else {
+		kept.SetLabels(kube.Only(labels, ownLabels...))
+		kept.SetAnnotations(kube.Only(annotations, metal3.HostAnnotation, kubeconfigPublishedAnnotation, nodeSeenAnnotation))
+	}
+	return kept, nil
+}
+
+// fieldsOf returns an object with some fields of another.
+func fieldsOf(obj *unstructured.Unstructured, fields [][]string) *unstructured.Unstructured {
+	kept := &unstructured.Unstructured{Object: map[string]any{}}
+	for _, path := range fields {
+		if value, found, err := unstructured.NestedFieldNoCopy(obj.Object, path...); found && err == nil {
+			_ = unstructured.SetNestedField(kept.Object, value, path...) // a field of an object that is made here
+		}
+	}
+	return kept
+}

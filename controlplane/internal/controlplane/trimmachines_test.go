@@ -1,0 +1,149 @@
+package controlplane
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+func machineCondition(kind string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "Reason", Message: "message", LastTransitionTime: metav1.Now()}
+}
+
+func TestOfAControlPlaneAllButWhatOthersAppliedIsCached(t *testing.T) {
+	kept := controlPlane(nil)
+	kept.Annotations = map[string]string{"a": "b"}
+	kept.Finalizers, kept.Status.Conditions = []string{"f"}, []metav1.Condition{machineCondition("Available")}
+	whole := kept.DeepCopy()
+	whole.Annotations[corev1.LastAppliedConfigAnnotation], whole.ManagedFields = "large", []metav1.ManagedFieldsEntry{others}
+	NewWithT(t).Expect(trimControlPlane(whole)).To(Equal(kept))
+}
+
+func TestOfAClusterWhatIsReadIsCached(t *testing.T) {
+	kept := cluster()
+	kept.ObjectMeta, kept.Labels = identity(), nil
+	kept.Spec.Paused = ptr.To(true)
+	kept.Spec.Topology.Workers.MachineDeployments = []clusterv1.MachineDeploymentTopology{{Name: "w", Replicas: ptr.To[int32](2)}}
+	kept.Labels = nil
+	whole := burdened(kept)
+	whole.Spec.InfrastructureRef.Name, whole.Spec.ClusterNetwork.ServiceDomain, whole.Status.Phase = "large", "large", "Provisioned"
+	whole.Spec.Topology.ClassRef.Name, whole.Spec.Topology.Workers.MachineDeployments[0].Class = "large", "large"
+	whole.Status.Conditions = []metav1.Condition{machineCondition("Available")}
+	NewWithT(t).Expect(trimCluster(whole)).To(Equal(kept))
+}
+
+func TestOfAControlPlaneMachineAllThatIsStatedIsCached(t *testing.T) {
+	g := NewWithT(t)
+	kept := &clusterv1.Machine{ObjectMeta: identity(), Spec: clusterv1.MachineSpec{ClusterName: "cluster1", Version: "v4.19.3", ProviderID: "p", FailureDomain: "rack1"}}
+	kept.OwnerReferences = []metav1.OwnerReference{{Kind: facts.ControlPlaneKind, UID: "cp-uid"}}
+	kept.Annotations, kept.ManagedFields = map[string]string{clusterv1.DeleteMachineAnnotation: ""}, []metav1.ManagedFieldsEntry{applied}
+	kept.Status.NodeRef.Name = "n"
+	for _, read := range []string{
+		clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition, clusterv1.MachineUpToDateCondition, clusterv1.MachineOwnerRemediatedCondition,
+		clusterv1.MachineBootstrapConfigReadyCondition,
+	} {
+		kept.Status.Conditions = append(kept.Status.Conditions, machineCondition(read))
+	}
+	whole := kept.DeepCopy()
+	whole.Finalizers, whole.ManagedFields = []string{"f"}, []metav1.ManagedFieldsEntry{others, applied}
+	whole.Status.Conditions = append(whole.Status.Conditions, machineCondition("Other"))
+	whole.Status.Conditions[0].ObservedGeneration, whole.Status.Phase, whole.Status.Deprecated = 2, "Running", &clusterv1.MachineDeprecatedStatus{}
+	g.Expect(trimMachine(whole)).To(Equal(kept), "that its owner is ours tells that it is none of the workers")
+
+	kept.OwnerReferences, kept.Labels[clusterv1.MachineControlPlaneLabel] = nil, ""
+	whole.OwnerReferences, whole.Labels = nil, kept.Labels
+	g.Expect(trimMachine(whole)).To(Equal(kept), "the label tells it as well")
+}
+
+func TestOfAWorkerWhatIsReadIsCached(t *testing.T) {
+	kept := &clusterv1.Machine{ObjectMeta: identity(), Spec: clusterv1.MachineSpec{ClusterName: "cluster1", ProviderID: "p"}}
+	kept.Labels, kept.OwnerReferences = nil, []metav1.OwnerReference{{Kind: "MachineSet", UID: "2"}}
+	kept.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.InfrastructureRef.Name = facts.ConfigKind, "m"
+	kept.Status.Conditions = []metav1.Condition{machineCondition(clusterv1.MachineBootstrapConfigReadyCondition)}
+	whole := burdened(kept)
+	whole.Spec.Version, whole.Spec.Bootstrap.ConfigRef.Name, whole.Status.NodeRef.Name = "v4.19.3", "m", "n"
+	whole.Status.Conditions = append(whole.Status.Conditions, machineCondition(clusterv1.MachineReadyCondition))
+	NewWithT(t).Expect(trimMachine(whole)).To(Equal(kept))
+}
+
+func TestOfThePlanForWorkersWhatIsReadIsCached(t *testing.T) {
+	g := NewWithT(t)
+	template := func(spec *clusterv1.MachineTemplateSpec) {
+		spec.Spec.Bootstrap.ConfigRef.Kind = "OpenshiftAssistedConfigTemplate"
+	}
+	deployment := &clusterv1.MachineDeployment{ObjectMeta: identity(), Spec: clusterv1.MachineDeploymentSpec{ClusterName: "cluster1", Replicas: ptr.To[int32](2)}}
+	deployment.Labels = map[string]string{clusterv1.ClusterTopologyMachineDeploymentNameLabel: "w"}
+	template(&deployment.Spec.Template)
+	planned := burdened(deployment)
+	planned.Spec.Template.Labels, planned.Status.Phase = map[string]string{"l": "v"}, "Running"
+	g.Expect(trimMachineDeployment(planned)).To(Equal(deployment))
+
+	set := &clusterv1.MachineSet{ObjectMeta: identity(), Spec: clusterv1.MachineSetSpec{ClusterName: "cluster1", Replicas: ptr.To[int32](2)}}
+	set.Labels, set.OwnerReferences = nil, []metav1.OwnerReference{{Kind: "MachineDeployment", UID: "2"}}
+	template(&set.Spec.Template)
+	made := burdened(set)
+	made.Spec.Template.Labels, made.Status.Conditions = map[string]string{"l": "v"}, []metav1.Condition{machineCondition("Other")}
+	g.Expect(trimMachineSet(made)).To(Equal(set))
+}
+
+func TestOfAConfigAllThatIsStatedIsCached(t *testing.T) {
+	kept := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: identity(), Spec: bootstrapv1.OpenshiftAssistedConfigSpec{CPUArchitecture: "arm64"}}
+	kept.Annotations, kept.OwnerReferences = map[string]string{"a": "b"}, []metav1.OwnerReference{{Kind: "Machine", UID: "2"}}
+	kept.ManagedFields = []metav1.ManagedFieldsEntry{applied}
+	whole := kept.DeepCopy()
+	whole.Finalizers, whole.ManagedFields = []string{"f"}, []metav1.ManagedFieldsEntry{others, applied}
+	whole.Status.Conditions = []metav1.Condition{machineCondition("Ready")}
+	NewWithT(t).Expect(trimConfig(whole)).To(Equal(kept))
+}
+
+// infraMachine has what is read of one, and nothing else.
+func infraMachine() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"providerID": "p"}}}
+	u.SetGroupVersionKind(infraGV.WithKind("Metal3Machine"))
+	u.SetNamespace(lab)
+	u.SetName("m")
+	u.SetUID("1")
+	u.SetResourceVersion("5")
+	u.SetDeletionTimestamp(ptr.To(metav1.Now().Rfc3339Copy()))
+	u.SetLabels(identity().Labels)
+	return u
+}
+
+func TestOfAnInfraMachineWhatIsReadOrStatedIsCached(t *testing.T) {
+	g := NewWithT(t)
+	kept := infraMachine()
+	kept.SetAnnotations(map[string]string{"metal3.io/BareMetalHost": "lab/host", kubeconfigPublishedAnnotation: "k", nodeSeenAnnotation: "n"})
+	whole := burdened(kept)
+	whole.SetManagedFields([]metav1.ManagedFieldsEntry{others, applied})
+	g.Expect(unstructured.SetNestedField(whole.Object, "url", "spec", "image", "url")).To(Succeed())
+	g.Expect(unstructured.SetNestedField(whole.Object, true, "status", "ready")).To(Succeed())
+	g.Expect(TrimInfra(whole.DeepCopy())).To(Equal(kept))
+
+	annotations := whole.GetAnnotations()
+	annotations["controlplane.cluster.x-k8s.io/propagated-metadata"] = "true"
+	whole.SetAnnotations(annotations)
+	kept.SetLabels(whole.GetLabels())
+	kept.SetAnnotations(annotations)
+	kept.SetManagedFields([]metav1.ManagedFieldsEntry{applied})
+	g.Expect(TrimInfra(whole)).To(Equal(kept), "the metadata of the machineTemplate may be any")
+}
+
+func TestOfAnInfraTemplateWhatIsReadIsCached(t *testing.T) {
+	kept := infraTemplate()
+	kept.SetUID("1")
+	kept.SetResourceVersion("5")
+	kept.SetGeneration(2)
+	kept.SetDeletionTimestamp(ptr.To(metav1.Now().Rfc3339Copy()))
+	kept.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Cluster", Name: "cluster1", UID: "2"}})
+	whole := burdened(kept)
+	whole.Object["status"] = map[string]any{"capacity": "large"}
+	NewWithT(t).Expect(TrimInfra(whole)).To(Equal(kept))
+}
