@@ -6,7 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // KeepOwn returns a cache transform that keeps of the managed fields of an object what an Applier under this field manager needs. They are the record of what was
@@ -38,12 +41,30 @@ func dropOthers(u *unstructured.Unstructured, owner client.FieldOwner) {
 	}
 }
 
-// Own returns, alone, the entry of what was applied under a field manager; nothing when there is none.
+// records holds, once, what was applied to many objects alike: few kinds are, and the objects of a kind come one after the other.
+var records = lru.New(64)
+
+// Own returns, alone, the entry of what was applied under a field manager, without when; nothing when there is none.
 func Own(owner client.FieldOwner, entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	for _, e := range entries {
 		if e.Manager == string(owner) && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" {
-			return []metav1.ManagedFieldsEntry{e}
+			return []metav1.ManagedFieldsEntry{{
+				Manager: string(owner), Operation: metav1.ManagedFieldsOperationApply, APIVersion: kube.Word(e.APIVersion), FieldsType: kube.Word(e.FieldsType), FieldsV1: once(e.FieldsV1),
+			}}
 		}
 	}
 	return nil
+}
+
+// once returns the one copy of a set of fields.
+func once(fields *metav1.FieldsV1) *metav1.FieldsV1 {
+	if fields == nil {
+		return nil
+	}
+	key := string(fields.Raw)
+	if known, found := records.Get(key); found {
+		return known.(*metav1.FieldsV1) //nolint:forcetypeassert // nothing else is put in
+	}
+	records.Add(key, fields)
+	return fields
 }

@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -17,6 +18,13 @@ func TestOwnKeepsWhatWeApplied(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(Own(us, []metav1.ManagedFieldsEntry{updated, status, theirs, ours})).To(Equal([]metav1.ManagedFieldsEntry{ours}))
 	g.Expect(Own(us, []metav1.ManagedFieldsEntry{updated, status, theirs})).To(BeNil())
+
+	again, another := ours, ours
+	again.FieldsV1, again.Time = &metav1.FieldsV1{Raw: []byte(`{"f:data":{}}`)}, ptr.To(metav1.Now())
+	another.FieldsV1 = &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}
+	g.Expect(Own(us, []metav1.ManagedFieldsEntry{again})).To(Equal([]metav1.ManagedFieldsEntry{ours}), "when it was is not kept")
+	g.Expect(Own(us, []metav1.ManagedFieldsEntry{again})[0].FieldsV1).To(BeIdenticalTo(Own(us, []metav1.ManagedFieldsEntry{ours})[0].FieldsV1), "it is kept once")
+	g.Expect(Own(us, []metav1.ManagedFieldsEntry{another})).To(Equal([]metav1.ManagedFieldsEntry{another}))
 
 	for _, obj := range []client.Object{pod(), &unstructured.Unstructured{Object: map[string]any{}}} {
 		obj.SetManagedFields([]metav1.ManagedFieldsEntry{updated, status, theirs, ours})

@@ -1,7 +1,10 @@
 package kube
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -34,6 +37,36 @@ func Only(all map[string]string, names ...string) map[string]string {
 			}
 			kept[name] = value
 		}
+	}
+	return kept
+}
+
+// words holds, once, what stands in many objects; more than the vocabulary of all kinds.
+var words = lru.New(4096)
+
+// Word returns the one copy of a string that many objects have, as kinds and reasons are. Each object would keep its own otherwise, as it was decoded.
+func Word[T ~string](s T) T {
+	if known, found := words.Get(s); found {
+		return known.(T) //nolint:forcetypeassert // the type is a part of the key
+	}
+	words.Add(s, s)
+	return s
+}
+
+// Owners are owner references whose versions and kinds are kept once for all objects.
+func Owners(refs []metav1.OwnerReference) []metav1.OwnerReference {
+	for i := range refs {
+		refs[i].APIVersion, refs[i].Kind = Word(refs[i].APIVersion), Word(refs[i].Kind)
+	}
+	return refs
+}
+
+// Conditions are conditions whose types and reasons are kept once for all objects.
+func Conditions(all []metav1.Condition) []metav1.Condition {
+	kept := slices.Clone(all) // which were read into more room than they need
+	for i := range kept {
+		c := &kept[i]
+		c.Type, c.Status, c.Reason = Word(c.Type), Word(c.Status), Word(c.Reason)
 	}
 	return kept
 }

@@ -85,7 +85,7 @@ var readInstallConditions = []hivev1.ClusterInstallConditionType{
 // it is silent.
 func trimInstallStatus(install *hiveext.AgentClusterInstall) hiveext.AgentClusterInstallStatus {
 	kept, status, observed := hiveext.AgentClusterInstallStatus{}, &install.Status, assisted.Observe(install)
-	kept.DebugInfo.State = status.DebugInfo.State
+	kept.DebugInfo.State = kube.Word(status.DebugInfo.State)
 	read := readInstallConditions
 	if observed.DayTwo {
 		read = []hivev1.ClusterInstallConditionType{hiveext.ClusterCompletedCondition}
@@ -94,7 +94,7 @@ func trimInstallStatus(install *hiveext.AgentClusterInstall) hiveext.AgentCluste
 	}
 	for _, c := range status.Conditions {
 		if !observed.Registered || slices.Contains(read, c.Type) {
-			left := hivev1.ClusterInstallCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}
+			left := hivev1.ClusterInstallCondition{Type: kube.Word(c.Type), Status: kube.Word(c.Status), LastTransitionTime: c.LastTransitionTime}
 			if !observed.DayTwo {
 				left.Reason, left.Message = c.Reason, c.Message
 			}
@@ -130,7 +130,7 @@ func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 // trimSecret keeps whose a Secret is, and what is written on a published kubeconfig.
 func trimSecret(secret *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	kept := &metav1.PartialObjectMetadata{TypeMeta: secret.TypeMeta, ObjectMeta: kube.Identity(&secret.ObjectMeta)}
-	kept.OwnerReferences = secret.OwnerReferences
+	kept.OwnerReferences = kube.Owners(secret.OwnerReferences)
 	kept.Annotations = kube.Only(secret.Annotations, facts.KubeconfigSourceAnnotation, facts.KubeconfigRenewalAnnotation, facts.KubeconfigTokenAnnotation)
 	return kept
 }

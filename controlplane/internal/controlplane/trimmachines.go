@@ -23,7 +23,7 @@ func trimControlPlane(cp *controlplanev1.OpenshiftAssistedControlPlane) *control
 	kept := *cp
 	kept.ManagedFields = nil
 	delete(kept.Annotations, corev1.LastAppliedConfigAnnotation)
-	kept.Status.Conditions = slices.Clone(cp.Status.Conditions) // which were read into more room than they need
+	kept.OwnerReferences, kept.Status.Conditions = kube.Owners(cp.OwnerReferences), kube.Conditions(cp.Status.Conditions)
 	return &kept
 }
 
@@ -44,7 +44,7 @@ func trimCluster(cluster *clusterv1.Cluster) *clusterv1.Cluster {
 // trimMachine keeps of a control-plane Machine all that we state, and of a worker what its host is and waits for.
 func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 	kept := &clusterv1.Machine{ObjectMeta: kube.Identity(&machine.ObjectMeta)}
-	kept.OwnerReferences = machine.OwnerReferences
+	kept.OwnerReferences = kube.Owners(machine.OwnerReferences)
 	_, controlPlane := machine.Labels[clusterv1.MachineControlPlaneLabel]
 	if !controlPlane && !facts.OwnedByKind(machine, facts.ControlPlaneKind) {
 		kept.Spec.ClusterName, kept.Spec.ProviderID = machine.Spec.ClusterName, machine.Spec.ProviderID
@@ -62,13 +62,13 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 
 // trimConditions keeps what is told of the conditions that are read, and since when: in this order those of several Machines are summed up.
 func trimConditions(conditions []metav1.Condition, read ...string) []metav1.Condition {
-	kept := make([]metav1.Condition, 0, len(read))
+	var kept []metav1.Condition
 	for _, c := range conditions {
 		if slices.Contains(read, c.Type) {
 			kept = append(kept, metav1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime})
 		}
 	}
-	return kept
+	return kube.Conditions(kept)
 }
 
 func trimMachineDeployment(deployment *clusterv1.MachineDeployment) *clusterv1.MachineDeployment {
@@ -81,7 +81,7 @@ func trimMachineDeployment(deployment *clusterv1.MachineDeployment) *clusterv1.M
 
 func trimMachineSet(set *clusterv1.MachineSet) *clusterv1.MachineSet {
 	kept := &clusterv1.MachineSet{ObjectMeta: kube.Identity(&set.ObjectMeta)}
-	kept.OwnerReferences = set.OwnerReferences
+	kept.OwnerReferences = kube.Owners(set.OwnerReferences)
 	kept.Spec.ClusterName, kept.Spec.Replicas = set.Spec.ClusterName, set.Spec.Replicas
 	kept.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = set.Spec.Template.Spec.Bootstrap.ConfigRef.Kind
 	return kept
@@ -90,7 +90,7 @@ func trimMachineSet(set *clusterv1.MachineSet) *clusterv1.MachineSet {
 // trimConfig drops the status, which Machines mirror as far as it is read.
 func trimConfig(config *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.OpenshiftAssistedConfig {
 	kept := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: kube.Identity(&config.ObjectMeta), Spec: config.Spec}
-	kept.Labels, kept.Annotations, kept.OwnerReferences = config.Labels, config.Annotations, config.OwnerReferences
+	kept.Labels, kept.Annotations, kept.OwnerReferences = config.Labels, config.Annotations, kube.Owners(config.OwnerReferences)
 	kept.ManagedFields = apply.Own(FieldOwner, config.ManagedFields)
 	return kept
 }
