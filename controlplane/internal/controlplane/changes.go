@@ -19,7 +19,7 @@ var templateChanges = kube.Changes(func(before, after client.Object) bool {
 })
 
 // clusterChanges are those of what is read of a Cluster, of whose status that is little.
-var clusterChanges = predicate.Or(deploymentChanges, kube.Changes(func(before, after *clusterv1.Cluster) bool {
+var clusterChanges = predicate.Or(predicate.GenerationChangedPredicate{}, kube.Changes(func(before, after *clusterv1.Cluster) bool {
 	return !equality.Semantic.DeepEqual(before.Status.Initialization, after.Status.Initialization) ||
 		!equality.Semantic.DeepEqual(before.Status.FailureDomains, after.Status.FailureDomains)
 }))
