@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"sync"
 	"time"
 
@@ -49,18 +48,6 @@ type Conn struct {
 	// received is what came since the server was told that it may send more, in bytes.
 	received int
 	err      error
-}
-
-// Use makes the connections of a transport be of this kind where the server speaks HTTP/2 by TLS; opened is called with each of them. With a server that does not, the transport works as ever.
-func Use(transport *http.Transport, opened func(*Conn)) {
-	transport.TLSClientConfig.NextProtos = []string{http2.NextProtoTLS, "http/1.1"}
-	transport.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{
-		http2.NextProtoTLS: func(_ string, conn *tls.Conn) http.RoundTripper {
-			c := start(conn)
-			opened(c)
-			return c
-		},
-	}
 }
 
 func start(conn *tls.Conn) *Conn {

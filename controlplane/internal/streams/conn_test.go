@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,32 +22,34 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// client is one of a server, with the latest connection that was opened.
+// client is one of a server.
 type client struct {
 	*WithT
 	*http.Client
-	t      *testing.T
-	server *httptest.Server
-	mu     sync.Mutex
-	opened []*Conn
+	t         *testing.T
+	server    *httptest.Server
+	transport *Transport
+	dials     int
+	proxy     func(*http.Request) (*url.URL, error)
 }
 
-func newClient(t *testing.T, http2Too bool, serve http.HandlerFunc) *client {
+func newClient(t *testing.T, http2Too bool, serve http.HandlerFunc, prepare ...func(*httptest.Server)) *client {
 	t.Helper()
 	server := httptest.NewUnstartedServer(serve)
 	server.EnableHTTP2 = http2Too
+	for _, change := range prepare {
+		change(server)
+	}
 	server.StartTLS()
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}} //nolint:forcetypeassert // httptest's
-	c := &client{WithT: NewWithT(t), Client: &http.Client{Transport: transport}, t: t, server: server}
-	Use(transport, func(conn *Conn) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.opened = append(c.opened, conn)
-	})
+	c := &client{WithT: NewWithT(t), t: t, server: server}
+	c.transport = &Transport{Dial: func() *http.Transport {
+		c.dials++
+		authorities := server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs //nolint:forcetypeassert // httptest's
+		return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}, Proxy: c.proxy}
+	}}
+	c.Client = &http.Client{Transport: c.transport}
 	t.Cleanup(func() {
-		for _, conn := range c.opened {
-			conn.Close()
-		}
+		c.transport.Close()
 		server.CloseClientConnections()
 		server.Close()
 	})
@@ -116,8 +119,8 @@ func TestRequests(t *testing.T) {
 	for range 20 { // also of all together the server may not send more than it is told
 		c.Expect(c.read("/large")).To(HaveLen(len(large)))
 	}
-	c.Expect(c.opened).To(HaveLen(1), "one connection is for all")
-	c.Expect(c.opened[0].streams).To(BeEmpty())
+	c.Expect(c.dials).To(Equal(1), "one connection is for all")
+	c.Expect(c.transport.Conn().streams).To(BeEmpty())
 
 	_, err = c.Post(c.server.URL, "text/plain", strings.NewReader("x")) //nolint:bodyclose // it ends with its connection
 	c.Expect(err).To(MatchError(ContainSubstring("no request with a body")))
@@ -158,7 +161,7 @@ func TestFollow(t *testing.T) {
 	lines <- "early "
 	resp, err := c.get(t.Context(), "/watch") //nolint:bodyclose // it ends with its connection
 	c.Expect(err).NotTo(HaveOccurred())
-	opened := c.opened[0]
+	opened := c.transport.Conn()
 	c.Eventually(func() int {
 		s := opened.streams[1]
 		s.mu.Lock()
@@ -204,7 +207,7 @@ func TestRequestsEndWithTheirContext(t *testing.T) {
 	cancel()
 	c.Eventually(got.ended).Should(MatchError(context.Canceled))
 	c.Eventually(ended).Should(BeClosed(), "the server is told")
-	c.Expect(c.opened[0].Err()).NotTo(HaveOccurred(), "the connection goes on")
+	c.Expect(c.transport.Conn().Err()).NotTo(HaveOccurred(), "the connection goes on")
 
 	over, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
@@ -230,13 +233,14 @@ func TestClosedBodiesAreSilent(t *testing.T) {
 func TestPing(t *testing.T) {
 	c := newClient(t, true, func(http.ResponseWriter, *http.Request) {})
 	c.read("/")
-	c.Expect(c.opened[0].Ping(t.Context())).To(Succeed())
-	c.Expect(c.opened[0].Ping(t.Context())).To(Succeed())
-	c.Expect(c.opened[0].pings).To(BeEmpty())
-	c.opened[0].Close()
-	c.Expect(c.opened[0].Ping(t.Context())).To(MatchError(ErrEnded))
+	c.Expect(c.transport.Conn().Ping(t.Context())).To(Succeed())
+	c.Expect(c.transport.Conn().Ping(t.Context())).To(Succeed())
+	c.Expect(c.transport.Conn().pings).To(BeEmpty())
+	c.transport.Conn().Close()
+	c.Expect(c.transport.Conn().Ping(t.Context())).To(MatchError(ErrEnded))
 	c.read("/")
-	c.Expect(c.opened).To(HaveLen(2), "the next request has another connection")
+	c.Expect(c.dials).To(Equal(2), "the next request has another connection")
+	c.Expect(c.transport.Conn().Err()).NotTo(HaveOccurred())
 }
 
 // pipe connects a client to whoever plays the server.
@@ -340,7 +344,7 @@ func TestABrokenConnectionEndsAll(t *testing.T) {
 	Follow(resp.Body, got.take)
 	c.server.CloseClientConnections()
 	c.Eventually(got.ended).Should(MatchError(ErrEnded))
-	c.Expect(c.opened[0].Err()).To(MatchError(ErrEnded))
+	c.Expect(c.transport.Conn().Err()).To(MatchError(ErrEnded))
 }
 
 func TestAServerWithoutHTTP2(t *testing.T) {
@@ -352,7 +356,30 @@ func TestAServerWithoutHTTP2(t *testing.T) {
 	Follow(resp.Body, got.take)
 	c.Eventually(got.ended).Should(MatchError(io.EOF))
 	c.Expect(got.text()).To(Equal("HTTP/1.1"))
-	c.Expect(c.opened).To(BeEmpty())
+	c.Expect(c.dials).To(Equal(1))
+	c.Expect(c.transport.Conn()).To(BeNil())
+	c.transport.Close()
+	c.Expect(c.read("/")).To(Equal("HTTP/1.1"))
+	c.Expect(c.dials).To(Equal(2))
+}
+
+func TestAConnectionThatIsOpenTooLateIsClosed(t *testing.T) {
+	slow := make(chan struct{})
+	var ended atomic.Bool
+	c := newClient(t, true, func(http.ResponseWriter, *http.Request) {}, func(s *httptest.Server) {
+		s.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { <-slow; return nil, nil }} //nolint:gosec,nilnil // as it is
+		s.Config.ConnState = func(_ net.Conn, state http.ConnState) { ended.Store(state == http.StateClosed) }
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := c.get(ctx, "/") //nolint:bodyclose // there is none
+	c.Expect(err).To(MatchError(context.DeadlineExceeded))
+	c.transport.Close()
+	close(slow)
+	c.Eventually(c.transport.Conn, 5*time.Second).ShouldNot(BeNil())
+	c.Expect(c.transport.Conn().Err()).To(MatchError(ErrEnded))
+	c.Eventually(ended.Load, 5*time.Second).Should(BeTrue())
+	c.read("/")
 }
 
 func TestProxy(t *testing.T) {
@@ -376,7 +403,7 @@ func TestProxy(t *testing.T) {
 	defer proxy.Close()
 	address, err := url.Parse(proxy.URL)
 	c.Expect(err).NotTo(HaveOccurred())
-	c.Transport.(*http.Transport).Proxy = http.ProxyURL(address) //nolint:forcetypeassert // ours
+	c.proxy = http.ProxyURL(address)
 	c.Expect(c.read("/")).To(Equal("HTTP/2.0"))
 	c.Expect(through).To(ConsistOf(http.MethodConnect))
 }

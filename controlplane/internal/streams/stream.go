@@ -61,7 +61,7 @@ type stream struct {
 	take    func([]byte, error)
 }
 
-// RoundTrip makes a request. That it has no body, and that its URL is of the server, is up to the caller.
+// RoundTrip makes a request without a body. That its URL is of the server is up to the caller.
 func (c *Conn) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body != nil && req.Body != http.NoBody {
 		return nil, errors.Join(errors.New("a connection for streams takes no request with a body"), req.Body.Close())
@@ -79,14 +79,6 @@ func (c *Conn) RoundTrip(req *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// endedError is for requests that were not sent because their connection had ended: the transport makes them on another.
-type endedError struct{ error }
-
-func (e endedError) Unwrap() error { return e.error }
-
-// IsHTTP2NoCachedConnError is how net/http recognises it.
-func (endedError) IsHTTP2NoCachedConnError() {}
-
 // open sends the headers of a request.
 func (c *Conn) open(s *stream, req *http.Request) error {
 	headers := encode(req)
@@ -94,7 +86,7 @@ func (c *Conn) open(s *stream, req *http.Request) error {
 	defer c.mu.Unlock()
 	switch {
 	case c.err != nil:
-		return endedError{c.err}
+		return c.err
 	case uint32(len(c.streams)) >= c.most: //nolint:gosec // a handful
 		return fmt.Errorf("the server allows no more than %d requests at a time", c.most)
 	case len(headers) > frameSize:
@@ -103,7 +95,8 @@ func (c *Conn) open(s *stream, req *http.Request) error {
 	s.id = c.next
 	c.next += 2
 	c.streams[s.id] = s
-	s.forget = context.AfterFunc(req.Context(), func() { s.cancel(req.Context()) })
+	ctx := req.Context() // of the request nothing is kept as long as its answer lasts
+	s.forget = context.AfterFunc(ctx, func() { c.reset(s.id, ctx.Err()) })
 	c.write(func() error {
 		return c.writer.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: headers, EndStream: true, EndHeaders: true})
 	})
@@ -190,8 +183,6 @@ func (s *stream) failure() error {
 	}
 	return s.err
 }
-
-func (s *stream) cancel(ctx context.Context) { s.conn.reset(s.id, ctx.Err()) }
 
 // Read waits for data.
 func (s *stream) Read(p []byte) (int, error) {

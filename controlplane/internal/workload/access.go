@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -36,8 +35,6 @@ const (
 	askInterval = 10 * time.Minute
 	// unusedStay is how long a connection is kept on which nothing is watched any more, keepAlive how often the operating system looks after a silent one.
 	unusedStay, keepAlive = time.Minute, 30 * time.Second
-	// headerTable is the size of HTTP/2's memory of headers, in bytes. It saves sending them again, which is rare, and would hold 4 KiB for each direction.
-	headerTable = 64
 )
 
 // scheme and mapper know the kinds that are read and written in the clusters. All clusters share them: what a cluster says of its own kinds, which are hundreds, is
@@ -62,14 +59,13 @@ func kinds() (*runtime.Scheme, meta.RESTMapper) {
 // they are made. The buffers of a connection are as large as the largest answer was.
 type access struct {
 	lasting   rest.Interface
-	transport *http.Transport
-	// conn is the connection that lasts; nil before the first, and where the API server does not speak HTTP/2.
-	conn atomic.Pointer[streams.Conn]
+	transport *streams.Transport
 	// asked is when a request was answered last, of those that look whether the credentials are accepted; doubted is true when another was not accepted since.
 	asked   time.Time
 	doubted atomic.Bool
-	// config is what the kubeconfig says, without its certificates: they are large, and stand in the transport.
-	config *rest.Config
+	// config is what the kubeconfig says, without its certificates: they are large, and stand in certificates.
+	config       *rest.Config
+	certificates *tls.Config
 }
 
 // open does not connect yet.
@@ -91,12 +87,8 @@ func open(kubeconfig []byte, userAgent string) (*access, error) {
 	config.TLSClientConfig = rest.TLSClientConfig{}
 	config.UserAgent, config.QPS = userAgent, -1
 	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
-	return newAccess(config, certificates)
-}
-
-func newAccess(config *rest.Config, certificates *tls.Config) (*access, error) {
-	a := &access{config: config, transport: transportFor(config.Proxy, certificates)}
-	streams.Use(a.transport, a.conn.Store)
+	a := &access{config: config, certificates: certificates}
+	a.transport = &streams.Transport{Dial: a.dial}
 	authenticated, err := a.through(a.transport)
 	if err != nil {
 		return nil, err
@@ -107,24 +99,9 @@ func newAccess(config *rest.Config, certificates *tls.Config) (*access, error) {
 	return a, nil
 }
 
-// anew is the same way with another connection. One on which nothing is answered any more would be used again as long as the operating system takes it for sound:
-// when the address of the API server has moved to another host, for a quarter of an hour.
-func (a *access) anew() (*access, error) {
-	a.close()
-	return newAccess(a.config, a.transport.TLSClientConfig.Clone())
-}
-
-// close ends the connection that lasts.
-func (a *access) close() {
-	if conn := a.conn.Load(); conn != nil {
-		conn.Close()
-	}
-	a.transport.CloseIdleConnections()
-}
-
 // broken tells whether there was a connection that lasts, and it has ended.
 func (a *access) broken() bool {
-	conn := a.conn.Load()
+	conn := a.transport.Conn()
 	return conn != nil && conn.Err() != nil
 }
 
@@ -133,7 +110,7 @@ func (a *access) broken() bool {
 func (a *access) probe(ctx context.Context, now time.Time) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	if conn := a.conn.Load(); conn != nil && now.Sub(a.asked) < askInterval && !a.doubted.Load() {
+	if conn := a.transport.Conn(); conn != nil && now.Sub(a.asked) < askInterval && !a.doubted.Load() {
 		if err := conn.Ping(ctx); !errors.Is(err, streams.ErrEnded) {
 			return "", err
 		}
@@ -151,20 +128,20 @@ func (a *access) probe(ctx context.Context, now time.Time) (string, error) {
 	return info.GitVersion, nil
 }
 
-// transportFor makes one that nobody else uses. client-go's own are never dropped once they were made, and each renewed token would add one.
-func transportFor(proxy func(*http.Request) (*url.URL, error), certificates *tls.Config) *http.Transport {
+// dial makes a transport that nobody else uses. client-go's own are never dropped once they were made, and each renewed token would add one.
+func (a *access) dial() *http.Transport {
+	proxy := a.config.Proxy
 	if proxy == nil {
 		proxy = http.ProxyFromEnvironment
 	}
 	return &http.Transport{
 		Proxy:               proxy,
 		DialContext:         (&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive}).DialContext,
-		TLSClientConfig:     certificates,
+		TLSClientConfig:     a.certificates.Clone(),
 		TLSHandshakeTimeout: answerTime,
 		IdleConnTimeout:     unusedStay,
 		DisableCompression:  true,
-		ForceAttemptHTTP2:   true, // where streams are not used
-		HTTP2:               &http.HTTP2Config{MaxEncoderHeaderTableSize: headerTable, MaxDecoderHeaderTableSize: headerTable},
+		ForceAttemptHTTP2:   true,
 	}
 }
 
@@ -179,7 +156,7 @@ func (a *access) through(transport http.RoundTripper) (*http.Client, error) {
 
 // call makes single requests, over a connection that ends with them.
 func (a *access) call(requests func(client.Client) error) error {
-	transport := transportFor(a.config.Proxy, a.transport.TLSClientConfig.Clone())
+	transport := a.dial()
 	defer transport.CloseIdleConnections()
 	authenticated, err := a.through(transport)
 	if err != nil {

@@ -112,7 +112,7 @@ func (l *link) close() {
 func (l *link) drop() {
 	l.endWatches()
 	if l.access != nil {
-		l.access.close()
+		l.access.transport.Close()
 	}
 	l.access = nil
 }
@@ -147,7 +147,7 @@ func (l *link) visit(ctx context.Context, answeredOnce bool) time.Duration {
 		return 0 // this process ends
 	case err != nil:
 		l.failed(err)
-		l.reopen(access)
+		access.transport.Close() // one on which nothing is answered would be used again: when the API server has moved to another host, for a quarter of an hour
 		return after(&l.silent, down)
 	}
 	l.silent = wait.Backoff{}
@@ -156,15 +156,6 @@ func (l *link) visit(ctx context.Context, answeredOnce bool) time.Duration {
 	}
 	l.partial = wait.Backoff{}
 	return wait.Jitter(probeInterval, spread)
-}
-
-// reopen makes the next attempt with another connection.
-func (l *link) reopen(failed *access) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.access == failed {
-		l.access, l.refused = failed.anew()
-	}
 }
 
 // observe is what is known of the cluster.
