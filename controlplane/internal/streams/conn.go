@@ -4,9 +4,7 @@
 package streams
 
 import (
-	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +13,7 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -26,34 +25,52 @@ const (
 	frameSize = 16 << 10
 	// headerListSize is what the headers of an answer may have at most, in bytes.
 	headerListSize = 64 << 10
+	// spread is by how much silences differ.
+	spread = 0.2
 	// credit is after how many bytes the server is told that it may send more, of the 64 KiB that it may send unasked.
 	credit = 16 << 10
 )
 
-// ErrEnded is what requests fail with on a connection that has ended.
-var ErrEnded = errors.New("the connection has ended")
+// ErrEnded is what requests fail with on a connection that has ended, ErrSilent on one whose server did not answer any more.
+var (
+	ErrEnded  = errors.New("the connection has ended")
+	ErrSilent = fmt.Errorf("%w: the server is silent", ErrEnded)
+)
+
+// Times are how long is waited.
+type Times struct {
+	// Silence is after how long without a word from the server it is asked for a sign of life, Answer how long it may take to give it. The former differs by a fifth
+	// between connections.
+	Silence, Answer time.Duration
+	// Now is the clock.
+	Now func() time.Time
+}
 
 // Conn is a connection to a server. Its requests have no body.
 type Conn struct {
-	conn *tls.Conn
+	conn  *tls.Conn
+	times Times
 
 	// mu is for writes, and what follows.
 	mu      sync.Mutex
 	writer  *http2.Framer
 	streams map[uint32]*stream
-	// next is the number of the next stream, most how many there may be at a time.
-	next, most uint32
-	pings      map[[8]byte]chan struct{}
-	pinged     uint64
+	// id is the number of the next stream, most how many there may be at a time.
+	id, most uint32
 	// received is what came since the server was told that it may send more, in bytes.
 	received int
 	err      error
+	// heard is when something came last; next calls look, and pinged is true while an answer is due.
+	heard  time.Time
+	next   *time.Timer
+	pinged bool
 }
 
-func start(conn *tls.Conn) *Conn {
-	c := &Conn{conn: conn, writer: http2.NewFramer(conn, nil), streams: map[uint32]*stream{}, pings: map[[8]byte]chan struct{}{}, next: 1, most: 100}
+func start(conn *tls.Conn, times Times) *Conn {
+	c := &Conn{conn: conn, times: times, writer: http2.NewFramer(conn, nil), streams: map[uint32]*stream{}, id: 1, most: 100, heard: times.Now()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.next = time.AfterFunc(c.silence(), c.look)
 	c.write(func() error {
 		if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 			return err
@@ -65,31 +82,27 @@ func start(conn *tls.Conn) *Conn {
 	return c
 }
 
-// Ping asks the server for a sign of life.
-func (c *Conn) Ping(ctx context.Context) error {
-	answered := make(chan struct{})
-	var data [8]byte
+// look is called when the server was silent for long, or did not answer the ping that it got then.
+func (c *Conn) look() {
 	c.mu.Lock()
-	c.pinged++
-	binary.BigEndian.PutUint64(data[:], c.pinged)
-	c.pings[data] = answered
-	c.write(func() error { return c.writer.WritePing(false, data) })
-	err := c.err
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.pings, data)
-	}()
-	if err != nil {
-		return err
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return
 	}
-	select {
-	case <-answered:
-	case <-ctx.Done():
-		return fmt.Errorf("no answer to a ping: %w", ctx.Err())
+	if c.pinged {
+		c.fail(ErrSilent)
+		return
 	}
-	return c.Err()
+	c.pinged = true
+	c.write(func() error { return c.writer.WritePing(false, [8]byte{}) })
+	c.next.Reset(c.times.Answer)
+}
+
+// Heard is when the server sent something last.
+func (c *Conn) Heard() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heard
 }
 
 // Close ends the connection, and all that is asked on it.
@@ -128,14 +141,11 @@ func (c *Conn) fail(err error) {
 		return
 	}
 	c.err = err
+	c.next.Stop()
 	_ = c.conn.NetConn().Close() // TLS would wait until its farewell is taken
 	for id, s := range c.streams {
 		delete(c.streams, id)
 		s.end(err)
-	}
-	for data, answered := range c.pings {
-		delete(c.pings, data)
-		close(answered)
 	}
 }
 
@@ -153,7 +163,7 @@ func (c *Conn) read() {
 			err = c.take(frame)
 		}
 		if err != nil {
-			c.end(fmt.Errorf("%w: %w", ErrEnded, err))
+			c.end(fmt.Errorf("%w: %w", ErrEnded, err)) // unless it has
 			return
 		}
 		if frame.Header().Length > smallFrame {
@@ -173,6 +183,11 @@ func (c *Conn) newReader() *http2.Framer {
 func (c *Conn) take(frame http2.Frame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	c.heard, c.pinged = c.times.Now(), false
+	c.next.Reset(c.silence())
 	s := c.streams[frame.Header().StreamID]
 	switch f := frame.(type) {
 	case *http2.MetaHeadersFrame:
@@ -224,11 +239,11 @@ func (c *Conn) takeSettings(f *http2.SettingsFrame) {
 func (c *Conn) takePing(f *http2.PingFrame) {
 	if !f.IsAck() {
 		c.write(func() error { return c.writer.WritePing(true, f.Data) })
-	} else if answered := c.pings[f.Data]; answered != nil {
-		delete(c.pings, f.Data)
-		close(answered)
 	}
 }
+
+// silence is how long one is waited for, not the same for all connections.
+func (c *Conn) silence() time.Duration { return wait.Jitter(c.times.Silence, spread) }
 
 // finish forgets a stream that has ended. The caller holds the lock.
 func (c *Conn) finish(s *stream, ended bool, err error) {

@@ -22,6 +22,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
+var usual = Times{Silence: time.Minute, Answer: time.Minute, Now: time.Now}
+
 // client is one of a server.
 type client struct {
 	*WithT
@@ -46,7 +48,7 @@ func newClient(t *testing.T, http2Too bool, serve http.HandlerFunc, prepare ...f
 		c.dials++
 		authorities := server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs //nolint:forcetypeassert // httptest's
 		return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}, Proxy: c.proxy}
-	}}
+	}, Times: usual}
 	c.Client = &http.Client{Transport: c.transport}
 	t.Cleanup(func() {
 		c.transport.Close()
@@ -230,21 +232,19 @@ func TestClosedBodiesAreSilent(t *testing.T) {
 	c.Expect(err).To(MatchError(http.ErrBodyReadAfterClose))
 }
 
-func TestPing(t *testing.T) {
+func TestAnotherConnection(t *testing.T) {
 	c := newClient(t, true, func(http.ResponseWriter, *http.Request) {})
 	c.read("/")
-	c.Expect(c.transport.Conn().Ping(t.Context())).To(Succeed())
-	c.Expect(c.transport.Conn().Ping(t.Context())).To(Succeed())
-	c.Expect(c.transport.Conn().pings).To(BeEmpty())
-	c.transport.Conn().Close()
-	c.Expect(c.transport.Conn().Ping(t.Context())).To(MatchError(ErrEnded))
+	c.transport.Close()
+	_, err := c.transport.Conn().RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/", nil)) //nolint:bodyclose // there is none
+	c.Expect(err).To(MatchError(ErrEnded))
 	c.read("/")
-	c.Expect(c.dials).To(Equal(2), "the next request has another connection")
+	c.Expect(c.dials).To(Equal(2))
 	c.Expect(c.transport.Conn().Err()).NotTo(HaveOccurred())
 }
 
 // pipe connects a client to whoever plays the server.
-func pipe(t *testing.T) (*Conn, *http2.Framer) {
+func pipe(t *testing.T, times Times) (*Conn, *http2.Framer) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
 	server.StartTLS()
@@ -274,7 +274,7 @@ func pipe(t *testing.T) (*Conn, *http2.Framer) {
 		}
 		preface <- err
 	}()
-	c := start(conn)
+	c := start(conn, times)
 	t.Cleanup(c.Close)
 	g.Expect(<-preface).To(Succeed())
 	return c, framer
@@ -282,17 +282,43 @@ func pipe(t *testing.T) (*Conn, *http2.Framer) {
 
 func TestAServerThatIsSilent(t *testing.T) {
 	g := NewWithT(t)
-	c, framer := pipe(t)
-	go func() { _, _ = framer.ReadFrame() }()
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	g.Expect(c.Ping(ctx)).To(MatchError(context.DeadlineExceeded))
-	g.Expect(c.pings).To(BeEmpty())
+	now := time.Now()
+	c, framer := pipe(t, Times{Silence: 20 * time.Millisecond, Answer: 200 * time.Millisecond, Now: func() time.Time { return now }})
+	answer := make(chan bool)
+	var pings atomic.Int32
+	go func() {
+		for {
+			frame, err := framer.ReadFrame()
+			if err != nil {
+				return
+			}
+			ping, ok := frame.(*http2.PingFrame)
+			if !ok {
+				continue
+			}
+			pings.Add(1)
+			if <-answer {
+				_ = framer.WritePing(true, ping.Data)
+			}
+		}
+	}()
+	for range 3 {
+		c.mu.Lock()
+		now = now.Add(time.Hour)
+		c.mu.Unlock()
+		answer <- true
+		g.Eventually(c.Heard).Should(BeTemporally("==", now))
+	}
+	g.Expect(c.Err()).NotTo(HaveOccurred())
+	answer <- false
+	g.Eventually(c.Err).Should(MatchError(ErrSilent))
+	g.Expect(pings.Load()).To(BeEquivalentTo(4))
+	g.Expect(c.Heard()).To(BeTemporally("==", now))
 }
 
 func TestWhatAServerMaySend(t *testing.T) {
 	g := NewWithT(t)
-	c, framer := pipe(t)
+	c, framer := pipe(t, usual)
 	ask := func() <-chan error {
 		failed := make(chan error, 1)
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/", nil)

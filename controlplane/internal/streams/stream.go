@@ -92,8 +92,8 @@ func (c *Conn) open(s *stream, req *http.Request) error {
 	case len(headers) > frameSize:
 		return fmt.Errorf("the headers of the request are larger than %d bytes", frameSize)
 	}
-	s.id = c.next
-	c.next += 2
+	s.id = c.id
+	c.id += 2
 	c.streams[s.id] = s
 	ctx := req.Context() // of the request nothing is kept as long as its answer lasts
 	s.forget = context.AfterFunc(ctx, func() { c.reset(s.id, ctx.Err()) })

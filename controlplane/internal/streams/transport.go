@@ -13,6 +13,8 @@ import (
 type Transport struct {
 	// Dial returns what opens a connection. Only the connection is kept of it.
 	Dial func() *http.Transport
+	// Times of the connections.
+	Times Times
 
 	mu    sync.Mutex
 	conn  *Conn
@@ -40,7 +42,7 @@ func (t *Transport) open(req *http.Request) (*http.Response, error) {
 	opened := false
 	dial.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{
 		http2.NextProtoTLS: func(_ string, conn *tls.Conn) http.RoundTripper {
-			c := start(conn)
+			c := start(conn, t.Times)
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			if req.Context().Err() != nil { // nobody waits for it any more, nor closes it

@@ -4,11 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -31,8 +29,8 @@ const (
 	dialTime   = 5 * time.Second
 	answerTime = 10 * time.Second
 	callTime   = 20 * time.Second
-	// askInterval is how often an API server is asked something that takes credentials, though nothing is to be known.
-	askInterval = 10 * time.Minute
+	// silence is after how long a silent connection is looked after. It is well below facts.GracePeriod, and below the minute after which load balancers drop it.
+	silence = 45 * time.Second
 	// unusedStay is how long a connection is kept on which nothing is watched any more, keepAlive how often the operating system looks after a silent one.
 	unusedStay, keepAlive = time.Minute, 30 * time.Second
 )
@@ -60,16 +58,13 @@ func kinds() (*runtime.Scheme, meta.RESTMapper) {
 type access struct {
 	lasting   rest.Interface
 	transport *streams.Transport
-	// asked is when a request was answered last, of those that look whether the credentials are accepted; doubted is true when another was not accepted since.
-	asked   time.Time
-	doubted atomic.Bool
 	// config is what the kubeconfig says, without its certificates: they are large, and stand in certificates.
 	config       *rest.Config
 	certificates *tls.Config
 }
 
 // open does not connect yet.
-func open(kubeconfig []byte, userAgent string) (*access, error) {
+func open(kubeconfig []byte, userAgent string, now func() time.Time) (*access, error) {
 	if err := CheckKubeconfig(kubeconfig); err != nil {
 		return nil, err
 	}
@@ -88,7 +83,7 @@ func open(kubeconfig []byte, userAgent string) (*access, error) {
 	config.UserAgent, config.QPS = userAgent, -1
 	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
 	a := &access{config: config, certificates: certificates}
-	a.transport = &streams.Transport{Dial: a.dial}
+	a.transport = &streams.Transport{Dial: a.dial, Times: streams.Times{Silence: silence, Answer: answerTime, Now: now}}
 	authenticated, err := a.through(a.transport)
 	if err != nil {
 		return nil, err
@@ -105,17 +100,10 @@ func (a *access) broken() bool {
 	return conn != nil && conn.Err() != nil
 }
 
-// probe looks whether the API server answers: by a ping on the connection that lasts, and now and then by asking for its version, which tells also whether the
-// credentials are still accepted. The version is empty when it was not asked for.
-func (a *access) probe(ctx context.Context, now time.Time) (string, error) {
+// probe asks the API server for its version, which tells also whether the credentials are accepted.
+func (a *access) probe(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	if conn := a.transport.Conn(); conn != nil && now.Sub(a.asked) < askInterval && !a.doubted.Load() {
-		if err := conn.Ping(ctx); !errors.Is(err, streams.ErrEnded) {
-			return "", err
-		}
-	}
-	a.doubted.Store(false)
 	answer, err := a.lasting.Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {
 		return "", err
@@ -124,7 +112,6 @@ func (a *access) probe(ctx context.Context, now time.Time) (string, error) {
 	if err := json.Unmarshal(answer, &info); err != nil {
 		return "", fmt.Errorf("cannot read the version of the API server: %w", err)
 	}
-	a.asked = now
 	return info.GitVersion, nil
 }
 

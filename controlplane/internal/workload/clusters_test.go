@@ -108,7 +108,7 @@ func connectedHub(t *testing.T) (*hub, *apiServer) {
 	t.Helper()
 	s := newAPIServer(t, "secret-token")
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
-	h.Expect(h.visit(t.Context())).To(BeNumerically("~", probeInterval, float64(probeInterval)*spread*1.1))
+	h.Expect(h.visit(t.Context())).To(BeNumerically("~", visitInterval, float64(visitInterval)*spread*1.1))
 	h.Expect(h.told().Connected).To(BeTrue())
 	for _, path := range []string{nodesPath, secretsPath, versionsPath, operatorsPath} {
 		h.Eventually(func() int { return s.watched(path) }).Should(Equal(1), path)
@@ -275,18 +275,27 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 	h.Expect(seen.Tokens).To(BeEmpty())
 	begun := len(s.requests())
 	h.visit(t.Context())
-	h.Expect(s.requests()[begun:]).To(BeEmpty(), "what is watched is not read again, and a ping is enough")
+	h.Expect(s.requests()[begun:]).To(Equal([]string{"GET /version"}), "what is watched is not read again")
+}
 
+// From then on it counts for how long a cluster is down.
+func TestWhenAClusterAnsweredLast(t *testing.T) {
+	h, s := connectedHub(t)
 	l := h.known(clusterKey)
-	l.now = func() time.Time { return time.Now().Add(askInterval) }
+	l.mu.Lock()
+	l.lastSuccess = time.Time{}
+	l.mu.Unlock()
+	s.put(secretsPath, boundSecret("t1"))
+	last := h.told().LastSuccess
+	h.Expect(last).To(BeTemporally("~", time.Now(), time.Minute), "a watch told something")
+	h.Expect(s.Listener.Close()).To(Succeed())
+	s.CloseClientConnections()
 	h.visit(t.Context())
+	seen := h.told()
+	h.Expect(seen.Connected).To(BeFalse())
+	h.Expect(seen.LastSuccess).To(BeTemporally(">=", last))
 	h.visit(t.Context())
-	h.Expect(s.requests()[begun:]).To(Equal([]string{"GET /version"}), "a ping does not tell whether the credentials are still accepted")
-	h.Expect(h.Observe(clusterKey).KubernetesVersion).To(Equal("v1.32.6"))
-	s.set(func() { s.token = "another" })
-	l.now = func() time.Time { return time.Now().Add(3 * askInterval) }
-	h.visit(t.Context())
-	h.Expect(h.Observe(clusterKey).Failure).To(HaveValue(HaveField("Kind", facts.Unauthorized)))
+	h.Expect(h.Observe(clusterKey).LastSuccess).To(Equal(seen.LastSuccess), "an attempt is no answer")
 }
 
 func TestARevokedTokenIsNoticedByWhoUsesIt(t *testing.T) {
@@ -346,7 +355,7 @@ func TestWhenAClusterThatWasInstalledMeanwhileIsTriedAgain(t *testing.T) {
 	s.set(func() { s.token = "secret-token" })
 	h.Expect(l.visit(t.Context(), true)).To(BeNumerically("<", 2*retryFirst), "it answers, but not all")
 	h.Expect(l.observe().Connected).To(BeTrue())
-	h.Expect(latest(true)).To(BeNumerically("~", probeInterval, float64(probeInterval)*spread*1.1))
+	h.Expect(latest(true)).To(BeNumerically("~", retryIncomplete, float64(retryIncomplete)*spread*1.1))
 	s.set(func() { s.refuse[nodesPath] = false })
 	l.visit(t.Context(), true)
 	h.Expect(l.observe().UnreadSince).To(BeZero())

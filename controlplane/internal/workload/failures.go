@@ -74,7 +74,7 @@ func causeOf(err error) string {
 func (l *link) failed(err error) {
 	l.update(func() {
 		l.endWatches()
-		l.connected = false
+		l.lastSuccess, l.conn, l.connected = l.answered(), nil, false
 		now := failureOf(err)
 		now.KubeconfigVersion = l.kubeconfig
 		if known := l.failure; known != nil && known.Kind == now.Kind && known.KubeconfigVersion == now.KubeconfigVersion && l.now().Sub(known.since) < steadyFor {

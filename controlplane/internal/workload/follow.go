@@ -48,7 +48,7 @@ type news struct {
 	err      error
 }
 
-// follow makes all be watched that is not yet, after it was read, and tells whether that was possible. The version of Kubernetes may be empty: unchanged.
+// follow makes all be watched that is not yet, after it was read, and tells whether that was possible.
 func (l *link) follow(ctx context.Context, access *access, kubernetes string) bool {
 	l.mu.Lock()
 	watching := l.watching.Clone()
@@ -65,7 +65,7 @@ func (l *link) follow(ctx context.Context, access *access, kubernetes string) bo
 			l.watching = sets.New[string]()
 		}
 		l.connected, l.failure = true, nil
-		l.kubernetes, l.lastSuccess = cmp.Or(kubernetes, l.kubernetes), l.now()
+		l.kubernetes, l.lastSuccess, l.conn = kubernetes, l.now(), access.transport.Conn()
 		for _, n := range found {
 			l.putNews(ctx, n)
 			if n.version == "" {

@@ -19,17 +19,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/streams"
 )
 
 const (
-	// probeInterval is how often an API server is asked whether it answers. What changes is watched, and a connection that breaks is noticed at once; only one that is
-	// silent is found by this. It is well below facts.GracePeriod, and below the minute after which load balancers drop a silent connection.
-	probeInterval = 45 * time.Second
+	// visitInterval is how often an API server is asked whether it answers, and accepts the credentials, without a reason. What changes is watched, and a connection that
+	// breaks, or is silent, is noticed; without HTTP/2 only by asking: see silence.
+	visitInterval = 10 * time.Minute
 	// spread is by how much times differ between clusters, so that thousands do not come at once.
 	spread = 0.2
 	// retryFirst is when a cluster that does not answer, or a watch that ended, is tried again first; then the time doubles. While it is installed people wait for it, and there is nothing
 	// to watch that tells when its API opens; a cluster that answered before is down, often with its whole site, and for long.
-	retryFirst, retryInstalling, retryDown = time.Second, 4 * time.Second, 5 * time.Minute
+	// One that answers, but not all, has rights that somebody may be mending.
+	retryFirst, retryInstalling, retryIncomplete, retryDown = time.Second, 4 * time.Second, 45 * time.Second, 5 * time.Minute
 )
 
 // link is the connection to one cluster, and what is known of the cluster. Visits follow one another; watches run beside them.
@@ -57,7 +59,9 @@ type link struct {
 	// unread is what cannot be read or watched.
 	unread sets.Set[string]
 
+	// lastSuccess is when the cluster answered a request last; on conn, while there is one, something may have come since.
 	lastSuccess time.Time
+	conn        *streams.Conn
 	unreadSince time.Time
 	failure     *failure
 	kubernetes  string
@@ -90,7 +94,7 @@ func (l *link) uses(kubeconfig string) bool {
 
 // use takes another kubeconfig into use. The connection by the former one goes: whatever it still can do, the others who read the Secret cannot.
 func (l *link) use(published *corev1.Secret, userAgent string) {
-	access, err := open(published.Data[secret.KubeconfigDataName], userAgent)
+	access, err := open(published.Data[secret.KubeconfigDataName], userAgent, l.now)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.drop()
@@ -139,9 +143,9 @@ func (l *link) visit(ctx context.Context, answeredOnce bool) time.Duration {
 	}
 	down, incomplete := retryInstalling, retryInstalling
 	if answeredOnce {
-		down, incomplete = retryDown, probeInterval
+		down, incomplete = retryDown, retryIncomplete
 	}
-	kubernetes, err := access.probe(ctx, l.now())
+	kubernetes, err := access.probe(ctx)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return 0 // this process ends
@@ -155,7 +159,10 @@ func (l *link) visit(ctx context.Context, answeredOnce bool) time.Duration {
 		return after(&l.partial, incomplete)
 	}
 	l.partial = wait.Backoff{}
-	return wait.Jitter(probeInterval, spread)
+	if access.transport.Conn() == nil {
+		return wait.Jitter(silence, spread)
+	}
+	return wait.Jitter(visitInterval, spread)
 }
 
 // observe is what is known of the cluster.
@@ -167,7 +174,7 @@ func (l *link) observe() facts.Workload {
 
 // view is that, for those who hold the lock.
 func (l *link) view() facts.Workload {
-	seen := facts.Workload{Connected: l.connected, LastSuccess: l.lastSuccess}
+	seen := facts.Workload{Connected: l.connected, LastSuccess: l.answered()}
 	if !seen.Connected {
 		if l.failure != nil {
 			seen.Failure = &l.failure.Failure
@@ -187,6 +194,14 @@ func (l *link) view() facts.Workload {
 		}
 	}
 	return seen
+}
+
+// answered is when the cluster answered last; the caller holds the lock.
+func (l *link) answered() time.Time {
+	if l.conn != nil && l.conn.Heard().After(l.lastSuccess) {
+		return l.conn.Heard()
+	}
+	return l.lastSuccess
 }
 
 // update changes what is known, and tells of it if it makes a difference.

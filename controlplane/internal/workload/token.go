@@ -82,7 +82,6 @@ func (c *Clusters) call(ctx context.Context, cluster client.ObjectKey, requests 
 	defer cancel()
 	err := access.call(func(connection client.Client) error { return requests(ctx, connection) })
 	if apierrors.IsUnauthorized(err) {
-		access.doubted.Store(true)
 		l.again() // what is watched goes on, but these credentials are of no use any more
 	}
 	return err

@@ -115,7 +115,6 @@ func (w *watcher) refused(err error) {
 	var answer apierrors.APIStatus
 	if errors.As(err, &answer) {
 		w.version = ""
-		w.access.doubted.Store(true)
 		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 			w.watchable(err)
 		}
