@@ -75,7 +75,7 @@ func run(ctx context.Context, args []string) error {
 		Selected:  controlplane.ClustersOf(mgr.GetClient(), options.Selected),
 		Requests:  controlplane.RequestsOf(mgr.GetClient()),
 	})
-	if err := clusters.SetupWithManager(mgr); err != nil {
+	if err := clusters.SetupWithManager(mgr, options.ControllerOptions()); err != nil {
 		return err
 	}
 	reconciler := controlplane.New(controlplane.Options{

@@ -9,8 +9,11 @@ import (
 	"k8s.io/component-base/logs"
 	logsv1 "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // for --logging-format=json
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/flags"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // Options are the flags of a manager.
@@ -67,7 +70,8 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// ControllerOptions are the options of a controller.
+// ControllerOptions are the options of a controller. Its queue is by priority, with the rate limits that controller-runtime has for such a queue: of each object
+// alone, so that one that fails again and again does not hold up others.
 func (o *Options) ControllerOptions() controller.Options {
-	return controller.Options{MaxConcurrentReconciles: o.Concurrency}
+	return controller.Options{MaxConcurrentReconciles: o.Concurrency, UsePriorityQueue: ptr.To(true), NewQueue: reconcile.NewQueue}
 }

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/secret"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 const (
@@ -76,13 +78,16 @@ func NewClusters(options Options) *Clusters {
 }
 
 // SetupWithManager makes the manager visit each cluster when it has a kubeconfig, another one, or did not answer, and once in a while.
-func (c *Clusters) SetupWithManager(mgr manager.Manager) error {
+func (c *Clusters) SetupWithManager(mgr manager.Manager, options controller.Options) error {
+	options.MaxConcurrentReconciles = visitors
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("workload").
-		WithOptions(controller.Options{MaxConcurrentReconciles: visitors}).
+		WithOptions(options).
 		For(&clusterv1.Cluster{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(kube.MetadataOf(kube.Secret), handler.EnqueueRequestsFromMapFunc(ofKubeconfig)).
-		WatchesRawSource(source.Channel(c.visits, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(c.visits, c.newestFirst(func(_ context.Context, cluster client.ObjectKey) []ctrl.Request {
+			return []ctrl.Request{{NamespacedName: cluster}}
+		}))).
 		Complete(c)
 	if err != nil {
 		return fmt.Errorf("cannot set up the connections to the workload clusters: %w", err)
@@ -101,9 +106,27 @@ func ofKubeconfig(_ context.Context, obj client.Object) []ctrl.Request {
 
 // Source of the events that something changed of a cluster: see facts.Workload.
 func (c *Clusters) Source() source.Source {
-	return source.Channel(c.news, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, cluster client.Object) []ctrl.Request {
-		return c.Requests(ctx, client.ObjectKeyFromObject(cluster))
-	}))
+	return source.Channel(c.news, c.newestFirst(c.Requests))
+}
+
+// newestFirst puts what is told of clusters that are being installed before what is told of the others: when a manager starts, those are all told of at once.
+func (c *Clusters) newestFirst(requests RequestsFunc) handler.EventHandler {
+	return handler.Funcs{GenericFunc: func(ctx context.Context, e event.GenericEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+		key := client.ObjectKeyFromObject(e.Object)
+		if c.answered(ctx, key) {
+			reconcile.AddLate(q, requests(ctx, key)...)
+			return
+		}
+		for _, request := range requests(ctx, key) {
+			q.Add(request)
+		}
+	}}
+}
+
+// answered tells whether the API of a cluster has answered before, be it to another manager.
+func (c *Clusters) answered(ctx context.Context, key client.ObjectKey) bool {
+	cluster := &clusterv1.Cluster{}
+	return c.Cached.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy) == nil && ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, false)
 }
 
 // Reconcile visits a cluster. Clusters of others are never connected to.

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
@@ -400,4 +401,27 @@ func TestAVisitDoesNotConnectAClusterThatWasForgottenMeanwhile(t *testing.T) {
 	l.follow(t.Context(), way, "v1")
 	h.Expect(l.observe().Connected).To(BeFalse())
 	h.Consistently(func() int { return s.watched(nodesPath) }, 200*time.Millisecond).Should(BeZero())
+}
+
+func TestNewsOfClustersThatAreInstalledComesFirst(t *testing.T) {
+	h := newHub(t, nil)
+	h.Requests = func(_ context.Context, cluster client.ObjectKey) []ctrl.Request {
+		return []ctrl.Request{{NamespacedName: cluster}}
+	}
+	for name, answered := range map[string]bool{"answered": true, "installing": false} {
+		cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: clusterKey.Namespace, Name: name}}
+		cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(answered)
+		h.Expect(h.Create(t.Context(), cluster)).To(Succeed())
+	}
+	queue := priorityqueue.New[ctrl.Request](t.Name())
+	t.Cleanup(queue.ShutDown)
+	h.Expect(h.Source().Start(t.Context(), queue)).To(Succeed())
+	for _, name := range []string{"answered", "installing"} {
+		h.tell(h.news, client.ObjectKey{Namespace: clusterKey.Namespace, Name: name})
+	}
+	h.Eventually(queue.Len, 10*time.Second).Should(Equal(2))
+	for _, wanted := range []string{"installing", "answered"} {
+		next, _ := queue.Get()
+		h.Expect(next.Name).To(Equal(wanted))
+	}
 }

@@ -1,0 +1,161 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// desk is a controller with one worker, which takes notes of what it works on and can be kept from going on.
+type desk struct {
+	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
+	hold  chan struct{}
+	order []string
+	seen  sets.Set[ctrl.Request]
+}
+
+const (
+	holding     = "holding"
+	failsFirst  = "listed, and failed"
+	returnsSoon = "returns soon"
+	returnsLate = "returns after long"
+)
+
+func (d *desk) Reconcile(_ context.Context, req ctrl.Request) (ctrl.Result, error) {
+	first := !d.seen.Has(req)
+	d.seen.Insert(req)
+	d.order = append(d.order, req.Name)
+	switch {
+	case req.Name == holding:
+		<-d.hold
+	case req.Name == failsFirst && first:
+		return ctrl.Result{}, errors.New("for once")
+	case req.Name == returnsSoon && first:
+		return ctrl.Result{RequeueAfter: reconcile.Long - time.Millisecond}, nil
+	case req.Name == returnsLate && first:
+		return ctrl.Result{RequeueAfter: reconcile.Long}, nil
+	}
+	return ctrl.Result{}, nil
+}
+
+// startDesk starts the controller, with the options that those of the managers have.
+func startDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{hold: make(chan struct{}), seen: sets.New[ctrl.Request]()}
+	options := (&Options{Concurrency: 1}).ControllerOptions()
+	options.Reconciler = d
+	c, err := controller.NewUnmanaged(t.Name(), options)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(c.Watch(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+		d.queue = q
+		return nil
+	}))).To(Succeed())
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- c.Start(ctx) }()
+	t.Cleanup(func() {
+		end()
+		NewWithT(t).Expect(<-ended).To(Succeed())
+	})
+	synctest.Wait()
+	return d
+}
+
+func object(name, version string) client.Object {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}
+}
+
+// mapped is the handler of nearly all watches of ours.
+var mapped = handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
+	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+})
+
+func TestWhatPeopleWaitForComesBeforeWhatWasOnlyListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, ctx := startDesk(t), t.Context()
+		list := func(name string, h handler.EventHandler) {
+			h.Create(ctx, event.CreateEvent{Object: object(name, "1"), IsInInitialList: true}, d.queue)
+		}
+		change := func(name, from, to string, h handler.EventHandler) {
+			h.Update(ctx, event.UpdateEvent{ObjectOld: object(name, from), ObjectNew: object(name, to)}, d.queue)
+		}
+		for _, name := range []string{returnsLate, returnsSoon} {
+			change(name, "1", "2", mapped)
+			synctest.Wait()
+		}
+		list(failsFirst, mapped)
+		synctest.Wait()
+		change(holding, "1", "2", mapped)
+		synctest.Wait()
+
+		list("listed", mapped)
+		list("listed itself", &handler.EnqueueRequestForObject{})
+		list("listed, then changed", mapped)
+		change("resynced", "1", "1", mapped)
+		change("changed", "1", "2", mapped)
+		change("changed itself", "1", "2", &handler.EnqueueRequestForObject{})
+		mapped.Create(ctx, event.CreateEvent{Object: object("created", "1")}, d.queue)
+		mapped.Delete(ctx, event.DeleteEvent{Object: object("deleted", "1")}, d.queue)
+		(&handler.EnqueueRequestForObject{}).Generic(ctx, event.GenericEvent{Object: object("woken", "")}, d.queue)
+		reconcile.AddLate(d.queue, ctrl.Request{NamespacedName: client.ObjectKey{Name: "late"}})
+		change("listed, then changed", "1", "2", mapped)
+		time.Sleep(reconcile.Long) //nolint:forbidigo // time of the bubble: all timers end while the worker is held
+		d.order = nil
+		close(d.hold)
+		synctest.Wait()
+		NewWithT(t).Expect(d.order).To(Equal([]string{
+			"listed, then changed", "changed", "changed itself", "created", "deleted", "woken", returnsSoon,
+			"listed", "listed itself", "resynced", "late", failsFirst, returnsLate,
+		}))
+	})
+}
+
+func TestAnEventBeforeTheEndOfALongTimerIsNotLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, ctx := startDesk(t), t.Context()
+		change := func(name string) {
+			mapped.Update(ctx, event.UpdateEvent{ObjectOld: object(name, "1"), ObjectNew: object(name, "2")}, d.queue)
+		}
+		change(returnsLate)
+		synctest.Wait()
+		change(holding)
+		synctest.Wait()
+		reconcile.AddLate(d.queue, ctrl.Request{NamespacedName: client.ObjectKey{Name: "late"}})
+		change(returnsLate)
+		d.order = nil
+		close(d.hold)
+		synctest.Wait()
+		NewWithT(t).Expect(d.order).To(Equal([]string{returnsLate, "late"}))
+	})
+}
+
+// When the API server was away everything has failed. What is tried again must not wait for its turn among all others.
+func TestManyFailuresAreTriedAgainAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := startDesk(t)
+		const objects = 500
+		for i := range objects {
+			d.queue.Add(ctrl.Request{NamespacedName: client.ObjectKey{Name: failsFirst, Namespace: strconv.Itoa(i)}})
+		}
+		time.Sleep(time.Second) //nolint:forbidigo // time of the bubble
+		synctest.Wait()
+		NewWithT(t).Expect(d.order).To(HaveLen(2 * objects))
+	})
+}
