@@ -8,6 +8,7 @@ import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -141,4 +142,19 @@ func TestTheInstallationOfSomebodyElseSaysNothing(t *testing.T) {
 	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
 	h.Expect(c.Status).To(Equal(metav1.ConditionFalse))
 	h.Expect(c.Reason).To(Equal(controlplanev1.InstallationNotOursReason))
+}
+
+func TestWhatNeedsNoInfrastructureIsDoneBeforeItIsThere(t *testing.T) {
+	h := newHub(t, altered(func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = nil })(world(nil))...).withTime()
+	h.reconcile()
+	h.Expect(h.imageSets()).To(HaveLen(1))
+	h.Expect(h.writes).To(ContainElement("patch hosts"), "the template belongs to the Cluster")
+	h.Expect(apierrors.IsNotFound(h.Get(t.Context(), client.ObjectKey{Namespace: lab, Name: "c1"}, &hivev1.ClusterDeployment{}))).To(BeTrue())
+
+	cluster := &clusterv1.Cluster{}
+	h.get("cluster1", cluster)
+	cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
+	h.Expect(h.Update(t.Context(), cluster)).To(Succeed())
+	h.reconcile()
+	h.registration()
 }

@@ -1,0 +1,22 @@
+package controlplane
+
+import (
+	"context"
+
+	"k8s.io/utils/ptr"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+)
+
+// infrastructure waits for the infrastructure cluster. What needs it comes after; what can be done, or be found wrong, before it is there is done by then.
+func (r *Reconciler) infrastructure(_ context.Context, s *scope) (bool, error) {
+	switch {
+	case !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):
+		s.block(controlplanev1.WaitingForClusterInfrastructureReason, "waiting for the Cluster's infrastructure to be provisioned")
+		return false, nil
+	case !s.Cluster.Spec.ControlPlaneEndpoint.IsValid():
+		s.block(controlplanev1.WaitingForControlPlaneEndpointReason, "waiting for Cluster.spec.controlPlaneEndpoint: set it in the infrastructure cluster (for Metal3: Metal3Cluster.spec.controlPlaneEndpoint)")
+		return false, nil
+	}
+	return true, nil
+}
