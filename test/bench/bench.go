@@ -9,18 +9,20 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/diagnostics"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
 const (
-	// sample is what is installed, machines is how many Machines it has, workers how many of them are workers.
-	sample   = "ha"
-	machines = 5
-	workers  = 2
+	// sample is what is installed one after the other, workers how many of its Machines are workers.
+	sample  = "ha"
+	workers = 2
+	// singleNode is the sample for which there is a target of clusters in an hour.
+	singleNode = "sno"
 
 	controlPlaneKind = "OpenshiftAssistedControlPlane"
 )
@@ -38,8 +40,10 @@ type bench struct {
 // measure runs all parts: single clusters in one laboratory, many at once in another.
 func measure(ctx context.Context, o options, out io.Writer) (*report, error) {
 	r := newReport(o)
-	if err := within(ctx, o, "one", 0, out, func(b *bench) error { return b.single(ctx, r) }); err != nil {
-		return nil, err
+	if o.samples > 0 {
+		if err := within(ctx, o, "one", 0, out, func(b *bench) error { return b.single(ctx, r) }); err != nil {
+			return nil, err
+		}
 	}
 	if o.clusters == 0 {
 		return r, nil
@@ -53,7 +57,8 @@ func within(ctx context.Context, o options, part string, delay time.Duration, ou
 	if dir != "" {
 		dir = filepath.Join(dir, part)
 	}
-	l, err := lab.New(ctx, lab.Options{Dir: dir, Out: out, StageDelay: delay, LeaveSignals: true})
+	own := env.ManagerOptions{ExtraArgs: diagnostics.Args}
+	l, err := lab.New(ctx, lab.Options{Dir: dir, Out: out, StageDelay: delay, LeaveSignals: true, Bootstrap: own, ControlPlane: own})
 	if err != nil {
 		return err
 	}
@@ -82,15 +87,6 @@ func (b *bench) single(ctx context.Context, r *report) error {
 	return nil
 }
 
-func (b *bench) many(ctx context.Context, r *report) error {
-	if err := b.allAtOnce(ctx, r); err != nil {
-		return err
-	}
-	measured, unexplained := b.seen.measured()
-	r.addReactions(measured, unexplained, func(into *reactionReport) *statistics { return &into.Many })
-	return nil
-}
-
 // one installs a single cluster and counts what that costs.
 func (b *bench) one(ctx context.Context, r *report) error {
 	b.sayf("one cluster, release by version")
@@ -99,7 +95,7 @@ func (b *bench) one(ctx context.Context, r *report) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := b.install(ctx, "bench-single", lab.Mutations{}, machines, nil)
+	cluster, err := b.install(ctx, sample, "bench-single", lab.Mutations{}, nil)
 	if err != nil {
 		return err
 	}
@@ -130,7 +126,7 @@ func (b *bench) oneByOne(ctx context.Context, r *report) error {
 		if err != nil {
 			return err
 		}
-		cluster, err := b.install(ctx, fmt.Sprintf("bench-sample-%d", i), lab.Mutations{ExtraHosts: 1, HoldAPI: true, Edit: b.byDigest}, machines+1, b.addLateWorker)
+		cluster, err := b.install(ctx, sample, fmt.Sprintf("bench-sample-%d", i), lab.Mutations{ExtraHosts: 1, HoldAPI: true, Edit: b.byDigest}, b.addLateWorker)
 		if err := errors.Join(err, stop()); err != nil {
 			return err
 		}
@@ -142,58 +138,9 @@ func (b *bench) oneByOne(ctx context.Context, r *report) error {
 	return nil
 }
 
-// allAtOnce installs many clusters together, each with a late worker.
-func (b *bench) allAtOnce(ctx context.Context, r *report) error {
-	b.sayf("%d clusters at once, each with a late worker, each stage of a host takes %s", b.options.clusters, b.options.delay)
-	stop, err := b.measureReference(ctx)
-	if err != nil {
-		return err
-	}
-	before, err := b.look()
-	if err != nil {
-		return errors.Join(err, stop())
-	}
-	if err := errors.Join(b.installMany(ctx), stop()); err != nil {
-		return err
-	}
-	after, err := b.look()
-	if err != nil {
-		return err
-	}
-	r.SecondsToAvailable.Many = seconds(after.at.Sub(before.at))
-	r.Machine.BusyPercent.Many = busyPercent(before.processors, after.processors)
-	r.Registry.ManyByVersion = len(b.lab.Registry.Lookups())
-	for _, name := range managers {
-		r.manager(name).Many = cost(before.managers[name], after.managers[name])
-	}
-	return nil
-}
-
-func (b *bench) installMany(ctx context.Context) error {
-	meet := newMeeting(b.options.clusters)
-	addLateWorker := func(ctx context.Context, cluster *lab.Cluster) error {
-		if err := b.prepareLateWorker(ctx, cluster); err != nil {
-			return err
-		}
-		if err := meet.turn(ctx, func() error { return cluster.Server().Start(ctx) }); err != nil {
-			return err
-		}
-		cluster.ReleaseAPI()
-		return nil
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	for i := range b.options.clusters {
-		group.Go(func() error {
-			_, err := b.install(ctx, fmt.Sprintf("bench-many-%02d", i), lab.Mutations{ExtraHosts: 1, HoldAPI: true}, machines+1, addLateWorker)
-			return err
-		})
-	}
-	return group.Wait()
-}
-
-// install applies the sample and waits until the cluster is available. meanwhile, when given, is called as soon as it is applied.
+// install applies a sample and waits until the cluster is available, with a Machine for each of its hosts. meanwhile, when given, is called as soon as it is applied.
 func (b *bench) install(
-	ctx context.Context, namespace string, mutations lab.Mutations, machines int, meanwhile func(context.Context, *lab.Cluster) error,
+	ctx context.Context, sample, namespace string, mutations lab.Mutations, meanwhile func(context.Context, *lab.Cluster) error,
 ) (*lab.Cluster, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.options.timeout, fmt.Errorf("not within %s", b.options.timeout))
 	defer cancel()
@@ -209,7 +156,7 @@ func (b *bench) install(
 	}
 	err = b.seen.await(ctx, "installation of "+cluster.Key().String(), func() bool {
 		_, available := b.seen.since(fact{clusterAvailable, cluster.Key().String()})
-		return available && len(b.seen.holding(machineRunning, inNamespace(namespace))) == machines
+		return available && len(b.seen.holding(machineRunning, inNamespace(namespace))) == len(cluster.Hosts)
 	})
 	return cluster, b.explain(cluster, err)
 }
@@ -240,10 +187,7 @@ func (b *bench) addLateWorker(ctx context.Context, cluster *lab.Cluster) error {
 // prepareLateWorker adds a worker once the cluster is being installed, and waits until its host is discovered. At that time all Agents of the
 // other hosts are bound.
 func (b *bench) prepareLateWorker(ctx context.Context, cluster *lab.Cluster) error {
-	if err := b.seen.await(ctx, "start of the installation of "+cluster.Key().String(), func() bool {
-		_, started := b.seen.since(fact{installing, cluster.Key().String()})
-		return started
-	}); err != nil {
+	if err := b.awaitInstalling(ctx, cluster); err != nil {
 		return err
 	}
 	if err := cluster.Scale(ctx, workers+1); err != nil {
@@ -251,6 +195,13 @@ func (b *bench) prepareLateWorker(ctx context.Context, cluster *lab.Cluster) err
 	}
 	return b.seen.await(ctx, "discovery of the late worker of "+cluster.Key().String(), func() bool {
 		return len(b.seen.holding(agentDiscovered, inNamespace(cluster.Namespace))) == 1
+	})
+}
+
+func (b *bench) awaitInstalling(ctx context.Context, cluster *lab.Cluster) error {
+	return b.seen.await(ctx, "start of the installation of "+cluster.Key().String(), func() bool {
+		_, started := b.seen.since(fact{installing, cluster.Key().String()})
+		return started
 	})
 }
 

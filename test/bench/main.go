@@ -2,19 +2,20 @@
 // requests, CPU time, peak memory, registry look-ups. It installs the HA sample in the laboratory (package lab), with hosts and an
 // assisted-service that act at once; the managers, Cluster API, CAPM3 and the API server are the real ones.
 //
-//	go run ./test/bench [-clusters 10] [-delay 0s] [-samples 2] [-out _artifacts/bench.json]
+//	go run ./test/bench [-clusters 10] [-sample ha] [-delay 0s] [-samples 2] [-profile 60s] [-out _artifacts/bench.json]
 //
 // It runs, one after the other:
 //
 //   - one cluster (3 control-plane hosts, 2 workers) with the release given by version: requests, then an idle minute, CPU and memory;
 //   - as many single clusters as -samples says, the release given by digest, each with a third worker that is added while the cluster
 //     installs and so has to wait until it adds hosts;
-//   - in a second laboratory, as many clusters as -clusters says at once, the release given by version, each with such a late worker too. All
+//   - in a second laboratory, as many clusters as -clusters says at once, the release given by version, HA ones with such a late worker too. All
 //     of them are taken to the point where only their own API servers are missing; these are then started, which costs CPU that no real hub
 //     has to give, and all clusters go on together once they run.
 //
-// The results are printed beside the targets and written as JSON. Missing a target is a result, not a failure: the exit status is 0 unless a
-// run itself fails.
+// The results are printed beside the targets and written as JSON. The exit status is 1 when the clusters at once missed theirs: of a hundred reactions the slowest
+// takes at most twice what a single write takes until it is seen, and of single-node clusters (-sample=sno) 5,000 in an hour take both managers no more than half
+// of two processors. Other targets that are missed are results, not failures. With -profile, what the managers work on lies beside the logs.
 //
 // A reaction time is what one observer of the API server sees between the last condition that an act of ours needs and the act. Everything runs
 // on the same machine, and hosts that act at once leave it no rest: with many clusters every request waits for a processor. Therefore it is
@@ -24,6 +25,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -33,18 +35,22 @@ import (
 	"time"
 )
 
+var errMissed = errors.New("the clusters that were installed at once missed a target")
+
 type options struct {
 	clusters, samples int
 	idle, timeout     time.Duration
-	delay             time.Duration
-	out, dir          string
+	delay, profile    time.Duration
+	sample, out, dir  string
 }
 
 func parseOptions() options {
 	o := options{}
 	flag.IntVar(&o.clusters, "clusters", 10, "clusters to install at once; 0 leaves this part out")
+	flag.StringVar(&o.sample, "sample", sample, "what is installed at once: a file in config/samples without .yaml")
+	flag.DurationVar(&o.profile, "profile", 0, "how long to write profiles of what the managers work on, from the time on at which the clusters are installed at once")
 	flag.DurationVar(&o.delay, "delay", 0, "how long each stage takes of the hosts and clusters that are installed at once")
-	flag.IntVar(&o.samples, "samples", 2, "clusters to install one at a time, each with a late worker")
+	flag.IntVar(&o.samples, "samples", 2, "clusters to install one at a time, each with a late worker; 0 leaves all single ones out")
 	flag.DurationVar(&o.idle, "idle", time.Minute, "how long the installed cluster is watched for requests")
 	flag.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long a cluster may take from apply to Available")
 	flag.StringVar(&o.out, "out", "_artifacts/bench.json", "file for the results")
@@ -71,5 +77,11 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err := report.write(o.out); err != nil {
 		return err
 	}
-	return report.print(out, o.out)
+	if err := report.print(out, o.out); err != nil {
+		return err
+	}
+	if report.missed() {
+		return errMissed
+	}
+	return nil
 }

@@ -53,9 +53,10 @@ func TestStatistics(t *testing.T) {
 
 func TestTheReportTellsWhatIsOver(t *testing.T) {
 	g := NewWithT(t)
-	r := newReport(options{clusters: 10})
+	r := newReport(options{clusters: 10, sample: singleNode})
 	r.manager(env.Bootstrap).Requests.Installation.Total = 100
 	r.manager(env.ControlPlane).Requests.Installation.Total = 21
+	r.manager(env.Bootstrap).Many.CPUSeconds, r.manager(env.ControlPlane).Many.CPUSeconds, r.SecondsToAvailable.Many = 4, 4, 20
 	r.addReactions(map[string][]reaction{hostBound: reactionsOf(10, 20)}, nil, func(f *reactionReport) *statistics { return &f.One })
 	r.addReactions(map[string][]reaction{hostBound: reactionsOf(251)}, []effect{{handOver: hostApproved, subject: "ns/a"}},
 		func(f *reactionReport) *statistics { return &f.Many })
@@ -72,8 +73,36 @@ func TestTheReportTellsWhatIsOver(t *testing.T) {
 
 	var out bytes.Buffer
 	g.Expect(r.print(&out, path)).To(Succeed())
-	g.Expect(out.String()).To(MatchRegexp(`Agent known-unbound -> bound +2 +15 +20 +1 +251 +251 +250 +over`))
+	g.Expect(out.String()).To(MatchRegexp(`Agent known-unbound -> bound +2 +15 +20 +20 +250 +ok +1 +251 +251 +251 +250 +over`))
 	g.Expect(out.String()).To(MatchRegexp(`kubeconfig written -> published +0 .* ok`))
+	g.Expect(out.String()).To(MatchRegexp(`CPU seconds of each cluster +0.8\n`))
+	g.Expect(out.String()).To(MatchRegexp(`that were installed +1800\n`))
+	g.Expect(out.String()).To(MatchRegexp(`enough for, by that +4500 +5000 +over`))
 	g.Expect(out.String()).To(MatchRegexp(`from apply to Available +100 +21 +121 +120 +over`))
 	g.Expect(out.String()).To(ContainSubstring("unexplained"))
+}
+
+func TestWhatClustersAtOnceMiss(t *testing.T) {
+	for situation, test := range map[string]struct {
+		options         options
+		write, reaction int // ms
+		cpu             float64
+		missed          bool
+	}{
+		"in time where processors are free":                  {options{clusters: 10, sample: sample}, 10, 250, 10, false},
+		"in time beside slow writes":                         {options{clusters: 10, sample: sample}, 200, 400, 10, false},
+		"slower than two writes":                             {options{clusters: 10, sample: sample}, 200, 401, 10, true},
+		"more than half of two processors for 5,000 an hour": {options{clusters: 10, sample: singleNode}, 10, 10, 7.3, true},
+		"less":                      {options{clusters: 10, sample: singleNode}, 10, 10, 7.1, false},
+		"HA clusters may take more": {options{clusters: 10, sample: sample}, 10, 10, 100, false},
+		"there were none":           {options{sample: sample}, 10, 1000, 100, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			r := newReport(test.options)
+			r.manager(env.Bootstrap).Many.CPUSeconds = test.cpu
+			r.addReactions(map[string][]reaction{reference: reactionsOf(test.write), hostBound: reactionsOf(test.reaction)}, nil,
+				func(f *reactionReport) *statistics { return &f.Many })
+			NewWithT(t).Expect(r.missed()).To(Equal(test.missed))
+		})
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/diagnostics"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
@@ -22,7 +23,7 @@ type scale struct {
 	etcd        *etcd
 	prefix      string // of the keys of the hub in etcd
 	access      *access
-	diagnostics *diagnostics
+	diagnostics *diagnostics.Diagnostics
 	hub, sites  *audit.Follower
 	looks       int // counts the heap profiles
 }
@@ -31,7 +32,7 @@ type scale struct {
 func measure(ctx context.Context, o options, out io.Writer) (*report, error) {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	own := env.ManagerOptions{ExtraArgs: diagnosticsArgs}
+	own := env.ManagerOptions{ExtraArgs: diagnostics.Args}
 	s := &scale{options: o, out: out, report: &report{
 		Clusters: o.clusters, Sample: o.sample, Shards: o.shards, Dead: o.dead, Foreign: o.foreign, MemoryLimitMiB: map[string]float64{},
 	}}
@@ -85,7 +86,7 @@ func (s *scale) prepare(ctx context.Context) (*cloner, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.diagnostics, err = newDiagnostics(ctx, s.lab.Client()); err != nil {
+	if s.diagnostics, err = diagnostics.New(ctx, s.lab.Client()); err != nil {
 		return nil, err
 	}
 	objects, err := readTemplate(ctx, s.etcd, s.prefix)

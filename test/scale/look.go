@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+const (
+	goroutinesMetric = "go_goroutines"
+	heapMetric       = "go_memstats_heap_alloc_bytes"
+)
+
+// lookAtManagers adds what the managers have used: first their memory as it is, then what remains of the heap after a collection.
+func (s *scale) lookAtManagers(ctx context.Context, into map[string]*managerReport) error {
+	s.looks++
+	used, err := s.usage()
+	if err != nil {
+		return err
+	}
+	for _, name := range managers {
+		r, p := into[name], s.lab.Env.Manager(name)
+		r.MemoryMiB, r.PeakMiB, r.CPUSeconds = mebibytes(used[name].Memory), mebibytes(used[name].PeakMemory), seconds(used[name].CPU)
+		files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID()))
+		if err != nil {
+			return fmt.Errorf("cannot count the files of %s: %w", name, err)
+		}
+		r.Files = len(files)
+		if err := s.diagnostics.Heap(ctx, p, filepath.Join(s.lab.Dir(), fmt.Sprintf("heap-%s-%d.pprof", name, s.looks))); err != nil {
+			return err
+		}
+		values, err := s.diagnostics.Gauges(ctx, p, goroutinesMetric, heapMetric)
+		if err != nil {
+			return err
+		}
+		r.Goroutines, r.HeapMiB = int(values[goroutinesMetric]), mebibytes(int64(values[heapMetric]))
+	}
+	return nil
+}
