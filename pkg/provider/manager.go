@@ -43,6 +43,9 @@ func (o *Options) NewManager(spec ManagerSpec) (manager.Manager, error) {
 	if err := limitMemory(); err != nil {
 		return nil, err
 	}
+	if err := streamLists(); err != nil {
+		return nil, err
+	}
 	_, metrics, err := flags.GetManagerOptions(o.Manager)
 	if err != nil {
 		return nil, fmt.Errorf("manager flags: %w", err)

@@ -17,6 +17,8 @@ import (
 const (
 	// silence is how long nobody asks for anything before the managers count as quiet.
 	silence = 10 * time.Second
+	// working is how much processor time between two looks, which are a second apart, is no idleness.
+	working = 200 * time.Millisecond
 	// patience is after how long it is given up to wait for that.
 	patience = 10 * time.Minute
 )
@@ -75,12 +77,12 @@ func (s *scale) users() (users []string) {
 	return users
 }
 
-// awaitQuiet collects requests until there are none any more, and returns how long that took from the beginning of the phase. When it does not come to that it
-// is no error: the time is that of the patience.
+// awaitQuiet collects requests until there are none any more, and the managers do nothing: what they were answered may take longer to be taken in. It returns how
+// long it took from the beginning of the phase until the last request. When it does not come to that it is no error: the time is that of the patience.
 func (s *scale) awaitQuiet(ctx context.Context, p *phase) (time.Duration, error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	last := p.begin
+	last, worked, used := p.begin, p.begin, time.Duration(0)
 	for hub, sites := 0, 0; ; hub, sites = len(p.hub), len(p.sites) {
 		if err := s.collect(p); err != nil {
 			return 0, err
@@ -90,7 +92,15 @@ func (s *scale) awaitQuiet(ctx context.Context, p *phase) (time.Duration, error)
 				last = r.Time
 			}
 		}
-		if begun(p.hub, s.users()) && time.Since(last) > silence || time.Since(p.begin) > patience {
+		now, err := s.worked()
+		if err != nil {
+			return 0, err
+		}
+		if now-used > working {
+			worked = time.Now()
+		}
+		used = now
+		if begun(p.hub, s.users()) && time.Since(last) > silence && time.Since(worked) > silence || time.Since(p.begin) > patience {
 			return last.Sub(p.begin), nil
 		}
 		select {
@@ -99,6 +109,15 @@ func (s *scale) awaitQuiet(ctx context.Context, p *phase) (time.Duration, error)
 			return 0, context.Cause(ctx)
 		}
 	}
+}
+
+// worked is the processor time that the managers have used.
+func (s *scale) worked() (total time.Duration, err error) {
+	used, err := s.usage()
+	for _, usage := range used {
+		total += usage.CPU
+	}
+	return total, err
 }
 
 // startUp starts the managers, which must not run, and waits until they are quiet.

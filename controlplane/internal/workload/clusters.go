@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -34,6 +35,8 @@ const (
 	// visitors is how many clusters are visited at a time. At the start of a manager most of them wait for sites that do not answer, and must not keep those
 	// waiting that do.
 	visitors = 400
+	// readers is how many of them are read as a whole at a time. That takes processors and memory, where waiting takes none.
+	readers = 32
 	// pending is the number of clusters that may wait to be noticed.
 	pending = 1024
 )
@@ -50,6 +53,7 @@ type Clusters struct {
 	// news are the clusters of which something is to be told, visits those that are to be visited.
 	news, visits chan event.GenericEvent
 	now          func() time.Time
+	reading      *semaphore.Weighted
 	// callTime is how long a cluster has for what is asked of it at once.
 	callTime time.Duration
 }
@@ -73,7 +77,7 @@ func NewClusters(options Options) *Clusters {
 		links:   map[client.ObjectKey]*link{},
 		news:    make(chan event.GenericEvent, pending),
 		visits:  make(chan event.GenericEvent, pending),
-		now:     time.Now, callTime: callTime,
+		now:     time.Now, reading: semaphore.NewWeighted(readers), callTime: callTime,
 	}
 }
 
@@ -174,7 +178,7 @@ func (c *Clusters) link(cluster client.ObjectKey) *link {
 	defer c.mu.Unlock()
 	l, found := c.links[cluster]
 	if !found {
-		l = newLink(cluster, c.now, func() { c.tell(c.news, cluster) }, func() { c.tell(c.visits, cluster) })
+		l = newLink(cluster, c.now, c.reading, func() { c.tell(c.news, cluster) }, func() { c.tell(c.visits, cluster) })
 		c.links[cluster] = l
 	}
 	return l

@@ -248,7 +248,7 @@ func TestWhenAClusterIsTriedAgain(t *testing.T) {
 func TestAnAPIServerThatComesAndGoesIsToldOnce(t *testing.T) {
 	g := NewWithT(t)
 	now, told := time.Now(), 0
-	l := newLink(clusterKey, func() time.Time { return now }, func() { told++ }, func() {})
+	l := newLink(clusterKey, func() time.Time { return now }, nil, func() { told++ }, func() {})
 	for range 3 {
 		l.failed(syscall.ECONNREFUSED)
 		l.failed(context.DeadlineExceeded)
@@ -277,6 +277,18 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 	begun := len(s.requests())
 	h.visit(t.Context())
 	h.Expect(s.requests()[begun:]).To(Equal([]string{"GET /version"}), "what is watched is not read again")
+}
+
+// Of thousands of clusters that answer at the start of a manager a few are read at a time, and each has its full time for that.
+func TestClustersAreReadInTurn(t *testing.T) {
+	s := newAPIServer(t, "secret-token")
+	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h.Expect(h.reading.TryAcquire(readers)).To(BeTrue())
+	go h.visit(t.Context())
+	h.Eventually(s.requests).Should(ConsistOf("GET /version"))
+	h.Consistently(s.requests, 100*time.Millisecond).Should(HaveLen(1))
+	h.reading.Release(readers)
+	h.Expect(h.told().Connected).To(BeTrue())
 }
 
 // From then on it counts for how long a cluster is down.

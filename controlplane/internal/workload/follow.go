@@ -54,7 +54,7 @@ func (l *link) follow(ctx context.Context, access *access, kubernetes string) bo
 	watching := l.watching.Clone()
 	l.mu.Unlock()
 	missing := slices.DeleteFunc(slices.Clone(resources), func(r resource) bool { return watching.Has(r.name) })
-	found := read(ctx, access, missing...)
+	found := l.read(ctx, access, missing...)
 	all := true
 	l.update(func() {
 		if l.access != access {
@@ -81,17 +81,21 @@ func (l *link) follow(ctx context.Context, access *access, kubernetes string) bo
 }
 
 // read reads resources, if there are any.
-func read(ctx context.Context, access *access, missing ...resource) []news {
+func (l *link) read(ctx context.Context, access *access, missing ...resource) []news {
 	if len(missing) == 0 {
 		return nil
 	}
 	found := make([]news, len(missing))
-	err := access.call(func(c client.Client) error {
-		for i, r := range missing {
-			found[i] = r.readWith(ctx, c)
-		}
-		return nil
-	})
+	err := l.reading.Acquire(ctx, 1)
+	if err == nil {
+		defer l.reading.Release(1)
+		err = access.call(func(c client.Client) error {
+			for i, r := range missing {
+				found[i] = r.readWith(ctx, c)
+			}
+			return nil
+		})
+	}
 	for i := range found {
 		found[i].resource = missing[i]
 		found[i].err = cmp.Or(found[i].err, err)

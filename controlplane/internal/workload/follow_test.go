@@ -237,7 +237,7 @@ func TestTokensThatCannotBeReadAreUnknown(t *testing.T) {
 // The watch may tell late of the former Node that the one of its name has gone.
 func TestANodeThatTookThePlaceOfAnotherStays(t *testing.T) {
 	g := NewWithT(t)
-	l := newLink(clusterKey, time.Now, func() {}, func() {})
+	l := newLink(clusterKey, time.Now, nil, func() {}, func() {})
 	l.nodes["n0"] = facts.Node{Name: "n0", UID: "new"}
 	gone := watchEvent{Type: watch.Deleted}
 	gone.Object.Metadata.Name = "n0"

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -40,6 +41,8 @@ type link struct {
 	now func() time.Time
 	// tell makes the control plane be reconciled, again the cluster be visited.
 	tell, again func()
+	// reading bounds how many clusters are read as a whole at a time.
+	reading *semaphore.Weighted
 	// silent is when to come back to a cluster that does not answer, partial to one of which not all can be read. Only visits use them.
 	silent, partial wait.Backoff
 
@@ -70,9 +73,9 @@ type link struct {
 	health      map[healthKey]health
 }
 
-func newLink(key client.ObjectKey, now func() time.Time, tell, again func()) *link {
+func newLink(key client.ObjectKey, now func() time.Time, reading *semaphore.Weighted, tell, again func()) *link {
 	return &link{
-		key: key, now: now, tell: tell, again: again,
+		key: key, now: now, reading: reading, tell: tell, again: again,
 		nodes: map[string]facts.Node{}, health: map[healthKey]health{}, unread: sets.New[string](),
 	}
 }

@@ -70,7 +70,7 @@ func (w *watcher) pause() {
 
 // reread reads the resource anew.
 func (w *watcher) reread() {
-	n := read(w.ctx, w.access, w.resource)[0]
+	n := w.read(w.ctx, w.access, w.resource)[0]
 	w.update(func() {
 		if w.ctx.Err() == nil {
 			w.putNews(w.ctx, n)
