@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -21,7 +22,7 @@ const (
 	writeTime = 10 * time.Second
 	// smallFrame is the size in bytes from which on the buffer that a frame was read into is not kept for the next one.
 	smallFrame = 2 << 10
-	// frameSize is the size in bytes of the largest frame that every server takes.
+	// frameSize is the size in bytes of the largest frame that every server takes, and that we take.
 	frameSize = 16 << 10
 	// headerListSize is what the headers of an answer may have at most, in bytes.
 	headerListSize = 64 << 10
@@ -50,6 +51,8 @@ type Times struct {
 type Conn struct {
 	conn  *tls.Conn
 	times Times
+	// heard is when something came last, in nanoseconds since 1970.
+	heard atomic.Int64
 
 	// mu is for writes, and what follows.
 	mu      sync.Mutex
@@ -59,15 +62,16 @@ type Conn struct {
 	id, most uint32
 	// received is what came since the server was told that it may send more, in bytes.
 	received int
-	err      error
-	// heard is when something came last; next calls look, and pinged is true while an answer is due.
-	heard  time.Time
+	// err is why the connection has ended, going why it takes no more requests.
+	err, going error
+	// next calls look, and pinged is true while an answer is due.
 	next   *time.Timer
 	pinged bool
 }
 
 func start(conn *tls.Conn, times Times) *Conn {
-	c := &Conn{conn: conn, times: times, writer: http2.NewFramer(conn, nil), streams: map[uint32]*stream{}, id: 1, most: 100, heard: times.Now()}
+	c := &Conn{conn: conn, times: times, writer: http2.NewFramer(conn, nil), streams: map[uint32]*stream{}, id: 1, most: 100}
+	c.heard.Store(times.Now().UnixNano())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.next = time.AfterFunc(c.silence(), c.look)
@@ -100,9 +104,7 @@ func (c *Conn) look() {
 
 // Heard is when the server sent something last.
 func (c *Conn) Heard() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.heard
+	return time.Unix(0, c.heard.Load())
 }
 
 // Close ends the connection, and all that is asked on it.
@@ -113,6 +115,13 @@ func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
+}
+
+// usable tells whether the connection takes requests.
+func (c *Conn) usable() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err == nil && c.going == nil
 }
 
 // write makes a write, unless the connection has ended, and ends it when that fails. The caller holds the lock.
@@ -175,6 +184,7 @@ func (c *Conn) read() {
 func (c *Conn) newReader() *http2.Framer {
 	reader := http2.NewFramer(nil, c.conn)
 	reader.ReadMetaHeaders = hpack.NewDecoder(0, nil)
+	reader.SetMaxReadFrameSize(frameSize)
 	reader.MaxHeaderListSize = headerListSize
 	return reader
 }
@@ -186,7 +196,8 @@ func (c *Conn) take(frame http2.Frame) error {
 	if c.err != nil {
 		return c.err
 	}
-	c.heard, c.pinged = c.times.Now(), false
+	c.heard.Store(c.times.Now().UnixNano())
+	c.pinged = false
 	c.next.Reset(c.silence())
 	s := c.streams[frame.Header().StreamID]
 	switch f := frame.(type) {
@@ -204,7 +215,23 @@ func (c *Conn) take(frame http2.Frame) error {
 	case *http2.PingFrame:
 		c.takePing(f)
 	case *http2.GoAwayFrame:
-		return http2.GoAwayError{LastStreamID: f.LastStreamID, ErrCode: f.ErrCode}
+		return c.takeGoAway(f)
+	}
+	return nil
+}
+
+// takeGoAway lets the requests come to their end that the server has taken, and ends the connection with the last of them.
+func (c *Conn) takeGoAway(f *http2.GoAwayFrame) error {
+	goAway := http2.GoAwayError{LastStreamID: f.LastStreamID, ErrCode: f.ErrCode}
+	if f.ErrCode != http2.ErrCodeNo {
+		return goAway
+	}
+	c.going = fmt.Errorf("%w: %w", ErrEnded, goAway)
+	for id, s := range c.streams {
+		c.finish(s, id > f.LastStreamID, c.going)
+	}
+	if len(c.streams) == 0 {
+		c.fail(c.going)
 	}
 	return nil
 }
@@ -247,9 +274,13 @@ func (c *Conn) silence() time.Duration { return wait.Jitter(c.times.Silence, spr
 
 // finish forgets a stream that has ended. The caller holds the lock.
 func (c *Conn) finish(s *stream, ended bool, err error) {
-	if ended {
-		delete(c.streams, s.id)
-		s.end(err)
+	if !ended || c.streams[s.id] != s { // when the connection fails, all its streams end
+		return
+	}
+	delete(c.streams, s.id)
+	s.end(err)
+	if c.going != nil && len(c.streams) == 0 {
+		c.fail(c.going)
 	}
 }
 

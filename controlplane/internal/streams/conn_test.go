@@ -59,7 +59,7 @@ func newClient(t *testing.T, http2Too bool, serve http.HandlerFunc, prepare ...f
 }
 
 func (c *client) get(ctx context.Context, path string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.server.URL+path, nil)
+	req, err := http.NewRequestWithContext(MayOpen(ctx), http.MethodGet, c.server.URL+path, nil)
 	c.Expect(err).NotTo(HaveOccurred())
 	req.Header.Set("X-Test", "value")
 	req.Header.Set("Connection", "keep-alive")
@@ -150,7 +150,9 @@ func endless(lines <-chan string, ended chan<- struct{}) http.HandlerFunc {
 				_, _ = io.WriteString(w, line)
 				w.(http.Flusher).Flush() //nolint:forcetypeassert // HTTP
 			case <-r.Context().Done():
-				close(ended)
+				if ended != nil {
+					close(ended)
+				}
 				return
 			}
 		}
@@ -187,7 +189,7 @@ func TestFollow(t *testing.T) {
 
 // What is silent costs no goroutine.
 func TestGoroutines(t *testing.T) {
-	c := newClient(t, true, endless(nil, make(chan struct{})))
+	c := newClient(t, true, endless(nil, nil))
 	c.read("/")
 	before := runtime.NumGoroutine()
 	for range 50 {
@@ -238,6 +240,9 @@ func TestAnotherConnection(t *testing.T) {
 	c.transport.Close()
 	_, err := c.transport.Conn().RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/", nil)) //nolint:bodyclose // there is none
 	c.Expect(err).To(MatchError(ErrEnded))
+	c.Expect(c.transport.Broken()).To(BeTrue())
+	_, err = c.transport.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, c.server.URL, nil)) //nolint:bodyclose // there is none
+	c.Expect(err).To(MatchError(ErrEnded), "it may not open another")
 	c.read("/")
 	c.Expect(c.dials).To(Equal(2))
 	c.Expect(c.transport.Conn().Err()).NotTo(HaveOccurred())
@@ -356,14 +361,85 @@ func TestWhatAServerMaySend(t *testing.T) {
 	g.Expect(next()).To(BeAssignableToTypeOf(&http2.RSTStreamFrame{}))
 	g.Expect(c.Err()).NotTo(HaveOccurred(), "one request that is answered wrongly is none of the others' business")
 
-	g.Expect(framer.WriteGoAway(1, http2.ErrCodeNo, nil)).To(Succeed())
+	third := ask()
+	g.Expect(next()).To(BeAssignableToTypeOf(&http2.HeadersFrame{}))
+	g.Expect(framer.WriteGoAway(5, http2.ErrCodeNo, nil)).To(Succeed())
+	g.Eventually(c.usable).Should(BeFalse())
+	g.Eventually(ask()).Should(Receive(MatchError(ErrEnded)))
+	g.Expect(c.Err()).NotTo(HaveOccurred())
+	g.Expect(third).NotTo(Receive(), "what the server has taken it may answer")
+	g.Expect(framer.WriteRSTStream(5, http2.ErrCodeRefusedStream)).To(Succeed())
+	g.Eventually(third).Should(Receive(MatchError(ContainSubstring("REFUSED_STREAM"))))
 	g.Eventually(c.Err).Should(MatchError(ErrEnded))
 	var goAway http2.GoAwayError
 	g.Expect(errors.As(c.Err(), &goAway)).To(BeTrue())
 }
 
+// As an API server does that is about to end.
+func TestAnAnswerAfterWhichTheServerGoesAway(t *testing.T) {
+	c := newClient(t, true, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close")
+		_, _ = io.WriteString(w, "the last")
+	})
+	for range 20 {
+		c.Expect(c.read("/")).To(Equal("the last"))
+	}
+	c.Eventually(c.transport.Conn().Err).Should(MatchError(ErrEnded))
+}
+
+// The frames of a server that is about to vanish end the connection while they are handled.
+func TestAConnectionThatFailsInTheMiddle(t *testing.T) {
+	for _, headed := range []bool{false, true} {
+		g := NewWithT(t)
+		c, framer := pipe(t, usual)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/", nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		failed := make(chan error, 1)
+		go func() {
+			_, err := c.RoundTrip(req) //nolint:bodyclose // there is none
+			failed <- err
+		}()
+		_, err = framer.ReadFrame()
+		g.Expect(err).NotTo(HaveOccurred())
+		c.mu.Lock()
+		s := c.streams[1]
+		c.fail(ErrSilent)
+		s.headed = headed
+		c.finish(s, true, io.EOF)
+		c.mu.Unlock()
+		g.Eventually(failed).Should(Receive(MatchError(ErrSilent)))
+	}
+}
+
+// Somebody who speaks HTTP/1.1 alone takes the place of the server, and gives it back.
+func TestAServerThatChangesItsProtocol(t *testing.T) {
+	var plain atomic.Bool
+	c := newClient(t, true, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }, func(s *httptest.Server) {
+		s.TLS = &tls.Config{}                                                        //nolint:gosec // as it is
+		s.TLS.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { //nolint:unparam // an interface
+			config := s.TLS.Clone()
+			config.GetConfigForClient = nil
+			if plain.Load() {
+				config.NextProtos = []string{"http/1.1"}
+			}
+			return config, nil
+		}
+	})
+	c.Expect(c.read("/")).To(Equal("HTTP/2.0"))
+	plain.Store(true)
+	c.transport.Close()
+	c.Expect(c.read("/")).To(Equal("HTTP/1.1"))
+	c.Expect(c.transport.Broken()).To(BeFalse())
+	c.Expect(c.transport.Conn()).To(BeNil())
+	plain.Store(false)
+	c.server.CloseClientConnections()
+	c.Eventually(func() string { return c.read("/") }).Should(Equal("HTTP/2.0"))
+	c.Expect(c.transport.Broken()).To(BeFalse())
+	c.Expect(c.read("/")).To(Equal("HTTP/2.0"))
+}
+
 func TestABrokenConnectionEndsAll(t *testing.T) {
-	c := newClient(t, true, endless(nil, make(chan struct{})))
+	c := newClient(t, true, endless(nil, nil))
 	resp, err := c.get(t.Context(), "/watch") //nolint:bodyclose // it ends with its connection
 	c.Expect(err).NotTo(HaveOccurred())
 	got := &taken{}
@@ -394,7 +470,11 @@ func TestAConnectionThatIsOpenTooLateIsClosed(t *testing.T) {
 	var ended atomic.Bool
 	c := newClient(t, true, func(http.ResponseWriter, *http.Request) {}, func(s *httptest.Server) {
 		s.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { <-slow; return nil, nil }} //nolint:gosec,nilnil // as it is
-		s.Config.ConnState = func(_ net.Conn, state http.ConnState) { ended.Store(state == http.StateClosed) }
+		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateClosed {
+				ended.Store(true)
+			}
+		}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -402,10 +482,9 @@ func TestAConnectionThatIsOpenTooLateIsClosed(t *testing.T) {
 	c.Expect(err).To(MatchError(context.DeadlineExceeded))
 	c.transport.Close()
 	close(slow)
-	c.Eventually(c.transport.Conn, 5*time.Second).ShouldNot(BeNil())
-	c.Expect(c.transport.Conn().Err()).To(MatchError(ErrEnded))
-	c.Eventually(ended.Load, 5*time.Second).Should(BeTrue())
 	c.read("/")
+	c.Eventually(ended.Load, 5*time.Second).Should(BeTrue())
+	c.Consistently(c.transport.Conn().Err, 50*time.Millisecond).ShouldNot(HaveOccurred(), "it does not take the place of another")
 }
 
 func TestProxy(t *testing.T) {

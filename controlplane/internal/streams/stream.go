@@ -2,6 +2,7 @@ package streams
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,8 +86,8 @@ func (c *Conn) open(s *stream, req *http.Request) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.err != nil:
-		return c.err
+	case c.err != nil || c.going != nil:
+		return cmp.Or(c.err, c.going)
 	case uint32(len(c.streams)) >= c.most: //nolint:gosec // a handful
 		return fmt.Errorf("the server allows no more than %d requests at a time", c.most)
 	case len(headers) > frameSize:
@@ -100,6 +101,7 @@ func (c *Conn) open(s *stream, req *http.Request) error {
 	c.write(func() error {
 		return c.writer.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: headers, EndStream: true, EndHeaders: true})
 	})
+	c.writer = http2.NewFramer(c.conn, nil) // it would keep the headers
 	return c.err
 }
 
@@ -107,6 +109,7 @@ func (c *Conn) open(s *stream, req *http.Request) error {
 func encode(req *http.Request) []byte {
 	block := bytes.Buffer{}
 	encoder := hpack.NewEncoder(&block)
+	encoder.SetMaxDynamicTableSize(0)
 	add := func(name, value string) {
 		_ = encoder.WriteField(hpack.HeaderField{Name: name, Value: value, Sensitive: true}) // into memory
 	}

@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"context"
 	"crypto/tls"
 	"net/http"
 	"sync"
@@ -8,8 +9,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Transport makes all requests over one connection, which the first of them opens, and the first after its end opens anew. With a server that does not speak HTTP/2 by
-// TLS it is as what Dial returns.
+// Transport makes all requests over one connection. Those of [MayOpen] open it, when there is none or it has ended; the others fail then with [ErrEnded], so that those who
+// wait for the next connection do not each open one. With a server that does not speak HTTP/2 by TLS it is as what Dial returns.
 type Transport struct {
 	// Dial returns what opens a connection. Only the connection is kept of it.
 	Dial func() *http.Transport
@@ -21,16 +22,23 @@ type Transport struct {
 	plain *http.Transport
 }
 
-// RoundTrip makes a request. Those that may open a connection must follow one another.
+type mayOpen struct{}
+
+// MayOpen is for requests that may open a connection. They must follow one another.
+func MayOpen(ctx context.Context) context.Context { return context.WithValue(ctx, mayOpen{}, true) }
+
+// RoundTrip makes a request.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.mu.Lock()
 	conn, plain := t.conn, t.plain
 	t.mu.Unlock()
 	switch {
-	case conn != nil && conn.Err() == nil:
+	case conn != nil && conn.usable():
 		return conn.RoundTrip(req)
 	case plain != nil:
 		return plain.RoundTrip(req)
+	case req.Context().Value(mayOpen{}) == nil:
+		return nil, ErrEnded
 	}
 	return t.open(req)
 }
@@ -45,10 +53,11 @@ func (t *Transport) open(req *http.Request) (*http.Response, error) {
 			c := start(conn, t.Times)
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			if req.Context().Err() != nil { // nobody waits for it any more, nor closes it
+			if t.plain != dial && req.Context().Err() != nil { // nobody waits for it any more; there may be another
 				c.Close()
+				return c
 			}
-			t.conn, opened = c, true
+			t.conn, t.plain, opened = c, nil, true
 			return c
 		},
 	}
@@ -56,9 +65,15 @@ func (t *Transport) open(req *http.Request) (*http.Response, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err == nil && !opened {
-		t.plain = dial
+		t.conn, t.plain = nil, dial
 	}
 	return response, err
+}
+
+// Broken tells whether there was a connection, and it takes no more requests.
+func (t *Transport) Broken() bool {
+	conn := t.Conn()
+	return conn != nil && !conn.usable()
 }
 
 // Conn is the latest connection; nil before the first, and with a server that does not speak HTTP/2.

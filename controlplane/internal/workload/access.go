@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apimachinery/pkg/version"
+	apiversion "k8s.io/apimachinery/pkg/version"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -94,21 +95,19 @@ func open(kubeconfig []byte, userAgent string, now func() time.Time) (*access, e
 	return a, nil
 }
 
-// broken tells whether there was a connection that lasts, and it has ended.
-func (a *access) broken() bool {
-	conn := a.transport.Conn()
-	return conn != nil && conn.Err() != nil
-}
-
 // probe asks the API server for its version, which tells also whether the credentials are accepted.
 func (a *access) probe(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(streams.MayOpen(ctx), answerTime)
 	defer cancel()
-	answer, err := a.lasting.Get().AbsPath("/version").DoRaw(ctx)
+	version := a.lasting.Get().AbsPath("/version")
+	answer, err := version.DoRaw(ctx)
+	if errors.Is(err, streams.ErrEnded) { // it had ended before
+		answer, err = version.DoRaw(ctx)
+	}
 	if err != nil {
 		return "", err
 	}
-	info := version.Info{}
+	info := apiversion.Info{}
 	if err := json.Unmarshal(answer, &info); err != nil {
 		return "", fmt.Errorf("cannot read the version of the API server: %w", err)
 	}

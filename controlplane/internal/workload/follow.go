@@ -58,7 +58,8 @@ func (l *link) follow(ctx context.Context, access *access, kubernetes string) bo
 	all := true
 	l.update(func() {
 		if l.access != access {
-			return // it was closed meanwhile
+			access.transport.Close() // as the link was meanwhile
+			return
 		}
 		if l.stop == nil {
 			l.watches, l.stop = context.WithCancel(context.WithoutCancel(ctx))

@@ -31,12 +31,12 @@ type lines struct {
 func (l *lines) take(data []byte, end error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pending = append(l.pending, data...)
-	if len(l.pending) > behind {
-		end = errBehind
+	if l.end != nil {
+		return
 	}
-	if l.end == nil {
-		l.end = end
+	l.pending, l.end = append(l.pending, data...), end
+	if len(l.pending) > behind {
+		l.pending, l.end = nil, errBehind
 	}
 	if !l.working && (l.end != nil || bytes.IndexByte(data, '\n') >= 0) {
 		l.working = true
@@ -67,8 +67,6 @@ func (l *lines) next() (line []byte, end error) {
 	defer l.mu.Unlock()
 	length := bytes.IndexByte(l.pending, '\n')
 	switch {
-	case errors.Is(l.end, errBehind):
-		return nil, l.end
 	case length >= 0:
 		line, l.pending = l.pending[:length], l.pending[length+1:]
 		return line, nil

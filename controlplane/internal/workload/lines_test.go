@@ -58,6 +58,7 @@ func TestLinesThatComeTooFast(t *testing.T) {
 	g.Expect(l.end).NotTo(HaveOccurred())
 	l.take(line, nil)
 	l.take(line, nil)
+	g.Expect(l.pending).To(BeEmpty(), "it is read anew")
 	close(wait)
 	g.Eventually(ends).Should(Receive(MatchError(errBehind)))
 }

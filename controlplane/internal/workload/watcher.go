@@ -46,7 +46,7 @@ func (w *watcher) run() {
 		switch {
 		case w.version == "":
 			w.reread()
-		case w.access.broken():
+		case w.access.transport.Broken():
 			w.again() // a visit makes another connection
 		default:
 			if w.open() {
@@ -167,7 +167,7 @@ func (w *watcher) take(ctx context.Context, e watchEvent) error {
 		return err
 	}
 	w.update(func() {
-		if ctx.Err() == nil {
+		if w.ctx.Err() == nil {
 			put(w.link)
 		}
 	})
