@@ -69,6 +69,11 @@ func begun(asked audit.Requests, users []string) bool {
 	return watching.HasAll(users...)
 }
 
+// read is how many clusters were read. A hub with much takes its time for the first lists, and until then nobody asks for anything.
+func read(sites audit.Requests) int {
+	return len(sites.Where(func(r audit.Request) bool { return r.Verb == "list" && r.Resource == "nodes" }))
+}
+
 // users are those as which the managers ask.
 func (s *scale) users() (users []string) {
 	for _, name := range managers {
@@ -77,9 +82,9 @@ func (s *scale) users() (users []string) {
 	return users
 }
 
-// awaitQuiet collects requests until there are none any more, and the managers do nothing: what they were answered may take longer to be taken in. It returns how
-// long it took from the beginning of the phase until the last request. When it does not come to that it is no error: the time is that of the patience.
-func (s *scale) awaitQuiet(ctx context.Context, p *phase) (time.Duration, error) {
+// awaitQuiet collects requests until there are none any more, and the managers do nothing: what they were answered may take longer to be taken in. Before, so
+// many clusters must have been read. It returns how long it took from the beginning of the phase until the last request. When it does not come to that it is no error: the time is that of the patience.
+func (s *scale) awaitQuiet(ctx context.Context, p *phase, clusters int) (time.Duration, error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	last, worked, used := p.begin, p.begin, time.Duration(0)
@@ -100,7 +105,7 @@ func (s *scale) awaitQuiet(ctx context.Context, p *phase) (time.Duration, error)
 			worked = time.Now()
 		}
 		used = now
-		if begun(p.hub, s.users()) && time.Since(last) > silence && time.Since(worked) > silence || time.Since(p.begin) > patience {
+		if begun(p.hub, s.users()) && read(p.sites) >= clusters && time.Since(last) > silence && time.Since(worked) > silence || time.Since(p.begin) > patience {
 			return last.Sub(p.begin), nil
 		}
 		select {
@@ -133,7 +138,7 @@ func (s *scale) startUp(ctx context.Context) (startReport, error) {
 	if err := group.Wait(); err != nil {
 		return startReport{}, err
 	}
-	quiet, err := s.awaitQuiet(ctx, p)
+	quiet, err := s.awaitQuiet(ctx, p, int(float64(s.own())*(1-s.dead)))
 	if err != nil {
 		return startReport{}, err
 	}

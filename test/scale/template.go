@@ -45,7 +45,7 @@ func (s *scale) install(ctx context.Context) (*lab.Cluster, error) {
 	if err := cluster.WaitAvailable(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := s.awaitQuiet(ctx, &phase{begin: time.Now()}); err != nil {
+	if _, err := s.awaitQuiet(ctx, &phase{begin: time.Now()}, 0); err != nil {
 		return nil, err
 	}
 	return cluster, s.lab.Freeze(ctx)
