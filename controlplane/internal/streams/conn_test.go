@@ -415,8 +415,8 @@ func TestAConnectionThatFailsInTheMiddle(t *testing.T) {
 func TestAServerThatChangesItsProtocol(t *testing.T) {
 	var plain atomic.Bool
 	c := newClient(t, true, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }, func(s *httptest.Server) {
-		s.TLS = &tls.Config{}                                                        //nolint:gosec // as it is
-		s.TLS.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { //nolint:unparam // an interface
+		s.TLS = &tls.Config{}
+		s.TLS.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			config := s.TLS.Clone()
 			config.GetConfigForClient = nil
 			if plain.Load() {
@@ -469,7 +469,7 @@ func TestAConnectionThatIsOpenTooLateIsClosed(t *testing.T) {
 	slow := make(chan struct{})
 	var ended atomic.Bool
 	c := newClient(t, true, func(http.ResponseWriter, *http.Request) {}, func(s *httptest.Server) {
-		s.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { <-slow; return nil, nil }} //nolint:gosec,nilnil // as it is
+		s.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { <-slow; return nil, nil }} //nolint:nilnil // as it is
 		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 			if state == http.StateClosed {
 				ended.Store(true)
