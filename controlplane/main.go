@@ -73,6 +73,7 @@ func run(ctx context.Context, args []string) error {
 		Live:      mgr.GetAPIReader(),
 		UserAgent: managerName,
 		Selected:  controlplane.ClustersOf(mgr.GetClient(), options.Selected),
+		Installed: controlplane.InstalledBy(mgr.GetClient()),
 		Requests:  controlplane.RequestsOf(mgr.GetClient()),
 	})
 	if err := clusters.SetupWithManager(mgr, options.ControllerOptions()); err != nil {

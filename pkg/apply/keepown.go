@@ -65,6 +65,7 @@ func once(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 	if known, found := records.Get(key); found {
 		return known.(*metav1.FieldsV1) //nolint:forcetypeassert // nothing else is put in
 	}
+	fields = &metav1.FieldsV1{Raw: []byte(key)} // what was given is somebody's, who may change it
 	records.Add(key, fields)
 	return fields
 }

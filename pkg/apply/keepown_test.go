@@ -24,6 +24,9 @@ func TestOwnKeepsWhatWeApplied(t *testing.T) {
 	another.FieldsV1 = &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}
 	g.Expect(Own(us, []metav1.ManagedFieldsEntry{again})).To(Equal([]metav1.ManagedFieldsEntry{ours}), "when it was is not kept")
 	g.Expect(Own(us, []metav1.ManagedFieldsEntry{again})[0].FieldsV1).To(BeIdenticalTo(Own(us, []metav1.ManagedFieldsEntry{ours})[0].FieldsV1), "it is kept once")
+	given := &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:given":{}}}`)}
+	mine := metav1.ManagedFieldsEntry{Manager: string(us), Operation: metav1.ManagedFieldsOperationApply, FieldsV1: given}
+	g.Expect(Own(us, []metav1.ManagedFieldsEntry{mine})[0].FieldsV1).NotTo(BeIdenticalTo(given), "it is the giver's, who may change it")
 	g.Expect(Own(us, []metav1.ManagedFieldsEntry{another})).To(Equal([]metav1.ManagedFieldsEntry{another}))
 
 	for _, obj := range []client.Object{pod(), &unstructured.Unstructured{Object: map[string]any{}}} {

@@ -94,6 +94,15 @@ func ClustersOf(c client.Reader, selected func(client.Object) bool) func(context
 	}
 }
 
+// InstalledBy tells whether the control plane of a Cluster says that it is installed.
+func InstalledBy(c client.Reader) func(context.Context, *clusterv1.Cluster) bool {
+	return func(ctx context.Context, cluster *clusterv1.Cluster) bool {
+		cp := &controlplanev1.OpenshiftAssistedControlPlane{}
+		key := client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Spec.ControlPlaneRef.Name}
+		return c.Get(ctx, key, cp, client.UnsafeDisableDeepCopy) == nil && cp.Status.Installation.Phase == controlplanev1.InstallationInstalled
+	}
+}
+
 // RequestsOf returns the control plane of a Cluster.
 func RequestsOf(c client.Reader) workload.RequestsFunc {
 	return func(ctx context.Context, cluster client.ObjectKey) []ctrl.Request {

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/secret"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -66,6 +65,8 @@ type Options struct {
 	UserAgent string
 	// Selected tells whether a Cluster is to be observed: its control plane is one that this manager reconciles.
 	Selected func(ctx context.Context, cluster *clusterv1.Cluster) (bool, error)
+	// Installed tells whether the installation of a Cluster is over. Its API may answer long before: that of the bootstrap, until the host reboots.
+	Installed func(ctx context.Context, cluster *clusterv1.Cluster) bool
 	// Requests maps a Cluster to its control plane.
 	Requests RequestsFunc
 }
@@ -117,7 +118,7 @@ func (c *Clusters) Source() source.Source {
 func (c *Clusters) newestFirst(requests RequestsFunc) handler.EventHandler {
 	return handler.Funcs{GenericFunc: func(ctx context.Context, e event.GenericEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
 		key := client.ObjectKeyFromObject(e.Object)
-		if c.answered(ctx, key) {
+		if c.installed(ctx, key) {
 			reconcile.AddLate(q, requests(ctx, key)...)
 			return
 		}
@@ -127,10 +128,9 @@ func (c *Clusters) newestFirst(requests RequestsFunc) handler.EventHandler {
 	}}
 }
 
-// answered tells whether the API of a cluster has answered before, be it to another manager.
-func (c *Clusters) answered(ctx context.Context, key client.ObjectKey) bool {
+func (c *Clusters) installed(ctx context.Context, key client.ObjectKey) bool {
 	cluster := &clusterv1.Cluster{}
-	return c.Cached.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy) == nil && ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, false)
+	return c.Cached.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy) == nil && c.Installed(ctx, cluster)
 }
 
 // Reconcile visits a cluster. Clusters of others are never connected to.
@@ -153,7 +153,7 @@ func (c *Clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if err := c.refresh(ctx, l); err != nil {
 		return ctrl.Result{}, err
 	}
-	next := l.visit(ctx, ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, false))
+	next := l.visit(ctx, c.Installed(ctx, cluster))
 	return ctrl.Result{RequeueAfter: next}, nil
 }
 

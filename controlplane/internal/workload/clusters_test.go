@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -37,7 +38,8 @@ type hub struct {
 	*WithT
 	client.Client
 	*Clusters
-	selected atomic.Bool
+	// selected and isInstalled are what is said of the cluster.
+	selected, isInstalled atomic.Bool
 	// secretReads counts the reads of Secrets as a whole.
 	secretReads atomic.Int32
 }
@@ -61,7 +63,8 @@ func newHub(t *testing.T, kubeconfig []byte) *hub {
 	}).Build()
 	h.Clusters = NewClusters(Options{
 		Cached: h.Client, Live: h.Client, UserAgent: "test",
-		Selected: func(context.Context, *clusterv1.Cluster) (bool, error) { return h.selected.Load(), nil },
+		Selected:  func(context.Context, *clusterv1.Cluster) (bool, error) { return h.selected.Load(), nil },
+		Installed: func(context.Context, *clusterv1.Cluster) bool { return h.isInstalled.Load() },
 	})
 	t.Cleanup(func() { h.Forget(clusterKey) })
 	return h
@@ -212,23 +215,24 @@ func TestACertificateOfAnotherAuthority(t *testing.T) {
 	h.expectFailure(t.Context(), facts.Unreachable, "not from the authority in the kubeconfig")
 }
 
-// People wait for a cluster that is installed; one that answered before may be down for long.
+// People wait for a cluster that is being installed, also when the API of its bootstrap has answered; one that is installed may be down for long.
 func TestWhenAClusterIsTriedAgain(t *testing.T) {
 	server := httptest.NewServer(nil)
 	server.Close()
 	for situation, tc := range map[string]struct {
-		initialized bool
-		latest      time.Duration
+		installed bool
+		latest    time.Duration
 	}{
 		"it is being installed": {false, retryInstalling},
-		"it answered before":    {true, retryDown},
+		"it is installed":       {true, retryDown},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newHub(t, kubeconfigFor(t, server.URL, nil))
 			cluster := &clusterv1.Cluster{}
 			h.Expect(h.Get(t.Context(), clusterKey, cluster)).To(Succeed())
-			cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(tc.initialized)
+			cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 			h.Expect(h.Update(t.Context(), cluster)).To(Succeed())
+			h.isInstalled.Store(tc.installed)
 			first := h.visit(t.Context())
 			h.Expect(first).To(BeNumerically("~", retryFirst, float64(retryFirst)*spread*1.1))
 			h.expectFailure(t.Context(), facts.Unreachable, "connection refused")
@@ -289,6 +293,27 @@ func TestClustersAreReadInTurn(t *testing.T) {
 	h.Consistently(s.requests, 100*time.Millisecond).Should(HaveLen(1))
 	h.reading.Release(readers)
 	h.Expect(h.told().Connected).To(BeTrue())
+}
+
+// Its API server answers, but cannot read: it has lost its etcd, for example.
+func TestAClusterThatHangsHoldsUpNobodyForLong(t *testing.T) {
+	h, _ := connectedHub(t)
+	asked := 0
+	answering := func(err error) resource {
+		return resource{read: func(context.Context, client.Client) (string, func(*link), error) {
+			asked++
+			return "", func(*link) {}, err
+		}}
+	}
+	l := h.known(clusterKey)
+	forbidden := apierrors.NewForbidden(corev1.Resource("nodes"), "", nil)
+	found := l.read(t.Context(), l.access, answering(nil), answering(forbidden), answering(fmt.Errorf("too late: %w", context.DeadlineExceeded)), answering(nil))
+	h.Expect(asked).To(Equal(3))
+	h.Expect(found[0].err).NotTo(HaveOccurred())
+	h.Expect(found[1].err).To(MatchError(forbidden))
+	h.Expect(found[2].err).To(MatchError(context.DeadlineExceeded))
+	h.Expect(found[3].err).To(MatchError(context.DeadlineExceeded))
+	h.Expect(h.reading.TryAcquire(readers)).To(BeTrue(), "others may be read")
 }
 
 // From then on it counts for how long a cluster is down.
@@ -420,19 +445,19 @@ func TestNewsOfClustersThatAreInstalledComesFirst(t *testing.T) {
 	h.Requests = func(_ context.Context, cluster client.ObjectKey) []ctrl.Request {
 		return []ctrl.Request{{NamespacedName: cluster}}
 	}
-	for name, answered := range map[string]bool{"answered": true, "installing": false} {
+	h.Installed = func(_ context.Context, cluster *clusterv1.Cluster) bool { return cluster.Name == "installed" }
+	for _, name := range []string{"installed", "installing"} {
 		cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: clusterKey.Namespace, Name: name}}
-		cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(answered)
 		h.Expect(h.Create(t.Context(), cluster)).To(Succeed())
 	}
 	queue := priorityqueue.New[ctrl.Request](t.Name())
 	t.Cleanup(queue.ShutDown)
 	h.Expect(h.Source().Start(t.Context(), queue)).To(Succeed())
-	for _, name := range []string{"answered", "installing"} {
+	for _, name := range []string{"installed", "installing"} {
 		h.tell(h.news, client.ObjectKey{Namespace: clusterKey.Namespace, Name: name})
 	}
 	h.Eventually(queue.Len, 10*time.Second).Should(Equal(2))
-	for _, wanted := range []string{"installing", "answered"} {
+	for _, wanted := range []string{"installing", "installed"} {
 		next, _ := queue.Get()
 		h.Expect(next.Name).To(Equal(wanted))
 	}

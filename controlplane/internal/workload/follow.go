@@ -1,8 +1,8 @@
 package workload
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,20 +86,27 @@ func (l *link) read(ctx context.Context, access *access, missing ...resource) []
 	if len(missing) == 0 {
 		return nil
 	}
-	found := make([]news, len(missing))
+	found, asked := make([]news, len(missing)), 0
 	err := l.reading.Acquire(ctx, 1)
 	if err == nil {
 		defer l.reading.Release(1)
 		err = access.call(func(c client.Client) error {
-			for i, r := range missing {
-				found[i] = r.readWith(ctx, c)
+			for asked < len(missing) {
+				n := missing[asked].readWith(ctx, c)
+				found[asked] = n
+				asked++
+				if errors.Is(n.err, context.DeadlineExceeded) {
+					return n.err // of the rest, too: others wait
+				}
 			}
 			return nil
 		})
 	}
 	for i := range found {
 		found[i].resource = missing[i]
-		found[i].err = cmp.Or(found[i].err, err)
+		if i >= asked {
+			found[i].err = err
+		}
 	}
 	return found
 }

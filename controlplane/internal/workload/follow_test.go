@@ -220,6 +220,16 @@ func TestAWatchThatIsForbiddenIsTold(t *testing.T) {
 	h.Eventually(unread, 20*time.Second).Should(BeZero())
 }
 
+// Somebody between takes the request, and says nothing.
+func TestAWatchThatDoesNotBeginIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	s := newAPIServer(t, "secret-token")
+	s.hold = nodesPath
+	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h.visit(t.Context())
+	h.Eventually(func() int { return strings.Count(strings.Join(s.requests(), "\n"), nodesPath+" true") }, answerTime+5*time.Second).Should(Equal(2))
+}
+
 // None known is not none there: a token would be taken for a revoked one.
 func TestTokensThatCannotBeReadAreUnknown(t *testing.T) {
 	s := newAPIServer(t, "secret-token")

@@ -30,7 +30,7 @@ const (
 	// spread is by how much times differ between clusters, so that thousands do not come at once.
 	spread = 0.2
 	// retryFirst is when a cluster that does not answer, or a watch that ended, is tried again first; then the time doubles. While it is installed people wait for it, and there is nothing
-	// to watch that tells when its API opens; a cluster that answered before is down, often with its whole site, and for long.
+	// to watch that tells when its API opens; one that is installed is down, often with its whole site, and for long.
 	// One that answers, but not all, has rights that somebody may be mending.
 	retryFirst, retryInstalling, retryIncomplete, retryDown = time.Second, 4 * time.Second, 45 * time.Second, 5 * time.Minute
 )
@@ -133,7 +133,7 @@ func (l *link) endWatches() {
 }
 
 // visit connects to the cluster if it is not connected, and looks whether it answers. It returns when to come back; zero: when there is another kubeconfig.
-func (l *link) visit(ctx context.Context, answeredOnce bool) time.Duration {
+func (l *link) visit(ctx context.Context, installed bool) time.Duration {
 	l.mu.Lock()
 	access, refused := l.access, l.refused
 	l.mu.Unlock()
@@ -145,7 +145,7 @@ func (l *link) visit(ctx context.Context, answeredOnce bool) time.Duration {
 		return 0
 	}
 	down, incomplete := retryInstalling, retryInstalling
-	if answeredOnce {
+	if installed {
 		down, incomplete = retryDown, retryIncomplete
 	}
 	kubernetes, err := access.probe(ctx)

@@ -30,6 +30,8 @@ type apiServer struct {
 	// objects are those of a path, by name. A path that is not there is not served; one in refuse is forbidden, in refuseWatch to be watched.
 	objects             map[string]map[string]client.Object
 	refuse, refuseWatch map[string]bool
+	// hold is a path whose watches are not answered.
+	hold string
 	// watches are those that run, by path; asked are the requests that were answered.
 	watches map[string][]chan watchEventOf
 	asked   []string
@@ -227,6 +229,10 @@ func named(content any) any {
 }
 
 func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == s.hold {
+		<-r.Context().Done()
+		return
+	}
 	events := make(chan watchEventOf, 100)
 	s.mu.Lock()
 	refused := s.find(r.URL.Path)

@@ -88,7 +88,11 @@ func (w *watcher) open() bool {
 	if w.resource.selector != "" {
 		request = request.Param("labelSelector", w.resource.selector)
 	}
+	late := time.AfterFunc(answerTime, cancel)
 	body, err := request.Stream(ctx)
+	if !late.Stop() && err == nil {
+		err = errors.Join(context.DeadlineExceeded, body.Close())
+	}
 	if err != nil {
 		cancel()
 		w.refused(err)
