@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -36,6 +37,17 @@ func Only(all map[string]string, names ...string) map[string]string {
 				kept = map[string]string{}
 			}
 			kept[name] = value
+		}
+	}
+	return kept
+}
+
+// Fields returns an object with some fields of another, by their paths.
+func Fields(of *unstructured.Unstructured, paths [][]string) *unstructured.Unstructured {
+	kept := &unstructured.Unstructured{Object: map[string]any{}}
+	for _, path := range paths {
+		if value, found, err := unstructured.NestedFieldNoCopy(of.Object, path...); found && err == nil {
+			_ = unstructured.SetNestedField(kept.Object, value, path...) // a field of an object that is made here
 		}
 	}
 	return kept

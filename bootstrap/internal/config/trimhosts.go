@@ -117,12 +117,7 @@ func TrimInfraMachine(in any) (any, error) {
 	if !ok {
 		return apply.KeepOwn(FieldManager)(in)
 	}
-	kept := &unstructured.Unstructured{Object: map[string]any{}}
-	for _, path := range readFields {
-		if value, found, err := unstructured.NestedFieldNoCopy(machine.Object, path...); found && err == nil {
-			_ = unstructured.SetNestedField(kept.Object, value, path...) // a field of an object that is made here
-		}
-	}
+	kept := kube.Fields(machine, readFields)
 	if chosen := machine.GetAnnotations()[metal3.HostAnnotation] != ""; !chosen {
 		kept.SetManagedFields(apply.Own(FieldManager, machine.GetManagedFields()))
 	}

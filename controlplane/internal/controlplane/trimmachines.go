@@ -117,9 +117,9 @@ func TrimInfra(in any) (any, error) {
 	case !ok:
 		return apply.KeepOwn(FieldOwner)(in)
 	case strings.HasSuffix(infra.GetKind(), clusterv1.TemplateSuffix):
-		return fieldsOf(infra, templateFields), nil
+		return kube.Fields(infra, templateFields), nil
 	}
-	kept := fieldsOf(infra, machineFields)
+	kept := kube.Fields(infra, machineFields)
 	if labels, annotations := infra.GetLabels(), infra.GetAnnotations(); desired.Propagated(infra) {
 		kept.SetLabels(labels)
 		kept.SetAnnotations(annotations)
@@ -129,15 +129,4 @@ func TrimInfra(in any) (any, error) {
 		kept.SetAnnotations(kube.Only(annotations, metal3.HostAnnotation, kubeconfigPublishedAnnotation, nodeSeenAnnotation))
 	}
 	return kept, nil
-}
-
-// fieldsOf returns an object with some fields of another.
-func fieldsOf(obj *unstructured.Unstructured, fields [][]string) *unstructured.Unstructured {
-	kept := &unstructured.Unstructured{Object: map[string]any{}}
-	for _, path := range fields {
-		if value, found, err := unstructured.NestedFieldNoCopy(obj.Object, path...); found && err == nil {
-			_ = unstructured.SetNestedField(kept.Object, value, path...) // a field of an object that is made here
-		}
-	}
-	return kept
 }

@@ -144,10 +144,13 @@ func (c *Conn) end(err error) {
 	c.fail(err)
 }
 
-// fail ends the connection; the caller holds the lock.
+// fail ends the connection, with an error that is ErrEnded; the caller holds the lock.
 func (c *Conn) fail(err error) {
 	if c.err != nil {
 		return
+	}
+	if !errors.Is(err, ErrEnded) {
+		err = fmt.Errorf("%w: %w", ErrEnded, err)
 	}
 	c.err = err
 	c.next.Stop()
@@ -172,7 +175,7 @@ func (c *Conn) read() {
 			err = c.take(frame)
 		}
 		if err != nil {
-			c.end(fmt.Errorf("%w: %w", ErrEnded, err)) // unless it has
+			c.end(err) // unless it has
 			return
 		}
 		if frame.Header().Length > smallFrame {

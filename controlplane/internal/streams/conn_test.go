@@ -411,6 +411,16 @@ func TestAConnectionThatFailsInTheMiddle(t *testing.T) {
 	}
 }
 
+// Whoever asks on a connection of which it was not known that it is broken may ask again on another.
+func TestARequestThatCannotBeWritten(t *testing.T) {
+	g := NewWithT(t)
+	c, _ := pipe(t, usual)
+	g.Expect(c.conn.CloseWrite()).To(Succeed())
+	_, err := c.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/", nil)) //nolint:bodyclose // there is none
+	g.Expect(err).To(MatchError(ErrEnded))
+	g.Expect(c.Err()).To(MatchError(ErrEnded))
+}
+
 // Somebody who speaks HTTP/1.1 alone takes the place of the server, and gives it back.
 func TestAServerThatChangesItsProtocol(t *testing.T) {
 	var plain atomic.Bool

@@ -13,7 +13,7 @@ const behind = 1 << 20
 // errBehind ends a watch that sends faster than what it tells is handled.
 var errBehind = errors.New("too much came at once")
 
-// lines passes on what comes line by line, one after the other. Between them it costs nothing: what handles them is started anew.
+// lines passes on what comes line by line, one after the other; an empty line is none. Between them it costs nothing: what handles them is started anew.
 type lines struct {
 	// handle is called with each line; an error ends it.
 	handle func(line []byte) error
@@ -53,6 +53,9 @@ func (l *lines) work() {
 			return
 		case line == nil:
 			return
+		}
+		if len(line) == 0 {
+			continue
 		}
 		if err := l.handle(line); err != nil {
 			l.done(err)

@@ -23,6 +23,7 @@ func TestLines(t *testing.T) {
 		"in parts":              {[]string{"a", "b", "c\nd", "\n"}, nil, []string{"abc", "d"}, io.EOF},
 		"it breaks off":         {[]string{"a\nb"}, nil, []string{"a"}, io.ErrUnexpectedEOF},
 		"the first is the last": {[]string{"a\nb\n", "c\n"}, stop, []string{"a"}, stop},
+		"with empty lines":      {[]string{"\n\na\n\n", "\nb\n"}, nil, []string{"a", "b"}, io.EOF},
 		"nothing":               {nil, nil, nil, io.EOF},
 	} {
 		t.Run(situation, func(t *testing.T) {
