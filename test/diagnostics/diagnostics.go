@@ -4,6 +4,7 @@ package diagnostics
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
@@ -70,6 +72,19 @@ func (d *Diagnostics) get(ctx context.Context, p *process.Process, path string) 
 		return nil, fmt.Errorf("%s answers %s to %s", p.Name, response.Status, path)
 	}
 	return response.Body, nil
+}
+
+// Await waits until a manager that was started answers: it is ready somewhat before.
+func (d *Diagnostics) Await(ctx context.Context, p *process.Process) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+		var answer io.ReadCloser
+		if answer, last = d.get(ctx, p, "/metrics"); last != nil {
+			return false, nil
+		}
+		return true, answer.Close()
+	})
+	return errors.Join(err, last)
 }
 
 // Heap makes a manager collect its garbage and writes a profile of what remains.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -37,4 +39,20 @@ func (s *scale) lookAtManagers(ctx context.Context, into map[string]*managerRepo
 		r.Goroutines, r.HeapMiB = int(values[goroutinesMetric]), mebibytes(int64(values[heapMetric]))
 	}
 	return nil
+}
+
+// beginProfiles begins to write what the managers work on; the returned function waits for the end of that.
+func (s *scale) beginProfiles(ctx context.Context, of string) (finish func() error) {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, name := range managers {
+		if s.profile != 0 {
+			group.Go(func() error {
+				if err := s.diagnostics.Await(ctx, s.lab.Env.Manager(name)); err != nil {
+					return err
+				}
+				return s.diagnostics.CPU(ctx, s.lab.Env.Manager(name), s.profile, filepath.Join(s.lab.Dir(), fmt.Sprintf("cpu-%s-%s.pprof", name, of)))
+			})
+		}
+	}
+	return group.Wait
 }

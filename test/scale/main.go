@@ -35,7 +35,7 @@ import (
 type options struct {
 	clusters, reactions, shards int
 	dead, foreign               float64
-	idle                        time.Duration
+	idle, profile               time.Duration
 	memory                      map[string]int
 	sample, out, dir            string
 }
@@ -53,6 +53,7 @@ func parseOptions() options {
 	flag.IntVar(&o.reactions, "reactions", 0, "how often each reaction is timed")
 	flag.IntVar(&o.shards, "shards", 0, "number of shards, by --watch-filter; the managers of one of them are measured")
 	flag.DurationVar(&o.idle, "idle", time.Minute, "how long the idle time is")
+	flag.DurationVar(&o.profile, "profile", 0, "how long to write profiles of what the managers work on, from each start and from the beginning of the idle time on")
 	flag.StringVar(&o.out, "out", "_artifacts/scale.json", "file for the results")
 	flag.StringVar(&o.dir, "dir", "", "folder for logs and profiles (default: a new one below _artifacts)")
 	flag.Parse()

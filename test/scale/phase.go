@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -138,8 +139,9 @@ func (s *scale) startUp(ctx context.Context) (startReport, error) {
 	if err := group.Wait(); err != nil {
 		return startReport{}, err
 	}
+	profiled := s.beginProfiles(ctx, fmt.Sprintf("start-%d", s.looks+1))
 	quiet, err := s.awaitQuiet(ctx, p, int(float64(s.own())*(1-s.dead)))
-	if err != nil {
+	if err := errors.Join(err, profiled()); err != nil {
 		return startReport{}, err
 	}
 	r := newStartReport(p, func(r audit.Request) string { return s.nameOf(r.User) })
@@ -165,7 +167,7 @@ func (s *scale) stopAll() {
 
 // idle watches the managers for a while in which nothing happens.
 func (s *scale) idleTime(ctx context.Context) (idleReport, error) {
-	p := &phase{begin: time.Now()}
+	p, profiled := &phase{begin: time.Now()}, s.beginProfiles(ctx, "idle")
 	before, err := s.usage()
 	if err != nil {
 		return idleReport{}, err
@@ -176,10 +178,7 @@ func (s *scale) idleTime(ctx context.Context) (idleReport, error) {
 		return idleReport{}, context.Cause(ctx)
 	}
 	after, err := s.usage()
-	if err != nil {
-		return idleReport{}, err
-	}
-	if err := s.collect(p); err != nil {
+	if err := errors.Join(err, profiled(), s.collect(p)); err != nil {
 		return idleReport{}, err
 	}
 	r := idleReport{Seconds: seconds(s.idle), CPUSeconds: map[string]float64{}, Hub: p.hub.Where(busy).Count(), SiteRequests: len(p.sites)}

@@ -204,12 +204,11 @@ func TestRequestsEndWithTheirContext(t *testing.T) {
 	ended := make(chan struct{})
 	c := newClient(t, true, endless(nil, ended))
 	ctx, cancel := context.WithCancel(t.Context())
-	resp, err := c.get(ctx, "/watch") //nolint:bodyclose // it ends with its connection
+	resp, err := c.get(ctx, "/watch") //nolint:bodyclose // it ends with its context
 	c.Expect(err).NotTo(HaveOccurred())
-	got := &taken{}
-	Follow(resp.Body, got.take)
 	cancel()
-	c.Eventually(got.ended).Should(MatchError(context.Canceled))
+	_, err = io.ReadAll(resp.Body)
+	c.Expect(err).To(MatchError(context.Canceled))
 	c.Eventually(ended).Should(BeClosed(), "the server is told")
 	c.Expect(c.transport.Conn().Err()).NotTo(HaveOccurred(), "the connection goes on")
 
@@ -220,13 +219,18 @@ func TestRequestsEndWithTheirContext(t *testing.T) {
 	c.Expect(err).To(MatchError(context.DeadlineExceeded), "before there is an answer")
 }
 
-func TestClosedBodiesAreSilent(t *testing.T) {
+// What is followed lasts for hours: the context of its request, and all that hangs on it, is not kept so long.
+func TestWhatIsFollowedEndsWithItsBody(t *testing.T) {
 	lines, ended := make(chan string), make(chan struct{})
 	c := newClient(t, true, endless(lines, ended))
-	resp, err := c.get(t.Context(), "/watch")
+	ctx, cancel := context.WithCancel(t.Context())
+	resp, err := c.get(ctx, "/watch")
 	c.Expect(err).NotTo(HaveOccurred())
 	got := &taken{}
 	Follow(resp.Body, got.take)
+	cancel()
+	lines <- "more"
+	c.Eventually(got.text).Should(Equal("more"))
 	c.Expect(resp.Body.Close()).To(Succeed())
 	c.Eventually(ended).Should(BeClosed())
 	c.Expect(got.ended()).NotTo(HaveOccurred())

@@ -21,8 +21,8 @@ import (
 var hopByHop = map[string]bool{"connection": true, "host": true, "keep-alive": true, "proxy-connection": true, "te": true, "transfer-encoding": true, "upgrade": true}
 
 // Follow passes on the body of an answer instead of reading it: take is called with what came and what will come, until err says why it ended, which is io.EOF when
-// all was sent. It must not wait, nor keep the data. Once the body is closed it is not called any more, but for a call that runs. Bodies that are not of a [Conn]
-// are read by a goroutine; of these the end is told also after they were closed.
+// all was sent. It must not wait, nor keep the data. Once the body is closed it is not called any more, but for a call that runs. The context of the request counts no
+// more, and is not kept. Bodies that are not of a [Conn] are read by a goroutine; of these the end is told also after they were closed, and the context counts.
 func Follow(body io.Reader, take func(data []byte, err error)) {
 	if s, ok := body.(*stream); ok {
 		s.follow(take)
@@ -52,7 +52,7 @@ type stream struct {
 	// answered gets the response, or is closed when there will be none; headed is true when it got it.
 	answered chan *http.Response
 	headed   bool
-	// forget ends the watch for the end of the request's context.
+	// forget ends the watch for the end of the request's context, of which nothing is kept then.
 	forget func() bool
 
 	mu      sync.Mutex
@@ -96,7 +96,7 @@ func (c *Conn) open(s *stream, req *http.Request) error {
 	s.id = c.id
 	c.id += 2
 	c.streams[s.id] = s
-	ctx := req.Context() // of the request nothing is kept as long as its answer lasts
+	ctx := req.Context()
 	s.forget = context.AfterFunc(ctx, func() { c.reset(s.id, ctx.Err()) })
 	c.write(func() error {
 		return c.writer.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: headers, EndStream: true, EndHeaders: true})
@@ -201,6 +201,7 @@ func (s *stream) Read(p []byte) (int, error) {
 }
 
 func (s *stream) follow(take func([]byte, error)) {
+	s.forget()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.buffer.Len() > 0 {

@@ -19,7 +19,6 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/streams"
@@ -66,12 +65,9 @@ type access struct {
 
 // open does not connect yet.
 func open(kubeconfig []byte, userAgent string, now func() time.Time) (*access, error) {
-	if err := CheckKubeconfig(kubeconfig); err != nil {
-		return nil, err
-	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	_, config, err := load(kubeconfig)
 	if err != nil {
-		return nil, RefusedError("it is no kubeconfig")
+		return nil, err
 	}
 	certificates, err := rest.TLSConfigFor(config)
 	if err != nil {

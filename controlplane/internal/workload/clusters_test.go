@@ -278,6 +278,9 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 	}))
 	h.Expect(seen.Tokens).NotTo(BeNil())
 	h.Expect(seen.Tokens).To(BeEmpty())
+	h.Eventually(s.requests).Should(ConsistOf("GET /version", "GET "+nodesPath, "GET "+secretsPath,
+		"GET "+versionsPath+" metadata.name=version", "GET "+operatorsPath+" metadata.name=etcd", "GET "+operatorsPath+" metadata.name=kube-apiserver",
+		"GET "+nodesPath+" true", "GET "+secretsPath+" true", "GET "+versionsPath+" true", "GET "+operatorsPath+" true"), "each is asked once")
 	begun := len(s.requests())
 	h.visit(t.Context())
 	h.Expect(s.requests()[begun:]).To(Equal([]string{"GET /version"}), "what is watched is not read again")

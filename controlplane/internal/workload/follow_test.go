@@ -53,7 +53,7 @@ func TestWhatDoesNotMatterIsNotRead(t *testing.T) {
 	s.put(nodesPath, linked.DeepCopy())
 	s.put(operatorsPath, operatorOf("etcd", configv1.ConditionFalse)) // comes last in its watch
 	h.told()
-	h.Expect(s.requests()[begun:]).To(ConsistOf("GET " + operatorsPath + "/etcd"))
+	h.Expect(s.requests()[begun:]).To(ConsistOf("GET " + operatorsPath + " metadata.name=etcd"))
 	h.Consistently(h.news, 100*time.Millisecond).ShouldNot(Receive())
 }
 
@@ -228,6 +228,20 @@ func TestAWatchThatDoesNotBeginIsTriedAgain(t *testing.T) {
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
 	h.visit(t.Context())
 	h.Eventually(func() int { return strings.Count(strings.Join(s.requests(), "\n"), nodesPath+" true") }, answerTime+5*time.Second).Should(Equal(2))
+}
+
+// Somebody between has lost it, and the server does not end it as it was asked to.
+func TestAWatchThatIsLostIsBegunAnew(t *testing.T) {
+	t.Parallel()
+	s := newAPIServer(t, "secret-token")
+	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h.link(clusterKey).watchTime = time.Second
+	h.visit(t.Context())
+	watches := func() int { return strings.Count(strings.Join(s.requests(), "\n"), nodesPath+" true") }
+	h.Eventually(watches).Should(Equal(1))
+	h.Consistently(watches, answerTime/2).Should(Equal(1))
+	h.Eventually(watches, answerTime).Should(Equal(2))
+	h.Eventually(func() int { return s.watched(nodesPath) }).Should(Equal(1), "the lost one has ended")
 }
 
 // None known is not none there: a token would be taken for a revoked one.

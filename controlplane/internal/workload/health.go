@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	configv1 "github.com/openshift/api/config/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -53,7 +52,7 @@ func healthResource(kind, plural string) resource {
 			}
 			var h health
 			err := access.call(func(c client.Client) (err error) {
-				h, err = healthOf(ctx, c, key)
+				h, _, err = healthOf(ctx, c, key)
 				return err
 			})
 			return func(l *link) { l.health[key] = h }, err
@@ -63,49 +62,44 @@ func healthResource(kind, plural string) resource {
 
 // readHealth reads what is observed of a kind. The API server answers long before OpenShift's kinds are defined.
 func readHealth(ctx context.Context, c client.Client, kind string) (string, func(*link), error) {
-	version := &metav1.PartialObjectMetadataList{}
-	version.SetGroupVersionKind(configv1.GroupVersion.WithKind(kind + "List"))
-	if err := c.List(ctx, version, client.Limit(1)); client.IgnoreNotFound(err) != nil {
-		return "", nil, fmt.Errorf("cannot list the %ss of the workload cluster: %w", kind, err)
-	}
-	found := map[healthKey]health{}
+	first, found := "", map[healthKey]health{}
 	for _, key := range observed {
 		if key.kind != kind {
 			continue
 		}
-		h, err := healthOf(ctx, c, key)
+		h, version, err := healthOf(ctx, c, key)
 		if err != nil {
 			return "", nil, err
 		}
+		if first == "" { // what changes while the others are read is told once more
+			first = version
+		}
 		found[key] = h
 	}
-	return version.ResourceVersion, func(l *link) {
+	return first, func(l *link) {
 		for key, h := range found {
 			l.health[key] = h
 		}
 	}, nil
 }
 
-// healthOf reads one object.
-func healthOf(ctx context.Context, c client.Client, key healthKey) (health, error) {
-	var (
-		version                = &configv1.ClusterVersion{}
-		operator               = &configv1.ClusterOperator{}
-		obj      client.Object = operator
-	)
+// healthOf reads one object, as a list of it alone: that tells also the version from which on the kind is to be watched. There is none as long as the cluster does not know the kind.
+func healthOf(ctx context.Context, c client.Client, key healthKey) (health, string, error) {
+	versions, operators := &configv1.ClusterVersionList{}, &configv1.ClusterOperatorList{}
+	var list client.ObjectList = operators
 	if key == clusterVersion {
-		obj = version
+		list = versions
 	}
-	err := c.Get(ctx, client.ObjectKey{Name: key.name}, obj)
+	if err := c.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: key.name}); client.IgnoreNotFound(err) != nil {
+		return health{}, "", fmt.Errorf("cannot read %s %s of the workload cluster: %w", key.kind, key.name, err)
+	}
 	switch {
-	case apierrors.IsNotFound(err):
-		return health{problem: fmt.Sprintf("the cluster has no %s %s yet", key.kind, key.name)}, nil
-	case err != nil:
-		return health{}, fmt.Errorf("cannot read %s %s of the workload cluster: %w", key.kind, key.name, err)
-	case key == clusterVersion:
-		return healthOfVersion(version), nil
+	case len(versions.Items) > 0:
+		return healthOfVersion(&versions.Items[0]), versions.ResourceVersion, nil
+	case len(operators.Items) > 0:
+		return health{problem: unavailable("ClusterOperator "+key.name, operators.Items[0].Status.Conditions)}, operators.ResourceVersion, nil
 	}
-	return health{problem: unavailable("ClusterOperator "+key.name, operator.Status.Conditions)}, nil
+	return health{problem: fmt.Sprintf("the cluster has no %s %s yet", key.kind, key.name)}, list.GetResourceVersion(), nil
 }
 
 func healthOfVersion(version *configv1.ClusterVersion) health {

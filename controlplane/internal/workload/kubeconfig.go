@@ -1,11 +1,11 @@
 package workload
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
@@ -19,22 +19,29 @@ func (e RefusedError) Error() string { return string(e) }
 // that names a program would run it here, one that names the file of our own token would send that token to a server of the writer's choice.
 // All users and clusters in it count, not only those of its current context. The error is a RefusedError, and holds nothing of the content.
 func CheckKubeconfig(content []byte) error {
+	_, _, err := load(content)
+	return err
+}
+
+// load returns a kubeconfig that is not refused, and what its current context leads to.
+func load(content []byte) (*clientcmdapi.Config, *rest.Config, error) {
 	if len(content) == 0 {
-		return RefusedError("it is empty")
+		return nil, nil, RefusedError("it is empty")
 	}
 	config, err := clientcmd.Load(content)
 	if err != nil {
-		return RefusedError("it is no kubeconfig")
+		return nil, nil, RefusedError("it is no kubeconfig")
 	}
 	if found := foreign(config); len(found) > 0 {
-		return RefusedError("it has " + strings.Join(found, ", ") + ", but no program is run and no file read for a kubeconfig: it must hold the credentials " +
+		return nil, nil, RefusedError("it has " + strings.Join(found, ", ") + ", but no program is run and no file read for a kubeconfig: it must hold the credentials " +
 			"(token, or client-certificate-data and client-key-data) and certificate-authority-data")
 	}
 	// From here on nothing in it leads out of it.
-	if _, err := clientcmd.RESTConfigFromKubeConfig(content); err != nil {
-		return RefusedError("its current context does not lead to a server and a user")
+	current, err := clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, nil, RefusedError("its current context does not lead to a server and a user")
 	}
-	return nil
+	return config, current, nil
 }
 
 // foreign names what in a kubeconfig stands for programs and files, as it is spelt there.
@@ -56,12 +63,9 @@ func foreign(config *clientcmdapi.Config) []string {
 
 // WithToken replaces the credentials of a kubeconfig.
 func WithToken(kubeconfig []byte, token string) ([]byte, error) {
-	if err := CheckKubeconfig(kubeconfig); err != nil {
-		return nil, err
-	}
-	config, err := clientcmd.Load(kubeconfig)
+	config, _, err := load(kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read it: %w", err)
+		return nil, err
 	}
 	config.AuthInfos = map[string]*clientcmdapi.AuthInfo{config.Contexts[config.CurrentContext].AuthInfo: {Token: token}}
 	return clientcmd.Write(*config)

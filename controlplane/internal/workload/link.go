@@ -43,6 +43,8 @@ type link struct {
 	tell, again func()
 	// reading bounds how many clusters are read as a whole at a time.
 	reading *semaphore.Weighted
+	// watchTime is for how long something is watched at a time.
+	watchTime time.Duration
 	// silent is when to come back to a cluster that does not answer, partial to one of which not all can be read. Only visits use them.
 	silent, partial wait.Backoff
 
@@ -75,7 +77,7 @@ type link struct {
 
 func newLink(key client.ObjectKey, now func() time.Time, reading *semaphore.Weighted, tell, again func()) *link {
 	return &link{
-		key: key, now: now, reading: reading, tell: tell, again: again,
+		key: key, now: now, reading: reading, tell: tell, again: again, watchTime: watchTime,
 		nodes: map[string]facts.Node{}, health: map[healthKey]health{}, unread: sets.New[string](),
 	}
 }

@@ -15,6 +15,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,6 +51,11 @@ const (
 	versionsPath  = "/apis/config.openshift.io/v1/clusterversions"
 	operatorsPath = "/apis/config.openshift.io/v1/clusteroperators"
 )
+
+var listKinds = map[string]schema.GroupVersionKind{
+	nodesPath: corev1.SchemeGroupVersion.WithKind("NodeList"), secretsPath: corev1.SchemeGroupVersion.WithKind("SecretList"),
+	versionsPath: configv1.GroupVersion.WithKind("ClusterVersionList"), operatorsPath: configv1.GroupVersion.WithKind("ClusterOperatorList"),
+}
 
 // newAPIServer serves a healthy cluster with one Node.
 func newAPIServer(t *testing.T, token string) *apiServer {
@@ -156,7 +162,7 @@ func (s *apiServer) watched(path string) int {
 func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	token := s.token
-	s.asked = append(s.asked, strings.TrimSpace(r.Method+" "+r.URL.Path+" "+r.URL.Query().Get("watch")))
+	s.asked = append(s.asked, strings.TrimSpace(r.Method+" "+r.URL.Path+" "+r.URL.Query().Get("watch")+r.URL.Query().Get("fieldSelector")))
 	s.mu.Unlock()
 	if r.Header.Get("Authorization") != "Bearer "+token {
 		http.Error(w, "who are you?", http.StatusUnauthorized)
@@ -172,15 +178,15 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := s.find(r.URL.Path)
+	found := s.find(r.URL.Path, r.URL.Query().Get("fieldSelector"))
 	if list, isList := found.(map[string]any); isList && strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadataList") {
 		list["kind"], list["apiVersion"] = "PartialObjectMetadataList", "meta.k8s.io/v1"
 	}
 	answer(w, found)
 }
 
-// find is what stands at a path. The caller holds the lock.
-func (s *apiServer) find(path string) any {
+// find is what stands at a path, of a list what a selector of a name selects. The caller holds the lock.
+func (s *apiServer) find(path, selector string) any {
 	for of, objects := range s.objects {
 		name, single := strings.CutPrefix(path, of+"/")
 		switch {
@@ -192,7 +198,11 @@ func (s *apiServer) find(path string) any {
 			return objects[name]
 		case !single:
 			items := slices.Collect(maps.Values(objects))
-			return map[string]any{"kind": "NodeList", "apiVersion": "v1", "metadata": metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version)}, "items": items}
+			if only, selects := strings.CutPrefix(selector, "metadata.name="); selects {
+				items = slices.DeleteFunc(items, func(obj client.Object) bool { return obj.GetName() != only })
+			}
+			kind := listKinds[of]
+			return map[string]any{"kind": kind.Kind, "apiVersion": kind.GroupVersion().String(), "metadata": metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version)}, "items": items}
 		}
 	}
 	return &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound}
@@ -235,7 +245,7 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	events := make(chan watchEventOf, 100)
 	s.mu.Lock()
-	refused := s.find(r.URL.Path)
+	refused := s.find(r.URL.Path, "")
 	if s.refuseWatch[r.URL.Path] {
 		refused = &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}
 	}

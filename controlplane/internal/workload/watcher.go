@@ -21,8 +21,8 @@ const (
 	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	// watchLast is when a watch that ends at once, again and again, is begun anew at the latest.
 	watchLast = time.Minute
-	// watchTime is for how long an API server is asked to watch; somebody between may have lost a watch without a word.
-	watchTime = 30 * time.Minute
+	// watchTime is for how long an API server is asked to watch; somebody between may have lost a watch without a word, though the connection is well.
+	watchTime = 2 * time.Hour
 )
 
 // watcher keeps a resource of a cluster watched as long as there is a connection. What broke off is taken up where it ended, or read anew where the API server does
@@ -81,8 +81,8 @@ func (w *watcher) reread() {
 
 // open begins a watch, and tells whether it runs.
 func (w *watcher) open() bool {
-	lasts := wait.Jitter(watchTime, spread)
-	ctx, cancel := context.WithTimeout(w.ctx, lasts+answerTime)
+	lasts := wait.Jitter(w.watchTime, spread)
+	ctx, cancel := context.WithCancel(w.ctx)
 	request := w.access.lasting.Get().AbsPath(w.resource.path).SetHeader("Accept", metadataOnly).Param("watch", "true").
 		Param("resourceVersion", w.version).Param("timeoutSeconds", strconv.Itoa(int(lasts.Seconds())))
 	if w.resource.selector != "" {
@@ -99,16 +99,21 @@ func (w *watcher) open() bool {
 		return false
 	}
 	w.watchable(nil)
-	came := &lines{
-		handle: func(line []byte) error { return w.handle(ctx, line) },
-		done: func(err error) {
-			cancel()
-			_ = body.Close() // it was only read
-			w.ended(err)
-		},
+	w.follow(body, lasts+answerTime, cancel)
+	return true
+}
+
+// follow takes in a watch until it ends; after a time it is taken for lost.
+func (w *watcher) follow(body io.ReadCloser, lost time.Duration, cancel context.CancelFunc) {
+	came := &lines{handle: w.handle}
+	late := time.AfterFunc(lost, func() { came.take(nil, context.DeadlineExceeded) })
+	came.done = func(err error) {
+		late.Stop()
+		cancel()
+		_ = body.Close() // it was only read
+		w.ended(err)
 	}
 	streams.Follow(body, came.take)
-	return true
 }
 
 // refused notes why a watch did not begin.
@@ -145,7 +150,7 @@ func (w *watcher) ended(err error) {
 }
 
 // handle takes in what the watch tells of an object.
-func (w *watcher) handle(ctx context.Context, line []byte) error {
+func (w *watcher) handle(line []byte) error {
 	e := watchEvent{}
 	err := json.Unmarshal(line, &e)
 	switch {
@@ -154,7 +159,7 @@ func (w *watcher) handle(ctx context.Context, line []byte) error {
 	case e.Type == watch.Error:
 		err = fmt.Errorf("the watch of %s ended: %s (%d)", w.resource.name, e.Object.Reason, e.Object.Code)
 	default:
-		err = w.take(ctx, e)
+		err = w.take(e)
 	}
 	w.version = e.Object.Metadata.ResourceVersion
 	if err != nil {
@@ -163,8 +168,8 @@ func (w *watcher) handle(ctx context.Context, line []byte) error {
 	return err
 }
 
-func (w *watcher) take(ctx context.Context, e watchEvent) error {
-	inTime, cancel := context.WithTimeout(ctx, answerTime)
+func (w *watcher) take(e watchEvent) error {
+	inTime, cancel := context.WithTimeout(w.ctx, answerTime)
 	defer cancel()
 	put, err := w.resource.take(inTime, w.link, w.access, e)
 	if err != nil || put == nil {
