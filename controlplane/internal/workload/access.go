@@ -61,6 +61,7 @@ type access struct {
 	// config is what the kubeconfig says, without its certificates: they are large, and stand in certificates.
 	config       *rest.Config
 	certificates *tls.Config
+	sessions     *sessions
 }
 
 // open does not connect yet.
@@ -79,7 +80,8 @@ func open(kubeconfig []byte, userAgent string, now func() time.Time) (*access, e
 	config.TLSClientConfig = rest.TLSClientConfig{}
 	config.UserAgent, config.QPS = userAgent, -1
 	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
-	a := &access{config: config, certificates: certificates}
+	a := &access{config: config, certificates: certificates, sessions: &sessions{}}
+	certificates.ClientSessionCache = a.sessions
 	a.transport = &streams.Transport{Dial: a.dial, Times: streams.Times{Silence: silence, Answer: answerTime, Now: now}}
 	authenticated, err := a.through(a.transport)
 	if err != nil {
@@ -139,6 +141,7 @@ func (a *access) through(transport http.RoundTripper) (*http.Client, error) {
 // call makes single requests, over a connection that ends with them.
 func (a *access) call(requests func(client.Client) error) error {
 	transport := a.dial()
+	defer a.sessions.drop()
 	defer transport.CloseIdleConnections()
 	authenticated, err := a.through(transport)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,6 +82,12 @@ func (h *hub) visit(ctx context.Context) time.Duration {
 func (h *hub) told() facts.Workload {
 	h.Eventually(h.news, 10*time.Second).Should(Receive(), "the control plane must be reconciled")
 	return h.Observe(clusterKey)
+}
+
+// sessions is how many are kept of connections to the cluster.
+func (h *hub) sessions() (kept int) {
+	h.link(clusterKey).access.sessions.kept.Range(func(any, any) bool { kept++; return true })
+	return kept
 }
 
 func (h *hub) setKubeconfig(ctx context.Context, content []byte) {
@@ -281,9 +288,16 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 	h.Eventually(s.requests).Should(ConsistOf("GET /version", "GET "+nodesPath, "GET "+secretsPath,
 		"GET "+versionsPath+" metadata.name=version", "GET "+operatorsPath+" metadata.name=etcd", "GET "+operatorsPath+" metadata.name=kube-apiserver",
 		"GET "+nodesPath+" true", "GET "+secretsPath+" true", "GET "+versionsPath+" true", "GET "+operatorsPath+" true"), "each is asked once")
+	s.set(func() {
+		h.Expect(s.resumed).To(HaveLen(5), "what is read once comes by the session of the connection that lasts")
+	})
+	h.Expect(h.sessions()).To(BeZero(), "they are not kept")
 	begun := len(s.requests())
 	h.visit(t.Context())
 	h.Expect(s.requests()[begun:]).To(Equal([]string{"GET /version"}), "what is watched is not read again")
+	s.put(operatorsPath, operatorOf("etcd", configv1.ConditionFalse))
+	h.told()
+	h.Eventually(h.sessions).Should(BeZero())
 }
 
 // Of thousands of clusters that answer at the start of a manager a few are read at a time, and each has its full time for that.

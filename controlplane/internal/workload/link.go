@@ -150,6 +150,7 @@ func (l *link) visit(ctx context.Context, installed bool) time.Duration {
 	if installed {
 		down, incomplete = retryDown, retryIncomplete
 	}
+	defer access.sessions.drop()
 	kubernetes, err := access.probe(ctx)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):

@@ -36,6 +36,8 @@ type apiServer struct {
 	// watches are those that run, by path; asked are the requests that were answered.
 	watches map[string][]chan watchEventOf
 	asked   []string
+	// resumed are those of them that came by a connection that took up the session of a former one.
+	resumed []string
 	version int
 }
 
@@ -162,7 +164,11 @@ func (s *apiServer) watched(path string) int {
 func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	token := s.token
-	s.asked = append(s.asked, strings.TrimSpace(r.Method+" "+r.URL.Path+" "+r.URL.Query().Get("watch")+r.URL.Query().Get("fieldSelector")))
+	asked := strings.TrimSpace(r.Method + " " + r.URL.Path + " " + r.URL.Query().Get("watch") + r.URL.Query().Get("fieldSelector"))
+	s.asked = append(s.asked, asked)
+	if r.TLS.DidResume {
+		s.resumed = append(s.resumed, asked)
+	}
 	s.mu.Unlock()
 	if r.Header.Get("Authorization") != "Bearer "+token {
 		http.Error(w, "who are you?", http.StatusUnauthorized)
