@@ -103,6 +103,7 @@ func TestWatchesGoOnWithTheNextConnection(t *testing.T) {
 	}
 	h.Expect(s.requests()[begun:]).To(ConsistOf("GET /version", "GET "+nodesPath+" true", "GET "+secretsPath+" true", "GET "+versionsPath+" true", "GET "+operatorsPath+" true"),
 		"nothing is read again")
+	h.Expect(h.sessions()).To(BeZero(), "nothing is kept for connections that are not made")
 	s.remove(nodesPath, "n0")
 	h.Expect(h.told().Nodes).To(BeEmpty())
 }
