@@ -113,7 +113,9 @@ func (w *watcher) follow(body io.ReadCloser, lost time.Duration, cancel context.
 		_ = body.Close() // it was only read
 		w.ended(err)
 	}
-	streams.Follow(body, came.take)
+	if !streams.Follow(body, came.take) {
+		cancel()
+	}
 }
 
 // refused notes why a watch did not begin.
