@@ -12,6 +12,7 @@ import (
 const (
 	goroutinesMetric = "go_goroutines"
 	heapMetric       = "go_memstats_heap_alloc_bytes"
+	stacksMetric     = "go_memstats_stack_inuse_bytes"
 )
 
 // lookAtManagers adds what the managers have used: first their memory as it is, then what remains of the heap after a collection.
@@ -32,11 +33,11 @@ func (s *scale) lookAtManagers(ctx context.Context, into map[string]*managerRepo
 		if err := s.diagnostics.Heap(ctx, p, filepath.Join(s.lab.Dir(), fmt.Sprintf("heap-%s-%d.pprof", name, s.looks))); err != nil {
 			return err
 		}
-		values, err := s.diagnostics.Gauges(ctx, p, goroutinesMetric, heapMetric)
+		values, err := s.diagnostics.Gauges(ctx, p, goroutinesMetric, heapMetric, stacksMetric)
 		if err != nil {
 			return err
 		}
-		r.Goroutines, r.HeapMiB = int(values[goroutinesMetric]), mebibytes(int64(values[heapMetric]))
+		r.Goroutines, r.HeapMiB, r.StacksMiB = int(values[goroutinesMetric]), mebibytes(int64(values[heapMetric])), mebibytes(int64(values[stacksMetric]))
 	}
 	return nil
 }

@@ -47,6 +47,7 @@ type managerReport struct {
 	MemoryMiB  float64 `json:"memoryMiB"`
 	PeakMiB    float64 `json:"peakMiB"`
 	HeapMiB    float64 `json:"heapMiB"`
+	StacksMiB  float64 `json:"stacksMiB"`
 	CPUSeconds float64 `json:"cpuSeconds"`
 	Goroutines int     `json:"goroutines"`
 	Files      int     `json:"files"`

@@ -68,7 +68,7 @@ func (r *report) judge(o options) {
 	}
 	for _, name := range managers {
 		first, second := r.Start.Managers[name], r.Restart.Managers[name]
-		add(name+": peak memory, MiB", max(first.PeakMiB, second.PeakMiB), o.memoryLimit(name))
+		add(name+": peak memory, MiB", r.peak(name), o.memoryLimit(name))
 		add(name+": goroutines", float64(max(first.Goroutines, second.Goroutines)), math.Round(goroutineLimit.at(o.own())))
 		add(name+": writes of a restart", float64(second.Writes), 0)
 		add(name+": requests of a restart that ask an object again", float64(second.Repeated), 0)

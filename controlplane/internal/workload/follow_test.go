@@ -263,14 +263,14 @@ func TestTokensThatCannotBeReadAreUnknown(t *testing.T) {
 func TestANodeThatTookThePlaceOfAnotherStays(t *testing.T) {
 	g := NewWithT(t)
 	l := newLink(clusterKey, time.Now, nil, func() {}, func() {})
-	l.nodes["n0"] = facts.Node{Name: "n0", UID: "new"}
+	l.nodes.put(facts.Node{Name: "n0", UID: "new"})
 	gone := watchEvent{Type: watch.Deleted}
 	gone.Object.Metadata.Name = "n0"
 	for uid, left := range map[types.UID]int{"old": 1, "new": 0} {
 		gone.Object.Metadata.UID = uid
 		put, err := takeNode(t.Context(), l, nil, gone)
 		g.Expect(err).NotTo(HaveOccurred())
-		l.nodes = map[string]facts.Node{"n0": {Name: "n0", UID: "new"}}
+		l.nodes = nodeList{{Name: "n0", UID: "new"}}
 		put(l)
 		g.Expect(l.nodes).To(HaveLen(left))
 	}

@@ -21,7 +21,7 @@ type healthKey struct{ kind, name string }
 // clusterVersion is the one ClusterVersion of a cluster. observed are all that are read: the operators are those of the control plane, whose health is its health.
 var (
 	clusterVersion = healthKey{clusterVersionKind, "version"}
-	observed       = []healthKey{clusterVersion, {clusterOperatorKind, "etcd"}, {clusterOperatorKind, "kube-apiserver"}}
+	observed       = [...]healthKey{clusterVersion, {clusterOperatorKind, "etcd"}, {clusterOperatorKind, "kube-apiserver"}}
 )
 
 // health is what an OpenShift object says of the cluster.
@@ -47,7 +47,8 @@ func healthResource(kind, plural string) resource {
 		},
 		take: func(ctx context.Context, _ *link, access *access, e watchEvent) (func(*link), error) {
 			key := healthKey{kind, e.Object.Metadata.Name}
-			if !slices.Contains(observed, key) {
+			at := slices.Index(observed[:], key)
+			if at < 0 {
 				return nil, nil
 			}
 			var h health
@@ -55,15 +56,15 @@ func healthResource(kind, plural string) resource {
 				h, _, err = healthOf(ctx, c, key)
 				return err
 			})
-			return func(l *link) { l.health[key] = h }, err
+			return func(l *link) { l.health[at] = h }, err
 		},
 	}
 }
 
 // readHealth reads what is observed of a kind. The API server answers long before OpenShift's kinds are defined.
 func readHealth(ctx context.Context, c client.Client, kind string) (string, func(*link), error) {
-	first, found := "", map[healthKey]health{}
-	for _, key := range observed {
+	first, found := "", map[int]health{}
+	for at, key := range observed {
 		if key.kind != kind {
 			continue
 		}
@@ -74,11 +75,11 @@ func readHealth(ctx context.Context, c client.Client, kind string) (string, func
 		if first == "" { // what changes while the others are read is told once more
 			first = version
 		}
-		found[key] = h
+		found[at] = h
 	}
 	return first, func(l *link) {
-		for key, h := range found {
-			l.health[key] = h
+		for at, h := range found {
+			l.health[at] = h
 		}
 	}, nil
 }

@@ -3,10 +3,8 @@ package workload
 import (
 	"context"
 	"errors"
-	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -70,15 +68,16 @@ type link struct {
 	unreadSince time.Time
 	failure     *failure
 	kubernetes  string
-	nodes       map[string]facts.Node
+	nodes       nodeList
 	tokens      sets.Set[types.UID]
-	health      map[healthKey]health
+	// health is that of what is observed, in its order.
+	health [len(observed)]health
 }
 
 func newLink(key client.ObjectKey, now func() time.Time, reading *semaphore.Weighted, tell, again func()) *link {
 	return &link{
 		key: key, now: now, reading: reading, tell: tell, again: again, watchTime: watchTime,
-		nodes: map[string]facts.Node{}, health: map[healthKey]health{}, unread: sets.New[string](),
+		unread: sets.New[string](),
 	}
 }
 
@@ -191,12 +190,12 @@ func (l *link) view() facts.Workload {
 	if l.watching.Has(tokens.name) && !l.unread.Has(tokens.name) {
 		seen.Tokens = l.tokens.Clone()
 	}
-	seen.Nodes = slices.SortedFunc(maps.Values(l.nodes), func(a, b facts.Node) int { return strings.Compare(a.Name, b.Name) })
-	completed := l.health[clusterVersion]
-	seen.OpenShiftVersion, seen.ReleaseImage = completed.completed, completed.image
-	for _, key := range observed {
-		if problem := l.health[key].problem; problem != "" {
-			seen.Unhealthy = append(seen.Unhealthy, problem)
+	seen.Nodes = append(seen.Nodes, l.nodes...)
+	version := l.health[slices.Index(observed[:], clusterVersion)]
+	seen.OpenShiftVersion, seen.ReleaseImage = version.completed, version.image
+	for _, h := range l.health {
+		if h.problem != "" {
+			seen.Unhealthy = append(seen.Unhealthy, h.problem)
 		}
 	}
 	return seen

@@ -3,9 +3,12 @@ package workload
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,11 +24,43 @@ func readNodes(ctx context.Context, c client.Client) (string, func(*link), error
 	if err := c.List(ctx, list); err != nil {
 		return "", nil, fmt.Errorf("cannot list the Nodes of the workload cluster: %w", err)
 	}
-	found := map[string]facts.Node{}
+	found := make(nodeList, 0, len(list.Items))
 	for i := range list.Items {
-		found[list.Items[i].Name] = factsOf(&list.Items[i])
+		found.put(factsOf(&list.Items[i]))
 	}
 	return list.ResourceVersion, func(l *link) { l.nodes = found }, nil
+}
+
+// nodeList are Nodes in the order of their names. Most clusters have few, of which a map would take ten times the memory.
+type nodeList []facts.Node
+
+func (n nodeList) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(n, name, func(node facts.Node, name string) int { return strings.Compare(node.Name, name) })
+}
+
+// get is the Node of that name; empty: there is none.
+func (n nodeList) get(name string) facts.Node {
+	if at, found := n.find(name); found {
+		return n[at]
+	}
+	return facts.Node{}
+}
+
+// put adds a Node, or replaces the one of its name.
+func (n *nodeList) put(node facts.Node) {
+	at, found := n.find(node.Name)
+	if found {
+		(*n)[at] = node
+		return
+	}
+	*n = slices.Insert(*n, at, node)
+}
+
+// remove takes out a Node, unless another took its place, and was read already.
+func (n *nodeList) remove(name string, uid types.UID) {
+	if at, found := n.find(name); found && (*n)[at].UID == uid {
+		*n = slices.Delete(*n, at, at+1)
+	}
 }
 
 func factsOf(n *corev1.Node) facts.Node {
@@ -35,20 +70,16 @@ func factsOf(n *corev1.Node) facts.Node {
 // takeNode reads a Node as a whole as long as it has no provider ID, which is set once.
 func takeNode(ctx context.Context, l *link, access *access, e watchEvent) (func(*link), error) {
 	name, uid := e.Object.Metadata.Name, e.Object.Metadata.UID
-	gone := func(l *link) {
-		if l.nodes[name].UID == uid { // else another took its place, and was read already
-			delete(l.nodes, name)
-		}
-	}
+	gone := func(l *link) { l.nodes.remove(name, uid) }
 	if e.Type == watch.Deleted {
 		return gone, nil
 	}
 	l.mu.Lock()
-	known := l.nodes[name]
+	known := l.nodes.get(name)
 	l.mu.Unlock()
 	if known.UID == uid && known.ProviderID != "" {
 		known.HostUID = e.Object.Metadata.Labels[metal3.HostUIDLabel]
-		return func(l *link) { l.nodes[name] = known }, nil
+		return func(l *link) { l.nodes.put(known) }, nil
 	}
 	node := &corev1.Node{}
 	err := access.call(func(c client.Client) error { return c.Get(ctx, client.ObjectKey{Name: name}, node) })
@@ -58,5 +89,5 @@ func takeNode(ctx context.Context, l *link, access *access, e watchEvent) (func(
 	case err != nil:
 		return nil, fmt.Errorf("cannot read Node %s of the workload cluster: %w", name, err)
 	}
-	return func(l *link) { l.nodes[name] = factsOf(node) }, nil
+	return func(l *link) { l.nodes.put(factsOf(node)) }, nil
 }
