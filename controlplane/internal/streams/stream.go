@@ -51,14 +51,13 @@ type stream struct {
 	id   uint32
 	// received is what came since the server was told that it may send more, in bytes.
 	received int
-	// answered gets the response, or is closed when there will be none; headed is true when it got it.
-	answered chan *http.Response
-	headed   bool
-	// forget ends the watch for the end of the request's context, of which nothing is kept then.
-	forget func() bool
+	// answered gets the response, or is closed when there will be none; nil: it got it.
+	answered chan<- *http.Response
 
-	mu      sync.Mutex
-	arrived *sync.Cond
+	mu sync.Mutex
+	// forget ends the watch for the end of the request's context; nil: it has ended, and nothing of the request is kept.
+	forget  func() bool
+	arrived sync.Cond
 	buffer  bytes.Buffer
 	err     error
 	take    func([]byte, error)
@@ -69,12 +68,13 @@ func (c *Conn) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body != nil && req.Body != http.NoBody {
 		return nil, errors.Join(errors.New("a connection for streams takes no request with a body"), req.Body.Close())
 	}
-	s := &stream{conn: c, answered: make(chan *http.Response, 1)}
-	s.arrived = sync.NewCond(&s.mu)
+	answered := make(chan *http.Response, 1)
+	s := &stream{conn: c, answered: answered}
+	s.arrived.L = &s.mu
 	if err := c.open(s, req); err != nil {
 		return nil, err
 	}
-	response := <-s.answered // also when the context ends
+	response := <-answered // also when the context ends
 	if response == nil {
 		return nil, s.failure()
 	}
@@ -137,18 +137,18 @@ func encode(req *http.Request) []byte {
 // headers takes in those of the answer; what comes before them (100 Continue), or after the body, says nothing.
 func (s *stream) headers(f *http2.MetaHeadersFrame) {
 	status, err := strconv.Atoi(f.PseudoValue("status"))
-	if err != nil || status < http.StatusOK || s.headed {
+	if err != nil || status < http.StatusOK || s.answered == nil {
 		return
 	}
 	header := http.Header{}
 	for _, field := range f.RegularFields() {
 		header.Add(textproto.CanonicalMIMEHeaderKey(field.Name), field.Value)
 	}
-	s.headed = true
 	s.answered <- &http.Response{
 		StatusCode: status, Status: strconv.Itoa(status) + " " + http.StatusText(status), Proto: "HTTP/2.0", ProtoMajor: 2,
 		Header: header, Body: s, ContentLength: -1,
 	}
+	s.answered = nil
 }
 
 // data takes in a part of the body.
@@ -167,16 +167,25 @@ func (s *stream) data(part []byte) {
 
 // end is called once, when nothing more will come. The caller holds the lock of the connection, as that of headers does.
 func (s *stream) end(err error) {
-	s.forget()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.detach()
 	s.err = err
 	s.arrived.Broadcast()
 	if s.take != nil {
 		s.take(nil, err)
 	}
-	if !s.headed {
+	if s.answered != nil {
 		close(s.answered)
+		s.answered = nil
+	}
+}
+
+// detach makes the context of the request count no more; the caller holds the lock.
+func (s *stream) detach() {
+	if s.forget != nil {
+		s.forget()
+		s.forget = nil
 	}
 }
 
@@ -203,9 +212,9 @@ func (s *stream) Read(p []byte) (int, error) {
 }
 
 func (s *stream) follow(take func([]byte, error)) {
-	s.forget()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.detach()
 	if s.buffer.Len() > 0 {
 		take(s.buffer.Bytes(), nil)
 		s.buffer = bytes.Buffer{}
