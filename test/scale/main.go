@@ -34,7 +34,7 @@ import (
 
 type options struct {
 	clusters, reactions, shards int
-	dead, foreign               float64
+	dead, foreign, margin       float64
 	idle, profile               time.Duration
 	memory                      map[string]int
 	sample, out, dir            string
@@ -52,6 +52,7 @@ func parseOptions() options {
 	flag.Float64Var(&o.foreign, "foreign", 0, "what is on the hub that is not ours; 1: 20,000 BareMetalHosts, 10,000 Agents, 5,000 Secrets and 5,000 ConfigMaps")
 	flag.IntVar(&o.reactions, "reactions", 0, "how often each reaction is timed")
 	flag.IntVar(&o.shards, "shards", 0, "number of shards, by --watch-filter; the managers of one of them are measured")
+	flag.Float64Var(&o.margin, "margin", 1, "what the targets are multiplied by, for machines that do other things too")
 	flag.DurationVar(&o.idle, "idle", time.Minute, "how long the idle time is")
 	flag.DurationVar(&o.profile, "profile", 0, "how long to write profiles of what the managers work on, from each start and from the beginning of the idle time on")
 	flag.StringVar(&o.out, "out", "_artifacts/scale.json", "file for the results")

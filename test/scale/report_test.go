@@ -63,7 +63,7 @@ func TestTheReportIsWrittenAndPrinted(t *testing.T) {
 	r := good()
 	r.Clusters = 200
 	r.Restart.Managers[env.ControlPlane].Writes = 1
-	r.judge(options{clusters: 200})
+	r.judge(options{clusters: 200, margin: 1})
 	path := filepath.Join(t.TempDir(), "below", "scale.json")
 	g.Expect(r.write(path)).To(Succeed())
 	content, err := os.ReadFile(path)

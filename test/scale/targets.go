@@ -64,7 +64,7 @@ func (o options) own() int {
 func (r *report) judge(o options) {
 	r.Targets = nil
 	add := func(what string, found, limit float64) {
-		r.Targets = append(r.Targets, target{what, found, round2(limit)})
+		r.Targets = append(r.Targets, target{what, found, round2(limit * o.margin)})
 	}
 	for _, name := range managers {
 		first, second := r.Start.Managers[name], r.Restart.Managers[name]

@@ -55,10 +55,10 @@ func TestATargetIsMissed(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
 			r := good()
-			r.judge(options{clusters: 200})
+			r.judge(options{clusters: 200, margin: 1})
 			g.Expect(r.missed()).To(BeFalse())
 			change(r)
-			r.judge(options{clusters: 200})
+			r.judge(options{clusters: 200, margin: 1})
 			g.Expect(r.missed()).To(BeTrue())
 		})
 	}
@@ -68,8 +68,21 @@ func TestTheFirstStartMayWrite(t *testing.T) {
 	g := NewWithT(t)
 	r := good()
 	r.Start.Managers[env.ControlPlane].Writes = 200
-	r.judge(options{clusters: 200})
+	r.judge(options{clusters: 200, margin: 1})
 	g.Expect(r.missed()).To(BeFalse())
+}
+
+func TestTheMarginLetsNothingPassThatMustNotBe(t *testing.T) {
+	g := NewWithT(t)
+	r := good()
+	r.Start.QuietSeconds = quietLimit.at(200) * 1.2
+	r.judge(options{clusters: 200, margin: 1})
+	g.Expect(r.missed()).To(BeTrue())
+	r.judge(options{clusters: 200, margin: 1.3})
+	g.Expect(r.missed()).To(BeFalse())
+	r.Restart.Managers[env.Bootstrap].Writes = 1
+	r.judge(options{clusters: 200, margin: 1.3})
+	g.Expect(r.missed()).To(BeTrue())
 }
 
 func TestQuantiles(t *testing.T) {

@@ -392,6 +392,31 @@ func TestAnAnswerAfterWhichTheServerGoesAway(t *testing.T) {
 	c.Eventually(c.transport.Conn().Err).Should(MatchError(ErrEnded))
 }
 
+// What is followed on a connection from which the server goes away may last for hours, with credentials that are no longer to be used.
+func TestFormerConnectionsEndWithTheTransport(t *testing.T) {
+	watch := endless(nil, nil)
+	c := newClient(t, true, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/watch" {
+			watch(w, r)
+			return
+		}
+		w.Header().Set("Connection", "close")
+	})
+	resp, err := c.get(t.Context(), "/watch") //nolint:bodyclose // it ends with its connection
+	c.Expect(err).NotTo(HaveOccurred())
+	got := &taken{}
+	Follow(resp.Body, got.take)
+	for range 3 {
+		c.read("/")
+		c.Eventually(c.transport.Broken).Should(BeTrue())
+	}
+	c.Expect(c.dials).To(Equal(3))
+	c.Expect(c.transport.former).To(HaveLen(1), "the others have ended")
+	c.Expect(got.ended()).NotTo(HaveOccurred())
+	c.transport.Close()
+	c.Eventually(got.ended).Should(MatchError(ErrEnded))
+}
+
 // The frames of a server that is about to vanish end the connection while they are handled.
 func TestAConnectionThatFailsInTheMiddle(t *testing.T) {
 	g := NewWithT(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net/http"
+	"slices"
 	"sync"
 
 	"golang.org/x/net/http2"
@@ -20,6 +21,8 @@ type Transport struct {
 	mu    sync.Mutex
 	conn  *Conn
 	plain *http.Transport
+	// former are connections that take no more requests, on which some go on: the server has said that it goes away.
+	former []*Conn
 }
 
 type mayOpen struct{}
@@ -57,7 +60,8 @@ func (t *Transport) open(req *http.Request) (*http.Response, error) {
 				c.Close()
 				return c
 			}
-			t.conn, t.plain, opened = c, nil, true
+			t.replace(c, nil)
+			opened = true
 			return c
 		},
 	}
@@ -65,9 +69,15 @@ func (t *Transport) open(req *http.Request) (*http.Response, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err == nil && !opened {
-		t.conn, t.plain = nil, dial
+		t.replace(nil, dial)
 	}
 	return response, err
+}
+
+// replace takes another connection into use; the caller holds the lock.
+func (t *Transport) replace(conn *Conn, plain *http.Transport) {
+	t.former = slices.DeleteFunc(append(t.former, t.conn), func(c *Conn) bool { return c == nil || c.Err() != nil })
+	t.conn, t.plain = conn, plain
 }
 
 // Broken tells whether there was a connection, and it takes no more requests.
@@ -83,14 +93,16 @@ func (t *Transport) Conn() *Conn {
 	return t.conn
 }
 
-// Close ends the connection. The next request opens another.
+// Close ends the connection, and former ones. The next request opens another.
 func (t *Transport) Close() {
 	t.mu.Lock()
-	conn, plain := t.conn, t.plain
-	t.plain = nil
+	conn, plain, former := t.conn, t.plain, t.former
+	t.plain, t.former = nil, nil
 	t.mu.Unlock()
-	if conn != nil {
-		conn.Close()
+	for _, c := range append(former, conn) {
+		if c != nil {
+			c.Close()
+		}
 	}
 	if plain != nil {
 		plain.CloseIdleConnections()

@@ -13,9 +13,14 @@ import (
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
@@ -106,6 +111,19 @@ func TestWatchesGoOnWithTheNextConnection(t *testing.T) {
 	h.Expect(h.sessions()).To(BeZero(), "nothing is kept for connections that are not made")
 	s.remove(nodesPath, "n0")
 	h.Expect(h.told().Nodes).To(BeEmpty())
+}
+
+// API servers do so now and then, for others to get their share.
+func TestAConnectionThatTheServerLeavesEndsWithTheLink(t *testing.T) {
+	h, s := connectedHub(t)
+	s.set(func() { s.leaving = true })
+	h.visit(t.Context())
+	h.Eventually(h.link(clusterKey).access.transport.Broken).Should(BeTrue())
+	s.set(func() { s.leaving = false })
+	h.visit(t.Context())
+	h.Expect(s.watched(nodesPath)).To(Equal(1), "it goes on")
+	h.Forget(clusterKey)
+	h.Eventually(func() int { return s.watched(nodesPath) }).Should(BeZero())
 }
 
 // Somebody between does not speak HTTP/2.
@@ -274,6 +292,27 @@ func TestANodeThatTookThePlaceOfAnotherStays(t *testing.T) {
 		put(l)
 		g.Expect(l.nodes).To(HaveLen(left))
 	}
+}
+
+// Its kinds are defined while they are read.
+func TestAKindThatWasNotKnownAtFirstIsReadAnew(t *testing.T) {
+	g := NewWithT(t)
+	lists := 0
+	c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			if lists++; lists == 1 {
+				return apierrors.NewNotFound(schema.GroupResource{}, "")
+			}
+			list.SetResourceVersion("101")
+			return nil
+		},
+	}).Build()
+	version, _, err := readHealth(t.Context(), c, clusterOperatorKind)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(version).To(BeEmpty(), "what was made between the two would not be told")
+	version, _, err = readHealth(t.Context(), c, clusterOperatorKind)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(version).To(Equal("101"))
 }
 
 func TestAClusterThatDoesNotKnowOpenShiftYet(t *testing.T) {

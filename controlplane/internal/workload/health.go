@@ -72,7 +72,7 @@ func readHealth(ctx context.Context, c client.Client, kind string) (string, func
 		if err != nil {
 			return "", nil, err
 		}
-		if first == "" { // what changes while the others are read is told once more
+		if len(found) == 0 { // what changes while the others are read is told once more
 			first = version
 		}
 		found[at] = h

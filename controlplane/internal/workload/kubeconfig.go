@@ -38,7 +38,7 @@ func load(content []byte) (*clientcmdapi.Config, *rest.Config, error) {
 	}
 	// From here on nothing in it leads out of it.
 	current, err := clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}).ClientConfig()
-	if err != nil {
+	if err != nil || config.Contexts[config.CurrentContext] == nil {
 		return nil, nil, RefusedError("its current context does not lead to a server and a user")
 	}
 	return config, current, nil

@@ -53,7 +53,11 @@ func TestKubeconfigsThatAreMoreThanData(t *testing.T) {
 		"an authority in a file":        {func(c *clientcmdapi.Config) { c.Clusters["c"].CertificateAuthority = path }, "it has certificate-authority, "},
 		"what no context uses":          {func(c *clientcmdapi.Config) { c.AuthInfos["other"] = &clientcmdapi.AuthInfo{TokenFile: path} }, "it has tokenFile, "},
 		"no current context":            {func(c *clientcmdapi.Config) { c.CurrentContext = ""; c.Contexts = nil }, "its current context"},
-		"no server":                     {func(c *clientcmdapi.Config) { c.Clusters["c"].Server = "" }, "its current context"},
+		"no context, but unnamed data": {func(c *clientcmdapi.Config) {
+			c.CurrentContext, c.Contexts = "", nil
+			c.Clusters[""], c.AuthInfos[""] = c.Clusters["c"], c.AuthInfos["admin"]
+		}, "its current context"},
+		"no server": {func(c *clientcmdapi.Config) { c.Clusters["c"].Server = "" }, "its current context"},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)

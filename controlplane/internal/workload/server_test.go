@@ -31,6 +31,8 @@ type apiServer struct {
 	// objects are those of a path, by name. A path that is not there is not served; one in refuse is forbidden, in refuseWatch to be watched.
 	objects             map[string]map[string]client.Object
 	refuse, refuseWatch map[string]bool
+	// leaving is true while the server goes away from connections by which its version is asked.
+	leaving bool
 	// hold is a path whose watches are not answered.
 	hold string
 	// watches are those that run, by path; asked are the requests that were answered.
@@ -175,6 +177,11 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Path == "/version" {
+		s.set(func() {
+			if s.leaving {
+				w.Header().Set("Connection", "close")
+			}
+		})
 		answer(w, version.Info{GitVersion: "v1.32.6"})
 		return
 	}
