@@ -87,6 +87,9 @@ func (wanted HostIdentity) Mismatch(observed HostIdentity) string {
 	return fmt.Sprintf("it reports the MAC addresses %s, not spec.bootMACAddress %s; spec.bmc.address %s may belong to another host", list(observed.MACs), wanted.BootMAC, wanted.BMC)
 }
 
+// Shares tells whether both have a MAC address in common, as those of one host have.
+func (wanted HostIdentity) Shares(observed HostIdentity) bool { return shares(observed.MACs, wanted.MACs) }
+
 func (wanted HostIdentity) otherSerial(observed HostIdentity) string {
 	if wanted.Serial == "" || observed.Serial == "" || strings.EqualFold(wanted.Serial, observed.Serial) {
 		return ""

@@ -71,11 +71,19 @@ func TestMismatch(t *testing.T) {
 			got := IdentityOf(tc.host).Mismatch(AgentIdentity(tc.agent))
 			if tc.want == "" {
 				NewWithT(t).Expect(got).To(BeEmpty())
+				NewWithT(t).Expect(IdentityOf(tc.host).Shares(AgentIdentity(tc.agent))).To(BeTrue(), "no host is the same without an address in common")
 			} else {
 				NewWithT(t).Expect(got).To(ContainSubstring(tc.want))
 			}
 		})
 	}
+}
+
+func TestAddressesInCommon(t *testing.T) {
+	g, host := NewWithT(t), IdentityOf(hostWith("02-00-00-00-00-0a", "", "02:00:00:00:00:0B"))
+	g.Expect(host.Shares(AgentIdentity(agentWith("", "02:00:00:00:00:0A")))).To(BeTrue(), "the stated one")
+	g.Expect(host.Shares(AgentIdentity(agentWith("", "02:00:00:00:00:0b")))).To(BeTrue(), "an inspected one")
+	g.Expect(host.Shares(AgentIdentity(agentWith("", "02:00:00:00:00:0c")))).To(BeFalse())
 }
 
 func TestIdentityWithoutAddresses(t *testing.T) {

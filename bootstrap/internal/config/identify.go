@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
@@ -69,30 +70,31 @@ func (s *scope) toldRefusals(refusals []string) bool {
 	return recorded != nil && strings.Contains(recorded.Message, strings.Join(refusals, "; "))
 }
 
-// matchesElsewhere finds Agents that run on the Machine's host but booted the image of another InfraEnv of the namespace.
+// matchesElsewhere finds Agents that run on the Machine's host but booted the image of another InfraEnv of the namespace, in the order of their names. It looks at
+// all Agents there: only hosts that were not identified yet ask for it, and an index by MAC address would grow with all Agents of the hub.
 func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) ([]*aiv1beta1.Agent, error) {
 	if s.Host == nil || s.Config.Status.AgentRef != nil {
+		r.awaited.ended(keyOf(s.Config))
 		return nil, nil
 	}
-	own := map[string]bool{}
-	for _, infraEnv := range s.InfraEnvs {
-		own[infraEnv.Name] = true
+	wanted := metal3.IdentityOf(s.Host)
+	r.awaited.begun(keyOf(s.Config), wanted.MACs)
+	agents := &aiv1beta1.AgentList{}
+	if err := r.Client.List(ctx, agents, client.InNamespace(s.Config.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("cannot look for Agents by MAC address: %w", err)
 	}
 	var found []*aiv1beta1.Agent
-	seen := map[string]bool{}
-	wanted := metal3.IdentityOf(s.Host)
-	for _, mac := range wanted.MACs {
-		agents := &aiv1beta1.AgentList{}
-		if err := r.Client.List(ctx, agents, client.InNamespace(s.Config.Namespace), client.MatchingFields{agentByMAC: mac}); err != nil {
-			return nil, fmt.Errorf("cannot look for Agents by MAC address: %w", err)
-		}
-		for i := range agents.Items {
-			agent := &agents.Items[i]
-			if !own[facts.InfraEnvOf(agent)] && !seen[agent.Name] && wanted.Mismatch(metal3.AgentIdentity(agent)) == "" {
-				seen[agent.Name] = true
-				found = append(found, agent)
-			}
+	for i := range agents.Items {
+		agent := &agents.Items[i]
+		if observed := metal3.AgentIdentity(agent); !s.ownInfraEnv(facts.InfraEnvOf(agent)) && wanted.Shares(observed) && wanted.Mismatch(observed) == "" {
+			found = append(found, agent.DeepCopy())
 		}
 	}
+	slices.SortFunc(found, func(a, b *aiv1beta1.Agent) int { return strings.Compare(a.Name, b.Name) })
 	return found, nil
+}
+
+// ownInfraEnv tells whether an InfraEnv, by its name, is one of the Machine's.
+func (s *scope) ownInfraEnv(name string) bool {
+	return slices.ContainsFunc(s.InfraEnvs, func(e *aiv1beta1.InfraEnv) bool { return e.Name == name })
 }

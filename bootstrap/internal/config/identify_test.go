@@ -5,6 +5,7 @@ import (
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -148,6 +149,60 @@ func TestHostThatBootedAnotherImage(t *testing.T) {
 	w.reconcile()
 	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound")
+}
+
+// TestRefusalsAreInOrder: the cache lists in any order, and a message that differs is another write.
+func TestRefusalsAreInOrder(t *testing.T) {
+	w := booted(t)
+	host := read(w, "rack1-u7", bareMetalHost())
+	w.change(host, func() {
+		host.Status.HardwareDetails = &metal3api.HardwareDetails{SystemVendor: metal3api.HardwareSystemVendor{SerialNumber: "S1"}}
+	})
+	other := discovered("d", "elsewhere", bootMAC)
+	other.Status.Inventory.SystemVendor.SerialNumber = "S2"
+	w.create(discovered("b", "elsewhere", bootMAC), discovered("a", "elsewhere", bootMAC), discovered("c", "elsewhere", "02:00:00:00:00:66"), other)
+	w.unordered = true
+	w.reconcile()
+	w.Expect(w.message(bootstrapv1.HostIdentifiedCondition)).To(And(MatchRegexp("(?s)Agent a .*Agent b "), Not(ContainSubstring("Agent c ")), Not(ContainSubstring("Agent d "))))
+}
+
+// TestAgentOfAnotherImageIsNews for the config that waits for its host, as long as that waits.
+func TestAgentOfAnotherImageIsNews(t *testing.T) {
+	w := booted(t)
+	wakes := func(agent *aiv1beta1.Agent) bool { return len(w.reconciler.ofAgent(t.Context(), agent)) > 0 }
+	w.reconcile()
+	theirs := discovered("a", "elsewhere", bootMAC)
+	theirs.Namespace = "tenant"
+	w.Expect(wakes(discovered("a", "elsewhere", bootMAC))).To(BeTrue(), "it runs on the host")
+	w.Expect(wakes(discovered("a", "elsewhere", "02:00:00:00:00:66"))).To(BeFalse(), "it runs on another host")
+	w.Expect(wakes(theirs)).To(BeFalse(), "Agents of other namespaces are not looked at")
+	w.restart()
+	w.reconcile()
+	w.Expect(wakes(discovered("a", "elsewhere", bootMAC))).To(BeTrue(), "after a restart")
+
+	w.create(discovered("right", "m", bootMAC))
+	w.reconcile()
+	w.reconcile()
+	w.Expect(wakes(discovered("a", "elsewhere", bootMAC))).To(BeFalse(), "the host is found")
+}
+
+// TestAgentThatComesWhileAgentsAreLookedFor wakes the config: what was listed does not have it.
+func TestAgentThatComesWhileAgentsAreLookedFor(t *testing.T) {
+	w := booted(t)
+	woken := false
+	w.listing = func() { woken = len(w.reconciler.ofAgent(t.Context(), discovered("a", "elsewhere", bootMAC))) > 0 }
+	w.reconcile()
+	w.Expect(woken).To(BeTrue())
+}
+
+func TestConfigThatIsGoneDoesNotWait(t *testing.T) {
+	w := booted(t)
+	w.reconcile()
+	config := w.config()
+	w.change(config, func() { config.Finalizers = nil })
+	w.remove(config)
+	w.reconcile()
+	w.Expect(w.reconciler.awaited.by(namespace, []string{bootMAC})).To(BeEmpty())
 }
 
 func TestBareMetalHostWithoutAddress(t *testing.T) {

@@ -25,9 +25,7 @@ const (
 	configByNetworks        = "nmStateConfigs"
 	infraEnvByConfig        = "config"
 	agentByInfraEnv         = "infraEnv"
-	agentByMAC              = "mac"
 	hostByConsumer          = "consumer"
-	hostByMAC               = "mac"
 	clusterByControlPlane   = "controlPlane"
 	deploymentsByPullSecret = "pullSecret"
 )
@@ -46,7 +44,6 @@ func indexes() []kube.Index {
 		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByNetworks, networksOfConfig),
 		kube.IndexOf(&aiv1beta1.InfraEnv{}, infraEnvByConfig, labelled[*aiv1beta1.InfraEnv](bootstrapv1.ConfigNameLabel)),
 		kube.IndexOf(&aiv1beta1.Agent{}, agentByInfraEnv, labelled[*aiv1beta1.Agent](aiv1beta1.InfraEnvNameLabel)),
-		kube.IndexOf(&aiv1beta1.Agent{}, agentByMAC, func(a *aiv1beta1.Agent) []string { return metal3.AgentIdentity(a).MACs }),
 		kube.IndexOf(&clusterv1.Cluster{}, clusterByControlPlane, func(c *clusterv1.Cluster) []string { return kube.Some(c.Spec.ControlPlaneRef.Name) }),
 		kube.IndexOf(&hivev1.ClusterDeployment{}, deploymentsByPullSecret, pullSecretOfDeployment),
 	}
@@ -56,7 +53,6 @@ func indexes() []kube.Index {
 func metal3Indexes() []kube.Index {
 	return []kube.Index{
 		kube.IndexOf(&metal3api.BareMetalHost{}, hostByConsumer, consumerOfHost),
-		kube.IndexOf(&metal3api.BareMetalHost{}, hostByMAC, func(h *metal3api.BareMetalHost) []string { return metal3.IdentityOf(h).MACs }),
 	}
 }
 

@@ -97,6 +97,8 @@ type Reconciler struct {
 	made      *reconcile.Written[*aiv1beta1.InfraEnv]
 	data      *reconcile.Written[string]
 	protected *reconcile.Written[bool]
+	// awaited says which Agents are news for configs that did not make their image.
+	awaited *awaited
 	// unbound says since when an Agent is bound that assisted-service has not taken in.
 	unbound *reconcile.Lasting
 	// heldBack counts for how long a status waits to be written.
@@ -128,6 +130,7 @@ func New(options Options) *Reconciler {
 		applier:   apply.New(options.Client, FieldManager),
 		ignitions: bootmode.NewDownloads(),
 		downloads: flowcontrol.NewBackOff(downloadBackOff, maxDownloadBackOff),
+		awaited:   newAwaited(),
 		wake:      make(chan event.GenericEvent, wakeUps),
 		now:       time.Now,
 	}

@@ -139,7 +139,7 @@ func (r *Reconciler) ofInfraEnv(ctx context.Context, o client.Object) []ctrl.Req
 	return r.request(ctx, o.GetNamespace(), o.GetName())
 }
 
-// ofAgent maps to the config whose image the Agent booted, and to the one whose BareMetalHost has its MAC addresses.
+// ofAgent maps to the config whose image the Agent booted, and to those that wait for a host with its MAC addresses.
 func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Request {
 	agent, ok := o.(*aiv1beta1.Agent)
 	if !ok {
@@ -155,18 +155,8 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 	} else if machine != nil {
 		requests = r.ofMachine(ctx, machine) // its InfraEnv is deleted
 	}
-	if !r.metal3.Load() {
-		return requests
-	}
-	for _, mac := range metal3.AgentIdentity(agent).MACs {
-		hosts := &metal3api.BareMetalHostList{}
-		if err := r.Client.List(ctx, hosts, client.MatchingFields{hostByMAC: mac}, client.UnsafeDisableDeepCopy); err != nil {
-			notMapped(ctx, err, "BareMetalHosts by", hostByMAC)
-			continue
-		}
-		for i := range hosts.Items {
-			requests = append(requests, r.ofHost(ctx, &hosts.Items[i])...) // duplicates are dropped by the handler
-		}
+	for _, config := range r.awaited.by(agent.Namespace, metal3.AgentIdentity(agent).MACs) {
+		requests = append(requests, ctrl.Request{NamespacedName: config}) // duplicates are dropped by the handler
 	}
 	return requests
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,6 +59,9 @@ type world struct {
 	clock time.Time
 	// outdated is the one Agent that the cache has, when it is behind.
 	outdated *aiv1beta1.Agent
+	// listing happens after Agents are listed; unordered turns the list around.
+	listing   func()
+	unordered bool
 }
 
 func newScheme(t *testing.T) *runtime.Scheme {
@@ -104,6 +108,7 @@ func (w *world) counting() interceptor.Funcs {
 			if agents, ok := list.(*aiv1beta1.AgentList); ok && w.outdated != nil {
 				agents.Items = []aiv1beta1.Agent{*w.outdated.DeepCopy()}
 			}
+			w.listed(list)
 			return nil
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
@@ -126,6 +131,17 @@ func (w *world) counting() interceptor.Funcs {
 			w.writes++
 			return c.Delete(ctx, o, opts...)
 		},
+	}
+}
+
+// listed is what else happens when something is listed.
+func (w *world) listed(list client.ObjectList) {
+	agents, ok := list.(*aiv1beta1.AgentList)
+	if ok && w.unordered {
+		slices.Reverse(agents.Items)
+	}
+	if ok && w.listing != nil {
+		w.listing()
 	}
 }
 

@@ -59,6 +59,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.data.Forget(key)
 	r.protected.Forget(key)
 	r.unbound.Ended(key)
+	r.awaited.ended(key)
 }
 
 func keyOf(config *bootstrapv1.OpenshiftAssistedConfig) types.NamespacedName {
