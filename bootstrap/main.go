@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
@@ -20,6 +19,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/config"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
@@ -76,7 +76,7 @@ func run(ctx context.Context, args []string) error {
 func newScheme() (*runtime.Scheme, error) {
 	kinds := runtime.NewSchemeBuilder(
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme,
-		aiv1beta1.AddToScheme, hiveext.AddToScheme, hivev1.AddToScheme, metal3api.AddToScheme,
+		aiv1beta1.AddToScheme, hiveext.AddToScheme, hivev1.AddToScheme, metal3.AddToScheme,
 	)
 	scheme := runtime.NewScheme()
 	return scheme, kinds.AddToScheme(scheme)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 )
 
@@ -26,7 +25,7 @@ type HostIdentity struct {
 }
 
 // IdentityOf returns what a BareMetalHost says of its host: the boot MAC address and those that the inspection found.
-func IdentityOf(host *metal3api.BareMetalHost) HostIdentity {
+func IdentityOf(host *Host) HostIdentity {
 	identity := HostIdentity{BMC: cmp.Or(publicBMC(host.Spec.BMC.Address), "(none)")}
 	if stated := normaliseMACs([]string{host.Spec.BootMACAddress}); len(stated) > 0 {
 		identity.BootMAC = stated[0]
@@ -88,7 +87,9 @@ func (wanted HostIdentity) Mismatch(observed HostIdentity) string {
 }
 
 // Shares tells whether both have a MAC address in common, as those of one host have.
-func (wanted HostIdentity) Shares(observed HostIdentity) bool { return shares(observed.MACs, wanted.MACs) }
+func (wanted HostIdentity) Shares(observed HostIdentity) bool {
+	return shares(observed.MACs, wanted.MACs)
+}
 
 func (wanted HostIdentity) otherSerial(observed HostIdentity) string {
 	if wanted.Serial == "" || observed.Serial == "" || strings.EqualFold(wanted.Serial, observed.Serial) {

@@ -3,21 +3,20 @@ package metal3
 import (
 	"testing"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 )
 
-func hostWith(bootMAC, serial string, nics ...string) *metal3api.BareMetalHost {
-	host := &metal3api.BareMetalHost{}
+func hostWith(bootMAC, serial string, nics ...string) *Host {
+	host := &Host{}
 	host.Spec.BootMACAddress = bootMAC
 	host.Spec.BMC.Address = "redfish+https://admin:secret@bmc.example/redfish/v1/Systems/1?token=secret"
 	if serial == "" && nics == nil {
 		return host
 	}
-	host.Status.HardwareDetails = &metal3api.HardwareDetails{SystemVendor: metal3api.HardwareSystemVendor{SerialNumber: serial}}
+	host.Status.HardwareDetails = &Hardware{SystemVendor: Vendor{SerialNumber: serial}}
 	for _, mac := range nics {
-		host.Status.HardwareDetails.NIC = append(host.Status.HardwareDetails.NIC, metal3api.NIC{MAC: mac})
+		host.Status.HardwareDetails.NIC = append(host.Status.HardwareDetails.NIC, NIC{MAC: mac})
 	}
 	return host
 }
@@ -33,7 +32,7 @@ func agentWith(serial string, macs ...string) *aiv1beta1.Agent {
 
 func TestMismatch(t *testing.T) {
 	for name, tc := range map[string]struct {
-		host  *metal3api.BareMetalHost
+		host  *Host
 		agent *aiv1beta1.Agent
 		want  string
 	}{

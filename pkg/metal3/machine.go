@@ -3,7 +3,6 @@
 package metal3
 
 import (
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -32,7 +31,7 @@ func AwaitsNode(infra *unstructured.Unstructured) bool {
 }
 
 // ConsumerOf is the Metal3Machine that a BareMetalHost is given to; its name is empty when there is none.
-func ConsumerOf(host *metal3api.BareMetalHost) types.NamespacedName {
+func ConsumerOf(host *Host) types.NamespacedName {
 	ref := host.Spec.ConsumerRef
 	if ref == nil || ref.Kind != MachineKind {
 		return types.NamespacedName{}

@@ -3,9 +3,7 @@ package metal3
 import (
 	"testing"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,16 +53,16 @@ func TestAwaitsNode(t *testing.T) {
 
 func TestConsumerOf(t *testing.T) {
 	for situation, tc := range map[string]struct {
-		ref      *corev1.ObjectReference
+		ref      *Consumer
 		consumer types.NamespacedName
 	}{
 		"nobody":              {nil, types.NamespacedName{}},
-		"a Metal3Machine":     {&corev1.ObjectReference{Kind: MachineKind, Namespace: "other", Name: "m"}, types.NamespacedName{Namespace: "other", Name: "m"}},
-		"one beside the host": {&corev1.ObjectReference{Kind: MachineKind, Name: "m"}, types.NamespacedName{Namespace: "lab", Name: "m"}},
-		"something else":      {&corev1.ObjectReference{Kind: "HostClaim", Namespace: "lab", Name: "m"}, types.NamespacedName{}},
+		"a Metal3Machine":     {&Consumer{Kind: MachineKind, Namespace: "other", Name: "m"}, types.NamespacedName{Namespace: "other", Name: "m"}},
+		"one beside the host": {&Consumer{Kind: MachineKind, Name: "m"}, types.NamespacedName{Namespace: "lab", Name: "m"}},
+		"something else":      {&Consumer{Kind: "HostClaim", Namespace: "lab", Name: "m"}, types.NamespacedName{}},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			host := &metal3api.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "lab"}, Spec: metal3api.BareMetalHostSpec{ConsumerRef: tc.ref}}
+			host := &Host{ObjectMeta: metav1.ObjectMeta{Namespace: "lab"}, Spec: HostSpec{ConsumerRef: tc.ref}}
 			NewWithT(t).Expect(ConsumerOf(host)).To(Equal(tc.consumer))
 		})
 	}

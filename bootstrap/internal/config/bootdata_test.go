@@ -5,13 +5,13 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // TestBootImageOfAnInfraEnvThatIsGone is a host that was chosen, and boots the image of an InfraEnv that was made anew meanwhile.
@@ -32,7 +32,7 @@ func TestBootImageOfAnInfraEnvThatIsGone(t *testing.T) {
 			w.offer(anew, "")
 			w.reconcile() // the infrastructure machine has the new one
 			host := bareMetalHost()
-			host.Spec.Image = &metal3api.Image{URL: isoURL} // but the Metal3 controller read it before
+			host.Spec.Image = &metal3.Image{URL: isoURL} // but the Metal3 controller read it before
 			w.create(host)
 		}, offered: anew, outdated: true},
 	} {

@@ -1,7 +1,6 @@
 package config
 
 import (
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,6 +14,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // changed passes on the updates that differ in their metadata, or in what is read of objects of a type.
@@ -55,7 +55,7 @@ var agentChanges = changed(func(before, after *aiv1beta1.Agent) bool {
 })
 
 // hostChanges are those of what a host is recognised by.
-var hostChanges = changed(func(before, after *metal3api.BareMetalHost) bool {
+var hostChanges = changed(func(before, after *metal3.Host) bool {
 	return !equality.Semantic.DeepEqual(before.Status.HardwareDetails, after.Status.HardwareDetails)
 })
 

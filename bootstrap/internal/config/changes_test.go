@@ -3,7 +3,6 @@ package config
 import (
 	"testing"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 func TestChangesThatReconcile(t *testing.T) {
@@ -24,7 +24,7 @@ func TestChangesThatReconcile(t *testing.T) {
 		change(a)
 		return trimAgent(a)
 	}
-	host := func(change func(*metal3api.BareMetalHost)) client.Object { h := bareMetalHost(); change(h); return h }
+	host := func(change func(*metal3.Host)) client.Object { h := bareMetalHost(); change(h); return h }
 	infra := func(change func(u *unstructured.Unstructured)) client.Object {
 		u := metal3Machine("live-iso")
 		change(u)
@@ -57,8 +57,8 @@ func TestChangesThatReconcile(t *testing.T) {
 		"the percentage of an Agent":    {agentChanges, agent(func(*aiv1beta1.Agent) {}), agent(func(a *aiv1beta1.Agent) { a.Status.Progress.InstallationPercentage = 7 }), false},
 		"the stage of an Agent":         {agentChanges, agent(func(*aiv1beta1.Agent) {}), agent(func(a *aiv1beta1.Agent) { a.Status.Progress.CurrentStage = "Rebooting" }), true},
 		"the state of an Agent":         {agentChanges, agent(func(*aiv1beta1.Agent) {}), agent(func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = "known" }), true},
-		"the power of a host":           {hostChanges, host(func(*metal3api.BareMetalHost) {}), host(func(h *metal3api.BareMetalHost) { h.Status.PoweredOn = true }), false},
-		"an inspection":                 {hostChanges, host(func(*metal3api.BareMetalHost) {}), host(func(h *metal3api.BareMetalHost) { h.Status.HardwareDetails = &metal3api.HardwareDetails{} }), true},
+		"the rest of a host's status":   {hostChanges, host(func(*metal3.Host) {}), host(func(h *metal3.Host) { h.ResourceVersion = "2" }), false},
+		"an inspection":                 {hostChanges, host(func(*metal3.Host) {}), host(func(h *metal3.Host) { h.Status.HardwareDetails = &metal3.Hardware{} }), true},
 		"conditions of a Metal3Machine": {infraMachineChanges, infra(set("x", "status", "phase")), infra(set("y", "status", "phase")), false},
 		"a Metal3Machine that is ready": {infraMachineChanges, infra(set(false, "status", "ready")), infra(set(true, "status", "ready")), true},
 		"its rendered metadata":         {infraMachineChanges, infra(set("a", "status", "metaData", "name")), infra(set("b", "status", "metaData", "name")), true},

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
@@ -178,7 +177,7 @@ func (r *Reconciler) gatherHost(ctx context.Context, f *facts.Facts) error {
 	}
 	namespace, consumer := f.InfraMachine.GetNamespace(), client.ObjectKeyFromObject(f.InfraMachine)
 	if _, name, ok := strings.Cut(f.InfraMachine.GetAnnotations()[metal3.HostAnnotation], "/"); ok {
-		host, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: namespace, Name: name}, &metal3api.BareMetalHost{})
+		host, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: namespace, Name: name}, &metal3.Host{})
 		if err != nil {
 			return err
 		}
@@ -189,14 +188,23 @@ func (r *Reconciler) gatherHost(ctx context.Context, f *facts.Facts) error {
 			return nil
 		}
 	}
-	hosts := &metal3api.BareMetalHostList{}
-	if err := r.Client.List(ctx, hosts, client.InNamespace(namespace), client.MatchingFields{hostByConsumer: consumer.String()}); err != nil {
-		return fmt.Errorf("cannot look for the BareMetalHost: %w", err)
+	var err error
+	f.Host, err = r.hostOf(ctx, consumer)
+	return err
+}
+
+// hostOf finds the one BareMetalHost that names a Metal3Machine as its consumer; nil when there is none, or several. It looks at all of the namespace: only Machines
+// to which CAPM3 has not given a host ask for it, and an index would grow with all hosts of the hub.
+func (r *Reconciler) hostOf(ctx context.Context, consumer client.ObjectKey) (*metal3.Host, error) {
+	hosts := &metal3.HostList{}
+	if err := r.Client.List(ctx, hosts, client.InNamespace(consumer.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("cannot look for the BareMetalHost: %w", err)
 	}
-	if len(hosts.Items) == 1 {
-		f.Host = &hosts.Items[0]
+	others := func(host metal3.Host) bool { return metal3.ConsumerOf(&host) != consumer }
+	if hosts.Items = slices.DeleteFunc(hosts.Items, others); len(hosts.Items) != 1 {
+		return nil, nil //nolint:nilnil // nothing tells which
 	}
-	return nil
+	return hosts.Items[0].DeepCopy(), nil
 }
 
 func (r *Reconciler) gatherDataSecret(ctx context.Context, f *facts.Facts) (err error) {

@@ -3,7 +3,6 @@ package config
 import (
 	"testing"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +30,7 @@ func TestBMCOfAnotherHost(t *testing.T) {
 	host := read(w, "rack1-u7", bareMetalHost())
 	w.change(host, func() {
 		host.Spec.BMC.Address = "redfish://admin:secret@bmc-8.example/redfish/v1/Systems/8"
-		host.Status.HardwareDetails = &metal3api.HardwareDetails{NIC: []metal3api.NIC{{MAC: otherMAC}}, SystemVendor: metal3api.HardwareSystemVendor{SerialNumber: "S8"}}
+		host.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: otherMAC}}, SystemVendor: metal3.Vendor{SerialNumber: "S8"}}
 	})
 	agent := discovered("a", "m", otherMAC)
 	agent.Status.Inventory.SystemVendor.SerialNumber = "S8"
@@ -52,22 +51,22 @@ func TestBMCOfAnotherHost(t *testing.T) {
 
 // TestHostOfTheMetal3Machine is which BareMetalHost is taken for the Machine's. The annotation of a Metal3Machine can be edited by its user.
 func TestHostOfTheMetal3Machine(t *testing.T) {
-	mine := corev1.ObjectReference{Kind: "Metal3Machine", Namespace: namespace, Name: "m"}
+	mine := metal3.Consumer{Kind: "Metal3Machine", Namespace: namespace, Name: "m"}
 	for situation, tc := range map[string]struct {
 		annotation, hostNamespace string
-		consumer                  *corev1.ObjectReference
+		consumer                  *metal3.Consumer
 		taken                     bool
 	}{
 		"annotated, and it names the Metal3Machine":           {"lab/rack1-u7", namespace, &mine, true},
 		"not annotated, and it names the Metal3Machine":       {"", namespace, &mine, true},
 		"the annotation has the wrong namespace":              {"tenant/rack1-u7", namespace, &mine, true},
 		"of another tenant, annotated":                        {"tenant/rack1-u7", "tenant", nil, false},
-		"of another tenant, with a consumer of the same name": {"tenant/rack1-u7", "tenant", &corev1.ObjectReference{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
+		"of another tenant, with a consumer of the same name": {"tenant/rack1-u7", "tenant", &metal3.Consumer{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
 		"of another tenant, with this consumer":               {"", "tenant", &mine, false},
 		"not given to anybody":                                {"lab/rack1-u7", namespace, nil, false},
-		"given to another":                                    {"lab/rack1-u7", namespace, &corev1.ObjectReference{Kind: "Metal3Machine", Namespace: namespace, Name: "other"}, false},
-		"given to another kind":                               {"lab/rack1-u7", namespace, &corev1.ObjectReference{Kind: "Host", Namespace: namespace, Name: "m"}, false},
-		"given to a Metal3Machine of another namespace":       {"lab/rack1-u7", namespace, &corev1.ObjectReference{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
+		"given to another":                                    {"lab/rack1-u7", namespace, &metal3.Consumer{Kind: "Metal3Machine", Namespace: namespace, Name: "other"}, false},
+		"given to another kind":                               {"lab/rack1-u7", namespace, &metal3.Consumer{Kind: "Host", Namespace: namespace, Name: "m"}, false},
+		"given to a Metal3Machine of another namespace":       {"lab/rack1-u7", namespace, &metal3.Consumer{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			host := bareMetalHost()
@@ -156,7 +155,7 @@ func TestRefusalsAreInOrder(t *testing.T) {
 	w := booted(t)
 	host := read(w, "rack1-u7", bareMetalHost())
 	w.change(host, func() {
-		host.Status.HardwareDetails = &metal3api.HardwareDetails{SystemVendor: metal3api.HardwareSystemVendor{SerialNumber: "S1"}}
+		host.Status.HardwareDetails = &metal3.Hardware{SystemVendor: metal3.Vendor{SerialNumber: "S1"}}
 	})
 	other := discovered("d", "elsewhere", bootMAC)
 	other.Status.Inventory.SystemVendor.SerialNumber = "S2"

@@ -1,9 +1,6 @@
 package config
 
 import (
-	"context"
-
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -12,7 +9,6 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // Field indexes of the cache.
@@ -25,7 +21,6 @@ const (
 	configByNetworks        = "nmStateConfigs"
 	infraEnvByConfig        = "config"
 	agentByInfraEnv         = "infraEnv"
-	hostByConsumer          = "consumer"
 	clusterByControlPlane   = "controlPlane"
 	deploymentsByPullSecret = "pullSecret"
 )
@@ -33,7 +28,7 @@ const (
 // selecting is the value of configByNetworks for the configs that select NMStateConfigs.
 const selecting = "selecting"
 
-// indexes are those of the objects that exist everywhere.
+// indexes make few objects of many be found. BareMetalHosts have none: see hostOf.
 func indexes() []kube.Index {
 	return []kube.Index{
 		kube.IndexOf(&clusterv1.Machine{}, machineByConfig, func(m *clusterv1.Machine) []string { return kube.Some(configOfMachine(m)) }),
@@ -47,21 +42,6 @@ func indexes() []kube.Index {
 		kube.IndexOf(&clusterv1.Cluster{}, clusterByControlPlane, func(c *clusterv1.Cluster) []string { return kube.Some(c.Spec.ControlPlaneRef.Name) }),
 		kube.IndexOf(&hivev1.ClusterDeployment{}, deploymentsByPullSecret, pullSecretOfDeployment),
 	}
-}
-
-// metal3Indexes are those of BareMetalHosts.
-func metal3Indexes() []kube.Index {
-	return []kube.Index{
-		kube.IndexOf(&metal3api.BareMetalHost{}, hostByConsumer, consumerOfHost),
-	}
-}
-
-func (r *Reconciler) addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	all := indexes()
-	if r.metal3.Load() {
-		all = append(all, metal3Indexes()...)
-	}
-	return kube.AddIndexes(ctx, indexer, all...)
 }
 
 func labelled[T client.Object](label string) func(T) []string {
@@ -105,14 +85,6 @@ func configMapsOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
 func networksOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
 	if facts.WantsNetworks(config) {
 		return []string{selecting}
-	}
-	return nil
-}
-
-// consumerOfHost is the Metal3Machine that a BareMetalHost is given to, as namespace/name.
-func consumerOfHost(host *metal3api.BareMetalHost) []string {
-	if consumer := metal3.ConsumerOf(host); consumer.Name != "" {
-		return []string{consumer.String()}
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // bareMetalHostCRD is the name of the CustomResourceDefinition that the Bare Metal Operator brings.
@@ -25,15 +26,12 @@ const bareMetalHostCRD = "baremetalhosts.metal3.io"
 
 var errNotServed = errors.New("the API of BareMetalHosts is defined but not served yet")
 
-// bareMetalHosts begins to index and watch BareMetalHosts when the Bare Metal Operator is installed after this manager was started.
+// bareMetalHosts begins to watch BareMetalHosts when the Bare Metal Operator is installed after this manager was started.
 type bareMetalHosts struct {
 	reconciler *Reconciler
 	mapper     meta.RESTMapper
-	indexer    client.FieldIndexer
 	// watch watches BareMetalHosts from now on.
 	watch func() error
-	// indexed is how many of the indexes are there: one cannot be added twice.
-	indexed int
 }
 
 // Reconcile is called for the CustomResourceDefinition of BareMetalHosts, by one worker.
@@ -52,12 +50,6 @@ func (b *bareMetalHosts) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 	if !served {
 		return ctrl.Result{}, errNotServed // the definition comes a moment before its API, of which no event tells
 	}
-	for ; b.indexed < len(metal3Indexes()); b.indexed++ {
-		i := metal3Indexes()[b.indexed]
-		if err := b.indexer.IndexField(ctx, i.Object, i.Field, i.Values); err != nil {
-			return ctrl.Result{}, fmt.Errorf("cannot index %T by %s: %w", i.Object, i.Field, err)
-		}
-	}
 	b.reconciler.metal3.Store(true)
 	if err := b.watch(); err != nil {
 		b.reconciler.metal3.Store(false)
@@ -69,7 +61,7 @@ func (b *bareMetalHosts) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 
 // servesBareMetalHosts tells whether the Bare Metal Operator's API is there.
 func servesBareMetalHosts(mapper meta.RESTMapper) (bool, error) {
-	_, err := mapper.RESTMapping(schema.GroupKind{Group: metal3api.GroupVersion.Group, Kind: "BareMetalHost"}, metal3api.GroupVersion.Version)
+	_, err := mapper.RESTMapping(schema.GroupKind{Group: metal3api.GroupVersion.Group, Kind: metal3.HostKind}, metal3api.GroupVersion.Version)
 	if meta.IsNoMatchError(err) {
 		return false, nil
 	}
@@ -81,8 +73,8 @@ func servesBareMetalHosts(mapper meta.RESTMapper) (bool, error) {
 
 // awaitBareMetalHosts adds the controller that notices that the Bare Metal Operator is installed later. c is the controller of the configs.
 func (r *Reconciler) awaitBareMetalHosts(mgr ctrl.Manager, c controller.Controller) error {
-	later := &bareMetalHosts{reconciler: r, mapper: mgr.GetRESTMapper(), indexer: mgr.GetFieldIndexer(), watch: func() error {
-		return c.Watch(source.Kind[client.Object](mgr.GetCache(), &metal3api.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost), hostChanges))
+	later := &bareMetalHosts{reconciler: r, mapper: mgr.GetRESTMapper(), watch: func() error {
+		return c.Watch(source.Kind[client.Object](mgr.GetCache(), &metal3.Host{}, handler.EnqueueRequestsFromMapFunc(r.ofHost), hostChanges))
 	}}
 	ours := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == bareMetalHostCRD })
 	err := ctrl.NewControllerManagedBy(mgr).Named("baremetalhosts").

@@ -3,7 +3,6 @@ package config
 import (
 	"slices"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
@@ -17,6 +16,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // Cached says what is cached of each kind: what is read of it, and of what we apply also the fields that we state, to compare with. Infrastructure machines are
@@ -26,7 +26,7 @@ func Cached() map[client.Object]cache.ByObject {
 		&aiv1beta1.Agent{}:             {Transform: kube.Reduce(trimAgent)},
 		&aiv1beta1.InfraEnv{}:          {Transform: kube.Reduce(trimInfraEnv)},
 		&aiv1beta1.NMStateConfig{}:     {Transform: kube.Reduce(trimNMStateConfig)},
-		&metal3api.BareMetalHost{}:     {Transform: kube.Reduce(trimHost)},
+		&metal3.Host{}:                 {Transform: kube.Reduce(trimHost)},
 		&clusterv1.Machine{}:           {Transform: kube.Reduce(trimMachine)},
 		&clusterv1.Cluster{}:           {Transform: kube.Reduce(trimCluster)},
 		&hivev1.ClusterDeployment{}:    {Transform: kube.Reduce(trimDeployment)},

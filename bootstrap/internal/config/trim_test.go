@@ -15,6 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // large is what nobody reads.
@@ -94,14 +97,28 @@ func TestOfAnInfraEnvAllThatIsStatedIsCached(t *testing.T) {
 
 func TestOfAHostWhatIsReadIsCached(t *testing.T) {
 	kept := bareMetalHost()
-	kept.Spec.BMC.Address, kept.Spec.Image = "redfish://bmc", &metal3api.Image{URL: "iso"}
+	kept.Spec.BMC.Address, kept.Spec.Image = "redfish://bmc", &metal3.Image{URL: "iso"}
 	kept.Spec.RootDeviceHints = &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
-	kept.Status.HardwareDetails = &metal3api.HardwareDetails{NIC: []metal3api.NIC{{MAC: bootMAC}}}
+	kept.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}, {MAC: "02:00:00:00:00:02"}}}
 	kept.Status.HardwareDetails.SystemVendor.SerialNumber = "S1"
 	whole := kept.DeepCopy()
-	whole.Annotations, whole.Labels, whole.Spec.ConsumerRef.APIVersion, whole.Status.HardwareDetails.RAMMebibytes = large, large, "v1", 1<<16
-	whole.Status.HardwareDetails.NIC = []metal3api.NIC{{MAC: bootMAC, IP: "192.0.2.1"}, {MAC: bootMAC, IP: "2001:db8::1"}}
+	whole.Annotations, whole.Labels, whole.OwnerReferences = large, large, []metav1.OwnerReference{{Name: "m"}}
+	whole.Status.HardwareDetails.NIC = []metal3.NIC{{MAC: bootMAC}, {MAC: bootMAC}, {MAC: "02:00:00:00:00:02"}}
 	NewWithT(t).Expect(trimHost(whole)).To(Equal(kept))
+	NewWithT(t).Expect(trimHost(kept)).To(Equal(kept), "also the second time")
+}
+
+// TestOfAHostThatIsNoMachinesNothingIsCached: nobody looks at more before it is given to a Metal3Machine, of which its next version tells.
+func TestOfAHostThatIsNoMachinesNothingIsCached(t *testing.T) {
+	g := NewWithT(t)
+	free, others, ours := bareMetalHost(), bareMetalHost(), bareMetalHost()
+	free.Spec.ConsumerRef, others.Spec.ConsumerRef.Kind = nil, "HostClaim"
+	for _, host := range []*metal3.Host{free, others} {
+		host.Spec.BMC.Address, host.Status.HardwareDetails = "redfish://bmc", &metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}}}
+		g.Expect(trimHost(host)).To(Equal(&metal3.Host{ObjectMeta: bareMetalHost().ObjectMeta}))
+	}
+	ours.Generation = 2
+	g.Expect(hostChanges.Update(event.UpdateEvent{ObjectOld: trimHost(free), ObjectNew: trimHost(ours)})).To(BeTrue(), "it is given to a Machine")
 }
 
 func TestOfAnAgentWhatIsReadIsCached(t *testing.T) {
@@ -119,19 +136,33 @@ func TestOfAnAgentWhatIsReadIsCached(t *testing.T) {
 	waiting.Status.Inventory.Interfaces = []aiv1beta1.HostInterface{{MacAddress: bootMAC}}
 	waiting.Status.Inventory.Cpu.Architecture = ""
 	conditions := whole.Status.Conditions
-	waiting.Status.Conditions = trimConditions(conditions)
+	waiting.Status.Conditions = trimConditions(conditions, readConditions)
 	g.Expect(waiting.Status.Conditions).To(HaveLen(3), "the unread one is left out")
 	g.Expect(waiting.Status.Conditions[0].Reason).To(BeEmpty(), "why one is true is not read")
 	g.Expect(waiting.Status.Conditions[1:]).To(ConsistOf(conditions[1], conditions[3]), "all of what is false is read")
 	g.Expect(trimAgent(whole)).To(Equal(waiting), "without the record of what it was told every restart would tell it again")
 
 	whole.Spec.Approved = true
+	whole.Status.Conditions = nil
+	for _, c := range append(readConditions, "Other") {
+		whole.Status.Conditions = append(whole.Status.Conditions, sampleCondition(c, corev1.ConditionFalse))
+	}
+	conditions = whole.Status.Conditions
 	approved := waiting.DeepCopy()
 	approved.ManagedFields = nil
+	approved.Status.Role, approved.Status.InstallationDiskID, approved.Status.Conditions = "", "", conditions[3:6]
 	approved.Spec.IgnitionConfigOverrides, approved.Spec.Approved = "{}", true
 	inventory := &approved.Status.Inventory
 	inventory.Hostname, inventory.Disks, inventory.Memory, inventory.Cpu = "", nil, aiv1beta1.HostMemory{}, aiv1beta1.HostCPU{}
 	g.Expect(trimAgent(whole)).To(Equal(approved), "it is told nothing more")
+
+	for _, state := range []string{"installed", "added-to-existing-cluster"} {
+		whole.Status.DebugInfo.State = state
+		installed := approved.DeepCopy()
+		installed.Status.DebugInfo.State, installed.Status.DebugInfo.StateInfo, installed.Status.Conditions = state, "", conditions[5:6]
+		g.Expect(trimAgent(whole)).To(Equal(installed), "of one that is installed nothing more is told")
+		g.Expect(trimAgent(installed)).To(Equal(installed), "also the second time")
+	}
 }
 
 // Each of them is read somewhere: identify, bind, validation, restore, release, or pkg/assisted.
@@ -139,7 +170,7 @@ func TestConditionsOfAnAgentThatAreReadAreCached(t *testing.T) {
 	for _, read := range []conditionsv1.ConditionType{
 		aiv1beta1.SpecSyncedCondition, aiv1beta1.BoundCondition, aiv1beta1.ConnectedCondition, aiv1beta1.ValidatedCondition, aiv1beta1.InstalledCondition, aiv1beta1.CleanupCondition,
 	} {
-		NewWithT(t).Expect(trimConditions([]conditionsv1.Condition{sampleCondition(read, corev1.ConditionFalse)})).To(HaveLen(1), string(read))
+		NewWithT(t).Expect(trimConditions([]conditionsv1.Condition{sampleCondition(read, corev1.ConditionFalse)}, readConditions)).To(HaveLen(1), string(read))
 	}
 }
 

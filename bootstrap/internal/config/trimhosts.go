@@ -3,7 +3,6 @@ package config
 import (
 	"slices"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,25 +14,27 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// trimHost keeps what a host is recognised by, whose it is, and where and from what it was told to boot. Any host may become ours.
-func trimHost(host *metal3api.BareMetalHost) *metal3api.BareMetalHost {
-	kept := &metal3api.BareMetalHost{ObjectMeta: kube.Identity(&host.ObjectMeta)}
-	kept.Spec.BMC.Address, kept.Spec.BootMACAddress, kept.Spec.RootDeviceHints = host.Spec.BMC.Address, host.Spec.BootMACAddress, host.Spec.RootDeviceHints
-	if ref := host.Spec.ConsumerRef; ref != nil {
-		kept.Spec.ConsumerRef = &corev1.ObjectReference{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+// trimHost keeps what a host is recognised by, whose it is, and where and from what it was told to boot: all of the type. Of a host that is no Metal3Machine's nothing
+// is read: it may become ours, by a change of its own.
+func trimHost(host *metal3.Host) *metal3.Host {
+	kept := &metal3.Host{ObjectMeta: kube.Identity(&host.ObjectMeta)}
+	consumer := metal3.ConsumerOf(host)
+	if consumer.Name == "" {
+		return kept
 	}
-	if image := host.Spec.Image; image != nil {
-		kept.Spec.Image = &metal3api.Image{URL: image.URL}
+	if consumer.Namespace == host.Namespace {
+		consumer.Namespace = host.Namespace // the same string, once
 	}
+	kept.Spec = host.Spec
+	kept.Spec.ConsumerRef = &metal3.Consumer{Kind: metal3.MachineKind, Namespace: consumer.Namespace, Name: consumer.Name}
 	if found := host.Status.HardwareDetails; found != nil {
-		kept.Status.HardwareDetails = &metal3api.HardwareDetails{}
-		kept.Status.HardwareDetails.SystemVendor.SerialNumber = found.SystemVendor.SerialNumber
-		for i := range found.NIC { // one that has several addresses is there several times
-			nic := metal3api.NIC{MAC: found.NIC[i].MAC}
-			if !slices.ContainsFunc(kept.Status.HardwareDetails.NIC, func(k metal3api.NIC) bool { return k.MAC == nic.MAC }) {
-				kept.Status.HardwareDetails.NIC = append(kept.Status.HardwareDetails.NIC, nic)
+		nics := make([]metal3.NIC, 0, len(found.NIC))
+		for _, nic := range found.NIC {
+			if !slices.Contains(nics, nic) {
+				nics = append(nics, nic)
 			}
 		}
+		kept.Status.HardwareDetails = &metal3.Hardware{SystemVendor: found.SystemVendor, NIC: slices.Clone(nics)}
 	}
 	return kept
 }
@@ -44,49 +45,80 @@ var readConditions = []conditionsv1.ConditionType{
 	aiv1beta1.CleanupCondition,
 }
 
+// readOnceApproved are those that are read of an Agent that is bound and approved; of one that is installed only that of its deletion.
+var readOnceApproved = []conditionsv1.ConditionType{aiv1beta1.ValidatedCondition, aiv1beta1.InstalledCondition, aiv1beta1.CleanupCondition}
+
 // trimAgent keeps of an Agent that waits for its cluster what is decided upon and what we tell it. An Agent that is bound and approved is told nothing more, and of
 // its hardware only what it is recognised by is looked at.
 func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
-	kept := &aiv1beta1.Agent{ObjectMeta: kube.Identity(&agent.ObjectMeta), Spec: agent.Spec}
+	kept := &aiv1beta1.Agent{ObjectMeta: kube.Identity(&agent.ObjectMeta)}
 	kept.Labels = kube.Only(agent.Labels, aiv1beta1.InfraEnvNameLabel)
 	kept.Annotations = kube.Only(agent.Annotations, skipSpokeCleanupAnnotation)
 	status, found := &kept.Status, &agent.Status
-	status.Role, status.InstallationDiskID = found.Role, found.InstallationDiskID
-	status.Progress.CurrentStage = found.Progress.CurrentStage
-	status.DebugInfo.State, status.DebugInfo.StateInfo = found.DebugInfo.State, found.DebugInfo.StateInfo
-	status.Conditions = trimConditions(found.Conditions)
-	inventory := &status.Inventory
-	for i := range found.Inventory.Interfaces {
-		inventory.Interfaces = append(inventory.Interfaces, aiv1beta1.HostInterface{MacAddress: found.Inventory.Interfaces[i].MacAddress})
-	}
-	inventory.SystemVendor.SerialNumber = found.Inventory.SystemVendor.SerialNumber
+	status.Progress.CurrentStage, status.DebugInfo.State = kube.Word(found.Progress.CurrentStage), kube.Word(found.DebugInfo.State)
+	status.Inventory.SystemVendor.SerialNumber = found.Inventory.SystemVendor.SerialNumber
+	status.Inventory.Interfaces = trimInterfaces(found.Inventory.Interfaces)
 	if facts.Bound(agent) && agent.Spec.Approved {
-		kept.Spec = aiv1beta1.AgentSpec{ClusterDeploymentName: agent.Spec.ClusterDeploymentName, Role: agent.Spec.Role, Approved: true}
-		if facts.Told(agent) {
-			kept.Spec.IgnitionConfigOverrides = "{}" // that there is one tells that it was told
-		}
-		return kept
+		return trimApproved(kept, agent)
 	}
-	kept.ManagedFields = apply.Own(FieldManager, agent.ManagedFields)
+	kept.Spec, kept.ManagedFields = agent.Spec, apply.Own(FieldManager, agent.ManagedFields)
+	status.Role, status.InstallationDiskID = found.Role, found.InstallationDiskID
+	status.DebugInfo.StateInfo = found.DebugInfo.StateInfo
+	status.Conditions = trimConditions(found.Conditions, readConditions)
+	inventory := &status.Inventory
 	inventory.Hostname, inventory.Memory, inventory.Disks = found.Inventory.Hostname, found.Inventory.Memory, found.Inventory.Disks
 	inventory.Cpu.Count = found.Inventory.Cpu.Count
 	return kept
 }
 
+// trimApproved adds what is read of an Agent that is bound and approved to what is read of any.
+func trimApproved(kept, agent *aiv1beta1.Agent) *aiv1beta1.Agent {
+	cluster := *agent.Spec.ClusterDeploymentName
+	if cluster.Namespace == agent.Namespace {
+		cluster.Namespace = agent.Namespace // the same string, once
+	}
+	kept.Spec = aiv1beta1.AgentSpec{ClusterDeploymentName: &cluster, Role: kube.Word(agent.Spec.Role), Approved: true}
+	if facts.Told(agent) {
+		kept.Spec.IgnitionConfigOverrides = "{}" // that there is one tells that it was told
+	}
+	if facts.Installed(agent) {
+		kept.Status.Conditions = trimConditions(agent.Status.Conditions, []conditionsv1.ConditionType{aiv1beta1.CleanupCondition})
+		return kept
+	}
+	kept.Status.DebugInfo.StateInfo = agent.Status.DebugInfo.StateInfo
+	kept.Status.Conditions = trimConditions(agent.Status.Conditions, readOnceApproved)
+	return kept
+}
+
+// trimInterfaces keeps the addresses.
+func trimInterfaces(interfaces []aiv1beta1.HostInterface) []aiv1beta1.HostInterface {
+	if len(interfaces) == 0 {
+		return nil
+	}
+	kept := make([]aiv1beta1.HostInterface, len(interfaces))
+	for i := range interfaces {
+		kept[i].MacAddress = interfaces[i].MacAddress
+	}
+	return kept
+}
+
 // trimConditions keeps of a condition that is true no more than since when it is.
-func trimConditions(conditions []conditionsv1.Condition) []conditionsv1.Condition {
-	kept := make([]conditionsv1.Condition, 0, len(readConditions))
+func trimConditions(conditions []conditionsv1.Condition, read []conditionsv1.ConditionType) []conditionsv1.Condition {
+	kept := make([]conditionsv1.Condition, 0, len(read))
 	for _, c := range conditions {
-		if !slices.Contains(readConditions, c.Type) {
+		if !slices.Contains(read, c.Type) {
 			continue
 		}
-		left := conditionsv1.Condition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}
+		left := conditionsv1.Condition{Type: kube.Word(c.Type), Status: kube.Word(c.Status), LastTransitionTime: c.LastTransitionTime}
 		if c.Status != corev1.ConditionTrue {
 			left.Reason, left.Message = c.Reason, c.Message
 		}
 		kept = append(kept, left)
 	}
-	return kept
+	if len(kept) == 0 {
+		return nil
+	}
+	return slices.Clone(kept) // in no more room than they need
 }
 
 // readFields are the fields of infrastructure machines that are read or, the boot image, stated.

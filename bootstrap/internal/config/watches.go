@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
@@ -32,12 +31,12 @@ import (
 
 // SetupWithManager starts the controller. Objects that lead to no config of ours cause nothing.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	metal3, err := servesBareMetalHosts(mgr.GetRESTMapper())
+	served, err := servesBareMetalHosts(mgr.GetRESTMapper())
 	if err != nil {
 		return err
 	}
-	r.metal3.Store(metal3)
-	if err := r.addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+	r.metal3.Store(served)
+	if err := kube.AddIndexes(ctx, mgr.GetFieldIndexer(), indexes()...); err != nil {
 		return err
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
@@ -55,8 +54,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.ofConfigMap)).
 		WatchesRawSource(source.Channel(r.wake, &handler.EnqueueRequestForObject{})).
 		WithOptions(options)
-	if metal3 {
-		b = b.Watches(&metal3api.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(r.ofHost), builder.WithPredicates(hostChanges))
+	if served {
+		b = b.Watches(&metal3.Host{}, handler.EnqueueRequestsFromMapFunc(r.ofHost), builder.WithPredicates(hostChanges))
 	}
 	c, err := b.Build(reconcile.TolerateConflicts(r))
 	if err != nil {
@@ -64,7 +63,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	}
 	log := mgr.GetLogger()
 	r.tracker = &external.ObjectTracker{Controller: c, Cache: mgr.GetCache(), Scheme: mgr.GetScheme(), PredicateLogger: &log}
-	if metal3 {
+	if served {
 		return nil
 	}
 	return r.awaitBareMetalHosts(mgr, c)
@@ -162,7 +161,7 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 }
 
 func (r *Reconciler) ofHost(ctx context.Context, o client.Object) []ctrl.Request {
-	host, ok := o.(*metal3api.BareMetalHost)
+	host, ok := o.(*metal3.Host)
 	if !ok {
 		return nil
 	}

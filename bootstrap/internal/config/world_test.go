@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
@@ -35,6 +34,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/sample"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -69,7 +69,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme,
-		aiv1beta1.AddToScheme, hiveext.AddToScheme, hivev1.AddToScheme, metal3api.AddToScheme,
+		aiv1beta1.AddToScheme, hiveext.AddToScheme, hivev1.AddToScheme, metal3.AddToScheme,
 	} {
 		NewWithT(t).Expect(add(scheme)).To(Succeed())
 	}
@@ -82,7 +82,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	builder := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).
 		WithStatusSubresource(&bootstrapv1.OpenshiftAssistedConfig{}).
 		WithInterceptorFuncs(w.counting())
-	for _, i := range append(indexes(), metal3Indexes()...) {
+	for _, i := range indexes() {
 		builder = builder.WithIndex(i.Object, i.Field, i.Values)
 	}
 	w.WithWatch = builder.Build()

@@ -40,6 +40,11 @@ func Untouched(agent *aiv1beta1.Agent) bool {
 	return slices.Contains(beforeInstallation, agent.Status.DebugInfo.State)
 }
 
+// Installed tells whether assisted-service is done with the host of an Agent.
+func Installed(agent *aiv1beta1.Agent) bool {
+	return agent.Status.DebugInfo.State == models.HostStatusInstalled || agent.Status.DebugInfo.State == models.HostStatusAddedToExistingCluster
+}
+
 // BootedItsDisk tells whether the host boots, or has booted, what was installed on it.
 func BootedItsDisk(agent *aiv1beta1.Agent) bool {
 	return slices.Contains(stagesFromReboot, agent.Status.Progress.CurrentStage)

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"slices"
 
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
@@ -42,7 +41,7 @@ type Facts struct {
 	// OthersDeployments are the ClusterDeployments of other clusters to which Agents are bound, where the Machine's Cluster is gone.
 	OthersDeployments []string
 	// Host is the BareMetalHost behind the infrastructure machine.
-	Host *metal3api.BareMetalHost
+	Host *metal3.Host
 	// DataSecret is the bootstrap data without its content.
 	DataSecret *metav1.PartialObjectMetadata
 	// Networks are the NMStateConfigs that the config selects, in the order of their names.

@@ -2,13 +2,14 @@
 package sample
 
 import (
-	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 const (
@@ -29,12 +30,12 @@ func Metal3Machine(format string) *unstructured.Unstructured {
 }
 
 // BareMetalHost is the one that is given to the Metal3Machine; nothing inspected it.
-func BareMetalHost() *metal3api.BareMetalHost {
-	return &metal3api.BareMetalHost{
+func BareMetalHost() *metal3.Host {
+	return &metal3.Host{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "rack1-u7", UID: "bmh-uid"},
-		Spec: metal3api.BareMetalHostSpec{
+		Spec: metal3.HostSpec{
 			BootMACAddress: BootMAC,
-			ConsumerRef:    &corev1.ObjectReference{Kind: "Metal3Machine", Namespace: Namespace, Name: "m"},
+			ConsumerRef:    &metal3.Consumer{Kind: "Metal3Machine", Namespace: Namespace, Name: "m"},
 		},
 	}
 }

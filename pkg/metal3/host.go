@@ -1,0 +1,120 @@
+package metal3
+
+import (
+	"slices"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// HostKind is the kind of which a Host is.
+const HostKind = "BareMetalHost"
+
+// Host is a BareMetalHost with what is read of it. What the API server sends is decoded into it: a hub has many BareMetalHosts that are nobody's business here, and
+// the API's own type takes four times as much memory. It is only read: written, it would take away the rest.
+type Host struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   HostSpec   `json:"spec,omitempty"`
+	Status HostStatus `json:"status,omitempty"`
+}
+
+// HostSpec is what the user, and CAPM3 for its Metal3Machine, want of a host.
+type HostSpec struct {
+	BMC             BMC                        `json:"bmc,omitempty"`
+	BootMACAddress  string                     `json:"bootMACAddress,omitempty"`
+	RootDeviceHints *metal3api.RootDeviceHints `json:"rootDeviceHints,omitempty"`
+	ConsumerRef     *Consumer                  `json:"consumerRef,omitempty"`
+	Image           *Image                     `json:"image,omitempty"`
+}
+
+// BMC is a management controller.
+type BMC struct {
+	Address string `json:"address,omitempty"`
+}
+
+// Consumer is what a host is given to.
+type Consumer struct {
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+}
+
+// Image is what a host boots.
+type Image struct {
+	URL string `json:"url,omitempty"`
+}
+
+// HostStatus is what the Bare Metal Operator found.
+type HostStatus struct {
+	HardwareDetails *Hardware `json:"hardware,omitempty"`
+}
+
+// Hardware is what the inspection found.
+type Hardware struct {
+	SystemVendor Vendor `json:"systemVendor,omitempty"`
+	NIC          []NIC  `json:"nics,omitempty"`
+}
+
+// Vendor is what the maker says of a system.
+type Vendor struct {
+	SerialNumber string `json:"serialNumber,omitempty"`
+}
+
+// NIC is a network interface; one that has several addresses is there several times.
+type NIC struct {
+	MAC string `json:"mac,omitempty"`
+}
+
+// HostList is a list of hosts.
+type HostList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Host `json:"items"`
+}
+
+// AddToScheme makes clients take BareMetalHosts for Hosts.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypeWithName(metal3api.GroupVersion.WithKind(HostKind), &Host{})
+	scheme.AddKnownTypeWithName(metal3api.GroupVersion.WithKind(HostKind+"List"), &HostList{})
+	metav1.AddToGroupVersion(scheme, metal3api.GroupVersion)
+	return nil
+}
+
+// DeepCopy returns a copy that has nothing in common with the host.
+func (h *Host) DeepCopy() *Host {
+	copied := *h
+	h.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)
+	copied.Spec.RootDeviceHints = h.Spec.RootDeviceHints.DeepCopy()
+	copied.Spec.ConsumerRef, copied.Spec.Image = clone(h.Spec.ConsumerRef), clone(h.Spec.Image)
+	if hardware := clone(h.Status.HardwareDetails); hardware != nil {
+		hardware.NIC = slices.Clone(hardware.NIC)
+		copied.Status.HardwareDetails = hardware
+	}
+	return &copied
+}
+
+func clone[T any](of *T) *T {
+	if of == nil {
+		return nil
+	}
+	copied := *of
+	return &copied
+}
+
+// DeepCopyObject implements runtime.Object.
+func (h *Host) DeepCopyObject() runtime.Object { return h.DeepCopy() }
+
+// DeepCopyObject implements runtime.Object.
+func (l *HostList) DeepCopyObject() runtime.Object {
+	copied := *l
+	l.ListMeta.DeepCopyInto(&copied.ListMeta)
+	copied.Items = make([]Host, 0, len(l.Items))
+	for i := range l.Items {
+		copied.Items = append(copied.Items, *l.Items[i].DeepCopy())
+	}
+	return &copied
+}
