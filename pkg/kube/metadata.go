@@ -22,15 +22,12 @@ func MetadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 }
 
 // StripMetadata is a cache transform for objects that are cached as metadata: it drops the annotations, in which copies of whole objects lie.
-// keep names the annotations that stay.
-func StripMetadata(keep ...string) func(any) (any, error) {
+func StripMetadata() func(any) (any, error) {
 	return func(in any) (any, error) {
-		obj, ok := in.(client.Object)
-		if !ok {
-			return in, nil
+		if obj, ok := in.(client.Object); ok {
+			obj.SetManagedFields(nil)
+			obj.SetAnnotations(nil)
 		}
-		obj.SetManagedFields(nil)
-		obj.SetAnnotations(Only(obj.GetAnnotations(), keep...))
-		return obj, nil
+		return in, nil
 	}
 }

@@ -85,6 +85,19 @@ func TestHostOfTheMetal3Machine(t *testing.T) {
 	}
 }
 
+// TestTwoHostsOfOneMetal3Machine: nothing tells which of them is the Machine's, before CAPM3 does.
+func TestTwoHostsOfOneMetal3Machine(t *testing.T) {
+	second := bareMetalHost()
+	second.Name = "rack1-u8"
+	w := newWorld(t, bareMetalHost(), second)
+	f := &facts.Facts{InfraMachine: metal3Machine("live-iso")}
+	w.Expect(w.reconciler.gatherHost(t.Context(), f)).To(Succeed())
+	w.Expect(f.Host).To(BeNil())
+	f.InfraMachine.SetAnnotations(map[string]string{metal3.HostAnnotation: "lab/rack1-u8"})
+	w.Expect(w.reconciler.gatherHost(t.Context(), f)).To(Succeed())
+	w.Expect(f.Host).To(HaveField("Name", "rack1-u8"))
+}
+
 // TestAnnotationThatNamesAnotherTenantsHost: nothing of that host is told.
 func TestAnnotationThatNamesAnotherTenantsHost(t *testing.T) {
 	w := booted(t)

@@ -15,8 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -195,4 +197,26 @@ func TestOfAnInfraMachineWhatIsReadIsCached(t *testing.T) {
 	kept.SetAnnotations(whole.GetAnnotations())
 	unstructured.RemoveNestedField(kept.Object, "metadata", "managedFields")
 	g.Expect(TrimInfraMachine(whole)).To(Equal(kept), "once its host is chosen nothing is told to it")
+}
+
+func TestOfSecretsAndConfigMapsWhatIsReadIsCached(t *testing.T) {
+	g := NewWithT(t)
+	identity := kube.MetadataOf(kube.Secret)
+	identity.Namespace, identity.Name, identity.UID, identity.ResourceVersion = "lab", "m", "1", "5"
+	whole := identity.DeepCopy()
+	whole.Labels, whole.Finalizers = map[string]string{clusterv1.ClusterNameLabel: "c", "other": "large"}, []string{"other"}
+	whole.OwnerReferences, whole.ManagedFields = []metav1.OwnerReference{{Name: "m"}, {Name: "other"}}, []metav1.ManagedFieldsEntry{{Manager: FieldManager}}
+	whole.Annotations = map[string]string{InfraEnvAnnotation: "id", "other": "large"}
+	g.Expect(trimConfigMap(whole)).To(Equal(identity))
+	g.Expect(trimSecret(whole)).To(Equal(identity), "it is not ours")
+
+	whole.Annotations[SourceAnnotation], whole.Annotations[ModifiedAnnotation] = "digest", "yesterday"
+	kept := identity.DeepCopy()
+	kept.Labels, kept.OwnerReferences = map[string]string{clusterv1.ClusterNameLabel: "c"}, whole.OwnerReferences
+	kept.Annotations = map[string]string{SourceAnnotation: "digest", InfraEnvAnnotation: "id", ModifiedAnnotation: "yesterday"}
+	g.Expect(trimSecret(whole)).To(Equal(kept))
+	g.Expect(Cached()).To(HaveKeyWithValue(BeAssignableToTypeOf(&corev1.Secret{}), WithTransform(func(options cache.ByObject) any {
+		trimmed, _ := options.Transform(whole)
+		return trimmed
+	}, Equal(kept))))
 }
