@@ -57,16 +57,17 @@ func TestHostOfTheMetal3Machine(t *testing.T) {
 		consumer                  *metal3.Consumer
 		taken                     bool
 	}{
-		"annotated, and it names the Metal3Machine":           {"lab/rack1-u7", namespace, &mine, true},
-		"not annotated, and it names the Metal3Machine":       {"", namespace, &mine, true},
-		"the annotation has the wrong namespace":              {"tenant/rack1-u7", namespace, &mine, true},
-		"of another tenant, annotated":                        {"tenant/rack1-u7", "tenant", nil, false},
-		"of another tenant, with a consumer of the same name": {"tenant/rack1-u7", "tenant", &metal3.Consumer{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
-		"of another tenant, with this consumer":               {"", "tenant", &mine, false},
-		"not given to anybody":                                {"lab/rack1-u7", namespace, nil, false},
-		"given to another":                                    {"lab/rack1-u7", namespace, &metal3.Consumer{Kind: "Metal3Machine", Namespace: namespace, Name: "other"}, false},
-		"given to another kind":                               {"lab/rack1-u7", namespace, &metal3.Consumer{Kind: "Host", Namespace: namespace, Name: "m"}, false},
-		"given to a Metal3Machine of another namespace":       {"lab/rack1-u7", namespace, &metal3.Consumer{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
+		"annotated, and it names the Metal3Machine":            {"lab/rack1-u7", namespace, &mine, true},
+		"not annotated, and it names the Metal3Machine":        {"", namespace, &mine, true},
+		"the annotation has the wrong namespace":               {"tenant/rack1-u7", namespace, &mine, true},
+		"of another tenant, annotated":                         {"tenant/rack1-u7", "tenant", nil, false},
+		"of another tenant, with a consumer of the same name":  {"tenant/rack1-u7", "tenant", &metal3.Consumer{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
+		"of another tenant, with this consumer":                {"", "tenant", &mine, false},
+		"not given to anybody":                                 {"lab/rack1-u7", namespace, nil, false},
+		"given to another":                                     {"lab/rack1-u7", namespace, &metal3.Consumer{Kind: "Metal3Machine", Namespace: namespace, Name: "other"}, false},
+		"given to another kind":                                {"lab/rack1-u7", namespace, &metal3.Consumer{Kind: "Host", Namespace: namespace, Name: "m"}, false},
+		"given to a Metal3Machine of another namespace":        {"lab/rack1-u7", namespace, &metal3.Consumer{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
+		"not annotated, and given to one of another namespace": {"", namespace, &metal3.Consumer{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			host := bareMetalHost()
