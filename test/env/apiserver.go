@@ -60,11 +60,11 @@ func (e *Env) startEtcd(ctx context.Context) error {
 	return e.group.Start(ctx, etcd)
 }
 
-// apiServer is one kube-apiserver with its certificate authority and an administrator.
+// apiServer is one API server with its certificate authority and an administrator.
 type apiServer struct {
 	name   string
 	port   int
-	folder string // keys and certificates
+	folder string // keys and certificates of a kube-apiserver
 	ca     *pki.Authority
 	// admin is the administrator's kubeconfig.
 	admin   *clientcmdapi.Config
@@ -80,8 +80,8 @@ func (a *apiServer) prefix() string {
 	return "/" + a.name
 }
 
-// newAPIServer prepares an API server: its address and credentials are final, and nothing runs yet.
-func (e *Env) newAPIServer(name string, logName string) (*apiServer, error) {
+// reserveAPIServer makes the address and the credentials of an API server.
+func (e *Env) reserveAPIServer(name string) (*apiServer, error) {
 	port, err := e.group.Port()
 	if err != nil {
 		return nil, err
@@ -90,8 +90,23 @@ func (e *Env) newAPIServer(name string, logName string) (*apiServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &apiServer{name: name, port: port, folder: filepath.Join(e.group.Temp(), logName), ca: ca}
-	if err := ca.ServerFiles(a.folder); err != nil {
+	certificate, key, err := ca.Client("admin", adminGroup)
+	if err != nil {
+		return nil, err
+	}
+	a := &apiServer{name: name, port: port, ca: ca}
+	a.admin = a.kubeconfig("admin", &clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key})
+	return a, nil
+}
+
+// newAPIServer prepares a kube-apiserver: its address and credentials are final, and nothing runs yet.
+func (e *Env) newAPIServer(name string, logName string) (*apiServer, error) {
+	a, err := e.reserveAPIServer(name)
+	if err != nil {
+		return nil, err
+	}
+	a.folder = filepath.Join(e.group.Temp(), logName)
+	if err := a.ca.ServerFiles(a.folder); err != nil {
 		return nil, err
 	}
 	signingKey, err := pki.NewSigningKey()
@@ -101,11 +116,6 @@ func (e *Env) newAPIServer(name string, logName string) (*apiServer, error) {
 	if err := os.WriteFile(filepath.Join(a.folder, "sa.key"), signingKey, 0o600); err != nil {
 		return nil, fmt.Errorf("cannot write a signing key: %w", err)
 	}
-	certificate, key, err := ca.Client("admin", adminGroup)
-	if err != nil {
-		return nil, err
-	}
-	a.admin = a.kubeconfig("admin", &clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key})
 	a.process = e.group.New(logName, process.APIServers, "")
 	a.process.Ready, err = a.probe("/readyz")
 	return a, err

@@ -3,13 +3,16 @@ package env
 import (
 	"context"
 	"fmt"
+	"net"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/lightapi"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
@@ -26,6 +29,7 @@ type WorkloadCluster struct {
 
 	env        *Env
 	api        *apiServer
+	light      *lightapi.Server // in place of a kube-apiserver; nil for most
 	kubeconfig []byte
 	config     *rest.Config
 }
@@ -37,15 +41,36 @@ func (e *Env) ReserveWorkloadCluster(name string) (*WorkloadCluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot prepare workload cluster %s: %w", name, err)
 	}
+	return e.workloadCluster(api)
+}
+
+// ReserveLightWorkloadCluster prepares one whose API is served by this process, as far as package lightapi can: it has no audit log and no process.
+func (e *Env) ReserveLightWorkloadCluster(name string) (*WorkloadCluster, error) {
+	api, err := e.reserveAPIServer(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot prepare workload cluster %s: %w", name, err)
+	}
+	certificate, err := api.ca.ServerCertificate()
+	if err != nil {
+		return nil, err
+	}
+	w, err := e.workloadCluster(api)
+	if err == nil {
+		w.light = lightapi.New(certificate, api.ca.Pool())
+	}
+	return w, err
+}
+
+func (e *Env) workloadCluster(api *apiServer) (*WorkloadCluster, error) {
 	kubeconfig, err := clientcmd.Write(*api.admin)
 	if err != nil {
-		return nil, fmt.Errorf("cannot write the kubeconfig of workload cluster %s: %w", name, err)
+		return nil, fmt.Errorf("cannot write the kubeconfig of workload cluster %s: %w", api.name, err)
 	}
 	config, err := restConfig(api.admin)
 	if err != nil {
 		return nil, err
 	}
-	return &WorkloadCluster{Name: name, Host: "127.0.0.1", Port: api.port, env: e, api: api, kubeconfig: kubeconfig, config: config}, nil
+	return &WorkloadCluster{Name: api.name, Host: "127.0.0.1", Port: api.port, env: e, api: api, kubeconfig: kubeconfig, config: config}, nil
 }
 
 // NewWorkloadCluster reserves a workload cluster and starts it.
@@ -59,6 +84,9 @@ func (e *Env) NewWorkloadCluster(ctx context.Context, name string) (*WorkloadClu
 
 // Start runs the API server and returns when it serves the OpenShift kinds. After Stop it comes back with its old data.
 func (w *WorkloadCluster) Start(ctx context.Context) error {
+	if w.light != nil {
+		return w.light.Start(ctx, net.JoinHostPort(w.Host, strconv.Itoa(w.Port)))
+	}
 	crds, err := w.env.openshiftCRDs(ctx)
 	if err != nil {
 		return err
@@ -77,6 +105,10 @@ func (w *WorkloadCluster) Start(ctx context.Context) error {
 
 // Stop ends the API server; its data stays until the environment is stopped.
 func (w *WorkloadCluster) Stop() {
+	if w.light != nil {
+		w.light.Stop()
+		return
+	}
 	w.api.process.Stop()
 }
 

@@ -44,7 +44,11 @@ type Cluster struct {
 
 // NewCluster reserves the API server of a cluster that nothing was applied for yet. Hosts bring it up after [Cluster.ReleaseAPI].
 func (l *Lab) NewCluster(key types.NamespacedName) (*Cluster, error) {
-	workload, err := l.reserveWorkload(key)
+	return l.newCluster(key, false)
+}
+
+func (l *Lab) newCluster(key types.NamespacedName, light bool) (*Cluster, error) {
+	workload, err := l.reserveWorkload(key, light)
 	if err != nil {
 		return nil, err
 	}

@@ -63,6 +63,8 @@ type Mutations struct {
 	// HoldAPI keeps hosts from bringing the API of the cluster up, and so the installation from ending, until
 	// [Cluster.ReleaseAPI].
 	HoldAPI bool
+	// LightAPI serves the API of the cluster in this process, as far as package lightapi can, in place of a kube-apiserver.
+	LightAPI bool
 	// Edit changes an object after everything else.
 	Edit func(*unstructured.Unstructured)
 }
@@ -86,7 +88,7 @@ func (l *Lab) ApplySample(ctx context.Context, sample string, mutations Mutation
 	if err := l.ensureCA(ctx, mutations.Namespace); err != nil {
 		return nil, err
 	}
-	c, err := l.NewCluster(types.NamespacedName{Namespace: mutations.Namespace, Name: mutations.ClusterName})
+	c, err := l.newCluster(types.NamespacedName{Namespace: mutations.Namespace, Name: mutations.ClusterName}, mutations.LightAPI)
 	if err != nil {
 		return nil, err
 	}

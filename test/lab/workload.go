@@ -33,14 +33,18 @@ type workload struct {
 }
 
 // reserveWorkload prepares the API server of a cluster, which is named like its ClusterDeployment.
-func (l *Lab) reserveWorkload(key types.NamespacedName) (*workload, error) {
+func (l *Lab) reserveWorkload(key types.NamespacedName, light bool) (*workload, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.workloads[key] != nil {
 		return nil, fmt.Errorf("cluster %s exists in this laboratory", key)
 	}
 	l.reserved++
-	server, err := l.Env.ReserveWorkloadCluster(fmt.Sprintf("%s-%s-%d", key.Namespace, key.Name, l.reserved))
+	reserve := l.Env.ReserveWorkloadCluster
+	if light {
+		reserve = l.Env.ReserveLightWorkloadCluster
+	}
+	server, err := reserve(fmt.Sprintf("%s-%s-%d", key.Namespace, key.Name, l.reserved))
 	if err != nil {
 		return nil, err
 	}

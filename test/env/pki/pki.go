@@ -122,11 +122,16 @@ func (a *Authority) PEM() []byte {
 	return a.pem
 }
 
+// Pool is the authority as all that is trusted.
+func (a *Authority) Pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.certificate)
+	return pool
+}
+
 // HTTPClient trusts the authority.
 func (a *Authority) HTTPClient() *http.Client {
-	roots := x509.NewCertPool()
-	roots.AddCert(a.certificate)
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.Pool(), MinVersion: tls.VersionTLS12}}}
 }
 
 // NewSigningKey creates the key pair with which an API server signs ServiceAccount tokens.

@@ -1,0 +1,140 @@
+package lightapi
+
+import (
+	"net/http"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+)
+
+// kubernetes is the version that the API server tells.
+var kubernetes = version.Info{Major: "1", Minor: "33", GitVersion: "v1.33.0"}
+
+// kind is one that is served. status says that its status is written through a subresource alone.
+type kind struct {
+	schema.GroupVersionKind
+
+	namespaced, status bool
+	// others are further subresources.
+	others []string
+}
+
+// kinds are those that hosts, Cluster API, CAPM3, assisted-service and our managers use of a workload cluster.
+var kinds = byResource(
+	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), status: true},
+	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Node"), status: true},
+	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), namespaced: true},
+	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Secret"), namespaced: true},
+	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), namespaced: true, others: []string{tokenSubresource}},
+	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Pod"), namespaced: true, status: true},
+	kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")},
+	kind{GroupVersionKind: certificatesv1.SchemeGroupVersion.WithKind(requestKind), status: true, others: []string{"approval"}},
+	kind{GroupVersionKind: configv1.GroupVersion.WithKind("ClusterVersion"), status: true},
+	kind{GroupVersionKind: configv1.GroupVersion.WithKind("ClusterOperator"), status: true},
+	kind{GroupVersionKind: machineconfigv1.GroupVersion.WithKind("MachineConfigPool"), status: true},
+)
+
+const (
+	tokenSubresource = "token"
+	requestKind      = "CertificateSigningRequest"
+)
+
+func byResource(list ...kind) map[schema.GroupVersionResource]*kind {
+	found := map[schema.GroupVersionResource]*kind{}
+	for _, k := range list {
+		found[k.resource()] = &k
+	}
+	return found
+}
+
+func (k *kind) resource() schema.GroupVersionResource {
+	plural, _ := meta.UnsafeGuessKindToResource(k.GroupVersionKind)
+	return plural
+}
+
+// scheme and codecs know the kinds.
+var (
+	scheme = newScheme()
+	codecs = serializer.NewCodecFactory(scheme)
+)
+
+func newScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(s))
+	utilruntime.Must(configv1.Install(s))
+	utilruntime.Must(machineconfigv1.Install(s))
+	utilruntime.Must(metav1.AddMetaToScheme(s))
+	return s
+}
+
+// discover answers what is asked of no resource.
+func discover(w http.ResponseWriter, path string) {
+	answer := any(map[string][]string{"paths": {}})
+	group, isGroup := strings.CutPrefix(path, "/apis/")
+	switch {
+	case path == "/version":
+		answer = kubernetes
+	case path == "/api":
+		answer = &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}}
+	case path == "/apis":
+		answer = groups()
+	case path == "/api/v1":
+		answer = resources(corev1.SchemeGroupVersion)
+	case isGroup:
+		gv, err := schema.ParseGroupVersion(group)
+		list := resources(gv)
+		if err != nil || len(list.APIResources) == 0 {
+			http.Error(w, "404 page not found", http.StatusNotFound)
+			return
+		}
+		answer = list
+	}
+	responsewriters.WriteRawJSON(http.StatusOK, answer, w)
+}
+
+func groups() *metav1.APIGroupList {
+	list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+	seen := map[string]bool{"": true} // the one without a name is in /api
+	for resource := range kinds {
+		if seen[resource.Group] {
+			continue
+		}
+		seen[resource.Group] = true
+		v := metav1.GroupVersionForDiscovery{GroupVersion: resource.GroupVersion().String(), Version: resource.Version}
+		list.Groups = append(list.Groups, metav1.APIGroup{Name: resource.Group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
+	}
+	return list
+}
+
+func resources(gv schema.GroupVersion) *metav1.APIResourceList {
+	list := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String()}
+	for resource, k := range kinds {
+		if resource.GroupVersion() != gv {
+			continue
+		}
+		add := func(name string, verbs ...string) {
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: name, Kind: k.Kind, Namespaced: k.namespaced, Verbs: verbs})
+		}
+		add(resource.Resource, "create", "delete", "get", "list", "patch", "update", "watch")
+		if k.status {
+			add(resource.Resource+"/status", "get", "patch", "update")
+		}
+		for _, name := range k.others {
+			add(resource.Resource+"/"+name, "create", "update")
+		}
+	}
+	return list
+}

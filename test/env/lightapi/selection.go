@@ -1,0 +1,42 @@
+package lightapi
+
+import (
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// selection is what a list or a watch is about.
+type selection struct {
+	kind      *kind
+	namespace string // empty: all
+	labels    labels.Selector
+	fields    fields.Selector
+}
+
+// parse reads the query of a list or a watch.
+func parse(k *kind, namespace string, query url.Values) (metav1.ListOptions, selection, error) {
+	options := metav1.ListOptions{}
+	if err := metav1.Convert_url_Values_To_v1_ListOptions(&query, &options, nil); err != nil {
+		return options, selection{}, apierrors.NewBadRequest(err.Error())
+	}
+	byLabels, err := labels.Parse(options.LabelSelector)
+	if err != nil {
+		return options, selection{}, apierrors.NewBadRequest(err.Error())
+	}
+	byFields, err := fields.ParseSelector(options.FieldSelector)
+	if err != nil {
+		return options, selection{}, apierrors.NewBadRequest(err.Error())
+	}
+	return options, selection{kind: k, namespace: namespace, labels: byLabels, fields: byFields}, nil
+}
+
+// has tells whether an object, which may be nil, is selected. Of fields only the names are known.
+func (s selection) has(k key, object client.Object) bool {
+	return object != nil && k.kind == s.kind && (s.namespace == "" || s.namespace == k.Namespace) && s.labels.Matches(labels.Set(object.GetLabels())) &&
+		s.fields.Matches(fields.Set{"metadata.name": k.Name, "metadata.namespace": k.Namespace})
+}

@@ -1,0 +1,174 @@
+package lightapi
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
+
+// paths reads the path of a request as an API server does.
+var paths = &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+
+// Server is the API server of one cluster.
+type Server struct {
+	tls   *tls.Config
+	store *store
+
+	mu      sync.Mutex
+	running *http.Server
+	address string
+	// tokens are those that were issued.
+	tokens map[string]issued
+}
+
+// issued is whose a token is, and the Secret that it ends with; with a UID that is empty it does not end.
+type issued struct {
+	user  string
+	bound key
+	uid   types.UID
+}
+
+// New returns a server that shows a certificate, and trusts clients with one of an authority. It is empty, and does not listen yet.
+func New(certificate tls.Certificate, clients *x509.CertPool) *Server {
+	return &Server{
+		tls:   &tls.Config{Certificates: []tls.Certificate{certificate}, ClientCAs: clients, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12},
+		store: newStore(), tokens: map[string]issued{},
+	}
+}
+
+// Start listens, unless it does already. After Stop the server comes back with its old data.
+func (s *Server) Start(ctx context.Context, address string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running != nil {
+		return nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("cannot serve the API of a workload cluster: %w", err)
+	}
+	server := &http.Server{Handler: s, TLSConfig: s.tls.Clone(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
+	s.running, s.address = server, listener.Addr().String()
+	go func() {
+		// It ends when it is closed.
+		_ = server.ServeTLS(listener, "", "")
+	}()
+	return nil
+}
+
+// Address is where the server listens, or did last.
+func (s *Server) Address() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.address
+}
+
+// Stop ends all connections.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running != nil {
+		_ = s.running.Close() // there is nobody to tell
+	}
+	s.running = nil
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	user := s.user(r)
+	if user == "" {
+		fail(w, r, apierrors.NewUnauthorized("Unauthorized"))
+		return
+	}
+	info, err := paths.NewRequestInfo(r)
+	if err != nil {
+		fail(w, r, apierrors.NewBadRequest(err.Error()))
+		return
+	}
+	if !info.IsResourceRequest {
+		discover(w, r.URL.Path)
+		return
+	}
+	k, v, err := negotiate(r, info)
+	if err != nil {
+		fail(w, r, err)
+		return
+	}
+	c := &call{Server: s, request: r, info: info, view: v, user: user, key: key{kind: k, NamespacedName: types.NamespacedName{Name: info.Name}}}
+	if k.namespaced {
+		c.key.Namespace = info.Namespace
+	}
+	c.serve(w)
+}
+
+// serve answers.
+func (c *call) serve(w http.ResponseWriter) {
+	if c.info.Verb == "watch" {
+		if err := c.watch(w); err != nil {
+			fail(w, c.request, err)
+		}
+		return
+	}
+	object, code, err := c.answer()
+	if err != nil {
+		fail(w, c.request, err)
+		return
+	}
+	object = c.view.of(object)
+	version := object.GetObjectKind().GroupVersionKind().GroupVersion()
+	responsewriters.WriteObjectNegotiated(codecs.WithoutConversion(), c.view, version, w, c.request, code, object, false)
+}
+
+func fail(w http.ResponseWriter, r *http.Request, err error) {
+	responsewriters.ErrorNegotiated(err, codecs.WithoutConversion(), corev1.SchemeGroupVersion, w, r)
+}
+
+// user is who asks; empty: somebody unknown. An administrator may act as somebody else.
+func (s *Server) user(r *http.Request) string {
+	user := ""
+	if len(r.TLS.PeerCertificates) > 0 { // verified
+		user = r.TLS.PeerCertificates[0].Subject.CommonName
+	} else if token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); found {
+		user = s.userOf(token)
+	}
+	if other := r.Header.Get(authenticationv1.ImpersonateUserHeader); user != "" && other != "" {
+		return other
+	}
+	return user
+}
+
+// userOf is whose a token is, as long as its Secret is there.
+func (s *Server) userOf(token string) string {
+	s.mu.Lock()
+	known, found := s.tokens[token]
+	s.mu.Unlock()
+	if !found {
+		return ""
+	}
+	if known.uid == "" {
+		return known.user
+	}
+	if secret, err := s.store.get(known.bound); err != nil || secret.GetUID() != known.uid {
+		return ""
+	}
+	return known.user
+}
