@@ -71,7 +71,6 @@ func (b *bench) allAtOnce(ctx context.Context, r *report) error {
 }
 
 func (b *bench) installMany(ctx context.Context) error {
-	meet := newMeeting(b.options.clusters)
 	late, extra := b.awaitInstalling, 0
 	if b.options.sample == sample {
 		late, extra = b.prepareLateWorker, 1
@@ -80,16 +79,14 @@ func (b *bench) installMany(ctx context.Context) error {
 		if err := late(ctx, cluster); err != nil {
 			return err
 		}
-		if err := meet.turn(ctx, func() error { return cluster.Server().Start(ctx) }); err != nil {
-			return err
-		}
 		cluster.ReleaseAPI()
 		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range b.options.clusters {
+		mutations := lab.Mutations{ExtraHosts: extra, HoldAPI: true, LightAPI: true}
 		group.Go(func() error {
-			_, err := b.install(ctx, b.options.sample, fmt.Sprintf("bench-many-%02d", i), lab.Mutations{ExtraHosts: extra, HoldAPI: true}, meanwhile)
+			_, err := b.install(ctx, b.options.sample, fmt.Sprintf("bench-many-%02d", i), mutations, meanwhile)
 			return err
 		})
 	}

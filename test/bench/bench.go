@@ -156,7 +156,7 @@ func (b *bench) install(
 	}
 	err = b.seen.await(ctx, "installation of "+cluster.Key().String(), func() bool {
 		_, available := b.seen.since(fact{clusterAvailable, cluster.Key().String()})
-		return available && len(b.seen.holding(machineRunning, inNamespace(namespace))) == len(cluster.Hosts)
+		return available && len(b.seen.holding(machineRunning, ofCluster(cluster.Key()))) == len(cluster.Hosts)
 	})
 	return cluster, b.explain(cluster, err)
 }
@@ -194,7 +194,7 @@ func (b *bench) prepareLateWorker(ctx context.Context, cluster *lab.Cluster) err
 		return err
 	}
 	return b.seen.await(ctx, "discovery of the late worker of "+cluster.Key().String(), func() bool {
-		return len(b.seen.holding(agentDiscovered, inNamespace(cluster.Namespace))) == 1
+		return len(b.seen.holding(machineDiscovered, ofCluster(cluster.Key()))) == 1
 	})
 }
 

@@ -42,12 +42,13 @@ type reaction struct {
 type journal struct {
 	mu      sync.Mutex
 	facts   map[fact][]interval
-	effects map[fact]effect // by hand-over and subject: the first one counts
-	changed chan struct{}   // closed at the next change
+	held    map[string]map[string]bool // subjects by what holds of them now
+	effects map[fact]effect            // by hand-over and subject: the first one counts
+	changed chan struct{}              // closed at the next change
 }
 
 func newJournal() *journal {
-	return &journal{facts: map[fact][]interval{}, effects: map[fact]effect{}, changed: make(chan struct{})}
+	return &journal{facts: map[fact][]interval{}, held: map[string]map[string]bool{}, effects: map[fact]effect{}, changed: make(chan struct{})}
 }
 
 // note tells whether a fact holds at a point in time.
@@ -64,6 +65,12 @@ func (j *journal) note(what, subject string, holds bool, at time.Time) {
 		held[len(held)-1].end = at
 	default:
 		return
+	}
+	if j.held[what] == nil {
+		j.held[what] = map[string]bool{}
+	}
+	if j.held[what][subject] = true; !holds {
+		delete(j.held[what], subject)
 	}
 	j.notify()
 }
@@ -101,9 +108,9 @@ func (j *journal) holding(what string, subject func(string) bool) []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var found []string
-	for f, held := range j.facts {
-		if f.what == what && subject(f.subject) && held[len(held)-1].end.IsZero() {
-			found = append(found, f.subject)
+	for held := range j.held[what] {
+		if subject(held) {
+			found = append(found, held)
 		}
 	}
 	return found

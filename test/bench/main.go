@@ -9,9 +9,8 @@
 //   - one cluster (3 control-plane hosts, 2 workers) with the release given by version: requests, then an idle minute, CPU and memory;
 //   - as many single clusters as -samples says, the release given by digest, each with a third worker that is added while the cluster
 //     installs and so has to wait until it adds hosts;
-//   - in a second laboratory, as many clusters as -clusters says at once, the release given by version, HA ones with such a late worker too. All
-//     of them are taken to the point where only their own API servers are missing; these are then started, which costs CPU that no real hub
-//     has to give, and all clusters go on together once they run.
+//   - in a second laboratory, as many clusters as -clusters says at once, the release given by version, HA ones with such a late worker too. Their own
+//     API servers are light ones (package lightapi): kube-apiservers for all of them would take what no real hub has to give.
 //
 // The results are printed beside the targets and written as JSON. The exit status is 1 when the clusters at once missed theirs: of a hundred reactions the slowest
 // takes at most twice what a single write takes until it is seen, and of single-node clusters (-sample=sno) 5,000 in an hour take both managers no more than half

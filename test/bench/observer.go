@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
@@ -44,7 +45,7 @@ const renewalAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-renewal"
 // handOvers in the order in which they happen.
 var handOvers = []string{deploymentCreated, bootDataCreated, hostBound, hostApproved, kubeconfigPublished, lateWorkerBound}
 
-// Facts, each about an object that is named <namespace>/<name>, but for writtenKubeconfig: <namespace>/<digest of the content>.
+// Facts, each about an object that is named <namespace>/<name>, but for writtenKubeconfig: <namespace>/<name of the cluster>/<digest of the content>.
 const (
 	infrastructureReady = "Cluster's infrastructure is provisioned and its endpoint known"
 	ownedByCluster      = "control plane is owned by its Cluster"
@@ -52,6 +53,7 @@ const (
 	imageReady          = "InfraEnv has its image"
 	hostChosen          = "infra machine has its BareMetalHost"
 	agentDiscovered     = "Agent is known-unbound"
+	machineDiscovered   = "Agent of the Machine is known-unbound"
 	agentReady          = "Agent is bound, known and in sync"
 	takesHosts          = "cluster takes hosts before it is installed"
 	installing          = "cluster is being installed"
@@ -173,7 +175,9 @@ func (o *observer) seeInstall(v *hiveext.AgentClusterInstall, at time.Time) {
 // seeAgent: the name of an InfraEnv is that of the Machine and of its infra machine.
 func (o *observer) seeAgent(v *aiv1beta1.Agent, at time.Time) {
 	state, cluster := v.Status.DebugInfo.State, v.Spec.ClusterDeploymentName
-	o.note(agentDiscovered, name(v), state == "known-unbound" && len(v.Status.Inventory.Interfaces) > 0, at)
+	discovered := state == "known-unbound" && len(v.Status.Inventory.Interfaces) > 0
+	o.note(agentDiscovered, name(v), discovered, at)
+	o.note(machineDiscovered, v.Namespace+"/"+v.Labels[aiv1beta1.InfraEnvNameLabel], discovered, at)
 	synced := conditionsv1.IsStatusConditionTrue(v.Status.Conditions, aiv1beta1.SpecSyncedCondition)
 	joined := cluster != nil && conditionsv1.IsStatusConditionTrue(v.Status.Conditions, aiv1beta1.BoundCondition)
 	o.note(agentReady, name(v), joined && synced && state == "known" && v.Status.Role == v.Spec.Role, at)
@@ -196,15 +200,16 @@ func (o *observer) seeSecret(v *corev1.Secret, at time.Time) {
 	case v.Type == corev1.SecretTypeDockerConfigJson:
 		o.note(pullSecretExists, name(v), true, at)
 	case v.Labels["hive.openshift.io/secret-type"] == "kubeconfig":
-		current := v.Namespace + "/" + digest(v.Data["kubeconfig"])
-		for _, former := range o.holding(writtenKubeconfig, inNamespace(v.Namespace)) {
+		of := strings.TrimSuffix(name(v), "-admin-kubeconfig") + "/"
+		current := of + digest(v.Data["kubeconfig"])
+		for _, former := range o.holding(writtenKubeconfig, beginsWith(of)) {
 			o.note(writtenKubeconfig, former, former == current, at)
 		}
 		o.note(writtenKubeconfig, current, true, at)
 	case v.Annotations[renewalAnnotation] != "":
 		// The provider's own, which follows from nothing that assisted-service does.
 	case v.Type == clusterv1.ClusterSecretType && v.Name == cluster+"-kubeconfig":
-		content := v.Namespace + "/" + digest(v.Data["value"])
+		content := v.Namespace + "/" + cluster + "/" + digest(v.Data["value"])
 		o.act(effect{handOver: kubeconfigPublished, subject: content, at: at, needs: []need{
 			{{writtenKubeconfig, content}}, {{metadataWritten, v.Namespace + "/" + cluster}},
 		}})
@@ -220,9 +225,11 @@ func digest(content []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// inNamespace selects subjects.
-func inNamespace(namespace string) func(string) bool {
-	return func(subject string) bool { return strings.HasPrefix(subject, namespace+"/") }
+// ofCluster selects what is named after a cluster.
+func ofCluster(key types.NamespacedName) func(string) bool { return beginsWith(key.String() + "-") }
+
+func beginsWith(prefix string) func(string) bool {
+	return func(subject string) bool { return strings.HasPrefix(subject, prefix) }
 }
 
 // measured are the reactions by hand-over, and what could not be explained. A worker that was bound because its cluster began to add hosts is
