@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -69,6 +70,8 @@ type Options struct {
 	ImageServiceURL string
 	// OSVersions are the OpenShift minor versions that have an OS image, oldest first. Default: 4.14 to 4.22.
 	OSVersions []string
+	// Namespaces are those that the service looks at. Default: all.
+	Namespaces []string
 	// Logger receives what the controllers of the simulator log. Default: nothing.
 	Logger logr.Logger
 }
@@ -228,7 +231,12 @@ func (s *Simulator) newManager() (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	namespaces := map[string]cache.Config{}
+	for _, name := range s.opts.Namespaces {
+		namespaces[name] = cache.Config{}
+	}
 	mgr, err := ctrl.NewManager(s.config, ctrl.Options{
+		Cache:                  cache.Options{DefaultNamespaces: namespaces},
 		Scheme:                 scheme,
 		Logger:                 s.opts.Logger,
 		Metrics:                metricsserver.Options{BindAddress: "0"},

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 
 	"golang.org/x/sync/errgroup"
@@ -13,6 +12,9 @@ import (
 )
 
 func (b *bench) many(ctx context.Context, r *report) error {
+	if err := b.putInstalled(ctx); err != nil {
+		return err
+	}
 	finish, err := b.profile(ctx)
 	if err != nil {
 		return err
@@ -50,6 +52,7 @@ func (b *bench) allAtOnce(ctx context.Context, r *report) error {
 	if err != nil {
 		return err
 	}
+	lookups := len(b.lab.Registry.Lookups())
 	before, err := b.look()
 	if err != nil {
 		return errors.Join(err, stop())
@@ -63,7 +66,7 @@ func (b *bench) allAtOnce(ctx context.Context, r *report) error {
 	}
 	r.SecondsToAvailable.Many = seconds(after.at.Sub(before.at))
 	r.Machine.BusyPercent.Many = busyPercent(before.processors, after.processors)
-	r.Registry.ManyByVersion = len(b.lab.Registry.Lookups())
+	r.Registry.ManyByVersion = len(b.lab.Registry.Lookups()) - lookups
 	for _, name := range managers {
 		r.manager(name).Many = cost(before.managers[name], after.managers[name])
 	}
@@ -84,9 +87,10 @@ func (b *bench) installMany(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range b.options.clusters {
-		mutations := lab.Mutations{ExtraHosts: extra, HoldAPI: true, LightAPI: true}
+		mutations := b.place(i)
+		mutations.ExtraHosts, mutations.HoldAPI, mutations.LightAPI = extra, true, true
 		group.Go(func() error {
-			_, err := b.install(ctx, b.options.sample, fmt.Sprintf("bench-many-%02d", i), mutations, meanwhile)
+			_, err := b.install(ctx, b.options.sample, mutations, meanwhile)
 			return err
 		})
 	}

@@ -21,6 +21,9 @@ const (
 	// sample is what is installed one after the other, workers how many of its Machines are workers.
 	sample  = "ha"
 	workers = 2
+	// heartbeat is longer than any run: the installed clusters share a Node, and would all tell at once what those of real ones tell over minutes.
+	heartbeat = time.Hour
+
 	// singleNode is the sample for which there is a target of clusters in an hour.
 	singleNode = "sno"
 
@@ -58,7 +61,9 @@ func within(ctx context.Context, o options, part string, delay time.Duration, ou
 		dir = filepath.Join(dir, part)
 	}
 	own := env.ManagerOptions{ExtraArgs: diagnostics.Args}
-	l, err := lab.New(ctx, lab.Options{Dir: dir, Out: out, StageDelay: delay, LeaveSignals: true, Bootstrap: own, ControlPlane: own})
+	l, err := lab.New(ctx, lab.Options{
+		Dir: dir, Out: out, StageDelay: delay, LeaveSignals: true, Bootstrap: own, ControlPlane: own, Heartbeat: heartbeat, Namespaces: o.simulated(),
+	})
 	if err != nil {
 		return err
 	}
@@ -66,7 +71,7 @@ func within(ctx context.Context, o options, part string, delay time.Duration, ou
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	b := &bench{options: o, out: out, lab: l}
-	if b.seen, err = observe(ctx, l.Env.Config(), l.Env.Scheme()); err != nil {
+	if b.seen, err = observe(ctx, l.Env.Config(), l.Env.Scheme(), o.observed()); err != nil {
 		return err
 	}
 	if err := act(b); err != nil {
@@ -95,7 +100,7 @@ func (b *bench) one(ctx context.Context, r *report) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := b.install(ctx, sample, "bench-single", lab.Mutations{}, nil)
+	cluster, err := b.install(ctx, sample, lab.Mutations{Namespace: "bench-single"}, nil)
 	if err != nil {
 		return err
 	}
@@ -126,7 +131,8 @@ func (b *bench) oneByOne(ctx context.Context, r *report) error {
 		if err != nil {
 			return err
 		}
-		cluster, err := b.install(ctx, sample, fmt.Sprintf("bench-sample-%d", i), lab.Mutations{ExtraHosts: 1, HoldAPI: true, Edit: b.byDigest}, b.addLateWorker)
+		mutations := lab.Mutations{Namespace: fmt.Sprintf("bench-sample-%d", i), ExtraHosts: 1, HoldAPI: true, Edit: b.byDigest}
+		cluster, err := b.install(ctx, sample, mutations, b.addLateWorker)
 		if err := errors.Join(err, stop()); err != nil {
 			return err
 		}
@@ -140,11 +146,10 @@ func (b *bench) oneByOne(ctx context.Context, r *report) error {
 
 // install applies a sample and waits until the cluster is available, with a Machine for each of its hosts. meanwhile, when given, is called as soon as it is applied.
 func (b *bench) install(
-	ctx context.Context, sample, namespace string, mutations lab.Mutations, meanwhile func(context.Context, *lab.Cluster) error,
+	ctx context.Context, sample string, mutations lab.Mutations, meanwhile func(context.Context, *lab.Cluster) error,
 ) (*lab.Cluster, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.options.timeout, fmt.Errorf("not within %s", b.options.timeout))
 	defer cancel()
-	mutations.Namespace = namespace
 	cluster, err := b.lab.ApplySample(ctx, sample, mutations)
 	if err != nil {
 		return nil, err

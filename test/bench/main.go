@@ -2,7 +2,7 @@
 // requests, CPU time, peak memory, registry look-ups. It installs the HA sample in the laboratory (package lab), with hosts and an
 // assisted-service that act at once; the managers, Cluster API, CAPM3 and the API server are the real ones.
 //
-//	go run ./test/bench [-clusters 10] [-sample ha] [-delay 0s] [-samples 2] [-profile 60s] [-out _artifacts/bench.json]
+//	go run ./test/bench [-clusters 10] [-installed 1000] [-sample ha] [-delay 0s] [-samples 2] [-profile 60s] [-out _artifacts/bench.json]
 //
 // It runs, one after the other:
 //
@@ -11,6 +11,9 @@
 //     installs and so has to wait until it adds hosts;
 //   - in a second laboratory, as many clusters as -clusters says at once, the release given by version, HA ones with such a late worker too. Their own
 //     API servers are light ones (package lightapi): kube-apiservers for all of them would take what no real hub has to give.
+//
+// With -installed, installed clusters stand beside those at once (package seed). Our managers connect to them and reconcile them; all other controllers look at
+// the namespace of those at once alone, and the clusters at once have one namespace together.
 //
 // The results are printed beside the targets and written as JSON. The exit status is 1 when the clusters at once missed theirs: of a hundred reactions the slowest
 // takes at most twice what a single write takes until it is seen, and of single-node clusters (-sample=sno) 5,000 in an hour take both managers no more than half
@@ -38,6 +41,7 @@ var errMissed = errors.New("the clusters that were installed at once missed a ta
 
 type options struct {
 	clusters, samples int
+	installed         int
 	idle, timeout     time.Duration
 	delay, profile    time.Duration
 	sample, out, dir  string
@@ -46,6 +50,7 @@ type options struct {
 func parseOptions() options {
 	o := options{}
 	flag.IntVar(&o.clusters, "clusters", 10, "clusters to install at once; 0 leaves this part out")
+	flag.IntVar(&o.installed, "installed", 0, "single-node clusters that are installed already, beside those at once")
 	flag.StringVar(&o.sample, "sample", sample, "what is installed at once: a file in config/samples without .yaml")
 	flag.DurationVar(&o.profile, "profile", 0, "how long to write profiles of what the managers work on, from the time on at which the clusters are installed at once")
 	flag.DurationVar(&o.delay, "delay", 0, "how long each stage takes of the hosts and clusters that are installed at once")

@@ -32,6 +32,7 @@ const slowest = 3
 type report struct {
 	Sample             string                    `json:"sampleAtOnce"`
 	Clusters           int                       `json:"numberAtOnce"`
+	Installed          int                       `json:"installedBeside"`
 	StageDelaySeconds  float64                   `json:"stageDelaySecondsAtOnce"`
 	Reactions          map[string]reactionReport `json:"reactions"`
 	Requests           totals                    `json:"requests"`
@@ -118,7 +119,7 @@ type oneAndMany struct {
 
 func newReport(o options) *report {
 	return &report{
-		Sample: o.sample, Clusters: o.clusters, StageDelaySeconds: seconds(o.delay), Machine: newMachineReport(),
+		Sample: o.sample, Clusters: o.clusters, Installed: o.installed, StageDelaySeconds: seconds(o.delay), Machine: newMachineReport(),
 		Reactions: map[string]reactionReport{}, Managers: map[string]*managerReport{}, Unexplained: []string{},
 		Registry: registryReport{TargetByVersion: targetLookups},
 	}

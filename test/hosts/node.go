@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// heartbeatInterval is how often a node posts its status. A kubelet does so every five minutes if nothing changes; here all goes faster.
-const heartbeatInterval = 15 * time.Second
+// defaultHeartbeat is how often a node posts its status. A kubelet does so every five minutes if nothing changes; here all goes faster.
+const defaultHeartbeat = 15 * time.Second
 
 // lostNodeDeadline bounds the attempt to tell the workload API about a node that went off; that API may be gone as well.
 const lostNodeDeadline = time.Second
@@ -140,7 +140,7 @@ func (h *Host) heartbeat(ctx context.Context) {
 	inst := h.installation
 	h.mu.Unlock()
 	name := h.nodeName(inst)
-	for name != "" && pause(ctx, heartbeatInterval) {
+	for name != "" && pause(ctx, h.rack.options.Heartbeat) {
 		c, err := h.rack.options.Workload(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
 		if err == nil {
 			err = changeNodeStatus(ctx, c, name, func(n *corev1.Node) {

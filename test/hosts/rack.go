@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -46,6 +48,10 @@ type Options struct {
 	StageDelay time.Duration
 	// StateDelay is how long a BareMetalHost stays in inspecting, preparing, provisioning and deprovisioning; 0 likewise.
 	StateDelay time.Duration
+	// Heartbeat is how often a node posts its status. Default: 15 s.
+	Heartbeat time.Duration
+	// Namespaces are those whose BareMetalHosts are looked after. Default: all.
+	Namespaces []string
 	// Log receives what the operator and the hosts do. The zero value discards it.
 	Log logr.Logger
 }
@@ -82,6 +88,7 @@ func New(cfg *rest.Config, options Options) (*Rack, error) {
 		Scheme:  newScheme(),
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		Logger:  orDiscard(options.Log),
+		Cache:   cache.Options{DefaultNamespaces: namespaces(options.Namespaces)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up the manager of the hosts: %w", err)
@@ -94,6 +101,15 @@ func New(cfg *rest.Config, options Options) (*Rack, error) {
 	return rack, nil
 }
 
+// namespaces is how a cache is told to look at a few; none: at all.
+func namespaces(names []string) map[string]cache.Config {
+	few := map[string]cache.Config{}
+	for _, name := range names {
+		few[name] = cache.Config{}
+	}
+	return few
+}
+
 func newRack(c client.Client, reader client.Reader, options Options) *Rack {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	rack := &Rack{
@@ -103,6 +119,7 @@ func newRack(c client.Client, reader client.Reader, options Options) *Rack {
 		spare:    map[string]spare{},
 		clusters: map[types.NamespacedName]*cluster{},
 	}
+	rack.options.Heartbeat = cmp.Or(options.Heartbeat, defaultHeartbeat)
 	if rack.options.Cluster == nil {
 		rack.options.Cluster = rack.clusterFromHub
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -36,6 +37,10 @@ type Options struct {
 	Out io.Writer
 	// StageDelay is how long each state and stage of hosts and clusters lasts at least. Default: none.
 	StageDelay time.Duration
+	// Heartbeat is how often installed nodes post their status. Default: that of [hosts.Options].
+	Heartbeat time.Duration
+	// Namespaces are those that the simulators look at; the samples must be applied to them. Default: all.
+	Namespaces []string
 	// Backend is what stands for assisted-service. Default: Simulated.
 	Backend Backend
 	// Auth is how assisted-service protects its downloads. Default: not at all.
@@ -138,6 +143,8 @@ func (l *Lab) startRack(options Options, service hosts.Service, logger logr.Logg
 		Version:    l.Registry.Version,
 		StageDelay: options.StageDelay,
 		StateDelay: options.StageDelay,
+		Heartbeat:  options.Heartbeat,
+		Namespaces: options.Namespaces,
 		Log:        logger,
 	})
 	if err != nil {
@@ -189,10 +196,8 @@ func (l *Lab) Freeze(ctx context.Context) error {
 		// Its end is what was asked for.
 		_ = l.Service.Wait()
 	}
-	for _, p := range l.Env.Group().Processes() {
-		if p.Layer == process.Clients {
-			p.Stop()
-		}
+	for _, p := range l.clients() {
+		p.Stop()
 	}
 	for _, webhooks := range []client.Object{&admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfiguration{}} {
 		if err := l.Client().DeleteAllOf(ctx, webhooks); err != nil {
@@ -200,6 +205,26 @@ func (l *Lab) Freeze(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// While calls act while no process runs but etcd and the API servers, and starts the others again. The simulators go on.
+func (l *Lab) While(ctx context.Context, act func() error) error {
+	for _, p := range l.clients() {
+		p.Stop()
+	}
+	if err := act(); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, p := range l.clients() {
+		group.Go(func() error { return p.Start(ctx) })
+	}
+	return group.Wait()
+}
+
+// clients are the processes that work on what the API servers have.
+func (l *Lab) clients() []*process.Process {
+	return slices.DeleteFunc(slices.Clone(l.Env.Group().Processes()), func(p *process.Process) bool { return p.Layer != process.Clients })
 }
 
 // Stop ends everything and returns when nothing runs any more. Logs stay. It may be called more than once.

@@ -53,6 +53,7 @@ func (l *Lab) startService(ctx context.Context, options Options) (hosts.Service,
 	service, err := assistedsim.New(l.Env.Config(), assistedsim.Options{
 		WorkloadKubeconfig: l.workloadKubeconfig,
 		StageDelay:         options.StageDelay,
+		Namespaces:         options.Namespaces,
 		Auth:               options.Auth,
 		HTTPS:              options.HTTPS,
 		Logger:             logger,

@@ -18,6 +18,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/seed"
 )
 
 // What is timed: a write of ours until it is seen, and a write of ours until what a manager writes because of it is seen.
@@ -41,13 +42,13 @@ func (s *scale) react(ctx context.Context) (map[string]quantiles, error) {
 		return nil, fmt.Errorf("cannot watch the hub: %w", err)
 	}
 	reference := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: referenceConfigMap}}
-	if err := create(ctx, hub, reference); err != nil {
-		return nil, err
+	if err := hub.Create(ctx, reference); err != nil {
+		return nil, fmt.Errorf("cannot create ConfigMap %s: %w", referenceConfigMap, err)
 	}
 	alive := s.alive()
 	times := map[string][]time.Duration{}
 	for i := range s.reactions {
-		one := changes{hub: hub, cluster: fmt.Sprintf(siteFormat, alive[i%len(alive)]), value: strconv.Itoa(i)}
+		one := changes{hub: hub, cluster: seed.Name(alive[i%len(alive)]), value: strconv.Itoa(i)}
 		for what, act := range map[string]func(context.Context) (time.Duration, error){plainWrite: one.plain, labelPropagated: one.label, pauseAcknowledged: one.pause} {
 			took, err := act(ctx)
 			if err != nil {
@@ -106,7 +107,7 @@ func (c changes) pause(ctx context.Context) (time.Duration, error) {
 func (s *scale) alive() []int {
 	var found []int
 	for i := 1; i <= s.clusters; i++ {
-		if s.access.portOf(i) == s.access.port && s.filterOf(i) == s.filterOf(0) {
+		if s.seeder.Answers(i) && s.filterOf(i) == s.filterOf(0) {
 			found = append(found, i)
 		}
 	}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"time"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/diagnostics"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/seed"
 )
 
 // scale is a run.
@@ -20,9 +20,7 @@ type scale struct {
 	out         io.Writer
 	report      *report
 	lab         *lab.Lab
-	etcd        *etcd
-	prefix      string // of the keys of the hub in etcd
-	access      *access
+	seeder      *seed.Seeder
 	diagnostics *diagnostics.Diagnostics
 	hub, sites  *audit.Follower
 	looks       int // counts the heap profiles
@@ -57,18 +55,17 @@ func (s *scale) took(name string, begin time.Time) {
 
 func (s *scale) all(ctx context.Context) error {
 	begin := time.Now()
-	made, err := s.prepare(ctx)
-	if err != nil {
+	if err := s.prepare(ctx); err != nil {
 		return err
 	}
 	s.took("one cluster installed, and what stands behind all", begin)
 	begin = time.Now()
-	if err := s.seed(ctx, made, s.access); err != nil {
+	if err := s.seeder.Clusters(ctx, s.clusters, s.filterOf); err != nil {
 		return err
 	}
-	s.took(fmt.Sprintf("%d clusters, %d objects each", s.clusters, len(made.objects)), begin)
+	s.took(fmt.Sprintf("%d clusters, %d objects each", s.clusters, s.seeder.Objects()), begin)
 	begin = time.Now()
-	if err := s.seedForeign(ctx, made); err != nil {
+	if err := s.seeder.Foreign(ctx, s.foreign); err != nil {
 		return err
 	}
 	s.took("what is not ours", begin)
@@ -76,47 +73,35 @@ func (s *scale) all(ctx context.Context) error {
 	return s.phases(ctx)
 }
 
-// prepare installs the cluster that is cloned, takes it out of the hub, and makes what stands behind the clones.
-func (s *scale) prepare(ctx context.Context) (*cloner, error) {
-	var url string
-	url, s.prefix = s.lab.Env.Etcd()
-	s.etcd = &etcd{url: url, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: seeders}}}
+// prepare installs the cluster that is cloned, and freezes the laboratory when nothing is left to be done.
+func (s *scale) prepare(ctx context.Context) error {
 	s.hub = audit.Follow(s.lab.Env.AuditLog())
-	cluster, err := s.install(ctx)
+	cluster, err := seed.Install(ctx, s.lab, s.sample)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	if _, err := s.awaitQuiet(ctx, &phase{begin: time.Now()}, 0); err != nil {
+		return err
+	}
+	if err := s.lab.Freeze(ctx); err != nil {
+		return err
 	}
 	if s.diagnostics, err = diagnostics.New(ctx, s.lab.Client()); err != nil {
-		return nil, err
+		return err
 	}
-	objects, err := readTemplate(ctx, s.etcd, s.prefix)
-	if err != nil {
-		return nil, err
+	if s.seeder, err = seed.New(ctx, s.lab, cluster, s.dead); err != nil {
+		return err
 	}
-	if err := s.remove(ctx, objects); err != nil {
-		return nil, err
+	s.sites = audit.Follow(s.seeder.AuditLog)
+	return nil
+}
+
+// filterOf is the shard of a cluster; the managers that are measured have the first.
+func (s *scale) filterOf(index int) string {
+	if s.shards < 2 {
+		return ""
 	}
-	auditLog, err := furnish(ctx, cluster.Server())
-	if err != nil {
-		return nil, err
-	}
-	s.sites = audit.Follow(auditLog)
-	if s.access, err = newAccess(cluster.Server().Authority(), cluster.Server().Port); err != nil {
-		return nil, err
-	}
-	s.access.dead = s.dead
-	if err := startDead(ctx, s.access, s.lab.Env.Group().Port); err != nil {
-		return nil, err
-	}
-	api, err := cluster.Server().Client()
-	if err != nil {
-		return nil, err
-	}
-	kept, err := shared(ctx, api)
-	if err != nil {
-		return nil, err
-	}
-	return newCloner(objects, kept...), nil
+	return fmt.Sprintf("shard-%d", index%s.shards)
 }
 
 // configure gives the managers, which do not run, the limits of their memory, as their containers would have them, and their shard.

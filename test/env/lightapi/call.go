@@ -125,13 +125,13 @@ func (c *call) create() (runtime.Object, error) {
 	})
 }
 
-// change puts what make makes of an object in its place, but for what the request may not change. What is the same is no change.
-func (c *call) change(make func(current client.Object) (client.Object, error)) (runtime.Object, error) {
+// change puts what act makes of an object in its place, but for what the request may not change. What is the same is no change.
+func (c *call) change(act func(current client.Object) (client.Object, error)) (runtime.Object, error) {
 	return c.store.write(c.key, func(current client.Object) (client.Object, error) {
 		if current == nil {
 			return nil, apierrors.NewNotFound(c.key.kind.resource().GroupResource(), c.key.Name)
 		}
-		wanted, err := make(current)
+		wanted, err := act(current)
 		if err == nil {
 			err = conflict(c.key, current, wanted)
 		}

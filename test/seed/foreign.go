@@ -1,4 +1,4 @@
-package main
+package seed
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What a large hub has that is not ours, with -foreign=1.
+// What a large hub has that is not ours.
 const (
 	foreignHosts      = 20000
 	foreignAgents     = 10000
@@ -23,12 +23,9 @@ const (
 	foreignBytes = 4096
 )
 
-// seedForeign writes hosts and Agents of other clusters, whose Machines are none of ours, and Secrets and ConfigMaps.
-func (s *scale) seedForeign(ctx context.Context, c *cloner) error {
-	if s.foreign == 0 {
-		return nil
-	}
-	portion := func(of int) int { return int(float64(of) * s.foreign) }
+// Foreign writes hosts and Agents of other clusters, whose Machines are none of ours, and Secrets and ConfigMaps: a share of what a large hub has.
+func (s *Seeder) Foreign(ctx context.Context, share float64) error {
+	portion := func(of int) int { return int(float64(of) * share) }
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(seeders)
 	const at = 10 // hosts in a transaction: the objects of one have up to 60 KiB
@@ -36,7 +33,7 @@ func (s *scale) seedForeign(ctx context.Context, c *cloner) error {
 		group.Go(func() error {
 			var objects []object
 			for i := begin; i < begin+at && i <= portion(foreignHosts); i++ {
-				more, err := foreignObjects(c, i, i <= portion(foreignAgents), i <= portion(foreignSecrets), i <= portion(foreignConfigMaps))
+				more, err := foreignObjects(s.cloner, i, i <= portion(foreignAgents), i <= portion(foreignSecrets), i <= portion(foreignConfigMaps))
 				if err != nil {
 					return err
 				}

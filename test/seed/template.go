@@ -1,4 +1,4 @@
-package main
+package seed
 
 import (
 	"bytes"
@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// templateName is the namespace and the name of the cluster that is installed. All objects that are named after it bear it.
-	templateName = "site-00000"
+	// TemplateName is the namespace and the name of the cluster that is installed. All objects that are named after it bear it.
+	TemplateName = "site-00000"
 	// installTimeout is generous: it takes half a minute on two idle processors.
 	installTimeout = 10 * time.Minute
 )
@@ -30,25 +30,19 @@ var protobuf = []byte("k8s\x00")
 // object is one as etcd holds it: what is below the prefix of the API server, and JSON.
 type object struct{ key, json string }
 
-// install installs the cluster that all others are made after, and freezes the laboratory when nothing is left to be done.
-func (s *scale) install(ctx context.Context) (*lab.Cluster, error) {
+// Install installs the cluster that all others are made after.
+func Install(ctx context.Context, l *lab.Lab, sample string) (*lab.Cluster, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, installTimeout, fmt.Errorf("not within %s", installTimeout))
 	defer cancel()
-	cluster, err := s.lab.ApplySample(ctx, s.sample, lab.Mutations{
-		Namespace: templateName, ClusterName: templateName,
+	cluster, err := l.ApplySample(ctx, sample, lab.Mutations{
+		Namespace: TemplateName, ClusterName: TemplateName,
 		// Node and Machine must go together, and there is one set of Nodes for all clusters: their names do not say whose.
 		HostOptions: []hosts.HostOption{hosts.WithName("host")},
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := cluster.WaitAvailable(ctx); err != nil {
-		return nil, err
-	}
-	if _, err := s.awaitQuiet(ctx, &phase{begin: time.Now()}, 0); err != nil {
-		return nil, err
-	}
-	return cluster, s.lab.Freeze(ctx)
+	return cluster, cluster.WaitAvailable(ctx)
 }
 
 // readTemplate reads all objects of the installed cluster from etcd.
@@ -81,8 +75,8 @@ func belongs(key string, value []byte) bool {
 			return false
 		}
 	}
-	inNamespace := strings.Contains(key+"/", "/"+templateName+"/")
-	return inNamespace || strings.Contains(key, "/clusterimagesets/") && bytes.Contains(value, []byte(templateName))
+	inNamespace := strings.Contains(key+"/", "/"+TemplateName+"/")
+	return inNamespace || strings.Contains(key, "/clusterimagesets/") && bytes.Contains(value, []byte(TemplateName))
 }
 
 // toJSON decodes what is not stored as JSON.

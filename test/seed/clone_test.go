@@ -1,4 +1,4 @@
-package main
+package seed
 
 import (
 	"bytes"
@@ -47,8 +47,8 @@ func byKey(g *WithT, made site, kept ...string) (first, others map[string]string
 	result := []map[string]string{{}, {}}
 	for i, objects := range [][]object{f, o} {
 		for _, cloned := range objects {
-			g.Expect(cloned.key).NotTo(ContainSubstring(templateName))
-			result[i][strings.ReplaceAll(cloned.key, made.name, templateName)] = cloned.json
+			g.Expect(cloned.key).NotTo(ContainSubstring(TemplateName))
+			result[i][strings.ReplaceAll(cloned.key, made.name, TemplateName)] = cloned.json
 		}
 	}
 	return result[0], result[1]
@@ -118,7 +118,7 @@ func TestWhatPassesIsNotCloned(t *testing.T) {
 		"/secrets/site-00000/x":                                            true,
 		"/secrets/site-00000-2/x":                                          false,
 		"/events/site-00000/x":                                             false,
-		"/hive.openshift.io/clusterimagesets/of-" + templateName:           true,
+		"/hive.openshift.io/clusterimagesets/of-" + TemplateName:           true,
 		"/apiextensions.k8s.io/customresourcedefinitions/clusters.example": false,
 	} {
 		g.Expect(belongs(key, []byte(`"site-00000"`))).To(Equal(wanted), key)

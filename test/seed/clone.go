@@ -1,4 +1,4 @@
-package main
+package seed
 
 import (
 	"crypto/sha256"
@@ -68,7 +68,7 @@ func (c *cloner) replacer(s site) *strings.Replacer {
 	for i, old := range c.macs {
 		pairs = append(pairs, old, macOf(s.index, i))
 	}
-	return strings.NewReplacer(append(pairs, templateName, s.name)...)
+	return strings.NewReplacer(append(pairs, TemplateName, s.name)...)
 }
 
 // macOf is a MAC address that nobody else has, of the range for private use.
