@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/seed"
@@ -69,6 +70,7 @@ func (b *bench) putInstalled(ctx context.Context) error {
 		return err
 	}
 	begin := time.Now()
+	var asked *audit.Follower
 	err = b.lab.While(ctx, func() error {
 		for _, name := range []string{env.Core, env.Metal3} {
 			p := b.lab.Env.Manager(name)
@@ -78,12 +80,40 @@ func (b *bench) putInstalled(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		asked = audit.Follow(seeder.AuditLog)
+		if _, err := asked.Next(); err != nil { // what others have asked
+			return err
+		}
 		return seeder.Clusters(ctx, b.options.installed, func(int) string { return "" })
 	})
 	if err != nil {
 		return err
 	}
+	if err := awaitRead(ctx, asked, b.options.installed); err != nil {
+		return err
+	}
 	quiet, err := b.awaitSilence(ctx, time.Now())
 	b.sayf("they are there, and our managers quiet, after %s", quiet.Sub(begin).Round(time.Second))
 	return err
+}
+
+// awaitRead waits until so many clusters were read by the control plane manager, as it does when it has connected to one.
+func awaitRead(ctx context.Context, asked *audit.Follower, clusters int) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for read := 0; ; {
+		requests, err := asked.Next()
+		if err != nil {
+			return err
+		}
+		read += len(requests.Where(func(r audit.Request) bool { return r.Verb == "list" && r.Resource == "nodes" }))
+		if read >= clusters {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
