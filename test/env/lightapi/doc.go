@@ -1,5 +1,5 @@
 // Package lightapi serves the API of a workload cluster out of the memory of this process: for measurements with more clusters at once than kube-apiservers
-// would fit on the machine. One costs some 100 KiB and no process.
+// would fit on the machine. One takes memory for its objects, and no process.
 //
 // What it is, as far as clients can tell: HTTP/2 over TLS with the certificates of its cluster; discovery; the kinds of [kinds] in JSON and Protobuf, as a
 // whole or their metadata; get, list with selectors, watches from a resource version on (or with all that is there first), create, update, patch (merge,
