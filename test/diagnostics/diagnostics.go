@@ -80,7 +80,7 @@ func (d *Diagnostics) Await(ctx context.Context, p *process.Process) error {
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
 		var answer io.ReadCloser
 		if answer, last = d.get(ctx, p, "/metrics"); last != nil {
-			return false, nil
+			return false, nil //nolint:nilerr // not yet
 		}
 		return true, answer.Close()
 	})

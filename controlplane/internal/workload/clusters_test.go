@@ -85,9 +85,11 @@ func (h *hub) told() facts.Workload {
 }
 
 // sessions is how many are kept of connections to the cluster.
-func (h *hub) sessions() (kept int) {
-	h.link(clusterKey).access.sessions.kept.Range(func(any, any) bool { kept++; return true })
-	return kept
+func (h *hub) sessions() int {
+	s := h.link(clusterKey).access.sessions
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.kept)
 }
 
 func (h *hub) setKubeconfig(ctx context.Context, content []byte) {

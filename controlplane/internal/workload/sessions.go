@@ -7,17 +7,32 @@ import (
 
 // sessions spare the connections that are made one soon after the other the exchange of certificates, which is most of the work of a connection, at both ends. They
 // are dropped then: they hold certificates.
-type sessions struct{ kept sync.Map }
+type sessions struct {
+	mu   sync.Mutex
+	kept map[string]*tls.ClientSessionState
+}
 
 // Get implements tls.ClientSessionCache.
 func (s *sessions) Get(server string) (*tls.ClientSessionState, bool) {
-	found, _ := s.kept.Load(server)
-	session, ok := found.(*tls.ClientSessionState)
-	return session, ok && session != nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	session := s.kept[server]
+	return session, session != nil
 }
 
 // Put implements tls.ClientSessionCache.
-func (s *sessions) Put(server string, session *tls.ClientSessionState) { s.kept.Store(server, session) }
+func (s *sessions) Put(server string, session *tls.ClientSessionState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept == nil {
+		s.kept = map[string]*tls.ClientSessionState{}
+	}
+	s.kept[server] = session
+}
 
 // drop forgets them.
-func (s *sessions) drop() { s.kept.Clear() }
+func (s *sessions) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept = nil
+}
