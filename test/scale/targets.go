@@ -34,9 +34,8 @@ var (
 const (
 	// foreignMemory is what all that is not ours may cost a manager, in MiB, with -foreign=1.
 	foreignMemory = 64
-	// mapped is how much of a resident set Go's runtime does not count, in MiB: the pages of the program file, some 52, and of what the program and the threads have
-	// beside the heap.
-	mapped = 60
+	// mapped is how much of a resident set are pages of the program file, in MiB: Go's runtime does not count them.
+	mapped = 52
 	// reactionFactor and freeReaction are what a reaction may take: so many times what a single write takes until it is seen, or so many milliseconds where
 	// processors are free.
 	reactionFactor, freeReaction = 2, 250
