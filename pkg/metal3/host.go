@@ -86,6 +86,9 @@ func AddToScheme(scheme *runtime.Scheme) error {
 
 // DeepCopy returns a copy that has nothing in common with the host.
 func (h *Host) DeepCopy() *Host {
+	if h == nil {
+		return nil
+	}
 	copied := *h
 	h.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)
 	copied.Spec.RootDeviceHints = h.Spec.RootDeviceHints.DeepCopy()

@@ -177,7 +177,7 @@ func (r *Reconciler) gatherHost(ctx context.Context, f *facts.Facts) error {
 	}
 	namespace, consumer := f.InfraMachine.GetNamespace(), client.ObjectKeyFromObject(f.InfraMachine)
 	if _, name, ok := strings.Cut(f.InfraMachine.GetAnnotations()[metal3.HostAnnotation], "/"); ok {
-		host, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: namespace, Name: name}, &metal3.Host{})
+		host, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: namespace, Name: name}, &metal3.Host{TypeMeta: metav1.TypeMeta{Kind: metal3.HostKind}})
 		if err != nil {
 			return err
 		}
@@ -200,11 +200,17 @@ func (r *Reconciler) hostOf(ctx context.Context, consumer client.ObjectKey) (*me
 	if err := r.Client.List(ctx, hosts, client.InNamespace(consumer.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("cannot look for the BareMetalHost: %w", err)
 	}
-	others := func(host metal3.Host) bool { return metal3.ConsumerOf(&host) != consumer }
-	if hosts.Items = slices.DeleteFunc(hosts.Items, others); len(hosts.Items) != 1 {
-		return nil, nil //nolint:nilnil // nothing tells which
+	var found *metal3.Host
+	for i := range hosts.Items {
+		switch host := &hosts.Items[i]; {
+		case metal3.ConsumerOf(host) != consumer:
+		case found != nil:
+			return nil, nil //nolint:nilnil // nothing tells which
+		default:
+			found = host
+		}
 	}
-	return hosts.Items[0].DeepCopy(), nil
+	return found.DeepCopy(), nil
 }
 
 func (r *Reconciler) gatherDataSecret(ctx context.Context, f *facts.Facts) (err error) {

@@ -86,7 +86,10 @@ func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) ([]*aiv1bet
 	var found []*aiv1beta1.Agent
 	for i := range agents.Items {
 		agent := &agents.Items[i]
-		if observed := metal3.AgentIdentity(agent); !s.ownInfraEnv(facts.InfraEnvOf(agent)) && wanted.Shares(observed) && wanted.Mismatch(observed) == "" {
+		if s.ownInfraEnv(facts.InfraEnvOf(agent)) {
+			continue
+		}
+		if observed := metal3.AgentIdentity(agent); wanted.Shares(observed) && wanted.Mismatch(observed) == "" {
 			found = append(found, agent.DeepCopy())
 		}
 	}

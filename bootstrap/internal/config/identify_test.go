@@ -1,6 +1,8 @@
 package config
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -8,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
@@ -97,6 +101,19 @@ func TestTwoHostsOfOneMetal3Machine(t *testing.T) {
 	f.InfraMachine.SetAnnotations(map[string]string{metal3.HostAnnotation: "lab/rack1-u8"})
 	w.Expect(w.reconciler.gatherHost(t.Context(), f)).To(Succeed())
 	w.Expect(f.Host).To(HaveField("Name", "rack1-u8"))
+}
+
+// Users know it by its kind, which is not the name of the type here.
+func TestAHostThatCannotBeRead(t *testing.T) {
+	w := newWorld(t)
+	w.reconciler.Client = interceptor.NewClient(w, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("no")
+		},
+	})
+	f := &facts.Facts{InfraMachine: metal3Machine("live-iso")}
+	f.InfraMachine.SetAnnotations(map[string]string{metal3.HostAnnotation: "lab/rack1-u7"})
+	w.Expect(w.reconciler.gatherHost(t.Context(), f)).To(MatchError("cannot read BareMetalHost lab/rack1-u7: no"))
 }
 
 // TestAnnotationThatNamesAnotherTenantsHost: nothing of that host is told.

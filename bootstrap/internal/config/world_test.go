@@ -34,6 +34,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/sample"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -92,8 +93,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 
 // restart makes a reconciler that remembers nothing, and reads what the cache of the manager keeps.
 func (w *world) restart() {
+	cached := kubetest.Cached(w, Cached(), TrimInfraMachine)
 	w.reconciler = New(Options{
-		Client: cached(w), Metadata: w, Live: w, Recorder: w.events, Selected: func(client.Object) bool { return true },
+		Client: cached, Metadata: cached, Live: w, Recorder: w.events, Selected: func(client.Object) bool { return true },
 	})
 	w.reconciler.metal3.Store(true)
 	w.reconciler.now = func() time.Time { return w.clock }

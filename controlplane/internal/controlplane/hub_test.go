@@ -34,6 +34,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -111,9 +112,10 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	})
 	stored := builder.Build()
 	h.Client = stored
+	cached := kubetest.Cached(stored, Cached(), TrimInfra)
 	h.r = New(Options{
-		Client:       cached(stored),
-		Metadata:     cached(stored),
+		Client:       cached,
+		Metadata:     cached,
 		Live:         h.Client,
 		Releases:     release.NewResolver(nil),
 		Repositories: openshift.Repositories{OCP: openshift.DefaultOCPRepository, OKD: openshift.DefaultOKDRepository},

@@ -1,4 +1,5 @@
-package controlplane
+// Package kubetest is for tests of what reads from the cache of a manager.
+package kubetest
 
 import (
 	"context"
@@ -7,12 +8,27 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// cached returns a client that reads as from the cache of the manager: objects lack what is not kept of them.
-func cached(c client.WithWatch) client.Client {
+// Cached returns a client that reads as from the cache of a manager: objects lack what is not kept of their kind. All other kinds are transformed by others.
+func Cached(c client.WithWatch, kinds map[client.Object]cache.ByObject, others toolscache.TransformFunc) client.Client {
+	trim := func(obj runtime.Object) error {
+		transform := others
+		for kind, options := range kinds {
+			if sameKind(kind, obj) {
+				transform = options.Transform
+			}
+		}
+		kept, err := transform(obj)
+		if err == nil {
+			reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(kept).Elem())
+		}
+		return err
+	}
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if err := c.Get(ctx, key, obj, opts...); err != nil {
@@ -27,21 +43,6 @@ func cached(c client.WithWatch) client.Client {
 			return meta.EachListItem(list, trim)
 		},
 	})
-}
-
-// trim makes of an object what is cached of its kind.
-func trim(obj runtime.Object) error {
-	transform := TrimInfra
-	for kind, options := range Cached() {
-		if sameKind(kind, obj) {
-			transform = options.Transform
-		}
-	}
-	kept, err := transform(obj)
-	if err == nil {
-		reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(kept).Elem())
-	}
-	return err
 }
 
 // sameKind tells whether an object is of a kind; of some only the metadata is read.
