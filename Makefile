@@ -59,7 +59,7 @@ build: ## Build both managers into bin/.
 	CGO_ENABLED=0 go build -ldflags '-s -w' -o bin/controlplane ./controlplane
 
 PROVIDERS := bootstrap controlplane
-GENERATED := bootstrap/api/v1beta1/zz_generated.deepcopy.go controlplane/api/v1beta1/zz_generated.deepcopy.go \
+GENERATED := bootstrap/api/v1beta1/zz_generated.deepcopy.go controlplane/api/v1beta1/zz_generated.deepcopy.go pkg/metal3/zz_generated.deepcopy.go \
 	config/bootstrap/crd/bases config/controlplane/crd/bases config/bootstrap/rbac/role.yaml config/controlplane/rbac/role.yaml \
 	config/bootstrap/rbac/cluster_role.yaml config/controlplane/rbac/cluster_role.yaml \
 	config/templates docs/reference.md
@@ -69,7 +69,7 @@ generate: generate-go generate-manifests generate-templates generate-docs ## Gen
 
 .PHONY: generate-go
 generate-go: $(CONTROLLER_GEN)
-	$(CONTROLLER_GEN) object paths=./bootstrap/api/... paths=./controlplane/api/...
+	$(CONTROLLER_GEN) object paths=./bootstrap/api/... paths=./controlplane/api/... paths=./pkg/metal3/...
 
 # The rights on kinds without namespace, which stand in main.go, are a role by themselves: a manager that watches one namespace has the others only there.
 # What both providers need stands in pkg/provider. The metrics and leader election roles are written by hand.

@@ -28,6 +28,11 @@ func Identity(of *metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
+// MetadataIdentity keeps of metadata that there is such an object.
+func MetadataIdentity(of *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: of.TypeMeta, ObjectMeta: Identity(&of.ObjectMeta)}
+}
+
 // Only returns the entries of labels or annotations that are named; nil when there are none.
 func Only(all map[string]string, names ...string) map[string]string {
 	var kept map[string]string

@@ -1,8 +1,6 @@
 package metal3
 
 import (
-	"slices"
-
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,6 +11,9 @@ const HostKind = "BareMetalHost"
 
 // Host is a BareMetalHost with what is read of it. What the API server sends is decoded into it: a hub has many BareMetalHosts that are nobody's business here, and
 // the API's own type takes four times as much memory. It is only read: written, it would take away the rest.
+//
+// +kubebuilder:object:generate=true
+// +kubebuilder:object:root=true
 type Host struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -22,6 +23,8 @@ type Host struct {
 }
 
 // HostSpec is what the user, and CAPM3 for its Metal3Machine, want of a host.
+//
+// +kubebuilder:object:generate=true
 type HostSpec struct {
 	BMC             BMC                        `json:"bmc,omitempty"`
 	BootMACAddress  string                     `json:"bootMACAddress,omitempty"`
@@ -48,11 +51,15 @@ type Image struct {
 }
 
 // HostStatus is what the Bare Metal Operator found.
+//
+// +kubebuilder:object:generate=true
 type HostStatus struct {
 	HardwareDetails *Hardware `json:"hardware,omitempty"`
 }
 
 // Hardware is what the inspection found.
+//
+// +kubebuilder:object:generate=true
 type Hardware struct {
 	SystemVendor Vendor `json:"systemVendor,omitempty"`
 	NIC          []NIC  `json:"nics,omitempty"`
@@ -69,6 +76,9 @@ type NIC struct {
 }
 
 // HostList is a list of hosts.
+//
+// +kubebuilder:object:generate=true
+// +kubebuilder:object:root=true
 type HostList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
@@ -82,42 +92,4 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypeWithName(metal3api.GroupVersion.WithKind(HostKind+"List"), &HostList{})
 	metav1.AddToGroupVersion(scheme, metal3api.GroupVersion)
 	return nil
-}
-
-// DeepCopy returns a copy that has nothing in common with the host.
-func (h *Host) DeepCopy() *Host {
-	if h == nil {
-		return nil
-	}
-	copied := *h
-	h.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)
-	copied.Spec.RootDeviceHints = h.Spec.RootDeviceHints.DeepCopy()
-	copied.Spec.ConsumerRef, copied.Spec.Image = clone(h.Spec.ConsumerRef), clone(h.Spec.Image)
-	if hardware := clone(h.Status.HardwareDetails); hardware != nil {
-		hardware.NIC = slices.Clone(hardware.NIC)
-		copied.Status.HardwareDetails = hardware
-	}
-	return &copied
-}
-
-func clone[T any](of *T) *T {
-	if of == nil {
-		return nil
-	}
-	copied := *of
-	return &copied
-}
-
-// DeepCopyObject implements runtime.Object.
-func (h *Host) DeepCopyObject() runtime.Object { return h.DeepCopy() }
-
-// DeepCopyObject implements runtime.Object.
-func (l *HostList) DeepCopyObject() runtime.Object {
-	copied := *l
-	l.ListMeta.DeepCopyInto(&copied.ListMeta)
-	copied.Items = make([]Host, 0, len(l.Items))
-	for i := range l.Items {
-		copied.Items = append(copied.Items, *l.Items[i].DeepCopy())
-	}
-	return &copied
 }

@@ -71,7 +71,7 @@ type Options struct {
 	// OSVersions are the OpenShift minor versions that have an OS image, oldest first. Default: 4.14 to 4.22.
 	OSVersions []string
 	// Namespaces are those that the service looks at. Default: all.
-	Namespaces []string
+	Namespaces map[string]cache.Config
 	// Logger receives what the controllers of the simulator log. Default: nothing.
 	Logger logr.Logger
 }
@@ -231,12 +231,8 @@ func (s *Simulator) newManager() (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	namespaces := map[string]cache.Config{}
-	for _, name := range s.opts.Namespaces {
-		namespaces[name] = cache.Config{}
-	}
 	mgr, err := ctrl.NewManager(s.config, ctrl.Options{
-		Cache:                  cache.Options{DefaultNamespaces: namespaces},
+		Cache:                  cache.Options{DefaultNamespaces: s.opts.Namespaces},
 		Scheme:                 scheme,
 		Logger:                 s.opts.Logger,
 		Metrics:                metricsserver.Options{BindAddress: "0"},

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/diagnostics"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -36,13 +37,8 @@ func (b *bench) profile(ctx context.Context) (finish func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	for _, name := range managers {
-		group.Go(func() error {
-			return asking.CPU(ctx, b.lab.Env.Manager(name), b.options.profile, filepath.Join(b.lab.Dir(), "cpu-"+name+".pprof"))
-		})
-	}
-	return group.Wait, nil
+	path := func(name string) string { return filepath.Join(b.lab.Dir(), "cpu-"+name+".pprof") }
+	return asking.BeginCPU(ctx, b.options.profile, path, b.lab.Env.Manager(env.ControlPlane), b.lab.Env.Manager(env.Bootstrap)), nil
 }
 
 // allAtOnce installs many clusters together, those with workers with a late one each.

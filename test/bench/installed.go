@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
@@ -24,19 +25,19 @@ const (
 )
 
 // observed are the namespaces that are watched for reactions; none: all.
-func (o options) observed() []string {
+func (o options) observed() map[string]cache.Config {
 	if o.installed == 0 {
 		return nil
 	}
-	return []string{shared, metav1.NamespaceDefault}
+	return map[string]cache.Config{shared: {}, metav1.NamespaceDefault: {}}
 }
 
 // simulated are those that the simulators look at.
-func (o options) simulated() []string {
+func (o options) simulated() map[string]cache.Config {
 	if o.installed == 0 {
 		return nil
 	}
-	return []string{shared, seed.TemplateName}
+	return map[string]cache.Config{shared: {}, seed.TemplateName: {}}
 }
 
 // place says where one of the clusters at once is installed.
@@ -106,7 +107,7 @@ func awaitRead(ctx context.Context, asked *audit.Follower, clusters int) error {
 		if err != nil {
 			return err
 		}
-		read += len(requests.Where(func(r audit.Request) bool { return r.Verb == "list" && r.Resource == "nodes" }))
+		read += seed.Read(requests)
 		if read >= clusters {
 			return nil
 		}

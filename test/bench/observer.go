@@ -72,12 +72,8 @@ type observer struct {
 }
 
 // observe watches all that matters, in some namespaces or in all, until ctx ends. It returns when everything that exists was seen.
-func observe(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, namespaces []string) (*observer, error) {
-	few := map[string]cache.Config{}
-	for _, name := range namespaces {
-		few[name] = cache.Config{}
-	}
-	watches, err := cache.New(config, cache.Options{Scheme: scheme, DefaultTransform: cache.TransformStripManagedFields(), DefaultNamespaces: few})
+func observe(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, namespaces map[string]cache.Config) (*observer, error) {
+	watches, err := cache.New(config, cache.Options{Scheme: scheme, DefaultTransform: cache.TransformStripManagedFields(), DefaultNamespaces: namespaces})
 	if err != nil {
 		return nil, fmt.Errorf("cannot watch the management cluster: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/common/expfmt"
+	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -74,8 +75,8 @@ func (d *Diagnostics) get(ctx context.Context, p *process.Process, path string) 
 	return response.Body, nil
 }
 
-// Await waits until a manager that was started answers: it is ready somewhat before.
-func (d *Diagnostics) Await(ctx context.Context, p *process.Process) error {
+// await waits until a manager that was started answers: it is ready somewhat before.
+func (d *Diagnostics) await(ctx context.Context, p *process.Process) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
 		var answer io.ReadCloser
@@ -95,6 +96,20 @@ func (d *Diagnostics) Heap(ctx context.Context, p *process.Process, path string)
 // CPU writes a profile of what a manager works on in the time from now on.
 func (d *Diagnostics) CPU(ctx context.Context, p *process.Process, lasting time.Duration, path string) error {
 	return d.write(ctx, p, fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(lasting.Seconds())), path)
+}
+
+// BeginCPU begins to write such a profile of each of some managers, once it answers; path is where. finish waits for the end of that.
+func (d *Diagnostics) BeginCPU(ctx context.Context, lasting time.Duration, path func(manager string) string, of ...*process.Process) (finish func() error) {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, p := range of {
+		group.Go(func() error {
+			if err := d.await(ctx, p); err != nil {
+				return err
+			}
+			return d.CPU(ctx, p, lasting, path(p.Name))
+		})
+	}
+	return group.Wait
 }
 
 func (d *Diagnostics) write(ctx context.Context, p *process.Process, what, path string) error {

@@ -51,7 +51,7 @@ type Options struct {
 	// Heartbeat is how often a node posts its status. Default: 15 s.
 	Heartbeat time.Duration
 	// Namespaces are those whose BareMetalHosts are looked after. Default: all.
-	Namespaces []string
+	Namespaces map[string]cache.Config
 	// Log receives what the operator and the hosts do. The zero value discards it.
 	Log logr.Logger
 }
@@ -88,7 +88,7 @@ func New(cfg *rest.Config, options Options) (*Rack, error) {
 		Scheme:  newScheme(),
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		Logger:  orDiscard(options.Log),
-		Cache:   cache.Options{DefaultNamespaces: namespaces(options.Namespaces)},
+		Cache:   cache.Options{DefaultNamespaces: options.Namespaces},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up the manager of the hosts: %w", err)
@@ -99,15 +99,6 @@ func New(cfg *rest.Config, options Options) (*Rack, error) {
 		return nil, fmt.Errorf("cannot set up the Bare Metal Operator: %w", err)
 	}
 	return rack, nil
-}
-
-// namespaces is how a cache is told to look at a few; none: at all.
-func namespaces(names []string) map[string]cache.Config {
-	few := map[string]cache.Config{}
-	for _, name := range names {
-		few[name] = cache.Config{}
-	}
-	return few
 }
 
 func newRack(c client.Client, reader client.Reader, options Options) *Rack {

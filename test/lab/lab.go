@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -40,7 +41,7 @@ type Options struct {
 	// Heartbeat is how often installed nodes post their status. Default: that of [hosts.Options].
 	Heartbeat time.Duration
 	// Namespaces are those that the simulators look at; the samples must be applied to them. Default: all.
-	Namespaces []string
+	Namespaces map[string]cache.Config
 	// Backend is what stands for assisted-service. Default: Simulated.
 	Backend Backend
 	// Auth is how assisted-service protects its downloads. Default: not at all.

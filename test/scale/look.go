@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
 
 const (
@@ -44,16 +44,9 @@ func (s *scale) lookAtManagers(ctx context.Context, into map[string]*managerRepo
 
 // beginProfiles begins to write what the managers work on; the returned function waits for the end of that.
 func (s *scale) beginProfiles(ctx context.Context, of string) (finish func() error) {
-	group, ctx := errgroup.WithContext(ctx)
-	for _, name := range managers {
-		if s.profile != 0 {
-			group.Go(func() error {
-				if err := s.diagnostics.Await(ctx, s.lab.Env.Manager(name)); err != nil {
-					return err
-				}
-				return s.diagnostics.CPU(ctx, s.lab.Env.Manager(name), s.profile, filepath.Join(s.lab.Dir(), fmt.Sprintf("cpu-%s-%s.pprof", name, of)))
-			})
-		}
+	if s.profile == 0 {
+		return func() error { return nil }
 	}
-	return group.Wait
+	path := func(name string) string { return filepath.Join(s.lab.Dir(), fmt.Sprintf("cpu-%s-%s.pprof", name, of)) }
+	return s.diagnostics.BeginCPU(ctx, s.profile, path, s.lab.Env.Manager(env.ControlPlane), s.lab.Env.Manager(env.Bootstrap))
 }

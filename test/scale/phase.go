@@ -13,6 +13,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/seed"
 )
 
 const (
@@ -70,11 +71,6 @@ func begun(asked audit.Requests, users []string) bool {
 	return watching.HasAll(users...)
 }
 
-// read is how many clusters were read. A hub with much takes its time for the first lists, and until then nobody asks for anything.
-func read(sites audit.Requests) int {
-	return len(sites.Where(func(r audit.Request) bool { return r.Verb == "list" && r.Resource == "nodes" }))
-}
-
 // users are those as which the managers ask.
 func (s *scale) users() (users []string) {
 	for _, name := range managers {
@@ -106,7 +102,7 @@ func (s *scale) awaitQuiet(ctx context.Context, p *phase, clusters int) (time.Du
 			worked = time.Now()
 		}
 		used = now
-		if begun(p.hub, s.users()) && read(p.sites) >= clusters && time.Since(last) > silence && time.Since(worked) > silence || time.Since(p.begin) > patience {
+		if begun(p.hub, s.users()) && seed.Read(p.sites) >= clusters && time.Since(last) > silence && time.Since(worked) > silence || time.Since(p.begin) > patience {
 			return last.Sub(p.begin), nil
 		}
 		select {

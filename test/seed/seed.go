@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -78,6 +79,12 @@ func Name(index int) string { return fmt.Sprintf(siteFormat, index) }
 
 // Answers tells whether the API of a cluster answers.
 func (s *Seeder) Answers(index int) bool { return s.access.portOf(index) == s.access.port }
+
+// Read is how many clusters were read, by what was asked of the API server behind them. A hub with much takes its time for the first lists, and until then nobody asks
+// for anything.
+func Read(asked audit.Requests) int {
+	return len(asked.Where(func(r audit.Request) bool { return r.Verb == "list" && r.Resource == "nodes" }))
+}
 
 // Clusters writes clusters into etcd, as a backup of it is restored. No client of the API server could: it would refuse UIDs and the status, and give all
 // fields to one manager. filter is the value of the label that says which managers reconcile a cluster; empty: there is no such label.

@@ -32,7 +32,7 @@ func Cached() map[client.Object]cache.ByObject {
 		&hivev1.ClusterDeployment{}:    {Transform: kube.Reduce(trimDeployment)},
 		&hiveext.AgentClusterInstall{}: {Transform: kube.Reduce(trimInstall)},
 		&corev1.Secret{}:               {Transform: kube.Reduce(trimSecret)},
-		&corev1.ConfigMap{}:            {Transform: kube.Reduce(trimConfigMap)},
+		&corev1.ConfigMap{}:            {Transform: kube.Reduce(kube.MetadataIdentity)},
 		// Of CustomResourceDefinitions only the labels are looked at, with the versions of a contract.
 		&apiextensionsv1.CustomResourceDefinition{}: {Transform: kube.StripMetadata()},
 	}
@@ -100,16 +100,11 @@ func trimNMStateConfig(network *aiv1beta1.NMStateConfig) *aiv1beta1.NMStateConfi
 
 // trimSecret keeps that there is one, and of bootstrap data that we wrote whose it is and what it was made from.
 func trimSecret(secret *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
-	kept := trimConfigMap(secret)
+	kept := kube.MetadataIdentity(secret)
 	if secret.Annotations[SourceAnnotation] == "" {
 		return kept
 	}
 	kept.Labels, kept.OwnerReferences = kube.Only(secret.Labels, clusterv1.ClusterNameLabel), kube.Owners(secret.OwnerReferences)
 	kept.Annotations = kube.Only(secret.Annotations, SourceAnnotation, InfraEnvAnnotation, ModifiedAnnotation)
 	return kept
-}
-
-// trimConfigMap keeps that there is one.
-func trimConfigMap(configMap *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{TypeMeta: configMap.TypeMeta, ObjectMeta: kube.Identity(&configMap.ObjectMeta)}
 }

@@ -207,7 +207,7 @@ func TestOfSecretsAndConfigMapsWhatIsReadIsCached(t *testing.T) {
 	whole.Labels, whole.Finalizers = map[string]string{clusterv1.ClusterNameLabel: "c", "other": "large"}, []string{"other"}
 	whole.OwnerReferences, whole.ManagedFields = []metav1.OwnerReference{{Name: "m"}, {Name: "other"}}, []metav1.ManagedFieldsEntry{{Manager: FieldManager}}
 	whole.Annotations = map[string]string{InfraEnvAnnotation: "id", "other": "large"}
-	g.Expect(trimConfigMap(whole)).To(Equal(identity))
+	g.Expect(kube.MetadataIdentity(whole)).To(Equal(identity))
 	g.Expect(trimSecret(whole)).To(Equal(identity), "it is not ours")
 
 	whole.Annotations[SourceAnnotation], whole.Annotations[ModifiedAnnotation] = "digest", "yesterday"

@@ -93,12 +93,10 @@ func (f *Facts) BoundElsewhere(agent *aiv1beta1.Agent) bool {
 // MayHaveNode tells whether the cluster may know a Node of the host. assisted-service does not update the Agent that it deletes, and clears its state
 // when its database is away: then what was recorded before decides.
 func (f *Facts) MayHaveNode(agent *aiv1beta1.Agent) bool {
-	if f.WasInstalled() {
+	if f.WasInstalled() || Installed(agent) {
 		return true
 	}
 	switch agent.Status.DebugInfo.State {
-	case models.HostStatusInstalled, models.HostStatusAddedToExistingCluster:
-		return true
 	case models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction:
 		return BootedItsDisk(agent) || f.Installation().Phase != assisted.PhaseFailed
 	case models.HostStatusError, models.HostStatusCancelled:

@@ -37,7 +37,7 @@ func Cached() map[client.Object]cache.ByObject {
 		&hivev1.ClusterImageSet{}:                       {Transform: kube.Reduce(trimImageSet)},
 		&aiv1beta1.Agent{}:                              {Transform: kube.Reduce(trimAgent)},
 		&corev1.Secret{}:                                {Transform: kube.Reduce(trimSecret)},
-		&corev1.ConfigMap{}:                             {Transform: kube.Reduce(trimConfigMap)},
+		&corev1.ConfigMap{}:                             {Transform: kube.Reduce(kube.MetadataIdentity)},
 		// Of CustomResourceDefinitions only the labels are looked at, with the versions of a contract.
 		kube.MetadataOf(kube.CustomResourceDefinition): {Transform: kube.StripMetadata()},
 	}
@@ -129,13 +129,8 @@ func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 
 // trimSecret keeps whose a Secret is, and what is written on a published kubeconfig.
 func trimSecret(secret *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
-	kept := &metav1.PartialObjectMetadata{TypeMeta: secret.TypeMeta, ObjectMeta: kube.Identity(&secret.ObjectMeta)}
+	kept := kube.MetadataIdentity(secret)
 	kept.OwnerReferences = kube.Owners(secret.OwnerReferences)
 	kept.Annotations = kube.Only(secret.Annotations, facts.KubeconfigSourceAnnotation, facts.KubeconfigRenewalAnnotation, facts.KubeconfigTokenAnnotation)
 	return kept
-}
-
-// trimConfigMap keeps that there is one.
-func trimConfigMap(configMap *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{TypeMeta: configMap.TypeMeta, ObjectMeta: kube.Identity(&configMap.ObjectMeta)}
 }
