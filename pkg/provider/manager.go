@@ -57,6 +57,9 @@ func (o *Options) NewManager(spec ManagerSpec) (manager.Manager, error) {
 	config.QPS, config.Burst = o.QPS, o.Burst
 	config.UserAgent = spec.Name
 	config.WarningHandler = nil
+	if err := countRequests(config); err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        spec.Scheme,
 		Metrics:                       *metrics,

@@ -19,7 +19,6 @@ const (
 	configMapField     = "spec.config.configMaps"
 	imageSetField      = "spec.config.clusterImageSetRef.name"
 	infraTemplateField = "spec.machineTemplate.spec.infrastructureRef"
-	ownerClusterField  = "metadata.ownerReferences.cluster"
 	imageSetOwnerField = "metadata.annotations.owner"
 	adminSecretField   = "spec.clusterMetadata.adminKubeconfigSecretRef.name"
 )
@@ -32,14 +31,6 @@ func indexes() []kube.Index {
 		kube.IndexOf(&hivev1.ClusterImageSet{}, imageSetOwnerField, func(s *hivev1.ClusterImageSet) []string { return kube.Some(s.Annotations[facts.OwnerAnnotation]) }),
 		kube.IndexOf(&aiv1beta1.Agent{}, agentClusterField, clusterOfAgent),
 		kube.IndexOf(&hiveext.AgentClusterInstall{}, adminSecretField, func(i *hiveext.AgentClusterInstall) []string { return kube.Some(facts.AdminKubeconfigOf(i)) }),
-		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, ownerClusterField, func(c *controlplanev1.OpenshiftAssistedControlPlane) []string {
-			for _, ref := range c.OwnerReferences {
-				if ref.Kind == "Cluster" {
-					return []string{ref.Name}
-				}
-			}
-			return nil
-		}),
 		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, pullSecretField, func(c *controlplanev1.OpenshiftAssistedControlPlane) []string {
 			if ref := c.Spec.Config.PullSecretRef; ref != nil {
 				return kube.Some(ref.Name)

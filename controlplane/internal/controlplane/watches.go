@@ -39,7 +39,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr manager.Manager, 
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&controlplanev1.OpenshiftAssistedControlPlane{}).
 		WithOptions(options).
-		Watches(&clusterv1.Cluster{}, mapped(r.ofCluster), builder.WithPredicates(clusterChanges)).
+		Watches(&clusterv1.Cluster{}, mapped(ofCluster), builder.WithPredicates(clusterChanges)).
 		Watches(&clusterv1.Machine{}, mapped(r.ofMember), builder.WithPredicates(machineChanges)).
 		Watches(&clusterv1.MachineDeployment{}, mapped(r.ofMember), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&clusterv1.MachineSet{}, mapped(r.ofMember), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -84,12 +84,11 @@ func (r *Reconciler) tracker(mgr manager.Manager, c controller.Controller) func(
 // ClustersOf tells whether a Cluster has a control plane that is selected.
 func ClustersOf(c client.Reader, selected func(client.Object) bool) func(context.Context, *clusterv1.Cluster) (bool, error) {
 	return func(ctx context.Context, cluster *clusterv1.Cluster) (bool, error) {
-		ref := cluster.Spec.ControlPlaneRef
-		if ref.APIGroup != controlplanev1.GroupVersion.Group || ref.Kind != facts.ControlPlaneKind {
+		named := controlPlaneOf(cluster)
+		if len(named) == 0 {
 			return false, nil
 		}
-		key := client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}
-		cp, err := kube.Read(ctx, c, key, &controlplanev1.OpenshiftAssistedControlPlane{})
+		cp, err := kube.Read(ctx, c, named[0].NamespacedName, &controlplanev1.OpenshiftAssistedControlPlane{})
 		return err == nil && cp != nil && selected(cp), err
 	}
 }
@@ -106,8 +105,21 @@ func InstalledBy(c client.Reader) func(context.Context, *clusterv1.Cluster) bool
 // RequestsOf returns the control plane of a Cluster.
 func RequestsOf(c client.Reader) workload.RequestsFunc {
 	return func(ctx context.Context, cluster client.ObjectKey) []ctrl.Request {
-		return requestsBy(ctx, c, cluster.Namespace, ownerClusterField, cluster.Name)
+		found := &clusterv1.Cluster{}
+		if err := c.Get(ctx, cluster, found, client.UnsafeDisableDeepCopy); err != nil {
+			return nil
+		}
+		return controlPlaneOf(found)
 	}
+}
+
+// controlPlaneOf returns the control plane that a Cluster names, if it is one of ours.
+func controlPlaneOf(cluster *clusterv1.Cluster) []ctrl.Request {
+	ref := cluster.Spec.ControlPlaneRef
+	if ref.APIGroup != controlplanev1.GroupVersion.Group || ref.Kind != facts.ControlPlaneKind {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}}}
 }
 
 func requestsBy(ctx context.Context, c client.Reader, namespace, field, value string) []ctrl.Request {
@@ -126,8 +138,12 @@ func requestsBy(ctx context.Context, c client.Reader, namespace, field, value st
 	return requests
 }
 
-func (r *Reconciler) ofCluster(ctx context.Context, obj client.Object) []ctrl.Request {
-	return requestsBy(ctx, r.Client, obj.GetNamespace(), ownerClusterField, obj.GetName())
+func ofCluster(_ context.Context, obj client.Object) []ctrl.Request {
+	cluster, ok := obj.(*clusterv1.Cluster)
+	if !ok {
+		return nil
+	}
+	return controlPlaneOf(cluster)
 }
 
 // ofMember maps Machines and their sets.
@@ -141,7 +157,7 @@ func (r *Reconciler) ofMember(ctx context.Context, obj client.Object) []ctrl.Req
 	case *clusterv1.MachineSet:
 		cluster = o.Spec.ClusterName
 	}
-	return requestsBy(ctx, r.Client, obj.GetNamespace(), ownerClusterField, cluster)
+	return RequestsOf(r.Client)(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: cluster})
 }
 
 // ofSameName maps objects that bear the name of their control plane.
@@ -184,7 +200,7 @@ func (r *Reconciler) ofSecret(ctx context.Context, obj client.Object) []ctrl.Req
 	}
 	requests = append(requests, requestsBy(ctx, r.Client, obj.GetNamespace(), pullSecretField, obj.GetName())...)
 	if cluster, purpose, err := secret.ParseSecretName(obj.GetName()); err == nil && purpose == secret.Kubeconfig {
-		requests = append(requests, requestsBy(ctx, r.Client, obj.GetNamespace(), ownerClusterField, cluster)...)
+		requests = append(requests, RequestsOf(r.Client)(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: cluster})...)
 	}
 	installs := &hiveext.AgentClusterInstallList{}
 	err := r.Client.List(ctx, installs, client.InNamespace(obj.GetNamespace()), client.MatchingFields{adminSecretField: obj.GetName()}, client.UnsafeDisableDeepCopy)
