@@ -26,13 +26,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
 // The hand-overs that are measured: what others have done, and what one of our managers does then.
 const (
 	deploymentCreated   = "cluster infrastructure ready -> ClusterDeployment"
-	bootDataCreated     = "discovery image ready -> data secret"
+	bootDataHandedOut   = "discovery image ready -> data handed out"
 	hostBound           = "Agent known-unbound -> bound"
 	hostApproved        = "Agent bound and known -> approved"
 	kubeconfigPublished = "kubeconfig written -> published"
@@ -43,7 +44,7 @@ const (
 const renewalAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-renewal"
 
 // handOvers in the order in which they happen.
-var handOvers = []string{deploymentCreated, bootDataCreated, hostBound, hostApproved, kubeconfigPublished, lateWorkerBound}
+var handOvers = []string{deploymentCreated, bootDataHandedOut, hostBound, hostApproved, kubeconfigPublished, lateWorkerBound}
 
 // Facts, each about an object that is named <namespace>/<name>, but for writtenKubeconfig: <namespace>/<name of the cluster>/<digest of the content>.
 const (
@@ -83,8 +84,8 @@ func observe(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, n
 		_ = watches.Start(ctx)
 	}()
 	for _, kind := range []client.Object{
-		&clusterv1.Cluster{}, &clusterv1.Machine{}, &controlplanev1.OpenshiftAssistedControlPlane{}, &hivev1.ClusterDeployment{}, &hiveext.AgentClusterInstall{},
-		&aiv1beta1.InfraEnv{}, &aiv1beta1.Agent{}, &metal3api.BareMetalHost{}, &corev1.Secret{}, &corev1.ConfigMap{},
+		&clusterv1.Cluster{}, &clusterv1.Machine{}, &controlplanev1.OpenshiftAssistedControlPlane{}, &bootstrapv1.OpenshiftAssistedConfig{}, &hivev1.ClusterDeployment{},
+		&hiveext.AgentClusterInstall{}, &aiv1beta1.InfraEnv{}, &aiv1beta1.Agent{}, &metal3api.BareMetalHost{}, &corev1.Secret{}, &corev1.ConfigMap{},
 	} {
 		informer, err := watches.GetInformer(ctx, kind)
 		if err != nil {
@@ -132,6 +133,10 @@ func (o *observer) see(object any, at time.Time) {
 	case *controlplanev1.OpenshiftAssistedControlPlane:
 		owned := slices.ContainsFunc(v.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == clusterv1.ClusterKind })
 		o.note(ownedByCluster, name(v), owned, at)
+	case *bootstrapv1.OpenshiftAssistedConfig:
+		if ptr.Deref(v.Status.Initialization.DataSecretCreated, false) { // which its InfraEnv is named after
+			o.act(effect{handOver: bootDataHandedOut, subject: name(v), at: at, needs: []need{{{imageReady, name(v)}}}})
+		}
 	case *hivev1.ClusterDeployment:
 		o.seeDeployment(v, at)
 	case *hiveext.AgentClusterInstall:
@@ -213,8 +218,6 @@ func (o *observer) seeSecret(v *corev1.Secret, at time.Time) {
 		o.act(effect{handOver: kubeconfigPublished, subject: content, at: at, needs: []need{
 			{{writtenKubeconfig, content}}, {{metadataWritten, v.Namespace + "/" + cluster}},
 		}})
-	case v.Type == clusterv1.ClusterSecretType && len(v.Data["format"]) > 0:
-		o.act(effect{handOver: bootDataCreated, subject: name(v), at: at, needs: []need{{{imageReady, name(v)}}}})
 	}
 }
 

@@ -51,6 +51,22 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
+// TestWritesThatFollowOneAnotherTakeTheirTime, each: what is told of them is over only beyond that.
+func TestWritesThatFollowOneAnotherTakeTheirTime(t *testing.T) {
+	g := NewWithT(t)
+	many := func(f *reactionReport) *statistics { return &f.Many }
+	r := newReport(options{clusters: 10})
+	r.addReactions(map[string][]reaction{reference: reactionsOf(200)}, nil, many)
+	g.Expect(r.reactionTarget(hostBound, many)).To(Equal(400.0))
+	g.Expect(r.reactionTarget(bootDataHandedOut, many)).To(Equal(800.0))
+	r.addReactions(map[string][]reaction{reference: reactionsOf(10)}, nil, many)
+	g.Expect(r.reactionTarget(bootDataHandedOut, many)).To(Equal(250.0), "where processors are free it does not matter")
+	for took, missed := range map[int]bool{250: false, 251: true} {
+		r.addReactions(map[string][]reaction{reference: reactionsOf(10), bootDataHandedOut: reactionsOf(took)}, nil, many)
+		g.Expect(r.missed()).To(Equal(missed), "%d ms", took)
+	}
+}
+
 func TestTheReportTellsWhatIsOver(t *testing.T) {
 	g := NewWithT(t)
 	r := newReport(options{clusters: 10, sample: singleNode})

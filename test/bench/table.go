@@ -39,12 +39,12 @@ func (r *report) printReactions(t *results.Table) {
 	for _, handOver := range handOvers {
 		f := r.Reactions[handOver]
 		t.Row(handOver,
-			f.One.Count, f.One.Median, f.One.P99, f.One.Max, r.reactionTarget(one), verdict(r.reactionTarget(one), f.One.P99),
-			f.Many.Count, f.Many.Median, f.Many.P99, f.Many.Max, r.reactionTarget(many), verdict(r.reactionTarget(many), f.Many.P99))
+			f.One.Count, f.One.Median, f.One.P99, f.One.Max, r.reactionTarget(handOver, one), verdict(r.reactionTarget(handOver, one), f.One.P99),
+			f.Many.Count, f.Many.Median, f.Many.P99, f.Many.Max, r.reactionTarget(handOver, many), verdict(r.reactionTarget(handOver, many), f.Many.P99))
 	}
 	for _, handOver := range handOvers {
 		f := r.Reactions[handOver]
-		if f.One.P99 > r.reactionTarget(one) || f.Many.P99 > r.reactionTarget(many) {
+		if f.One.P99 > r.reactionTarget(handOver, one) || f.Many.P99 > r.reactionTarget(handOver, many) {
 			for _, slow := range append(slices.Clone(f.One.Slowest), f.Many.Slowest...) {
 				t.Row("  slowest: " + handOver + ": " + slow)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -189,7 +190,7 @@ func (l *Lab) fail(err error) {
 }
 
 // Freeze ends everything but etcd and the API servers: what exists stays as it is, and what is written is written by nobody but the caller. Managers can
-// be started again. The admission webhooks of those that are gone are taken out.
+// be started again. The webhooks of those that are gone are taken out.
 func (l *Lab) Freeze(ctx context.Context) error {
 	l.end()
 	l.running.Wait()
@@ -203,6 +204,30 @@ func (l *Lab) Freeze(ctx context.Context) error {
 	for _, webhooks := range []client.Object{&admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfiguration{}} {
 		if err := l.Client().DeleteAllOf(ctx, webhooks); err != nil {
 			return fmt.Errorf("cannot take the admission webhooks out: %w", err)
+		}
+	}
+	return l.serveStoredVersions(ctx)
+}
+
+// serveStoredVersions is for CRDs whose conversion webhook is gone: the API server would try, without end, to fill a cache for each version.
+func (l *Lab) serveStoredVersions(ctx context.Context) error {
+	definitions := &apiextensionsv1.CustomResourceDefinitionList{}
+	if err := l.Client().List(ctx, definitions); err != nil {
+		return fmt.Errorf("cannot list the CRDs: %w", err)
+	}
+	for i := range definitions.Items {
+		before := &definitions.Items[i]
+		if before.Spec.Conversion == nil || before.Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter {
+			continue
+		}
+		after := before.DeepCopy()
+		after.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+		for v := range after.Spec.Versions {
+			version := &after.Spec.Versions[v]
+			version.Served = version.Served && version.Storage
+		}
+		if err := l.Client().Patch(ctx, after, client.MergeFrom(before)); err != nil {
+			return fmt.Errorf("cannot take the conversion out of %s: %w", before.Name, err)
 		}
 	}
 	return nil

@@ -52,6 +52,20 @@ func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
 	return s.handOut(mode, s.Config.Name)
 }
 
+// prepareBoot writes, while the image is made, what does not depend on it. When it is there, two writes that must follow one another are left: the boot image, and
+// the name of the data.
+func (r *Reconciler) prepareBoot(ctx context.Context, s *scope) error {
+	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
+	taken := s.DataSecret != nil && s.DataSecret.Annotations[SourceAnnotation] == ""
+	if err != nil || taken || mode.UserDataFollowsSource() {
+		return nil // bootData says what is wrong
+	}
+	if proceed, err := r.applyDataSecret(ctx, s, mode, ""); !proceed {
+		return err
+	}
+	return r.protect(ctx, s, true)
+}
+
 // bootImageOutdated tells whether the host was given the image or ignition of an InfraEnv that assisted-service no longer has: it was made anew, or the
 // service lost its database. Nothing answers such a host, and it gets no other image, as it was chosen already. What cannot be told is not outdated, nor
 // what a host has booted.

@@ -6,13 +6,52 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/ignition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
+
+// TestWhatIsLeftToDoWhenTheImageIsThere: of many hosts that start at once each waits for every write that is made before its data is handed out.
+func TestWhatIsLeftToDoWhenTheImageIsThere(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	w.Expect(w.data()).To(Equal(ignition.Empty), "what a live ISO is given is the same for all")
+	w.Expect(w.protection()).To(Equal(protectedByUs))
+	w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), "the infrastructure provider goes on with the data: not before the boot image is in place")
+	w.makeImage()
+	before := w.writes
+	w.reconcile()
+	w.Expect(w.infraMachine()).To(bootFrom(isoURL))
+	w.Expect(w.config().Status.DataSecretName).To(Equal("m"))
+	w.Expect(w.writes-before).To(Equal(2), "the boot image, and the status")
+}
+
+// TestNothingIsPreparedOfASecretThatIsNotOurs, nor of data that is made from the image.
+func TestNothingIsPreparedOfASecretThatIsNotOurs(t *testing.T) {
+	for situation, change := range map[string]func(map[string]client.Object){
+		"a Secret of somebody else": func(objects map[string]client.Object) {
+			objects["theirs"] = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}, Data: map[string][]byte{"value": []byte("theirs")}}
+		},
+		"a disk image": func(objects map[string]client.Object) { objects["metal3"] = metal3Machine("qcow2") },
+	} {
+		t.Run(situation, func(t *testing.T) {
+			objects := lab()
+			change(objects)
+			w := newWorld(t, values(objects)...)
+			w.reconcile()
+			w.Expect(w.protection()).To(BeEmpty(), "it is not protected")
+			secret := &corev1.Secret{}
+			if err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "m"}, secret); err == nil {
+				w.Expect(secret.Data).To(HaveKeyWithValue("value", []byte("theirs")))
+			}
+		})
+	}
+}
 
 // TestBootImageOfAnInfraEnvThatIsGone is a host that was chosen, and boots the image of an InfraEnv that was made anew meanwhile.
 func TestBootImageOfAnInfraEnvThatIsGone(t *testing.T) {

@@ -47,7 +47,10 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 		r.made.Wrote(keyOf(s.Config), wanted.DeepCopy(), "")
 		s.infraEnv = wanted
 	}
-	return r.discoveryImageReady(s)
+	if proceed, err := r.discoveryImageReady(s); proceed || err != nil {
+		return proceed, err
+	}
+	return false, r.prepareBoot(ctx, s)
 }
 
 // discoveryImageReady reports on the image. Once bootstrap data was handed out the image is no longer needed to go on.

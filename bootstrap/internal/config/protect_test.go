@@ -22,7 +22,7 @@ func (w *world) protection() string {
 func TestMachineIsProtectedUntilItsHostIsInstalled(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
-	w.Expect(w.protection()).To(BeEmpty(), "it is not protected: nothing was handed out")
+	w.Expect(w.protection()).To(Equal(protectedByUs), "its image is being made")
 	w.makeImage()
 	w.reconcile()
 	w.Expect(w.config().Status.DataSecretName).NotTo(BeEmpty(), "the data is handed out")
