@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // ManagerSpec is what distinguishes the managers of the two providers.
@@ -43,9 +44,6 @@ func (o *Options) NewManager(spec ManagerSpec) (manager.Manager, error) {
 	if err := limitMemory(); err != nil {
 		return nil, err
 	}
-	if err := streamLists(); err != nil {
-		return nil, err
-	}
 	_, metrics, err := flags.GetManagerOptions(o.Manager)
 	if err != nil {
 		return nil, fmt.Errorf("manager flags: %w", err)
@@ -56,6 +54,7 @@ func (o *Options) NewManager(spec ManagerSpec) (manager.Manager, error) {
 	}
 	config.QPS, config.Burst = o.QPS, o.Burst
 	config.UserAgent = spec.Name
+	config.DisableCompression = true // the hub is near, and to compress what caches are filled with takes the API server longer than to make it
 	config.WarningHandler = nil
 	if err := countRequests(config); err != nil {
 		return nil, err
@@ -94,6 +93,7 @@ func (o *Options) cacheOptions(spec ManagerSpec) cache.Options {
 		SyncPeriod:       ptr.To(o.SyncPeriod),
 		DefaultTransform: apply.KeepOwn(spec.FieldOwner),
 		ByObject:         spec.Cache,
+		NewInformer:      kube.NewInformer,
 	}
 	if spec.Rest != nil {
 		options.DefaultTransform = spec.Rest

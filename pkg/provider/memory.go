@@ -5,8 +5,6 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
-
-	"k8s.io/client-go/features"
 )
 
 const (
@@ -23,21 +21,6 @@ func limitMemory() error {
 		debug.SetMemoryLimit(limit)
 	}
 	return err
-}
-
-// streamLists makes caches be filled object by object, where the API server can do that: a list of thousands would be held as a whole, in several forms, before the
-// first of them is trimmed. KUBE_FEATURE_WatchListClient, by which users of client-go say it, comes first.
-func streamLists() error {
-	gates, ok := features.FeatureGates().(interface {
-		Set(feature features.Feature, value bool) error
-	})
-	if !ok || os.Getenv("KUBE_FEATURE_"+string(features.WatchListClient)) != "" {
-		return nil
-	}
-	if err := gates.Set(features.WatchListClient, true); err != nil {
-		return fmt.Errorf("cannot stream lists: %w", err)
-	}
-	return nil
 }
 
 // memoryLimit is nine tenths of what the container may use, which leaves something for what Go does not count. It is zero when no limit is known, or the user

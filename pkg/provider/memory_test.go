@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"k8s.io/client-go/features"
 )
 
 func TestMemoryLimit(t *testing.T) {
@@ -47,11 +46,4 @@ func TestGoStaysBelowTheLimitOfTheContainer(t *testing.T) {
 	debug.SetMemoryLimit(math.MaxInt64)
 	g.Expect(limitMemory()).To(Succeed())
 	g.Expect(debug.SetMemoryLimit(-1)).To(Equal(int64(900000000)))
-}
-
-func TestListsAreStreamed(t *testing.T) {
-	g := NewWithT(t)
-	g.Expect(streamLists()).To(Succeed())
-	g.Expect(features.FeatureGates().Enabled(features.WatchListClient)).To(BeTrue())
-	g.Expect(streamLists()).To(Succeed(), "also with a second manager in the process")
 }

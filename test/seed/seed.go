@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -159,6 +160,20 @@ func (s *Seeder) check(ctx context.Context, last int) error {
 		if !equality.Semantic.DeepEqual(served.GetManagedFields(), written.GetManagedFields()) || served.GetUID() != written.GetUID() {
 			return fmt.Errorf("the API server has %s otherwise than it was written: UID %s, fields of %v", o.key, served.GetUID(), served.GetManagedFields())
 		}
+		if err := s.awaitCache(ctx, served); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitCache waits until the API server has the objects of a kind in its memory, as one has that did not just start.
+func (s *Seeder) awaitCache(ctx context.Context, of *unstructured.Unstructured) error {
+	some := &unstructured.UnstructuredList{}
+	some.SetGroupVersionKind(of.GroupVersionKind())
+	cached := &client.ListOptions{Namespace: of.GetNamespace(), Raw: &metav1.ListOptions{ResourceVersion: "0"}}
+	if err := s.lab.Client().List(ctx, some, cached); err != nil {
+		return fmt.Errorf("cannot list what there is like %s %s: %w", of.GetKind(), of.GetName(), err)
 	}
 	return nil
 }

@@ -1,0 +1,90 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// pageSize is how many objects of a kind are read at a time. A page of the largest, Agents, takes some 10 MiB until its objects are reduced.
+const pageSize = 200
+
+// NewInformer returns an informer that fills its cache page by page, and reduces each page by its transform before it reads the next. One list of all would be held in
+// memory as a whole, in several forms; objects that are streamed one by one take both ends twice the processor time (Kubernetes 1.34).
+func NewInformer(source toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	p := &pages{ListerWatcherWithContext: toolscache.ToListerWatcherWithContext(source)}
+	return &pagedInformer{SharedIndexInformer: toolscache.NewSharedIndexInformer(p, kind, resync, indexers), pages: p}
+}
+
+type pagedInformer struct {
+	toolscache.SharedIndexInformer
+	pages *pages
+}
+
+// SetTransform implements SharedInformer. The transform is applied to what was read in pages a second time.
+func (i *pagedInformer) SetTransform(transform toolscache.TransformFunc) error {
+	i.pages.transform = transform
+	return i.SharedIndexInformer.SetTransform(transform)
+}
+
+// pages lists in pages: those that list all at once say that the state of any moment will do, of which API servers give no pages.
+type pages struct {
+	toolscache.ListerWatcherWithContext
+	transform toolscache.TransformFunc
+}
+
+// List implements ListerWatcher.
+func (p *pages) List(options metav1.ListOptions) (runtime.Object, error) {
+	return p.ListWithContext(context.Background(), options)
+}
+
+// Watch implements ListerWatcher.
+func (p *pages) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return p.WatchWithContext(context.Background(), options)
+}
+
+// ListWithContext implements ListerWatcherWithContext. client-go asks for page after page.
+func (p *pages) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if options.Limit > 0 {
+		options.Limit = pageSize
+		if options.ResourceVersion == "0" {
+			options.ResourceVersion = ""
+		}
+	}
+	page, err := p.ListerWatcherWithContext.ListWithContext(ctx, options)
+	if err != nil || p.transform == nil {
+		return page, err
+	}
+	return p.reduce(page)
+}
+
+func (p *pages) reduce(page runtime.Object) (runtime.Object, error) {
+	list, err := meta.ListAccessor(page)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read a list: %w", err)
+	}
+	reduced := &metainternalversion.List{ListMeta: metav1.ListMeta{ResourceVersion: list.GetResourceVersion(), Continue: list.GetContinue()}}
+	err = meta.EachListItemWithAlloc(page, func(item runtime.Object) error {
+		kept, err := p.transform(item)
+		if err != nil {
+			return err
+		}
+		obj, ok := kept.(runtime.Object)
+		if !ok {
+			return fmt.Errorf("a transform makes %T of %T", kept, item)
+		}
+		reduced.Items = append(reduced.Items, obj)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot reduce what was listed: %w", err)
+	}
+	return reduced, nil
+}

@@ -1,0 +1,118 @@
+package kube_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+)
+
+// server gives pages as an API server does: all at once to those for whom any moment will do.
+type server struct {
+	objects int
+	// expires is the page that it does not have any more.
+	expires int
+	asked   []metav1.ListOptions
+	// reduced is how many objects had been reduced at each question.
+	reduced []int
+	total   *int
+}
+
+func (s *server) list(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	s.asked, s.reduced = append(s.asked, options), append(s.reduced, *s.total)
+	if s.expires > 0 && len(s.asked) == s.expires {
+		return nil, apierrors.NewResourceExpired("too old")
+	}
+	from, _ := strconv.Atoi(options.Continue)
+	to := s.objects
+	list := &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
+	if limited := from + int(options.Limit); options.Limit > 0 && options.ResourceVersion != "0" && limited < to {
+		to, list.Continue = limited, strconv.Itoa(limited)
+	}
+	for i := from; i < to; i++ {
+		list.Items = append(list.Items, corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("m", i)}, Data: map[string]string{"large": "x"}})
+	}
+	return list, nil
+}
+
+func (s *server) watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	return watch.NewFake(), nil
+}
+
+// filled runs an informer until its cache is filled.
+func filled(t *testing.T, s *server, transform toolscache.TransformFunc) toolscache.Store {
+	t.Helper()
+	g := NewWithT(t)
+	s.total = new(int)
+	source := &toolscache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
+	informer := kube.NewInformer(source, &corev1.ConfigMap{}, 0, toolscache.Indexers{})
+	g.Expect(informer.SetTransform(transform)).To(Succeed())
+	go informer.RunWithContext(t.Context())
+	g.Eventually(informer.HasSynced).WithTimeout(10 * time.Second).Should(BeTrue())
+	return informer.GetStore()
+}
+
+// reducing drops the data, and counts.
+func (s *server) reducing(in any) (any, error) {
+	*s.total++
+	configMap, ok := in.(*corev1.ConfigMap)
+	if !ok {
+		return nil, fmt.Errorf("not a ConfigMap: %T", in)
+	}
+	return &corev1.ConfigMap{ObjectMeta: configMap.ObjectMeta}, nil
+}
+
+func TestCachesAreFilledPageByPage(t *testing.T) {
+	g := NewWithT(t)
+	s := &server{objects: 450}
+	store := filled(t, s, s.reducing)
+	g.Expect(store.List()).To(HaveLen(450))
+	for _, obj := range store.List() {
+		g.Expect(obj.(*corev1.ConfigMap).Data).To(BeEmpty())
+	}
+	g.Expect(s.reduced).To(Equal([]int{0, 200, 400}), "a page is reduced before the next one is asked for")
+}
+
+func TestCachesAreFilledWithWhatIsNotReduced(t *testing.T) {
+	g := NewWithT(t)
+	s := &server{objects: 450}
+	store := filled(t, s, nil)
+	g.Expect(store.List()).To(HaveLen(450))
+	g.Expect(s.asked).To(HaveLen(3))
+	g.Expect(store.List()[0].(*corev1.ConfigMap).Data).NotTo(BeEmpty())
+}
+
+// TestPagesThatExpire: the API server compacts what it does not need any more, and then gives all that is left at once.
+func TestPagesThatExpire(t *testing.T) {
+	g := NewWithT(t)
+	s := &server{objects: 450, expires: 2}
+	store := filled(t, s, s.reducing)
+	g.Expect(store.List()).To(HaveLen(450))
+	g.Expect(store.List()[0].(*corev1.ConfigMap).Data).To(BeEmpty())
+	g.Expect(s.asked).To(HaveLen(3))
+	g.Expect(s.asked[2].Limit).To(BeZero())
+}
+
+func TestTransformThatFailsIsNoCache(t *testing.T) {
+	g := NewWithT(t)
+	s := &server{objects: 1, total: new(int)}
+	source := &toolscache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
+	informer := kube.NewInformer(source, &corev1.ConfigMap{}, 0, toolscache.Indexers{})
+	g.Expect(informer.SetTransform(func(any) (any, error) { return nil, fmt.Errorf("cannot be reduced") })).To(Succeed())
+	failed := make(chan error, 10)
+	g.Expect(informer.SetWatchErrorHandler(func(_ *toolscache.Reflector, err error) { failed <- err })).To(Succeed())
+	go informer.RunWithContext(t.Context())
+	g.Eventually(failed).WithTimeout(10 * time.Second).Should(Receive(MatchError(ContainSubstring("cannot be reduced"))))
+	g.Expect(informer.HasSynced()).To(BeFalse())
+}
