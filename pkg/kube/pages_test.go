@@ -2,6 +2,7 @@ package kube_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"testing"
@@ -109,7 +110,7 @@ func TestTransformThatFailsIsNoCache(t *testing.T) {
 	s := &server{objects: 1, total: new(int)}
 	source := &toolscache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
 	informer := kube.NewInformer(source, &corev1.ConfigMap{}, 0, toolscache.Indexers{})
-	g.Expect(informer.SetTransform(func(any) (any, error) { return nil, fmt.Errorf("cannot be reduced") })).To(Succeed())
+	g.Expect(informer.SetTransform(func(any) (any, error) { return nil, errors.New("cannot be reduced") })).To(Succeed())
 	failed := make(chan error, 10)
 	g.Expect(informer.SetWatchErrorHandler(func(_ *toolscache.Reflector, err error) { failed <- err })).To(Succeed())
 	go informer.RunWithContext(t.Context())

@@ -56,9 +56,11 @@ func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
 // the name of the data.
 func (r *Reconciler) prepareBoot(ctx context.Context, s *scope) error {
 	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
-	taken := s.DataSecret != nil && s.DataSecret.Annotations[SourceAnnotation] == ""
-	if err != nil || taken || mode.UserDataFollowsSource() {
-		return nil // bootData says what is wrong
+	if err != nil {
+		return nil //nolint:nilerr // bootData says what is wrong
+	}
+	if taken := s.DataSecret != nil && s.DataSecret.Annotations[SourceAnnotation] == ""; taken || mode.UserDataFollowsSource() {
+		return nil
 	}
 	if proceed, err := r.applyDataSecret(ctx, s, mode, ""); !proceed {
 		return err
