@@ -13,8 +13,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// pageSize is how many objects of a kind are read at a time. A page of the largest, Agents, takes some 10 MiB until its objects are reduced.
-const pageSize = 200
+// PageSize is how many objects of a kind are read at a time to fill a cache. A page of the largest, Agents, takes some 10 MiB until its objects are reduced.
+const PageSize = 200
 
 // NewInformer returns an informer that fills its cache page by page, and reduces each page by its transform before it reads the next. One list of all would be held in
 // memory as a whole, in several forms; objects that are streamed one by one take both ends twice the processor time (Kubernetes 1.34).
@@ -53,7 +53,7 @@ func (p *pages) Watch(options metav1.ListOptions) (watch.Interface, error) {
 // ListWithContext implements ListerWatcherWithContext. client-go asks for page after page.
 func (p *pages) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if options.Limit > 0 {
-		options.Limit = pageSize
+		options.Limit = PageSize
 		if options.ResourceVersion == "0" {
 			options.ResourceVersion = ""
 		}

@@ -21,7 +21,7 @@ func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
 	if err != nil {
 		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
 	}
-	if s.DataSecret != nil && s.DataSecret.Annotations[SourceAnnotation] == "" {
+	if s.dataSecretTaken() {
 		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "Secret %s exists and is not ours: delete it or the Machine", s.DataSecret.Name)
 	}
 	if s.DataHandedOut() && s.HostChosen() && s.bootImageOutdated(mode) {
@@ -59,7 +59,7 @@ func (r *Reconciler) prepareBoot(ctx context.Context, s *scope) error {
 	if err != nil {
 		return nil //nolint:nilerr // bootData says what is wrong
 	}
-	if taken := s.DataSecret != nil && s.DataSecret.Annotations[SourceAnnotation] == ""; taken || mode.UserDataFollowsSource() {
+	if s.dataSecretTaken() || mode.UserDataFollowsSource() {
 		return nil
 	}
 	if proceed, err := r.applyDataSecret(ctx, s, mode, ""); !proceed {

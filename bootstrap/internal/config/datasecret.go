@@ -29,6 +29,11 @@ const ModifiedAnnotation = "bootstrap.cluster.x-k8s.io/discovery-modified"
 // InfraEnvAnnotation says, on a bootstrap data secret, from which InfraEnv its data is, by the id that assisted-service gave it.
 const InfraEnvAnnotation = "bootstrap.cluster.x-k8s.io/discovery-infraenv"
 
+// dataSecretTaken tells whether the Secret that has the name of the bootstrap data is somebody else's.
+func (s *scope) dataSecretTaken() bool {
+	return s.DataSecret != nil && s.DataSecret.Annotations[SourceAnnotation] == ""
+}
+
 // applyDataSecret makes the secret, and makes it again when its source is another.
 func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmode.Mode, source string) (bool, error) {
 	ca, err := r.trustedCA(ctx, s)
@@ -106,7 +111,7 @@ func ownerOf(config *bootstrapv1.OpenshiftAssistedConfig) metav1.OwnerReference 
 
 // keepOwner restores owner reference and label, which Cluster API's contract asks for, without touching the data.
 func (r *Reconciler) keepOwner(ctx context.Context, s *scope) error {
-	if s.DataSecret == nil || s.DataSecret.Annotations[SourceAnnotation] == "" || s.Machine == nil {
+	if s.DataSecret == nil || s.dataSecretTaken() || s.Machine == nil {
 		return nil
 	}
 	if metav1.IsControlledBy(s.DataSecret, s.Config) && s.DataSecret.Labels[clusterv1.ClusterNameLabel] == s.Machine.Spec.ClusterName {

@@ -106,8 +106,8 @@ func InstalledBy(c client.Reader) func(context.Context, *clusterv1.Cluster) bool
 func RequestsOf(c client.Reader) workload.RequestsFunc {
 	return func(ctx context.Context, cluster client.ObjectKey) []ctrl.Request {
 		found := &clusterv1.Cluster{}
-		if err := c.Get(ctx, cluster, found, client.UnsafeDisableDeepCopy); err != nil {
-			return nil
+		if err := client.IgnoreNotFound(c.Get(ctx, cluster, found, client.UnsafeDisableDeepCopy)); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot read the Cluster", "Cluster", cluster)
 		}
 		return controlPlaneOf(found)
 	}

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // Policy records every request to the API server once it is answered, with its metadata only (no body,
@@ -76,11 +78,12 @@ func (r Requests) Where(keep func(Request) bool) Requests {
 }
 
 // Work returns the requests that an amount of work causes: without the watches of informers and the lists that begin them
-// (client-go asks for resourceVersion=0 there, our managers for pages; a read past the cache does neither), without leases (leader election), without
+// (client-go asks for resourceVersion=0 there, our managers for pages of [kube.PageSize]; a read past the cache does neither), without leases (leader election), without
 // discovery, and without the reviews of tokens and access by which a metrics endpoint protects itself.
 func (r Requests) Work() Requests {
+	page := fmt.Sprintf("limit=%d", kube.PageSize)
 	return r.Where(func(request Request) bool {
-		informer := request.Verb == "watch" || request.Verb == "list" && (strings.Contains(request.URI, "resourceVersion=0") || strings.Contains(request.URI, "limit="))
+		informer := request.Verb == "watch" || request.Verb == "list" && (strings.Contains(request.URI, "resourceVersion=0") || strings.Contains(request.URI, page))
 		return request.Resource != "" && !informer &&
 			!slices.Contains([]string{"leases", "tokenreviews", "subjectaccessreviews"}, request.Resource)
 	})
