@@ -104,7 +104,7 @@ var _ = Describe("A failed preparation", Label("failure"), func() {
 		message := waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason)
 		// assisted-service tells which images the host lacks, and not what the host said of them.
 		Expect(message).To(And(ContainSubstring(s.Machines[0].Host.Name), ContainSubstring("Failed to fetch container images")))
-		expectNoHotLoop(ctx, cluster)
+		expectNoHotLoop(ctx, cluster, 0)
 		host.FailImages("")
 		waitAvailable(ctx, cluster)
 		Expect(host.Boots()).To(HaveExactElements(HaveField("System", hosts.Discovery), HaveField("System", hosts.Installed)))
