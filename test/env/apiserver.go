@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"k8s.io/client-go/rest"
@@ -65,7 +66,9 @@ type apiServer struct {
 	name   string
 	port   int
 	folder string // keys and certificates of a kube-apiserver
-	ca     *pki.Authority
+	// etcd are the flags that say where its data is; nil: in the etcd that all share.
+	etcd []string
+	ca   *pki.Authority
 	// admin is the administrator's kubeconfig.
 	admin   *clientcmdapi.Config
 	process *process.Process
@@ -128,9 +131,12 @@ func (e *Env) startAPIServer(ctx context.Context, a *apiServer, extra ...string)
 		return err
 	}
 	file := func(name string) string { return filepath.Join(a.folder, name) }
+	etcd := a.etcd
+	if etcd == nil {
+		etcd = []string{"--etcd-servers=" + e.etcdURL}
+	}
 	a.process.Path = program
-	a.process.Args = append([]string{
-		"--etcd-servers=" + e.etcdURL,
+	a.process.Args = slices.Concat(etcd, []string{
 		"--etcd-prefix=" + a.prefix(),
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
@@ -143,7 +149,7 @@ func (e *Env) startAPIServer(ctx context.Context, a *apiServer, extra ...string)
 		"--service-account-key-file=" + file("sa.key"),
 		"--service-account-signing-key-file=" + file("sa.key"),
 		"--authorization-mode=RBAC",
-	}, extra...)
+	}, extra)
 	return e.group.Start(ctx, a.process)
 }
 

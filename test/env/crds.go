@@ -63,13 +63,13 @@ func (e *Env) foreignCRDs(ctx context.Context) ([]*unstructured.Unstructured, er
 	return crds, nil
 }
 
-// openshiftCRDs returns the CRDs of a workload cluster.
-func (e *Env) openshiftCRDs(ctx context.Context) ([]*unstructured.Unstructured, error) {
+// openshiftCRDs returns CRDs of the openshift/api module.
+func (e *Env) openshiftCRDs(ctx context.Context, files []string) ([]*unstructured.Unstructured, error) {
 	dir, err := e.components.ModuleDir(ctx, ".", openshiftModule)
 	if err != nil {
 		return nil, err
 	}
-	return readManifests(dir, workloadCRDs)
+	return readManifests(dir, files)
 }
 
 func readManifests(dir string, files []string) ([]*unstructured.Unstructured, error) {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/lightapi"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/members"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
@@ -30,6 +31,7 @@ type WorkloadCluster struct {
 	env        *Env
 	api        *apiServer
 	light      *lightapi.Server // in place of a kube-apiserver; nil for most
+	members    *members.Cluster // the etcd of its own; nil for most
 	kubeconfig []byte
 	config     *rest.Config
 }
@@ -87,7 +89,14 @@ func (w *WorkloadCluster) Start(ctx context.Context) error {
 	if w.light != nil {
 		return w.light.Start(ctx, net.JoinHostPort(w.Host, strconv.Itoa(w.Port)))
 	}
-	crds, err := w.env.openshiftCRDs(ctx)
+	files := workloadCRDs
+	if w.members != nil {
+		files = slices.Concat(files, memberCRDs)
+		if err := w.members.Start(ctx); err != nil {
+			return err
+		}
+	}
+	crds, err := w.env.openshiftCRDs(ctx, files)
 	if err != nil {
 		return err
 	}

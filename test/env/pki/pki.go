@@ -73,6 +73,29 @@ func (a *Authority) server() (certificate, key []byte, err error) {
 	return a.issue(template)
 }
 
+// Host issues a certificate for a server on a simulated host, which is known by these names and addresses and under localhost; with
+// client it may be used as a client's too, as peers do.
+func (a *Authority) Host(name string, client bool, hosts ...string) (certificate, key []byte, err error) {
+	template, err := certificateTemplate(pkix.Name{CommonName: name})
+	if err != nil {
+		return nil, nil, err
+	}
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	if client {
+		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageClientAuth)
+	}
+	template.DNSNames = []string{"localhost"}
+	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	return a.issue(template)
+}
+
 func (a *Authority) issue(template *x509.Certificate) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

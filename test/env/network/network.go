@@ -1,0 +1,132 @@
+// Package network lets addresses be reached at which nothing of this machine listens: those of simulated hosts. It is an HTTP
+// proxy (CONNECT) for processes that take one, and dials for this process.
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// ErrUnreachable is the error of whoever dials an address that nothing is attached to.
+var ErrUnreachable = errors.New("connection refused: no such server in the network of the hosts")
+
+// Network knows what serves under which address.
+type Network struct {
+	listener net.Listener
+	socket   string
+	server   *http.Server
+
+	mu      sync.Mutex
+	servers map[string]*server
+}
+
+// server is where what is attached to an address really listens.
+type server struct{ at string }
+
+// New starts a network in which nothing can be reached yet. It runs until Close. Its proxy serves at a port and at a Unix socket.
+func New(ctx context.Context, socket string) (*Network, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen for the network of the hosts: %w", err)
+	}
+	local, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
+	if err != nil {
+		_ = listener.Close()
+		return nil, fmt.Errorf("cannot listen for the network of the hosts: %w", err)
+	}
+	n := &Network{listener: listener, socket: socket, servers: map[string]*server{}}
+	n.server = &http.Server{
+		Handler: http.HandlerFunc(n.connect), ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog: log.New(io.Discard, "", 0), // Whoever asked hears of it.
+	}
+	for _, l := range []net.Listener{listener, local} {
+		go func() {
+			// It ends when it is closed.
+			_ = n.server.Serve(l)
+		}()
+	}
+	return n, nil
+}
+
+// Close ends the network.
+func (n *Network) Close() { _ = n.server.Close() }
+
+// ProxyURL is the proxy through which another process reaches the network.
+func (n *Network) ProxyURL() string { return "http://" + n.listener.Addr().String() }
+
+// Socket is the proxy for a client that takes no other: kube-apiserver ends with a nil pointer for one without TLS at a port (v1.36.3).
+func (n *Network) Socket() string { return n.socket }
+
+// Attach lets what listens on this machine be reached under an address (host and port) of the network, until detach.
+func (n *Network) Attach(address, at string) (detach func()) {
+	s := &server{at: at}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.servers[address] = s
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		// Another may have taken the address meanwhile.
+		if n.servers[address] == s {
+			delete(n.servers, address)
+		}
+	}
+}
+
+// Dial connects to an address of the network.
+func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
+	n.mu.Lock()
+	s := n.servers[address]
+	n.mu.Unlock()
+	if s == nil {
+		return nil, fmt.Errorf("cannot dial %s: %w", address, ErrUnreachable)
+	}
+	return (&net.Dialer{}).DialContext(ctx, "tcp", s.at)
+}
+
+// connect serves one request of a proxy's client.
+func (n *Network) connect(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodConnect {
+		http.Error(w, "only CONNECT is served", http.StatusMethodNotAllowed)
+		return
+	}
+	upstream, err := n.Dial(r.Context(), r.Host)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	defer upstream.Close()
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	join(conn, buffered, upstream)
+}
+
+// join copies between two connections until one of them ends; from is what is read in place of one.
+func join(one net.Conn, from io.Reader, other io.ReadWriteCloser) {
+	done := make(chan struct{}, 2)
+	flow := func(to io.Writer, from io.Reader) {
+		// An end is an end, whatever the reason.
+		_, _ = io.Copy(to, from)
+		done <- struct{}{}
+	}
+	go flow(other, from)
+	go flow(one, other)
+	<-done
+	_ = one.Close()
+	_ = other.Close()
+	<-done
+}
