@@ -233,6 +233,7 @@ func (h *Host) stop() {
 	<-stopped
 	h.hold(nil)
 	if inst != nil {
+		h.stopPods(inst)
 		inst.cluster.suspend(h)
 		h.reportNodeLost(inst)
 	}
@@ -244,6 +245,7 @@ func (h *Host) leaveCluster() {
 	h.mu.Unlock()
 	if inst != nil {
 		inst.cluster.leave(h)
+		h.losePods(inst)
 	}
 }
 

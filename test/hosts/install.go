@@ -23,8 +23,8 @@ type installation struct {
 	written bool
 	// passed is the number of stages after the reboot that the host reported.
 	passed int
-	// node is the name of the Node that the host registered.
-	node string
+	// node is the name of the Node that the host registered, pods the one that its kubelet runs static pods as.
+	node, pods string
 	// requests are the names of its CertificateSigningRequests by signer.
 	requests map[string]string
 }
@@ -121,6 +121,9 @@ func (h *Host) runInstalled(ctx context.Context) {
 	h.mu.Lock()
 	inst, passed, node := h.installation, h.installation.passed, h.installation.node
 	h.mu.Unlock()
+	if !h.runPods(ctx, inst) {
+		return
+	}
 	if node != "" && !(h.join(ctx, inst) && h.becomeReady(ctx, inst)) {
 		return
 	}

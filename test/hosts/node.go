@@ -64,6 +64,7 @@ func (h *Host) newNode(ctx context.Context, inst *installation) (*corev1.Node, e
 		OSImage: "Red Hat Enterprise Linux CoreOS", ContainerRuntimeVersion: "cri-o://1.33.0",
 	}
 	node.Status.Addresses = append(addresses(hardware), corev1.NodeAddress{Type: corev1.NodeHostName, Address: identity.name})
+	node.Status.DaemonEndpoints.KubeletEndpoint.Port = kubeletPort
 	setNodeConditions(node, corev1.ConditionFalse, "KubeletNotReady", "container runtime network not ready")
 	return node, nil
 }

@@ -44,6 +44,8 @@ type Options struct {
 	// Version tells the OpenShift version of a release image whose name does not tell it, as one that is given by digest;
 	// empty: not known. Nil: none is known. Cluster, when given, decides for itself.
 	Version func(releaseImage string) string
+	// Site returns where the nodes of a workload cluster run static pods and answer as kubelets; nil: its Nodes are objects and no more. Nil: so are all.
+	Site func(namespace, clusterName string) Site
 	// StageDelay is how long a host stays in each installation stage; 0 means no longer than it must.
 	StageDelay time.Duration
 	// StateDelay is how long a BareMetalHost stays in inspecting, preparing, provisioning and deprovisioning; 0 likewise.

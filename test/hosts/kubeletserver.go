@@ -1,0 +1,231 @@
+package hosts
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubelet/pkg/cri/streaming/portforward"
+)
+
+const (
+	kubeletPort = 10250
+
+	etcdNamespace = "openshift-etcd"
+	etcdPodPrefix = "etcd-"
+
+	// As a kubelet has them.
+	streamIdleTimeout     = 4 * time.Hour
+	streamCreationTimeout = 30 * time.Second
+)
+
+// Site is where the nodes of a workload cluster run more than an object: the network that they are in, and the static pods on their disks.
+type Site interface {
+	// KubeletCertificate signs what the kubelet of a Node serves with, KubeletClients are the authorities of those that it answers.
+	KubeletCertificate(node, address string) (tls.Certificate, error)
+	KubeletClients() *x509.CertPool
+	// Attach lets what listens on this machine be reached under an address of a host. Dial connects to such an address.
+	Attach(address, at string) (detach func())
+	Dial(ctx context.Context, address string) (net.Conn, error)
+	// PowerOn tells that a node runs, and with it the static pods on its disk, PowerOff that it does not. Wipe tells that its disk is lost.
+	PowerOn(ctx context.Context, node, address string) error
+	PowerOff(node string)
+	Wipe(node string) error
+}
+
+var errNoAddress = errors.New("the host has no address")
+
+func (h *Host) site(inst *installation) Site {
+	if h.rack.options.Site == nil {
+		return nil
+	}
+	return h.rack.options.Site(inst.cluster.key.Namespace, inst.cluster.key.Name)
+}
+
+// runPods is what a kubelet does without any API: it runs the static pods on the disk and answers. Both last until the host is switched off, also when its Node is
+// gone. It returns false when the host was switched off before.
+func (h *Host) runPods(ctx context.Context, inst *installation) bool {
+	site := h.site(inst)
+	if site == nil {
+		return true
+	}
+	again := backOff{}
+	for ctx.Err() == nil {
+		err := h.startKubelet(ctx, inst, site)
+		if err == nil {
+			return true
+		}
+		h.hold(err)
+		again.wait(ctx)
+	}
+	return false
+}
+
+func (h *Host) startKubelet(ctx context.Context, inst *installation, site Site) error {
+	node, err := h.newNode(ctx, inst)
+	if err != nil {
+		return err
+	}
+	address := internalIP(node)
+	if address == "" {
+		return errNoAddress
+	}
+	h.mu.Lock()
+	inst.pods = node.Name
+	h.mu.Unlock()
+	if err := site.PowerOn(ctx, node.Name, address); err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("cannot listen for a kubelet: %w", err)
+	}
+	k := &kubeletServer{host: h, inst: inst, site: site, node: node.Name, address: address}
+	server := &http.Server{
+		Handler: k.handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0),
+		TLSConfig: &tls.Config{
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return k.certificate(ctx) },
+			ClientAuth:     tls.RequireAndVerifyClientCert, ClientCAs: site.KubeletClients(), MinVersion: tls.VersionTLS12,
+		},
+		// HTTP/2 knows no upgrade, by which port-forward begins.
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
+	}
+	detach := site.Attach(net.JoinHostPort(address, strconv.Itoa(kubeletPort)), listener.Addr().String())
+	context.AfterFunc(ctx, func() {
+		detach()
+		_ = server.Close()
+	})
+	go func() {
+		// It ends with the power.
+		_ = server.ServeTLS(mortal{Listener: listener, life: ctx}, "", "")
+	}()
+	return nil
+}
+
+// stopPods is the end of what runPods started, when the power is cut.
+func (h *Host) stopPods(inst *installation) {
+	if site, name := h.site(inst), h.podsOf(inst); site != nil && name != "" {
+		site.PowerOff(name)
+	}
+}
+
+// losePods is the end of what was on the disk.
+func (h *Host) losePods(inst *installation) {
+	if site, name := h.site(inst), h.podsOf(inst); site != nil && name != "" {
+		if err := site.Wipe(name); err != nil {
+			h.log.Error(err, "cannot wipe the static pods of the node")
+		}
+	}
+}
+
+func (h *Host) podsOf(inst *installation) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return inst.pods
+}
+
+// mortal closes the connections that it accepted when life ends: an http.Server forgets those that were upgraded.
+type mortal struct {
+	net.Listener
+	life context.Context //nolint:containedctx // It is the life of the connections.
+}
+
+// Accept implements [net.Listener].
+func (m mortal) Accept() (net.Conn, error) {
+	conn, err := m.Listener.Accept()
+	if err == nil {
+		context.AfterFunc(m.life, func() { _ = conn.Close() })
+	}
+	return conn, err
+}
+
+// kubeletServer is what a kubelet answers to kube-apiserver: port-forward to the etcd pod of its node.
+type kubeletServer struct {
+	host          *Host
+	inst          *installation
+	site          Site
+	node, address string
+
+	mu     sync.Mutex
+	issued *tls.Certificate
+}
+
+func (k *kubeletServer) handler() http.Handler {
+	mux := http.NewServeMux()
+	forward := func(w http.ResponseWriter, r *http.Request) {
+		if r.PathValue("namespace") != etcdNamespace || r.PathValue("pod") != etcdPodPrefix+k.node {
+			http.Error(w, "pod not found", http.StatusNotFound)
+			return
+		}
+		portforward.ServePortForward(w, r, k, r.PathValue("pod"), types.UID(r.PathValue("uid")), &portforward.V4Options{},
+			streamIdleTimeout, streamCreationTimeout, portforward.SupportedProtocols)
+	}
+	mux.HandleFunc("/portForward/{namespace}/{pod}", forward)
+	mux.HandleFunc("/portForward/{namespace}/{pod}/{uid}", forward)
+	return mux
+}
+
+// PortForward connects a stream with a port of the pod, which is in the network of the host.
+func (k *kubeletServer) PortForward(ctx context.Context, _ string, _ types.UID, port int32, stream io.ReadWriteCloser) error {
+	conn, err := k.site.Dial(ctx, net.JoinHostPort(k.address, strconv.Itoa(int(port))))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	go func() {
+		// An end is an end, whatever the reason.
+		_, _ = io.Copy(conn, stream)
+		_ = conn.Close()
+	}()
+	_, _ = io.Copy(stream, conn)
+	return nil
+}
+
+// certificate is what the kubelet serves with. A host of day 2 has none until its request for one was approved: a handshake fails until then.
+func (k *kubeletServer) certificate(ctx context.Context) (*tls.Certificate, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.issued != nil {
+		return k.issued, nil
+	}
+	if k.inst.instruction.DayTwo {
+		if err := k.host.servingApproved(ctx, k.inst); err != nil {
+			return nil, err
+		}
+	}
+	certificate, err := k.site.KubeletCertificate(k.node, k.address)
+	if err != nil {
+		return nil, err
+	}
+	k.issued = &certificate
+	return k.issued, nil
+}
+
+func (h *Host) servingApproved(ctx context.Context, inst *installation) error {
+	c, err := h.rack.options.Workload(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
+	if err != nil {
+		return err
+	}
+	return h.approved(ctx, c, inst, certificatesv1.KubeletServingSignerName)
+}
+
+func internalIP(node *corev1.Node) string {
+	for _, a := range node.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			return a.Address
+		}
+	}
+	return ""
+}
