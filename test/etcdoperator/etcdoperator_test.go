@@ -1,0 +1,275 @@
+package etcdoperator_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// members lists the members through the pod of a node.
+func (w *world) members(node, way string) (list []*etcdserverpb.Member, err error) {
+	err = w.through(node, way, func(ctx context.Context, c *clientv3.Client) error {
+		answer, err := c.MemberList(ctx)
+		if err == nil {
+			list = answer.Members
+		}
+		return err
+	})
+	return list, err
+}
+
+// voters are the names of the members that vote.
+func (w *world) voters(node string) []string {
+	list, err := w.members(node, "WebSocket")
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var names []string
+	for _, m := range list {
+		if !m.IsLearner {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// write creates a ConfigMap.
+func (w *world) write(name string) error {
+	ctx, cancel := context.WithTimeout(w.ctx, 5*time.Second)
+	defer cancel()
+	return w.workload.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}})
+}
+
+// settled tells whether the etcd operator has nothing left to do.
+func (w *world) settled() bool {
+	etcd := &operatorv1.Etcd{}
+	if err := w.workload.Get(w.ctx, client.ObjectKey{Name: "cluster"}, etcd); err != nil {
+		return false
+	}
+	for _, n := range etcd.Status.NodeStatuses {
+		if n.CurrentRevision != etcd.Status.LatestAvailableRevision || n.TargetRevision != 0 {
+			return false
+		}
+	}
+	return len(etcd.Status.NodeStatuses) > 0
+}
+
+// condition is the status of a condition of a ClusterOperator.
+func (w *world) condition(operator string, kind configv1.ClusterStatusConditionType) configv1.ConditionStatus {
+	found := &configv1.ClusterOperator{}
+	if err := w.workload.Get(w.ctx, client.ObjectKey{Name: operator}, found); err != nil {
+		return configv1.ConditionStatus(err.Error())
+	}
+	for _, c := range found.Status.Conditions {
+		if c.Type == kind {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+func TestEtcdOfThreeHosts(t *testing.T) {
+	w := newWorld(t)
+	begin := time.Now()
+	w.install("master", 3, false)
+	for i := range 3 {
+		w.Eventually(w.rack.Host(fmt.Sprintf("master-%d", i)).Stage).Should(BeEquivalentTo("Done"))
+	}
+	w.Eventually(func() []string { return w.voters("master-0") }).Should(ConsistOf("master-0", "master-1", "master-2"))
+	w.Eventually(w.settled).Should(BeTrue())
+	t.Logf("three members after %s", time.Since(begin).Round(100*time.Millisecond))
+	for _, name := range []string{"master-0", "master-1", "master-2"} {
+		usage, err := w.etcd.Process(name).Usage()
+		w.Expect(err).NotTo(HaveOccurred())
+		t.Logf("etcd of %s: %d MiB, %d MiB its own, %s CPU", name, usage.Memory>>20, usage.Anonymous>>20, usage.CPU)
+	}
+
+	for _, step := range []struct {
+		situation string
+		check     func(w *world)
+	}{
+		{"each member is reached through the port-forward of the kube-apiserver", reachEach},
+		{"what others learn of etcd from the cluster is published", readPublished},
+		{"a host that is switched off takes its member along, and brings it back", switchOff},
+		{"with two hosts off nothing can be written, and nothing is lost", loseQuorum},
+		{"a wiped host leaves a dead member, and a fourth host waits until that is removed", replaceWiped},
+		{"a member that others remove comes back as long as its Node is there", removeHealthy},
+	} {
+		if !t.Run(step.situation, func(t *testing.T) {
+			part := *w
+			part.WithT = NewWithT(t)
+			part.SetDefaultEventuallyTimeout(patience)
+			step.check(&part)
+		}) {
+			return
+		}
+	}
+}
+
+func reachEach(w *world) {
+	for _, node := range []string{"master-0", "master-1", "master-2"} {
+		for _, way := range []string{"WebSocket", "SPDY"} {
+			list, err := w.members(node, way)
+			w.Expect(err).NotTo(HaveOccurred())
+			w.Expect(list).To(HaveLen(3))
+			for _, m := range list {
+				address := w.address(m.Name)
+				w.Expect(m.PeerURLs).To(ConsistOf("https://" + address + ":2380"))
+				w.Expect(m.ClientURLs).To(ConsistOf("https://" + address + ":2379"))
+			}
+		}
+		// It is that member which answers, and no other.
+		w.Expect(w.through(node, "WebSocket", func(ctx context.Context, c *clientv3.Client) error {
+			status, err := c.Status(ctx, c.Endpoints()[0])
+			if err == nil {
+				w.Expect(status.Header.MemberId).To(Equal(w.member(node).ID))
+			}
+			return err
+		})).To(Succeed())
+	}
+}
+
+// address is the InternalIP of a Node.
+func (w *world) address(name string) string {
+	node := &corev1.Node{}
+	w.Expect(w.workload.Get(w.ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
+	w.Expect(node.Status.Addresses[0].Type).To(Equal(corev1.NodeInternalIP))
+	return node.Status.Addresses[0].Address
+}
+
+// member is the member of a Node, as any member that runs knows it; nil: there is none.
+func (w *world) member(name string) *etcdserverpb.Member {
+	for node := range w.etcd.Serving() {
+		list, err := w.members(node, "WebSocket")
+		if err != nil {
+			continue
+		}
+		for _, m := range list {
+			if m.Name == name {
+				return m
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+func readPublished(w *world) {
+	get := func(name string, object client.Object) {
+		w.Expect(w.workload.Get(w.ctx, client.ObjectKey{Namespace: "openshift-etcd", Name: name}, object)).To(Succeed())
+	}
+	endpoints, pdb := &corev1.ConfigMap{}, &policyv1.PodDisruptionBudget{}
+	get("etcd-endpoints", endpoints)
+	w.Expect(endpoints.Data).To(HaveLen(3))
+	get("etcd-guard-pdb", pdb)
+	w.Expect(pdb.Spec.MinAvailable.IntValue()).To(Equal(2))
+	for _, node := range []string{"master-0", "master-1", "master-2"} {
+		w.Expect(endpoints.Data).To(HaveKeyWithValue(strconv.FormatUint(w.member(node).ID, 16), w.address(node)))
+		for _, prefix := range []string{"etcd-peer-", "etcd-serving-", "etcd-serving-metrics-"} {
+			get(prefix+node, &corev1.Secret{})
+		}
+		pod := &corev1.Pod{}
+		get("etcd-"+node, pod)
+		w.Expect(pod.Labels).To(HaveKeyWithValue("app", "etcd"))
+		w.Expect(pod.Spec.NodeName).To(Equal(node))
+		w.Expect(pod.Status.Phase).To(Equal(corev1.PodRunning))
+	}
+	for _, operator := range []string{"etcd", "kube-apiserver"} {
+		w.Eventually(w.condition).WithArguments(operator, configv1.OperatorProgressing).Should(Equal(configv1.ConditionFalse))
+		w.Expect(w.condition(operator, configv1.OperatorAvailable)).To(Equal(configv1.ConditionTrue))
+		w.Expect(w.condition(operator, configv1.OperatorDegraded)).To(Equal(configv1.ConditionFalse))
+	}
+}
+
+func switchOff(w *world) {
+	id := w.member("master-1").ID
+	w.rack.Host("master-1").PowerOff()
+	w.Expect(w.etcd.Running("master-1")).To(BeFalse())
+	w.Expect(w.voters("master-1")).NotTo(ContainElement("master-1"), "nothing answers there")
+	w.Eventually(w.condition).WithArguments("etcd", configv1.OperatorDegraded).Should(Equal(configv1.ConditionTrue))
+	w.Expect(w.write("one-off")).To(Succeed())
+	w.rack.Host("master-1").PowerOn()
+	w.Eventually(w.condition).WithArguments("etcd", configv1.OperatorDegraded).Should(Equal(configv1.ConditionFalse))
+	w.Expect(w.member("master-1").ID).To(Equal(id))
+	w.Eventually(func() []string { return w.voters("master-1") }).Should(HaveLen(3))
+}
+
+func loseQuorum(w *world) {
+	w.Expect(w.write("before")).To(Succeed())
+	for _, name := range []string{"master-0", "master-2"} {
+		w.rack.Host(name).PowerOff()
+	}
+	w.Expect(w.write("without-quorum")).NotTo(Succeed())
+	for _, name := range []string{"master-0", "master-2"} {
+		w.rack.Host(name).PowerOn()
+	}
+	w.Eventually(w.write).WithArguments("after").Should(Succeed())
+	w.Expect(w.workload.Get(w.ctx, client.ObjectKey{Namespace: "default", Name: "before"}, &corev1.ConfigMap{})).To(Succeed())
+	w.Eventually(w.condition).WithArguments("etcd", configv1.OperatorDegraded).Should(Equal(configv1.ConditionFalse))
+}
+
+func replaceWiped(w *world) {
+	dead := w.member("master-2")
+	w.wipe("master-2")
+	w.Expect(w.etcd.Placed("master-2")).To(BeFalse(), "its data is lost")
+	w.Eventually(w.condition).WithArguments("etcd", configv1.OperatorDegraded).Should(Equal(configv1.ConditionTrue))
+	w.Expect(w.member("master-2")).NotTo(BeNil(), "nobody removes the member of a host that is gone")
+
+	w.install("spare", 1, true)
+	w.Eventually(func() error {
+		w.approve(certificatesv1.KubeAPIServerClientKubeletSignerName)
+		return w.workload.Get(w.ctx, client.ObjectKey{Name: "spare-0"}, &corev1.Node{})
+	}).Should(Succeed())
+	w.Eventually(func() error {
+		return w.workload.Get(w.ctx, client.ObjectKey{Namespace: "openshift-etcd", Name: "etcd-spare-0"}, &corev1.Pod{})
+	}).Should(Succeed())
+	w.Consistently(func() *etcdserverpb.Member { return w.member("spare-0") }, 3*time.Second, 200*time.Millisecond).Should(BeNil())
+	w.Expect(w.etcd.Placed("spare-0")).To(BeFalse())
+
+	w.Expect(w.through("master-0", "WebSocket", func(ctx context.Context, c *clientv3.Client) error {
+		_, err := c.MemberRemove(ctx, dead.ID)
+		return err
+	})).To(Succeed())
+	w.Eventually(func() bool { m := w.member("spare-0"); return m != nil && m.IsLearner }).Should(BeTrue())
+	w.Eventually(func() []string { return w.voters("master-0") }).Should(ConsistOf("master-0", "master-1", "spare-0"))
+
+	_, err := w.members("spare-0", "WebSocket")
+	w.Expect(err).To(HaveOccurred(), "a kubelet without a certificate to serve with")
+	w.approve(certificatesv1.KubeletServingSignerName)
+	w.Eventually(func() []string { return w.voters("spare-0") }).Should(ConsistOf("master-0", "master-1", "spare-0"))
+
+	w.Expect(w.settled()).To(BeFalse(), "the revision does not reach a Node that is off")
+	w.Expect(w.condition("kube-apiserver", configv1.OperatorProgressing)).To(Equal(configv1.ConditionTrue))
+	w.Expect(w.workload.Delete(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "master-2"}})).To(Succeed())
+	w.Eventually(w.settled).Should(BeTrue())
+	pod := client.ObjectKey{Namespace: "openshift-etcd", Name: "etcd-master-2"}
+	w.Eventually(func() error { return w.workload.Get(w.ctx, pod, &corev1.Pod{}) }).ShouldNot(Succeed())
+	w.Expect(w.workload.Get(w.ctx, client.ObjectKey{Namespace: "openshift-etcd", Name: "etcd-peer-master-2"}, &corev1.Secret{})).To(Succeed())
+}
+
+func removeHealthy(w *world) {
+	removed := w.member("spare-0")
+	// etcd removes nothing before every member was connected for 5 s (server/etcdserver/server.go: HealthInterval).
+	w.Eventually(func() error {
+		return w.through("master-0", "WebSocket", func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.MemberRemove(ctx, removed.ID)
+			return err
+		})
+	}).Should(Succeed())
+	w.Eventually(func() bool { return w.etcd.Running("spare-0") }).Should(BeFalse(), "a removed member ends by itself")
+	w.Eventually(func() []string { return w.voters("master-0") }).Should(ConsistOf("master-0", "master-1", "spare-0"))
+	w.Expect(w.member("spare-0").ID).NotTo(Equal(removed.ID), "it is another")
+}

@@ -1,0 +1,225 @@
+package etcdoperator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/members"
+)
+
+// The Secrets of a node are named so, and after it.
+const (
+	peerPrefix    = "etcd-peer-"
+	servingPrefix = "etcd-serving-"
+	metricsPrefix = "etcd-serving-metrics-"
+
+	clientSecret = "etcd-client"
+	podPrefix    = "etcd-"
+)
+
+// publish writes what is in the namespace of etcd.
+func (o *Operator) publish(ctx context.Context, v *view) error {
+	credentials := o.options.Etcd.ClientCredentials()
+	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&corev1.ConfigMap{ObjectMeta: named("etcd-ca-bundle"), Data: map[string]string{"ca-bundle.crt": string(o.options.Etcd.CA())}},
+		tlsSecret(clientSecret, credentials),
+		&corev1.ConfigMap{ObjectMeta: named("etcd-endpoints"), Data: v.endpoints()},
+		guard(len(v.nodes)),
+	}
+	for _, object := range objects {
+		if err := o.put(ctx, object); err != nil {
+			return err
+		}
+	}
+	for i := range v.nodes {
+		if err := o.publishNode(ctx, v, &v.nodes[i]); err != nil {
+			return err
+		}
+	}
+	return o.removePods(ctx, v)
+}
+
+func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
+
+func tlsSecret(name string, c members.Credentials) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: named(name), Type: corev1.SecretTypeTLS,
+		Data: map[string][]byte{corev1.TLSCertKey: c.Certificate, corev1.TLSPrivateKeyKey: c.Key},
+	}
+}
+
+// endpoints are the addresses of the voters by the ids of their members. The bootstrap's is none of them.
+func (v *view) endpoints() map[string]string {
+	data := map[string]string{}
+	for _, m := range v.voters() {
+		data[strconv.FormatUint(m.ID, 16)] = hostOf(m.PeerURLs)
+	}
+	return data
+}
+
+func hostOf(urls []string) string {
+	parsed, err := url.Parse(strings.Join(urls, ","))
+	if err != nil {
+		return ""
+	}
+	return parsed.Hostname()
+}
+
+// guard keeps drains from taking more than one etcd at a time.
+func guard(nodes int) *policyv1.PodDisruptionBudget {
+	available := intstr.FromInt32(int32(max(nodes-1, 0)))
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: named("etcd-guard-pdb"),
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: &available, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "guard"}},
+		},
+	}
+}
+
+// publishNode makes the Secrets of a node that are missing, and its pod. What is there for the name of the node stays.
+func (o *Operator) publishNode(ctx context.Context, v *view, node *corev1.Node) error {
+	for _, prefix := range []string{peerPrefix, servingPrefix, metricsPrefix} {
+		if v.secrets[prefix+node.Name] != nil {
+			continue
+		}
+		credentials, err := o.options.Etcd.Issue(node.Name, internalIP(node))
+		if err != nil {
+			return err
+		}
+		secret := tlsSecret(prefix+node.Name, credentials)
+		if err := o.options.Client.Create(ctx, secret); err != nil {
+			return fmt.Errorf("cannot create Secret %s: %w", secret.Name, err)
+		}
+		v.secrets[secret.Name] = secret
+	}
+	return o.publishPod(ctx, v, node)
+}
+
+func (o *Operator) publishPod(ctx context.Context, v *view, node *corev1.Node) error {
+	found := v.pods[podPrefix+node.Name]
+	if found == nil {
+		found = pod(node)
+		if err := o.options.Client.Create(ctx, found); err != nil {
+			return fmt.Errorf("cannot create pod %s: %w", found.Name, err)
+		}
+	}
+	m := v.memberAt(internalIP(node))
+	ready := m != nil && m.healthy && !m.IsLearner
+	before := found.DeepCopy()
+	setPodStatus(found, internalIP(node), ready)
+	if before.Status.Phase == found.Status.Phase && before.Status.PodIP == found.Status.PodIP && podReady(before) == ready {
+		return nil
+	}
+	if err := o.options.Client.Status().Patch(ctx, found, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("cannot write the status of pod %s: %w", found.Name, err)
+	}
+	return nil
+}
+
+// pod is the mirror of the static pod on a node.
+func pod(node *corev1.Node) *corev1.Pod {
+	const image = "quay.io/openshift-release-dev/ocp-v4.0-art-dev:etcd"
+	p := &corev1.Pod{ObjectMeta: named(podPrefix + node.Name)}
+	p.Labels = map[string]string{"app": "etcd", "etcd": "true", "k8s-app": "etcd"}
+	p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "static", "kubernetes.io/config.source": "file"}
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: ptr.To(true)}}
+	p.Spec = corev1.PodSpec{
+		NodeName: node.Name, HostNetwork: true, PriorityClassName: "system-node-critical",
+		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		Containers: []corev1.Container{
+			{Name: "etcdctl", Image: image},
+			{Name: "etcd", Image: image, Ports: []corev1.ContainerPort{{Name: "etcd", ContainerPort: 2379}, {Name: "etcd-peer", ContainerPort: 2380}}},
+			{Name: "etcd-readyz", Image: image, Ports: []corev1.ContainerPort{{Name: "readyz", ContainerPort: 9980}}},
+		},
+	}
+	return p
+}
+
+func setPodStatus(p *corev1.Pod, address string, ready bool) {
+	status := corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	p.Status.Phase, p.Status.PodIP, p.Status.HostIP = corev1.PodRunning, address, address
+	p.Status.PodIPs, p.Status.HostIPs = []corev1.PodIP{{IP: address}}, []corev1.HostIP{{IP: address}}
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.Now()}}
+}
+
+func podReady(p *corev1.Pod) bool {
+	for _, condition := range p.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// removePods removes the pods of Nodes that are gone, or that came back as others.
+func (o *Operator) removePods(ctx context.Context, v *view) error {
+	for name, found := range v.pods {
+		node := v.node(strings.TrimPrefix(name, podPrefix))
+		if node != nil && metav1.IsControlledBy(found, node) {
+			continue
+		}
+		if err := o.options.Client.Delete(ctx, found, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("cannot remove pod %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// put creates or changes an object, without its status. What was written so before is left alone.
+func (o *Operator) put(ctx context.Context, wanted client.Object) error {
+	gvk, err := apiutil.GVKForObject(wanted, o.options.Client.Scheme())
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", wanted.GetName(), err)
+	}
+	return o.once(gvk.Kind+" "+wanted.GetName(), wanted, func() error {
+		found := wanted.DeepCopyObject().(client.Object)
+		_, err := controllerutil.CreateOrUpdate(ctx, o.options.Client, found, func() error { return overwrite(found, wanted) })
+		return err
+	})
+}
+
+// overwrite makes an object what is wanted, and leaves its metadata.
+func overwrite(found, wanted client.Object) error {
+	switch found := found.(type) {
+	case *corev1.ConfigMap:
+		found.Data = wanted.(*corev1.ConfigMap).Data
+	case *corev1.Secret:
+		found.Data = wanted.(*corev1.Secret).Data
+	case *policyv1.PodDisruptionBudget:
+		found.Spec = wanted.(*policyv1.PodDisruptionBudget).Spec
+	}
+	return nil
+}
+
+// once does what writes content to an object, unless that was the last that was written to it.
+func (o *Operator) once(object string, content any, write func() error) error {
+	encoded, err := json.Marshal(content)
+	if err != nil {
+		return fmt.Errorf("cannot encode %s: %w", object, err)
+	}
+	if o.written[object] == string(encoded) {
+		return nil
+	}
+	if err := write(); err != nil {
+		return fmt.Errorf("cannot write %s: %w", object, err)
+	}
+	o.written[object] = string(encoded)
+	return nil
+}
