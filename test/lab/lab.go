@@ -143,6 +143,7 @@ func (l *Lab) startRack(options Options, service hosts.Service, logger logr.Logg
 		Workload:   l.workloadClient,
 		WorkloadAs: l.workloadClientAs,
 		Version:    l.Registry.Version,
+		Site:       l.site,
 		StageDelay: options.StageDelay,
 		StateDelay: options.StageDelay,
 		Heartbeat:  options.Heartbeat,
@@ -166,6 +167,8 @@ func (l *Lab) log(name string) (logr.Logger, error) {
 	if err != nil {
 		return logr.Discard(), fmt.Errorf("cannot open a log: %w", err)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.logs = append(l.logs, file)
 	return zap.New(zap.WriteTo(file), zap.UseDevMode(false)), nil
 }
@@ -263,6 +266,11 @@ func (l *Lab) Stop() {
 	}
 	if l.Env != nil {
 		l.Env.Stop()
+	}
+	for _, w := range l.workloads {
+		if w.leave != nil {
+			w.leave()
+		}
 	}
 	for _, log := range l.logs {
 		_ = log.Close()

@@ -65,6 +65,9 @@ type Mutations struct {
 	HoldAPI bool
 	// LightAPI serves the API of the cluster in this process, as far as package lightapi can, in place of a kube-apiserver.
 	LightAPI bool
+	// EtcdMembers gives the cluster an etcd of its own with a member on each control-plane Node, see [Cluster.Etcd]. It is for control planes of three
+	// hosts and more.
+	EtcdMembers bool
 	// Edit changes an object after everything else.
 	Edit func(*unstructured.Unstructured)
 }
@@ -91,6 +94,11 @@ func (l *Lab) ApplySample(ctx context.Context, sample string, mutations Mutation
 	c, err := l.newCluster(types.NamespacedName{Namespace: mutations.Namespace, Name: mutations.ClusterName}, mutations.LightAPI)
 	if err != nil {
 		return nil, err
+	}
+	if mutations.EtcdMembers {
+		if err := c.UseEtcdMembers(ctx); err != nil {
+			return nil, err
+		}
 	}
 	c.Sample = sample
 	if !mutations.HoldAPI {

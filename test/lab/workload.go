@@ -26,6 +26,10 @@ type workload struct {
 	held    chan struct{}
 	release sync.Once
 
+	// operate runs the etcd operator of a cluster whose etcd has members, leave ends it together with them; nil for most.
+	operate func(client.Client)
+	leave   func()
+
 	mu     sync.Mutex
 	client client.Client
 	// kubeconfigs counts how often assisted-service asked for the kubeconfig.
@@ -109,15 +113,21 @@ func (w *workload) up(ctx context.Context) (client.Client, error) {
 		return nil, err
 	}
 	w.client = c
+	if w.operate != nil {
+		w.operate(c)
+	}
 	return c, nil
 }
 
-// stop ends the API server for good.
+// stop ends the API server for good, and the etcd that is its own.
 func (w *workload) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.client != nil {
 		w.server.Stop()
+	}
+	if w.leave != nil {
+		w.leave()
 	}
 }
 
