@@ -31,6 +31,8 @@ type Host struct {
 
 	// switching is held by whoever switches the machine on or off.
 	switching sync.Mutex
+	// nodeFound ends the attempts to report that the Node is lost; guarded by switching.
+	nodeFound func()
 
 	mu            sync.Mutex
 	hardware      Hardware
@@ -210,6 +212,10 @@ func (h *Host) start() {
 	defer h.mu.Unlock()
 	if h.cutPower != nil || h.unplugged || h.medium == nil && h.installation == nil || h.rack.ctx.Err() != nil {
 		return
+	}
+	if h.nodeFound != nil {
+		h.nodeFound()
+		h.nodeFound = nil
 	}
 	ctx, cancel := context.WithCancelCause(h.rack.ctx)
 	stopped := make(chan struct{})

@@ -210,6 +210,12 @@ func TestInstallSingleNode(t *testing.T) {
 	l.Expect(h.setPower(true)).To(BeTrue())
 	l.Eventually(func() corev1.ConditionStatus { return readiness(l.node("sno")()) }).Should(Equal(corev1.ConditionTrue))
 	l.installed(h)
+
+	down.Store(true)
+	l.Expect(h.setPower(false)).To(BeFalse())
+	l.Expect(readiness(l.node("sno")())).To(Equal(corev1.ConditionTrue), "nobody can tell")
+	down.Store(false)
+	l.Eventually(func() corev1.ConditionStatus { return readiness(l.node("sno")()) }).Should(Equal(corev1.ConditionUnknown), "an API that is back learns of it")
 }
 
 func TestForgottenHostRegistersAgain(t *testing.T) {

@@ -116,13 +116,31 @@ func (h *Host) takeNodeLabels(ctx context.Context, inst *installation) bool {
 	})
 }
 
-// reportNodeLost sets the Node's conditions to Unknown, as the node controller of the cluster does after a while.
+// reportNodeLost sets the Node's conditions to Unknown, as the node controller of the cluster does after a while. Where the API does not answer, it goes on trying
+// until the host is switched on again. The caller holds switching.
 func (h *Host) reportNodeLost(inst *installation) {
 	name := h.nodeName(inst)
-	if name == "" {
+	if name == "" || h.nodeLost(h.rack.ctx, inst, name) == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(h.rack.ctx, lostNodeDeadline)
+	ctx, cancel := context.WithCancel(h.rack.ctx)
+	done := make(chan struct{})
+	h.nodeFound = func() {
+		cancel()
+		<-done
+	}
+	h.rack.runs.Go(func() {
+		defer close(done)
+		again := backOff{}
+		for ctx.Err() == nil && h.nodeLost(ctx, inst, name) != nil {
+			again.wait(ctx)
+		}
+	})
+}
+
+// nodeLost writes the conditions once. A Node that is gone needs none.
+func (h *Host) nodeLost(ctx context.Context, inst *installation, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, lostNodeDeadline)
 	defer cancel()
 	c, err := h.rack.options.Workload(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
 	if err == nil {
@@ -133,6 +151,7 @@ func (h *Host) reportNodeLost(inst *installation) {
 	if client.IgnoreNotFound(err) != nil {
 		h.log.V(1).Info("cannot report the lost node", "reason", err.Error())
 	}
+	return client.IgnoreNotFound(err)
 }
 
 // heartbeat posts the status of the Node from time to time, as a kubelet does, until the host is switched off or the Node is gone.
