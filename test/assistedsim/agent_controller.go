@@ -19,7 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-const agentFinalizer = "agent.agent-install.openshift.io/ai-deprovision"
+const (
+	agentFinalizer = "agent.agent-install.openshift.io/ai-deprovision"
+	// skipSpokeCleanup is the annotation of an Agent whose Node is for others to remove from its cluster (agent_controller.go: AgentSkipSpokeCleanupAnnotation).
+	skipSpokeCleanup = "agent.agent-install.openshift.io/skip-spoke-cleanup"
+)
 
 // reconcileAgent applies the Agent's spec to the host, writes what the host is, and lets it take its next step; so every
 // state is seen at least once, except what a host reports faster than it can be written.
@@ -44,7 +48,7 @@ func (s *Simulator) reconcileAgent(ctx context.Context, req ctrl.Request) (ctrl.
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
 		if view.deprovision != nil && view.unbound() {
-			s.removeFormerNode(ctx, view)
+			s.removeFormerNode(ctx, agent, view)
 		}
 		again, wait := s.advanceHost(view)
 		if again {
@@ -222,7 +226,7 @@ func (s *Simulator) forget(key types.NamespacedName) {
 	enqueue(s.infraEnvQueue, h.infraEnv.key)
 }
 
-// releaseAgent lets a deleted Agent go, after the Node of an installed host was removed from its cluster.
+// releaseAgent lets a deleted Agent go, after the Node of an installed host was removed from its cluster, unless the Agent says that this is for others.
 func (s *Simulator) releaseAgent(ctx context.Context, agent *aiv1beta1.Agent) error {
 	if !controllerutil.ContainsFinalizer(agent, agentFinalizer) {
 		return nil
@@ -235,7 +239,7 @@ func (s *Simulator) releaseAgent(ctx context.Context, agent *aiv1beta1.Agent) er
 		*view = *h
 	}
 	s.mu.Unlock()
-	if view != nil && view.stage == models.HostStageDone && s.spokeMatters(ctx, view) {
+	if view != nil && view.stage == models.HostStageDone && !skipsSpoke(agent) && s.spokeMatters(ctx, view) {
 		if err := s.removeNode(ctx, view.cluster, view.hostname()); err != nil {
 			view.cleanup = err.Error()
 			return errors.Join(err, client.IgnoreNotFound(s.publishAgent(ctx, agent, view)))
@@ -248,6 +252,11 @@ func (s *Simulator) releaseAgent(ctx context.Context, agent *aiv1beta1.Agent) er
 	}
 	s.forget(key)
 	return nil
+}
+
+func skipsSpoke(agent *aiv1beta1.Agent) bool {
+	_, skips := agent.Annotations[skipSpokeCleanup]
+	return skips
 }
 
 // spokeMatters tells whether the host's cluster and InfraEnv are both alive; the service cleans up only then.
@@ -265,10 +274,10 @@ func (s *Simulator) clusterAlive(ctx context.Context, key types.NamespacedName) 
 
 // removeFormerNode removes the Node of a host that is back after it was unbound. Trying once is enough: a cluster that
 // does not answer no longer holds the host up.
-func (s *Simulator) removeFormerNode(ctx context.Context, view *host) {
+func (s *Simulator) removeFormerNode(ctx context.Context, agent *aiv1beta1.Agent, view *host) {
 	former := types.NamespacedName{Namespace: view.deprovision.ClusterNamespace, Name: view.deprovision.ClusterName}
 	message := ""
-	if s.clusterAlive(ctx, former) {
+	if !skipsSpoke(agent) && s.clusterAlive(ctx, former) {
 		if err := s.removeNode(ctx, former, view.deprovision.NodeName); err != nil {
 			message = err.Error()
 		}

@@ -29,7 +29,7 @@ func (s *Simulator) addControllers(mgr ctrl.Manager) error {
 	options := controller.Options{MaxConcurrentReconciles: concurrency, SkipNameValidation: ptr.To(true)}
 	changed := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 	if err := ctrl.NewControllerManagedBy(mgr).Named("agent").WithOptions(options).
-		For(&aiv1beta1.Agent{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&aiv1beta1.Agent{}, changed).
 		WatchesRawSource(s.keepQueue(&s.agentQueue)).
 		Complete(reconcile.Func(s.reconcileAgent)); err != nil {
 		return fmt.Errorf("cannot add agent controller: %w", err)

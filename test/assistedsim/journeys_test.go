@@ -180,6 +180,15 @@ func deletedAgentOfAnInstalledHost(b bed) {
 	b.Eventually(func() bool {
 		return slices.ContainsFunc(agentConditionsOf(b.agent(ns, agents[0])), func(kind string) bool { return kind == "Cleanup" })
 	}).Should(BeTrue(), "the workload cluster cannot be reached")
+
+	skipped := b.agent(ns, agents[1])
+	other := types.NamespacedName{Name: skipped.Status.Inventory.Hostname}
+	skipped.Annotations[skipSpokeCleanup] = "true"
+	b.Expect(b.client.Update(b.ctx, skipped)).To(Succeed())
+	b.Expect(b.client.Delete(b.ctx, skipped)).To(Succeed())
+	b.expectGone(&aiv1beta1.Agent{}, client.ObjectKeyFromObject(skipped))
+	b.Expect(b.client.Get(b.ctx, other, &corev1.Node{})).To(Succeed(), "its Node is for others to remove")
+
 	secret.Data["kubeconfig"] = kubeconfig
 	b.Expect(b.client.Update(b.ctx, secret)).To(Succeed())
 	b.expectGone(&aiv1beta1.Agent{}, types.NamespacedName{Namespace: ns, Name: agents[0]})
