@@ -76,6 +76,13 @@ func (l *lab) rolledOut() bool {
 	return v != nil && len(v.Status.History) == 1 && v.Status.History[0].State == configv1.CompletedUpdate
 }
 
+// topologies are those of the control plane and of the cluster's other services.
+func (l *lab) topologies() []configv1.TopologyMode {
+	infrastructure := &configv1.Infrastructure{}
+	l.Expect(l.workload.Get(l.ctx, types.NamespacedName{Name: "cluster"}, infrastructure)).To(Succeed())
+	return []configv1.TopologyMode{infrastructure.Status.ControlPlaneTopology, infrastructure.Status.InfrastructureTopology}
+}
+
 func TestInstallHighlyAvailableCluster(t *testing.T) {
 	l := newLab(t)
 	all := l.booted(5)
@@ -106,6 +113,7 @@ func TestInstallHighlyAvailableCluster(t *testing.T) {
 	version := l.clusterVersion()
 	l.Expect(version.Status.Desired.Version).To(Equal("4.19.3"))
 	l.Expect(version.Spec.ClusterID).NotTo(BeEmpty())
+	l.Expect(l.topologies()).To(HaveEach(configv1.HighlyAvailableTopologyMode))
 	for _, name := range []string{"etcd", "kube-apiserver"} {
 		operator := &configv1.ClusterOperator{}
 		l.Expect(l.workload.Get(l.ctx, types.NamespacedName{Name: name}, operator)).To(Succeed())
@@ -204,6 +212,7 @@ func TestInstallSingleNode(t *testing.T) {
 	l.Expect(node.Labels).To(HaveKey(workerLabel))
 	l.Expect(h.Ignition().Files).To(HaveKey(kubeletEnvironmentFile))
 	l.Eventually(l.rolledOut).Should(BeTrue())
+	l.Expect(l.topologies()).To(HaveEach(configv1.SingleReplicaTopologyMode))
 
 	l.Expect(h.setPower(false)).To(BeFalse())
 	l.Expect(readiness(l.node("sno")())).To(Equal(corev1.ConditionUnknown))

@@ -52,7 +52,8 @@ func newLab(t *testing.T, change ...func(o *Options)) *lab {
 		WithT: g,
 		hub:   fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&metal3api.BareMetalHost{}).Build(),
 		workload: fake.NewClientBuilder().WithScheme(workloadScheme).
-			WithStatusSubresource(&certificatesv1.CertificateSigningRequest{}, &corev1.Node{}, &configv1.ClusterVersion{}, &configv1.ClusterOperator{}).Build(),
+			WithStatusSubresource(&certificatesv1.CertificateSigningRequest{}, &corev1.Node{}, &configv1.ClusterVersion{}, &configv1.ClusterOperator{},
+				&configv1.Infrastructure{}).Build(),
 		service: newScript(),
 	}
 	options := Options{

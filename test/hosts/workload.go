@@ -65,10 +65,13 @@ func (r *Rack) clusterFromHub(ctx context.Context, namespace, name string) (Clus
 	return facts, nil
 }
 
-// bringUpAPI makes the API of the cluster answer, with the ClusterVersion of an installation that is under way.
+// bringUpAPI makes the API of the cluster answer, with what the installer knows of it, and the ClusterVersion of an installation that is under way.
 func (h *Host) bringUpAPI(ctx context.Context, inst *installation) bool {
 	up := h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
 		if err := admitNodes(ctx, c); err != nil {
+			return err
+		}
+		if err := writeInfrastructure(ctx, c, inst); err != nil {
 			return err
 		}
 		return h.writeVersion(ctx, c, inst, configv1.PartialUpdate)
@@ -100,6 +103,25 @@ func (h *Host) finalise(ctx context.Context, inst *installation) {
 	if err == nil || errors.Is(err, ErrNotFound) {
 		inst.cluster.update(h, func(m *member) { m.finalised = true })
 	}
+}
+
+// writeInfrastructure tells on how many hosts the cluster is made to run. What is there already stays.
+func writeInfrastructure(ctx context.Context, c client.Client, inst *installation) error {
+	topology := configv1.HighlyAvailableTopologyMode
+	if inst.instruction.SingleNode {
+		topology = configv1.SingleReplicaTopologyMode
+	}
+	infrastructure := &configv1.Infrastructure{
+		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: "Infrastructure"},
+		ObjectMeta: metav1.ObjectMeta{Name: "cluster"},
+	}
+	infrastructure.Status = configv1.InfrastructureStatus{
+		InfrastructureName: inst.cluster.key.Name, ControlPlaneTopology: topology, InfrastructureTopology: topology,
+	}
+	return write(ctx, c, infrastructure, func(status map[string]any) bool {
+		there, _ := status["controlPlaneTopology"].(string)
+		return there != ""
+	})
 }
 
 func (h *Host) writeVersion(ctx context.Context, c client.Client, inst *installation, state configv1.UpdateState) error {

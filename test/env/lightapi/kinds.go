@@ -44,6 +44,7 @@ var kinds = byResource(
 	kind{GroupVersionKind: certificatesv1.SchemeGroupVersion.WithKind(requestKind), status: true, others: []string{"approval"}},
 	kind{GroupVersionKind: configv1.GroupVersion.WithKind("ClusterVersion"), status: true},
 	kind{GroupVersionKind: configv1.GroupVersion.WithKind("ClusterOperator"), status: true},
+	kind{GroupVersionKind: configv1.GroupVersion.WithKind("Infrastructure"), status: true},
 	kind{GroupVersionKind: machineconfigv1.GroupVersion.WithKind("MachineConfigPool"), status: true},
 )
 

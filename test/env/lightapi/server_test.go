@@ -316,6 +316,7 @@ func TestWhatIsNotServed(t *testing.T) {
 	for path, code := range map[string]int{
 		"/api/v1/services": http.StatusNotFound, "/apis/apps/v1": http.StatusNotFound, "/api/v1/nodes/absent": http.StatusNotFound,
 		"/api/v1/nodes?labelSelector=,,": http.StatusBadRequest, "/": http.StatusOK,
+		"/apis/config.openshift.io/v1/infrastructures": http.StatusOK,
 	} {
 		g.Expect(ask(g, config, path, "application/json").code).To(Equal(code), path)
 	}
