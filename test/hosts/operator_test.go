@@ -155,6 +155,8 @@ func TestRebootAnnotations(t *testing.T) {
 	l.bootISO("host-0", testInfraEnv)
 	host := func() *Host { return l.rack.Host("host-0") }
 	l.Eventually(l.state("host-0")).Should(Equal(metal3api.StateProvisioned))
+	// It is provisioned when it was switched on. Switched off before it boots, it never did.
+	l.Eventually(func() []Boot { return host().Boots() }).Should(HaveLen(1))
 	l.change("host-0", func(bmh *metal3api.BareMetalHost) {
 		bmh.Annotations = map[string]string{metal3api.RebootAnnotationPrefix: ""}
 	})
