@@ -175,7 +175,7 @@ func (c *Cluster) Place(ctx context.Context, name string, serving, peer Credenti
 	}
 	m.process = c.options.Group.New("etcd-"+c.options.Name+"-"+name, process.Storage, c.options.Program, c.flags(name, n.address, m, peers)...)
 	// Peers reach each other through the network of the hosts alone.
-	m.process.Env = []string{"HTTPS_PROXY=" + c.network.ProxyURL(), "NO_PROXY=", "no_proxy="}
+	m.process.Env = []string{"HTTPS_PROXY=" + c.network.ProxyURL(n.address), "NO_PROXY=", "no_proxy="}
 	// Its data does not outlive the run, and a host that is switched off says no farewell.
 	m.process.StopSignal = syscall.SIGKILL
 	// A member whose others are away is not ready, and runs.

@@ -1,5 +1,5 @@
 // Package network lets addresses be reached at which nothing of this machine listens: those of simulated hosts. It is an HTTP
-// proxy (CONNECT) for processes that take one, and dials for this process.
+// proxy (CONNECT) for processes that take one, and dials for this process. A host can be cut off: nobody reaches it then, and nobody learns why.
 package network
 
 import (
@@ -10,6 +10,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 )
@@ -19,12 +20,17 @@ var ErrUnreachable = errors.New("connection refused: no such server in the netwo
 
 // Network knows what serves under which address.
 type Network struct {
+	// OnCut hears of each host that is cut off; nil: nobody does. It belongs before the first Cut.
+	OnCut func(host string)
+
 	listener net.Listener
 	socket   string
 	server   *http.Server
 
 	mu      sync.Mutex
 	servers map[string]*server
+	// cuts are the hosts that are cut off, each until its channel is closed.
+	cuts map[string]chan struct{}
 }
 
 // server is where what is attached to an address really listens.
@@ -41,7 +47,7 @@ func New(ctx context.Context, socket string) (*Network, error) {
 		_ = listener.Close()
 		return nil, fmt.Errorf("cannot listen for the network of the hosts: %w", err)
 	}
-	n := &Network{listener: listener, socket: socket, servers: map[string]*server{}}
+	n := &Network{listener: listener, socket: socket, servers: map[string]*server{}, cuts: map[string]chan struct{}{}}
 	n.server = &http.Server{
 		Handler: http.HandlerFunc(n.connect), ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog: log.New(io.Discard, "", 0), // Whoever asked hears of it.
@@ -55,11 +61,25 @@ func New(ctx context.Context, socket string) (*Network, error) {
 	return n, nil
 }
 
-// Close ends the network.
-func (n *Network) Close() { _ = n.server.Close() }
+// Close ends the network. Nothing is held up by it any more.
+func (n *Network) Close() {
+	_ = n.server.Close()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for host, cut := range n.cuts {
+		delete(n.cuts, host)
+		close(cut)
+	}
+}
 
-// ProxyURL is the proxy through which another process reaches the network.
-func (n *Network) ProxyURL() string { return "http://" + n.listener.Addr().String() }
+// ProxyURL is the proxy through which another process reaches the network, as the host that it is on; empty: as somebody outside.
+func (n *Network) ProxyURL(host string) string {
+	proxy := url.URL{Scheme: "http", Host: n.listener.Addr().String()}
+	if host != "" {
+		proxy.User = url.User(host)
+	}
+	return proxy.String()
+}
 
 // Socket is the proxy for a client that takes no other: kube-apiserver ends with a nil pointer for one without TLS at a port (v1.36.3).
 func (n *Network) Socket() string { return n.socket }
@@ -82,13 +102,30 @@ func (n *Network) Attach(address, at string) (detach func()) {
 
 // Dial connects to an address of the network.
 func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
+	return n.dial(ctx, "", address)
+}
+
+// dial connects from a host, or from outside, to an address. Where one of both hosts is cut off, there is no answer before ctx ends.
+func (n *Network) dial(ctx context.Context, from, address string) (net.Conn, error) {
+	to, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot dial %s: %w", address, err)
+	}
+	path := path{network: n, hosts: []string{from, to}}
+	if !path.open(ctx.Done()) {
+		return nil, fmt.Errorf("cannot dial %s: %w", address, context.Cause(ctx))
+	}
 	n.mu.Lock()
 	s := n.servers[address]
 	n.mu.Unlock()
 	if s == nil {
 		return nil, fmt.Errorf("cannot dial %s: %w", address, ErrUnreachable)
 	}
-	return (&net.Dialer{}).DialContext(ctx, "tcp", s.at)
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.at)
+	if err != nil {
+		return nil, err
+	}
+	return &pathConn{Conn: conn, path: path, closed: make(chan struct{})}, nil
 }
 
 // connect serves one request of a proxy's client.
@@ -97,7 +134,7 @@ func (n *Network) connect(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "only CONNECT is served", http.StatusMethodNotAllowed)
 		return
 	}
-	upstream, err := n.Dial(r.Context(), r.Host)
+	upstream, err := n.dial(r.Context(), clientOf(r), r.Host)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
@@ -112,11 +149,18 @@ func (n *Network) connect(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	join(conn, buffered, upstream)
+	Join(conn, buffered, upstream)
 }
 
-// join copies between two connections until one of them ends; from is what is read in place of one.
-func join(one net.Conn, from io.Reader, other io.ReadWriteCloser) {
+// clientOf is the host that a request of a proxy's client comes from, see [Network.ProxyURL].
+func clientOf(r *http.Request) string {
+	proxied := http.Request{Header: http.Header{"Authorization": r.Header.Values("Proxy-Authorization")}}
+	host, _, _ := proxied.BasicAuth()
+	return host
+}
+
+// Join copies between two connections until one of them ends; from is what is read in place of one.
+func Join(one net.Conn, from io.Reader, other io.ReadWriteCloser) {
 	done := make(chan struct{}, 2)
 	flow := func(to io.Writer, from io.Reader) {
 		// An end is an end, whatever the reason.

@@ -1,14 +1,19 @@
 package network
 
 import (
+	"context"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 )
@@ -24,7 +29,7 @@ func TestAddressesOfTheNetwork(t *testing.T) {
 		return server.Listener.Addr().String()
 	}
 	// As a process of its own asks: through the proxy, with TLS to the host itself.
-	proxy, err := url.Parse(n.ProxyURL())
+	proxy, err := url.Parse(n.ProxyURL(""))
 	g.Expect(err).NotTo(HaveOccurred())
 	ask := func() (string, error) {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -60,4 +65,102 @@ func TestAddressesOfTheNetwork(t *testing.T) {
 	_, err = io.ReadFull(conn, head)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(head)).To(Equal("HTTP/1.1 200"), "as kube-apiserver asks, at the socket")
+}
+
+// TestAHostThatIsCutOff is about connections to a host that answers what it is told, and about one that the host itself begins.
+func TestAHostThatIsCutOff(t *testing.T) {
+	const address, other, silence = "192.168.111.20:2380", "192.168.111.21:2380", 100 * time.Millisecond
+	g := NewWithT(t)
+	n, err := New(t.Context(), filepath.Join(t.TempDir(), "proxy.sock"))
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(n.Close)
+	n.Attach(address, echo(t))
+	n.Attach(other, echo(t))
+	asHost := dialThrough(n.ProxyURL("192.168.111.20"))
+	call := func(conn net.Conn) chan string {
+		answer := make(chan string, 1)
+		go func() {
+			_, err := io.WriteString(conn, "x")
+			heard := make([]byte, 1)
+			if err == nil {
+				_, err = io.ReadFull(conn, heard)
+			}
+			answer <- fmt.Sprintf("%s %v", heard, err)
+		}()
+		return answer
+	}
+
+	before, err := n.Dial(t.Context(), address)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(call(before)).Should(Receive(Equal("x <nil>")))
+	heal := n.Cut("192.168.111.20")
+	g.Expect(n.IsCut("192.168.111.20")).To(BeTrue())
+	held := call(before)
+	g.Consistently(held, silence).ShouldNot(Receive(), "what is sent does not arrive")
+
+	ctx, cancel := context.WithTimeout(t.Context(), silence)
+	defer cancel()
+	_, err = n.Dial(ctx, address)
+	g.Expect(err).To(MatchError(context.DeadlineExceeded), "nobody answers who dials")
+	ctx, cancel = context.WithTimeout(t.Context(), silence)
+	defer cancel()
+	_, err = asHost(ctx, other)
+	g.Expect(err).To(MatchError(os.ErrDeadlineExceeded), "the host reaches nobody either")
+	reached, err := n.Dial(t.Context(), other)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(call(reached)).Should(Receive(Equal("x <nil>")), "others are reached")
+
+	heal()
+	g.Eventually(held).Should(Receive(Equal("x <nil>")), "what was sent arrives late")
+	after, err := asHost(t.Context(), other)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(call(after)).Should(Receive(Equal("x <nil>")))
+
+	defer n.Cut("192.168.111.20")()
+	given := call(after)
+	g.Consistently(given, silence).ShouldNot(Receive())
+	g.Expect(after.Close()).To(Succeed())
+	g.Eventually(given).Should(Receive(), "who gives up is not held")
+}
+
+// echo answers what it is told.
+func echo(t *testing.T) (address string) {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(conn, conn) }()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// dialThrough dials through a proxy, as a process on the host that the proxy's URL names.
+func dialThrough(proxy string) func(ctx context.Context, address string) (net.Conn, error) {
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		parsed, err := url.Parse(proxy)
+		if err != nil {
+			return nil, err
+		}
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", parsed.Host)
+		if err != nil {
+			return nil, err
+		}
+		if deadline, ok := ctx.Deadline(); ok {
+			_ = conn.SetDeadline(deadline)
+		}
+		request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: http.Header{}}
+		request.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(parsed.User.Username()+":")))
+		if err := request.Write(conn); err != nil {
+			return nil, err
+		}
+		_, err = io.ReadFull(conn, make([]byte, len("HTTP/1.1 200 Connection established\r\n\r\n")))
+		return conn, err
+	}
 }
