@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/openshift/assisted-service/models"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // installation is what a host keeps of its installation: until the reboot in memory, afterwards on its disk.
@@ -25,6 +26,7 @@ type installation struct {
 	passed int
 	// node is the name of the Node that the host registered, pods the one that its kubelet runs static pods as.
 	node, pods string
+	nodeUID    types.UID
 	// requests are the names of its CertificateSigningRequests by signer.
 	requests map[string]string
 }

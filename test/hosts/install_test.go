@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
@@ -225,6 +226,57 @@ func TestInstallSingleNode(t *testing.T) {
 	l.Expect(readiness(l.node("sno")())).To(Equal(corev1.ConditionTrue), "nobody can tell")
 	down.Store(false)
 	l.Eventually(func() corev1.ConditionStatus { return readiness(l.node("sno")()) }).Should(Equal(corev1.ConditionUnknown), "an API that is back learns of it")
+}
+
+// TestNobodyIsToldOfALostNodeForEver: the attempts end where the Node is not the host's any more, and where there is no cluster.
+func TestNobodyIsToldOfALostNodeForEver(t *testing.T) {
+	var answer atomic.Pointer[error]
+	var attempts atomic.Int32
+	l := newLab(t)
+	open := l.rack.options.Workload
+	l.rack.options.Workload = func(ctx context.Context, namespace, name string) (client.Client, error) {
+		attempts.Add(1)
+		if err := answer.Load(); err != nil {
+			return nil, *err
+		}
+		return open(ctx, namespace, name)
+	}
+	down, gone := errors.New("connection refused"), fmt.Errorf("deleted: %w", ErrClusterGone)
+	h := l.booted(1)[0]
+	order := installOrder(h, models.HostRoleMaster)
+	order.Bootstrap, order.SingleNode, order.IgnitionOverrides = true, true, overrides("KUBELET_NODE_NAME=sno\n")
+	l.service.order(h.Hardware().UUID, order)
+	l.Eventually(h.Stage).Should(Equal(models.HostStageDone))
+	l.installed(h)
+	l.Eventually(l.rolledOut).Should(BeTrue())
+	tries := func() int32 { return attempts.Load() }
+	ended := func() {
+		last, since := tries(), time.Now()
+		l.Eventually(func() time.Duration {
+			if n := tries(); n != last {
+				last, since = n, time.Now()
+			}
+			return time.Since(since)
+		}).Should(BeNumerically(">", time.Second), "the pauses between the first attempts are shorter")
+	}
+
+	answer.Store(&down)
+	h.setPower(false)
+	other := l.node("sno")().DeepCopy()
+	l.Expect(l.workload.Delete(l.ctx, other)).To(Succeed())
+	other.ResourceVersion, other.UID = "", "another"
+	l.Expect(l.workload.Create(l.ctx, other)).To(Succeed())
+	answer.Store(nil)
+	ended()
+	l.Expect(readiness(l.node("sno")())).To(Equal(corev1.ConditionTrue), "the Node of another host under that name")
+
+	answer.Store(&down)
+	h.setPower(true)
+	h.setPower(false)
+	before := tries()
+	l.Eventually(tries).Should(BeNumerically(">", before+1))
+	answer.Store(&gone)
+	ended()
 }
 
 func TestForgottenHostRegistersAgain(t *testing.T) {

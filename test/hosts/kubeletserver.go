@@ -145,10 +145,23 @@ type mortal struct {
 // Accept implements [net.Listener].
 func (m mortal) Accept() (net.Conn, error) {
 	conn, err := m.Listener.Accept()
-	if err == nil {
-		context.AfterFunc(m.life, func() { _ = conn.Close() })
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	return mortalConn{Conn: conn, forget: context.AfterFunc(m.life, func() { _ = conn.Close() })}, nil
+}
+
+// mortalConn is forgotten by the life of its listener when it is closed before.
+type mortalConn struct {
+	net.Conn
+
+	forget func() bool
+}
+
+// Close implements [net.Conn].
+func (c mortalConn) Close() error {
+	c.forget()
+	return c.Conn.Close()
 }
 
 // kubeletServer is what a kubelet answers to kube-apiserver: port-forward to the etcd pod of its node.

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -19,6 +21,9 @@ const defaultHeartbeat = 15 * time.Second
 // lostNodeDeadline bounds the attempt to tell the workload API about a node that went off; that API may be gone as well.
 const lostNodeDeadline = time.Second
 
+// ErrClusterGone is what [Options.Workload] returns of a cluster that will never answer again.
+var ErrClusterGone = errors.New("the cluster is gone")
+
 // join registers the Node of the host as its kubelet does: labels, taints and providerID are set when the Node is created; a
 // Node that exists keeps its own.
 func (h *Host) join(ctx context.Context, inst *installation) bool {
@@ -27,16 +32,19 @@ func (h *Host) join(ctx context.Context, inst *installation) bool {
 		if err != nil {
 			return err
 		}
-		status := node.Status
+		status, uid := node.Status, types.UID("")
 		if err := c.Create(ctx, node); client.IgnoreAlreadyExists(err) != nil {
 			return fmt.Errorf("cannot register Node %s: %w", node.Name, err)
 		}
-		err = changeNodeStatus(ctx, c, node.Name, func(n *corev1.Node) { status.DeepCopyInto(&n.Status) })
+		err = changeNodeStatus(ctx, c, node.Name, func(n *corev1.Node) {
+			status.DeepCopyInto(&n.Status)
+			uid = n.UID
+		})
 		if err != nil {
 			return err
 		}
 		h.mu.Lock()
-		inst.node = node.Name
+		inst.node, inst.nodeUID = node.Name, uid
 		h.mu.Unlock()
 		return nil
 	})
@@ -117,7 +125,7 @@ func (h *Host) takeNodeLabels(ctx context.Context, inst *installation) bool {
 }
 
 // reportNodeLost sets the Node's conditions to Unknown, as the node controller of the cluster does after a while. Where the API does not answer, it goes on trying
-// until the host is switched on again. The caller holds switching.
+// until the host is switched on again or the cluster is gone. The caller holds switching.
 func (h *Host) reportNodeLost(inst *installation) {
 	name := h.nodeName(inst)
 	if name == "" || h.nodeLost(h.rack.ctx, inst, name) == nil {
@@ -138,15 +146,20 @@ func (h *Host) reportNodeLost(inst *installation) {
 	})
 }
 
-// nodeLost writes the conditions once. A Node that is gone needs none.
+// nodeLost writes the conditions once. A Node that is gone needs none, and one that took its name none of ours.
 func (h *Host) nodeLost(ctx context.Context, inst *installation, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, lostNodeDeadline)
 	defer cancel()
 	c, err := h.rack.options.Workload(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
 	if err == nil {
 		err = changeNodeStatus(ctx, c, name, func(n *corev1.Node) {
-			setNodeConditions(n, corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.")
+			if n.UID == h.nodeUID(inst) {
+				setNodeConditions(n, corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.")
+			}
 		})
+	}
+	if errors.Is(err, ErrClusterGone) {
+		return nil
 	}
 	if client.IgnoreNotFound(err) != nil {
 		h.log.V(1).Info("cannot report the lost node", "reason", err.Error())
@@ -182,6 +195,12 @@ func (h *Host) nodeName(inst *installation) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return inst.node
+}
+
+func (h *Host) nodeUID(inst *installation) types.UID {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return inst.nodeUID
 }
 
 // withWorkload does something with the API of the workload cluster, until it succeeds or the host is switched off.

@@ -33,7 +33,7 @@ type Options struct {
 	// Service is the assisted-service that booted hosts register with. Required.
 	Service Service
 	// Workload returns a client of the API of a workload cluster, named by the namespace and name of its ClusterDeployment.
-	// It is called when a host needs the API, and again (with back-off) after an error. Required.
+	// It is called when a host needs the API, and again (with back-off) after an error; [ErrClusterGone] ends attempts that nothing else ends. Required.
 	Workload func(ctx context.Context, namespace, clusterName string) (client.Client, error)
 	// WorkloadAs likewise returns a client that acts as another user: a host that joins an installed cluster asks for its
 	// certificates under its own identities. Required for hosts of day 2.
