@@ -6,5 +6,7 @@
 //     removed is started again, and then its Node is a candidate like any other, as long as it is there.
 //   - What is written: ConfigMaps etcd-endpoints and etcd-ca-bundle, Secret etcd-client and those of each node, the pods of etcd, the quorum guard's PodDisruptionBudget,
 //     the state of etcds/cluster with its revisions, and the conditions of the ClusterOperators etcd and kube-apiserver.
+//   - What the pods consist of goes to one node after the other as a revision, which restarts its member. None is made unless a member can be away without harm, as in
+//     4.18 and later: with two voters nothing is restarted before a successor votes.
 //   - Secrets of a Node that is gone stay. A Node that comes back under the name finds them, with the address that it had.
 package etcdoperator

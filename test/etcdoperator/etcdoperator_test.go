@@ -17,6 +17,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/etcdoperator"
 )
 
 // members lists the members through the pod of a node.
@@ -67,6 +69,18 @@ func (w *world) settled() bool {
 	return len(etcd.Status.NodeStatuses) > 0
 }
 
+// target is the revision that is on its way to a node; 0: none is.
+func (w *world) target(node string) int32 {
+	etcd := &operatorv1.Etcd{}
+	w.Expect(w.workload.Get(w.ctx, client.ObjectKey{Name: "cluster"}, etcd)).To(Succeed())
+	for _, n := range etcd.Status.NodeStatuses {
+		if n.NodeName == node {
+			return n.TargetRevision
+		}
+	}
+	return 0
+}
+
 // condition is the status of a condition of a ClusterOperator.
 func (w *world) condition(operator string, kind configv1.ClusterStatusConditionType) configv1.ConditionStatus {
 	found := &configv1.ClusterOperator{}
@@ -104,6 +118,8 @@ func TestEtcdOfThreeHosts(t *testing.T) {
 		{"each member is reached through the port-forward of the kube-apiserver", reachEach},
 		{"what others learn of etcd from the cluster is published", readPublished},
 		{"a host that is switched off takes its member along, and brings it back", switchOff},
+		{"a revision restarts the members, one after the other", rollOut},
+		{"members that end by themselves are started again, whether the API answers or not", endByThemselves},
 		{"with two hosts off nothing can be written, and nothing is lost", loseQuorum},
 		{"a wiped host leaves a dead member, and a fourth host waits until that is removed", replaceWiped},
 		{"a member that others remove comes back as long as its Node is there", removeHealthy},
@@ -198,13 +214,61 @@ func switchOff(w *world) {
 	id := w.member("master-1").ID
 	w.rack.Host("master-1").PowerOff()
 	w.Expect(w.etcd.Running("master-1")).To(BeFalse())
-	w.Expect(w.voters("master-1")).NotTo(ContainElement("master-1"), "nothing answers there")
+	_, err := w.members("master-1", "WebSocket")
+	w.Expect(err).To(HaveOccurred(), "nothing answers there")
 	w.Eventually(w.condition).WithArguments("etcd", configv1.OperatorDegraded).Should(Equal(configv1.ConditionTrue))
 	w.Expect(w.write("one-off")).To(Succeed())
 	w.rack.Host("master-1").PowerOn()
 	w.Eventually(w.condition).WithArguments("etcd", configv1.OperatorDegraded).Should(Equal(configv1.ConditionFalse))
 	w.Expect(w.member("master-1").ID).To(Equal(id))
 	w.Eventually(func() []string { return w.voters("master-1") }).Should(HaveLen(3))
+}
+
+// pids are the processes of the members.
+func (w *world) pids() map[string]int {
+	pids := map[string]int{}
+	for node := range w.etcd.Serving() {
+		pids[node] = w.etcd.Process(node).PID()
+	}
+	return pids
+}
+
+func rollOut(w *world) {
+	before := w.pids()
+	w.Expect(before).To(HaveLen(3))
+	w.operator.Hold(etcdoperator.Rollout)
+	// A certificate that is issued anew is another content of the pods.
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-etcd", Name: "etcd-serving-metrics-master-0"}}
+	w.Expect(w.workload.Delete(w.ctx, secret)).To(Succeed())
+	for _, operator := range []string{"etcd", "kube-apiserver"} {
+		w.Eventually(w.condition).WithArguments(operator, configv1.OperatorProgressing).Should(Equal(configv1.ConditionTrue))
+	}
+	w.Consistently(w.pids, time.Second, 100*time.Millisecond).Should(Equal(before), "the roll-out is held")
+
+	w.operator.Release(etcdoperator.Rollout)
+	w.Eventually(func() bool {
+		w.Expect(len(w.etcd.Serving())).To(BeNumerically(">=", 2))
+		return w.settled()
+	}).Should(BeTrue())
+	after := w.pids()
+	w.Expect(after).To(HaveLen(3))
+	for node, pid := range before {
+		w.Expect(after).NotTo(HaveKeyWithValue(node, pid), "the member was restarted")
+	}
+	w.Expect(w.write("after-a-revision")).To(Succeed())
+	w.Eventually(w.condition).WithArguments("etcd", configv1.OperatorProgressing).Should(Equal(configv1.ConditionFalse))
+	w.Expect(w.condition("etcd", configv1.OperatorDegraded)).To(Equal(configv1.ConditionFalse))
+}
+
+func endByThemselves(w *world) {
+	before := w.pids()
+	for _, node := range []string{"master-0", "master-1"} {
+		w.etcd.Process(node).Kill()
+	}
+	w.Expect(w.write("nobody-votes")).NotTo(Succeed())
+	w.Eventually(w.pids, 20*time.Second).Should(And(HaveLen(3), Not(HaveKeyWithValue("master-0", before["master-0"])), Not(HaveKeyWithValue("master-1", before["master-1"]))))
+	w.Eventually(w.write).WithArguments("they-vote").Should(Succeed())
+	w.Eventually(w.condition).WithArguments("etcd", configv1.OperatorDegraded).Should(Equal(configv1.ConditionFalse))
 }
 
 func loseQuorum(w *world) {
@@ -237,13 +301,18 @@ func replaceWiped(w *world) {
 		return w.workload.Get(w.ctx, client.ObjectKey{Namespace: "openshift-etcd", Name: "etcd-spare-0"}, &corev1.Pod{})
 	}).Should(Succeed())
 	w.Consistently(func() *etcdserverpb.Member { return w.member("spare-0") }, 3*time.Second, 200*time.Millisecond).Should(BeNil())
-	w.Expect(w.etcd.Placed("spare-0")).To(BeFalse())
+	metrics := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-etcd", Name: "etcd-serving-metrics-spare-0"}}
+	w.Expect(w.workload.Delete(w.ctx, metrics)).To(Succeed())
+	w.Eventually(func() error {
+		return w.workload.Get(w.ctx, client.ObjectKeyFromObject(metrics), &corev1.Secret{})
+	}).Should(Succeed(), "the operator works")
+	w.Expect(w.etcd.Placed("spare-0")).To(BeFalse(), "and waits")
 
-	w.Expect(w.through("master-0", "WebSocket", func(ctx context.Context, c *clientv3.Client) error {
-		_, err := c.MemberRemove(ctx, dead.ID)
-		return err
-	})).To(Succeed())
-	w.Eventually(func() bool { m := w.member("spare-0"); return m != nil && m.IsLearner }).Should(BeTrue())
+	w.operator.Hold(etcdoperator.Promotion)
+	w.remove(dead)
+	w.Eventually(w.isLearner).WithArguments("spare-0").Should(BeTrue())
+	w.Consistently(w.isLearner, time.Second, 100*time.Millisecond).WithArguments("spare-0").Should(BeTrue(), "the promotion is held")
+	w.operator.Release(etcdoperator.Promotion)
 	w.Eventually(func() []string { return w.voters("master-0") }).Should(ConsistOf("master-0", "master-1", "spare-0"))
 
 	_, err := w.members("spare-0", "WebSocket")
@@ -251,7 +320,8 @@ func replaceWiped(w *world) {
 	w.approve(certificatesv1.KubeletServingSignerName)
 	w.Eventually(func() []string { return w.voters("spare-0") }).Should(ConsistOf("master-0", "master-1", "spare-0"))
 
-	w.Expect(w.settled()).To(BeFalse(), "the revision does not reach a Node that is off")
+	w.Eventually(w.target).WithArguments("master-2").ShouldNot(BeZero())
+	w.Consistently(w.target, time.Second, 100*time.Millisecond).WithArguments("master-2").ShouldNot(BeZero(), "the revision does not reach a Node that is off")
 	w.Expect(w.condition("kube-apiserver", configv1.OperatorProgressing)).To(Equal(configv1.ConditionTrue))
 	w.Expect(w.workload.Delete(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "master-2"}})).To(Succeed())
 	w.Eventually(w.settled).Should(BeTrue())
@@ -260,16 +330,27 @@ func replaceWiped(w *world) {
 	w.Expect(w.workload.Get(w.ctx, client.ObjectKey{Namespace: "openshift-etcd", Name: "etcd-peer-master-2"}, &corev1.Secret{})).To(Succeed())
 }
 
-func removeHealthy(w *world) {
-	removed := w.member("spare-0")
-	// etcd removes nothing before every member was connected for 5 s (server/etcdserver/server.go: HealthInterval).
+func (w *world) isLearner(node string) bool {
+	m := w.member(node)
+	return m != nil && m.IsLearner
+}
+
+// remove removes a member. etcd removes none before every other was connected for 5 s (server/etcdserver/server.go: HealthInterval).
+func (w *world) remove(m *etcdserverpb.Member) {
 	w.Eventually(func() error {
 		return w.through("master-0", "WebSocket", func(ctx context.Context, c *clientv3.Client) error {
-			_, err := c.MemberRemove(ctx, removed.ID)
+			_, err := c.MemberRemove(ctx, m.ID)
 			return err
 		})
 	}).Should(Succeed())
-	w.Eventually(func() bool { return w.etcd.Running("spare-0") }).Should(BeFalse(), "a removed member ends by itself")
+}
+
+func removeHealthy(w *world) {
+	removed := w.member("spare-0")
+	w.remove(removed)
+	w.Eventually(func() bool {
+		m := w.member("spare-0")
+		return m != nil && m.ID != removed.ID && !m.IsLearner
+	}).Should(BeTrue(), "another member takes its place")
 	w.Eventually(func() []string { return w.voters("master-0") }).Should(ConsistOf("master-0", "master-1", "spare-0"))
-	w.Expect(w.member("spare-0").ID).NotTo(Equal(removed.ID), "it is another")
 }

@@ -55,6 +55,7 @@ func (o *Operator) lookAtMembers(ctx context.Context, v *view) error {
 	}
 	slices.SortFunc(v.members, func(a, b member) int { return cmp.Compare(a.ID, b.ID) })
 	o.forgetClients(v.members)
+	o.options.Etcd.Vote(v.voting())
 	var asking sync.WaitGroup
 	for i := range v.members {
 		m := &v.members[i]
@@ -131,7 +132,7 @@ func (o *Operator) promote(ctx context.Context, v *view, learner member) error {
 			return o.place(ctx, v, node)
 		}
 	}
-	if !learner.healthy {
+	if !learner.healthy || o.holds(Promotion) {
 		return nil
 	}
 	err := o.anyMember(ctx, func(ctx context.Context, c *clientv3.Client) error {
@@ -172,13 +173,8 @@ func (o *Operator) removeBootstrap(ctx context.Context, v *view) error {
 	if i < 0 {
 		return nil
 	}
-	bootstrap, err := o.client(v.members[i].ClientURLs[0])
-	if err != nil {
-		return err
-	}
-	// Where it leads, this spares the cluster an election; elsewhere it is refused.
-	_, _ = bootstrap.MoveLeader(ctx, v.voters()[0].ID)
-	err = o.anyMember(ctx, func(ctx context.Context, c *clientv3.Client) error {
+	o.makeWay(ctx, v, members.BootstrapName)
+	err := o.anyMember(ctx, func(ctx context.Context, c *clientv3.Client) error {
 		_, err := c.MemberRemove(ctx, v.members[i].ID)
 		return err
 	})
@@ -189,41 +185,71 @@ func (o *Operator) removeBootstrap(ctx context.Context, v *view) error {
 	return o.options.Etcd.Wipe(members.BootstrapName)
 }
 
-// restart starts containers again that ended, as kubelets do, which need no API for that.
-func (o *Operator) restart(ctx context.Context) error {
-	for _, name := range o.options.Etcd.Ended() {
-		if o.ended[name].IsZero() {
-			o.options.Log.Info("etcd ended", "node", name)
-			o.ended[name] = time.Now()
-		}
-		if o.removed[name] || !o.restarts(name) {
-			continue
-		}
-		delete(o.ended, name)
-		if err := o.options.Etcd.Restart(ctx, name); err != nil {
-			return err
-		}
+// makeWay lets another member lead before one ends, as etcd does that is asked to end. Where it does not lead it is refused, which is as well.
+func (o *Operator) makeWay(ctx context.Context, v *view, name string) {
+	i := slices.IndexFunc(v.members, func(m member) bool { return m.Name == name && len(m.ClientURLs) > 0 })
+	j := slices.IndexFunc(v.voters(), func(m member) bool { return m.Name != name && m.healthy })
+	if i < 0 || j < 0 {
+		return
 	}
-	return nil
+	c, err := o.client(v.members[i].ClientURLs[0])
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, answer)
+	defer cancel()
+	_, _ = c.MoveLeader(ctx, v.voters()[j].ID)
 }
 
-// restarts tells whether the container of a node, which ended, is started again by now.
-func (o *Operator) restarts(name string) bool {
-	return !o.ended[name].IsZero() && time.Since(o.ended[name]) >= o.options.Restart
+// restart starts containers again that ended, as kubelets do, which need no API for that.
+func (o *Operator) restart(ctx context.Context) {
+	for _, name := range o.options.Etcd.Ended() {
+		if !o.due(name) {
+			continue
+		}
+		if err := o.options.Etcd.Restart(ctx, name); err != nil {
+			o.options.Log.Error(err, "cannot restart etcd", "node", name)
+		}
+	}
+}
+
+// due tells whether the container of a node, which ended, is started again now. One that others removed is left to discardRemoved.
+func (o *Operator) due(name string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended[name].IsZero() {
+		o.options.Log.Info("etcd ended", "node", name)
+		o.ended[name] = time.Now()
+	}
+	if o.removed[name] || time.Since(o.ended[name]) < o.options.Restart {
+		return false
+	}
+	delete(o.ended, name)
+	return true
 }
 
 // discardRemoved takes the data of members away that others removed: a container that is started again with such data puts it aside, and waits to be a member.
 func (o *Operator) discardRemoved(_ context.Context, v *view) error {
 	for i := range v.nodes {
 		node := &v.nodes[i]
-		o.removed[node.Name] = o.options.Etcd.Placed(node.Name) && v.memberAt(internalIP(node)) == nil
-		if !o.removed[node.Name] || !o.restarts(node.Name) {
+		if !o.discards(node.Name, o.options.Etcd.Placed(node.Name) && v.memberAt(internalIP(node)) == nil) {
 			continue
 		}
-		delete(o.ended, node.Name)
 		if err := o.options.Etcd.Discard(node.Name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// discards tells whether the container of a node is started again now that ended because others removed its member.
+func (o *Operator) discards(name string, removed bool) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.removed[name] = removed
+	if !removed || o.ended[name].IsZero() || time.Since(o.ended[name]) < o.options.Restart {
+		return false
+	}
+	delete(o.ended, name)
+	return true
 }

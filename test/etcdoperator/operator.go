@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -26,19 +27,33 @@ const (
 	defaultInterval = 250 * time.Millisecond
 	// defaultRestart is the first back-off of a kubelet for a container that ends at once.
 	defaultRestart = 10 * time.Second
-	// answer is how long a healthy member may take, on a busy machine.
-	answer = 2 * time.Second
+	// defaultRollout is how long a pod of etcd is away for a new revision: here all goes faster.
+	defaultRollout = 300 * time.Millisecond
+	// answer is how long a healthy member may take, on a busy machine. looking and acting bound what is done at a time: an API that lost its quorum would hold the
+	// operator up for a minute.
+	answer  = 2 * time.Second
+	looking = 2 * answer
+	acting  = 5 * answer
+	// grace is how long a member may take to be well again when it was restarted for a revision.
+	grace = 3 * answer
+)
+
+// Step is something that an Operator can be held from.
+type Step string
+
+// The steps. A learner that is not promoted goes on learning; of a roll-out that does not go on a revision is on its way to a node, and that is all.
+const (
+	Promotion Step = "promotion"
+	Rollout   Step = "roll-out"
 )
 
 // Options of an Operator.
 type Options struct {
-	// Client is an administrator's of the workload cluster.
-	Client client.Client
 	// Etcd is the etcd of the cluster.
 	Etcd *members.Cluster
 	// Interval is how often the operator looks: etcd tells nobody that a member came or went. Default: 250 ms.
 	Interval time.Duration
-	// Rollout is how long a revision takes on each node at least.
+	// Rollout is how long the member of a node is away for a new revision. Default: 300 ms.
 	Rollout time.Duration
 	// Restart is how long the container of a removed member is away. Default: 10 s.
 	Restart time.Duration
@@ -49,42 +64,75 @@ type Options struct {
 // Operator is the etcd operator of one workload cluster.
 type Operator struct {
 	options Options
+	api     client.Client
 	clients map[string]*clientv3.Client
 	rollout rollout
-	// ended is when the members of nodes ended by themselves, removed tells which of them others removed.
-	ended   map[string]time.Time
-	removed map[string]bool
 	// written is what was written last, by object.
 	written map[string]string
 	problem string
+
+	mu   sync.Mutex
+	held map[Step]bool
+	// ended is when the members of nodes ended by themselves, removed tells which of them others removed.
+	ended   map[string]time.Time
+	removed map[string]bool
 }
 
-// New prepares an operator.
+// New prepares an operator. Nothing is done before Run.
 func New(options Options) *Operator {
 	options.Interval = cmp.Or(options.Interval, defaultInterval)
 	options.Restart = cmp.Or(options.Restart, defaultRestart)
+	options.Rollout = cmp.Or(options.Rollout, defaultRollout)
 	if options.Log.GetSink() == nil {
 		options.Log = logr.Discard()
 	}
 	return &Operator{
 		options: options, clients: map[string]*clientv3.Client{}, ended: map[string]time.Time{},
-		removed: map[string]bool{}, written: map[string]string{},
+		removed: map[string]bool{}, written: map[string]string{}, held: map[Step]bool{},
 		rollout: rollout{nodes: map[string]*nodeRevision{}},
 	}
 }
 
-// Run works until ctx ends.
-func (o *Operator) Run(ctx context.Context) {
+// Run works until ctx ends, with an administrator's client of the workload cluster. It returns when nothing is done any more.
+func (o *Operator) Run(ctx context.Context, api client.Client) {
+	o.api = api
+	defer o.forgetClients(nil)
+	var running sync.WaitGroup
+	// What kubelets do goes on while the API does not answer.
+	running.Go(func() { o.each(ctx, o.restart) })
+	running.Go(func() { o.each(ctx, func(ctx context.Context) { o.tell(ctx, o.sync(ctx)) }) })
+	running.Wait()
+}
+
+// each does something again and again.
+func (o *Operator) each(ctx context.Context, act func(context.Context)) {
 	tick := time.NewTicker(o.options.Interval)
 	defer tick.Stop()
-	defer o.forgetClients(nil)
 	for ctx.Err() == nil {
-		o.tell(ctx, o.sync(ctx))
+		act(ctx)
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
 		}
 	}
+}
+
+// Hold keeps the operator from a step until Release.
+func (o *Operator) Hold(step Step) { o.hold(step, true) }
+
+// Release see [Operator.Hold].
+func (o *Operator) Release(step Step) { o.hold(step, false) }
+
+func (o *Operator) hold(step Step, held bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.held[step] = held
+}
+
+func (o *Operator) holds(step Step) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.held[step]
 }
 
 // tell logs a problem once.
@@ -115,9 +163,8 @@ type member struct {
 
 // sync looks, and does what is to be done now. Without quorum there is nothing to be seen, and nothing is done.
 func (o *Operator) sync(ctx context.Context) error {
-	if err := o.restart(ctx); err != nil {
-		return err
-	}
+	ctx, cancel := context.WithTimeout(ctx, acting)
+	defer cancel()
 	v, err := o.look(ctx)
 	if err != nil {
 		return err
@@ -131,15 +178,17 @@ func (o *Operator) sync(ctx context.Context) error {
 }
 
 func (o *Operator) look(ctx context.Context) (*view, error) {
+	ctx, cancel := context.WithTimeout(ctx, looking)
+	defer cancel()
 	v := &view{secrets: map[string]*corev1.Secret{}, pods: map[string]*corev1.Pod{}}
 	nodes, secrets, pods := &corev1.NodeList{}, &corev1.SecretList{}, &corev1.PodList{}
-	if err := o.options.Client.List(ctx, nodes, client.HasLabels{masterLabel}); err != nil {
+	if err := o.api.List(ctx, nodes, client.HasLabels{masterLabel}); err != nil {
 		return nil, fmt.Errorf("cannot list the Nodes: %w", err)
 	}
-	if err := o.options.Client.List(ctx, secrets, client.InNamespace(namespace)); err != nil {
+	if err := o.api.List(ctx, secrets, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("cannot list the Secrets: %w", err)
 	}
-	if err := o.options.Client.List(ctx, pods, client.InNamespace(namespace)); err != nil {
+	if err := o.api.List(ctx, pods, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("cannot list the pods: %w", err)
 	}
 	v.nodes = nodes.Items
@@ -178,6 +227,30 @@ func (v *view) unhealthy() []string {
 	for _, m := range v.members {
 		if !m.healthy && !m.IsLearner {
 			names = append(names, cmp.Or(m.Name, "NAME-PENDING"))
+		}
+	}
+	return names
+}
+
+// tolerant tells whether one member can be away without harm.
+func (v *view) tolerant() bool { return len(v.unhealthy()) == 0 && len(v.voters()) >= controlPlaneSize }
+
+// well tells whether the member of a node answers, or there is none.
+func (v *view) well(name string) bool {
+	node := v.node(name)
+	if node == nil {
+		return true
+	}
+	m := v.memberAt(internalIP(node))
+	return m == nil || m.healthy
+}
+
+// voting are the names of all members that vote.
+func (v *view) voting() []string {
+	var names []string
+	for _, m := range v.members {
+		if !m.IsLearner {
+			names = append(names, m.Name)
 		}
 	}
 	return names

@@ -101,7 +101,7 @@ func (o *Operator) publishNode(ctx context.Context, v *view, node *corev1.Node) 
 			return err
 		}
 		secret := tlsSecret(prefix+node.Name, credentials)
-		if err := o.options.Client.Create(ctx, secret); err != nil {
+		if err := o.api.Create(ctx, secret); err != nil {
 			return fmt.Errorf("cannot create Secret %s: %w", secret.Name, err)
 		}
 		v.secrets[secret.Name] = secret
@@ -113,7 +113,7 @@ func (o *Operator) publishPod(ctx context.Context, v *view, node *corev1.Node) e
 	found := v.pods[podPrefix+node.Name]
 	if found == nil {
 		found = pod(node)
-		if err := o.options.Client.Create(ctx, found); err != nil {
+		if err := o.api.Create(ctx, found); err != nil {
 			return fmt.Errorf("cannot create pod %s: %w", found.Name, err)
 		}
 	}
@@ -124,7 +124,7 @@ func (o *Operator) publishPod(ctx context.Context, v *view, node *corev1.Node) e
 	if before.Status.Phase == found.Status.Phase && before.Status.PodIP == found.Status.PodIP && podReady(before) == ready {
 		return nil
 	}
-	if err := o.options.Client.Status().Patch(ctx, found, client.MergeFrom(before)); err != nil {
+	if err := o.api.Status().Patch(ctx, found, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("cannot write the status of pod %s: %w", found.Name, err)
 	}
 	return nil
@@ -175,7 +175,7 @@ func (o *Operator) removePods(ctx context.Context, v *view) error {
 		if node != nil && metav1.IsControlledBy(found, node) {
 			continue
 		}
-		if err := o.options.Client.Delete(ctx, found, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+		if err := o.api.Delete(ctx, found, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("cannot remove pod %s: %w", name, err)
 		}
 	}
@@ -184,13 +184,13 @@ func (o *Operator) removePods(ctx context.Context, v *view) error {
 
 // put creates or changes an object, without its status. What was written so before is left alone.
 func (o *Operator) put(ctx context.Context, wanted client.Object) error {
-	gvk, err := apiutil.GVKForObject(wanted, o.options.Client.Scheme())
+	gvk, err := apiutil.GVKForObject(wanted, o.api.Scheme())
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", wanted.GetName(), err)
 	}
 	return o.once(gvk.Kind+" "+wanted.GetName(), wanted, func() error {
 		found := wanted.DeepCopyObject().(client.Object)
-		_, err := controllerutil.CreateOrUpdate(ctx, o.options.Client, found, func() error { return overwrite(found, wanted) })
+		_, err := controllerutil.CreateOrUpdate(ctx, o.api, found, func() error { return overwrite(found, wanted) })
 		return err
 	})
 }

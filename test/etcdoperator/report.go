@@ -25,7 +25,7 @@ func (o *Operator) report(ctx context.Context, v *view) error {
 		names = append(names, v.nodes[i].Name)
 	}
 	progressing := finding{string(configv1.OperatorProgressing), !o.rollout.settled(), "NodeInstaller", o.rollout.message()}
-	degraded := finding{string(configv1.OperatorDegraded), len(v.unhealthy()) > 0, "EtcdMembers_UnhealthyMembers", v.message()}
+	degraded := finding{string(configv1.OperatorDegraded), o.degraded(v), "EtcdMembers_UnhealthyMembers", v.message()}
 	available := finding{string(configv1.OperatorAvailable), true, "AsExpected", ""}
 	if err := o.reportOperator(ctx, etcdOperator, available, progressing, degraded); err != nil {
 		return err
@@ -33,8 +33,22 @@ func (o *Operator) report(ctx context.Context, v *view) error {
 	if err := o.reportOperator(ctx, "kube-apiserver", available, progressing); err != nil {
 		return err
 	}
-	o.rollout.advance(time.Now(), v.content(), names, o.options.Etcd.On, o.options.Rollout)
+	o.rollOut(ctx, v, names)
 	return nil
+}
+
+// rollOut takes the roll-out one step further. What a member is restarted for was reported before.
+func (o *Operator) rollOut(ctx context.Context, v *view, nodes []string) {
+	name := o.rollout.advance(circumstances{
+		now: time.Now(), content: v.content(), safe: v.tolerant(), nodes: nodes, takes: o.options.Rollout, held: o.holds(Rollout),
+		runs: o.options.Etcd.On, ready: v.well,
+	})
+	if name == "" {
+		return
+	}
+	o.options.Log.Info("restarting etcd for a revision", "node", name, "revision", o.rollout.latest)
+	o.makeWay(ctx, v, name)
+	o.options.Etcd.Bounce(name, o.options.Rollout)
 }
 
 // content is what a revision is made of.
@@ -54,6 +68,14 @@ func (v *view) content() string {
 		parts = append(parts, id+"="+endpoints[id])
 	}
 	return strings.Join(parts, "\n")
+}
+
+// degraded tells whether members are unhealthy. One that is being restarted for a revision is not counted so soon.
+func (o *Operator) degraded(v *view) bool {
+	return slices.ContainsFunc(v.unhealthy(), func(name string) bool {
+		n := o.rollout.nodes[name]
+		return n == nil || !n.restarted || n.target == 0 || time.Since(n.since) > o.options.Rollout+grace
+	})
 }
 
 // message says what the members are like, in the words of the operator.
@@ -97,7 +119,7 @@ func (o *Operator) reportEtcd(ctx context.Context, v *view) error {
 	learner := slices.ContainsFunc(v.members, func(m member) bool { return m.IsLearner })
 	for _, f := range []finding{
 		{"EtcdMembersAvailable", true, "EtcdQuorate", v.message()},
-		{"EtcdMembersDegraded", len(v.unhealthy()) > 0, "UnhealthyMembers", v.message()},
+		{"EtcdMembersDegraded", o.degraded(v), "UnhealthyMembers", v.message()},
 		{"EtcdMembersProgressing", learner, "MembersNotStarted", v.message()},
 		{"NodeInstallerProgressing", !o.rollout.settled(), "", o.rollout.message()},
 	} {
@@ -108,10 +130,10 @@ func (o *Operator) reportEtcd(ctx context.Context, v *view) error {
 	return o.once("the state of etcds/cluster", status, func() error {
 		etcd := &operatorv1.Etcd{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
 		etcd.Spec.ManagementState = operatorv1.Managed
-		if err := o.options.Client.Create(ctx, etcd); client.IgnoreAlreadyExists(err) != nil {
+		if err := o.api.Create(ctx, etcd); client.IgnoreAlreadyExists(err) != nil {
 			return err
 		}
-		if err := o.options.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd); err != nil {
+		if err := o.api.Get(ctx, client.ObjectKeyFromObject(etcd), etcd); err != nil {
 			return err
 		}
 		before := etcd.Status.Conditions
@@ -125,7 +147,7 @@ func (o *Operator) reportEtcd(ctx context.Context, v *view) error {
 				}
 			}
 		}
-		return o.options.Client.Status().Update(ctx, etcd)
+		return o.api.Status().Update(ctx, etcd)
 	})
 }
 
@@ -133,7 +155,7 @@ func (o *Operator) reportEtcd(ctx context.Context, v *view) error {
 func (o *Operator) reportOperator(ctx context.Context, name string, findings ...finding) error {
 	return client.IgnoreNotFound(o.once("ClusterOperator "+name, findings, func() error {
 		operator := &configv1.ClusterOperator{}
-		if err := o.options.Client.Get(ctx, client.ObjectKey{Name: name}, operator); err != nil {
+		if err := o.api.Get(ctx, client.ObjectKey{Name: name}, operator); err != nil {
 			return err
 		}
 		for _, f := range findings {
@@ -151,6 +173,6 @@ func (o *Operator) reportOperator(ctx context.Context, name string, findings ...
 			}
 			operator.Status.Conditions[i] = wanted
 		}
-		return o.options.Client.Status().Update(ctx, operator)
+		return o.api.Status().Update(ctx, operator)
 	}))
 }

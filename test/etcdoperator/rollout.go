@@ -15,39 +15,63 @@ type rollout struct {
 }
 
 type nodeRevision struct {
-	// target is not zero while a revision is on its way to the node.
+	// target is not zero while a revision is on its way to the node; restarted tells whether the member of the node was ended for it.
 	current, target int32
+	restarted       bool
 	since           time.Time
 }
 
-// advance makes a revision of new content, and takes it one step further. One node after the other gets it, as the schema of etcds has it: a new node is known before a
-// revision is on its way to it. A node that is off holds the others up.
-func (r *rollout) advance(now time.Time, content string, nodes []string, runs func(node string) bool, takes time.Duration) {
-	if content != r.content {
-		r.content = content
+// circumstances are what the next step of a roll-out depends on.
+type circumstances struct {
+	now time.Time
+	// content is what a revision would be made of now. It is made only while it is safe: a member can be away without harm.
+	content string
+	safe    bool
+	// nodes are the names of the control-plane Nodes. runs tells whether the host of one runs, ready whether its member is well.
+	nodes       []string
+	runs, ready func(node string) bool
+	// takes is how long the member of a node is away.
+	takes time.Duration
+	held  bool
+}
+
+// advance makes a revision of new content, and takes it one step further; restart is the node whose member is to be ended and started for that, if any. One node after the
+// other gets it, as the schema of etcds has it: a new node is known before a revision is on its way to it. A node that is off holds the others up.
+func (r *rollout) advance(c circumstances) (restart string) {
+	if c.safe && c.content != r.content {
+		r.content = c.content
 		r.latest++
 	}
-	if r.follow(nodes) {
-		return
+	if r.follow(c.nodes) {
+		return ""
 	}
-	for _, name := range nodes {
-		n := r.nodes[name]
-		switch {
-		case n.target == 0:
-			continue
-		case n.target != r.latest:
-			n.target, n.since = r.latest, now
-		case runs(name) && now.Sub(n.since) >= takes:
-			n.current, n.target = n.target, 0
+	for _, name := range c.nodes {
+		if n := r.nodes[name]; n.target != 0 {
+			return n.advance(c, name, r.latest)
 		}
-		return
 	}
-	for _, name := range nodes {
+	for _, name := range c.nodes {
 		if n := r.nodes[name]; n.current != r.latest {
-			n.target, n.since = r.latest, now
-			return
+			n.target, n.restarted, n.since = r.latest, false, c.now
+			break
 		}
 	}
+	return ""
+}
+
+// advance takes what is on its way to a node one step further. The first revision of a node is what its member is started with.
+func (n *nodeRevision) advance(c circumstances, name string, latest int32) (restart string) {
+	switch {
+	case n.target != latest:
+		n.target, n.restarted, n.since = latest, false, c.now
+	case c.held || !c.runs(name):
+	case n.current != 0 && !n.restarted:
+		n.restarted, n.since = true, c.now
+		return name
+	case c.now.Sub(n.since) >= c.takes && c.ready(name):
+		n.current, n.target = n.target, 0
+	}
+	return ""
 }
 
 // follow forgets the nodes that are gone, and returns whether there are new ones.
@@ -62,12 +86,12 @@ func (r *rollout) follow(nodes []string) (added bool) {
 	return added
 }
 
-// settled tells whether every node has the latest revision.
+// settled tells whether every node has the latest revision, and there is one.
 func (r *rollout) settled() bool {
 	for _, n := range r.nodes {
 		if n.current != r.latest || n.target != 0 {
 			return false
 		}
 	}
-	return true
+	return r.latest > 0
 }

@@ -53,7 +53,9 @@ type world struct {
 	service *service
 	cluster *env.WorkloadCluster
 	etcd    *members.Cluster
-	log     logr.Logger
+	running *sync.WaitGroup
+	// operator works as soon as the API is up.
+	operator *etcdoperator.Operator
 
 	up       *sync.Mutex
 	workload client.Client
@@ -61,7 +63,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{WithT: NewWithT(t), service: &service{orders: map[string]hosts.Instruction{}}, up: &sync.Mutex{}, log: testr.New(t)}
+	w := &world{WithT: NewWithT(t), service: &service{orders: map[string]hosts.Instruction{}}, up: &sync.Mutex{}, running: &sync.WaitGroup{}}
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard()) // of streams that end
 	w.SetDefaultEventuallyTimeout(patience)
@@ -76,6 +78,7 @@ func newWorld(t *testing.T) *world {
 	w.Expect(err).NotTo(HaveOccurred())
 	w.etcd, err = w.cluster.UseMembers(ctx)
 	w.Expect(err).NotTo(HaveOccurred())
+	w.operator = etcdoperator.New(etcdoperator.Options{Etcd: w.etcd, Restart: restart, Log: testr.New(t)})
 	w.rack, err = hosts.New(w.env.Config(), hosts.Options{
 		Service:    w.service,
 		Workload:   func(context.Context, string, string) (client.Client, error) { return w.reach() },
@@ -86,11 +89,14 @@ func newWorld(t *testing.T) *world {
 		Site: func(string, string) hosts.Site { return w.etcd },
 	})
 	w.Expect(err).NotTo(HaveOccurred())
-	var running sync.WaitGroup
-	running.Go(func() { w.Expect(w.rack.Start(ctx)).To(Succeed()) })
+	w.running.Go(func() {
+		if err := w.rack.Start(ctx); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Cleanup(func() {
 		cancel()
-		running.Wait()
+		w.running.Wait()
 		w.etcd.Stop()
 	})
 	w.Expect(w.env.Client().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
@@ -111,7 +117,7 @@ func (w *world) reach() (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	go etcdoperator.New(etcdoperator.Options{Client: c, Etcd: w.etcd, Restart: restart, Log: w.log}).Run(w.ctx)
+	w.running.Go(func() { w.operator.Run(w.ctx, c) })
 	w.workload = c
 	return c, nil
 }

@@ -28,8 +28,8 @@ func (c *Cluster) UseEtcdMembers(ctx context.Context) error {
 	}
 	life, end := context.WithCancel(c.lab.life)
 	c.workload.operate = func(workload client.Client) {
-		operator := etcdoperator.New(etcdoperator.Options{Client: workload, Etcd: etcd, Log: log})
-		c.lab.running.Go(func() { operator.Run(life) })
+		operator := etcdoperator.New(etcdoperator.Options{Etcd: etcd, Log: log})
+		c.lab.running.Go(func() { operator.Run(life, workload) })
 	}
 	c.workload.leave = func() {
 		end()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -33,10 +32,6 @@ const (
 	clientPort = "2379"
 	peerPort   = "2380"
 
-	// slots is how many members there may be at a time, the bootstrap and those whose disks are not wiped yet among them. The kube-apiserver
-	// knows them all from its start: OpenShift's three are restarted one after the other for a new member, which one alone cannot be.
-	slots = 9
-
 	dialTimeout = 2 * time.Second
 )
 
@@ -59,20 +54,20 @@ type Cluster struct {
 	// client are the credentials with which OpenShift's own components use etcd.
 	client Credentials
 	dir    string
+	// door is where the kube-apiserver reaches the members.
+	door *door
 
-	mu    sync.Mutex
-	slots []*slot
-	nodes map[string]*node
+	mu     sync.Mutex
+	free   []slot
+	nodes  map[string]*node
+	closed bool
 }
 
 // Credentials are a certificate and its key, in PEM.
 type Credentials struct{ Certificate, Key []byte }
 
 // slot are the ports of this machine on which a member listens.
-type slot struct {
-	client, peer int
-	taken        bool
-}
+type slot struct{ client, peer int }
 
 // New prepares an etcd without members.
 func New(ctx context.Context, options Options) (*Cluster, error) {
@@ -84,21 +79,17 @@ func New(ctx context.Context, options Options) (*Cluster, error) {
 	if c.client.Certificate, c.client.Key, err = c.ca.Client("etcd-client"); err != nil {
 		return nil, err
 	}
-	for range slots {
-		s := &slot{}
-		if s.client, err = options.Group.Port(); err != nil {
-			return nil, err
-		}
-		if s.peer, err = options.Group.Port(); err != nil {
-			return nil, err
-		}
-		c.slots = append(c.slots, s)
-	}
 	if err := write(c.dir, map[string][]byte{"ca.crt": c.ca.PEM(), "client.crt": c.client.Certificate, "client.key": c.client.Key}); err != nil {
 		return nil, err
 	}
-	c.network, err = network.New(ctx, filepath.Join(options.Group.Temp(), strconv.Itoa(c.slots[0].client)+".sock"))
-	return c, err
+	if c.door, err = newDoor(ctx, c); err != nil {
+		return nil, err
+	}
+	if c.network, err = network.New(ctx, filepath.Join(options.Group.Temp(), strconv.Itoa(c.door.port())+".sock")); err != nil {
+		return nil, err
+	}
+	c.network.OnCut = c.door.leave
+	return c, nil
 }
 
 // Start runs the bootstrap member, if no member ever ran.
@@ -123,21 +114,19 @@ func (c *Cluster) Start(ctx context.Context) error {
 func (c *Cluster) Stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.closed = true
 	for _, n := range c.nodes {
 		n.stop()
 	}
+	c.door.close()
 	c.network.Close()
 }
 
 // ServerFlags are the flags that make a kube-apiserver keep its data here.
 func (c *Cluster) ServerFlags() []string {
-	servers := make([]string, 0, len(c.slots))
-	for _, s := range c.slots {
-		servers = append(servers, local(s.client))
-	}
 	file := func(name string) string { return filepath.Join(c.dir, name) }
 	return []string{
-		"--etcd-servers=" + strings.Join(servers, ","),
+		"--etcd-servers=" + local(c.door.port()),
 		"--etcd-cafile=" + file("ca.crt"), "--etcd-certfile=" + file("client.crt"), "--etcd-keyfile=" + file("client.key"),
 	}
 }
@@ -203,17 +192,19 @@ var patient = grpc.ConnectParams{
 	Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: 500 * time.Millisecond}, MinConnectTimeout: dialTimeout,
 }
 
-var errNoSlot = errors.New("the laboratory has no room for another etcd member")
-
 // take finds room for a member; the caller holds the lock.
-func (c *Cluster) take() (*slot, error) {
-	for _, s := range c.slots {
-		if !s.taken {
-			s.taken = true
-			return s, nil
-		}
+func (c *Cluster) take() (slot, error) {
+	if n := len(c.free); n > 0 {
+		s := c.free[n-1]
+		c.free = c.free[:n-1]
+		return s, nil
 	}
-	return nil, errNoSlot
+	client, err := c.options.Group.Port()
+	if err != nil {
+		return slot{}, err
+	}
+	peer, err := c.options.Group.Port()
+	return slot{client: client, peer: peer}, err
 }
 
 // PeerURL and ClientURL are what the member on a host advertises.

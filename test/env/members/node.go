@@ -6,8 +6,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
@@ -29,8 +31,12 @@ type node struct {
 }
 
 type member struct {
-	slot    *slot
-	dir     string
+	slot slot
+	dir  string
+	// votes is false for a learner, which serves nobody.
+	votes bool
+	// away is true while the member is being started anew.
+	away    bool
 	process *process.Process
 	// detach takes the member out of the network; nil while it is not in it.
 	detach func()
@@ -71,7 +77,41 @@ func (c *Cluster) Wipe(name string) error {
 		return nil
 	}
 	n.on = false
-	return n.erase()
+	return c.erase(n)
+}
+
+// Vote tells which members vote, by their names: those that the kube-apiserver is led to.
+func (c *Cluster) Vote(names []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, n := range c.nodes {
+		if n.member != nil {
+			n.member.votes = slices.Contains(names, name)
+		}
+	}
+}
+
+// Bounce ends the member of a Node, as a new revision of its pod does, and starts it again when it was away for so long.
+func (c *Cluster) Bounce(name string, away time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.nodes[name]
+	if n == nil || n.member == nil || n.member.detach == nil {
+		return
+	}
+	n.stop()
+	m := n.member
+	m.away = true
+	time.AfterFunc(away, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if n.member != m {
+			return
+		}
+		m.away = false
+		// Where it does not start, it is one that ended by itself: the kubelet tries again.
+		_ = c.start(context.Background(), n)
+	})
 }
 
 // On tells whether the host of a Node runs.
@@ -80,6 +120,16 @@ func (c *Cluster) On(name string) bool {
 	defer c.mu.Unlock()
 	n := c.nodes[name]
 	return n != nil && n.on
+}
+
+// Address is that of the host of a Node in the network of the hosts; empty: there is no such host.
+func (c *Cluster) Address(name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := c.nodes[name]; n != nil {
+		return n.address
+	}
+	return ""
 }
 
 // Placed tells whether there is a member on the disk of a Node's host; Running, whether it runs.
@@ -115,7 +165,7 @@ func (c *Cluster) Ended() []string {
 	defer c.mu.Unlock()
 	var names []string
 	for name, n := range c.nodes {
-		if n.on && n.member != nil && !n.member.process.Running() {
+		if n.on && n.member != nil && !n.member.away && !n.member.process.Running() {
 			names = append(names, name)
 		}
 	}
@@ -149,7 +199,7 @@ func (c *Cluster) Discard(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n := c.nodes[name]; n != nil {
-		return n.erase()
+		return c.erase(n)
 	}
 	return nil
 }
@@ -167,8 +217,7 @@ func (c *Cluster) Place(ctx context.Context, name string, serving, peer Credenti
 	if err != nil {
 		return err
 	}
-	m := &member{slot: s, dir: filepath.Join(c.dir, name)}
-	n.member = m
+	m := &member{slot: s, dir: filepath.Join(c.dir, name), votes: len(peers) == 0}
 	files := map[string][]byte{servingFile: serving.Certificate, servingKey: serving.Key, peerFile: peer.Certificate, peerKey: peer.Key}
 	if err := write(m.dir, files); err != nil {
 		return err
@@ -180,6 +229,7 @@ func (c *Cluster) Place(ctx context.Context, name string, serving, peer Credenti
 	m.process.StopSignal = syscall.SIGKILL
 	// A member whose others are away is not ready, and runs.
 	m.process.Ready = func(context.Context) error { return nil }
+	n.member = m
 	return c.start(ctx, n)
 }
 
@@ -208,7 +258,7 @@ func (c *Cluster) flags(name, address string, m *member, peers []Peer) []string 
 
 // start runs the member of a host that is on and has one; the caller holds the lock.
 func (c *Cluster) start(ctx context.Context, n *node) error {
-	if !n.on || n.member == nil || n.member.detach != nil {
+	if c.closed || !n.on || n.member == nil || n.member.detach != nil {
 		return nil
 	}
 	if err := c.options.Group.Start(ctx, n.member.process); err != nil {
@@ -230,14 +280,14 @@ func (n *node) stop() {
 	n.member.process.Kill()
 }
 
-// erase ends the member of a host for good.
-func (n *node) erase() error {
+// erase ends the member of a host for good; the caller holds the lock.
+func (c *Cluster) erase(n *node) error {
 	if n.member == nil {
 		return nil
 	}
 	n.stop()
 	dir := n.member.dir
-	n.member.slot.taken = false
+	c.free = append(c.free, n.member.slot)
 	n.member = nil
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("cannot remove the data of an etcd member: %w", err)

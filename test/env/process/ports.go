@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/filelock"
 )
@@ -22,11 +23,14 @@ const (
 // ports hands out TCP ports of 127.0.0.1. A port stays reserved, for every process of this user that uses this package,
 // until release or until this process ends.
 type ports struct {
+	mu    sync.Mutex
 	locks []*os.File
 }
 
 // reserve returns a port on which nothing listens.
 func (p *ports) reserve() (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for range 1000 {
 		port := firstPort + rand.IntN(lastPort-firstPort)
 		lock, err := filelock.Try(filepath.Join(lockDir(), strconv.Itoa(port)))
@@ -50,6 +54,8 @@ func (p *ports) reserve() (int, error) {
 }
 
 func (p *ports) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, lock := range p.locks {
 		lock.Close()
 	}
