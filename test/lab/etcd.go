@@ -1,23 +1,30 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
+	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/members"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/etcdoperator"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
+// etcdAnswer is how long an etcd member may take to answer, on a busy machine.
+const etcdAnswer = 2 * time.Second
+
 // UseEtcdMembers gives the cluster an etcd with a member on each control-plane Node, and an etcd operator. It belongs before any host brings the API up.
-func (c *Cluster) UseEtcdMembers(ctx context.Context) error {
+func (c *Cluster) UseEtcdMembers(ctx context.Context, options etcdoperator.Options) error {
 	etcd, err := c.workload.server.UseMembers(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot give %s an etcd of its own: %w", c.Key(), err)
@@ -26,27 +33,78 @@ func (c *Cluster) UseEtcdMembers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	options.Etcd, options.Log = etcd, log
+	operator := etcdoperator.New(options)
 	life, end := context.WithCancel(c.lab.life)
+	var running sync.WaitGroup
+	c.workload.operator = operator
+	c.workload.wipes = &wipes{hub: c.lab.Client(), cluster: c.Key(), etcd: etcd}
 	c.workload.operate = func(workload client.Client) {
-		operator := etcdoperator.New(etcdoperator.Options{Etcd: etcd, Log: log})
-		c.lab.running.Go(func() { operator.Run(life, workload) })
+		running.Go(func() { operator.Run(life, workload) })
+		c.lab.running.Go(running.Wait)
 	}
 	c.workload.leave = func() {
 		end()
+		running.Wait()
 		etcd.Stop()
 	}
 	return nil
 }
 
-// Etcd is the etcd of a cluster that has one of its own: its processes by the names of Nodes. Nil for others.
+// Etcd is the etcd of a cluster that has one of its own: its processes by the names of Nodes, and the network that its hosts are in. Nil for others.
 func (c *Cluster) Etcd() *members.Cluster { return c.workload.server.Members() }
 
-// EtcdSettled tells whether the etcd of the cluster has nothing left to do: a voter for each control-plane Node, no other member, and one revision everywhere.
+// EtcdOperator plays the etcd operator of a cluster whose etcd has members; nil for others.
+func (c *Cluster) EtcdOperator() *etcdoperator.Operator { return c.workload.operator }
+
+// EtcdSettled tells what is still to be done in the etcd of the cluster; nil: each control-plane Node has a voter, there is no other member, all Nodes have one revision, and
+// the operators of etcd and of the kube-apiserver are content.
 func (c *Cluster) EtcdSettled(ctx context.Context) error {
 	workload, err := c.workload.running()
 	if err != nil {
 		return err
 	}
+	if err := settledRevisions(ctx, workload); err != nil {
+		return err
+	}
+	for _, name := range []string{"etcd", "kube-apiserver"} {
+		if err := contentOperator(ctx, workload, name); err != nil {
+			return err
+		}
+	}
+	nodes := &corev1.NodeList{}
+	if err := workload.List(ctx, nodes, client.HasLabels{"node-role.kubernetes.io/master"}); err != nil {
+		return fmt.Errorf("cannot list the Nodes: %w", err)
+	}
+	names := make([]string, 0, len(nodes.Items))
+	for i := range nodes.Items {
+		names = append(names, nodes.Items[i].Name)
+	}
+	list, err := c.EtcdMembers(ctx)
+	if err != nil {
+		return err
+	}
+	return eachVotes(names, list)
+}
+
+// eachVotes tells where the members are not one voter for each node.
+func eachVotes(nodes []string, list []EtcdMember) error {
+	names := make([]string, 0, len(list))
+	for _, m := range list {
+		if !m.Voter {
+			return fmt.Errorf("etcd member %q does not vote", m.Name)
+		}
+		names = append(names, m.Name)
+	}
+	slices.Sort(nodes)
+	slices.Sort(names)
+	if len(nodes) == 0 || !slices.Equal(nodes, names) {
+		return fmt.Errorf("etcd has the members %q, and the control plane the Nodes %q", names, nodes)
+	}
+	return nil
+}
+
+func settledRevisions(ctx context.Context, workload client.Client) error {
 	etcd := &operatorv1.Etcd{}
 	if err := workload.Get(ctx, types.NamespacedName{Name: "cluster"}, etcd); err != nil {
 		return fmt.Errorf("cannot read the state of etcd: %w", err)
@@ -56,65 +114,132 @@ func (c *Cluster) EtcdSettled(ctx context.Context) error {
 			return fmt.Errorf("node %s has revision %d of etcd, not %d", n.NodeName, n.CurrentRevision, etcd.Status.LatestAvailableRevision)
 		}
 	}
+	return nil
+}
+
+func contentOperator(ctx context.Context, workload client.Client, name string) error {
 	operator := &configv1.ClusterOperator{}
-	if err := workload.Get(ctx, types.NamespacedName{Name: "etcd"}, operator); err != nil {
-		return fmt.Errorf("cannot read ClusterOperator etcd: %w", err)
+	if err := workload.Get(ctx, types.NamespacedName{Name: name}, operator); err != nil {
+		return fmt.Errorf("cannot read ClusterOperator %s: %w", name, err)
+	}
+	wanted := map[configv1.ClusterStatusConditionType]configv1.ConditionStatus{
+		configv1.OperatorAvailable: configv1.ConditionTrue, configv1.OperatorProgressing: configv1.ConditionFalse, configv1.OperatorDegraded: configv1.ConditionFalse,
 	}
 	for _, condition := range operator.Status.Conditions {
-		if condition.Type == configv1.OperatorProgressing && condition.Status != configv1.ConditionFalse {
-			return errors.New(condition.Message)
+		if status, ok := wanted[condition.Type]; ok && condition.Status != status {
+			return fmt.Errorf("ClusterOperator %s is %s=%s: %s", name, condition.Type, condition.Status, condition.Message)
 		}
+		delete(wanted, condition.Type)
 	}
-	list, err := c.EtcdMembers(ctx)
-	if err != nil {
-		return err
-	}
-	if len(list) != len(etcd.Status.NodeStatuses) {
-		return fmt.Errorf("etcd has %d members for %d nodes", len(list), len(etcd.Status.NodeStatuses))
-	}
-	for name, voter := range list {
-		if !voter {
-			return fmt.Errorf("etcd member %s does not vote yet", name)
-		}
+	if len(wanted) > 0 {
+		return fmt.Errorf("ClusterOperator %s does not tell all of its conditions", name)
 	}
 	return nil
 }
 
-// EtcdMembers are the members of the cluster's etcd by their names, and whether they vote. It takes a quorum.
-func (c *Cluster) EtcdMembers(ctx context.Context) (map[string]bool, error) {
-	serving := c.Etcd().Serving()
-	urls := make([]string, 0, len(serving))
-	for _, url := range serving {
-		urls = append(urls, url)
+// EtcdMember is a member of a cluster's etcd. One that was added and never ran has no name.
+type EtcdMember struct {
+	Name  string
+	Voter bool
+}
+
+// EtcdMembers are the members of the cluster's etcd in the order of their names. It takes a quorum.
+func (c *Cluster) EtcdMembers(ctx context.Context) ([]EtcdMember, error) {
+	var list []EtcdMember
+	err := c.anyEtcd(ctx, func(ctx context.Context, _ string, etcd *clientv3.Client) (bool, error) {
+		answer, err := etcd.MemberList(ctx)
+		if err != nil {
+			return false, fmt.Errorf("cannot list the members of etcd: %w", err)
+		}
+		for _, m := range answer.Members {
+			list = append(list, EtcdMember{Name: m.Name, Voter: !m.IsLearner})
+		}
+		return true, nil
+	})
+	slices.SortFunc(list, func(a, b EtcdMember) int { return cmp.Compare(a.Name, b.Name) })
+	return list, err
+}
+
+// EtcdLeader is the Node whose member leads.
+func (c *Cluster) EtcdLeader(ctx context.Context) (string, error) {
+	leader := ""
+	err := c.anyEtcd(ctx, func(ctx context.Context, node string, etcd *clientv3.Client) (bool, error) {
+		id, leads, err := idOf(ctx, etcd)
+		if err == nil && id == leads {
+			leader = node
+		}
+		return leader != "", err
+	})
+	if leader == "" && err == nil {
+		err = errors.New("no etcd member leads")
 	}
-	if len(urls) == 0 {
-		return nil, errors.New("no etcd member runs")
+	return leader, err
+}
+
+// MoveEtcdLeader makes the member of a Node lead.
+func (c *Cluster) MoveEtcdLeader(ctx context.Context, node string) error {
+	url := c.Etcd().Serving()[node]
+	if url == "" {
+		return fmt.Errorf("the etcd member of %s does not run", node)
 	}
-	etcd, err := c.Etcd().Client(urls...)
+	var id uint64
+	err := c.askEtcd(ctx, url, func(ctx context.Context, etcd *clientv3.Client) (err error) {
+		id, _, err = idOf(ctx, etcd)
+		return err
+	})
 	if err != nil {
-		return nil, err
+		return err
+	}
+	leader, err := c.EtcdLeader(ctx)
+	if err != nil || leader == node {
+		return err
+	}
+	return c.askEtcd(ctx, c.Etcd().Serving()[leader], func(ctx context.Context, etcd *clientv3.Client) error {
+		_, err := etcd.MoveLeader(ctx, id)
+		return err
+	})
+}
+
+// idOf is the id of a member, and of the one that leads.
+func idOf(ctx context.Context, etcd *clientv3.Client) (id, leader uint64, err error) {
+	status, err := etcd.Status(ctx, etcd.Endpoints()[0])
+	if err != nil {
+		return 0, 0, err
+	}
+	return status.Header.MemberId, status.Leader, nil
+}
+
+// anyEtcd asks the members that run, one after the other, until one has the answer. The error is that of the last one.
+func (c *Cluster) anyEtcd(ctx context.Context, ask func(ctx context.Context, node string, etcd *clientv3.Client) (enough bool, err error)) error {
+	result := errors.New("no etcd member runs")
+	for node, url := range c.Etcd().Serving() {
+		enough := false
+		result = c.askEtcd(ctx, url, func(ctx context.Context, etcd *clientv3.Client) (err error) {
+			enough, err = ask(ctx, node, etcd)
+			return err
+		})
+		if enough {
+			return nil
+		}
+	}
+	return result
+}
+
+func (c *Cluster) askEtcd(ctx context.Context, url string, ask func(context.Context, *clientv3.Client) error) error {
+	return askMember(ctx, c.Etcd(), url, ask)
+}
+
+// askMember calls one member, whose answer is waited for for a while.
+func askMember(ctx context.Context, cluster *members.Cluster, url string, ask func(context.Context, *clientv3.Client) error) error {
+	etcd, err := cluster.Client(url)
+	if err != nil {
+		return err
 	}
 	defer etcd.Close()
-	return voters(ctx, etcd)
-}
-
-func voters(ctx context.Context, etcd *clientv3.Client) (map[string]bool, error) {
-	answer, err := etcd.MemberList(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("cannot list the members of etcd: %w", err)
+	ctx, cancel := context.WithTimeout(ctx, etcdAnswer)
+	defer cancel()
+	if err := ask(ctx, etcd); err != nil {
+		return fmt.Errorf("etcd member at %s: %w", url, err)
 	}
-	list := map[string]bool{}
-	for _, m := range answer.Members {
-		list[m.Name] = !m.IsLearner
-	}
-	return list, nil
-}
-
-// site is where the nodes of a cluster run, if it has a network of its own.
-func (l *Lab) site(namespace, name string) hosts.Site {
-	w, err := l.workload(types.NamespacedName{Namespace: namespace, Name: name})
-	if err != nil || w.server.Members() == nil {
-		return nil
-	}
-	return w.server.Members()
+	return nil
 }

@@ -2,11 +2,11 @@ package lab
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 )
 
 func TestInstalledClusterWhoseEtcdHasMembers(t *testing.T) {
@@ -17,6 +17,10 @@ func TestInstalledClusterWhoseEtcdHasMembers(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(l.Stop)
 
+	for sample, mutations := range map[string]Mutations{"sno": {EtcdMembers: true}, "compact": {EtcdMembers: true, LightAPI: true}} {
+		_, err = l.ApplySample(ctx, sample, mutations)
+		g.Expect(err).To(MatchError(ContainSubstring("EtcdMembers")))
+	}
 	begin := time.Now()
 	cluster, err := l.ApplySample(ctx, "compact", Mutations{EtcdMembers: true})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -24,16 +28,94 @@ func TestInstalledClusterWhoseEtcdHasMembers(t *testing.T) {
 	t.Logf("available after %s", time.Since(begin).Round(100*time.Millisecond))
 	g.Eventually(cluster.EtcdSettled).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
 	t.Logf("etcd settled after %s", time.Since(begin).Round(100*time.Millisecond))
+	w := &etcdWorld{WithT: g, ctx: ctx, lab: l, cluster: cluster}
+	w.SetDefaultEventuallyTimeout(time.Minute)
 
-	workload, err := cluster.Workload()
-	g.Expect(err).NotTo(HaveOccurred())
-	nodes := &corev1.NodeList{}
-	g.Expect(workload.List(ctx, nodes)).To(Succeed())
-	g.Expect(nodes.Items).To(HaveLen(3))
-	members, err := cluster.EtcdMembers(ctx)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(members).To(HaveLen(3))
-	for _, node := range nodes.Items {
-		g.Expect(members).To(HaveKeyWithValue(node.Name, true))
+	writer := cluster.StartWriting(ctx)
+	w.moveLeader()
+	w.cutOff()
+	w.wipeVoter()
+	acknowledged := writer.Stop()
+	g.Expect(len(acknowledged)).To(BeNumerically(">", 20))
+	g.Expect(cluster.Lost(ctx, acknowledged)).To(BeEmpty())
+	g.Expect(cluster.Lost(ctx, append(acknowledged, "never-written"))).To(ConsistOf("never-written"))
+	w.deleteCluster()
+}
+
+// etcdWorld is an installed cluster whose etcd has three members.
+type etcdWorld struct {
+	*WithT
+
+	ctx     context.Context //nolint:containedctx // that of the test
+	lab     *Lab
+	cluster *Cluster
+}
+
+func (w *etcdWorld) moveLeader() {
+	list, err := w.cluster.EtcdMembers(w.ctx)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(list).To(HaveLen(3))
+	for _, m := range list {
+		w.Expect(w.cluster.MoveEtcdLeader(w.ctx, m.Name)).To(Succeed())
+		w.Eventually(w.cluster.EtcdLeader).WithContext(w.ctx).Should(Equal(m.Name))
+	}
+}
+
+// cutOff makes the host of the leader unreachable.
+func (w *etcdWorld) cutOff() {
+	leader, err := w.cluster.EtcdLeader(w.ctx)
+	w.Expect(err).NotTo(HaveOccurred())
+	etcd := w.cluster.Etcd()
+	heal := etcd.Network().Cut(etcd.Address(leader))
+	w.Eventually(w.cluster.EtcdLeader).WithContext(w.ctx).ShouldNot(Or(Equal(leader), BeEmpty()), "the others choose another")
+	w.Eventually(w.cluster.EtcdSettled).WithContext(w.ctx).Should(MatchError(ContainSubstring(leader + " is unhealthy")))
+	w.Expect(w.cluster.write(w.ctx, "beside-a-host-that-is-cut-off")).To(Succeed())
+	heal()
+	w.Eventually(w.cluster.EtcdSettled).WithContext(w.ctx).Should(Succeed())
+}
+
+// wipeVoter loses the disk of a host that others count on.
+func (w *etcdWorld) wipeVoter() {
+	list, err := w.cluster.EtcdMembers(w.ctx)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(w.cluster.WipedMembers()).To(BeEmpty())
+	site := w.lab.site(w.cluster.Namespace, w.cluster.Name)
+	site.PowerOff(list[0].Name)
+	w.Expect(site.Wipe(list[0].Name)).To(Succeed())
+	wiped := w.cluster.WipedMembers()
+	w.Expect(wiped).To(HaveLen(1))
+	w.Expect(wiped[0].Node).To(Equal(list[0].Name))
+	w.Expect(wiped[0].Unknown).To(BeFalse())
+}
+
+func (w *etcdWorld) deleteCluster() {
+	ctx, cancel := context.WithTimeout(w.ctx, 90*time.Second)
+	defer cancel()
+	w.Expect(w.cluster.Delete(ctx)).To(Succeed())
+	w.Expect(w.cluster.Etcd().Serving()).To(BeEmpty())
+	w.Expect(w.cluster.WipedMembers()).To(HaveLen(1), "whoever deletes a cluster as a whole takes no member away from it")
+	for _, p := range w.lab.Env.Group().Processes() {
+		if strings.HasPrefix(p.Name, "etcd-"+w.cluster.Server().Name) {
+			w.Expect(p.Running()).To(BeFalse(), p.Name)
+		}
+	}
+}
+
+func TestEachVotes(t *testing.T) {
+	voter := func(name string) EtcdMember { return EtcdMember{Name: name, Voter: true} }
+	for name, test := range map[string]struct {
+		nodes   []string
+		members []EtcdMember
+		settled bool
+	}{
+		"a voter for each node":             {[]string{"b", "a"}, []EtcdMember{voter("a"), voter("b")}, true},
+		"a learner":                         {[]string{"a", "b"}, []EtcdMember{voter("a"), {Name: "b"}}, false},
+		"two members that never ran":        {[]string{"a"}, []EtcdMember{voter("a"), voter(""), voter("")}, false},
+		"the member of a node that is gone": {[]string{"a", "c"}, []EtcdMember{voter("a"), voter("b")}, false},
+		"no node yet":                       {nil, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(eachVotes(test.nodes, test.members) == nil).To(Equal(test.settled))
+		})
 	}
 }

@@ -193,7 +193,7 @@ func (l *Lab) fail(err error) {
 }
 
 // Freeze ends everything but etcd and the API servers: what exists stays as it is, and what is written is written by nobody but the caller. Managers can
-// be started again. The webhooks of those that are gone are taken out.
+// be started again. The webhooks of those that are gone are taken out. Members of the etcd of workload clusters run on, and nobody forwards a port to them.
 func (l *Lab) Freeze(ctx context.Context) error {
 	l.end()
 	l.running.Wait()

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +23,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/etcdoperator"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
@@ -66,8 +68,10 @@ type Mutations struct {
 	// LightAPI serves the API of the cluster in this process, as far as package lightapi can, in place of a kube-apiserver.
 	LightAPI bool
 	// EtcdMembers gives the cluster an etcd of its own with a member on each control-plane Node, see [Cluster.Etcd]. It is for control planes of three
-	// hosts and more.
+	// hosts and more, and not for LightAPI.
 	EtcdMembers bool
+	// EtcdRestart is how long the etcd container of a Node is away whose member was removed while its host runs. Default: 10 s.
+	EtcdRestart time.Duration
 	// Edit changes an object after everything else.
 	Edit func(*unstructured.Unstructured)
 }
@@ -85,6 +89,9 @@ func (l *Lab) ApplySample(ctx context.Context, sample string, mutations Mutation
 	if err != nil {
 		return nil, err
 	}
+	if err := mutations.refuse(objects); err != nil {
+		return nil, fmt.Errorf("cannot apply sample %s: %w", sample, err)
+	}
 	if err := l.ensureNamespace(ctx, mutations.Namespace); err != nil {
 		return nil, err
 	}
@@ -96,7 +103,7 @@ func (l *Lab) ApplySample(ctx context.Context, sample string, mutations Mutation
 		return nil, err
 	}
 	if mutations.EtcdMembers {
-		if err := c.UseEtcdMembers(ctx); err != nil {
+		if err := c.UseEtcdMembers(ctx, etcdoperator.Options{Restart: mutations.EtcdRestart}); err != nil {
 			return nil, err
 		}
 	}
@@ -123,6 +130,22 @@ func (l *Lab) ApplySample(ctx context.Context, sample string, mutations Mutation
 		}
 	}
 	return c, nil
+}
+
+// refuse tells what of the mutations a sample cannot have.
+func (m Mutations) refuse(objects []*unstructured.Unstructured) error {
+	if !m.EtcdMembers {
+		return nil
+	}
+	if m.LightAPI {
+		return errors.New("EtcdMembers and LightAPI exclude each other: an API that this process serves keeps its data in no etcd")
+	}
+	for _, object := range objects {
+		if n := controlPlanesOf(object); n > 0 && n < 3 {
+			return fmt.Errorf("EtcdMembers is for three control-plane hosts and more, and this is for %d: the member of the bootstrap would stay", n)
+		}
+	}
+	return nil
 }
 
 // Apply creates or changes an object as "kubectl apply --server-side" does.
@@ -324,6 +347,19 @@ func machinesOf(object *unstructured.Unstructured) int {
 		return int(replicas)
 	}
 	return 0
+}
+
+// controlPlanesOf is how many control-plane Machines come of an object; 0: it is about others.
+func controlPlanesOf(object *unstructured.Unstructured) int64 {
+	fields := map[string][]string{controlPlaneKind: {"spec", "replicas"}, clusterKind: {"spec", "topology", "controlPlane", "replicas"}}[object.GetKind()]
+	if fields == nil || object.GetKind() == clusterKind && machinesOf(object) == 0 {
+		return 0
+	}
+	replicas, found, err := unstructured.NestedInt64(object.Object, fields...)
+	if !found || err != nil {
+		return 1
+	}
+	return replicas
 }
 
 // machinesOfTopology is how many Machines a topology wants; none, where a Cluster has no topology.

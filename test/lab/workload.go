@@ -15,6 +15,8 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedrest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/etcdoperator"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
 // workload is the API server of a cluster that is installed. It is started when the first control-plane host brings the
@@ -27,11 +29,15 @@ type workload struct {
 	release sync.Once
 
 	// operate runs the etcd operator of a cluster whose etcd has members, leave ends it together with them; nil for most.
-	operate func(client.Client)
-	leave   func()
+	operate  func(client.Client)
+	leave    func()
+	operator *etcdoperator.Operator
+	wipes    *wipes
 
 	mu     sync.Mutex
 	client client.Client
+	// stopped is true when the API server will never answer again.
+	stopped bool
 	// kubeconfigs counts how often assisted-service asked for the kubeconfig.
 	kubeconfigs int
 }
@@ -102,6 +108,9 @@ func (l *Lab) workloadClientAs(ctx context.Context, namespace, name string, user
 func (w *workload) up(ctx context.Context) (client.Client, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.stopped {
+		return nil, hosts.ErrClusterGone
+	}
 	if w.client != nil {
 		return w.client, nil
 	}
@@ -123,6 +132,7 @@ func (w *workload) up(ctx context.Context) (client.Client, error) {
 func (w *workload) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.stopped = true
 	if w.client != nil {
 		w.server.Stop()
 	}
