@@ -229,7 +229,7 @@ func (c *Cluster) askEtcd(ctx context.Context, url string, ask func(context.Cont
 	return askMember(ctx, c.Etcd(), url, ask)
 }
 
-// askMember calls one member, whose answer is waited for for a while.
+// askMember calls one member, and waits for a while until it answers.
 func askMember(ctx context.Context, cluster *members.Cluster, url string, ask func(context.Context, *clientv3.Client) error) error {
 	etcd, err := cluster.Client(url)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,8 +75,9 @@ func TestAHostThatIsCutOff(t *testing.T) {
 	n, err := New(t.Context(), filepath.Join(t.TempDir(), "proxy.sock"))
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(n.Close)
-	n.Attach(address, echo(t))
-	n.Attach(other, echo(t))
+	var heard atomic.Int64
+	n.Attach(address, echo(t, &heard))
+	n.Attach(other, echo(t, &atomic.Int64{}))
 	asHost := dialThrough(n.ProxyURL("192.168.111.20"))
 	call := func(conn net.Conn) chan string {
 		answer := make(chan string, 1)
@@ -96,7 +98,8 @@ func TestAHostThatIsCutOff(t *testing.T) {
 	heal := n.Cut("192.168.111.20")
 	g.Expect(n.IsCut("192.168.111.20")).To(BeTrue())
 	held := call(before)
-	g.Consistently(held, silence).ShouldNot(Receive(), "what is sent does not arrive")
+	g.Consistently(held, silence).ShouldNot(Receive(), "there is no answer")
+	g.Expect(heard.Load()).To(BeEquivalentTo(1), "what is sent does not arrive")
 
 	ctx, cancel := context.WithTimeout(t.Context(), silence)
 	defer cancel()
@@ -117,14 +120,14 @@ func TestAHostThatIsCutOff(t *testing.T) {
 	g.Eventually(call(after)).Should(Receive(Equal("x <nil>")))
 
 	defer n.Cut("192.168.111.20")()
-	given := call(after)
+	given := call(before)
 	g.Consistently(given, silence).ShouldNot(Receive())
-	g.Expect(after.Close()).To(Succeed())
+	g.Expect(before.Close()).To(Succeed())
 	g.Eventually(given).Should(Receive(), "who gives up is not held")
 }
 
-// echo answers what it is told.
-func echo(t *testing.T) (address string) {
+// echo answers what it is told, and counts what it heard.
+func echo(t *testing.T, heard *atomic.Int64) (address string) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -135,7 +138,15 @@ func echo(t *testing.T) (address string) {
 			if err != nil {
 				return
 			}
-			go func() { _, _ = io.Copy(conn, conn) }()
+			go func() {
+				for one := make([]byte, 1); ; {
+					if _, err := io.ReadFull(conn, one); err != nil {
+						return
+					}
+					heard.Add(1)
+					_, _ = conn.Write(one)
+				}
+			}()
 		}
 	}()
 	return listener.Addr().String()
