@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	operatorv1 "github.com/openshift/api/operator/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -42,14 +45,21 @@ var scheme, mapper = kinds()
 func kinds() (*runtime.Scheme, meta.RESTMapper) {
 	s := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(s))
-	utilruntime.Must(configv1.Install(s))
+	for _, install := range []func(*runtime.Scheme) error{configv1.Install, operatorv1.Install, machinev1beta1.Install} {
+		utilruntime.Must(install(s))
+	}
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
+	m.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
+	m.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
 	m.Add(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), meta.RESTScopeRoot)
 	m.Add(configv1.GroupVersion.WithKind(clusterVersionKind), meta.RESTScopeRoot)
 	m.Add(configv1.GroupVersion.WithKind(clusterOperatorKind), meta.RESTScopeRoot)
+	m.Add(configv1.GroupVersion.WithKind("Infrastructure"), meta.RESTScopeRoot)
+	m.Add(operatorv1.GroupVersion.WithKind("Etcd"), meta.RESTScopeRoot)
+	m.Add(machinev1beta1.GroupVersion.WithKind("Machine"), meta.RESTScopeNamespace)
 	return s, m
 }
 
@@ -114,12 +124,8 @@ func (a *access) probe(ctx context.Context) (string, error) {
 
 // dial makes a transport that nobody else uses. client-go's own are never dropped once they were made, and each renewed token would add one.
 func (a *access) dial() *http.Transport {
-	proxy := a.config.Proxy
-	if proxy == nil {
-		proxy = http.ProxyFromEnvironment
-	}
 	return &http.Transport{
-		Proxy:               proxy,
+		Proxy:               a.proxy(),
 		DialContext:         (&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive}).DialContext,
 		TLSClientConfig:     a.certificates.Clone(),
 		TLSHandshakeTimeout: answerTime,
@@ -127,6 +133,14 @@ func (a *access) dial() *http.Transport {
 		DisableCompression:  true,
 		ForceAttemptHTTP2:   true,
 	}
+}
+
+// proxy tells which proxy leads to the API server.
+func (a *access) proxy() func(*http.Request) (*url.URL, error) {
+	if a.config.Proxy != nil {
+		return a.config.Proxy
+	}
+	return http.ProxyFromEnvironment
 }
 
 // through adds the credentials.

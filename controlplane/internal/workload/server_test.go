@@ -35,6 +35,8 @@ type apiServer struct {
 	leaving bool
 	// hold is a path whose watches are not answered.
 	hold string
+	// portForward serves the port-forward of Pods.
+	portForward http.Handler
 	// watches are those that run, by path; asked are the requests that were answered.
 	watches map[string][]chan watchEventOf
 	asked   []string
@@ -187,6 +189,10 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.URL.Query().Get("watch") == "true" {
 		s.watch(w, r)
+		return
+	}
+	if strings.HasSuffix(r.URL.Path, "/portforward") {
+		s.portForward.ServeHTTP(w, r)
 		return
 	}
 	s.mu.Lock()

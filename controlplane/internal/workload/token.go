@@ -68,6 +68,11 @@ var tokens = resource{
 
 // call makes requests to a cluster that is connected, which has some time for all of them.
 func (c *Clusters) call(ctx context.Context, cluster client.ObjectKey, requests func(context.Context, client.Client) error) error {
+	return c.through(ctx, cluster, func(ctx context.Context, connection client.Client, _ *access) error { return requests(ctx, connection) })
+}
+
+// through is call for those who need more than a client.
+func (c *Clusters) through(ctx context.Context, cluster client.ObjectKey, requests func(context.Context, client.Client, *access) error) error {
 	l := c.known(cluster)
 	if l == nil {
 		return ErrNotConnected
@@ -80,7 +85,7 @@ func (c *Clusters) call(ctx context.Context, cluster client.ObjectKey, requests 
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.callTime)
 	defer cancel()
-	err := access.call(func(connection client.Client) error { return requests(ctx, connection) })
+	err := access.call(func(connection client.Client) error { return requests(ctx, connection, access) })
 	if apierrors.IsUnauthorized(err) {
 		l.again() // what is watched goes on, but these credentials are of no use any more
 	}

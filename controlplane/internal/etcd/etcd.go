@@ -1,0 +1,184 @@
+// Package etcd reads the etcd of workload clusters, and changes its members: through the port-forward of their API servers, with the credentials that each cluster
+// keeps for it. They give access to all data of the cluster, therefore they are read each time and kept nowhere.
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+)
+
+const (
+	// namespace is where etcd runs, configNamespace where its authorities stand up to OpenShift 4.16.
+	namespace, configNamespace = "openshift-etcd", "openshift-config"
+	// credentialsSecret and authoritiesConfigMap hold what a client needs.
+	credentialsSecret, authoritiesConfigMap, authoritiesKey = "etcd-client", "etcd-ca-bundle", "ca-bundle.crt"
+	// clientPort is where members serve clients. Their certificates are for serverName too.
+	clientPort, serverName = 2379, "localhost"
+	// memberTime is how long a member has to answer all that it is asked, changeTime to change something.
+	memberTime, changeTime = 5 * time.Second, 10 * time.Second
+)
+
+// Clusters leads into workload clusters.
+type Clusters interface {
+	Enter(ctx context.Context, cluster client.ObjectKey, requests func(context.Context, *workload.Door) error) error
+}
+
+// Etcds are those of the workload clusters.
+type Etcds struct{ clusters Clusters }
+
+// New returns the etcds of clusters.
+func New(clusters Clusters) *Etcds { return &Etcds{clusters} }
+
+// Observe reads all that is decided upon. What members say of themselves is a part of that, also that they say nothing.
+func (e *Etcds) Observe(ctx context.Context, cluster client.ObjectKey) (facts.Etcd, error) {
+	var seen facts.Etcd
+	err := e.clusters.Enter(ctx, cluster, func(ctx context.Context, door *workload.Door) (err error) {
+		seen, err = observe(ctx, door.Client, door.Forwards)
+		return err
+	})
+	return seen, err
+}
+
+// MoveLeader makes the leader hand over.
+func (e *Etcds) MoveLeader(ctx context.Context, cluster client.ObjectKey, leader, to facts.EtcdMember) error {
+	return e.change(ctx, cluster, leader, func(ctx context.Context, c *clientv3.Client) error {
+		if _, err := c.MoveLeader(ctx, to.ID); err != nil {
+			return fmt.Errorf("etcd member %s does not hand over to %s: %w", leader.Name, to.Name, err)
+		}
+		return nil
+	})
+}
+
+// RemoveMember takes a member out, through another.
+func (e *Etcds) RemoveMember(ctx context.Context, cluster client.ObjectKey, via, member facts.EtcdMember) error {
+	return e.change(ctx, cluster, via, func(ctx context.Context, c *clientv3.Client) error {
+		if _, err := c.MemberRemove(ctx, member.ID); err != nil {
+			return fmt.Errorf("cannot remove etcd member %s: %w", member.Name, err)
+		}
+		return nil
+	})
+}
+
+func (e *Etcds) change(ctx context.Context, cluster client.ObjectKey, via facts.EtcdMember, change func(context.Context, *clientv3.Client) error) error {
+	return e.clusters.Enter(ctx, cluster, func(ctx context.Context, door *workload.Door) error {
+		return through(ctx, door.Client, door.Forwards, via.Name, change)
+	})
+}
+
+// through changes something through the member of a Node.
+func through(ctx context.Context, c client.Client, forward forward, node string, change func(context.Context, *clientv3.Client) error) error {
+	ctx, cancel := context.WithTimeout(ctx, changeTime)
+	defer cancel()
+	credentials, err := readCredentials(ctx, c)
+	if err != nil {
+		return err
+	}
+	pods, err := readPods(ctx, c)
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		if pods[i].Spec.NodeName != node {
+			continue
+		}
+		member, err := open(ctx, credentials, forward, client.ObjectKeyFromObject(&pods[i]))
+		if err != nil {
+			return err
+		}
+		return errors.Join(change(ctx, member), member.Close())
+	}
+	return fmt.Errorf("node %s has no Pod of etcd", node)
+}
+
+// DeleteSecrets deletes the certificates of the member of a Node that is gone. The name may come back with another address.
+func (e *Etcds) DeleteSecrets(ctx context.Context, cluster client.ObjectKey, node string) error {
+	return e.clusters.Enter(ctx, cluster, func(ctx context.Context, door *workload.Door) error {
+		return deleteSecrets(ctx, door.Client, node)
+	})
+}
+
+func deleteSecrets(ctx context.Context, c client.Client, node string) error {
+	for _, purpose := range []string{"etcd-peer-", "etcd-serving-", "etcd-serving-metrics-"} {
+		secret := &corev1.Secret{}
+		secret.Namespace, secret.Name = namespace, purpose+node
+		if err := c.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("cannot delete Secret %s of the workload cluster: %w", secret.Name, err)
+		}
+	}
+	return nil
+}
+
+// forward opens a connection to a port of a Pod.
+type forward func(ctx context.Context, pod client.ObjectKey, port int) (net.Conn, error)
+
+// open returns a client of one member. It does not connect yet.
+func open(ctx context.Context, credentials *tls.Config, forward forward, pod client.ObjectKey) (*clientv3.Client, error) {
+	c, err := clientv3.New(clientv3.Config{
+		Context:   ctx,
+		Endpoints: []string{"https://" + credentials.ServerName}, // it is looked up nowhere, but the certificate has to be for it
+		TLS:       credentials,
+		Logger:    zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return forward(ctx, pod, clientPort)
+		})},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client of etcd: %w", err)
+	}
+	return c, nil
+}
+
+// readCredentials reads what a client of etcd needs. It is renewed by the cluster at any time. Errors hold nothing of the content.
+func readCredentials(ctx context.Context, c client.Reader) (*tls.Config, error) {
+	secret := &corev1.Secret{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: credentialsSecret}, secret); err != nil {
+		return nil, fmt.Errorf("cannot read Secret %s of the workload cluster: %w", credentialsSecret, err)
+	}
+	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return nil, fmt.Errorf("secret %s of the workload cluster holds no certificate with its key", credentialsSecret)
+	}
+	authorities, err := readAuthorities(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, RootCAs: authorities, ServerName: serverName}, nil
+}
+
+func readAuthorities(ctx context.Context, c client.Reader) (*x509.CertPool, error) {
+	bundle := &corev1.ConfigMap{}
+	for _, in := range []string{namespace, configNamespace} {
+		err := c.Get(ctx, client.ObjectKey{Namespace: in, Name: authoritiesConfigMap}, bundle)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("cannot read ConfigMap %s of the workload cluster: %w", authoritiesConfigMap, err)
+		}
+		if pool := x509.NewCertPool(); err == nil && pool.AppendCertsFromPEM([]byte(bundle.Data[authoritiesKey])) {
+			return pool, nil
+		}
+	}
+	return nil, fmt.Errorf("the workload cluster has no ConfigMap %s with the authorities of etcd", authoritiesConfigMap)
+}
+
+// readPods reads the Pods of etcd.
+func readPods(ctx context.Context, c client.Reader) ([]corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	if err := c.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{"app": "etcd"}); err != nil {
+		return nil, fmt.Errorf("cannot list the Pods of etcd in the workload cluster: %w", err)
+	}
+	return pods.Items, nil
+}

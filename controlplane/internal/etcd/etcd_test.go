@@ -1,0 +1,264 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
+)
+
+// doors leads into a cluster of a test.
+type doors struct{ *cluster }
+
+func (d doors) Enter(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *workload.Door) error) error {
+	return requests(ctx, &workload.Door{Client: d.Client, Forwards: d.forward})
+}
+
+func member(name string) types.GomegaMatcher { return HaveField("Name", name) }
+
+func TestMembersComeAndGo(t *testing.T) {
+	c := newCluster(t, 3)
+	ctx, key := logged(t), client.ObjectKey{}
+	etcds := New(doors{c})
+	seen, err := etcds.Observe(ctx, key)
+	c.Expect(err).NotTo(HaveOccurred())
+	c.Expect(seen.Doubt).To(BeEmpty())
+	c.Expect(seen.Members).To(HaveExactElements(member("n0"), member("n1"), member("n2")))
+	c.Expect(seen.Members).To(HaveEach(And(HaveField("Problem", ""), HaveField("Learner", false), HaveField("Hosts", []string{"127.0.0.1"}))))
+	c.Expect(seen.Topology).To(Equal(configv1.HighlyAvailableTopologyMode))
+	c.Expect(seen.Operators).To(Equal([]facts.ClusterOperator{{Name: "etcd", Available: true}, {Name: "kube-apiserver", Available: true, Progressing: true}}))
+	c.Expect(seen.LatestRevision).To(BeEquivalentTo(8))
+	c.Expect(seen.Revisions).To(Equal([]facts.Revision{{Node: "n0", Current: 8}, {Node: "n1", Current: 7, Target: 8}}))
+	c.Expect(seen.Nodes[1]).To(Equal(facts.ControlPlaneNode{Node: facts.Node{Name: "n1", UID: "u", ProviderID: "metal3://n1"}, Addresses: []string{"192.168.111.21"}}))
+
+	leader := c.leader(ctx)
+	at := slices.IndexFunc(seen.Members, func(m facts.EtcdMember) bool { return m.Name == leader.Name })
+	follower, third := seen.Members[(at+1)%3], seen.Members[(at+2)%3]
+	c.Expect(etcds.MoveLeader(ctx, key, third, follower)).To(MatchError(ContainSubstring("does not hand over")), "only the leader can")
+	c.Expect(etcds.MoveLeader(ctx, key, leader, follower)).To(Succeed())
+	c.Expect(c.leader(ctx).Name).To(Equal(follower.Name))
+
+	// etcd itself refuses until its members have been connected for five seconds.
+	c.Eventually(func() error { return etcds.RemoveMember(ctx, key, follower, leader) }, "20s", "100ms").Should(Succeed())
+	c.Expect(c.observe(ctx).Members).To(ConsistOf(member(follower.Name), member(third.Name)), "what the removed one still says does not count")
+	c.Eventually(c.members[leader.Name].Running, "20s").Should(BeFalse(), "it knows that it is removed")
+	c.Expect(c.observe(ctx).Members).To(HaveEach(HaveField("Problem", "")))
+
+	c.Expect(c.through(ctx, follower.Name, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.MemberAddAsLearner(ctx, []string{"http://127.0.0.9:2380"})
+		return err
+	})).To(Succeed())
+	learner := c.observe(ctx).Members[0]
+	c.Expect(learner.Name).To(BeEmpty(), "it was never started")
+	c.Expect(learner.Learner).To(BeTrue())
+	c.Expect(learner.Hosts).To(Equal([]string{"127.0.0.9"}))
+	c.Expect(learner.Problem).NotTo(BeEmpty())
+	c.Expect(etcds.RemoveMember(ctx, key, follower, learner)).To(Succeed())
+	c.Expect(c.observe(ctx).Members).To(HaveLen(2))
+	c.Expect(etcds.RemoveMember(ctx, key, facts.EtcdMember{Name: "n9"}, leader)).To(MatchError(ContainSubstring("n9 has no Pod")))
+}
+
+func TestMembersThatAreAway(t *testing.T) {
+	c := newCluster(t, 3)
+	ctx := logged(t)
+	leader := c.leader(ctx)
+	c.members[leader.Name].Kill()
+	c.Eventually(func() []facts.EtcdMember { return c.observe(ctx).Members }, "20s", "100ms").Should(
+		And(HaveLen(3), ContainElement(HaveField("Leader", true))), "the others choose another")
+	for _, m := range c.observe(ctx).Members {
+		c.Expect(m.Healthy()).To(Equal(m.Name != leader.Name))
+		c.Expect(m.Leader && m.Name == leader.Name).To(BeFalse())
+	}
+
+	second := c.leader(ctx)
+	c.members[second.Name].Kill()
+	began := time.Now()
+	seen := c.observe(ctx)
+	c.Expect(time.Since(began)).To(BeNumerically("<", 2*memberTime))
+	c.Expect(seen.Doubt).To(BeEmpty())
+	c.Expect(seen.Members).To(HaveLen(3), "who is a member is known without a quorum")
+	c.Expect(seen.Members).To(HaveEach(HaveField("Problem", Not(BeEmpty()))), "but nobody serves")
+}
+
+// A single member is enough to see whom it trusts.
+func TestWhoTrustsWhom(t *testing.T) {
+	c := newCluster(t, 1)
+	ctx := logged(t)
+	c.Expect(c.observe(ctx).Members).To(HaveExactElements(HaveField("Problem", "")))
+
+	other, err := pki.New("other")
+	c.Expect(err).NotTo(HaveOccurred())
+	bundle := &corev1.ConfigMap{}
+	c.Expect(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: authoritiesConfigMap}, bundle)).To(Succeed())
+	setAuthority := func(pem []byte) {
+		bundle.Data = map[string]string{authoritiesKey: string(pem)}
+		c.Expect(c.Update(ctx, bundle)).To(Succeed())
+	}
+	setAuthority(other.PEM())
+	c.Expect(c.observe(ctx).Members).To(BeEmpty(), "a member of another authority is not believed")
+	setAuthority(nil)
+	_, err = observe(ctx, c.Client, c.forward)
+	c.Expect(err).To(MatchError(ContainSubstring("no ConfigMap etcd-ca-bundle")))
+	c.Expect(c.Create(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: configNamespace, Name: authoritiesConfigMap}, Data: map[string]string{authoritiesKey: string(c.authority.PEM())},
+	})).To(Succeed())
+	c.Expect(c.observe(ctx).Members).To(HaveLen(1), "older releases have it elsewhere")
+
+	credentials, err := readCredentials(ctx, c.Client)
+	c.Expect(err).NotTo(HaveOccurred())
+	pod := client.ObjectKey{Namespace: namespace, Name: "etcd-n0"}
+	_, err = ask(ctx, credentials, c.forward, pod)
+	c.Expect(err).NotTo(HaveOccurred())
+	within, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	credentials.ServerName = "n0.example.com"
+	_, err = ask(within, credentials, c.forward, pod)
+	c.Expect(err).To(HaveOccurred(), "its certificate is not for that name")
+
+	secret := &corev1.Secret{}
+	c.Expect(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: credentialsSecret}, secret)).To(Succeed())
+	setCredentials := func(certificate, key []byte) {
+		secret.Data = map[string][]byte{"tls.crt": certificate, "tls.key": key}
+		c.Expect(c.Update(ctx, secret)).To(Succeed())
+	}
+	certificate, key, err := other.Client("etcd-client")
+	c.Expect(err).NotTo(HaveOccurred())
+	setCredentials(certificate, key)
+	c.Expect(c.observe(ctx).Members).To(BeEmpty(), "the member does not believe us")
+	setCredentials([]byte("certificate"), []byte("very secret"))
+	_, err = observe(ctx, c.Client, c.forward)
+	c.Expect(err).To(MatchError(And(ContainSubstring("secret etcd-client"), Not(ContainSubstring("very secret")))), "they are read each time")
+}
+
+// One that takes a connection and says nothing must not hold up the others.
+func TestAMemberThatHangs(t *testing.T) {
+	c := newCluster(t, 1)
+	c.addPod(t.Context(), "n1")
+	began := time.Now()
+	seen, err := observe(logged(t), c.Client, func(ctx context.Context, pod client.ObjectKey, port int) (net.Conn, error) {
+		if pod.Name == "etcd-n1" {
+			silent, other := net.Pipe()
+			t.Cleanup(func() { _ = errors.Join(silent.Close(), other.Close()) })
+			return silent, nil
+		}
+		return c.forward(ctx, pod, port)
+	})
+	c.Expect(err).NotTo(HaveOccurred())
+	c.Expect(time.Since(began)).To(BeNumerically("<", memberTime+2*time.Second))
+	c.Expect(seen.Members).To(HaveExactElements(HaveField("Problem", "")))
+}
+
+func TestWhoIsNotLookedAt(t *testing.T) {
+	c := newWorkload(t)
+	infrastructure := &configv1.Infrastructure{}
+	c.Expect(c.Get(t.Context(), client.ObjectKey{Name: "cluster"}, infrastructure)).To(Succeed())
+	infrastructure.Status.ControlPlaneTopology = configv1.DualReplicaTopologyMode
+	c.Expect(c.Update(t.Context(), infrastructure)).To(Succeed())
+	c.addPod(t.Context(), "n0")
+	seen, err := observe(logged(t), c.Client, func(context.Context, client.ObjectKey, int) (net.Conn, error) { panic("must not be asked") })
+	c.Expect(err).NotTo(HaveOccurred())
+	c.Expect(seen.Topology).To(Equal(configv1.DualReplicaTopologyMode))
+	c.Expect(seen.Members).To(BeEmpty())
+}
+
+func TestWhetherTheMachineAPIDecides(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		role, phase string
+		decides     bool
+	}{
+		"a master of its runs":       {"master", "Running", true},
+		"an arbiter of its runs":     {"arbiter", "Running", true},
+		"a master is made":           {"master", "Provisioning", false},
+		"a worker of its runs":       {"worker", "Running", false},
+		"nothing is told of it":      {"master", "", false},
+		"it has Machines of its own": {"", "Running", false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			c := newWorkload(t)
+			m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: machineAPINamespace, Name: "m"}}
+			if tc.role != "" {
+				m.Labels = map[string]string{machineRoleLabel: tc.role}
+			}
+			if tc.phase != "" {
+				m.Status.Phase = ptr.To(tc.phase)
+			}
+			c.Expect(c.Create(t.Context(), m)).To(Succeed())
+			c.Expect(c.observe(logged(t)).MachineAPI).To(Equal(tc.decides))
+		})
+	}
+}
+
+func TestOfAMemberThatIsGoneTheSecretsGo(t *testing.T) {
+	c := newWorkload(t)
+	for _, name := range []string{"etcd-peer-n0", "etcd-serving-n0", "etcd-serving-metrics-n0", "etcd-peer-n1", "etcd-all-certs"} {
+		c.Expect(c.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})).To(Succeed())
+	}
+	left := &corev1.SecretList{}
+	for range 2 { // also when they are gone
+		c.Expect(New(doors{c}).DeleteSecrets(t.Context(), client.ObjectKey{}, "n0")).To(Succeed())
+		c.Expect(c.List(t.Context(), left)).To(Succeed())
+		c.Expect(left.Items).To(ConsistOf(HaveField("Name", "etcd-peer-n1"), HaveField("Name", "etcd-all-certs"), HaveField("Name", credentialsSecret)))
+	}
+}
+
+func TestWhomToBelieve(t *testing.T) {
+	three := []*etcdserverpb.Member{{ID: 1, Name: "n0"}, {ID: 2, Name: "n1"}, {ID: 3, Name: "n2"}}
+	two := three[1:]
+	for situation, tc := range map[string]struct {
+		answers []answer
+		names   []string
+		doubt   bool
+		leader  string
+	}{
+		"nobody answers": {},
+		"all agree":      {answers: []answer{{id: 1, leader: 2, serves: true, members: three}, {id: 2, leader: 2, serves: true, members: three}}, names: []string{"n0", "n1", "n2"}, leader: "n1"},
+		"one that was removed does not know": {
+			answers: []answer{{id: 1, leader: 1, members: three, problem: "p"}, {id: 2, leader: 3, serves: true, members: two}, {id: 3, leader: 3, serves: true, members: two}},
+			names:   []string{"n1", "n2"}, leader: "n2",
+		},
+		"those who serve do not agree on the members": {answers: []answer{{id: 1, serves: true, members: three}, {id: 2, serves: true, members: two}}, doubt: true},
+		"nor on the leader":                           {answers: []answer{{id: 1, leader: 1, serves: true, members: three}, {id: 2, leader: 2, serves: true, members: three}}, names: []string{"n0", "n1", "n2"}},
+		"one has not heard of the new leader": {
+			answers: []answer{{id: 1, leader: 1, term: 4, serves: true, members: three}, {id: 2, leader: 2, term: 5, serves: true, members: three}}, names: []string{"n0", "n1", "n2"}, leader: "n1",
+		},
+		"they are of two clusters":         {answers: []answer{{id: 1, cluster: 1, serves: true, members: three}, {id: 2, cluster: 2, serves: true, members: three}}, doubt: true},
+		"nobody serves, and they agree":    {answers: []answer{{id: 1, members: three, problem: "p"}, {id: 2, members: three, problem: "p"}}, names: []string{"n0", "n1", "n2"}},
+		"nobody serves, nor do they agree": {answers: []answer{{id: 1, members: three, problem: "p"}, {id: 2, members: two, problem: "p"}}, doubt: true},
+		"one was promoted, which another does not know": {
+			answers: []answer{{id: 2, serves: true, members: two}, {id: 3, serves: true, members: []*etcdserverpb.Member{{ID: 2, Name: "n1"}, {ID: 3, Name: "n2", IsLearner: true}}}}, doubt: true,
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			members, doubt := membersOf(tc.answers)
+			g.Expect(doubt != "").To(Equal(tc.doubt), doubt)
+			var names []string
+			leader := ""
+			for _, m := range members {
+				names = append(names, m.Name)
+				if m.Leader {
+					leader = m.Name
+				}
+			}
+			g.Expect(names).To(Equal(tc.names))
+			g.Expect(leader).To(Equal(tc.leader))
+		})
+	}
+}

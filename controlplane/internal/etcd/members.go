@@ -1,0 +1,158 @@
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net/url"
+	"slices"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+// answer is what one member says.
+type answer struct {
+	// cluster is the ID of etcd as a whole, id its own, leader that of the member that leads in a term; zero: none.
+	cluster, id, leader, term uint64
+	// serves is true when it answered a read that needs a quorum; problem is, for people, why it is not healthy.
+	serves  bool
+	problem string
+	// members are those that it knows.
+	members []*etcdserverpb.Member
+}
+
+// askAll asks all members at once, each through its own Pod: one that is away must not keep the others from answering. Those that do not answer are left out.
+func askAll(ctx context.Context, credentials *tls.Config, forward forward, pods []corev1.Pod) []answer {
+	ctx, cancel := context.WithTimeout(ctx, memberTime)
+	defer cancel()
+	answers := make([]*answer, len(pods))
+	var asked sync.WaitGroup
+	for i := range pods {
+		asked.Go(func() {
+			found, err := ask(ctx, credentials, forward, client.ObjectKeyFromObject(&pods[i]))
+			if err != nil {
+				ctrl.LoggerFrom(ctx).Info("An etcd member does not answer", "Pod", pods[i].Name, "reason", err.Error())
+				return
+			}
+			answers[i] = found
+		})
+	}
+	asked.Wait()
+	var found []answer
+	for _, a := range answers {
+		if a != nil {
+			found = append(found, *a)
+		}
+	}
+	return found
+}
+
+// ask asks the member of a Pod. Its list of members is the one that it has, whether or not there is a quorum; that it serves is proven by a read that needs one.
+func ask(ctx context.Context, credentials *tls.Config, forward forward, pod client.ObjectKey) (_ *answer, err error) {
+	member, err := open(ctx, credentials, forward, pod)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, member.Close()) }()
+	status, err := member.Status(ctx, member.Endpoints()[0])
+	if err != nil {
+		return nil, err
+	}
+	list, err := member.MemberList(ctx, clientv3.WithSerializable())
+	if err != nil {
+		return nil, err
+	}
+	a := &answer{cluster: status.Header.ClusterId, id: status.Header.MemberId, leader: status.Leader, term: status.RaftTerm, members: list.Members}
+	if status.IsLearner {
+		return a, nil // which serves nothing yet
+	}
+	_, err = member.Get(ctx, "health")
+	a.serves = err == nil || errors.Is(err, rpctypes.ErrPermissionDenied)
+	switch {
+	case !a.serves:
+		a.problem = "does not serve"
+	case len(status.Errors) > 0:
+		a.problem = "reports errors (see etcdctl endpoint status)"
+	}
+	return a, nil
+}
+
+// membersOf puts together what the members say. Who serves knows who is a member, and who leads; as long as nobody does, the others are asked. doubt is why what they
+// say cannot be relied on.
+func membersOf(answers []answer) (members []facts.EtcdMember, doubt string) {
+	answered := map[uint64]answer{}
+	for _, a := range answers {
+		answered[a.id] = a
+	}
+	if serving := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return !a.serves }); len(serving) > 0 {
+		answers = serving
+	}
+	if len(answers) == 0 {
+		return nil, ""
+	}
+	first := answers[0]
+	for _, a := range answers {
+		if a.cluster != first.cluster || !slices.Equal(identitiesOf(a.members), identitiesOf(first.members)) {
+			return nil, "the etcd members do not agree on who is a member: waiting until they do"
+		}
+	}
+	leader := leaderOf(answers)
+	for _, m := range first.members {
+		member := facts.EtcdMember{ID: m.ID, Name: m.Name, Hosts: hostsOf(m.PeerURLs), Learner: m.IsLearner, Leader: leader != 0 && m.ID == leader}
+		if a, found := answered[m.ID]; found {
+			member.Problem = a.problem
+		} else {
+			member.Problem = "does not answer"
+		}
+		members = append(members, member)
+	}
+	slices.SortFunc(members, func(a, b facts.EtcdMember) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return members, ""
+}
+
+// leaderOf is the leader in the latest term, of which not all may have heard; zero: there is none.
+func leaderOf(answers []answer) uint64 {
+	latest := slices.MaxFunc(answers, func(a, b answer) int { return cmp.Compare(a.term, b.term) })
+	for _, a := range answers {
+		if a.term == latest.term && a.leader != latest.leader {
+			return 0
+		}
+	}
+	return latest.leader
+}
+
+// identity of a member: a learner that was promoted is another for those who decide.
+type identity struct {
+	id      uint64
+	name    string
+	learner bool
+}
+
+func identitiesOf(members []*etcdserverpb.Member) []identity {
+	var ids []identity
+	for _, m := range members {
+		ids = append(ids, identity{m.ID, m.Name, m.IsLearner})
+	}
+	slices.SortFunc(ids, func(a, b identity) int { return cmp.Compare(a.id, b.id) })
+	return ids
+}
+
+// hostsOf are the hosts of addresses.
+func hostsOf(addresses []string) []string {
+	var hosts []string
+	for _, address := range addresses {
+		if parsed, err := url.Parse(address); err == nil {
+			hosts = append(hosts, parsed.Hostname())
+		}
+	}
+	return hosts
+}

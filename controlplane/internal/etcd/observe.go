@@ -1,0 +1,125 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	operatorv1 "github.com/openshift/api/operator/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+const (
+	// controlPlaneLabel is that of the Nodes of the control plane, in all releases.
+	controlPlaneLabel = "node-role.kubernetes.io/master"
+	// machineAPINamespace, machineRoleLabel and machineRunning are of the cluster's own Machine API.
+	machineAPINamespace, machineRoleLabel, machineRunning = "openshift-machine-api", "machine.openshift.io/cluster-api-machine-role", "Running"
+)
+
+// observe reads the members last: they are what changes soonest.
+func observe(ctx context.Context, c client.Client, forward forward) (facts.Etcd, error) {
+	seen := facts.Etcd{}
+	for _, read := range []func(context.Context, client.Client, *facts.Etcd) error{readTopology, readMachineAPI, readOperators, readRevisions, readNodes} {
+		if err := read(ctx, c, &seen); err != nil {
+			return facts.Etcd{}, err
+		}
+	}
+	if seen.Topology != configv1.HighlyAvailableTopologyMode && seen.Topology != configv1.SingleReplicaTopologyMode {
+		return seen, nil // etcd is not for us to look at, and may be none that runs in Pods
+	}
+	credentials, err := readCredentials(ctx, c)
+	if err != nil {
+		return facts.Etcd{}, err
+	}
+	pods, err := readPods(ctx, c)
+	if err != nil {
+		return facts.Etcd{}, err
+	}
+	seen.Members, seen.Doubt = membersOf(askAll(ctx, credentials, forward, pods))
+	return seen, nil
+}
+
+func readTopology(ctx context.Context, c client.Client, seen *facts.Etcd) error {
+	infrastructure := &configv1.Infrastructure{}
+	if err := c.Get(ctx, client.ObjectKey{Name: "cluster"}, infrastructure); err != nil {
+		return fmt.Errorf("cannot read Infrastructure cluster of the workload cluster: %w", err)
+	}
+	seen.Topology = infrastructure.Status.ControlPlaneTopology
+	return nil
+}
+
+// readMachineAPI goes by what the etcd operator goes by: a Machine of the control plane that runs.
+func readMachineAPI(ctx context.Context, c client.Client, seen *facts.Etcd) error {
+	machines := &machinev1beta1.MachineList{}
+	switch err := c.List(ctx, machines, client.InNamespace(machineAPINamespace), client.HasLabels{machineRoleLabel}); {
+	case apierrors.IsNotFound(err):
+		return nil // the cluster was installed without it
+	case err != nil:
+		return fmt.Errorf("cannot list the Machines of the workload cluster: %w", err)
+	}
+	seen.MachineAPI = slices.ContainsFunc(machines.Items, func(m machinev1beta1.Machine) bool {
+		role := m.Labels[machineRoleLabel]
+		return (role == "master" || role == "arbiter") && m.Status.Phase != nil && *m.Status.Phase == machineRunning
+	})
+	return nil
+}
+
+func readOperators(ctx context.Context, c client.Client, seen *facts.Etcd) error {
+	for _, name := range []string{"etcd", "kube-apiserver"} {
+		operator := &configv1.ClusterOperator{}
+		switch err := c.Get(ctx, client.ObjectKey{Name: name}, operator); {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return fmt.Errorf("cannot read ClusterOperator %s of the workload cluster: %w", name, err)
+		}
+		status := map[configv1.ClusterStatusConditionType]configv1.ConditionStatus{}
+		for _, condition := range operator.Status.Conditions {
+			status[condition.Type] = condition.Status
+		}
+		seen.Operators = append(seen.Operators, facts.ClusterOperator{
+			Name:      name,
+			Available: status[configv1.OperatorAvailable] == configv1.ConditionTrue,
+			// What is not said to be false is taken to be true.
+			Progressing: status[configv1.OperatorProgressing] != configv1.ConditionFalse,
+			Degraded:    status[configv1.OperatorDegraded] != configv1.ConditionFalse,
+		})
+	}
+	return nil
+}
+
+func readRevisions(ctx context.Context, c client.Client, seen *facts.Etcd) error {
+	operand := &operatorv1.Etcd{}
+	if err := c.Get(ctx, client.ObjectKey{Name: "cluster"}, operand); err != nil {
+		return fmt.Errorf("cannot read Etcd cluster of the workload cluster: %w", err)
+	}
+	seen.LatestRevision = operand.Status.LatestAvailableRevision
+	for _, node := range operand.Status.NodeStatuses {
+		seen.Revisions = append(seen.Revisions, facts.Revision{Node: node.NodeName, Current: node.CurrentRevision, Target: node.TargetRevision})
+	}
+	return nil
+}
+
+func readNodes(ctx context.Context, c client.Client, seen *facts.Etcd) error {
+	nodes := &corev1.NodeList{}
+	if err := c.List(ctx, nodes, client.HasLabels{controlPlaneLabel}); err != nil {
+		return fmt.Errorf("cannot list the Nodes of the workload cluster: %w", err)
+	}
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
+		node := facts.ControlPlaneNode{Node: facts.Node{Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID}}
+		for _, address := range n.Status.Addresses {
+			if address.Type == corev1.NodeInternalIP {
+				node.Addresses = append(node.Addresses, address.Address)
+			}
+		}
+		seen.Nodes = append(seen.Nodes, node)
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr/testr"
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	operatorv1 "github.com/openshift/api/operator/v1"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
+)
+
+// cluster has real members of etcd, n0 and so on, and on a fake API server what OpenShift says of them.
+type cluster struct {
+	*WithT
+	client.Client
+	authority *pki.Authority
+	members   map[string]*process.Process
+	// ports are where the members serve clients, by Pod.
+	ports map[string]int
+}
+
+// newCluster starts members. Their certificates are for localhost, and they ask clients for one of the same authority.
+func newCluster(t *testing.T, size int) *cluster {
+	t.Helper()
+	c := newWorkload(t)
+	builder, err := components.NewBuilder(".", io.Discard)
+	c.Expect(err).NotTo(HaveOccurred())
+	program, err := builder.Program(t.Context(), components.Etcd)
+	c.Expect(err).NotTo(HaveOccurred())
+	certificates := t.TempDir()
+	c.Expect(c.authority.ServerFiles(certificates)).To(Succeed())
+	group, err := process.NewGroup(t.TempDir(), io.Discard)
+	c.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(group.Stop)
+	port := func() int {
+		reserved, err := group.Port()
+		c.Expect(err).NotTo(HaveOccurred())
+		return reserved
+	}
+	var peers []string
+	for i := range size {
+		peers = append(peers, fmt.Sprintf("n%d=http://127.0.0.1:%d", i, port()))
+	}
+	var all errgroup.Group
+	for i, peer := range peers {
+		name, peerURL, _ := strings.Cut(peer, "=")
+		serving, metrics := port(), "http://127.0.0.1:"+strconv.Itoa(port())
+		member := group.New("etcd-"+name, process.Storage, program,
+			"--name="+name, "--data-dir="+filepath.Join(group.Temp(), name), "--initial-cluster="+strings.Join(peers, ","), "--unsafe-no-fsync", "--log-level=error",
+			"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL,
+			"--listen-client-urls=https://127.0.0.1:"+strconv.Itoa(serving), "--advertise-client-urls=https://127.0.0.1:"+strconv.Itoa(serving), "--listen-metrics-urls="+metrics,
+			"--cert-file="+filepath.Join(certificates, "tls.crt"), "--key-file="+filepath.Join(certificates, "tls.key"),
+			"--client-cert-auth", "--trusted-ca-file="+filepath.Join(certificates, "ca.crt"), "--enable-grpc-gateway=false",
+		)
+		member.Ready = process.Probe(http.DefaultClient, metrics+"/health")
+		c.members[name], c.ports["etcd-"+name] = member, serving
+		c.addPod(t.Context(), name)
+		c.Expect(c.Create(t.Context(), &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", Labels: map[string]string{controlPlaneLabel: ""}}, Spec: corev1.NodeSpec{ProviderID: "metal3://" + name},
+			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: "192.168.111.2" + strconv.Itoa(i)}}},
+		})).To(Succeed())
+		all.Go(func() error { return group.Start(t.Context(), member) }) // none is ready before there is a quorum
+	}
+	c.Expect(all.Wait()).To(Succeed())
+	return c
+}
+
+func (c *cluster) addPod(ctx context.Context, node string) {
+	c.Expect(c.Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd-" + node, Labels: map[string]string{"app": "etcd"}}, Spec: corev1.PodSpec{NodeName: node},
+	})).To(Succeed())
+}
+
+// newWorkload has no members.
+func newWorkload(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{WithT: NewWithT(t), members: map[string]*process.Process{}, ports: map[string]int{}}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, configv1.Install, operatorv1.Install, machinev1beta1.Install} {
+		c.Expect(add(scheme)).To(Succeed())
+	}
+	var err error
+	c.authority, err = pki.New("etcd")
+	c.Expect(err).NotTo(HaveOccurred())
+	certificate, key, err := c.authority.Client("etcd-client")
+	c.Expect(err).NotTo(HaveOccurred())
+	c.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		&configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Status: configv1.InfrastructureStatus{ControlPlaneTopology: configv1.HighlyAvailableTopologyMode}},
+		&operatorv1.Etcd{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Status: operatorv1.EtcdStatus{StaticPodOperatorStatus: operatorv1.StaticPodOperatorStatus{
+			OperatorStatus: operatorv1.OperatorStatus{LatestAvailableRevision: 8},
+			NodeStatuses:   []operatorv1.NodeStatus{{NodeName: "n0", CurrentRevision: 8}, {NodeName: "n1", CurrentRevision: 7, TargetRevision: 8}},
+		}}},
+		operatorOf("etcd", configv1.ConditionFalse), operatorOf("kube-apiserver", configv1.ConditionTrue),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: credentialsSecret}, Data: map[string][]byte{"tls.crt": certificate, "tls.key": key}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: authoritiesConfigMap}, Data: map[string]string{authoritiesKey: string(c.authority.PEM())}},
+	).Build()
+	return c
+}
+
+func operatorOf(name string, progressing configv1.ConditionStatus) *configv1.ClusterOperator {
+	condition := func(kind configv1.ClusterStatusConditionType, status configv1.ConditionStatus) configv1.ClusterOperatorStatusCondition {
+		return configv1.ClusterOperatorStatusCondition{Type: kind, Status: status}
+	}
+	return &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: configv1.ClusterOperatorStatus{Conditions: []configv1.ClusterOperatorStatusCondition{
+		condition(configv1.OperatorAvailable, configv1.ConditionTrue), condition(configv1.OperatorProgressing, progressing), condition(configv1.OperatorDegraded, configv1.ConditionFalse),
+	}}}
+}
+
+// forward stands in for the port-forward.
+func (c *cluster) forward(ctx context.Context, pod client.ObjectKey, port int) (net.Conn, error) {
+	c.Expect(port).To(Equal(clientPort))
+	c.Expect(pod.Namespace).To(Equal(namespace))
+	return (&net.Dialer{}).DialContext(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(c.ports[pod.Name]))
+}
+
+// logged shows with a test why members did not answer.
+func logged(t *testing.T) context.Context {
+	t.Helper()
+	return ctrl.LoggerInto(t.Context(), testr.New(t))
+}
+
+func (c *cluster) observe(ctx context.Context) facts.Etcd {
+	seen, err := observe(ctx, c.Client, c.forward)
+	c.Expect(err).NotTo(HaveOccurred())
+	return seen
+}
+
+// leader waits until there is one.
+func (c *cluster) leader(ctx context.Context) facts.EtcdMember {
+	var leader facts.EtcdMember
+	c.Eventually(func() string {
+		for _, m := range c.observe(ctx).Members {
+			if m.Leader {
+				leader = m
+			}
+		}
+		return leader.Name
+	}, "20s", "100ms").ShouldNot(BeEmpty())
+	return leader
+}
+
+// through changes something through a member.
+func (c *cluster) through(ctx context.Context, node string, change func(context.Context, *clientv3.Client) error) error {
+	return through(ctx, c.Client, c.forward, node, change)
+}

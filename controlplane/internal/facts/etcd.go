@@ -1,0 +1,75 @@
+package facts
+
+import configv1 "github.com/openshift/api/config/v1"
+
+// Etcd is what was read, at one time, of the etcd of a cluster, and of those who change it.
+type Etcd struct {
+	// Topology is that of the control plane.
+	Topology configv1.TopologyMode
+	// MachineAPI tells whether the cluster's own Machine API runs its control plane: then its etcd operator removes members.
+	MachineAPI bool
+	// Members are voters and learners. Doubt is why they cannot be relied on; empty: they can.
+	Members []EtcdMember
+	Doubt   string
+	// Operators are those that roll out etcd and what depends on it.
+	Operators []ClusterOperator
+	// LatestRevision of etcd's static pods is to run on all Nodes; Revisions tells what does.
+	LatestRevision int32
+	Revisions      []Revision
+	// Nodes are those of the control plane.
+	Nodes []ControlPlaneNode
+}
+
+// EtcdMember is a member of etcd. OpenShift gives it the name of its Node; one that was never started has none.
+type EtcdMember struct {
+	ID   uint64
+	Name string
+	// Hosts are those of the addresses by which the other members reach it.
+	Hosts           []string
+	Learner, Leader bool
+	// Problem is, for people, why it is not known to be healthy; empty: it answers, and serves.
+	Problem string
+}
+
+// Healthy tells whether the member answered, and serves.
+func (m EtcdMember) Healthy() bool { return m.Problem == "" }
+
+// ClusterOperator is what matters of a ClusterOperator.
+type ClusterOperator struct {
+	Name                             string
+	Available, Progressing, Degraded bool
+}
+
+// Revision is which revision of etcd's static pod runs on a Node. Target is the one that is being rolled out there; zero: none.
+type Revision struct {
+	Node            string
+	Current, Target int32
+}
+
+// ControlPlaneNode is a Node of the control plane.
+type ControlPlaneNode struct {
+	Node
+	// Addresses are the internal ones.
+	Addresses []string
+}
+
+// Voters are the members that count for quorum.
+func (e *Etcd) Voters() []EtcdMember {
+	var voters []EtcdMember
+	for _, m := range e.Members {
+		if !m.Learner {
+			voters = append(voters, m)
+		}
+	}
+	return voters
+}
+
+// Node finds a Node of the control plane; nil when there is none.
+func (e *Etcd) Node(name string) *ControlPlaneNode {
+	for i := range e.Nodes {
+		if e.Nodes[i].Name == name {
+			return &e.Nodes[i]
+		}
+	}
+	return nil
+}
