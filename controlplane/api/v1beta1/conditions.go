@@ -39,7 +39,7 @@ const (
 	// ScalingUpCondition is True when Machines are missing.
 	ScalingUpCondition = clusterv1.ScalingUpCondition
 
-	// ScalingDownCondition is True when there are too many Machines.
+	// ScalingDownCondition is True when there are too many Machines, or one that is being deleted waits for its host to leave etcd.
 	ScalingDownCondition = clusterv1.ScalingDownCondition
 
 	// RemediatingCondition is True when a MachineHealthCheck wants a Machine to be remediated.
@@ -100,4 +100,11 @@ const (
 	WaitingForWorkersDeletionReason       = "WaitingForWorkersDeletion"
 	WaitingForMachinesDeletionReason      = "WaitingForMachinesDeletion"
 	WaitingForInstallationDeletionReason  = "WaitingForInstallationDeletion"
+	EtcdUnknownReason                     = "EtcdUnknown"
+	EtcdQuorumAtRiskReason                = "EtcdQuorumAtRisk"
+	EtcdTopologyNotSupportedReason        = "EtcdTopologyNotSupported"
+	LastEtcdMemberReason                  = "LastEtcdMember"
+	WaitingForEtcdReason                  = "WaitingForEtcd"
+	WaitingForReplacementReason           = "WaitingForReplacement"
+	WaitingForMachineAPIReason            = "WaitingForMachineAPI"
 )

@@ -13,6 +13,13 @@ const (
 	// the cluster in assisted-service are gone.
 	OpenshiftAssistedControlPlaneFinalizer = "openshiftassistedcontrolplane.controlplane.cluster.x-k8s.io/deprovision"
 
+	// EtcdMemberHookAnnotation keeps Cluster API from touching the host of a control-plane Machine that is being deleted, as long as the host is a member of etcd. All
+	// control-plane Machines of installed clusters have it.
+	EtcdMemberHookAnnotation = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/openshift-etcd-member"
+
+	// ReleasedHostsAnnotation holds, on a control plane, the Nodes of control-plane hosts that were released from etcd, until what they leave behind is cleaned up.
+	ReleasedHostsAnnotation = "controlplane.cluster.x-k8s.io/released-hosts"
+
 	// ReleaseImageRepositoryOverrideAnnotation holds the repository (registry/path, no tag) from which the release image of this
 	// control plane is taken instead of the default one: <repository>:<version>-<architecture>.
 	ReleaseImageRepositoryOverrideAnnotation = "cluster.x-k8s.io/release-image-repository-override"

@@ -1,0 +1,93 @@
+package removal
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+func factsOf(m *clusterv1.Machine) *facts.Facts {
+	return &facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}, Machines: []*clusterv1.Machine{m}}
+}
+
+func TestWhenAMachineWaitsForUs(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		reason      string
+		annotations map[string]string
+		held, waits bool
+	}{
+		"at our hook":   {clusterv1.MachineDeletingWaitingForPreTerminateHookReason, map[string]string{controlplanev1.EtcdMemberHookAnnotation: ""}, true, true},
+		"it is drained": {clusterv1.MachineDeletingDrainingNodeReason, map[string]string{controlplanev1.EtcdMemberHookAnnotation: ""}, true, false},
+		"at ours and another's": {
+			clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
+			map[string]string{controlplanev1.EtcdMemberHookAnnotation: "", clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/storage": ""},
+			true, false,
+		},
+		"at another's alone": {
+			clusterv1.MachineDeletingWaitingForPreTerminateHookReason, map[string]string{clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/storage": ""}, false, false,
+		},
+		"nothing was told yet": {"", map[string]string{controlplanev1.EtcdMemberHookAnnotation: ""}, true, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			deleted := metav1.NewTime(noon)
+			m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m0", Annotations: tc.annotations, DeletionTimestamp: &deleted}}
+			if tc.reason != "" {
+				conditions.Set(m, metav1.Condition{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: tc.reason})
+			}
+			asked, err := Of(factsOf(m))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(asked.Machines).To(Equal([]Machine{{Name: "m0", Deleted: noon, Held: tc.held, Waits: tc.waits}}))
+		})
+	}
+}
+
+func TestTheNodeOfAMachine(t *testing.T) {
+	for situation, change := range map[string]func(f *facts.Facts, m *clusterv1.Machine){
+		"Cluster API knows it": func(_ *facts.Facts, m *clusterv1.Machine) { m.Status.NodeRef.Name = "n0" },
+		"it has the same providerID, and the status was lost": func(f *facts.Facts, m *clusterv1.Machine) {
+			m.Spec.ProviderID = "metal3://h0"
+			f.Workload.Nodes = []facts.Node{{Name: "n1"}, {Name: "n0", ProviderID: "metal3://h0"}}
+		},
+		"its Agent does": func(f *facts.Facts, m *clusterv1.Machine) {
+			f.Agents = []aiv1beta1.Agent{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: m.Name}}, Spec: aiv1beta1.AgentSpec{Hostname: "n0"}}}
+			f.Workload.Nodes = []facts.Node{{Name: "n1"}, {Name: "n0"}}
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m0"}}
+			f := factsOf(m)
+			g.Expect(nodeOf(f, m)).To(BeEmpty(), "nobody does")
+			change(f, m)
+			g.Expect(nodeOf(f, m)).To(Equal("n0"))
+		})
+	}
+}
+
+func TestReleasedHostsAreRecorded(t *testing.T) {
+	g := NewWithT(t)
+	leftovers := []Leftover{{Node: "n0", UID: "u", Addresses: []string{"192.168.111.20"}}, {Node: "n1"}}
+	recorded, err := Record(leftovers)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(recorded).To(Equal(`[{"node":"n0","uid":"u","addresses":["192.168.111.20"]},{"node":"n1"}]`))
+	f := factsOf(&clusterv1.Machine{})
+	f.ControlPlane.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: recorded}
+	asked, err := Of(f)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(asked.Leftovers).To(Equal(leftovers))
+	g.Expect(asked.Machines[0].Deleted).To(Equal(time.Time{}))
+
+	f.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] = "n0"
+	_, err = Of(f)
+	g.Expect(err).To(MatchError(ContainSubstring(controlplanev1.ReleasedHostsAnnotation)))
+	g.Expect(Record(nil)).To(BeEmpty())
+}

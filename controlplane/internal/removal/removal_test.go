@@ -1,0 +1,364 @@
+package removal
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// world is a healthy control plane, led by n0, of whose Machines m0 is being deleted and waits at our hook.
+type world struct {
+	Asked
+	facts.Etcd
+}
+
+func newWorld(hosts int) *world {
+	w := &world{Asked: Asked{Replicas: hosts}, Etcd: facts.Etcd{
+		Topology:       configv1.HighlyAvailableTopologyMode,
+		Operators:      []facts.ClusterOperator{{Name: "etcd", Available: true}, {Name: "kube-apiserver", Available: true}},
+		LatestRevision: 7,
+	}}
+	for i := range hosts {
+		w.join(i)
+	}
+	w.Members[0].Leader = true
+	w.delete(0, noon)
+	return w
+}
+
+func node(i int) string { return fmt.Sprintf("n%d", i) }
+
+func address(i int) string { return fmt.Sprintf("192.168.111.2%d", i) }
+
+// join adds a host that is a member.
+func (w *world) join(i int) {
+	w.Machines = append(w.Machines, Machine{Name: fmt.Sprintf("m%d", i), Node: node(i), ProviderID: "metal3://" + node(i), Held: true})
+	w.Members = append(w.Members, facts.EtcdMember{ID: uint64(i + 1), Name: node(i), Hosts: []string{address(i)}}) //nolint:gosec // a handful
+	w.Nodes = append(w.Nodes, facts.ControlPlaneNode{
+		Node: facts.Node{Name: node(i), UID: types.UID(node(i)), ProviderID: "metal3://" + node(i)}, Addresses: []string{address(i)},
+	})
+	w.Revisions = append(w.Revisions, facts.Revision{Node: node(i), Current: 7})
+}
+
+func (w *world) delete(i int, at time.Time) { w.Machines[i].Deleted, w.Machines[i].Waits = at, true }
+
+// fail takes a host away.
+func (w *world) fail(i int) {
+	w.Members[i].Problem = "does not answer"
+	if w.Members[i].Leader {
+		w.Members[i].Leader, w.Members[(i+1)%len(w.Members)].Leader = false, true
+	}
+	w.Operators[0].Degraded, w.Operators[1].Degraded = true, true
+}
+
+// drop takes a host out as a whole.
+func (w *world) drop(i int) {
+	w.Machines, w.Members = slices.Delete(w.Machines, i, i+1), slices.Delete(w.Members, i, i+1)
+	w.Nodes, w.Revisions = slices.Delete(w.Nodes, i, i+1), slices.Delete(w.Revisions, i, i+1)
+}
+
+// leads makes a member the leader.
+func leads(i int) func(*world) {
+	return func(w *world) {
+		for j := range w.Members {
+			w.Members[j].Leader = i == j
+		}
+	}
+}
+
+func all(changes ...func(*world)) func(*world) {
+	return func(w *world) {
+		for _, change := range changes {
+			change(w)
+		}
+	}
+}
+
+func (w *world) step() Step {
+	due, before := w.Due()
+	switch {
+	case before != nil:
+		return *before
+	case len(due) == 0:
+		return Step{}
+	}
+	return w.Decide(due, &w.Etcd)
+}
+
+func TestTheNextStep(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		hosts  int
+		change func(w *world)
+		// action is followed by whom it is about.
+		action          Action
+		machine, member string
+		to, via         string
+		reason, message string
+	}{
+		"nobody is deleted: nothing": {change: func(w *world) { w.Machines[0].Deleted = time.Time{} }},
+		"it is drained: nothing yet": {change: func(w *world) { w.Machines[0].Waits = false }},
+		"it has not our hook: nothing": {change: func(w *world) {
+			w.Machines[0].Held = false
+		}},
+		"the leader is the one to go: another leads first": {action: MoveLeader, machine: "m0", member: "n0", to: "n1"},
+		"the leader goes, and the next would go too: the third leads": {
+			change: func(w *world) { w.delete(1, noon.Add(time.Minute)) }, action: MoveLeader, machine: "m0", member: "n0", to: "n2",
+		},
+		"a healthy member goes":                 {change: leads(1), action: RemoveMember, machine: "m0", member: "n0", via: "n1"},
+		"one of five goes":                      {hosts: 5, change: leads(3), action: RemoveMember, machine: "m0", member: "n0", via: "n3"},
+		"one of four goes, as three are wanted": {hosts: 4, change: all(leads(1), func(w *world) { w.Replicas = 3 }), action: RemoveMember, machine: "m0", member: "n0", via: "n1"},
+		"it is removed already: released": {
+			change: all(leads(1), func(w *world) { w.Members = w.Members[1:] }), action: Release, machine: "m0",
+		},
+		"it is removed already, and operators roll out: released all the same": {
+			change: all(leads(1), func(w *world) { w.Members, w.Operators[0].Progressing = w.Members[1:], true }), action: Release, machine: "m0",
+		},
+		"its host never became a Node: released": {
+			change: all(leads(1), func(w *world) {
+				w.Machines[0].Node, w.Machines[0].ProviderID, w.Members, w.Nodes = "", "", w.Members[1:], w.Nodes[1:]
+			}), action: Release, machine: "m0",
+		},
+		"two masters are deleted at once: the older first": {
+			change: all(leads(2), func(w *world) { w.delete(1, noon.Add(-time.Second)) }), action: RemoveMember, machine: "m1", member: "n1", via: "n2",
+		},
+		"two masters are deleted at once, the first is on its way out: the second waits": {
+			change: all(leads(2), func(w *world) {
+				w.delete(1, noon.Add(time.Second))
+				w.Machines[0].Held = false
+				w.Members = w.Members[1:]
+			}),
+			action: Wait, machine: "m1", reason: controlplanev1.WaitingForMachinesDeletionReason, message: "Machine m0 is being removed",
+		},
+		"one was released, and is not cleaned up: the next waits": {
+			change: all(leads(1), func(w *world) { w.Leftovers = []Leftover{{Node: "n9"}} }),
+			action: Wait, machine: "m0", reason: controlplanev1.WaitingForMachinesDeletionReason, message: "Node n9",
+		},
+		"it was about to be released: it comes first": {
+			change: all(leads(2), func(w *world) {
+				w.delete(1, noon.Add(time.Hour))
+				w.Leftovers = []Leftover{{Node: "n1"}}
+				w.Members = slices.Delete(w.Members, 1, 2)
+			}),
+			action: Release, machine: "m1",
+		},
+		"two masters are deleted at once, the first is gone: the second waits for another": {
+			change: all(leads(2), func(w *world) { w.delete(1, noon); w.drop(0) }),
+			action: Wait, machine: "m1", member: "n1", reason: controlplanev1.WaitingForReplacementReason, message: "1 etcd members would be left, of at least 2",
+		},
+		"a control plane of five is not taken below three": {
+			hosts: 3, change: all(leads(1), func(w *world) { w.Replicas = 5 }),
+			action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForReplacementReason, message: "2 etcd members would be left, of at least 3",
+		},
+		"nor one of three to one by asking for one": {
+			hosts: 2, change: all(leads(1), func(w *world) { w.Replicas = 1 }),
+			action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForReplacementReason, message: "of at least 2",
+		},
+		"its own host is away: removed through another": {change: func(w *world) { w.fail(0) }, action: RemoveMember, machine: "m0", member: "n0", via: "n1"},
+		"its own host is away, where a revision was to be rolled out": {
+			change: func(w *world) {
+				w.fail(0)
+				w.Revisions[0].Target, w.Revisions[1].Current, w.Revisions[2].Current = 7, 6, 6
+				w.Operators[0].Progressing = true
+			}, action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+		},
+		"its own host is away, while another is being restarted: waits": {
+			change: func(w *world) { w.fail(0); w.Revisions[1].Target = 8 }, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForEtcdReason, message: "Node n1",
+		},
+		"its own host is away, and its Node deleted": {
+			change: func(w *world) { w.fail(0); w.Nodes = w.Nodes[1:] }, action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+		},
+		"another host is away: waits": {
+			change: all(leads(2), func(w *world) { w.fail(1) }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason,
+			message: "of the other 2 members only 1 are healthy (n1 does not answer)",
+		},
+		"another of five is away: waits": {
+			hosts: 5, change: all(leads(2), func(w *world) { w.fail(1) }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "only while all others are healthy",
+		},
+		"another is deleted later, and its host is away: that goes first": {
+			change: all(leads(2), func(w *world) { w.fail(1); w.delete(1, noon.Add(time.Hour)) }), action: RemoveMember, machine: "m1", member: "n1", via: "n2",
+		},
+		"two of three are away: nothing": {
+			change: func(w *world) { w.fail(1); w.fail(0); w.Members[2].Leader = false }, action: Wait, machine: "m0", member: "n0",
+			reason: controlplanev1.EtcdQuorumAtRiskReason, message: "of 3 only 1 are, and 2 are needed (n0 does not answer, n1 does not answer)",
+		},
+		"two of five are away, and deleted: one after the other": {
+			hosts: 5, change: func(w *world) { w.fail(0); w.fail(1); w.delete(1, noon) },
+			action: RemoveMember, machine: "m0", member: "n0", via: "n2",
+		},
+		"three of five are away: nothing": {
+			hosts: 5, change: func(w *world) { w.fail(2); w.fail(1); w.fail(0) }, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "of 5 only 2 are",
+		},
+		"two of four are away: nothing, though those left were a quorum of three": {
+			hosts: 4, change: func(w *world) { w.fail(1); w.fail(0); w.Members[1].Leader, w.Members[2].Leader = false, true },
+			action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "of 4 only 2 are, and 3 are needed",
+		},
+		"one of two is away: nothing": {
+			hosts: 2, change: func(w *world) { w.fail(0) }, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason,
+		},
+		"another joins: waits": {
+			hosts: 4, change: all(leads(1), func(w *world) { w.Members[3].Learner = true }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForEtcdReason, message: "n3 is joining",
+		},
+		"another was taken in and not started: waits": {
+			hosts: 4, change: all(leads(1), func(w *world) {
+				w.Members[3].Learner, w.Members[3].Name, w.Members[3].Problem = true, "", "does not answer"
+			}), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForEtcdReason, message: "not started, 192.168.111.23",
+		},
+		"it is a learner itself: removed": {
+			change: all(leads(1), func(w *world) { w.Members[0].Learner, w.Operators[0].Progressing = true, true }), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+		},
+		"it is a learner itself that was not started: removed by its address": {
+			change: all(leads(1), func(w *world) {
+				w.Members[0].Learner, w.Members[0].Name, w.Members[0].Problem = true, "", "does not answer"
+			}), action: RemoveMember, machine: "m0", member: "", via: "n1",
+		},
+		"a revision is rolled out: waits": {
+			change: all(leads(1), func(w *world) { w.Revisions[2].Current = 6 }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForEtcdReason, message: "revision 7, which Node n2",
+		},
+		"a revision begins to be rolled out: waits": {
+			change: all(leads(1), func(w *world) { w.Revisions[2].Target = 7 }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForEtcdReason,
+		},
+		"nobody tells of revisions: waits": {
+			change: all(leads(1), func(w *world) { w.Revisions = nil }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdUnknownReason,
+		},
+		"etcd's operator progresses: waits": {
+			change: all(leads(1), func(w *world) { w.Operators[0].Progressing = true }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForEtcdReason, message: "etcd is progressing",
+		},
+		"that of the API server is degraded: waits": {
+			change: all(leads(1), func(w *world) { w.Operators[1].Degraded = true }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForEtcdReason, message: "kube-apiserver is degraded",
+		},
+		"it is not available, and the host is away: waits": {
+			change: func(w *world) { w.fail(0); w.Operators[1].Available = false }, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForEtcdReason, message: "not available",
+		},
+		"there is no such operator: waits": {
+			change: all(leads(1), func(w *world) { w.Operators = w.Operators[1:] }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdUnknownReason, message: "no ClusterOperator etcd",
+		},
+		"the members do not agree: waits": {
+			change: func(w *world) { w.Doubt, w.Members = "they do not agree", nil }, action: Wait, machine: "m0", reason: controlplanev1.EtcdUnknownReason, message: "they do not agree",
+		},
+		"no member answers: waits":      {change: func(w *world) { w.Members = nil }, action: Wait, machine: "m0", reason: controlplanev1.EtcdUnknownReason, message: "no etcd member answers"},
+		"nobody leads: waits":           {change: func(w *world) { w.Members[0].Leader = false }, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdUnknownReason, message: "who leads"},
+		"the leader is not well: waits": {change: all(leads(0), func(w *world) { w.Members[0].Problem = "does not answer" }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdUnknownReason, message: "n0 leads but is not healthy"},
+		"the topology is not told: waits": {
+			change: func(w *world) { w.Topology = "" }, action: Wait, machine: "m0", reason: controlplanev1.EtcdUnknownReason, message: "topology",
+		},
+		"two nodes with Pacemaker are not touched": {
+			change: func(w *world) { w.Topology = configv1.DualReplicaTopologyMode }, action: Wait, machine: "m0", reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "DualReplica",
+		},
+		"nor are those with an arbiter": {
+			change: func(w *world) { w.Topology = configv1.HighlyAvailableArbiterMode }, action: Wait, machine: "m0", reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "Arbiter",
+		},
+		"nor are they when no member of that host is seen": {
+			change: func(w *world) { w.Topology, w.Members = configv1.DualReplicaTopologyMode, w.Members[1:] }, action: Wait, machine: "m0", reason: controlplanev1.EtcdTopologyNotSupportedReason,
+		},
+		"a single node stays": {
+			hosts: 1, change: func(w *world) { w.Topology = configv1.SingleReplicaTopologyMode }, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.LastEtcdMemberReason, message: "delete the Cluster",
+		},
+		"the cluster's Machine API decides: waits for its operator": {
+			change: func(w *world) { w.MachineAPI = true }, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForMachineAPIReason, message: "Machine of Node n0",
+		},
+		"the cluster's Machine API has removed it: released": {
+			change: all(leads(1), func(w *world) { w.MachineAPI, w.Members = true, w.Members[1:] }), action: Release, machine: "m0",
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(cmp.Or(tc.hosts, 3))
+			if tc.change != nil {
+				tc.change(w)
+			}
+			step := w.step()
+			g.Expect(step.Action).To(Equal(tc.action), "%s: %s", step.Reason, step.Message)
+			g.Expect(step.Machine.Name).To(Equal(tc.machine))
+			g.Expect(step.Member.Name).To(Equal(tc.member))
+			g.Expect(step.To.Name).To(Equal(tc.to))
+			g.Expect(step.Via.Name).To(Equal(tc.via))
+			g.Expect(step.Reason).To(Equal(tc.reason), step.Message)
+			g.Expect(step.Message).To(ContainSubstring(tc.message))
+			g.Expect(step.Message == "").To(Equal(step.Action != Wait), "who waits is told why")
+		})
+	}
+}
+
+// Whose member it is must be beyond doubt: the wrong answer takes the member of another host out of etcd, or wipes a host that is still a member.
+func TestWhoseMemberItIs(t *testing.T) {
+	for doubt, tc := range map[string]struct {
+		change  func(w *world)
+		message string
+	}{
+		"another Machine has the same Node":                        {func(w *world) { w.Machines[1].Node = "n0" }, "Machine m1 has the same Node, n0"},
+		"the Node is that of another host by now":                  {func(w *world) { w.Nodes[0].ProviderID = "metal3://other" }, "Node n0 runs on another host"},
+		"the member has an address that its Node does not have":    {func(w *world) { w.Members[0].Hosts = []string{"192.168.111.99"} }, "n0 has an address that Node n0 does not have"},
+		"the member has the address of another Node":               {func(w *world) { w.Members[0].Hosts = []string{address(1)} }, "n0 has an address that Node n0 does not have"},
+		"a member of another name has the address of the Node":     {func(w *world) { w.Members[1].Name, w.Members[1].Hosts = "n7", []string{address(0)} }, "n7 has the address of Node n0"},
+		"a member is named like no Node":                           {func(w *world) { w.Members[1].Name, w.Machines[1].Node = "n7", ""; w.Nodes[1].Name = "x" }, "n7 belongs to no Node"},
+		"a member without name is at no Node":                      {func(w *world) { w.Members[0].Name, w.Members[0].Hosts = "", []string{"192.168.111.99"} }, "belongs to no Node"},
+		"the Machine has no Node, but a member has nobody's":       {func(w *world) { w.Machines[0].Node, w.Nodes = "", w.Nodes[1:] }, "n0 belongs to no Node"},
+		"the Node has two members, one of which was never started": {func(w *world) { w.Members = append(w.Members, facts.EtcdMember{ID: 9, Hosts: []string{address(0)}}) }, "two etcd members, 1 and 9"},
+	} {
+		t.Run(doubt, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(3)
+			leads(1)(w)
+			tc.change(w)
+			step := w.step()
+			g.Expect(step.Action).To(Equal(Wait))
+			g.Expect(step.Reason).To(Equal(controlplanev1.EtcdUnknownReason))
+			g.Expect(step.Message).To(ContainSubstring(tc.message))
+		})
+	}
+}
+
+func TestWhatIsLeftOfAReleasedHost(t *testing.T) {
+	left := Leftover{Node: "n0", UID: "n0", Addresses: []string{address(0)}}
+	for situation, tc := range map[string]struct {
+		change func(w *world)
+		action Action
+		reason string
+	}{
+		"nothing: cleaned up":                              {func(w *world) { w.drop(0) }, Release, ""},
+		"it was taken in once more, as a learner: removed": {func(w *world) { w.fail(0); w.Members[0].Learner = true; w.gone(0) }, RemoveMember, ""},
+		"it was taken in and promoted: removed":            {func(w *world) { w.fail(0); w.gone(0) }, RemoveMember, ""},
+		"it was taken in and never started: removed by its address": {func(w *world) {
+			w.fail(0)
+			w.Members[0].Learner, w.Members[0].Name = true, ""
+			w.gone(0)
+		}, RemoveMember, ""},
+		"it was taken in, and another is away: waits": {func(w *world) { w.fail(0); w.fail(1); w.gone(0) }, Wait, controlplanev1.EtcdQuorumAtRiskReason},
+		"it answers: waits":                           {func(w *world) { leads(1)(w); w.gone(0) }, Wait, controlplanev1.EtcdUnknownReason},
+		"its Node is there: waits":                    {func(w *world) { w.fail(0) }, Wait, controlplanev1.EtcdUnknownReason},
+		"one that was not started is at a new Node of its address: that is not it": {func(w *world) {
+			leads(1)(w)
+			w.Members[0].Learner, w.Members[0].Name, w.Nodes[0].Name = true, "", "n9"
+		}, Release, ""},
+		"nothing can be told: waits": {func(w *world) { w.Doubt = "they do not agree"; w.gone(0) }, Wait, controlplanev1.EtcdUnknownReason},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(3)
+			tc.change(w)
+			step := w.DecideLeftover(left, &w.Etcd)
+			g.Expect(step.Action).To(Equal(tc.action), "%s: %s", step.Reason, step.Message)
+			g.Expect(step.Reason).To(Equal(tc.reason))
+			if tc.action == RemoveMember {
+				g.Expect(step.Member.ID).To(BeEquivalentTo(1))
+				g.Expect(step.Via.Name).NotTo(BeEmpty())
+			}
+		})
+	}
+}
+
+// gone deletes Machine and Node of a host, whose member stays.
+func (w *world) gone(i int) {
+	w.Machines, w.Nodes, w.Revisions = slices.Delete(w.Machines, i, i+1), slices.Delete(w.Nodes, i, i+1), slices.Delete(w.Revisions, i, i+1)
+}

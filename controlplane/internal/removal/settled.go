@@ -1,0 +1,68 @@
+package removal
+
+import (
+	"slices"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+const (
+	highlyAvailable = configv1.HighlyAvailableTopologyMode
+	singleReplica   = configv1.SingleReplicaTopologyMode
+)
+
+// rollers are the operators that restart etcd, or what it serves, Node by Node, after each change of its members.
+var rollers = []string{"etcd", "kube-apiserver"}
+
+// settled is about those who restart members. While they do, a member that is healthy now may be down a moment later. A member that is down keeps its operators
+// degraded, and its Node behind: before it is removed, only the others must be left alone.
+func (v *view) settled(own facts.EtcdMember) *Step {
+	down := own.Learner || !own.Healthy()
+	for _, name := range rollers {
+		at := slices.IndexFunc(v.Operators, func(o facts.ClusterOperator) bool { return o.Name == name })
+		var step Step
+		switch {
+		case at < 0:
+			step = wait(controlplanev1.EtcdUnknownReason, "the cluster has no ClusterOperator %s: it cannot be told whether members are being restarted", name)
+		case !v.Operators[at].Available:
+			step = wait(controlplanev1.WaitingForEtcdReason, "ClusterOperator %s is not available: waiting until it is", name)
+		case down:
+			continue
+		case v.Operators[at].Degraded:
+			step = wait(controlplanev1.WaitingForEtcdReason, "ClusterOperator %s is degraded: see its conditions in the cluster; waiting until it is not", name)
+		case v.Operators[at].Progressing:
+			step = wait(controlplanev1.WaitingForEtcdReason, "ClusterOperator %s is progressing: waiting until it has settled", name)
+		default:
+			continue
+		}
+		return &step
+	}
+	return v.rolledOut(own, down)
+}
+
+// rolledOut is about the revisions of etcd's static pods.
+func (v *view) rolledOut(own facts.EtcdMember, down bool) *Step {
+	if len(v.Revisions) == 0 {
+		step := wait(controlplanev1.EtcdUnknownReason, "the etcd operator does not tell which revision its members run: it cannot be told whether they are being restarted")
+		return &step
+	}
+	for _, r := range v.Revisions {
+		behind := r.Target != 0 || r.Current != v.LatestRevision
+		if down {
+			behind = r.Target != 0 && r.Node != own.Name && v.serves(r.Node)
+		}
+		if behind {
+			step := wait(controlplanev1.WaitingForEtcdReason, "the etcd operator is rolling out revision %d, which Node %s does not run yet: waiting until it does", v.LatestRevision, r.Node)
+			return &step
+		}
+	}
+	return nil
+}
+
+// serves tells whether the member of a Node is healthy.
+func (v *view) serves(node string) bool {
+	return slices.ContainsFunc(v.Members, func(m facts.EtcdMember) bool { return m.Name == node && m.Healthy() })
+}
