@@ -110,7 +110,7 @@ func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
 func documents(t *testing.T) map[string][]byte {
 	t.Helper()
 	g, found := NewWithT(t), map[string][]byte{}
-	for _, pattern := range []string{"../README.md", "../CONTRIBUTING.md", "../docs/*.md", "../docs/adr/*.md"} {
+	for _, pattern := range []string{"../README.md", "../CONTRIBUTING.md", "../docs/*.md", "../docs/adr/*.md", "../docs/operations/*.md"} {
 		paths, err := filepath.Glob(pattern)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(paths).NotTo(BeEmpty(), pattern)

@@ -20,6 +20,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/controlplane"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
@@ -86,6 +87,7 @@ func run(ctx context.Context, args []string) error {
 		Releases:     release.NewResolver(nil),
 		Repositories: repositories,
 		Workloads:    clusters,
+		Etcds:        etcd.New(clusters),
 		Recorder:     mgr.GetEventRecorderFor(managerName),
 		Selected:     options.Selected,
 	})

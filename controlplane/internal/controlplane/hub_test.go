@@ -68,12 +68,13 @@ type hub struct {
 	client.Client
 	r         *Reconciler
 	workloads *fakeWorkloads
+	etcds     *fakeEtcds
 	writes    []string
 }
 
 func newHub(t *testing.T, objects ...client.Object) *hub {
 	t.Helper()
-	h := &hub{WithT: NewWithT(t), t: t, workloads: &fakeWorkloads{}}
+	h := &hub{WithT: NewWithT(t), t: t, workloads: &fakeWorkloads{}, etcds: &fakeEtcds{}}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme, controlplanev1.AddToScheme,
@@ -120,6 +121,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		Releases:     release.NewResolver(nil),
 		Repositories: openshift.Repositories{OCP: openshift.DefaultOCPRepository, OKD: openshift.DefaultOKDRepository},
 		Workloads:    h.workloads,
+		Etcds:        h.etcds,
 		Recorder:     record.NewFakeRecorder(1000),
 		Selected:     func(client.Object) bool { return true },
 	})

@@ -77,6 +77,14 @@ type Workloads interface {
 	Forget(cluster client.ObjectKey)
 }
 
+// Etcds look at the etcd of installed clusters, and change its members.
+type Etcds interface {
+	Observe(ctx context.Context, cluster client.ObjectKey) (facts.Etcd, error)
+	MoveLeader(ctx context.Context, cluster client.ObjectKey, leader, to facts.EtcdMember) error
+	RemoveMember(ctx context.Context, cluster client.ObjectKey, via, member facts.EtcdMember) error
+	DeleteSecrets(ctx context.Context, cluster client.ObjectKey, node string) error
+}
+
 // Options are what a Reconciler needs.
 type Options struct {
 	// Client reads from caches all but Secrets and ConfigMaps.
@@ -89,6 +97,7 @@ type Options struct {
 	Releases     *release.Resolver
 	Repositories openshift.Repositories
 	Workloads    Workloads
+	Etcds        Etcds
 	Recorder     record.EventRecorder
 	// Selected tells whether this manager is to reconcile an object.
 	Selected func(client.Object) bool
@@ -168,12 +177,13 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 	case s.Paused():
 		return nil
 	case s.Deleting():
-		return reconcile.Run(ctx, s, r.awaitWorkers, r.deleteMachines, r.relabel, r.deregister, r.deleteImageSets, r.removeFinalizer)
+		return reconcile.Run(ctx, s, r.releaseHosts, r.awaitWorkers, r.deleteMachines, r.relabel, r.deregister, r.deleteImageSets, r.removeFinalizer)
 	}
 	// What is installed is looked after whatever the installation waits for.
 	return errors.Join(
 		reconcile.Run(ctx, s, r.guard, r.requirements, r.infraTemplate, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.machines),
 		reconcile.Run(ctx, s, r.syncMachines),
+		reconcile.Run(ctx, s, r.cleanUpHosts, r.releaseHosts),
 		reconcile.Run(ctx, s, r.relabel, r.markInstalled, r.dropImageSets),
 		reconcile.Run(ctx, s, r.kubeconfig, r.nudge, r.allowMove, r.renewKubeconfig),
 		reconcile.Run(ctx, s, r.markUpToDate),

@@ -50,6 +50,7 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 		kept.Spec.ClusterName, kept.Spec.ProviderID = machine.Spec.ClusterName, machine.Spec.ProviderID
 		kept.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.InfrastructureRef = machine.Spec.Bootstrap.ConfigRef.Kind, machine.Spec.InfrastructureRef
 		kept.Status.Conditions = trimConditions(machine.Status.Conditions, clusterv1.MachineBootstrapConfigReadyCondition)
+		kept.Annotations = kube.Only(machine.Annotations, controlplanev1.EtcdMemberHookAnnotation) // of one that was taken out of its control plane
 		return kept
 	}
 	kept.Labels, kept.Annotations = machine.Labels, machine.Annotations
@@ -57,6 +58,9 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 	kept.Status.NodeRef = machine.Status.NodeRef
 	kept.Status.Conditions = trimConditions(machine.Status.Conditions, clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition,
 		clusterv1.MachineUpToDateCondition, clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineBootstrapConfigReadyCondition)
+	if !machine.DeletionTimestamp.IsZero() {
+		kept.Status.Conditions = append(kept.Status.Conditions, trimConditions(machine.Status.Conditions, clusterv1.MachineDeletingCondition)...)
+	}
 	return kept
 }
 

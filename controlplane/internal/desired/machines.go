@@ -62,6 +62,7 @@ func Machine(f *facts.Facts, slot Slot, infra *unstructured.Unstructured, versio
 		},
 	}
 	setInPlace(f, m)
+	holdHost(f, m, nil)
 	return m
 }
 
@@ -78,7 +79,24 @@ func SyncedMachine(f *facts.Facts, observed *clusterv1.Machine, version string) 
 		},
 	}
 	setInPlace(f, m)
+	holdHost(f, m, observed)
 	return m
+}
+
+// holdHost keeps the host of a Machine that is deleted until etcd does without it. While the cluster is installed there is no etcd yet to be kept; once a Machine is
+// held, it stays so until the cluster goes as a whole.
+func holdHost(f *facts.Facts, m, observed *clusterv1.Machine) {
+	held := false
+	if observed != nil {
+		_, held = observed.Annotations[controlplanev1.EtcdMemberHookAnnotation]
+	}
+	if f.GoesWhole() || !held && !f.Installed() {
+		return
+	}
+	if m.Annotations == nil {
+		m.Annotations = map[string]string{}
+	}
+	m.Annotations[controlplanev1.EtcdMemberHookAnnotation] = ""
 }
 
 // setInPlace sets what changes without a new Machine.

@@ -66,6 +66,11 @@ type Facts struct {
 // Deleting tells whether the control plane is being deleted.
 func (f *Facts) Deleting() bool { return !f.ControlPlane.DeletionTimestamp.IsZero() }
 
+// GoesWhole tells whether the cluster is being deleted as a whole: nobody needs its etcd any more.
+func (f *Facts) GoesWhole() bool {
+	return f.Deleting() || f.Cluster != nil && !f.Cluster.DeletionTimestamp.IsZero()
+}
+
 // Moved tells whether clusterctl move deletes the object here because it lives elsewhere now.
 func (f *Facts) Moved() bool {
 	_, move := f.ControlPlane.Annotations[clusterctlv1.DeleteForMoveAnnotation]

@@ -44,6 +44,7 @@ const (
 	MachineCreation   Task = "creation of Machines"
 	MachineSync       Task = "update of Machines"
 	ScaleDown         Task = "scale-down"
+	HostRelease       Task = "release of a host from etcd"
 	Deletion          Task = "deletion"
 )
 

@@ -112,6 +112,11 @@ func (v *View) scalingDown() metav1.Condition {
 	if v.Deleting() {
 		wanted = 0
 	}
+	if held := v.Found.Blocked(HostRelease); held != nil {
+		c := yes(t, held.Reason)
+		c.Message = held.Message
+		return c
+	}
 	if len(v.Found.Machines) <= wanted {
 		return no(t, clusterv1.NotScalingDownReason, "")
 	}

@@ -1,0 +1,223 @@
+package controlplane
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+const (
+	// removalRetry is when etcd is looked at again while a Machine waits for it. It cannot be watched.
+	removalRetry = 5 * time.Second
+	// looks is how often etcd is looked at in one reconcile: once more after another member took the lead.
+	looks = 2
+)
+
+// releaseHosts lets the hosts of control-plane Machines go that are being deleted: one after the other, and each once etcd does without it. When the cluster goes as a
+// whole, all at once.
+func (r *Reconciler) releaseHosts(ctx context.Context, s *scope) (bool, error) {
+	if s.GoesWhole() {
+		return true, r.dropHooks(ctx, s)
+	}
+	asked, err := removal.Of(s.Facts)
+	if err != nil {
+		return false, err // which was told before, when what is recorded was to be cleaned up
+	}
+	if s.dropped(r.recent, asked) {
+		return true, nil
+	}
+	due, before := asked.Due()
+	if before != nil {
+		s.hold(*before)
+		return true, nil
+	}
+	for range looks {
+		if len(due) == 0 {
+			break
+		}
+		again, err := r.releaseNext(ctx, s, asked, due)
+		if !again || err != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
+// dropped tells whether a hook was dropped a moment ago, and the cache does not have it yet.
+func (s *scope) dropped(recent *reconcile.Writes, asked *removal.Asked) bool {
+	for i, m := range s.Machines {
+		if left := recent.Unseen(hookKey(m), m.ResourceVersion); asked.Machines[i].Held && left > 0 {
+			s.again.In(left)
+			return true
+		}
+	}
+	return false
+}
+
+func hookKey(m *clusterv1.Machine) string { return reconcile.Key("hook", m) }
+
+// releaseNext does the next step, and tells whether another may follow.
+func (r *Reconciler) releaseNext(ctx context.Context, s *scope, asked *removal.Asked, due []removal.Machine) (again bool, err error) {
+	etcd, seen := r.observeEtcd(ctx, s, due[0])
+	if !seen {
+		return false, nil
+	}
+	step := asked.Decide(due, etcd)
+	switch step.Action {
+	case removal.Wait:
+		s.hold(step)
+		return false, nil
+	case removal.MoveLeader:
+		if err := r.Etcds.MoveLeader(ctx, s.ClusterKey(), step.Member, step.To); err != nil {
+			r.failed(ctx, s, step, err)
+			return false, nil
+		}
+		r.event(s.stored, "EtcdLeaderMoved", "Etcd is led by %s: Machine %s, which led it, is being deleted", step.To.Name, step.Machine.Name)
+		return true, nil
+	case removal.RemoveMember:
+		if !r.removeMember(ctx, s, step) {
+			return false, nil
+		}
+	case removal.Release:
+	}
+	return false, r.releaseHost(ctx, s, step.Machine, asked.Leftovers, etcd)
+}
+
+// observeEtcd looks at etcd, and says why that was not possible.
+func (r *Reconciler) observeEtcd(ctx context.Context, s *scope, about removal.Machine) (*facts.Etcd, bool) {
+	etcd, err := r.Etcds.Observe(ctx, s.ClusterKey())
+	switch {
+	case errors.Is(err, workload.ErrNotConnected):
+		message := "the cluster's API server does not answer, so that nothing is known of etcd"
+		if s.Workload.Failure != nil {
+			message += ": " + s.Workload.Failure.Message
+		}
+		s.hold(removal.Step{Machine: about, Reason: controlplanev1.ConnectionDownReason, Message: message})
+		return nil, false
+	case err != nil:
+		r.failed(ctx, s, removal.Step{Machine: about}, err)
+		return nil, false
+	}
+	return &etcd, true
+}
+
+// failed notes that something could not be done to or learnt of etcd. What the cluster answers is for the log.
+func (r *Reconciler) failed(ctx context.Context, s *scope, step removal.Step, err error) {
+	ctrl.LoggerFrom(ctx).Error(err, "Cannot take a host out of etcd", "Machine", step.Machine.Name, "step", step.Action)
+	step.Reason, step.Message = controlplanev1.EtcdUnknownReason, "etcd cannot be asked, or refuses: the log of the manager says why; it is tried again"
+	s.hold(step)
+}
+
+// removeMember takes a member out of etcd, and tells whether it did.
+func (r *Reconciler) removeMember(ctx context.Context, s *scope, step removal.Step) bool {
+	if err := r.Etcds.RemoveMember(ctx, s.ClusterKey(), step.Via, step.Member); err != nil {
+		r.failed(ctx, s, step, err)
+		return false
+	}
+	r.event(s.stored, "EtcdMemberRemoved", "Removed member %s from etcd: its Machine %s", cmp.Or(step.Member.Name, "without name"), gone(step.Machine))
+	return true
+}
+
+// gone says of a Machine how far its deletion is.
+func gone(m removal.Machine) string {
+	if m.Name == "" {
+		return "is gone"
+	}
+	return m.Name + " is being deleted"
+}
+
+// hold says why a host is not released, and looks again.
+func (s *scope) hold(step removal.Step) {
+	message := step.Message
+	if step.Machine.Name != "" {
+		message = fmt.Sprintf("the host of Machine %s is not touched: %s", step.Machine.Name, message)
+	}
+	s.found.Block(status.HostRelease, step.Reason, message)
+	s.again.In(removalRetry)
+}
+
+// releaseHost lets a Machine go on whose host is no member of etcd. What the host leaves behind is recorded first: afterwards nothing tells of it.
+func (r *Reconciler) releaseHost(ctx context.Context, s *scope, m removal.Machine, leftovers []removal.Leftover, etcd *facts.Etcd) error {
+	recorded := slices.ContainsFunc(leftovers, func(left removal.Leftover) bool { return left.Node == m.Node })
+	if m.Node != "" && !recorded {
+		left := removal.Leftover{Node: m.Node}
+		if node := s.nodeNamed(m.Node); node != nil {
+			left.UID = node.UID
+		}
+		if node := etcd.Node(m.Node); node != nil {
+			left.UID, left.Addresses = node.UID, node.Addresses
+		}
+		if err := r.record(ctx, s, append(slices.Clone(leftovers), left)); err != nil {
+			return err
+		}
+	}
+	at := slices.IndexFunc(s.Machines, func(known *clusterv1.Machine) bool { return known.Name == m.Name })
+	if err := r.dropHook(ctx, s.Machines[at]); err != nil {
+		return err
+	}
+	r.event(s.stored, "HostReleased", "The host of Machine %s is no member of etcd: it may be deprovisioned", m.Name)
+	return nil
+}
+
+// record writes down which hosts were released.
+func (r *Reconciler) record(ctx context.Context, s *scope, leftovers []removal.Leftover) error {
+	recorded, err := removal.Record(leftovers)
+	if err != nil {
+		return fmt.Errorf("cannot record released hosts: %w", err)
+	}
+	after := s.stored.DeepCopy()
+	if after.Annotations == nil {
+		after.Annotations = map[string]string{}
+	}
+	after.Annotations[controlplanev1.ReleasedHostsAnnotation] = recorded
+	if recorded == "" {
+		delete(after.Annotations, controlplanev1.ReleasedHostsAnnotation)
+	}
+	return r.patchMetadata(ctx, s, after)
+}
+
+// dropHooks takes our hook off all Machines, those too that were taken out of the control plane.
+func (r *Reconciler) dropHooks(ctx context.Context, s *scope) error {
+	var errs []error
+	for _, m := range slices.Concat(s.Machines, s.Workers) {
+		if !removal.Holds(m) {
+			continue
+		}
+		if left := r.recent.Unseen(hookKey(m), m.ResourceVersion); left > 0 {
+			s.again.In(left)
+			continue
+		}
+		errs = append(errs, r.dropHook(ctx, m))
+	}
+	return errors.Join(errs...)
+}
+
+// dropHook takes our hook off the Machine that was read, not off a later one of its name: whoever wrote the annotation, also a restored backup.
+func (r *Reconciler) dropHook(ctx context.Context, m *clusterv1.Machine) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": m.UID, "annotations": map[string]any{controlplanev1.EtcdMemberHookAnnotation: nil}}})
+	if err != nil {
+		return fmt.Errorf("cannot encode annotations: %w", err)
+	}
+	version := m.ResourceVersion
+	if err := r.Client.Patch(ctx, m.DeepCopy(), client.RawPatch(types.MergePatchType, patch), FieldOwner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot take the hook off Machine %s: %w", m.Name, err)
+	}
+	r.recent.Wrote(hookKey(m), version)
+	return nil
+}

@@ -1,0 +1,380 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// fakeEtcds is the etcd of a cluster that does what it is told, or fails.
+type fakeEtcds struct {
+	facts.Etcd
+	// calls are what it was told, looks how often it was looked at.
+	calls []string
+	looks int
+	// observing, and changing, are the errors of these.
+	observing, changing error
+}
+
+func (f *fakeEtcds) Observe(context.Context, client.ObjectKey) (facts.Etcd, error) {
+	f.looks++
+	seen := f.Etcd
+	seen.Members = slices.Clone(f.Members)
+	return seen, f.observing
+}
+
+func (f *fakeEtcds) MoveLeader(_ context.Context, _ client.ObjectKey, leader, to facts.EtcdMember) error {
+	f.calls = append(f.calls, fmt.Sprintf("lead %s instead of %s", to.Name, leader.Name))
+	if f.changing == nil {
+		for i := range f.Members {
+			f.Members[i].Leader = f.Members[i].ID == to.ID
+		}
+	}
+	return f.changing
+}
+
+func (f *fakeEtcds) RemoveMember(_ context.Context, _ client.ObjectKey, via, member facts.EtcdMember) error {
+	f.calls = append(f.calls, fmt.Sprintf("remove %s through %s", member.Name, via.Name))
+	if f.changing == nil {
+		f.Members = slices.DeleteFunc(f.Members, func(m facts.EtcdMember) bool { return m.ID == member.ID })
+	}
+	return f.changing
+}
+
+func (f *fakeEtcds) DeleteSecrets(_ context.Context, _ client.ObjectKey, node string) error {
+	f.calls = append(f.calls, "delete Secrets of "+node)
+	return f.changing
+}
+
+// newInstalledHub is one with an installed, healthy cluster. Its Machines are on the Nodes n0 to n2, of which n0 leads etcd.
+func newInstalledHub(t *testing.T) *hub {
+	t.Helper()
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	h.etcds.Etcd = facts.Etcd{
+		Topology:       configv1.HighlyAvailableTopologyMode,
+		Operators:      []facts.ClusterOperator{{Name: "etcd", Available: true}, {Name: "kube-apiserver", Available: true}},
+		LatestRevision: 7,
+	}
+	for i, m := range h.machines() {
+		node := fmt.Sprintf("n%d", i)
+		m.Status.NodeRef.Name = node
+		h.Expect(h.Status().Update(t.Context(), &m)).To(Succeed())
+		h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, facts.Node{Name: node, UID: types.UID(node)})
+		h.etcds.Members = append(h.etcds.Members, facts.EtcdMember{ID: uint64(i + 1), Name: node, Leader: i == 0, Hosts: []string{node}}) //nolint:gosec // a handful
+		h.etcds.Nodes = append(h.etcds.Nodes, facts.ControlPlaneNode{Node: facts.Node{Name: node, UID: types.UID(node)}, Addresses: []string{node}})
+		h.etcds.Revisions = append(h.etcds.Revisions, facts.Revision{Node: node, Current: 7})
+	}
+	h.reconcile()
+	h.reconcile()
+	return h
+}
+
+// deleteMachine deletes a Machine, and does as Cluster API until it waits for hooks.
+func (h *hub) deleteMachine(i int) string {
+	h.t.Helper()
+	m := h.machines()[i]
+	m.Finalizers = []string{clusterv1.MachineFinalizer}
+	h.Expect(h.Update(h.t.Context(), &m)).To(Succeed())
+	h.Expect(h.Delete(h.t.Context(), &m)).To(Succeed())
+	h.get(m.Name, &m)
+	conditions.Set(&m, metav1.Condition{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason})
+	h.Expect(h.Status().Update(h.t.Context(), &m)).To(Succeed())
+	return m.Name
+}
+
+// finishMachine does as Cluster API when no hook is left: host, Node and Machine go.
+func (h *hub) finishMachine(name string) {
+	h.t.Helper()
+	m := &clusterv1.Machine{}
+	h.get(name, m)
+	node := m.Status.NodeRef.Name
+	m.Finalizers = nil
+	h.Expect(h.Update(h.t.Context(), m)).To(Succeed())
+	h.workloads.facts.Nodes = slices.DeleteFunc(h.workloads.facts.Nodes, func(n facts.Node) bool { return n.Name == node })
+	h.etcds.Nodes = slices.DeleteFunc(h.etcds.Nodes, func(n facts.ControlPlaneNode) bool { return n.Name == node })
+	h.etcds.Revisions = slices.DeleteFunc(h.etcds.Revisions, func(r facts.Revision) bool { return r.Node == node })
+}
+
+// held are the Machines that carry our hook.
+func (h *hub) held() []string {
+	h.t.Helper()
+	var held []string
+	for _, m := range h.machines() {
+		if _, found := m.Annotations[controlplanev1.EtcdMemberHookAnnotation]; found {
+			held = append(held, m.Name)
+		}
+	}
+	return held
+}
+
+func TestMachinesAreHeldFromTheEndOfTheInstallationOn(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	h.setState("installing", "", 50)
+	h.reconcile()
+	h.Expect(h.machines()).To(HaveLen(3))
+	h.Expect(h.held()).To(BeEmpty(), "there is no etcd yet")
+
+	h.install()
+	h.reconcile()
+	h.Expect(h.held()).To(Equal(h.names()))
+	h.writes = nil
+	h.reconcile()
+	h.Expect(h.writes).To(BeEmpty())
+}
+
+func TestAHostLeavesEtcdBeforeItIsTouched(t *testing.T) {
+	h := newInstalledHub(t)
+	recorder := record.NewFakeRecorder(100)
+	h.r.Recorder = recorder
+	h.reconcile()
+	h.Expect(h.etcds.looks).To(BeZero(), "nobody waits")
+
+	going := h.deleteMachine(0)
+	h.reconcile()
+	h.Expect(h.etcds.calls).To(Equal([]string{"lead n1 instead of n0", "remove n0 through n1"}))
+	h.Expect(h.held()).To(HaveLen(2))
+	h.Expect(h.held()).NotTo(ContainElement(going))
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.ReleasedHostsAnnotation, `[{"node":"n0","uid":"n0","addresses":["n0"]}]`))
+	h.Expect(conditions.IsFalse(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(BeTrue())
+	for _, wanted := range []string{"EtcdLeaderMoved", "EtcdMemberRemoved", "HostReleased"} {
+		h.Expect(recorder.Events).To(Receive(ContainSubstring(wanted)))
+	}
+
+	h.etcds.calls, h.etcds.looks = nil, 0
+	h.reconcile()
+	h.Expect(h.etcds.looks).To(BeZero(), "the host is on its way out")
+
+	h.finishMachine(going)
+	h.reconcile()
+	h.Expect(h.etcds.calls).To(Equal([]string{"delete Secrets of n0"}))
+	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.ReleasedHostsAnnotation))
+	h.Expect(recorder.Events).To(Receive(ContainSubstring("EtcdMemberCleanedUp")))
+}
+
+func TestTwoMastersAreNotTakenAtOnce(t *testing.T) {
+	h := newInstalledHub(t)
+	first, second := h.deleteMachine(0), h.deleteMachine(1)
+	h.reconcile()
+	h.reconcile()
+	h.Expect(h.held()).To(And(ContainElement(second), Not(ContainElement(first))))
+	h.Expect(h.etcds.Members).To(HaveLen(2))
+	c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+	h.Expect(c.Status).To(Equal(metav1.ConditionTrue))
+	h.Expect(c.Reason).To(Equal(controlplanev1.WaitingForMachinesDeletionReason))
+	h.Expect(c.Message).To(ContainSubstring("the host of Machine " + second + " is not touched: Machine " + first + " is being removed"))
+
+	h.finishMachine(first)
+	h.reconcile()
+	h.elapse()
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", removalRetry))
+	h.Expect(h.held()).To(ContainElement(second))
+	h.Expect(h.etcds.Members).To(HaveLen(2), "it waits for another host")
+	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.WaitingForReplacementReason))
+}
+
+func TestWhatKeepsAHost(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		change          func(h *hub)
+		reason, message string
+	}{
+		"another member is down": {
+			func(h *hub) { h.etcds.Members[2].Problem = "does not answer" }, controlplanev1.EtcdQuorumAtRiskReason, "n2 does not answer",
+		},
+		"the cluster is away": {func(h *hub) {
+			h.etcds.observing = workload.ErrNotConnected
+			h.workloads.facts.Failure = &facts.Failure{Message: "its name cannot be looked up"}
+		}, controlplanev1.ConnectionDownReason, "nothing is known of etcd: its name cannot be looked up"},
+		"something cannot be read": {func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager"},
+		"etcd refuses":             {func(h *hub) { h.etcds.changing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager"},
+		"etcd refuses, and another leads": {func(h *hub) {
+			h.etcds.Members[0].Leader, h.etcds.Members[1].Leader = false, true
+			h.etcds.changing = errors.New("secret of a server")
+		}, controlplanev1.EtcdUnknownReason, "the log of the manager"},
+		"what was recorded cannot be read": {func(h *hub) {
+			cp := h.controlPlane()
+			cp.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: "n0"}
+			h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
+		}, controlplanev1.EtcdUnknownReason, controlplanev1.ReleasedHostsAnnotation},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := newInstalledHub(t)
+			tc.change(h)
+			going := h.deleteMachine(0)
+			h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", removalRetry)), "etcd cannot be watched")
+			h.Expect(h.held()).To(ContainElement(going))
+			h.Expect(h.etcds.Members).To(HaveLen(3))
+			c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+			h.Expect(c.Status).To(Equal(metav1.ConditionTrue))
+			h.Expect(c.Reason).To(Equal(tc.reason))
+			h.Expect(c.Message).To(And(ContainSubstring(tc.message), Not(ContainSubstring("secret of a server"))))
+		})
+	}
+}
+
+func TestAMachineThatIsNotReadyToGoIsLeftAlone(t *testing.T) {
+	h := newInstalledHub(t)
+	going := h.deleteMachine(0)
+	m := &clusterv1.Machine{}
+	h.get(going, m)
+	conditions.Set(m, metav1.Condition{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingDrainingNodeReason})
+	h.Expect(h.Status().Update(t.Context(), m)).To(Succeed())
+	h.reconcile()
+	h.Expect(h.etcds.looks).To(BeZero())
+	h.Expect(h.held()).To(ContainElement(going))
+}
+
+func TestAPausedClusterKeepsItsHosts(t *testing.T) {
+	h := newInstalledHub(t)
+	going := h.deleteMachine(0)
+	c := &clusterv1.Cluster{}
+	h.get("cluster1", c)
+	paused := true
+	c.Spec.Paused = &paused
+	h.Expect(h.Update(t.Context(), c)).To(Succeed())
+	h.reconcile()
+	h.Expect(h.etcds.looks).To(BeZero())
+	h.Expect(h.held()).To(ContainElement(going))
+}
+
+// What happens to a manager between its writes must neither lose what is to be cleaned up, nor hold the Machine for ever.
+func TestAManagerThatEndsBetweenRecordAndRelease(t *testing.T) {
+	h := newInstalledHub(t)
+	going := h.deleteMachine(0)
+	broken := true
+	h.r.Client = interceptor.NewClient(kubetest.Cached(h.Client.(client.WithWatch), Cached(), TrimInfra).(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if broken && obj.GetName() == going {
+				return errors.New("the manager ends")
+			}
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+	})
+	_, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
+	h.Expect(err).To(MatchError(ContainSubstring("the manager ends")))
+	h.Expect(h.held()).To(ContainElement(going))
+	recorded := h.controlPlane().Annotations[controlplanev1.ReleasedHostsAnnotation]
+	h.Expect(recorded).NotTo(BeEmpty())
+
+	broken = false
+	h.reconcile()
+	h.Expect(h.held()).NotTo(ContainElement(going))
+	h.Expect(h.controlPlane().Annotations[controlplanev1.ReleasedHostsAnnotation]).To(Equal(recorded), "once")
+}
+
+func TestAReleaseThatTheCacheHasNotSeenIsNotRepeated(t *testing.T) {
+	h := newInstalledHub(t)
+	going := h.deleteMachine(0)
+	m := &clusterv1.Machine{}
+	h.get(going, m)
+	now := time.Now()
+	h.r.now = func() time.Time { return now }
+	h.r.recent = reconcile.NewWrites(h.r.now)
+	h.r.recent.Wrote(hookKey(m), m.ResourceVersion)
+	h.reconcile()
+	h.Expect(h.etcds.looks).To(BeZero())
+}
+
+func TestAHostThatOpenShiftTookInOnceMoreIsRemovedAgain(t *testing.T) {
+	h := newInstalledHub(t)
+	going := h.deleteMachine(0)
+	h.reconcile()
+	h.etcds.Members = append(h.etcds.Members, facts.EtcdMember{ID: 9, Name: "n0", Learner: true, Hosts: []string{"n0"}, Problem: "does not answer"})
+	h.etcds.calls = nil
+	h.finishMachine(going)
+	h.reconcile()
+	h.Expect(h.etcds.calls).To(Equal([]string{"remove n0 through n1", "delete Secrets of n0"}))
+	h.Expect(h.etcds.Members).To(HaveLen(2))
+}
+
+func TestWhatIsLeftOfAHostWaits(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		change  func(h *hub)
+		message string
+		left    bool
+	}{
+		"its Node remains": {func(h *hub) {
+			h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, facts.Node{Name: "n0", UID: "n0"})
+		}, "Node n0 is still there although its Machine is gone", true},
+		"the Nodes cannot be read": {func(h *hub) { h.workloads.facts.UnreadSince = time.Now() }, "", true},
+		"the cluster is away":      {func(h *hub) { h.workloads.facts.Connected = false }, "", true},
+		"the name has come back with another host": {func(h *hub) {
+			h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, facts.Node{Name: "n0", UID: "another"})
+		}, "", false},
+		"the Secrets cannot be deleted": {func(h *hub) { h.etcds.changing = errors.New("secret of a server") }, "the log of the manager", true},
+		"etcd cannot be asked":          {func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, "the log of the manager", true},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := newInstalledHub(t)
+			going := h.deleteMachine(0)
+			h.reconcile()
+			h.etcds.calls = nil
+			h.finishMachine(going)
+			tc.change(h)
+			h.reconcile()
+			_, left := h.controlPlane().Annotations[controlplanev1.ReleasedHostsAnnotation]
+			h.Expect(left).To(Equal(tc.left))
+			h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring(tc.message))
+			if h.etcds.changing == nil {
+				h.Expect(h.etcds.calls).To(BeEmpty())
+			}
+		})
+	}
+}
+
+func TestAClusterThatGoesAsAWholeHoldsNoHost(t *testing.T) {
+	for situation, remove := range map[string]func(h *hub){
+		"the Cluster is deleted": func(h *hub) {
+			c := &clusterv1.Cluster{}
+			h.get("cluster1", c)
+			c.Finalizers = []string{clusterv1.ClusterFinalizer}
+			h.Expect(h.Update(h.t.Context(), c)).To(Succeed())
+			h.Expect(h.Delete(h.t.Context(), c)).To(Succeed())
+		},
+		"the control plane is deleted": func(h *hub) { h.Expect(h.Delete(h.t.Context(), h.controlPlane())).To(Succeed()) },
+		"and while workers are waited for": func(h *hub) {
+			worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-1"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+			h.Expect(h.Create(h.t.Context(), worker)).To(Succeed())
+			h.Expect(h.Delete(h.t.Context(), h.controlPlane())).To(Succeed())
+		},
+		"and a Machine was taken out of the control plane": func(h *hub) {
+			m := h.machines()[1]
+			m.OwnerReferences, m.Labels = nil, nil
+			h.Expect(h.Update(h.t.Context(), &m)).To(Succeed())
+			h.Expect(h.Delete(h.t.Context(), h.controlPlane())).To(Succeed())
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := newInstalledHub(t)
+			h.etcds.observing = errors.New("it is gone")
+			h.deleteMachine(0)
+			remove(h)
+			h.reconcile()
+			h.Expect(h.held()).To(BeEmpty())
+			h.Expect(h.etcds.looks).To(BeZero())
+			h.reconcile()
+			h.Expect(h.held()).To(BeEmpty(), "nor is one put on again")
+		})
+	}
+}
