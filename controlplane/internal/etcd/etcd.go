@@ -58,7 +58,7 @@ func (e *Etcds) Observe(ctx context.Context, cluster client.ObjectKey) (facts.Et
 func (e *Etcds) MoveLeader(ctx context.Context, cluster client.ObjectKey, leader, to facts.EtcdMember) error {
 	return e.change(ctx, cluster, leader, func(ctx context.Context, c *clientv3.Client) error {
 		if _, err := c.MoveLeader(ctx, to.ID); err != nil {
-			return fmt.Errorf("etcd member %s does not hand over to %s: %w", leader.Name, to.Name, err)
+			return &failure{fmt.Sprintf("etcd member %s does not hand over to %s", leader.Name, to.Name), err}
 		}
 		return nil
 	})
@@ -68,7 +68,7 @@ func (e *Etcds) MoveLeader(ctx context.Context, cluster client.ObjectKey, leader
 func (e *Etcds) RemoveMember(ctx context.Context, cluster client.ObjectKey, via, member facts.EtcdMember) error {
 	return e.change(ctx, cluster, via, func(ctx context.Context, c *clientv3.Client) error {
 		if _, err := c.MemberRemove(ctx, member.ID); err != nil {
-			return fmt.Errorf("cannot remove etcd member %s: %w", member.Name, err)
+			return &failure{"cannot remove etcd member " + member.Name, err}
 		}
 		return nil
 	})
@@ -102,7 +102,7 @@ func through(ctx context.Context, c client.Client, forward forward, node string,
 		}
 		return errors.Join(change(ctx, member), member.Close())
 	}
-	return fmt.Errorf("node %s has no Pod of etcd", node)
+	return &failure{doing: fmt.Sprintf("Node %s has no Pod of etcd, through which it could be asked", node)}
 }
 
 // DeleteSecrets deletes the certificates of the member of a Node that is gone. The name may come back with another address.
@@ -117,7 +117,7 @@ func deleteSecrets(ctx context.Context, c client.Client, node string) error {
 		secret := &corev1.Secret{}
 		secret.Namespace, secret.Name = namespace, purpose+node
 		if err := c.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("cannot delete Secret %s of the workload cluster: %w", secret.Name, err)
+			return &failure{"cannot delete Secret " + secret.Name + " of the workload cluster", err}
 		}
 	}
 	return nil
@@ -138,7 +138,7 @@ func open(ctx context.Context, credentials *tls.Config, forward forward, pod cli
 		})},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a client of etcd: %w", err)
+		return nil, &failure{"cannot make a client of etcd", err}
 	}
 	return c, nil
 }
@@ -147,11 +147,11 @@ func open(ctx context.Context, credentials *tls.Config, forward forward, pod cli
 func readCredentials(ctx context.Context, c client.Reader) (*tls.Config, error) {
 	secret := &corev1.Secret{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: credentialsSecret}, secret); err != nil {
-		return nil, fmt.Errorf("cannot read Secret %s of the workload cluster: %w", credentialsSecret, err)
+		return nil, &failure{"cannot read Secret " + credentialsSecret + " of the workload cluster", err}
 	}
 	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return nil, fmt.Errorf("secret %s of the workload cluster holds no certificate with its key", credentialsSecret)
+		return nil, &failure{doing: "Secret " + credentialsSecret + " of the workload cluster holds no certificate with its key"}
 	}
 	authorities, err := readAuthorities(ctx, c)
 	if err != nil {
@@ -165,20 +165,20 @@ func readAuthorities(ctx context.Context, c client.Reader) (*x509.CertPool, erro
 	for _, in := range []string{namespace, configNamespace} {
 		err := c.Get(ctx, client.ObjectKey{Namespace: in, Name: authoritiesConfigMap}, bundle)
 		if err != nil && !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("cannot read ConfigMap %s of the workload cluster: %w", authoritiesConfigMap, err)
+			return nil, &failure{"cannot read ConfigMap " + authoritiesConfigMap + " of the workload cluster", err}
 		}
 		if pool := x509.NewCertPool(); err == nil && pool.AppendCertsFromPEM([]byte(bundle.Data[authoritiesKey])) {
 			return pool, nil
 		}
 	}
-	return nil, fmt.Errorf("the workload cluster has no ConfigMap %s with the authorities of etcd", authoritiesConfigMap)
+	return nil, &failure{doing: "the workload cluster has no ConfigMap " + authoritiesConfigMap + " with the authorities of etcd"}
 }
 
 // readPods reads the Pods of etcd.
 func readPods(ctx context.Context, c client.Reader) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	if err := c.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{"app": "etcd"}); err != nil {
-		return nil, fmt.Errorf("cannot list the Pods of etcd in the workload cluster: %w", err)
+		return nil, &failure{"cannot list the Pods of etcd in the workload cluster", err}
 	}
 	return pods.Items, nil
 }

@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 const (
@@ -48,7 +48,7 @@ func observe(ctx context.Context, c client.Client, forward forward) (facts.Etcd,
 func readTopology(ctx context.Context, c client.Client, seen *facts.Etcd) error {
 	infrastructure := &configv1.Infrastructure{}
 	if err := c.Get(ctx, client.ObjectKey{Name: "cluster"}, infrastructure); err != nil {
-		return fmt.Errorf("cannot read Infrastructure cluster of the workload cluster: %w", err)
+		return &failure{"cannot read Infrastructure cluster of the workload cluster", err}
 	}
 	seen.Topology = infrastructure.Status.ControlPlaneTopology
 	return nil
@@ -61,7 +61,7 @@ func readMachineAPI(ctx context.Context, c client.Client, seen *facts.Etcd) erro
 	case apierrors.IsNotFound(err):
 		return nil // the cluster was installed without it
 	case err != nil:
-		return fmt.Errorf("cannot list the Machines of the workload cluster: %w", err)
+		return &failure{"cannot list the Machines of the workload cluster", err}
 	}
 	seen.MachineAPI = slices.ContainsFunc(machines.Items, func(m machinev1beta1.Machine) bool {
 		role := m.Labels[machineRoleLabel]
@@ -77,7 +77,7 @@ func readOperators(ctx context.Context, c client.Client, seen *facts.Etcd) error
 		case apierrors.IsNotFound(err):
 			continue
 		case err != nil:
-			return fmt.Errorf("cannot read ClusterOperator %s of the workload cluster: %w", name, err)
+			return &failure{"cannot read ClusterOperator " + name + " of the workload cluster", err}
 		}
 		status := map[configv1.ClusterStatusConditionType]configv1.ConditionStatus{}
 		for _, condition := range operator.Status.Conditions {
@@ -97,7 +97,7 @@ func readOperators(ctx context.Context, c client.Client, seen *facts.Etcd) error
 func readRevisions(ctx context.Context, c client.Client, seen *facts.Etcd) error {
 	operand := &operatorv1.Etcd{}
 	if err := c.Get(ctx, client.ObjectKey{Name: "cluster"}, operand); err != nil {
-		return fmt.Errorf("cannot read Etcd cluster of the workload cluster: %w", err)
+		return &failure{"cannot read Etcd cluster of the workload cluster", err}
 	}
 	seen.LatestRevision = operand.Status.LatestAvailableRevision
 	for _, node := range operand.Status.NodeStatuses {
@@ -109,11 +109,11 @@ func readRevisions(ctx context.Context, c client.Client, seen *facts.Etcd) error
 func readNodes(ctx context.Context, c client.Client, seen *facts.Etcd) error {
 	nodes := &corev1.NodeList{}
 	if err := c.List(ctx, nodes, client.HasLabels{controlPlaneLabel}); err != nil {
-		return fmt.Errorf("cannot list the Nodes of the workload cluster: %w", err)
+		return &failure{"cannot list the Nodes of the workload cluster", err}
 	}
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
-		node := facts.ControlPlaneNode{Node: facts.Node{Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID}}
+		node := facts.ControlPlaneNode{Node: facts.Node{Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID, HostUID: n.Labels[metal3.HostUIDLabel]}}
 		for _, address := range n.Status.Addresses {
 			if address.Type == corev1.NodeInternalIP {
 				node.Addresses = append(node.Addresses, address.Address)

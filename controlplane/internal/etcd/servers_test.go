@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
@@ -78,7 +79,7 @@ func newCluster(t *testing.T, size int) *cluster {
 		c.members[name], c.ports["etcd-"+name] = member, serving
 		c.addPod(t.Context(), name)
 		c.Expect(c.Create(t.Context(), &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", Labels: map[string]string{controlPlaneLabel: ""}}, Spec: corev1.NodeSpec{ProviderID: "metal3://" + name},
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", Labels: map[string]string{controlPlaneLabel: "", metal3.HostUIDLabel: "host of " + name}}, Spec: corev1.NodeSpec{ProviderID: "metal3://" + name},
 			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: "192.168.111.2" + strconv.Itoa(i)}}},
 		})).To(Succeed())
 		all.Go(func() error { return group.Start(t.Context(), member) }) // none is ready before there is a quorum
