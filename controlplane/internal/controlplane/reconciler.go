@@ -115,6 +115,8 @@ type Reconciler struct {
 	adminDigests *lru.Cache
 	// heldBack counts, by UID of the control plane, for how long its status differs from the stored one in words alone.
 	heldBack *reconcile.HoldBack
+	// looks is the pace at which etcd is looked at, which cannot be watched.
+	looks *looks
 	// wake reconciles control planes whose release image was looked up.
 	wake chan event.GenericEvent
 	// started is when this process began to observe.
@@ -138,6 +140,7 @@ func New(options Options) *Reconciler {
 	}
 	r.recent = reconcile.NewWrites(func() time.Time { return r.now() })
 	r.heldBack = reconcile.NewHoldBack(func() time.Time { return r.now() })
+	r.looks = newLooks(func() time.Time { return r.now() })
 	return r
 }
 

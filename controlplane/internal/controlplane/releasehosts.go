@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -15,25 +14,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-const (
-	// removalRetry is when etcd is looked at again while a Machine waits for it. It cannot be watched.
-	removalRetry = 5 * time.Second
-	// looks is how often etcd is looked at in one reconcile: once more after another member took the lead.
-	looks = 2
-)
+// steps is how much is done to etcd in one reconcile: once more after another member took the lead.
+const steps = 2
 
 // releaseHosts lets the hosts of control-plane Machines go that are being deleted: one after the other, and each once etcd does without it. When the cluster goes as a
 // whole, all at once.
 func (r *Reconciler) releaseHosts(ctx context.Context, s *scope) (bool, error) {
 	if s.GoesWhole() {
 		return true, r.dropHooks(ctx, s)
+	}
+	if !removal.Concerned(s.Facts) {
+		return true, nil
 	}
 	asked, err := removal.Of(s.Facts)
 	if err != nil {
@@ -43,19 +41,25 @@ func (r *Reconciler) releaseHosts(ctx context.Context, s *scope) (bool, error) {
 		return true, nil
 	}
 	due, before := asked.Due()
-	if before != nil {
-		s.hold(*before)
+	switch {
+	case before != nil:
+		r.hold(s, *before)
+		return true, nil
+	case len(due) == 0:
 		return true, nil
 	}
-	for range looks {
-		if len(due) == 0 {
-			break
-		}
+	end, may := r.mayLook(s)
+	if !may {
+		return true, nil
+	}
+	defer end()
+	for range steps {
 		again, err := r.releaseNext(ctx, s, asked, due)
 		if !again || err != nil {
 			return true, err
 		}
 	}
+	s.again.In(looksApart)
 	return true, nil
 }
 
@@ -72,16 +76,16 @@ func (s *scope) dropped(recent *reconcile.Writes, asked *removal.Asked) bool {
 
 func hookKey(m *clusterv1.Machine) string { return reconcile.Key("hook", m) }
 
-// releaseNext does the next step, and tells whether another may follow.
+// releaseNext does the next step, and tells whether another may follow. What the host leaves behind is recorded before anything is done: afterwards nothing tells of it.
 func (r *Reconciler) releaseNext(ctx context.Context, s *scope, asked *removal.Asked, due []removal.Machine) (again bool, err error) {
-	etcd, seen := r.observeEtcd(ctx, s, due[0])
-	if !seen {
+	seen, ok := r.observeEtcd(ctx, s, due[0])
+	if !ok {
 		return false, nil
 	}
-	step := asked.Decide(due, etcd)
+	step := asked.Decide(due, seen)
 	switch step.Action {
 	case removal.Wait:
-		s.hold(step)
+		r.hold(s, step)
 		return false, nil
 	case removal.MoveLeader:
 		if err := r.Etcds.MoveLeader(ctx, s.ClusterKey(), step.Member, step.To); err != nil {
@@ -90,38 +94,52 @@ func (r *Reconciler) releaseNext(ctx context.Context, s *scope, asked *removal.A
 		}
 		r.event(s.stored, "EtcdLeaderMoved", "Etcd is led by %s: Machine %s, which led it, is being deleted", step.To.Name, step.Machine.Name)
 		return true, nil
-	case removal.RemoveMember:
-		if !r.removeMember(ctx, s, step) {
-			return false, nil
-		}
-	case removal.Release:
+	case removal.RemoveMember, removal.Release:
 	}
-	return false, r.releaseHost(ctx, s, step.Machine, asked.Leftovers, etcd)
+	if noted, changed := asked.Noted(step.Leaves); changed {
+		if err := r.record(ctx, s, noted); err != nil {
+			return false, err
+		}
+	}
+	if step.Action == removal.RemoveMember && !r.removeMember(ctx, s, step) {
+		return false, nil
+	}
+	return false, r.releaseHost(ctx, s, step.Machine)
 }
 
 // observeEtcd looks at etcd, and says why that was not possible.
 func (r *Reconciler) observeEtcd(ctx context.Context, s *scope, about removal.Machine) (*facts.Etcd, bool) {
-	etcd, err := r.Etcds.Observe(ctx, s.ClusterKey())
+	seen, err := r.Etcds.Observe(ctx, s.ClusterKey())
 	switch {
 	case errors.Is(err, workload.ErrNotConnected):
-		message := "the cluster's API server does not answer, so that nothing is known of etcd"
-		if s.Workload.Failure != nil {
-			message += ": " + s.Workload.Failure.Message
-		}
-		s.hold(removal.Step{Machine: about, Reason: controlplanev1.ConnectionDownReason, Message: message})
+		step := s.disconnected()
+		step.Machine = about
+		r.hold(s, step)
 		return nil, false
 	case err != nil:
 		r.failed(ctx, s, removal.Step{Machine: about}, err)
 		return nil, false
 	}
-	return &etcd, true
+	return &seen, true
 }
 
-// failed notes that something could not be done to or learnt of etcd. What the cluster answers is for the log.
+// disconnected says that nothing can be done while the cluster does not answer.
+func (s *scope) disconnected() removal.Step {
+	message := "the cluster's API server does not answer, so that nothing is known of etcd"
+	if s.Workload.Failure != nil {
+		message += ": " + s.Workload.Failure.Message
+	}
+	return removal.Watch(controlplanev1.ConnectionDownReason, "%s. Waiting until it does; if etcd has lost its quorum, restore it as OpenShift documents it. If the cluster is lost, delete the Cluster. If etcd "+
+		"certainly does without the host, take the annotation %s off its Machine", message, controlplanev1.EtcdMemberHookAnnotation)
+}
+
+// failed notes that something could not be done to or learnt of etcd. What the cluster answers is for the log, once.
 func (r *Reconciler) failed(ctx context.Context, s *scope, step removal.Step, err error) {
-	ctrl.LoggerFrom(ctx).Error(err, "Cannot take a host out of etcd", "Machine", step.Machine.Name, "step", step.Action)
-	step.Reason, step.Message = controlplanev1.EtcdUnknownReason, "etcd cannot be asked, or refuses: the log of the manager says why; it is tried again"
-	s.hold(step)
+	if r.looks.before(s.stored.UID).failure != err.Error() {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot take a host out of etcd", "Machine", step.Machine.Name, "step", step.Action)
+	}
+	step.Reason, step.Message = controlplanev1.EtcdUnknownReason, etcd.Told(err)+"; it is tried again"
+	r.holdFor(s, step, err.Error())
 }
 
 // removeMember takes a member out of etcd, and tells whether it did.
@@ -142,35 +160,13 @@ func gone(m removal.Machine) string {
 	return m.Name + " is being deleted"
 }
 
-// hold says why a host is not released, and looks again.
-func (s *scope) hold(step removal.Step) {
-	message := step.Message
-	if step.Machine.Name != "" {
-		message = fmt.Sprintf("the host of Machine %s is not touched: %s", step.Machine.Name, message)
-	}
-	s.found.Block(status.HostRelease, step.Reason, message)
-	s.again.In(removalRetry)
-}
-
-// releaseHost lets a Machine go on whose host is no member of etcd. What the host leaves behind is recorded first: afterwards nothing tells of it.
-func (r *Reconciler) releaseHost(ctx context.Context, s *scope, m removal.Machine, leftovers []removal.Leftover, etcd *facts.Etcd) error {
-	recorded := slices.ContainsFunc(leftovers, func(left removal.Leftover) bool { return left.Node == m.Node })
-	if m.Node != "" && !recorded {
-		left := removal.Leftover{Node: m.Node}
-		if node := s.nodeNamed(m.Node); node != nil {
-			left.UID = node.UID
-		}
-		if node := etcd.Node(m.Node); node != nil {
-			left.UID, left.Addresses = node.UID, node.Addresses
-		}
-		if err := r.record(ctx, s, append(slices.Clone(leftovers), left)); err != nil {
-			return err
-		}
-	}
+// releaseHost lets a Machine go on whose host is no member of etcd.
+func (r *Reconciler) releaseHost(ctx context.Context, s *scope, m removal.Machine) error {
 	at := slices.IndexFunc(s.Machines, func(known *clusterv1.Machine) bool { return known.Name == m.Name })
 	if err := r.dropHook(ctx, s.Machines[at]); err != nil {
 		return err
 	}
+	r.looks.done(s.stored.UID)
 	r.event(s.stored, "HostReleased", "The host of Machine %s is no member of etcd: it may be deprovisioned", m.Name)
 	return nil
 }

@@ -10,7 +10,9 @@ import (
 
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -22,7 +24,6 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -32,8 +33,9 @@ type fakeEtcds struct {
 	// calls are what it was told, looks how often it was looked at.
 	calls []string
 	looks int
-	// observing, and changing, are the errors of these.
+	// observing, and changing, are the errors of these; dying ends the manager when it changes something.
 	observing, changing error
+	dying               bool
 }
 
 func (f *fakeEtcds) Observe(context.Context, client.ObjectKey) (facts.Etcd, error) {
@@ -54,6 +56,9 @@ func (f *fakeEtcds) MoveLeader(_ context.Context, _ client.ObjectKey, leader, to
 }
 
 func (f *fakeEtcds) RemoveMember(_ context.Context, _ client.ObjectKey, via, member facts.EtcdMember) error {
+	if f.dying {
+		panic("the manager ends")
+	}
 	f.calls = append(f.calls, fmt.Sprintf("remove %s through %s", member.Name, via.Name))
 	if f.changing == nil {
 		f.Members = slices.DeleteFunc(f.Members, func(m facts.EtcdMember) bool { return m.ID == member.ID })
@@ -78,16 +83,23 @@ func newInstalledHub(t *testing.T) *hub {
 	}
 	for i, m := range h.machines() {
 		node := fmt.Sprintf("n%d", i)
+		m.Spec.ProviderID = "metal3://" + node
+		h.Expect(h.Update(t.Context(), &m)).To(Succeed())
 		m.Status.NodeRef.Name = node
 		h.Expect(h.Status().Update(t.Context(), &m)).To(Succeed())
-		h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, facts.Node{Name: node, UID: types.UID(node)})
+		h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, nodeOf(node))
 		h.etcds.Members = append(h.etcds.Members, facts.EtcdMember{ID: uint64(i + 1), Name: node, Leader: i == 0, Hosts: []string{node}}) //nolint:gosec // a handful
-		h.etcds.Nodes = append(h.etcds.Nodes, facts.ControlPlaneNode{Node: facts.Node{Name: node, UID: types.UID(node)}, Addresses: []string{node}})
+		h.etcds.Nodes = append(h.etcds.Nodes, facts.ControlPlaneNode{Node: nodeOf(node), Addresses: []string{node}})
 		h.etcds.Revisions = append(h.etcds.Revisions, facts.Revision{Node: node, Current: 7})
 	}
 	h.reconcile()
 	h.reconcile()
 	return h
+}
+
+// nodeOf is a Node as it was installed.
+func nodeOf(name string) facts.Node {
+	return facts.Node{Name: name, UID: types.UID(name), ProviderID: "metal3://" + name}
 }
 
 // deleteMachine deletes a Machine, and does as Cluster API until it waits for hooks.
@@ -156,7 +168,7 @@ func TestAHostLeavesEtcdBeforeItIsTouched(t *testing.T) {
 	h.Expect(h.etcds.calls).To(Equal([]string{"lead n1 instead of n0", "remove n0 through n1"}))
 	h.Expect(h.held()).To(HaveLen(2))
 	h.Expect(h.held()).NotTo(ContainElement(going))
-	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.ReleasedHostsAnnotation, `[{"node":"n0","uid":"n0","addresses":["n0"]}]`))
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.ReleasedHostsAnnotation, `[{"node":"n0","uid":"n0","addresses":["n0"],"members":["1"]}]`))
 	h.Expect(conditions.IsFalse(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(BeTrue())
 	for _, wanted := range []string{"EtcdLeaderMoved", "EtcdMemberRemoved", "HostReleased"} {
 		h.Expect(recorder.Events).To(Receive(ContainSubstring(wanted)))
@@ -188,13 +200,14 @@ func TestTwoMastersAreNotTakenAtOnce(t *testing.T) {
 	h.finishMachine(first)
 	h.reconcile()
 	h.elapse()
-	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", removalRetry))
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", firstLook))
 	h.Expect(h.held()).To(ContainElement(second))
 	h.Expect(h.etcds.Members).To(HaveLen(2), "it waits for another host")
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.WaitingForReplacementReason))
 }
 
 func TestWhatKeepsAHost(t *testing.T) {
+	watched := []string{"the cluster is away", "it is the only member", "what was recorded cannot be read"}
 	for situation, tc := range map[string]struct {
 		change          func(h *hub)
 		reason, message string
@@ -205,13 +218,17 @@ func TestWhatKeepsAHost(t *testing.T) {
 		"the cluster is away": {func(h *hub) {
 			h.etcds.observing = workload.ErrNotConnected
 			h.workloads.facts.Failure = &facts.Failure{Message: "its name cannot be looked up"}
-		}, controlplanev1.ConnectionDownReason, "nothing is known of etcd: its name cannot be looked up"},
+		}, controlplanev1.ConnectionDownReason, "nothing is known of etcd: its name cannot be looked up. Waiting until it does"},
 		"something cannot be read": {func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager"},
-		"etcd refuses":             {func(h *hub) { h.etcds.changing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager"},
+		"something may not be read": {func(h *hub) {
+			h.etcds.observing = apierrors.NewForbidden(schema.GroupResource{}, "secret of a server", errors.New("secret of a server"))
+		}, controlplanev1.EtcdUnknownReason, "the credentials of the kubeconfig may not do that"},
+		"etcd refuses": {func(h *hub) { h.etcds.changing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager"},
 		"etcd refuses, and another leads": {func(h *hub) {
 			h.etcds.Members[0].Leader, h.etcds.Members[1].Leader = false, true
 			h.etcds.changing = errors.New("secret of a server")
 		}, controlplanev1.EtcdUnknownReason, "the log of the manager"},
+		"it is the only member": {func(h *hub) { h.etcds.Members = h.etcds.Members[:1] }, controlplanev1.LastEtcdMemberReason, "delete the Cluster"},
 		"what was recorded cannot be read": {func(h *hub) {
 			cp := h.controlPlane()
 			cp.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: "n0"}
@@ -221,10 +238,16 @@ func TestWhatKeepsAHost(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			h := newInstalledHub(t)
 			tc.change(h)
+			members := slices.Clone(h.etcds.Members)
 			going := h.deleteMachine(0)
-			h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", removalRetry)), "etcd cannot be watched")
+			result := h.reconcile()
+			if slices.Contains(watched, situation) {
+				h.Expect(result.RequeueAfter).To(Or(BeZero(), BeNumerically(">", time.Hour)), "an event comes")
+			} else {
+				h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", firstLook)), "etcd cannot be watched")
+			}
 			h.Expect(h.held()).To(ContainElement(going))
-			h.Expect(h.etcds.Members).To(HaveLen(3))
+			h.Expect(h.etcds.Members).To(Equal(members))
 			c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
 			h.Expect(c.Status).To(Equal(metav1.ConditionTrue))
 			h.Expect(c.Reason).To(Equal(tc.reason))
@@ -258,31 +281,6 @@ func TestAPausedClusterKeepsItsHosts(t *testing.T) {
 	h.Expect(h.held()).To(ContainElement(going))
 }
 
-// What happens to a manager between its writes must neither lose what is to be cleaned up, nor hold the Machine for ever.
-func TestAManagerThatEndsBetweenRecordAndRelease(t *testing.T) {
-	h := newInstalledHub(t)
-	going := h.deleteMachine(0)
-	broken := true
-	h.r.Client = interceptor.NewClient(kubetest.Cached(h.Client.(client.WithWatch), Cached(), TrimInfra).(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			if broken && obj.GetName() == going {
-				return errors.New("the manager ends")
-			}
-			return c.Patch(ctx, obj, patch, opts...)
-		},
-	})
-	_, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
-	h.Expect(err).To(MatchError(ContainSubstring("the manager ends")))
-	h.Expect(h.held()).To(ContainElement(going))
-	recorded := h.controlPlane().Annotations[controlplanev1.ReleasedHostsAnnotation]
-	h.Expect(recorded).NotTo(BeEmpty())
-
-	broken = false
-	h.reconcile()
-	h.Expect(h.held()).NotTo(ContainElement(going))
-	h.Expect(h.controlPlane().Annotations[controlplanev1.ReleasedHostsAnnotation]).To(Equal(recorded), "once")
-}
-
 func TestAReleaseThatTheCacheHasNotSeenIsNotRepeated(t *testing.T) {
 	h := newInstalledHub(t)
 	going := h.deleteMachine(0)
@@ -310,37 +308,153 @@ func TestAHostThatOpenShiftTookInOnceMoreIsRemovedAgain(t *testing.T) {
 
 func TestWhatIsLeftOfAHostWaits(t *testing.T) {
 	for situation, tc := range map[string]struct {
-		change  func(h *hub)
-		message string
-		left    bool
+		change          func(h *hub)
+		reason, message string
 	}{
 		"its Node remains": {func(h *hub) {
-			h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, facts.Node{Name: "n0", UID: "n0"})
-		}, "Node n0 is still there although its Machine is gone", true},
-		"the Nodes cannot be read": {func(h *hub) { h.workloads.facts.UnreadSince = time.Now() }, "", true},
-		"the cluster is away":      {func(h *hub) { h.workloads.facts.Connected = false }, "", true},
-		"the name has come back with another host": {func(h *hub) {
-			h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, facts.Node{Name: "n0", UID: "another"})
-		}, "", false},
-		"the Secrets cannot be deleted": {func(h *hub) { h.etcds.changing = errors.New("secret of a server") }, "the log of the manager", true},
-		"etcd cannot be asked":          {func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, "the log of the manager", true},
+			h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, nodeOf("n0"))
+		}, controlplanev1.WaitingForMachinesDeletionReason, "Node n0 is still there although its Machine is gone"},
+		"the Nodes cannot be read": {func(h *hub) { h.workloads.facts.UnreadSince = time.Now() }, controlplanev1.EtcdUnknownReason, "Node n0 has left behind cannot be cleaned up: the Nodes"},
+		"the cluster is away":      {func(h *hub) { h.workloads.facts.Connected = false }, controlplanev1.ConnectionDownReason, "Node n0 has left behind cannot be cleaned up: the cluster's API server"},
+		"another host has its name and address, and its member is down": {func(h *hub) {
+			h.returns("n0", "n0")
+			h.etcds.Members = append(h.etcds.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"})
+		}, controlplanev1.EtcdUnknownReason, "or of the one that is Node n0 now"},
+		"the Secrets cannot be deleted": {func(h *hub) { h.etcds.changing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager"},
+		"etcd cannot be asked":          {func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager"},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newInstalledHub(t)
-			going := h.deleteMachine(0)
-			h.reconcile()
-			h.etcds.calls = nil
-			h.finishMachine(going)
+			h.release(0)
 			tc.change(h)
 			h.reconcile()
-			_, left := h.controlPlane().Annotations[controlplanev1.ReleasedHostsAnnotation]
-			h.Expect(left).To(Equal(tc.left))
-			h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring(tc.message))
+			h.Expect(h.controlPlane().Annotations).To(HaveKey(controlplanev1.ReleasedHostsAnnotation))
+			c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+			h.Expect(c.Status).To(Equal(metav1.ConditionTrue))
+			h.Expect(c.Reason).To(Equal(tc.reason))
+			h.Expect(c.Message).To(And(ContainSubstring(tc.message), Not(ContainSubstring("secret of a server"))))
 			if h.etcds.changing == nil {
 				h.Expect(h.etcds.calls).To(BeEmpty())
 			}
 		})
 	}
+}
+
+// release brings a Machine to its end.
+func (h *hub) release(i int) {
+	h.t.Helper()
+	going := h.deleteMachine(i)
+	h.reconcile()
+	h.etcds.calls = nil
+	h.finishMachine(going)
+}
+
+// returns makes another host a Node of a name.
+func (h *hub) returns(name, address string) {
+	node := facts.Node{Name: name, UID: "another", ProviderID: "metal3://another"}
+	h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, node)
+	h.etcds.Nodes = append(h.etcds.Nodes, facts.ControlPlaneNode{Node: node, Addresses: []string{address}})
+}
+
+func TestTheNameOfAReleasedHostComesBack(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		members []facts.EtcdMember
+		address string
+		calls   []string
+	}{
+		"it is no member yet":               {},
+		"it is a member":                    {[]facts.EtcdMember{{ID: 9, Name: "n0", Hosts: []string{"n0"}}}, "n0", nil},
+		"the old one had been taken in":     {[]facts.EtcdMember{{ID: 9, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"}}, "other", []string{"remove n0 through n1"}},
+		"the old one had never been gone":   {[]facts.EtcdMember{{ID: 1, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"}}, "n0", []string{"remove n0 through n1"}},
+		"the old one had not started again": {[]facts.EtcdMember{{ID: 9, Learner: true, Hosts: []string{"n0"}, Problem: "does not answer"}}, "other", []string{"remove  through n1"}},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := newInstalledHub(t)
+			h.release(0)
+			h.etcds.Members = append(h.etcds.Members, tc.members...)
+			h.returns("n0", tc.address)
+			h.reconcile()
+			h.Expect(h.etcds.calls).To(Equal(tc.calls), "and no Secret, for it is that of the other host")
+			h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.ReleasedHostsAnnotation))
+		})
+	}
+}
+
+// What is recorded of a host whose Machine lives on, for it came from another hub while it was deleted there, keeps nobody.
+func TestARecordOfAMachineThatLivesOn(t *testing.T) {
+	h := newInstalledHub(t)
+	cp := h.controlPlane()
+	cp.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: `[{"node":"n0","uid":"n0","members":["1"]}]`}
+	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+	h.reconcile()
+	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.ReleasedHostsAnnotation))
+	h.Expect(h.etcds.looks).To(BeZero())
+	h.Expect(h.held()).To(HaveLen(3))
+}
+
+// One that was taken out of the control plane is not to be taken for one that is gone.
+func TestAMachineThatIsTakenOutWhileItGoes(t *testing.T) {
+	h := newInstalledHub(t)
+	going := h.deleteMachine(0)
+	h.reconcile()
+	m := &clusterv1.Machine{}
+	h.get(going, m)
+	m.OwnerReferences, m.Labels = nil, nil
+	h.Expect(h.Update(t.Context(), m)).To(Succeed())
+	h.reconcile()
+	h.Expect(h.controlPlane().Annotations).To(HaveKey(controlplanev1.ReleasedHostsAnnotation))
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).NotTo(ContainSubstring("is still there"))
+}
+
+// In whatever order a manager is ended, and begins anew without memory.
+func TestAManagerThatEndsAnywhere(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		end func(h *hub, going string)
+		// members are those that are left then, recorded tells whether the host is recorded.
+		members  int
+		recorded bool
+	}{
+		"before the record":           {func(h *hub, _ string) { h.fail("c1") }, 3, false},
+		"between record and removal":  {func(h *hub, _ string) { h.etcds.dying = true }, 3, true},
+		"between removal and release": {func(h *hub, going string) { h.fail(going) }, 2, true},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := newInstalledHub(t)
+			h.etcds.Members[0].Leader, h.etcds.Members[1].Leader = false, true
+			going := h.deleteMachine(0)
+			whole := h.r.Client
+			tc.end(h, going)
+			func() {
+				defer func() { _ = recover() }() // the manager ends
+				_, _ = h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
+			}()
+			h.Expect(h.held()).To(ContainElement(going))
+			h.Expect(h.etcds.Members).To(HaveLen(tc.members))
+			recorded := h.controlPlane().Annotations[controlplanev1.ReleasedHostsAnnotation]
+			h.Expect(recorded != "").To(Equal(tc.recorded))
+
+			h.etcds.dying = false
+			h.r.Client = whole
+			h.r = New(h.r.Options)
+			h.withTime()
+			h.reconcile()
+			h.Expect(h.held()).NotTo(ContainElement(going))
+			h.Expect(h.etcds.Members).To(HaveLen(2))
+			h.Expect(h.controlPlane().Annotations[controlplanev1.ReleasedHostsAnnotation]).To(Equal(`[{"node":"n0","uid":"n0","addresses":["n0"],"members":["1"]}]`))
+		})
+	}
+}
+
+// fail makes the manager end at its next write to an object.
+func (h *hub) fail(name string) {
+	h.r.Client = interceptor.NewClient(h.r.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if obj.GetName() == name {
+				panic("the manager ends")
+			}
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+	})
 }
 
 func TestAClusterThatGoesAsAWholeHoldsNoHost(t *testing.T) {

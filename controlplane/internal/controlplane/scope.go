@@ -28,6 +28,9 @@ type scope struct {
 	// relabelled is the ClusterDeployment with its labels put back; nil when none was missing.
 	relabelled *hivev1.ClusterDeployment
 
+	// looking is true from when this reconcile looks at etcd.
+	looking bool
+
 	again reconcile.Again
 	// released is true once the finalizer is gone: there is no status to write any more.
 	released bool

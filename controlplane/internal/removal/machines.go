@@ -11,17 +11,26 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
+
+// Concerned tells whether there is anything to be decided: a Machine is being deleted, or a host was released.
+func Concerned(f *facts.Facts) bool {
+	deleted := func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() }
+	return f.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] != "" || slices.ContainsFunc(f.Machines, deleted)
+}
 
 // Of is what can be asked about a control plane. The error is about what is recorded of released hosts.
 func Of(f *facts.Facts) (*Asked, error) {
 	asked := &Asked{Replicas: int(f.Replicas())}
 	for _, m := range f.Machines {
-		machine := Machine{Name: m.Name, Node: nodeOf(f, m), ProviderID: m.Spec.ProviderID, Held: Holds(m), Waits: waits(m)}
-		if !m.DeletionTimestamp.IsZero() {
-			machine.Deleted = m.DeletionTimestamp.Time
-		}
+		machine := about(m)
+		machine.Node, machine.HostUID = nodeOf(f, m), hostOf(f, m)
+		machine.Held, machine.Waits = Holds(m), waits(m)
 		asked.Machines = append(asked.Machines, machine)
+	}
+	for _, m := range f.Workers {
+		asked.Others = append(asked.Others, about(m))
 	}
 	recorded := f.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation]
 	if recorded == "" {
@@ -31,6 +40,15 @@ func Of(f *facts.Facts) (*Asked, error) {
 		return asked, fmt.Errorf("the annotation %s cannot be read: %w", controlplanev1.ReleasedHostsAnnotation, err)
 	}
 	return asked, nil
+}
+
+// about is what any Machine says of itself.
+func about(m *clusterv1.Machine) Machine {
+	machine := Machine{Name: m.Name, ProviderID: m.Spec.ProviderID}
+	if !m.DeletionTimestamp.IsZero() {
+		machine.Deleted = m.DeletionTimestamp.Time
+	}
+	return machine
 }
 
 // nodeOf names the Node of a Machine; empty: none is known.
@@ -43,6 +61,16 @@ func nodeOf(f *facts.Facts, m *clusterv1.Machine) string {
 	}
 	if node := f.NodeOf(m); node != nil {
 		return node.Name
+	}
+	return ""
+}
+
+// hostOf is the UID of the host of a Machine, as its Agent was told; empty: nobody knows it.
+func hostOf(f *facts.Facts, m *clusterv1.Machine) string {
+	for i := range f.Agents {
+		if facts.RunsOn(&f.Agents[i], m) {
+			return f.Agents[i].Spec.NodeLabels[metal3.HostUIDLabel]
+		}
 	}
 	return ""
 }
@@ -62,13 +90,4 @@ func waits(m *clusterv1.Machine) bool {
 	}
 	deleting := conditions.Get(m, clusterv1.MachineDeletingCondition)
 	return deleting != nil && deleting.Reason == clusterv1.MachineDeletingWaitingForPreTerminateHookReason
-}
-
-// Record is how leftovers are recorded; empty: there are none.
-func Record(leftovers []Leftover) (string, error) {
-	if len(leftovers) == 0 {
-		return "", nil
-	}
-	recorded, err := json.Marshal(leftovers)
-	return string(recorded), err
 }

@@ -12,6 +12,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 func factsOf(m *clusterv1.Machine) *facts.Facts {
@@ -75,10 +76,10 @@ func TestTheNodeOfAMachine(t *testing.T) {
 
 func TestReleasedHostsAreRecorded(t *testing.T) {
 	g := NewWithT(t)
-	leftovers := []Leftover{{Node: "n0", UID: "u", Addresses: []string{"192.168.111.20"}}, {Node: "n1"}}
+	leftovers := []Leftover{{Node: "n0", UID: "u", Addresses: []string{"192.168.111.20"}, Members: []string{"8e9e05c52164694d"}}, {Node: "n1"}}
 	recorded, err := Record(leftovers)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(recorded).To(Equal(`[{"node":"n0","uid":"u","addresses":["192.168.111.20"]},{"node":"n1"}]`))
+	g.Expect(recorded).To(Equal(`[{"node":"n0","uid":"u","addresses":["192.168.111.20"],"members":["8e9e05c52164694d"]},{"node":"n1"}]`))
 	f := factsOf(&clusterv1.Machine{})
 	f.ControlPlane.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: recorded}
 	asked, err := Of(f)
@@ -90,4 +91,26 @@ func TestReleasedHostsAreRecorded(t *testing.T) {
 	_, err = Of(f)
 	g.Expect(err).To(MatchError(ContainSubstring(controlplanev1.ReleasedHostsAnnotation)))
 	g.Expect(Record(nil)).To(BeEmpty())
+}
+
+func TestWhatMachinesSayOfTheirHosts(t *testing.T) {
+	g := NewWithT(t)
+	f := factsOf(&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m0"}, Spec: clusterv1.MachineSpec{ProviderID: "metal3://h0"}})
+	f.Agents = []aiv1beta1.Agent{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: "m0"}}, Spec: aiv1beta1.AgentSpec{NodeLabels: map[string]string{metal3.HostUIDLabel: "u"}}}}
+	deleted := metav1.NewTime(noon)
+	f.Workers = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "w0", DeletionTimestamp: &deleted}, Spec: clusterv1.MachineSpec{ProviderID: "metal3://h1"}}}
+	asked, err := Of(f)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(asked.Machines).To(Equal([]Machine{{Name: "m0", ProviderID: "metal3://h0", HostUID: "u"}}))
+	g.Expect(asked.Others).To(Equal([]Machine{{Name: "w0", ProviderID: "metal3://h1", Deleted: noon}}))
+}
+
+func TestWhomThisConcerns(t *testing.T) {
+	g := NewWithT(t)
+	f := factsOf(&clusterv1.Machine{})
+	g.Expect(Concerned(f)).To(BeFalse())
+	f.ControlPlane.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: "[]"}
+	g.Expect(Concerned(f)).To(BeTrue())
+	deleted := metav1.NewTime(noon)
+	g.Expect(Concerned(factsOf(&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted}}))).To(BeTrue())
 }

@@ -43,12 +43,18 @@ func address(i int) string { return fmt.Sprintf("192.168.111.2%d", i) }
 
 // join adds a host that is a member.
 func (w *world) join(i int) {
-	w.Machines = append(w.Machines, Machine{Name: fmt.Sprintf("m%d", i), Node: node(i), ProviderID: "metal3://" + node(i), Held: true})
+	w.Machines = append(w.Machines, Machine{Name: fmt.Sprintf("m%d", i), Node: node(i), ProviderID: "metal3://" + node(i), HostUID: "host of " + node(i), Held: true})
 	w.Members = append(w.Members, facts.EtcdMember{ID: uint64(i + 1), Name: node(i), Hosts: []string{address(i)}}) //nolint:gosec // a handful
 	w.Nodes = append(w.Nodes, facts.ControlPlaneNode{
-		Node: facts.Node{Name: node(i), UID: types.UID(node(i)), ProviderID: "metal3://" + node(i)}, Addresses: []string{address(i)},
+		Node: facts.Node{Name: node(i), UID: types.UID(node(i)), ProviderID: "metal3://" + node(i), HostUID: "host of " + node(i)}, Addresses: []string{address(i)},
 	})
 	w.Revisions = append(w.Revisions, facts.Revision{Node: node(i), Current: 7})
+}
+
+// spare adds a Machine that is being deleted, whose host never booted.
+func (w *world) spare(at time.Time) {
+	w.Machines = append(w.Machines, Machine{Name: fmt.Sprintf("m%d", len(w.Machines)), Held: true})
+	w.delete(len(w.Machines)-1, at)
 }
 
 func (w *world) delete(i int, at time.Time) { w.Machines[i].Deleted, w.Machines[i].Waits = at, true }
@@ -190,29 +196,30 @@ func TestTheNextStep(t *testing.T) {
 		},
 		"two of three are away: nothing": {
 			change: func(w *world) { w.fail(1); w.fail(0); w.Members[2].Leader = false }, action: Wait, machine: "m0", member: "n0",
-			reason: controlplanev1.EtcdQuorumAtRiskReason, message: "of 3 only 1 are, and 2 are needed (n0 does not answer, n1 does not answer)",
+			reason: controlplanev1.EtcdQuorumAtRiskReason, message: "of 3 members only 1 are healthy, and 2 are needed (n0 does not answer, n1 does not answer)",
 		},
 		"two of five are away, and deleted: one after the other": {
 			hosts: 5, change: func(w *world) { w.fail(0); w.fail(1); w.delete(1, noon) },
 			action: RemoveMember, machine: "m0", member: "n0", via: "n2",
 		},
 		"three of five are away: nothing": {
-			hosts: 5, change: func(w *world) { w.fail(2); w.fail(1); w.fail(0) }, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "of 5 only 2 are",
+			hosts: 5, change: func(w *world) { w.fail(2); w.fail(1); w.fail(0) }, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "of 5 members only 2 are healthy, and 3 are needed (n0 does not answer, n1 does not answer, n2 does not answer)",
 		},
 		"two of four are away: nothing, though those left were a quorum of three": {
 			hosts: 4, change: func(w *world) { w.fail(1); w.fail(0); w.Members[1].Leader, w.Members[2].Leader = false, true },
-			action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "of 4 only 2 are, and 3 are needed",
+			action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "of 4 members only 2 are healthy, and 3 are needed",
 		},
 		"one of two is away: nothing": {
 			hosts: 2, change: func(w *world) { w.fail(0) }, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason,
 		},
 		"another joins: waits": {
-			hosts: 4, change: all(leads(1), func(w *world) { w.Members[3].Learner = true }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForEtcdReason, message: "n3 is joining",
+			hosts: 4, change: all(leads(1), func(w *world) { w.Members[3].Learner = true }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForEtcdReason,
+			message: "n3 is joining: waiting until it votes",
 		},
 		"another was taken in and not started: waits": {
 			hosts: 4, change: all(leads(1), func(w *world) {
 				w.Members[3].Learner, w.Members[3].Name, w.Members[3].Problem = true, "", "does not answer"
-			}), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForEtcdReason, message: "not started, 192.168.111.23",
+			}), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForEtcdReason, message: "not started, 192.168.111.23) is joining: waiting until it votes, but it does not answer. If its host does not come up, delete its Machine",
 		},
 		"it is a learner itself: removed": {
 			change: all(leads(1), func(w *world) { w.Members[0].Learner, w.Operators[0].Progressing = true, true }), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
@@ -246,9 +253,60 @@ func TestTheNextStep(t *testing.T) {
 		"the members do not agree: waits": {
 			change: func(w *world) { w.Doubt, w.Members = "they do not agree", nil }, action: Wait, machine: "m0", reason: controlplanev1.EtcdUnknownReason, message: "they do not agree",
 		},
-		"no member answers: waits":      {change: func(w *world) { w.Members = nil }, action: Wait, machine: "m0", reason: controlplanev1.EtcdUnknownReason, message: "no etcd member answers"},
-		"nobody leads: waits":           {change: func(w *world) { w.Members[0].Leader = false }, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdUnknownReason, message: "who leads"},
-		"the leader is not well: waits": {change: all(leads(0), func(w *world) { w.Members[0].Problem = "does not answer" }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdUnknownReason, message: "n0 leads but is not healthy"},
+		"no member answers: waits": {change: func(w *world) { w.Members = nil }, action: Wait, machine: "m0", reason: controlplanev1.EtcdUnknownReason, message: "no etcd member answers"},
+		"nobody leads: waits":      {change: func(w *world) { w.Members[0].Leader = false }, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdUnknownReason, message: "who leads"},
+		"it leads, and cannot be reached from here: removed through another": {
+			change: all(leads(0), func(w *world) { w.Members[0].Problem = "does not answer" }), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+		},
+		"it cannot be reached, nor can the leader, of five: removed through one that can": {
+			hosts: 5, change: all(leads(1), func(w *world) { w.Members[0].Problem, w.Members[1].Problem = "does not answer", "does not answer" }),
+			action: RemoveMember, machine: "m0", member: "n0", via: "n2",
+		},
+		"two spares are deleted, and the next member waits: spares go": {
+			hosts: 2, change: all(leads(1), func(w *world) { w.Replicas = 3; w.spare(noon.Add(time.Hour)) }), action: Release, machine: "m2",
+		},
+		"a spare is deleted that has been given a host": {
+			change: all(leads(1), func(w *world) {
+				w.Machines[0].Deleted = time.Time{}
+				w.spare(noon)
+				w.Machines[3].ProviderID, w.Machines[3].HostUID = "metal3://n3", "host of n3"
+			}), action: Release, machine: "m3",
+		},
+		"a learner that never votes is deleted, for which another waits: the learner goes": {
+			hosts: 4, change: all(leads(1), func(w *world) {
+				w.Members[3].Learner, w.Members[3].Problem = true, "does not answer"
+				w.delete(3, noon.Add(time.Hour))
+			}), action: RemoveMember, machine: "m3", member: "n3", via: "n1",
+		},
+		"its host is away, and another is a learner: removed, for nobody is promoted meanwhile": {
+			hosts: 4, change: func(w *world) { w.fail(0); w.Members[3].Learner = true }, action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+		},
+		"whose it is cannot be told: the next goes": {
+			change: all(leads(2), func(w *world) {
+				w.delete(1, noon.Add(time.Hour))
+				w.Nodes[0].ProviderID = "metal3://other"
+			}), action: RemoveMember, machine: "m1", member: "n1", via: "n2",
+		},
+		"it was about to be released, was taken in again, and another is away: that goes first": {
+			change: all(leads(2), func(w *world) {
+				w.fail(1)
+				w.delete(1, noon.Add(time.Hour))
+				w.Leftovers = []Leftover{{Node: "n0"}}
+			}), action: RemoveMember, machine: "m1", member: "n1", via: "n2",
+		},
+		"etcd has lost its quorum, and one joins: that it has lost it": {
+			hosts: 4, change: func(w *world) {
+				w.fail(1)
+				w.fail(2)
+				w.Members[3].Learner = true
+			}, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "has lost its quorum: of 3 members only 1 are healthy, and 2 are needed",
+		},
+		"its kubelet is away, and the others are to be restarted: waits": {
+			change: func(w *world) { w.fail(0); w.Revisions[1].Current = 6 }, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForEtcdReason, message: "Node n1",
+		},
+		"it is away, and so is another of five that is behind: removed": {
+			hosts: 5, change: func(w *world) { w.fail(0); w.fail(1); w.Revisions[1].Current = 6 }, action: RemoveMember, machine: "m0", member: "n0", via: "n2",
+		},
 		"the topology is not told: waits": {
 			change: func(w *world) { w.Topology = "" }, action: Wait, machine: "m0", reason: controlplanev1.EtcdUnknownReason, message: "topology",
 		},
@@ -296,14 +354,34 @@ func TestWhoseMemberItIs(t *testing.T) {
 		change  func(w *world)
 		message string
 	}{
-		"another Machine has the same Node":                        {func(w *world) { w.Machines[1].Node = "n0" }, "Machine m1 has the same Node, n0"},
-		"the Node is that of another host by now":                  {func(w *world) { w.Nodes[0].ProviderID = "metal3://other" }, "Node n0 runs on another host"},
-		"the member has an address that its Node does not have":    {func(w *world) { w.Members[0].Hosts = []string{"192.168.111.99"} }, "n0 has an address that Node n0 does not have"},
-		"the member has the address of another Node":               {func(w *world) { w.Members[0].Hosts = []string{address(1)} }, "n0 has an address that Node n0 does not have"},
-		"a member of another name has the address of the Node":     {func(w *world) { w.Members[1].Name, w.Members[1].Hosts = "n7", []string{address(0)} }, "n7 has the address of Node n0"},
-		"a member is named like no Node":                           {func(w *world) { w.Members[1].Name, w.Machines[1].Node = "n7", ""; w.Nodes[1].Name = "x" }, "n7 belongs to no Node"},
-		"a member without name is at no Node":                      {func(w *world) { w.Members[0].Name, w.Members[0].Hosts = "", []string{"192.168.111.99"} }, "belongs to no Node"},
-		"the Machine has no Node, but a member has nobody's":       {func(w *world) { w.Machines[0].Node, w.Nodes = "", w.Nodes[1:] }, "n0 belongs to no Node"},
+		"another Machine has the same Node":                     {func(w *world) { w.Machines[1].Node = "n0" }, "Machine m1 has the same Node, n0"},
+		"the Node is that of another host by now":               {func(w *world) { w.Nodes[0].ProviderID = "metal3://other" }, "Node n0 runs on another host"},
+		"the member has an address that its Node does not have": {func(w *world) { w.Members[0].Hosts = []string{"192.168.111.99"} }, "n0 has an address that Node n0 does not have"},
+		"the member has the address of another Node":            {func(w *world) { w.Members[0].Hosts = []string{address(1)} }, "n0 has an address that Node n0 does not have"},
+		"the member of its Node, which is gone, is at another":  {func(w *world) { w.Members[0].Hosts = []string{address(1)}; w.Nodes = w.Nodes[1:] }, "n0 has an address that Node n0 does not have"},
+		"a member of another name has the address of the Node":  {func(w *world) { w.Members[1].Name, w.Members[1].Hosts = "n7", []string{address(0)} }, "n7 has the address of Node n0"},
+		"a member is named like no Node":                        {func(w *world) { w.Members[1].Name, w.Machines[1].Node = "n7", ""; w.Nodes[1].Name = "x" }, "n7 belongs to no Node"},
+		"a member without name is at no Node":                   {func(w *world) { w.Members[0].Name, w.Members[0].Hosts = "", []string{"192.168.111.99"} }, "belongs to no Node"},
+		"the Machine has no Node, but a member has nobody's":    {func(w *world) { w.unlinked(0); w.Nodes = w.Nodes[1:] }, "n0 belongs to no Node"},
+		"the Machine has no Node, and no other proves to have it": {
+			func(w *world) { w.unlinked(0); w.Machines[0].ProviderID, w.Machines[0].HostUID = "", "" }, "etcd member n0 is that of Node n0, which no other Machine proves to be its own",
+		},
+		"the Machine has no Node, and nobody has said of which host its Node is": {
+			func(w *world) { w.unlinked(0); w.Nodes[0].ProviderID, w.Nodes[0].HostUID = "", "" }, "Node n0, which no other Machine proves",
+		},
+		"a Node is said to be another's, but only by its name": {
+			func(w *world) {
+				w.unlinked(0)
+				w.Nodes[1].ProviderID, w.Nodes[1].HostUID = "", ""
+				w.Nodes, w.Members, w.Revisions = w.Nodes[1:], w.Members[1:], w.Revisions[1:]
+			}, "Node n1, which no other Machine proves",
+		},
+		"a Node of that name has registered without providerID": {func(w *world) { w.Nodes[0].ProviderID, w.Nodes[0].HostUID = "", "" }, "Node n0 has no providerID"},
+		"the host has two Nodes": {
+			func(w *world) {
+				w.Nodes[1].ProviderID, w.Machines[1].ProviderID = w.Machines[0].ProviderID, "metal3://x"
+			}, "Nodes n0 and n1 both are of its host",
+		},
 		"the Node has two members, one of which was never started": {func(w *world) { w.Members = append(w.Members, facts.EtcdMember{ID: 9, Hosts: []string{address(0)}}) }, "two etcd members, 1 and 9"},
 	} {
 		t.Run(doubt, func(t *testing.T) {
@@ -319,8 +397,93 @@ func TestWhoseMemberItIs(t *testing.T) {
 	}
 }
 
+// unlinked takes a Machine its Node, as Cluster API knows it.
+func (w *world) unlinked(i int) { w.Machines[i].Node = "" }
+
+// A host is found by what it is, whatever Cluster API and the infrastructure provider have linked.
+func TestTheMemberOfAHostThatIsNotLinked(t *testing.T) {
+	for situation, change := range map[string]func(w *world){
+		"its Node has its providerID": func(w *world) { w.unlinked(0); w.Nodes[0].HostUID = "" },
+		"its Node has its label":      func(w *world) { w.unlinked(0); w.Nodes[0].ProviderID = "" },
+		"it came back with its label": func(w *world) { w.Nodes[0].ProviderID = "" },
+		"it came back with another name": func(w *world) {
+			w.Machines[0].Node = "before"
+			w.Nodes[0].HostUID = ""
+		},
+		"none of its control plane is linked": func(w *world) {
+			for i := range w.Machines {
+				w.unlinked(i)
+			}
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(3)
+			leads(1)(w)
+			change(w)
+			step := w.step()
+			g.Expect(step.Action).To(Equal(RemoveMember), "%s: %s", step.Reason, step.Message)
+			g.Expect(step.Member.Name).To(Equal("n0"))
+			g.Expect(step.Machine.Node).To(Equal("n0"))
+			g.Expect(step.Leaves).To(Equal(Leftover{Node: "n0", UID: "n0", Addresses: []string{address(0)}, Members: []string{"1"}}))
+		})
+	}
+}
+
+// The Nodes of workers, or of a Machine that was taken out of the control plane, are those of other hosts too.
+func TestAMemberOfAMachineThatWasTakenOut(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(3)
+	w.spare(noon.Add(-time.Hour))
+	w.Others, w.Machines = []Machine{{Name: "m2", ProviderID: "metal3://n2"}}, slices.Delete(w.Machines, 2, 3)
+	step := w.step()
+	g.Expect(step.Action).To(Equal(Release), step.Message)
+	g.Expect(step.Machine.Name).To(Equal("m3"))
+	g.Expect(step.Leaves.Node).To(BeEmpty(), "it leaves nothing")
+}
+
+// What nobody tells of has to be looked at again; for the rest an event comes.
+func TestWhoWaitsForAnEvent(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		change  func(w *world)
+		watched bool
+	}{
+		"it is the only member":     {func(w *world) { w.Members = w.Members[:1] }, true},
+		"OpenShift removes it":      {func(w *world) { w.MachineAPI = true }, true},
+		"the topology is another":   {func(w *world) { w.Topology = configv1.DualReplicaTopologyMode }, true},
+		"another is being removed":  {func(w *world) { w.Machines[1].Deleted, w.Machines[1].Held = noon, false }, true},
+		"another is not cleaned up": {func(w *world) { w.Leftovers = []Leftover{{Node: "n9"}} }, true},
+		"another is down":           {func(w *world) { w.Members[1].Problem = "does not answer" }, false},
+		"nothing can be told":       {func(w *world) { w.Doubt = "they do not agree" }, false},
+		"so it is for one, not for two": {func(w *world) {
+			w.MachineAPI = true
+			w.delete(1, noon)
+			w.Nodes[1].ProviderID, w.Nodes[1].HostUID = "", ""
+		}, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(3)
+			leads(2)(w)
+			tc.change(w)
+			step := w.step()
+			g.Expect(step.Action).To(Equal(Wait))
+			g.Expect(step.Watched).To(Equal(tc.watched), step.Message)
+		})
+	}
+}
+
+func TestMessagesNameThree(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(9)
+	for i := range 5 {
+		w.fail(8 - i)
+	}
+	g.Expect(w.step().Message).To(ContainSubstring("(n4 does not answer, n5 does not answer, n6 does not answer and 2 more)"))
+}
+
 func TestWhatIsLeftOfAReleasedHost(t *testing.T) {
-	left := Leftover{Node: "n0", UID: "n0", Addresses: []string{address(0)}}
+	left := Leftover{Node: "n0", UID: "n0", Addresses: []string{address(0)}, Members: []string{"1"}}
 	for situation, tc := range map[string]struct {
 		change func(w *world)
 		action Action
@@ -334,12 +497,35 @@ func TestWhatIsLeftOfAReleasedHost(t *testing.T) {
 			w.Members[0].Learner, w.Members[0].Name = true, ""
 			w.gone(0)
 		}, RemoveMember, ""},
+		"it was taken in, and another joins: removed":                           {func(w *world) { w.fail(0); w.join(3); w.Members[3].Learner = true; w.gone(0) }, RemoveMember, ""},
+		"another host has its name and its member is the recorded one: removed": {func(w *world) { w.fail(0); w.Nodes[0].UID = "new" }, RemoveMember, ""},
+		"another host has its name, and it was taken in at its old address: removed": {func(w *world) {
+			w.fail(0)
+			w.Members[0].ID = 9
+			w.Nodes[0].UID, w.Nodes[0].Addresses = "new", []string{"192.168.111.99"}
+		}, RemoveMember, ""},
+		"another host has its name and its address, and a member is down there: waits": {func(w *world) {
+			w.fail(0)
+			w.Members[0].ID, w.Nodes[0].UID = 9, "new"
+		}, Wait, controlplanev1.EtcdUnknownReason},
+		"another host has its name and its address, and a member is not started there: waits": {func(w *world) {
+			w.fail(0)
+			w.Members[0].ID, w.Members[0].Name, w.Members[0].Learner, w.Nodes[0].UID = 9, "", true, "new"
+		}, Wait, controlplanev1.EtcdUnknownReason},
+		"another host has its name and its address, and is a member: done": {func(w *world) {
+			leads(1)(w)
+			w.Members[0].ID, w.Nodes[0].UID = 9, "new"
+		}, Release, ""},
+		"another host has its name, and is no member yet: done": {func(w *world) {
+			leads(1)(w)
+			w.Nodes[0].UID, w.Members = "new", w.Members[1:]
+		}, Release, ""},
 		"it was taken in, and another is away: waits": {func(w *world) { w.fail(0); w.fail(1); w.gone(0) }, Wait, controlplanev1.EtcdQuorumAtRiskReason},
 		"it answers: waits":                           {func(w *world) { leads(1)(w); w.gone(0) }, Wait, controlplanev1.EtcdUnknownReason},
-		"its Node is there: waits":                    {func(w *world) { w.fail(0) }, Wait, controlplanev1.EtcdUnknownReason},
+		"its Node is there: waits":                    {func(w *world) { w.fail(0) }, Wait, controlplanev1.WaitingForMachinesDeletionReason},
 		"one that was not started is at a new Node of its address: that is not it": {func(w *world) {
 			leads(1)(w)
-			w.Members[0].Learner, w.Members[0].Name, w.Nodes[0].Name = true, "", "n9"
+			w.Members[0].ID, w.Members[0].Learner, w.Members[0].Name, w.Nodes[0].Name = 9, true, "", "n9"
 		}, Release, ""},
 		"nothing can be told: waits": {func(w *world) { w.Doubt = "they do not agree"; w.gone(0) }, Wait, controlplanev1.EtcdUnknownReason},
 	} {
@@ -351,7 +537,7 @@ func TestWhatIsLeftOfAReleasedHost(t *testing.T) {
 			g.Expect(step.Action).To(Equal(tc.action), "%s: %s", step.Reason, step.Message)
 			g.Expect(step.Reason).To(Equal(tc.reason))
 			if tc.action == RemoveMember {
-				g.Expect(step.Member.ID).To(BeEquivalentTo(1))
+				g.Expect(step.Member.ID).To(BeElementOf(uint64(1), uint64(9)))
 				g.Expect(step.Via.Name).NotTo(BeEmpty())
 			}
 		})
@@ -361,4 +547,60 @@ func TestWhatIsLeftOfAReleasedHost(t *testing.T) {
 // gone deletes Machine and Node of a host, whose member stays.
 func (w *world) gone(i int) {
 	w.Machines, w.Nodes, w.Revisions = slices.Delete(w.Machines, i, i+1), slices.Delete(w.Nodes, i, i+1), slices.Delete(w.Revisions, i, i+1)
+}
+
+func TestWhatBecameOfAReleasedHost(t *testing.T) {
+	left := Leftover{Node: "n0", UID: "n0"}
+	for situation, tc := range map[string]struct {
+		change func(w *world)
+		fate   Fate
+	}{
+		"its Machine is being deleted":                                {func(*world) {}, Leaving},
+		"its Machine is being deleted, and has lost its Node":         {func(w *world) { w.Nodes = w.Nodes[1:] }, Leaving},
+		"it was taken out of its control plane while it is deleted":   {func(w *world) { w.Others, w.Machines = []Machine{w.Machines[0]}, w.Machines[1:]; w.Others[0].Node = "" }, Leaving},
+		"its Machine came without its deletion":                       {func(w *world) { w.Machines[0].Deleted = time.Time{} }, Staying},
+		"its Machine came so, and Cluster API has not found its Node": {func(w *world) { w.Machines[0].Deleted = time.Time{}; w.unlinked(0) }, Staying},
+		"its Machine came so, and the Node is gone":                   {func(w *world) { w.Machines[0].Deleted, w.Nodes = time.Time{}, w.Nodes[1:] }, Nodeless},
+		"its Machine is gone, and the Node is there":                  {func(w *world) { w.Machines = w.Machines[1:] }, Remaining},
+		"both are gone": {func(w *world) { w.drop(0) }, Gone},
+		"both are gone, and a new Machine is to be given the same host": {func(w *world) {
+			w.drop(0)
+			w.Machines = append(w.Machines, Machine{Name: "m0", ProviderID: "metal3://n0"})
+		}, Gone},
+		"another host has its name": {func(w *world) { w.Machines[0].Deleted, w.Nodes[0].UID = time.Time{}, "another" }, Gone},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(3)
+			tc.change(w)
+			var nodes []facts.Node
+			for _, n := range w.Nodes {
+				nodes = append(nodes, n.Node)
+			}
+			g.Expect(w.FateOf(left, nodes)).To(Equal(tc.fate))
+			step := left.Rests(tc.fate)
+			g.Expect(step != nil).To(Equal(tc.fate == Remaining || tc.fate == Nodeless))
+			if step != nil {
+				g.Expect(step.Watched).To(BeTrue())
+				g.Expect(step.Message).To(ContainSubstring("delete"))
+			}
+		})
+	}
+}
+
+func TestWhatIsNotedOfAHost(t *testing.T) {
+	g := NewWithT(t)
+	asked := Asked{Leftovers: []Leftover{{Node: "n1"}, {Node: "n0", UID: "u", Addresses: []string{"a"}, Members: []string{"1"}}}}
+	_, changed := asked.Noted(Leftover{})
+	g.Expect(changed).To(BeFalse())
+	_, changed = asked.Noted(Leftover{Node: "n0", UID: "u", Addresses: []string{"a"}, Members: []string{"1"}})
+	g.Expect(changed).To(BeFalse())
+	noted, changed := asked.Noted(Leftover{Node: "n0", UID: "u", Addresses: []string{"a", "b"}, Members: []string{"9"}})
+	g.Expect(changed).To(BeTrue())
+	g.Expect(noted).To(Equal([]Leftover{{Node: "n1"}, {Node: "n0", UID: "u", Addresses: []string{"a", "b"}, Members: []string{"1", "9"}}}))
+	noted, changed = asked.Noted(Leftover{Node: "n0", UID: "v"})
+	g.Expect(changed).To(BeTrue())
+	g.Expect(noted).To(HaveLen(3))
+	g.Expect(asked.Leftovers[1].Members).To(Equal([]string{"1"}), "what was read stays")
+	g.Expect(asked.Without(noted[1])).To(Equal([]Leftover{{Node: "n1"}}))
 }

@@ -1,6 +1,7 @@
 package removal
 
 import (
+	"cmp"
 	"slices"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -18,9 +19,9 @@ const (
 var rollers = []string{"etcd", "kube-apiserver"}
 
 // settled is about those who restart members. While they do, a member that is healthy now may be down a moment later. A member that is down keeps its operators
-// degraded, and its Node behind: before it is removed, only the others must be left alone.
+// degraded: before it is removed, only the others must be left alone.
 func (v *view) settled(own facts.EtcdMember) *Step {
-	down := own.Learner || !own.Healthy()
+	serves := !own.Learner && own.Healthy()
 	for _, name := range rollers {
 		at := slices.IndexFunc(v.Operators, func(o facts.ClusterOperator) bool { return o.Name == name })
 		var step Step
@@ -29,7 +30,7 @@ func (v *view) settled(own facts.EtcdMember) *Step {
 			step = wait(controlplanev1.EtcdUnknownReason, "the cluster has no ClusterOperator %s: it cannot be told whether members are being restarted", name)
 		case !v.Operators[at].Available:
 			step = wait(controlplanev1.WaitingForEtcdReason, "ClusterOperator %s is not available: waiting until it is", name)
-		case down:
+		case !serves:
 			continue
 		case v.Operators[at].Degraded:
 			step = wait(controlplanev1.WaitingForEtcdReason, "ClusterOperator %s is degraded: see its conditions in the cluster; waiting until it is not", name)
@@ -40,26 +41,37 @@ func (v *view) settled(own facts.EtcdMember) *Step {
 		}
 		return &step
 	}
-	return v.rolledOut(own, down)
+	return v.rolledOut(own)
 }
 
 // rolledOut is about the revisions of etcd's static pods.
-func (v *view) rolledOut(own facts.EtcdMember, down bool) *Step {
+func (v *view) rolledOut(own facts.EtcdMember) *Step {
 	if len(v.Revisions) == 0 {
 		step := wait(controlplanev1.EtcdUnknownReason, "the etcd operator does not tell which revision its members run: it cannot be told whether they are being restarted")
 		return &step
 	}
 	for _, r := range v.Revisions {
-		behind := r.Target != 0 || r.Current != v.LatestRevision
-		if down {
-			behind = r.Target != 0 && r.Node != own.Name && v.serves(r.Node)
-		}
-		if behind {
+		if v.restarts(r, own) {
 			step := wait(controlplanev1.WaitingForEtcdReason, "the etcd operator is rolling out revision %d, which Node %s does not run yet: waiting until it does", v.LatestRevision, r.Node)
 			return &step
 		}
 	}
 	return nil
+}
+
+// restarts tells whether the member of a Node is being restarted, or is to be, which matters to the removal of another. One that does not answer here may serve all the
+// same: then too, two must not be away at once. Operators go on Node by Node, so that those who are to follow one that is down do not before it is gone.
+func (v *view) restarts(r facts.Revision, own facts.EtcdMember) bool {
+	now, soon := r.Target != 0, r.Current != v.LatestRevision
+	node := cmp.Or(own.Name, v.nodeAt(&own))
+	stuck := slices.ContainsFunc(v.Revisions, func(r facts.Revision) bool { return r.Node == node && r.Target != 0 })
+	switch {
+	case !own.Learner && own.Healthy():
+		return now || soon
+	case r.Node == node || !v.serves(r.Node):
+		return false
+	}
+	return now || soon && !own.Learner && !stuck
 }
 
 // serves tells whether the member of a Node is healthy.

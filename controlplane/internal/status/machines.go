@@ -163,12 +163,18 @@ const shownNames = 3
 
 // Names names Machines, the first few of them.
 func Names(machines []*clusterv1.Machine) string {
-	var shown []string
-	for _, m := range machines[:min(len(machines), shownNames)] {
-		shown = append(shown, m.Name)
+	names := make([]string, 0, len(machines))
+	for _, m := range machines {
+		names = append(names, m.Name)
 	}
-	if more := len(machines) - shownNames; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(shown, ", "), more)
+	return Listed(names)
+}
+
+// Listed lists what is said of several objects, the first few of them.
+func Listed(told []string) string {
+	shown := strings.Join(told[:min(len(told), shownNames)], ", ")
+	if more := len(told) - shownNames; more > 0 {
+		return fmt.Sprintf("%s and %d more", shown, more)
 	}
-	return strings.Join(shown, ", ")
+	return shown
 }

@@ -1,0 +1,163 @@
+package removal
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+)
+
+// remove is the next step to get a member out of etcd.
+func (v *view) remove(own facts.EtcdMember) Step {
+	for _, check := range []func(facts.EtcdMember) *Step{v.last, v.operated, v.lost, v.joining, v.quorum, v.settled} {
+		if step := check(own); step != nil {
+			step.Member = own
+			return *step
+		}
+	}
+	step := v.lead(own)
+	step.Member = own
+	return step
+}
+
+// last is about the only member.
+func (v *view) last(own facts.EtcdMember) *Step {
+	if own.Learner || len(v.Voters()) > 1 {
+		return nil
+	}
+	step := Watch(controlplanev1.LastEtcdMemberReason, "its host is the only member of etcd, with all that the cluster knows: delete the Cluster if it is not needed any more; "+
+		"a Machine alone is never taken out of it")
+	return &step
+}
+
+// operated is about clusters whose etcd operator removes members itself.
+func (v *view) operated(own facts.EtcdMember) *Step {
+	if !v.MachineAPI {
+		return nil
+	}
+	step := Watch(controlplanev1.WaitingForMachineAPIReason, "the cluster's own Machine API runs its control plane, so its etcd operator removes members: delete the Machine of Node %s in "+
+		"namespace openshift-machine-api of the cluster, and see ClusterOperator etcd for what it waits for", own.Name)
+	return &step
+}
+
+// quorumOf is how many of a number of voters must agree.
+func quorumOf(voters int) int { return voters/2 + 1 }
+
+// lost is about an etcd that takes no change any more.
+func (v *view) lost(facts.EtcdMember) *Step {
+	voters := v.Voters()
+	healthy := len(voters) - len(down(voters))
+	if healthy >= quorumOf(len(voters)) {
+		return nil
+	}
+	step := wait(controlplanev1.EtcdQuorumAtRiskReason, "etcd has lost its quorum: of %d members only %d are healthy, and %d are needed (%s). Bring their hosts back; if that cannot be, restore etcd as "+
+		"OpenShift documents it. Until then no member is removed", len(voters), healthy, quorumOf(len(voters)), problems(voters))
+	return &step
+}
+
+// joining is about members that are on their way into the quorum. They need not be waited for to remove one that is down, which OpenShift promotes nobody beside.
+func (v *view) joining(own facts.EtcdMember) *Step {
+	if own.Learner || !own.Healthy() {
+		return nil
+	}
+	for _, m := range v.Members {
+		if !m.Learner {
+			continue
+		}
+		step := wait(controlplanev1.WaitingForEtcdReason, "etcd member %s is joining: waiting until it votes", nameOf(m))
+		if !m.Healthy() {
+			step.Message += fmt.Sprintf(", but it %s. If its host does not come up, delete its Machine, which then comes first", m.Problem)
+		}
+		return &step
+	}
+	return nil
+}
+
+// leastReplicas is the smallest control plane that survives the loss of a host. A larger one is not taken below its quorum, one after the other.
+const leastReplicas = 3
+
+// quorum is about what is left. To remove a member that is down never lowers what etcd survives; one that serves is removed only while all others do, and while
+// enough are left to be a quorum of the control plane that is wanted.
+func (v *view) quorum(own facts.EtcdMember) *Step {
+	others := slices.DeleteFunc(v.Voters(), func(m facts.EtcdMember) bool { return m.ID == own.ID })
+	healthy := len(others) - len(down(others))
+	wanted := max(v.Replicas, leastReplicas)
+	var step Step
+	switch {
+	case healthy < quorumOf(len(others)):
+		step = wait(controlplanev1.EtcdQuorumAtRiskReason, "without it etcd would have no quorum: of the other %d members only %d are healthy (%s). Bring their hosts back", len(others), healthy,
+			problems(others))
+	case own.Learner || !own.Healthy():
+		return nil
+	case healthy < len(others):
+		step = wait(controlplanev1.EtcdQuorumAtRiskReason, "a healthy etcd member is removed only while all others are healthy: %s. Bring its host back, or delete its Machine, which then comes first",
+			problems(others))
+	case len(others) < quorumOf(wanted):
+		step = wait(controlplanev1.WaitingForReplacementReason, "%d etcd members would be left, of at least %d that a control plane of %d Machines needs: waiting until another host has joined",
+			len(others), quorumOf(wanted), wanted)
+	default:
+		return nil
+	}
+	return &step
+}
+
+// lead makes another member the leader before the leader is removed, and the leader remove the member. A leader that cannot be reached from here may well lead: then
+// another tells it to remove a member, itself too.
+func (v *view) lead(own facts.EtcdMember) Step {
+	at := slices.IndexFunc(v.Members, func(m facts.EtcdMember) bool { return m.Leader })
+	heirs := v.heirs(own)
+	switch {
+	case at < 0:
+		return wait(controlplanev1.EtcdUnknownReason, "the etcd members do not agree on who leads: waiting for an election, which takes seconds. If it stays so, see the logs of the Pods with the "+
+			"label app=etcd in namespace openshift-etcd of the cluster, and the network between their hosts")
+	case len(heirs) == 0:
+		return wait(controlplanev1.EtcdQuorumAtRiskReason, "no other etcd member can lead: bring their hosts back")
+	case v.Members[at].ID == own.ID && own.Healthy():
+		return Step{Action: MoveLeader, To: heirs[0]}
+	case v.Members[at].ID != own.ID && v.Members[at].Healthy():
+		return Step{Action: RemoveMember, Via: v.Members[at]}
+	}
+	return Step{Action: RemoveMember, Via: heirs[0]}
+}
+
+// heirs are those that can lead without a member. Those that go next come last.
+func (v *view) heirs(own facts.EtcdMember) []facts.EtcdMember {
+	heirs := slices.DeleteFunc(v.Voters(), func(m facts.EtcdMember) bool { return m.ID == own.ID || !m.Healthy() })
+	slices.SortStableFunc(heirs, func(a, b facts.EtcdMember) int {
+		return cmp.Or(cmp.Compare(v.goes(a.Name), v.goes(b.Name)), cmp.Compare(a.Name, b.Name))
+	})
+	return heirs
+}
+
+// goes is 1 when the Machine of a Node is being deleted, else 0.
+func (v *view) goes(node string) int {
+	for _, m := range v.Machines {
+		if m.Node == node && !m.Deleted.IsZero() {
+			return 1
+		}
+	}
+	return 0
+}
+
+// nameOf names a member for people.
+func nameOf(m facts.EtcdMember) string {
+	return cmp.Or(short(m.Name), fmt.Sprintf("%x (not started, %s)", m.ID, short(strings.Join(m.Hosts, ", "))))
+}
+
+// down are those of some members that are not healthy.
+func down(members []facts.EtcdMember) []facts.EtcdMember {
+	return slices.DeleteFunc(slices.Clone(members), facts.EtcdMember.Healthy)
+}
+
+// problems tells what is wrong with those of some members that are not healthy.
+func problems(members []facts.EtcdMember) string {
+	var told []string
+	for _, m := range down(members) {
+		told = append(told, nameOf(m)+" "+m.Problem)
+	}
+	return status.Listed(told)
+}
