@@ -222,7 +222,9 @@ func TestTheNextStep(t *testing.T) {
 			}), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForEtcdReason, message: "not started, 192.168.111.23) is joining: waiting until it votes, but it does not answer. If its host does not come up, delete its Machine",
 		},
 		"it is a learner itself: removed": {
-			change: all(leads(1), func(w *world) { w.Members[0].Learner, w.Operators[0].Progressing = true, true }), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+			change: all(leads(1), func(w *world) {
+				w.Members[0].Learner, w.Operators[0].Progressing, w.Revisions[1].Current = true, true, 6
+			}), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
 		},
 		"it is a learner itself that was not started: removed by its address": {
 			change: all(leads(1), func(w *world) {
@@ -280,6 +282,16 @@ func TestTheNextStep(t *testing.T) {
 		},
 		"its host is away, and another is a learner: removed, for nobody is promoted meanwhile": {
 			hosts: 4, change: func(w *world) { w.fail(0); w.Members[3].Learner = true }, action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+		},
+		"a spare is deleted later, and both could go: the spare first": {
+			hosts: 4, change: all(leads(1), func(w *world) { w.Replicas = 3; w.spare(noon.Add(time.Hour)) }), action: Release, machine: "m4",
+		},
+		"a learner is deleted later, and both could go: the learner first": {
+			hosts: 4, change: func(w *world) { w.fail(0); w.Members[3].Learner = true; w.delete(3, noon.Add(time.Hour)) }, action: RemoveMember, machine: "m3", member: "n3", via: "n1",
+		},
+		"one that is down is deleted later, and both wait: for what that waits": {
+			change: all(leads(2), func(w *world) { w.fail(1); w.delete(1, noon.Add(time.Hour)); w.Revisions[2].Current = 6 }),
+			action: Wait, machine: "m1", member: "n1", reason: controlplanev1.WaitingForEtcdReason, message: "Node n2",
 		},
 		"whose it is cannot be told: the next goes": {
 			change: all(leads(2), func(w *world) {
