@@ -133,9 +133,11 @@ func open(ctx context.Context, credentials *tls.Config, forward forward, pod cli
 		Endpoints: []string{"https://" + credentials.ServerName}, // it is looked up nowhere, but the certificate has to be for it
 		TLS:       credentials,
 		Logger:    zap.NewNop(),
-		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return forward(ctx, pod, clientPort)
-		})},
+		DialOptions: []grpc.DialOption{
+			// The client tells how it balances only after it began to connect (v3.6, with grpc v1.78), so that it would connect once more.
+			grpc.WithDisableServiceConfig(),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return forward(ctx, pod, clientPort) }),
+		},
 	})
 	if err != nil {
 		return nil, &failure{"cannot make a client of etcd", err}

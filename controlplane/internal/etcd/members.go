@@ -7,7 +7,7 @@ import (
 	"errors"
 	"net/url"
 	"slices"
-	"sync"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -30,40 +30,65 @@ type answer struct {
 	members []*etcdserverpb.Member
 }
 
-// askAll asks all members at once, each through its own Pod: one that is away must not keep the others from answering. Those that do not answer are left out.
+// partTime is how long one who has been asked has to let go of its connection, and to say why it did not answer.
+const partTime = time.Second
+
+// reply is what came of asking a member.
+type reply struct {
+	said *answer
+	err  error
+}
+
+// askAll asks all members at once, each through its own Pod: one that is away must not keep the others from answering. Those that do not answer are left out, also when
+// they hold whoever asks them.
 func askAll(ctx context.Context, credentials *tls.Config, forward forward, pods []corev1.Pod) []answer {
-	ctx, cancel := context.WithTimeout(ctx, memberTime)
+	awaited, cancel := context.WithTimeout(ctx, memberTime+partTime)
 	defer cancel()
-	answers := make([]*answer, len(pods))
-	var asked sync.WaitGroup
+	replies := make([]chan reply, len(pods))
 	for i := range pods {
-		asked.Go(func() {
-			found, err := ask(ctx, credentials, forward, client.ObjectKeyFromObject(&pods[i]))
-			if err != nil {
-				ctrl.LoggerFrom(ctx).Info("An etcd member does not answer", "Pod", pods[i].Name, "reason", err.Error())
-				return
-			}
-			answers[i] = found
-		})
+		replies[i] = make(chan reply, 1)
+		go func() {
+			asked, cancel := context.WithTimeout(awaited, memberTime)
+			defer cancel()
+			said, err := ask(asked, credentials, forward, client.ObjectKeyFromObject(&pods[i]))
+			replies[i] <- reply{said, err}
+		}()
 	}
-	asked.Wait()
-	var found []answer
-	for _, a := range answers {
-		if a != nil {
-			found = append(found, *a)
+	var answers []answer
+	for i := range pods {
+		got := await(awaited, replies[i])
+		if got.err != nil {
+			ctrl.LoggerFrom(ctx).Info("An etcd member does not answer", "Pod", pods[i].Name, "reason", got.err.Error())
+			continue
 		}
+		answers = append(answers, *got.said)
 	}
-	return found
+	return answers
+}
+
+// await waits for a reply until the time is over. One that has come counts also then.
+func await(ctx context.Context, replies <-chan reply) reply {
+	select {
+	case got := <-replies:
+		return got
+	case <-ctx.Done():
+	}
+	select {
+	case got := <-replies:
+		return got
+	default:
+		return reply{err: ctx.Err()}
+	}
 }
 
 // ask asks the member of a Pod. Its list of members is the one that it has, whether or not there is a quorum; that it serves is proven by a read that needs one.
-func ask(ctx context.Context, credentials *tls.Config, forward forward, pod client.ObjectKey) (_ *answer, err error) {
+func ask(ctx context.Context, credentials *tls.Config, forward forward, pod client.ObjectKey) (*answer, error) {
 	member, err := open(ctx, credentials, forward, pod)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, member.Close()) }()
-	status, err := member.Status(ctx, member.Endpoints()[0])
+	defer func() { _ = member.Close() }()
+	status, err := statusOf(ctx, member)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +109,12 @@ func ask(ctx context.Context, credentials *tls.Config, forward forward, pod clie
 		a.problem = "reports errors (see etcdctl endpoint status)"
 	}
 	return a, nil
+}
+
+// statusOf asks a member how it is by the connection that there is. The client itself would make another for that.
+func statusOf(ctx context.Context, member *clientv3.Client) (*clientv3.StatusResponse, error) {
+	maintenance := clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(member, member.ActiveConnection()), member)
+	return maintenance.Status(ctx, member.Endpoints()[0])
 }
 
 // membersOf puts together what the members say. Who serves knows who is a member, and who leads; as long as nobody does, the others are asked. doubt is why what they

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-logr/logr/testr"
@@ -40,6 +41,8 @@ type cluster struct {
 	members   map[string]*process.Process
 	// ports are where the members serve clients, by Pod.
 	ports map[string]int
+	// connections counts those to members.
+	connections atomic.Int32
 }
 
 // newCluster starts members. Their certificates are for localhost, and they ask clients for one of the same authority.
@@ -133,6 +136,7 @@ func operatorOf(name string, progressing configv1.ConditionStatus) *configv1.Clu
 func (c *cluster) forward(ctx context.Context, pod client.ObjectKey, port int) (net.Conn, error) {
 	c.Expect(port).To(Equal(clientPort))
 	c.Expect(pod.Namespace).To(Equal(namespace))
+	c.connections.Add(1)
 	return (&net.Dialer{}).DialContext(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(c.ports[pod.Name]))
 }
 
