@@ -3,6 +3,8 @@ package config
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -21,7 +24,7 @@ import (
 )
 
 // releaseForMove lets go of an object that clusterctl moved to another management cluster, where the host lives on. It also keeps the host of
-// a Machine that is not deleted itself.
+// a Machine that is not deleted itself, or is held.
 func (r *Reconciler) releaseForMove(ctx context.Context, s *scope) (bool, error) {
 	if !controllerutil.ContainsFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
 		return false, nil
@@ -30,10 +33,29 @@ func (r *Reconciler) releaseForMove(ctx context.Context, s *scope) (bool, error)
 		_, err := r.releaseFinalizer(ctx, s)
 		return false, err
 	}
-	if s.Machine != nil && s.Machine.DeletionTimestamp.IsZero() && !s.ClusterDeleting() {
+	if s.Machine == nil || s.ClusterDeleting() {
+		return true, nil
+	}
+	if s.Machine.DeletionTimestamp.IsZero() {
 		return s.waitDeleting(bootstrapv1.WaitingForMachineReason, "Machine %s still uses this object: delete the Machine", s.Machine.Name)
 	}
+	if hooks := preTerminateHooks(s.Machine.Annotations); len(hooks) > 0 {
+		return s.waitDeleting(bootstrapv1.WaitingForMachineReason, "Machine %s is being deleted, but its host is kept until somebody takes off %s: see its condition Deleting",
+			s.Machine.Name, strings.Join(hooks, ", "))
+	}
 	return true, nil
+}
+
+// preTerminateHooks are the annotations of a Machine by which somebody keeps its host as it is, sorted: the control plane provider until it is no member of etcd any more.
+// With its Agent the Node would go.
+func preTerminateHooks(annotations map[string]string) []string {
+	var hooks []string
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if strings.HasPrefix(key, clusterv1.PreTerminateDeleteHookAnnotationPrefix) {
+			hooks = append(hooks, key)
+		}
+	}
+	return hooks
 }
 
 // releaseAgents deletes the Agents that are bound and waits: assisted-service then takes the Node out of the cluster, and does not delete an

@@ -122,6 +122,42 @@ func TestHostOfALiveMachineIsKept(t *testing.T) {
 	w.Expect(w.agent("a").DeletionTimestamp).To(BeNil(), "the host is not taken out of the cluster")
 }
 
+// The control plane provider holds the Machine until its host has left etcd; others may have reasons of their own.
+func TestHostOfAMachineThatIsHeldIsKept(t *testing.T) {
+	const hook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/openshift-etcd-member"
+	for situation, tc := range map[string]struct {
+		before func(w *world)
+		kept   bool
+	}{
+		"its Machine waits":           {func(*world) {}, true},
+		"until the annotation is off": {func(w *world) { m := read(w, "m", &clusterv1.Machine{}); w.change(m, func() { m.Annotations = nil }) }, false},
+		"or the cluster goes as a whole": {func(w *world) {
+			cluster := read(w, "c", &clusterv1.Cluster{})
+			w.change(cluster, func() { cluster.Finalizers = []string{clusterv1.ClusterFinalizer} })
+			w.remove(cluster)
+		}, false},
+		"or the Machine is gone by force": {func(w *world) { w.letGo("m", &clusterv1.Machine{}) }, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := joined(t)
+			m := read(w, "m", &clusterv1.Machine{})
+			w.change(m, func() {
+				m.Annotations, m.Finalizers = map[string]string{hook: ""}, []string{clusterv1.MachineFinalizer}
+			})
+			w.remove(m)
+			w.remove(w.config())
+			tc.before(w)
+			w.reconcile()
+			w.Expect(w.agent("a").DeletionTimestamp == nil).To(Equal(tc.kept))
+			if !tc.kept {
+				return
+			}
+			w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.WaitingForMachineReason)
+			w.Expect(w.message(bootstrapv1.DeletingCondition)).To(And(ContainSubstring("Machine m is being deleted"), ContainSubstring(hook)))
+		})
+	}
+}
+
 func TestAgentOfAnotherClusterStays(t *testing.T) {
 	w := joined(t)
 	other := discovered("other", "m", "02:00:00:00:00:99")

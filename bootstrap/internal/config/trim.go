@@ -41,7 +41,11 @@ func Cached() map[client.Object]cache.ByObject {
 func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 	kept := &clusterv1.Machine{ObjectMeta: kube.Identity(&machine.ObjectMeta)}
 	kept.Labels = kube.Only(machine.Labels, clusterv1.ClusterNameLabel, clusterv1.MachineControlPlaneLabel)
-	kept.Annotations = kube.Only(machine.Annotations, clusterv1.MachineSkipRemediationAnnotation)
+	read := []string{clusterv1.MachineSkipRemediationAnnotation}
+	if !machine.DeletionTimestamp.IsZero() {
+		read = append(read, preTerminateHooks(machine.Annotations)...)
+	}
+	kept.Annotations = kube.Only(machine.Annotations, read...)
 	kept.Spec.ClusterName, kept.Spec.ProviderID = machine.Spec.ClusterName, machine.Spec.ProviderID
 	kept.Spec.Bootstrap, kept.Spec.InfrastructureRef = machine.Spec.Bootstrap, machine.Spec.InfrastructureRef
 	kept.Status.NodeRef = machine.Status.NodeRef

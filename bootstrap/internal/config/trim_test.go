@@ -34,7 +34,7 @@ func TestOfAMachineWhatIsReadIsCached(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "lab", Name: "m", UID: "1", ResourceVersion: "5", Generation: 2, DeletionTimestamp: ptr.To(metav1.Now()),
 			Labels:      map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachineControlPlaneLabel: ""},
-			Annotations: map[string]string{clusterv1.MachineSkipRemediationAnnotation: "x"},
+			Annotations: map[string]string{clusterv1.MachineSkipRemediationAnnotation: "x", clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/x": ""},
 		},
 		Spec: clusterv1.MachineSpec{
 			ClusterName: "c", ProviderID: "p", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("s")},
@@ -48,7 +48,12 @@ func TestOfAMachineWhatIsReadIsCached(t *testing.T) {
 	whole.Labels["other"], whole.Annotations["other"], whole.Status.Phase, whole.Spec.Version = "x", "x", "Running", "v1"
 	whole.Status.Conditions = append(whole.Status.Conditions, metav1.Condition{Type: "Other"})
 	whole.Status.Conditions[0].Message = "large"
-	NewWithT(t).Expect(trimMachine(whole)).To(Equal(kept))
+	g := NewWithT(t)
+	g.Expect(trimMachine(whole)).To(Equal(kept))
+
+	whole.DeletionTimestamp, kept.DeletionTimestamp = nil, nil
+	delete(kept.Annotations, clusterv1.PreTerminateDeleteHookAnnotationPrefix+"/x")
+	g.Expect(trimMachine(whole)).To(Equal(kept), "hooks hold what is being deleted")
 }
 
 func TestOfAClusterAndItsInstallationWhatIsReadIsCached(t *testing.T) {
