@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -40,6 +41,50 @@ func TestTheUsersOwnBlockStays(t *testing.T) {
 	})...).withTime()
 	h.install()
 	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, ""))
+}
+
+// annotate sets an annotation of the control plane.
+func (h *hub) annotate(key, value string) {
+	h.t.Helper()
+	cp := h.controlPlane()
+	metav1.SetMetaDataAnnotation(&cp.ObjectMeta, key, value)
+	h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
+}
+
+// clusterctl makes Machines anew without telling that they are being deleted.
+func TestNoMoveWhileAHostLeavesTheCluster(t *testing.T) {
+	h := newInstalledHub(t)
+	going := h.deleteMachine(0)
+	h.etcds.Members[2].Problem = "does not answer"
+	h.reconcile()
+	h.Expect(h.held()).To(ContainElement(going))
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, whileHostsGo))
+	version := h.controlPlane().ResourceVersion
+	h.reconcile()
+	h.Expect(h.controlPlane().ResourceVersion).To(Equal(version), "once")
+
+	h.etcds.Members[2].Problem = ""
+	h.reconcile()
+	h.Expect(h.held()).NotTo(ContainElement(going))
+	h.finishMachine(going)
+	h.etcds.observing = errors.New("it does not answer")
+	h.reconcile()
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, whileHostsGo), "it is not cleaned up")
+	h.etcds.observing = nil
+	h.reconcile()
+	h.reconcile()
+	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(clusterctlv1.BlockMoveAnnotation))
+}
+
+func TestTheUsersOwnBlockStaysWhileAHostLeaves(t *testing.T) {
+	h := newInstalledHub(t)
+	h.annotate(clusterctlv1.BlockMoveAnnotation, "mine")
+	going := h.deleteMachine(0)
+	h.reconcile()
+	h.finishMachine(going)
+	h.reconcile()
+	h.reconcile()
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, "mine"))
 }
 
 func TestTheTemplateBelongsToTheClustersThatUseIt(t *testing.T) {
