@@ -33,6 +33,9 @@ func (r *Reconciler) syncMachines(ctx context.Context, s *scope) (bool, error) {
 			s.found.Block(status.MachineSync, controlplanev1.InvalidConfigurationReason, fmt.Sprintf("Machine %s cannot follow machineTemplate, correct it: %v", m.Name, err))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("cannot update Machine %s: %w", m.Name, err))
+		case s.GoesWhole() && r.recent.Unseen(appliedKey(m), m.ResourceVersion) > 0:
+			// What we state has no hook any more. It is taken off by itself where that did not do it, for others own it, too.
+			r.recent.Wrote(hookKey(m), m.ResourceVersion)
 		}
 	}
 	return true, errors.Join(errs...)
