@@ -1,0 +1,64 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+)
+
+// beforeHooks are the reasons of the condition Deleting up to which Cluster API has not begun with the host, and looks at hooks before it does (reconcileDelete of its
+// machine_controller.go, v1.12). An internal error may come later, too. That it waits for hooks is none of them: then ours may have been taken off by hand.
+var beforeHooks = []string{
+	"", clusterv1.MachineDeletingReason, clusterv1.MachineDeletingInternalErrorReason, clusterv1.MachineDeletingWaitingForPreDrainHookReason,
+	clusterv1.MachineDeletingDrainingNodeReason, clusterv1.MachineDeletingWaitingForVolumeDetachReason,
+}
+
+// holdLate puts our hook on a Machine whose deletion was asked for before it had one: before the installation ended, or before this provider knew of hooks. That it is
+// being drained may last for hours. A hook that we dropped is never put back.
+func (r *Reconciler) holdLate(ctx context.Context, s *scope, m *clusterv1.Machine) error {
+	if left := r.recent.Unseen(hookKey(m), m.ResourceVersion); left > 0 {
+		s.again.In(left)
+		return nil
+	}
+	if !s.mayHoldLate(m) {
+		return nil
+	}
+	infra, err := r.infraMachineOf(ctx, m)
+	if err != nil || infra == nil || !infra.GetDeletionTimestamp().IsZero() {
+		return err // the host is on its way out
+	}
+	after := m.DeepCopy()
+	annotations.AddAnnotations(after, map[string]string{controlplanev1.EtcdMemberHookAnnotation: ""})
+	if err := kube.PatchMetadata(ctx, r.Client, m, after, FieldOwner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot hold Machine %s: %w", m.Name, err)
+	}
+	r.recent.Wrote(hookKey(m), m.ResourceVersion)
+	r.event(s.stored, "HostHeld", "Machine %s is being deleted: its host is held until it has left etcd", m.Name)
+	return nil
+}
+
+// mayHoldLate tells whether a Machine that is being deleted can still be held, and was not released before. Of one without Node that would not be known, but Cluster API
+// neither drains it nor waits for anything else.
+func (s *scope) mayHoldLate(m *clusterv1.Machine) bool {
+	if !s.Installed() || s.GoesWhole() || removal.Holds(m) || !slices.Contains(beforeHooks, conditions.GetReason(m, clusterv1.MachineDeletingCondition)) {
+		return false
+	}
+	asked, err := removal.Of(s.Facts)
+	if err != nil {
+		return false // which is told when what is recorded is to be cleaned up
+	}
+	at := slices.IndexFunc(asked.Machines, func(known removal.Machine) bool { return known.Name == m.Name })
+	if at < 0 || asked.Machines[at].Node == "" {
+		return false
+	}
+	return !slices.ContainsFunc(asked.Leftovers, func(left removal.Leftover) bool { return left.Node == asked.Machines[at].Node })
+}

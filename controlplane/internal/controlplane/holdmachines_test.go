@@ -1,0 +1,151 @@
+package controlplane
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// deleteUnheld deletes the first Machine as it was before this provider knew of hooks, and does as Cluster API until it has that reason to wait.
+func (h *hub) deleteUnheld(reason string) *clusterv1.Machine {
+	h.t.Helper()
+	m := &h.machines()[0]
+	m.Annotations, m.Finalizers = nil, []string{clusterv1.MachineFinalizer}
+	h.Expect(h.Update(h.t.Context(), m)).To(Succeed())
+	h.Expect(h.Delete(h.t.Context(), m)).To(Succeed())
+	h.giveReason(m, reason)
+	return m
+}
+
+// giveReason sets that of the condition Deleting.
+func (h *hub) giveReason(m *clusterv1.Machine, reason string) {
+	h.t.Helper()
+	h.get(m.Name, m)
+	if reason != "" {
+		conditions.Set(m, metav1.Condition{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: reason})
+		h.Expect(h.Status().Update(h.t.Context(), m)).To(Succeed())
+	}
+}
+
+func TestAMachineThatIsBeingDeletedIsHeldAsLongAsItCanBe(t *testing.T) {
+	const draining = clusterv1.MachineDeletingDrainingNodeReason
+	nothing := func(*hub, *clusterv1.Machine) {}
+	for situation, tc := range map[string]struct {
+		reason string
+		before func(h *hub, m *clusterv1.Machine)
+		held   bool
+	}{
+		"it was asked for a moment ago":  {"", nothing, true},
+		"it has begun":                   {clusterv1.MachineDeletingReason, nothing, true},
+		"a hook of somebody comes first": {clusterv1.MachineDeletingWaitingForPreDrainHookReason, nothing, true},
+		"it is drained":                  {draining, nothing, true},
+		"its volumes are detached":       {clusterv1.MachineDeletingWaitingForVolumeDetachReason, nothing, true},
+		"the cluster does not answer":    {clusterv1.MachineDeletingInternalErrorReason, nothing, true},
+		"ours was taken off by hand":     {clusterv1.MachineDeletingWaitingForPreTerminateHookReason, nothing, false},
+		"its host goes":                  {clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, nothing, false},
+		"its configuration goes":         {clusterv1.MachineDeletingWaitingForBootstrapDeletionReason, nothing, false},
+		"its Node goes":                  {clusterv1.MachineDeletingDeletingNodeReason, nothing, false},
+		"it was released, and drained anew": {draining, func(h *hub, _ *clusterv1.Machine) {
+			h.annotate(controlplanev1.ReleasedHostsAnnotation, `[{"node":"n0","uid":"n0"}]`)
+		}, false},
+		"another was released": {draining, func(h *hub, _ *clusterv1.Machine) {
+			h.annotate(controlplanev1.ReleasedHostsAnnotation, `[{"node":"n9","uid":"n9"}]`)
+		}, true},
+		"nobody knows what was released": {draining, func(h *hub, _ *clusterv1.Machine) { h.annotate(controlplanev1.ReleasedHostsAnnotation, "n0") }, false},
+		"no Node is known": {"", func(h *hub, m *clusterv1.Machine) {
+			m.Status.NodeRef = clusterv1.MachineNodeReference{}
+			h.Expect(h.Status().Update(h.t.Context(), m)).To(Succeed())
+		}, false},
+		"its infra machine goes": {clusterv1.MachineDeletingInternalErrorReason, func(h *hub, m *clusterv1.Machine) {
+			infra, err := h.r.infraMachineOf(h.t.Context(), m)
+			h.Expect(err).NotTo(HaveOccurred())
+			h.get(infra.GetName(), infra)
+			infra.SetFinalizers([]string{"metal3machine.infrastructure.cluster.x-k8s.io"})
+			h.Expect(h.Update(h.t.Context(), infra)).To(Succeed())
+			h.Expect(h.Delete(h.t.Context(), infra)).To(Succeed())
+		}, false},
+		"the Cluster goes": {draining, func(h *hub, _ *clusterv1.Machine) { h.deleteCluster() }, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := newInstalledHub(t)
+			m := h.deleteUnheld(tc.reason)
+			tc.before(h, m)
+			h.reconcile()
+			if !tc.held {
+				h.Expect(h.held()).NotTo(ContainElement(m.Name))
+				return
+			}
+			h.Expect(h.held()).To(HaveLen(3))
+			h.Expect(h.etcds.calls).NotTo(ContainElement(ContainSubstring("remove")))
+			h.get(m.Name, m)
+			version := m.ResourceVersion
+			h.reconcile()
+			h.get(m.Name, m)
+			h.Expect(m.ResourceVersion).To(Equal(version), "once")
+		})
+	}
+}
+
+func TestAMachineThatIsHeldLateGoesLikeOthers(t *testing.T) {
+	h := newInstalledHub(t)
+	recorder := record.NewFakeRecorder(100)
+	h.r.Recorder = recorder
+	m := h.deleteUnheld(clusterv1.MachineDeletingDrainingNodeReason)
+	h.reconcile()
+	h.Expect(recorder.Events).To(Receive(ContainSubstring("HostHeld Machine " + m.Name)))
+	h.giveReason(m, clusterv1.MachineDeletingWaitingForPreTerminateHookReason)
+	h.reconcile()
+	h.Expect(h.etcds.calls).To(Equal([]string{"lead n1 instead of n0", "remove n0 through n1"}))
+	h.Expect(h.held()).NotTo(ContainElement(m.Name))
+	h.giveReason(m, clusterv1.MachineDeletingDrainingNodeReason)
+	h.reconcile()
+	h.Expect(h.held()).NotTo(ContainElement(m.Name), "it is not held twice")
+}
+
+func TestBeforeTheInstallationEndsNothingIsHeldLate(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	h.setState("installing", "", 50)
+	h.reconcile()
+	h.deleteUnheld(clusterv1.MachineDeletingDrainingNodeReason)
+	h.reconcile()
+	h.Expect(h.held()).To(BeEmpty())
+}
+
+// The cache may show a Machine as it was before we dropped its hook.
+func TestWhatIsNotSeenYetIsNotHeldLate(t *testing.T) {
+	h := newInstalledHub(t)
+	m := h.deleteUnheld(clusterv1.MachineDeletingDrainingNodeReason)
+	now := time.Now()
+	h.r.recent = reconcile.NewWrites(func() time.Time { return now })
+	h.r.recent.Wrote(hookKey(m), m.ResourceVersion)
+	h.reconcile()
+	h.Expect(h.held()).NotTo(ContainElement(m.Name))
+
+	now = now.Add(reconcile.CacheLag)
+	h.r.Client = interceptor.NewClient(kubetest.Cached(h.Client.(client.WithWatch), Cached(), TrimInfra).(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if obj.GetName() == m.Name {
+				h.giveReason(m, clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason)
+			}
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+	})
+	_, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
+	h.Expect(err).To(MatchError(apierrors.IsConflict, "a conflict"), "it went on meanwhile")
+	h.Expect(h.held()).NotTo(ContainElement(m.Name))
+}
