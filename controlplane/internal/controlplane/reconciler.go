@@ -187,6 +187,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 		reconcile.Run(ctx, s, r.guard, r.requirements, r.infraTemplate, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.machines),
 		reconcile.Run(ctx, s, r.syncMachines),
 		reconcile.Run(ctx, s, r.blockMove, r.cleanUpHosts, r.releaseHosts),
+		reconcile.Run(ctx, s, r.tellStray),
 		reconcile.Run(ctx, s, r.relabel, r.markInstalled, r.dropImageSets),
 		reconcile.Run(ctx, s, r.kubeconfig, r.nudge, r.allowMove, r.renewKubeconfig),
 		reconcile.Run(ctx, s, r.markUpToDate),

@@ -1,0 +1,39 @@
+package controlplane
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+)
+
+func TestAHeldMachineThatWasTakenOutIsTold(t *testing.T) {
+	h := newInstalledHub(t)
+	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: lab, Name: "former", Finalizers: []string{clusterv1.MachineFinalizer}, Annotations: map[string]string{controlplanev1.EtcdMemberHookAnnotation: ""},
+	}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+	h.Expect(h.Create(t.Context(), m)).To(Succeed())
+	h.reconcile()
+	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).NotTo(Equal(controlplanev1.EtcdUnknownReason), "it lives")
+
+	h.Expect(h.Delete(t.Context(), m)).To(Succeed())
+	h.reconcile()
+	h.Expect(h.held()).To(ContainElement(m.Name))
+	h.Expect(h.etcds.looks).To(BeZero())
+	c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+	h.Expect(c.Status).To(Equal(metav1.ConditionTrue))
+	h.Expect(c.Reason).To(Equal(controlplanev1.EtcdUnknownReason))
+	h.Expect(c.Message).To(And(ContainSubstring("Machine "+m.Name+" is not touched"), ContainSubstring("the annotation "+controlplanev1.EtcdMemberHookAnnotation)))
+
+	h.get(m.Name, m)
+	m.Annotations = nil
+	h.Expect(h.Update(t.Context(), m)).To(Succeed())
+	h.reconcile()
+	h.elapse()
+	h.reconcile()
+	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).NotTo(Equal(controlplanev1.EtcdUnknownReason))
+}
