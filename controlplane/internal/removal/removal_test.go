@@ -616,3 +616,11 @@ func TestWhatIsNotedOfAHost(t *testing.T) {
 	g.Expect(asked.Leftovers[1].Members).To(Equal([]string{"1"}), "what was read stays")
 	g.Expect(asked.Without(noted[1])).To(Equal([]Leftover{{Node: "n1"}}))
 }
+
+func TestWhatIsKnownOfAHostWhoseNodeIsGone(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(3)
+	w.fail(0)
+	w.Nodes = w.Nodes[1:]
+	g.Expect(w.step().Leaves).To(Equal(Leftover{Node: "n0", Addresses: []string{address(0)}, Members: []string{"1"}}))
+}
