@@ -15,7 +15,7 @@ func (r *Reconciler) cleanUpHosts(ctx context.Context, s *scope) (bool, error) {
 	asked, err := removal.Of(s.Facts)
 	if err != nil {
 		r.hold(s, removal.Watch(controlplanev1.EtcdUnknownReason, "%s; it is ours: take it off the control plane, and look yourself whether etcd has members whose hosts are gone", err))
-		return false, nil //nolint:nilerr // for the user to correct
+		return false, nil // for the user to correct
 	}
 	for _, left := range asked.Leftovers {
 		if asked.FateOf(left, s.Workload.Nodes) != removal.Leaving {

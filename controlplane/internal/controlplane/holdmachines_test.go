@@ -67,7 +67,7 @@ func TestAMachineThatIsBeingDeletedIsHeldAsLongAsItCanBe(t *testing.T) {
 		}, true},
 		"nobody knows what was released": {draining, func(h *hub, _ *clusterv1.Machine) { h.annotate(controlplanev1.ReleasedHostsAnnotation, "n0") }, false},
 		"no Node is known": {"", func(h *hub, m *clusterv1.Machine) {
-			m.Status.NodeRef = clusterv1.MachineNodeReference{}
+			h.workloads.facts.Nodes, m.Status.NodeRef = nil, clusterv1.MachineNodeReference{}
 			h.Expect(h.Status().Update(h.t.Context(), m)).To(Succeed())
 		}, false},
 		"its infra machine goes": {clusterv1.MachineDeletingInternalErrorReason, func(h *hub, m *clusterv1.Machine) {

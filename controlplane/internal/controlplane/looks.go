@@ -13,6 +13,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 const (
@@ -20,6 +21,8 @@ const (
 	looksApart = 2 * time.Second
 	// firstLook is after what time etcd is looked at again, for it cannot be watched; the time doubles up to lastLook as long as nothing changes.
 	firstLook, lastLook = 5 * time.Second, time.Minute
+	// quorumLook is how often it is asked whether etcd has its quorum while Cluster API drains a Machine, which hangs without.
+	quorumLook = reconcile.Long
 	// looksAtOnce is how many clusters are looked at: a member that is away takes seconds, and others want to be reconciled.
 	looksAtOnce = 10
 	// rememberedLooks is more than there are clusters of which a Machine waits.

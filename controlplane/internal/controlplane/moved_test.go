@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -54,6 +55,8 @@ func (h *hub) annotate(key, value string) {
 // clusterctl makes Machines anew without telling that they are being deleted.
 func TestNoMoveWhileAHostLeavesTheCluster(t *testing.T) {
 	h := newInstalledHub(t)
+	now := time.Now()
+	h.r.now = func() time.Time { return now }
 	going := h.deleteMachine(0)
 	h.etcds.Members[2].Problem = "does not answer"
 	h.reconcile()
@@ -64,6 +67,7 @@ func TestNoMoveWhileAHostLeavesTheCluster(t *testing.T) {
 	h.Expect(h.controlPlane().ResourceVersion).To(Equal(version), "once")
 
 	h.etcds.Members[2].Problem = ""
+	now = now.Add(looksApart)
 	h.reconcile()
 	h.Expect(h.held()).NotTo(ContainElement(going))
 	h.finishMachine(going)
@@ -71,6 +75,7 @@ func TestNoMoveWhileAHostLeavesTheCluster(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, whileHostsGo), "it is not cleaned up")
 	h.etcds.observing = nil
+	now = now.Add(looksApart)
 	h.reconcile()
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(clusterctlv1.BlockMoveAnnotation))

@@ -80,6 +80,7 @@ type Workloads interface {
 // Etcds look at the etcd of installed clusters, and change its members.
 type Etcds interface {
 	Observe(ctx context.Context, cluster client.ObjectKey) (facts.Etcd, error)
+	Serves(ctx context.Context, cluster client.ObjectKey) (bool, error)
 	MoveLeader(ctx context.Context, cluster client.ObjectKey, leader, to facts.EtcdMember) error
 	RemoveMember(ctx context.Context, cluster client.ObjectKey, via, member facts.EtcdMember) error
 	DeleteSecrets(ctx context.Context, cluster client.ObjectKey, node string) error

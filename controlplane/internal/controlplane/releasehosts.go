@@ -46,6 +46,7 @@ func (r *Reconciler) releaseHosts(ctx context.Context, s *scope) (bool, error) {
 		r.hold(s, *before)
 		return true, nil
 	case len(due) == 0:
+		r.tellQuorum(ctx, s, asked)
 		return true, nil
 	}
 	end, may := r.mayLook(s)
@@ -61,6 +62,28 @@ func (r *Reconciler) releaseHosts(ctx context.Context, s *scope) (bool, error) {
 	}
 	s.again.In(looksApart)
 	return true, nil
+}
+
+// tellQuorum tells that etcd has lost its quorum while a Machine does not come to our hook yet: Cluster API drains it, which takes writes.
+func (r *Reconciler) tellQuorum(ctx context.Context, s *scope, asked *removal.Asked) {
+	at := slices.IndexFunc(asked.Machines, func(m removal.Machine) bool { return m.Held && !m.Deleted.IsZero() })
+	if at < 0 {
+		return
+	}
+	end, may := r.mayLook(s)
+	if !may {
+		return
+	}
+	defer end()
+	serves, err := r.Etcds.Serves(ctx, s.ClusterKey())
+	if serves || err != nil {
+		r.looks.done(s.stored.UID)
+		s.again.In(quorumLook) // that of a cluster is noticed elsewhere which does not answer
+		return
+	}
+	step := removal.Lost()
+	step.Machine = asked.Machines[at]
+	r.hold(s, step)
 }
 
 // dropped tells whether a hook was dropped a moment ago, and the cache does not have it yet.

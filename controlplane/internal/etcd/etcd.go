@@ -36,6 +36,7 @@ const (
 // Clusters leads into workload clusters.
 type Clusters interface {
 	Enter(ctx context.Context, cluster client.ObjectKey, requests func(context.Context, *workload.Door) error) error
+	EtcdServes(ctx context.Context, cluster client.ObjectKey) (bool, error)
 }
 
 // Etcds are those of the workload clusters.
@@ -47,11 +48,20 @@ func New(clusters Clusters) *Etcds { return &Etcds{clusters} }
 // Observe reads all that is decided upon. What members say of themselves is a part of that, also that they say nothing.
 func (e *Etcds) Observe(ctx context.Context, cluster client.ObjectKey) (facts.Etcd, error) {
 	var seen facts.Etcd
-	err := e.clusters.Enter(ctx, cluster, func(ctx context.Context, door *workload.Door) (err error) {
+	serves, err := e.Serves(ctx, cluster)
+	if err != nil || !serves {
+		return facts.Etcd{Lost: !serves}, err
+	}
+	err = e.clusters.Enter(ctx, cluster, func(ctx context.Context, door *workload.Door) (err error) {
 		seen, err = observe(ctx, door.Client, door.Forwards)
 		return err
 	})
 	return seen, err
+}
+
+// Serves tells whether etcd serves the API server of the cluster, which it does not without a quorum. That takes one request.
+func (e *Etcds) Serves(ctx context.Context, cluster client.ObjectKey) (bool, error) {
+	return e.clusters.EtcdServes(ctx, cluster)
 }
 
 // MoveLeader makes the leader hand over.

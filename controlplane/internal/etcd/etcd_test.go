@@ -31,6 +31,8 @@ func (d doors) Enter(ctx context.Context, _ client.ObjectKey, requests func(cont
 	return requests(ctx, &workload.Door{Client: d.Client, Forwards: d.forward})
 }
 
+func (d doors) EtcdServes(context.Context, client.ObjectKey) (bool, error) { return !d.lost, nil }
+
 func member(name string) types.GomegaMatcher { return HaveField("Name", name) }
 
 func TestMembersComeAndGo(t *testing.T) {
@@ -74,6 +76,15 @@ func TestMembersComeAndGo(t *testing.T) {
 	c.Expect(etcds.RemoveMember(ctx, key, follower, learner)).To(Succeed())
 	c.Expect(c.observe(ctx).Members).To(HaveLen(2))
 	c.Expect(etcds.RemoveMember(ctx, key, facts.EtcdMember{Name: "n9"}, leader)).To(MatchError(ContainSubstring("n9 has no Pod")))
+}
+
+func TestAnEtcdThatDoesNotServeItsClusterIsNotAsked(t *testing.T) {
+	g := NewWithT(t)
+	etcds := New(doors{&cluster{lost: true}}) // of which there is nothing else
+	seen, err := etcds.Observe(t.Context(), client.ObjectKey{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(seen).To(Equal(facts.Etcd{Lost: true}))
+	g.Expect(etcds.Serves(t.Context(), client.ObjectKey{})).To(BeFalse())
 }
 
 func TestMembersThatAreAway(t *testing.T) {
@@ -145,7 +156,7 @@ func TestWhoTrustsWhom(t *testing.T) {
 	c.Expect(c.observe(ctx).Members).To(BeEmpty(), "the member does not believe us")
 	setCredentials([]byte("certificate"), []byte("very secret"))
 	_, err = observe(ctx, c.Client, c.forward)
-	c.Expect(err).To(MatchError(And(ContainSubstring("secret etcd-client"), Not(ContainSubstring("very secret")))), "they are read each time")
+	c.Expect(err).To(MatchError(And(ContainSubstring("Secret etcd-client"), Not(ContainSubstring("very secret")))), "they are read each time")
 }
 
 // It holds whoever closes a client of it, who waits for the GOAWAY of gRPC to be written and for a reader to end.

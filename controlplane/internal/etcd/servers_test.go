@@ -43,6 +43,8 @@ type cluster struct {
 	ports map[string]int
 	// connections counts those to members.
 	connections atomic.Int32
+	// lost: the API server says that etcd does not serve it.
+	lost bool
 }
 
 // newCluster starts members. Their certificates are for localhost, and they ask clients for one of the same authority.

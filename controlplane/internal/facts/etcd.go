@@ -4,6 +4,8 @@ import configv1 "github.com/openshift/api/config/v1"
 
 // Etcd is what was read, at one time, of the etcd of a cluster, and of those who change it.
 type Etcd struct {
+	// Lost tells that it does not serve the API server of the cluster: then nothing else is known.
+	Lost bool
 	// Topology is that of the control plane.
 	Topology configv1.TopologyMode
 	// MachineAPI tells whether the cluster's own Machine API runs its control plane: then its etcd operator removes members.

@@ -2,8 +2,8 @@ package removal
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -65,7 +65,7 @@ func (a *Asked) Without(left Leftover) []Leftover {
 // had tells whether a member is recorded.
 func (l Leftover) had(member facts.EtcdMember) bool { return slices.Contains(l.Members, idOf(member)) }
 
-func idOf(m facts.EtcdMember) string { return fmt.Sprintf("%x", m.ID) }
+func idOf(m facts.EtcdMember) string { return strconv.FormatUint(m.ID, 16) }
 
 // leaves is what the host of a Machine leaves behind.
 func (v *view) leaves(m Machine, own *facts.EtcdMember) Leftover {

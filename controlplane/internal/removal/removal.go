@@ -80,6 +80,12 @@ func Watch(reason, format string, args ...any) Step {
 	return step
 }
 
+// Lost waits until etcd serves again.
+func Lost() Step {
+	return wait(controlplanev1.EtcdQuorumAtRiskReason, "etcd does not serve the API server of the cluster, it has most likely lost its quorum. Bring the hosts of its members back; if that cannot be, "+
+		"restore etcd as OpenShift documents it. Until then no member is removed")
+}
+
 // Due tells which Machines wait for their members to be removed, the oldest deletion first, or what comes before all of them. With neither, nothing is to be done.
 func (a *Asked) Due() (due []Machine, before *Step) {
 	for _, m := range a.Machines {
@@ -193,6 +199,8 @@ func (v *view) decide(m Machine) Step {
 func (v *view) foreign() *Step {
 	var step Step
 	switch {
+	case v.Lost:
+		step = Lost()
 	case v.Topology == "":
 		step = wait(controlplanev1.EtcdUnknownReason, "the cluster does not tell the topology of its control plane: see status of Infrastructure cluster")
 	case v.Topology != highlyAvailable && v.Topology != singleReplica:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -19,6 +20,24 @@ func (c *Clusters) Enter(ctx context.Context, cluster client.ObjectKey, requests
 	return c.through(ctx, cluster, func(ctx context.Context, connection client.Client, access *access) error {
 		return requests(ctx, &Door{Client: connection, Forwards: access.forwardUntil(ctx)})
 	})
+}
+
+// EtcdServes tells whether the etcd of a cluster, which must be connected, serves its API server. Without quorum the API server goes on to tell its version and to keep
+// watches, as if all were well, but takes no writes, and many reads hang. One that does not let itself be asked is taken to be served.
+func (c *Clusters) EtcdServes(ctx context.Context, cluster client.ObjectKey) (bool, error) {
+	_, access, err := c.connected(cluster)
+	if err != nil {
+		return false, err
+	}
+	return access.etcdServes(ctx), nil
+}
+
+// etcdServes asks over the lasting connection: when that is gone, the probe notices.
+func (a *access) etcdServes(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	_, err := a.lasting.Get().AbsPath("/readyz/etcd").DoRaw(ctx)
+	return !apierrors.IsInternalError(err)
 }
 
 // forwardUntil is forward for those who do not wait for what they close, or cannot.

@@ -388,6 +388,18 @@ func TestWhatAnAPIServerRefusesIsNotAskedForTwice(t *testing.T) {
 	}
 }
 
+func TestWhetherEtcdServes(t *testing.T) {
+	h, server := connectedHub(t)
+	for code, serves := range map[int]bool{
+		http.StatusOK: true, http.StatusInternalServerError: false, http.StatusForbidden: true, http.StatusNotFound: true,
+	} {
+		server.etcd.Store(int32(code))
+		h.Expect(h.EtcdServes(t.Context(), clusterKey)).To(Equal(serves), "%d", code)
+	}
+	_, err := newHub(t, kubeconfigFor(t, "https://127.0.0.1:1", nil)).EtcdServes(t.Context(), clusterKey)
+	h.Expect(err).To(MatchError(ErrNotConnected))
+}
+
 func TestNobodyEntersAClusterThatIsNotConnected(t *testing.T) {
 	h := newHub(t, kubeconfigFor(t, "https://127.0.0.1:1", nil))
 	entered := func(context.Context, *Door) error { panic("nobody may") }

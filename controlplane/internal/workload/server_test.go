@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -37,6 +38,8 @@ type apiServer struct {
 	hold string
 	// portForward serves the port-forward of Pods.
 	portForward http.Handler
+	// etcd is the HTTP status with which it tells whether etcd serves it.
+	etcd atomic.Int32
 	// watches are those that run, by path; asked are the requests that were answered.
 	watches map[string][]chan watchEventOf
 	asked   []string
@@ -185,6 +188,10 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 			}
 		})
 		answer(w, version.Info{GitVersion: "v1.32.6"})
+		return
+	}
+	if r.URL.Path == "/readyz/etcd" {
+		http.Error(w, "as a real one says it", int(s.etcd.Load()))
 		return
 	}
 	if r.URL.Query().Get("watch") == "true" {

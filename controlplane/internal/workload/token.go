@@ -73,23 +73,31 @@ func (c *Clusters) call(ctx context.Context, cluster client.ObjectKey, requests 
 
 // through is call for those who need more than a client.
 func (c *Clusters) through(ctx context.Context, cluster client.ObjectKey, requests func(context.Context, client.Client, *access) error) error {
-	l := c.known(cluster)
-	if l == nil {
-		return ErrNotConnected
-	}
-	l.mu.Lock()
-	access, connected := l.access, l.connected
-	l.mu.Unlock()
-	if access == nil || !connected {
-		return ErrNotConnected
+	l, access, err := c.connected(cluster)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.callTime)
 	defer cancel()
-	err := access.call(func(connection client.Client) error { return requests(ctx, connection, access) })
+	err = access.call(func(connection client.Client) error { return requests(ctx, connection, access) })
 	if apierrors.IsUnauthorized(err) {
 		l.again() // what is watched goes on, but these credentials are of no use any more
 	}
 	return err
+}
+
+// connected is the connection to a cluster.
+func (c *Clusters) connected(cluster client.ObjectKey) (*link, *access, error) {
+	l := c.known(cluster)
+	if l == nil {
+		return nil, nil, ErrNotConnected
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.access == nil || !l.connected {
+		return nil, nil, ErrNotConnected
+	}
+	return l, l.access, nil
 }
 
 // IssueToken makes the workload cluster issue a token for an administrator, a ServiceAccount that is made for this. The cluster must be connected.
