@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -14,13 +15,47 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// follow shows the installation until the cluster is available.
-func follow(ctx context.Context, cluster *lab.Cluster, begin time.Time) error {
+// act is a part of the demonstration: what becomes of the cluster, since when, until it is done.
+type act struct {
+	what    string
+	begin   time.Time
+	timeout time.Duration
+	done    func(*snapshot) bool
+}
+
+// snapshot is a cluster at one time.
+type snapshot struct {
+	*lab.State
+	// etcd are the members, where it has some and they answer. settled tells that all is well with them, or that there are none.
+	etcd    []lab.EtcdMember
+	settled bool
+}
+
+func look(ctx context.Context, cluster *lab.Cluster, s *lab.State) *snapshot {
+	if cluster.Etcd() == nil {
+		return &snapshot{State: s, settled: true}
+	}
+	members, err := cluster.EtcdMembers(ctx)
+	if err != nil { // there are none yet, or too few
+		return &snapshot{State: s}
+	}
+	return &snapshot{State: s, etcd: members, settled: cluster.EtcdSettled(ctx) == nil}
+}
+
+// without tells whether a Machine was replaced, and all has settled.
+func (s *snapshot) without(gone lab.Machine) bool {
+	return s.Available() && s.settled && !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.UID == gone.UID })
+}
+
+// follow shows an act.
+func follow(ctx context.Context, cluster *lab.Cluster, a act) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, a.timeout, fmt.Errorf("not within %s", a.timeout))
+	defer cancel()
 	var err error
 	if term.IsTerminal(int(os.Stdout.Fd())) {
-		err = followLive(ctx, cluster, begin)
+		err = followLive(ctx, cluster, a)
 	} else {
-		err = followPlainly(ctx, cluster, os.Stdout)
+		err = followPlainly(ctx, cluster, a, os.Stdout)
 	}
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return errInterrupted
@@ -29,14 +64,15 @@ func follow(ctx context.Context, cluster *lab.Cluster, begin time.Time) error {
 }
 
 // followLive draws the tree in place.
-func followLive(ctx context.Context, cluster *lab.Cluster, begin time.Time) error {
+func followLive(ctx context.Context, cluster *lab.Cluster, a act) error {
 	// Without input the terminal stays as it is, and Ctrl-C reaches the program as a signal.
-	program := tea.NewProgram(newView(cluster.Key().String(), begin), tea.WithInput(nil), tea.WithoutSignalHandler())
+	program := tea.NewProgram(newView(cluster.Key().String(), a), tea.WithInput(nil), tea.WithoutSignalHandler())
 	result := make(chan error, 1)
 	go func() {
-		result <- cluster.Wait(ctx, "available", func(s *lab.State) bool {
-			program.Send(s)
-			return s.Available()
+		result <- cluster.Wait(ctx, a.what, func(s *lab.State) bool {
+			seen := look(ctx, cluster, s)
+			program.Send(seen)
+			return a.done(seen)
 		})
 		program.Quit()
 	}()
@@ -45,11 +81,12 @@ func followLive(ctx context.Context, cluster *lab.Cluster, begin time.Time) erro
 }
 
 // followPlainly writes a line for each change.
-func followPlainly(ctx context.Context, cluster *lab.Cluster, out io.Writer) error {
+func followPlainly(ctx context.Context, cluster *lab.Cluster, a act, out io.Writer) error {
 	shown := map[string]string{}
-	return cluster.Wait(ctx, "available", func(s *lab.State) bool {
-		changes(out, shown, tell(s))
-		return s.Available()
+	return cluster.Wait(ctx, a.what, func(s *lab.State) bool {
+		seen := look(ctx, cluster, s)
+		changes(out, shown, tell(seen))
+		return a.done(seen)
 	})
 }
 

@@ -1,8 +1,9 @@
 // Command demo installs an OpenShift cluster on simulated bare metal: real Kubernetes, Cluster API and CAPM3, the managers of
 // this repository, a simulated assisted-service. It applies one of config/samples and shows what happens until the Cluster is
-// Available.
+// Available. With -sample replace it is the sample compact, with etcd members that are real, and a master is deleted then: its
+// member leaves etcd, its host is freed, and another takes its place.
 //
-//	go run ./test/demo [-sample ha|compact|sno|ha-disk-image|okd|clusterclass] [-keep]
+//	go run ./test/demo [-sample ha|compact|sno|ha-disk-image|okd|clusterclass|replace] [-keep]
 //
 // The environment variables SAMPLE and KEEP=1 do the same as the flags. On a terminal there is a live view, elsewhere a line
 // for each change. The last line is
@@ -26,8 +27,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// namespace is that of the demo's cluster.
-const namespace = "demo"
+const (
+	// namespace is that of the demo's cluster.
+	namespace = "demo"
+	// replace is what goes on with a cluster of the sample replaced.
+	replace, replaced = "replace", "compact"
+)
 
 type options struct {
 	sample  string
@@ -44,9 +49,9 @@ func parseOptions() options {
 	}
 	keep, _ := strconv.ParseBool(os.Getenv("KEEP")) // anything else means no
 	o := options{}
-	flag.StringVar(&o.sample, "sample", sample, "sample to apply: a file in config/samples without .yaml (environment: SAMPLE)")
+	flag.StringVar(&o.sample, "sample", sample, "sample to apply: a file in config/samples without .yaml, or replace (environment: SAMPLE)")
 	flag.BoolVar(&o.keep, "keep", keep, "keep everything running until Ctrl-C (environment: KEEP=1)")
-	flag.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long the cluster may take from apply to Available")
+	flag.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long the cluster may take from apply to Available, and a replacement")
 	flag.DurationVar(&o.delay, "delay", 300*time.Millisecond, "how long each stage of hosts and cluster takes at least")
 	flag.StringVar(&o.dir, "dir", "", "folder for logs and kubeconfigs (default: a new one below _artifacts)")
 	flag.Parse()
@@ -74,13 +79,11 @@ func run(ctx context.Context, o options) (string, error) {
 	}
 	defer l.Stop()
 	begin := time.Now()
-	cluster, err := l.ApplySample(ctx, o.sample, lab.Mutations{Namespace: namespace})
+	cluster, err := apply(ctx, l, o)
 	if err != nil {
 		return "", err
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("not within %s", o.timeout))
-	defer cancel()
-	if err := follow(limited, cluster, begin); err != nil {
+	if err := play(ctx, cluster, o, begin); err != nil {
 		err = fmt.Errorf("%w\nlogs: %s", err, l.Dir())
 		if o.keep && ctx.Err() == nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -104,6 +107,32 @@ func run(ctx context.Context, o options) (string, error) {
 		return "", nil
 	}
 	return result, nil
+}
+
+// apply applies the sample. Where a master is replaced, etcd has members, and a host is spare.
+func apply(ctx context.Context, l *lab.Lab, o options) (*lab.Cluster, error) {
+	if o.sample == replace {
+		return l.ApplySample(ctx, replaced, lab.Mutations{Namespace: namespace, EtcdMembers: true, ExtraHosts: 1})
+	}
+	return l.ApplySample(ctx, o.sample, lab.Mutations{Namespace: namespace})
+}
+
+// play shows the installation, and what follows it.
+func play(ctx context.Context, cluster *lab.Cluster, o options, begin time.Time) error {
+	available := act{what: "available", begin: begin, timeout: o.timeout, done: func(s *snapshot) bool { return s.Available() }}
+	if err := follow(ctx, cluster, available); err != nil || o.sample != replace {
+		return err
+	}
+	state, err := cluster.State(ctx)
+	if err != nil {
+		return err
+	}
+	master := state.Machines[0]
+	fmt.Printf("\nkubectl -n %s delete machine %s    # it runs on Node %s\n\n", namespace, master.Name, master.Status.NodeRef.Name)
+	if err := cluster.DeleteMachine(ctx, master); err != nil {
+		return err
+	}
+	return follow(ctx, cluster, act{what: "replaced", begin: time.Now(), timeout: o.timeout, done: func(s *snapshot) bool { return s.without(master) }})
 }
 
 // linger tells how to look around and waits for the end.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -20,14 +21,14 @@ type item struct {
 }
 
 // tell turns the state of a cluster into the tree that is shown.
-func tell(s *lab.State) item {
+func tell(s *snapshot) item {
 	root := item{title: "Cluster"}
 	if s.Cluster != nil {
 		root.title, root.state = "Cluster "+s.Cluster.Name, s.Cluster.Status.Phase
 		root.done = s.Available()
 		root.waits = clusterWaits(lab.Condition(s.Cluster.Status.Conditions, clusterv1.ClusterAvailableCondition).Message)
 	}
-	controlPlane, workers := item{title: controlPlaneTitle(s)}, item{title: "Workers", done: true}
+	controlPlane, workers := item{title: controlPlaneTitle(s.State)}, item{title: "Workers", done: true}
 	for _, m := range s.Machines {
 		parent := &workers
 		if m.IsControlPlane() {
@@ -40,13 +41,29 @@ func tell(s *lab.State) item {
 		conditions := s.ControlPlane.Status.Conditions
 		controlPlane.state = s.ControlPlane.Status.Installation.Progress
 		controlPlane.done = meta.IsStatusConditionTrue(conditions, controlplanev1.AvailableCondition)
-		controlPlane.waits = firstUnmet(s)
+		controlPlane.waits = firstUnmet(s.State)
+	}
+	if len(s.etcd) > 0 {
+		controlPlane.children = append(controlPlane.children, etcd(s))
 	}
 	root.children = append(root.children, controlPlane)
 	if len(workers.children) > 0 {
 		root.children = append(root.children, workers)
 	}
 	return root
+}
+
+// etcd tells who its members are.
+func etcd(s *snapshot) item {
+	var names []string
+	for _, m := range s.etcd {
+		name := cmp.Or(m.Name, "one that was never started")
+		if !m.Voter {
+			name += " (does not vote yet)"
+		}
+		names = append(names, name)
+	}
+	return item{title: "etcd members", state: strings.Join(names, ", "), done: s.settled}
 }
 
 func controlPlaneTitle(s *lab.State) string {
@@ -58,6 +75,9 @@ func controlPlaneTitle(s *lab.State) string {
 
 // firstUnmet tells what the control plane waits for first.
 func firstUnmet(s *lab.State) string {
+	if c := meta.FindStatusCondition(s.ControlPlane.Status.Conditions, controlplanev1.ScalingDownCondition); c != nil && c.Status == "True" {
+		return c.Reason + ": " + waits(c.Message)
+	}
 	for _, kind := range []string{
 		controlplanev1.ReleaseImageResolvedCondition, controlplanev1.MachinesCreatedCondition, controlplanev1.InstalledCondition,
 		controlplanev1.KubeconfigAvailableCondition, controlplanev1.InitializedCondition, controlplanev1.AvailableCondition,

@@ -5,6 +5,10 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
 func TestChangesAreToldOnce(t *testing.T) {
@@ -23,6 +27,29 @@ func TestChangesAreToldOnce(t *testing.T) {
 	tree.children[0].state, tree.children[0].done = "Running", true
 	changes(&out, shown, tree)
 	g.Expect(out.String()).To(MatchRegexp(`^\S+ Machine ha-1: Running\n$`), "what is done waits for nothing")
+}
+
+func TestEtcdMembersAreTold(t *testing.T) {
+	g := NewWithT(t)
+	tree := tell(&snapshot{State: &lab.State{}, etcd: []lab.EtcdMember{{Name: "n0", Voter: true}, {Name: "n1"}, {}}})
+	g.Expect(tree.children[0].children).To(Equal([]item{
+		{title: "etcd members", state: "n0, n1 (does not vote yet), one that was never started (does not vote yet)"},
+	}))
+	g.Expect(tell(&snapshot{State: &lab.State{}}).children[0].children).To(BeEmpty(), "it has none of its own")
+}
+
+func TestAReplacementIsDoneWhenAllHasSettled(t *testing.T) {
+	g := NewWithT(t)
+	gone := lab.Machine{Machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "old"}}}
+	s := &snapshot{State: &lab.State{Cluster: &clusterv1.Cluster{}}, settled: true}
+	g.Expect(s.without(gone)).To(BeFalse(), "it is not available")
+	s.Cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1.ClusterAvailableCondition, Status: metav1.ConditionTrue}}
+	g.Expect(s.without(gone)).To(BeTrue())
+	s.settled = false
+	g.Expect(s.without(gone)).To(BeFalse(), "etcd has not settled")
+	gone.Status.Phase, gone.Status.NodeRef.Name = string(clusterv1.MachinePhaseRunning), "n0"
+	s.settled, s.Wanted, s.Machines = true, 1, []lab.Machine{gone}
+	g.Expect(s.without(gone)).To(BeFalse(), "it is still there")
 }
 
 func TestMessagesAreShort(t *testing.T) {

@@ -23,14 +23,14 @@ var (
 // view is the live picture of an installation.
 type view struct {
 	name  string
-	begin time.Time
+	act   act
 	bar   progress.Model
-	state *lab.State
+	state *snapshot
 	end   time.Time
 }
 
-func newView(name string, begin time.Time) view {
-	return view{name: name, begin: begin, bar: progress.New(progress.WithSolidFill("2"), progress.WithWidth(50))}
+func newView(name string, a act) view {
+	return view{name: name, act: a, bar: progress.New(progress.WithSolidFill("2"), progress.WithWidth(50))}
 }
 
 // tick lets the clock run.
@@ -46,9 +46,9 @@ func (v view) Init() tea.Cmd { return nextTick() }
 // Update implements tea.Model.
 func (v view) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := message.(type) {
-	case *lab.State:
+	case *snapshot:
 		v.state = m
-		if m.Available() {
+		if v.act.done(m) {
 			v.end = time.Now()
 		}
 	case tick:
@@ -63,11 +63,11 @@ func (v view) View() string {
 	if now.IsZero() {
 		now = time.Now()
 	}
-	head := fmt.Sprintf("%s  %s\n", titleStyle.Render(v.name), faintStyle.Render(now.Sub(v.begin).Round(time.Second).String()))
+	head := fmt.Sprintf("%s  %s\n", titleStyle.Render(v.name), faintStyle.Render(now.Sub(v.act.begin).Round(time.Second).String()))
 	if v.state == nil {
 		return head
 	}
-	return fmt.Sprintf("\n%s%s\n\n%s\n", head, v.bar.ViewAs(percentage(v.state)), branch(tell(v.state)))
+	return fmt.Sprintf("\n%s%s\n\n%s\n", head, v.bar.ViewAs(percentage(v.state.State)), branch(tell(v.state)))
 }
 
 // percentage is how much of the installation is done, from 0 to 1.

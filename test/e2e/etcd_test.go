@@ -47,9 +47,9 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		writer := cluster.StartWriting(ctx)
 		census := takeCensus(ctx, cluster)
 
-		deleteMachines(ctx, first)
+		deleteMachines(ctx, cluster, first)
 		Eventually(ctx, func() []corev1.Event { return events(ctx, cluster.Namespace, "EtcdLeaderMoved") }).ShouldNot(BeEmpty())
-		deleteMachines(ctx, second)
+		deleteMachines(ctx, cluster, second)
 		waitReplaced(ctx, cluster, first, second)
 		expectWell(ctx, cluster)
 
@@ -68,13 +68,13 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		rackHost(dead).PowerOff()
 		Eventually(cluster.EtcdSettled).WithContext(ctx).Should(MatchError(ContainSubstring("Degraded")))
 
-		deleteMachines(ctx, healthy)
+		deleteMachines(ctx, cluster, healthy)
 		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.EtcdQuorumAtRiskReason)).
 			To(And(ContainSubstring(healthy.Name), ContainSubstring(dead.Status.NodeRef.Name)), "whom it holds, and who is down")
 		expectUntouched(ctx, cluster, healthy)
 
 		By("deleting the dead one too, as the condition says")
-		deleteMachines(ctx, dead)
+		deleteMachines(ctx, cluster, dead)
 		wait(ctx, cluster, "without the dead one", func(s *lab.State) bool { return !has(s, dead) })
 		Expect(rackHost(healthy).PoweredOn()).To(BeTrue(), "until the dead one is replaced")
 		rackHost(dead).PowerOn() // it is repaired, and free
@@ -88,7 +88,7 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		dead, back, healthy := before[0], before[1], before[2]
 		rackHost(dead).PowerOff()
 		rackHost(back).PowerOff()
-		deleteMachines(ctx, healthy, dead)
+		deleteMachines(ctx, cluster, healthy, dead)
 		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.EtcdQuorumAtRiskReason)).To(ContainSubstring("quorum"))
 		expectUntouched(ctx, cluster, healthy)
 
@@ -104,16 +104,16 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		machines := state(ctx, cluster).Machines
 		rackHost(machines[0]).PowerOff()
 		rackHost(machines[1]).PowerOff()
-		deleteMachines(ctx, machines[2])
+		deleteMachines(ctx, cluster, machines[2])
 		waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.EtcdQuorumAtRiskReason)
 		expectDeleted(ctx, cluster)
 	}, NodeTimeout(deleteTimeout+2*soon))
 })
 
-func deleteMachines(ctx context.Context, machines ...lab.Machine) {
+func deleteMachines(ctx context.Context, cluster *lab.Cluster, machines ...lab.Machine) {
 	GinkgoHelper()
 	for _, m := range machines {
-		Expect(laboratory.Client().Delete(ctx, m.Machine.DeepCopy())).To(Succeed())
+		Expect(cluster.DeleteMachine(ctx, m)).To(Succeed())
 	}
 }
 

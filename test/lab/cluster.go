@@ -153,6 +153,14 @@ func (c *Cluster) Scale(ctx context.Context, replicas int32) error {
 	return nil
 }
 
+// DeleteMachine deletes a Machine, and does not wait.
+func (c *Cluster) DeleteMachine(ctx context.Context, m Machine) error {
+	if err := c.lab.Client().Delete(ctx, m.Machine.DeepCopy()); err != nil {
+		return fmt.Errorf("cannot delete Machine %s: %w", m.Name, err)
+	}
+	return nil
+}
+
 // Pause sets or clears spec.paused of the Cluster.
 func (c *Cluster) Pause(ctx context.Context, paused bool) error {
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name}}

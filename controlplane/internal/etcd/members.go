@@ -58,7 +58,7 @@ func askAll(ctx context.Context, credentials *tls.Config, forward forward, pods 
 	for i := range pods {
 		got := await(awaited, replies[i])
 		if got.err != nil {
-			ctrl.LoggerFrom(ctx).Info("An etcd member does not answer", "Pod", pods[i].Name, "reason", got.err.Error())
+			ctrl.LoggerFrom(ctx).V(4).Info("An etcd member does not answer", "Pod", pods[i].Name, "reason", got.err.Error())
 			continue
 		}
 		answers = append(answers, *got.said)
