@@ -54,7 +54,9 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		expectWell(ctx, cluster)
 
 		Expect(census()).To(Equal(2), "voters, when they were fewest")
-		lost, err := cluster.Lost(ctx, writer.Stop())
+		acknowledged := writer.Stop()
+		Expect(acknowledged).NotTo(BeEmpty())
+		lost, err := cluster.Lost(ctx, acknowledged)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(lost).To(BeEmpty(), "what was acknowledged, and is not there")
 		expectNothingLeft(ctx, cluster, first, second)

@@ -18,15 +18,15 @@ func (r *Reconciler) cleanUpHosts(ctx context.Context, s *scope) (bool, error) {
 		return false, nil // for the user to correct
 	}
 	for _, left := range asked.Leftovers {
-		if asked.FateOf(left, s.Workload.Nodes) != removal.Leaving {
-			return false, r.cleanUpHost(ctx, s, asked, left)
+		if fate := asked.FateOf(left, s.Workload.Nodes); fate != removal.Leaving {
+			return false, r.cleanUpHost(ctx, s, asked, left, fate)
 		}
 	}
 	return true, nil
 }
 
 // cleanUpHost does what is to be done about a host whose Machine is not being deleted, or no more.
-func (r *Reconciler) cleanUpHost(ctx context.Context, s *scope, asked *removal.Asked, left removal.Leftover) error {
+func (r *Reconciler) cleanUpHost(ctx context.Context, s *scope, asked *removal.Asked, left removal.Leftover, fate removal.Fate) error {
 	if !s.Workload.Connected || !s.Workload.UnreadSince.IsZero() {
 		step := s.disconnected()
 		if s.Workload.Connected {
@@ -36,7 +36,6 @@ func (r *Reconciler) cleanUpHost(ctx context.Context, s *scope, asked *removal.A
 		r.hold(s, step)
 		return nil
 	}
-	fate := asked.FateOf(left, s.Workload.Nodes)
 	if step := left.Rests(fate); step != nil {
 		r.hold(s, *step)
 		return nil

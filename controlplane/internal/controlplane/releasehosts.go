@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -201,12 +202,10 @@ func (r *Reconciler) record(ctx context.Context, s *scope, leftovers []removal.L
 		return fmt.Errorf("cannot record released hosts: %w", err)
 	}
 	after := s.stored.DeepCopy()
-	if after.Annotations == nil {
-		after.Annotations = map[string]string{}
-	}
-	after.Annotations[controlplanev1.ReleasedHostsAnnotation] = recorded
 	if recorded == "" {
 		delete(after.Annotations, controlplanev1.ReleasedHostsAnnotation)
+	} else {
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, controlplanev1.ReleasedHostsAnnotation, recorded)
 	}
 	return r.patchMetadata(ctx, s, after)
 }

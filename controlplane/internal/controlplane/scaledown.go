@@ -10,8 +10,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// scaleDown deletes one Machine too many, while nothing is installed. Afterwards nobody but the user can know whether etcd keeps its
-// quorum, so the user deletes the Machine.
+// scaleDown deletes one Machine too many, while nothing is installed. Afterwards the user deletes the Machine, whose host is held until it has left etcd.
 func (r *Reconciler) scaleDown(ctx context.Context, s *scope) error {
 	if s.Begun {
 		s.found.Block(status.ScaleDown, clusterv1.ScalingDownReason,

@@ -93,10 +93,7 @@ func holdHost(f *facts.Facts, m, observed *clusterv1.Machine) {
 	if f.GoesWhole() || !held && !f.Installed() {
 		return
 	}
-	if m.Annotations == nil {
-		m.Annotations = map[string]string{}
-	}
-	m.Annotations[controlplanev1.EtcdMemberHookAnnotation] = ""
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, controlplanev1.EtcdMemberHookAnnotation, "")
 }
 
 // setInPlace sets what changes without a new Machine.

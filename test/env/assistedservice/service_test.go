@@ -184,8 +184,8 @@ func checkKubeconfig(t *testing.T, service *Service) {
 	g := NewWithT(t)
 	const cluster = "00000000-0000-0000-0000-000000000000"
 	generate := func() {
-		g.Expect(writeFiles(service.file("data", cluster), map[string][]byte{"kubeconfig-noingress": []byte("placeholder")})).To(Succeed())
-		g.Expect(writeFiles(service.file("data", cluster), map[string][]byte{"install-config.yaml": nil})).To(Succeed())
+		g.Expect(process.WriteFiles(service.file("data", cluster), map[string][]byte{"kubeconfig-noingress": []byte("placeholder")})).To(Succeed())
+		g.Expect(process.WriteFiles(service.file("data", cluster), map[string][]byte{"install-config.yaml": nil})).To(Succeed())
 	}
 	generate()
 	g.Expect(os.Chtimes(service.file("data", cluster, "install-config.yaml"), time.Time{}, time.Now().Add(-time.Minute))).To(Succeed())

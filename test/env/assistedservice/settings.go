@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/openshift/assisted-service/models"
 	"k8s.io/utils/ptr"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
 // startScript gives assisted-service the two files that it looks for at fixed paths, and runs it. Both folders are covered
@@ -70,12 +71,12 @@ func (s *Service) writeSurroundings(ca []byte) error {
 			return fmt.Errorf("cannot create a folder for assisted-service: %w", err)
 		}
 	}
-	if err := writeFiles(s.folder, map[string][]byte{
+	if err := process.WriteFiles(s.folder, map[string][]byte{
 		"start.sh": []byte(startScript), "namespace": []byte(namespaceName), "ca.crt": ca, "releases": nil,
 	}); err != nil {
 		return err
 	}
-	if err := writeFiles(s.file("bin"), map[string][]byte{"oc": []byte(ocScript)}); err != nil {
+	if err := process.WriteFiles(s.file("bin"), map[string][]byte{"oc": []byte(ocScript)}); err != nil {
 		return err
 	}
 	if err := os.Chmod(s.file("bin", "oc"), 0o700); err != nil {
@@ -177,17 +178,4 @@ func hardwareRequirements() (string, error) {
 		return "", fmt.Errorf("cannot encode the hardware requirements: %w", err)
 	}
 	return string(encoded), nil
-}
-
-// writeFiles writes files that only this user may read.
-func writeFiles(dir string, files map[string][]byte) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("cannot create %s: %w", dir, err)
-	}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			return fmt.Errorf("cannot write %s: %w", name, err)
-		}
-	}
-	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -79,7 +78,7 @@ func New(ctx context.Context, options Options) (*Cluster, error) {
 	if c.client.Certificate, c.client.Key, err = c.ca.Client("etcd-client"); err != nil {
 		return nil, err
 	}
-	if err := write(c.dir, map[string][]byte{"ca.crt": c.ca.PEM(), "client.crt": c.client.Certificate, "client.key": c.client.Key}); err != nil {
+	if err := process.WriteFiles(c.dir, map[string][]byte{"ca.crt": c.ca.PEM(), "client.crt": c.client.Certificate, "client.key": c.client.Key}); err != nil {
 		return nil, err
 	}
 	if c.door, err = newDoor(ctx, c); err != nil {
@@ -214,15 +213,3 @@ func PeerURL(address string) string { return "https://" + net.JoinHostPort(addre
 func ClientURL(address string) string { return "https://" + net.JoinHostPort(address, clientPort) }
 
 func local(port int) string { return "https://127.0.0.1:" + strconv.Itoa(port) }
-
-func write(dir string, files map[string][]byte) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("cannot create %s: %w", dir, err)
-	}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			return fmt.Errorf("cannot write %s: %w", name, err)
-		}
-	}
-	return nil
-}

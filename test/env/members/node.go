@@ -219,7 +219,7 @@ func (c *Cluster) Place(ctx context.Context, name string, serving, peer Credenti
 	}
 	m := &member{slot: s, dir: filepath.Join(c.dir, name), votes: len(peers) == 0}
 	files := map[string][]byte{servingFile: serving.Certificate, servingKey: serving.Key, peerFile: peer.Certificate, peerKey: peer.Key}
-	if err := write(m.dir, files); err != nil {
+	if err := process.WriteFiles(m.dir, files); err != nil {
 		return err
 	}
 	m.process = c.options.Group.New("etcd-"+c.options.Name+"-"+name, process.Storage, c.options.Program, c.flags(name, n.address, m, peers)...)

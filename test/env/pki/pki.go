@@ -13,9 +13,9 @@ import (
 	"math/big"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"time"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
 // certificateLifetime is far longer than any run.
@@ -116,15 +116,7 @@ func (a *Authority) ServerFiles(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("cannot create %s: %w", dir, err)
-	}
-	for name, content := range map[string][]byte{"tls.crt": certificate, "tls.key": key, "ca.crt": a.pem} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			return fmt.Errorf("cannot write %s: %w", name, err)
-		}
-	}
-	return nil
+	return process.WriteFiles(dir, map[string][]byte{"tls.crt": certificate, "tls.key": key, "ca.crt": a.pem})
 }
 
 // ServerCertificate issues a certificate for a server on this machine.

@@ -37,3 +37,16 @@ func newTempDir() (path string, lock *os.File, err error) {
 	}
 	return path, lock, nil
 }
+
+// WriteFiles writes files, by their names, that only this user may read, into a folder that is made when it is missing.
+func WriteFiles(dir string, files map[string][]byte) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("cannot create %s: %w", dir, err)
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return fmt.Errorf("cannot write %s: %w", name, err)
+		}
+	}
+	return nil
+}
