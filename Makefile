@@ -126,12 +126,22 @@ lint: $(GOLANGCI_LINT) ## Run golangci-lint.
 
 ##@ Test
 
+# What the real assisted-service is asked with every change: whole installations, its absence, and its failures. The other specs see the same of it and of the
+# simulated one, which test/journeys compares.
+ON_REAL := samples || workers || service || failure
 .PHONY: test
-test: unit ## Run all tests: unit, API server, contracts and end-to-end, on the simulated and (what concerns it) on the real assisted-service.
+test: unit ## Run the tests: unit, API server, contracts and end-to-end, on the simulated and (what concerns it) on the real assisted-service. The longest are left to make nightly.
 	$(MAKE) conformance
-	$(MAKE) e2e BACKEND=simulated LABELS='!idle' # that is rule I5 of conformance
-	$(MAKE) e2e BACKEND=real LABELS='!(restart || names || hold || healthcheck)'
+	$(MAKE) e2e BACKEND=simulated LABELS='!(idle || nightly)' # idle is rule I5 of conformance
+	$(MAKE) e2e BACKEND=real LABELS='$(ON_REAL)'
 	$(MAKE) e2e BACKEND=real AUTH=none LABELS=failure
+
+.PHONY: nightly
+nightly: ## Run what takes too long for every change: the other end-to-end specs, all of conformance on the newer Cluster API, and the unit tests with the race detector.
+	$(MAKE) e2e BACKEND=simulated LABELS=nightly
+	$(MAKE) e2e BACKEND=real LABELS='!($(ON_REAL) || restart || names || hold || healthcheck)'
+	$(MAKE) conformance CORE=cluster-api-next
+	go test -race -timeout 90m $$($(UNIT))
 
 # Beforehand, so that building does not count against the time-outs of tests.
 .PHONY: components

@@ -8,6 +8,12 @@ kind: OpenshiftAssistedConfig
 metadata: {name: worker-1}
 `
 
+// Conditions of a config whose host is about to be installed, and is not.
+const (
+	approved    = `{type: HostApproved, status: "True", reason: HostApproved, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}`
+	notApproved = `{type: HostApproved, status: "False", reason: HostBinding, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}`
+)
+
 func TestOpenshiftAssistedConfigAdmission(t *testing.T) {
 	checkAdmissions(t, minimalConfig, map[string]admission{
 		"no spec at all": {},
@@ -41,6 +47,33 @@ func TestOpenshiftAssistedConfigAdmission(t *testing.T) {
 		"other fields changed after the data was handed out": {
 			before: `{spec: {bootMode: LiveISO}, status: {initialization: {dataSecretCreated: true}}}`,
 			change: `{spec: {bootMode: LiveISO, additionalNTPSources: [ntp]}, status: {initialization: {dataSecretCreated: true}}}`,
+		},
+		"pool":                        {change: `spec: {machineConfigPool: infra}`},
+		"pool that is no name":        {change: `spec: {machineConfigPool: Infra_1}`, refused: "spec.machineConfigPool"},
+		"pool of control-plane hosts": {change: `spec: {machineConfigPool: master}`, refused: "machineConfigPool is for workers"},
+		"pool of arbiters":            {change: `spec: {machineConfigPool: arbiter}`, refused: "machineConfigPool is for workers"},
+		"pool changed before the host was approved": {
+			before: `{spec: {machineConfigPool: infra}, status: {conditions: [` + notApproved + `]}}`,
+			change: `{spec: {machineConfigPool: storage}, status: {conditions: [` + notApproved + `]}}`,
+		},
+		"pool changed after the host was approved": {
+			before:  `{spec: {machineConfigPool: infra}, status: {conditions: [` + approved + `]}}`,
+			change:  `{spec: {machineConfigPool: storage}, status: {conditions: [` + approved + `]}}`,
+			refused: "spec.machineConfigPool is immutable once the host was approved: move its Node to another pool in the cluster",
+		},
+		"pool set after the host was approved": {
+			before:  `{status: {conditions: [` + approved + `]}}`,
+			change:  `{spec: {machineConfigPool: storage}, status: {conditions: [` + approved + `]}}`,
+			refused: "spec.machineConfigPool is immutable",
+		},
+		"pool removed after the host was approved": {
+			before:  `{spec: {machineConfigPool: infra}, status: {conditions: [` + approved + `]}}`,
+			change:  `{status: {conditions: [` + approved + `]}}`,
+			refused: "spec.machineConfigPool is immutable",
+		},
+		"other fields changed after the host was approved": {
+			before: `{spec: {machineConfigPool: infra}, status: {conditions: [` + approved + `]}}`,
+			change: `{spec: {machineConfigPool: infra, additionalNTPSources: [ntp]}, status: {conditions: [` + approved + `]}}`,
 		},
 		"kernel arguments appended and deleted": {
 			change: `spec: {kernelArguments: [{operation: append, value: "rd.break=cmdline"}, {operation: delete, value: quiet}]}`,

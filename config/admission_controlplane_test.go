@@ -40,6 +40,10 @@ func TestControlPlaneShapeAdmission(t *testing.T) {
 			change:  `spec: {machineNaming: {template: "{{ .cluster.name }}"}}`,
 			refused: "template must contain {{ .random }}",
 		},
+		"a pool for control-plane hosts": {
+			change:  `spec: {openshiftAssistedConfigSpec: {machineConfigPool: infra}}`,
+			refused: "machineConfigPool is for workers: hosts of the control plane belong to the pool master",
+		},
 		"bad host settings": {
 			change:  `spec: {openshiftAssistedConfigSpec: {nodeRegistration: {name: Node1}}}`,
 			refused: "name must be a host name",

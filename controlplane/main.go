@@ -21,6 +21,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/controlplane"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
@@ -88,6 +89,7 @@ func run(ctx context.Context, args []string) error {
 		Repositories: repositories,
 		Workloads:    clusters,
 		Etcds:        etcd.New(clusters),
+		Kubelets:     kubelets.New(clusters),
 		Recorder:     mgr.GetEventRecorderFor(managerName),
 		Selected:     options.Selected,
 	})

@@ -55,7 +55,7 @@ func New(c client.Client, owner client.FieldOwner) *Applier {
 }
 
 // Apply makes the cluster hold the fields that desired states, taking them over from other field managers. Status, nulls, and empty
-// strings outside metadata are not part of what desired states. It asks nothing of the API server when observed, the object as it was
+// strings that are no metadata or labels are not part of what desired states. It asks nothing of the API server when observed, the object as it was
 // read before, already holds these fields, and no other was applied before: its managed fields tell (see [KeepOwn]).
 //
 // observed is nil when the object does not exist. Otherwise its uid goes along, so that an object that vanished meanwhile is not made
@@ -213,6 +213,9 @@ func digestOf(desired client.Object) ([sha256.Size]byte, error) {
 	return sha256.Sum256(data), nil
 }
 
+// labels are the fields outside metadata in which an empty string is a value: the label of a role has none.
+var labels = []string{"labels", "annotations", "matchLabels", "nodeLabels"}
+
 // prune returns value without nulls and empty strings; nil when nothing was there to begin with. Empty objects and lists stay: they may
 // be meant.
 func prune(value any) any {
@@ -225,6 +228,9 @@ func prune(value any) any {
 		}
 	case map[string]any:
 		for key, item := range v {
+			if slices.Contains(labels, key) && item != nil {
+				continue
+			}
 			if pruned := prune(item); pruned != nil {
 				v[key] = pruned
 			} else {

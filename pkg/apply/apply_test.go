@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -228,4 +229,17 @@ func TestFieldsLeaveOutStatusAndNothings(t *testing.T) {
 	g.Expect(u.GetLabels()).To(HaveKeyWithValue("flag", ""), "an empty label is meant")
 	g.Expect(u.GetResourceVersion()).To(BeEmpty())
 	g.Expect(u.Object["spec"]).To(HaveKeyWithValue("hostname", "h"))
+}
+
+// TestLabelsWithoutValue are those of roles: they stand in specs, too.
+func TestLabelsWithoutValue(t *testing.T) {
+	g := NewWithT(t)
+	agent := &aiv1beta1.Agent{Spec: aiv1beta1.AgentSpec{NodeLabels: map[string]string{"node-role.kubernetes.io/infra": ""}}}
+	u, err := fields(agent, aiv1beta1.GroupVersion.WithKind("Agent"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(u.Object["spec"]).To(HaveKeyWithValue("nodeLabels", HaveKeyWithValue("node-role.kubernetes.io/infra", "")))
+	g.Expect(u.Object["spec"]).NotTo(HaveKey("hostname"))
+	u, err = fields(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"nodeLabels": nil}}}, aiv1beta1.GroupVersion.WithKind("Agent"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(u.Object["spec"]).NotTo(HaveKey("nodeLabels"), "a null is none")
 }

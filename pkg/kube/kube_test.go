@@ -87,6 +87,8 @@ func TestPatchMetadata(t *testing.T) {
 	g.Expect(PatchMetadata(t.Context(), c, before, after, "test")).To(Succeed())
 	g.Expect(after.ResourceVersion).NotTo(Equal(before.ResourceVersion), "the answer")
 
+	g.Expect(PatchMetadata(t.Context(), nil, after, after.DeepCopy(), "test")).To(Succeed(), "nothing is asked when nothing differs")
+
 	late := before.DeepCopy()
 	late.Finalizers = []string{"example.com/theirs"}
 	g.Expect(PatchMetadata(t.Context(), c, before, late, "test")).To(MatchError(apierrors.IsConflict, "a conflict"), "ours would be lost")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,8 +23,11 @@ func Delete(ctx context.Context, c client.Writer, obj client.Object) error {
 }
 
 // PatchMetadata writes what differs between before and after, on condition that nobody else has written to the object since before was read: a merge patch replaces
-// lists (finalizers, owner references) as a whole. after gets the answer of the API server.
+// lists (finalizers, owner references) as a whole. after gets the answer of the API server, which is not asked when nothing differs.
 func PatchMetadata(ctx context.Context, c client.Writer, before, after client.Object, owner client.FieldOwner) error {
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
 	return c.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), owner)
 }
 

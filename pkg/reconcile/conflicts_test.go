@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -40,14 +41,23 @@ func TestTolerateConflicts(t *testing.T) {
 func TestConflictThatDoesNotEnd(t *testing.T) {
 	g := NewWithT(t)
 	var err error = apierrors.NewConflict(corev1.Resource("secrets"), "s", errors.New("outdated"))
-	r := TolerateConflicts(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, err }))
+	wanted := time.Duration(0)
+	r := TolerateConflicts(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
+		return ctrl.Result{RequeueAfter: wanted}, err
+	}))
+	var waits []time.Duration
 	tries := func() (n int) {
+		waits = nil
 		for failed := error(nil); failed == nil && n <= 100; n++ {
-			_, failed = r.Reconcile(t.Context(), ctrl.Request{})
+			var result ctrl.Result
+			result, failed = r.Reconcile(t.Context(), ctrl.Request{})
+			waits = append(waits, result.RequeueAfter)
 		}
 		return n
 	}
 	g.Expect(tries()).To(Equal(staleTries+1), "it is told after some tries")
+	const s = time.Second
+	g.Expect(waits).To(Equal([]time.Duration{s, 2 * s, 4 * s, 8 * s, 16 * s, 30 * s, 30 * s, 0}), "a cache that is far behind is left alone")
 	_, failed := r.Reconcile(t.Context(), ctrl.Request{})
 	g.Expect(failed).To(HaveOccurred(), "and as long as it goes on")
 
@@ -57,4 +67,14 @@ func TestConflictThatDoesNotEnd(t *testing.T) {
 	g.Expect(failed).NotTo(HaveOccurred())
 	err = conflict
 	g.Expect(tries()).To(Equal(staleTries+1), "each time anew")
+
+	for wants, comes := range map[time.Duration]time.Duration{time.Millisecond: time.Second, 3 * time.Second: 3 * time.Second, time.Minute: 16 * time.Second} {
+		err, wanted = nil, 0
+		_, failed = r.Reconcile(t.Context(), ctrl.Request{})
+		g.Expect(failed).NotTo(HaveOccurred())
+		err, wanted = conflict, wants
+		tries()
+		g.Expect(waits[4]).To(Equal(comes), "the fifth conflict, when something else wants to come back after %s", wants)
+		g.Expect(waits).To(HaveEach(BeNumerically("<=", max(wants, time.Second))))
+	}
 }

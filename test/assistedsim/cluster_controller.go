@@ -103,11 +103,14 @@ func (s *Simulator) ensureCluster(ctx context.Context, cd *hivev1.ClusterDeploym
 	started := c != nil && !c.waiting()
 	installed := imported(cd, aci) && !s.faults.lost[key]
 	s.mu.Unlock()
-	if started || installed {
-		if c == nil {
-			c = s.registerCluster(cd, aci, installed)
-		}
+	if started || installed && c != nil {
 		return c, nil
+	}
+	if installed {
+		if problem := s.checkImport(ctx, cd, aci); problem != nil {
+			return nil, s.publishUnavailable(ctx, aci, problem)
+		}
+		return s.registerCluster(cd, aci, true), nil
 	}
 	problem := s.checkInputs(ctx, cd, aci)
 	if c == nil && problem != nil {
@@ -148,6 +151,9 @@ func (s *Simulator) registerCluster(cd *hivev1.ClusterDeployment, aci *hiveext.A
 	}
 	if installed {
 		c.prepared, c.operatorsDone = true, true
+		if meta := cd.Spec.ClusterMetadata; meta != nil {
+			c.kubeconfigSecret = meta.AdminKubeconfigSecretRef.Name
+		}
 		c.enter(models.ClusterStatusAddingHosts, infoClusterInstalled, 0)
 	}
 	s.clusters[c.key] = c

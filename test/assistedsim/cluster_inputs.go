@@ -19,16 +19,29 @@ var usedLabels = map[string]string{
 	"cluster.open-cluster-management.io/backup": "true",
 }
 
-// checkInputs looks at everything that the cluster refers to.
+// checkInputs looks at everything that a cluster refers to that is to be installed.
 func (s *Simulator) checkInputs(ctx context.Context, cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall) error {
 	if cd.Spec.PullSecretRef == nil {
 		return inputErrorf("missing reference to pull secret")
 	}
-	if _, err := s.pullSecret(ctx, cd.Namespace, cd.Spec.PullSecretRef.Name); err != nil {
+	if err := s.checkImport(ctx, cd, aci); err != nil {
 		return err
 	}
 	if aci.Spec.ImageSetRef == nil {
 		return inputErrorf("missing reference to ClusterImageSet")
+	}
+	return s.checkManifests(ctx, aci)
+}
+
+// checkImport looks at what a cluster refers to, also one that is installed, which need not refer to it.
+func (s *Simulator) checkImport(ctx context.Context, cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall) error {
+	if cd.Spec.PullSecretRef != nil {
+		if _, err := s.pullSecret(ctx, cd.Namespace, cd.Spec.PullSecretRef.Name); err != nil {
+			return err
+		}
+	}
+	if aci.Spec.ImageSetRef == nil {
+		return nil
 	}
 	imageSet := &hivev1.ClusterImageSet{}
 	if err := s.live.Get(ctx, types.NamespacedName{Name: aci.Spec.ImageSetRef.Name}, imageSet); err != nil {
@@ -38,7 +51,7 @@ func (s *Simulator) checkInputs(ctx context.Context, cd *hivev1.ClusterDeploymen
 		}
 		return fmt.Errorf("failed to get cluster image set %s: %w", aci.Spec.ImageSetRef.Name, err)
 	}
-	return s.checkManifests(ctx, aci)
+	return nil
 }
 
 // checkManifests reads the extra manifests; a file name may occur once in all maps together.

@@ -18,6 +18,8 @@ type faults struct {
 	stages      map[string]stageFault
 	// lost are clusters that are registered anew although they are installed.
 	lost map[types.NamespacedName]bool
+	// unapproved are clusters whose kubelets get no certificates from the service.
+	unapproved map[types.NamespacedName]bool
 }
 
 type stageFault struct {
@@ -34,6 +36,7 @@ func newFaults() faults {
 		unprepared:  map[string]string{},
 		stages:      map[string]stageFault{},
 		lost:        map[types.NamespacedName]bool{},
+		unapproved:  map[types.NamespacedName]bool{},
 	}
 }
 
@@ -171,6 +174,13 @@ func (s *Simulator) LoseCluster(cluster types.NamespacedName) {
 	delete(s.clusters, cluster)
 	maps.DeleteFunc(s.hosts, func(_ types.NamespacedName, h *host) bool { return h.cluster == cluster })
 	s.touchCluster(cluster)
+}
+
+// LeaveCertificates lets the service approve no certificates of the cluster (by its ClusterDeployment) any more, as where it takes somebody else to do it.
+func (s *Simulator) LeaveCertificates(cluster types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults.unapproved[cluster] = true
 }
 
 func (s *Simulator) touchHosts(hostID string) {

@@ -124,7 +124,20 @@ func (s *Simulator) nextBound(h *host) (state, info string, ok bool) {
 		}
 		return s.insufficient(h, models.HostStatusInsufficient, reason)
 	}
+	if s.hostnameTaken(h) {
+		return s.insufficient(h, models.HostStatusInsufficient, "Hostname "+h.hostname()+" is not unique in cluster")
+	}
 	return models.HostStatusKnown, infoHostKnown, true
+}
+
+// hostnameTaken tells whether another host of the cluster has the same name. Those that were installed count until their Agents are gone.
+func (s *Simulator) hostnameTaken(h *host) bool {
+	for _, other := range s.hosts {
+		if other != h && other.cluster == h.cluster && other.hostname() == h.hostname() && h.hostname() != "" {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *Simulator) insufficient(h *host, state, reason string) (string, string, bool) {

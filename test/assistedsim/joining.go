@@ -13,6 +13,8 @@ import (
 	"github.com/openshift/assisted-service/models"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/cluster-api/controllers/noderefutil"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -44,11 +46,16 @@ func (s *Simulator) followNode(ctx context.Context, agent *aiv1beta1.Agent, view
 	if err != nil {
 		node = nil
 	}
-	if err := approveRequests(ctx, c, view.hostname(), node); err != nil || node == nil {
-		return false, err
+	if !s.leavesCertificates(view.cluster) {
+		if err := approveRequests(ctx, c, view.hostname(), node); err != nil {
+			return false, err
+		}
+	}
+	if node == nil {
+		return false, nil
 	}
 	stage := models.HostStageJoined
-	if nodeReady(node) {
+	if noderefutil.IsNodeReady(node) {
 		stage = models.HostStageDone
 		base := node.DeepCopy()
 		merge(&node.Labels, agent.Spec.NodeLabels)
@@ -69,10 +76,10 @@ func (s *Simulator) followNode(ctx context.Context, agent *aiv1beta1.Agent, view
 	return true, nil
 }
 
-func nodeReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+func (s *Simulator) leavesCertificates(cluster types.NamespacedName) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.faults.unapproved[cluster]
 }
 
 // approveRequests approves what the kubelet of the host asks for: a client certificate as long as there is no Node, one to

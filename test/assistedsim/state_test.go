@@ -213,6 +213,34 @@ func TestHostIsBoundOnlyWhileTheClusterTakesHosts(t *testing.T) {
 	g.Expect(h.bound()).To(BeFalse())
 }
 
+// TestHostWithTheNameOfAnother waits until the Agent is gone of the host that had the name before.
+func TestHostWithTheNameOfAnother(t *testing.T) {
+	g, s := NewWithT(t), newSimulator(t, Options{})
+	c := &cluster{key: types.NamespacedName{Name: "c"}, state: models.ClusterStatusAddingHosts}
+	s.clusters[c.key] = c
+	named := func(id string, in types.NamespacedName, state, hostname string) *host {
+		h := &host{key: types.NamespacedName{Name: id}, cluster: in, state: state, kind: models.HostKindAddToExistingClusterHost, requested: requests{hostname: hostname}}
+		s.hosts[h.key] = h
+		return h
+	}
+	named("elsewhere", types.NamespacedName{Name: "other"}, models.HostStatusAddedToExistingCluster, "n1")
+	named("neighbour", c.key, models.HostStatusAddedToExistingCluster, "n2")
+	former := named("former", c.key, models.HostStatusAddedToExistingCluster, "n1")
+	h := named("anew", c.key, models.HostStatusInsufficient, "n1")
+
+	state, info, ok := s.nextHostState(h)
+	g.Expect(ok).To(BeTrue())
+	g.Expect(state).To(Equal(models.HostStatusInsufficient))
+	g.Expect(info).To(ContainSubstring("n1 is not unique"))
+	h.state, h.info = state, info
+	_, _, ok = s.nextHostState(h)
+	g.Expect(ok).To(BeFalse(), "it waits")
+
+	delete(s.hosts, former.key)
+	state, _, _ = s.nextHostState(h)
+	g.Expect(state).To(Equal(models.HostStatusKnown))
+}
+
 func TestReadinessOfACluster(t *testing.T) {
 	s := newSimulator(t, Options{})
 	spec := recorded[hiveext.AgentClusterInstall](t, "day1-done-aci.yaml").Spec

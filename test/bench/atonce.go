@@ -44,7 +44,7 @@ func (b *bench) profile(ctx context.Context) (finish func() error, err error) {
 // allAtOnce installs many clusters together, those with workers with a late one each.
 func (b *bench) allAtOnce(ctx context.Context, r *report) error {
 	b.sayf("%d clusters (%s) at once, each stage of a host takes %s", b.options.clusters, b.options.sample, b.options.delay)
-	stop, err := b.measureReference(ctx)
+	stop, err := b.measureReferences(ctx)
 	if err != nil {
 		return err
 	}

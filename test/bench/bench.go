@@ -36,8 +36,6 @@ type bench struct {
 	out     io.Writer
 	lab     *lab.Lab
 	seen    *observer
-	// references counts the writes of measureReference.
-	references int
 }
 
 // measure runs all parts: single clusters in one laboratory, many at once in another.
@@ -122,17 +120,20 @@ func (b *bench) one(ctx context.Context, r *report) error {
 	return cluster.Delete(ctx)
 }
 
-// oneByOne installs clusters whose release is given by digest, with a late worker, one after the other.
+// oneByOne installs clusters whose release is given by digest, with a late worker, one after the other; a worker and a master are deleted of each.
 func (b *bench) oneByOne(ctx context.Context, r *report) error {
 	lookups := len(b.lab.Registry.Lookups())
 	for i := range b.options.samples {
 		b.sayf("one cluster, release by digest, with a late worker (%d of %d)", i+1, b.options.samples)
-		stop, err := b.measureReference(ctx)
+		stop, err := b.measureReferences(ctx)
 		if err != nil {
 			return err
 		}
-		mutations := lab.Mutations{Namespace: fmt.Sprintf("bench-sample-%d", i), ExtraHosts: 1, HoldAPI: true, Edit: b.byDigest}
+		mutations := lab.Mutations{Namespace: fmt.Sprintf("bench-sample-%d", i), ExtraHosts: 1, HoldAPI: true, Edit: b.byDigest, EtcdMembers: true}
 		cluster, err := b.install(ctx, sample, mutations, b.addLateWorker)
+		if err == nil {
+			err = b.takeHosts(ctx, cluster)
+		}
 		if err := errors.Join(err, stop()); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,13 +39,15 @@ const (
 	hostApproved        = "Agent bound and known -> approved"
 	kubeconfigPublished = "kubeconfig written -> published"
 	lateWorkerBound     = "adding-hosts -> late worker bound"
+	agentReleased       = "worker being deleted -> its Agent too"
+	memberRemoved       = "master waits for its hook -> removed from etcd, released"
 )
 
 // renewalAnnotation is on a published kubeconfig with a token of the control plane provider's own.
 const renewalAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-renewal"
 
 // handOvers in the order in which they happen.
-var handOvers = []string{deploymentCreated, bootDataHandedOut, hostBound, hostApproved, kubeconfigPublished, lateWorkerBound}
+var handOvers = []string{deploymentCreated, bootDataHandedOut, hostBound, hostApproved, kubeconfigPublished, lateWorkerBound, agentReleased, memberRemoved}
 
 // Facts, each about an object that is named <namespace>/<name>, but for writtenKubeconfig: <namespace>/<name of the cluster>/<digest of the content>.
 const (
@@ -63,6 +66,8 @@ const (
 	writtenKubeconfig   = "assisted-service has written this kubeconfig"
 	clusterAvailable    = "Cluster is Available"
 	machineRunning      = "Machine is running"
+	configDeleted       = "bootstrap config is being deleted"
+	waitsForHook        = "Machine waits for its pre-terminate hook"
 )
 
 // observer notes what it sees of the management cluster. All that is measured is seen by it through watches of the same kind, so that the
@@ -130,10 +135,12 @@ func (o *observer) see(object any, at time.Time) {
 		o.note(clusterAvailable, name(v), meta.IsStatusConditionTrue(v.Status.Conditions, clusterv1.ClusterAvailableCondition), at)
 	case *clusterv1.Machine:
 		o.note(machineRunning, name(v), v.Status.Phase == string(clusterv1.MachinePhaseRunning) && v.Status.NodeRef.Name != "", at)
+		o.seeDeletion(v, at)
 	case *controlplanev1.OpenshiftAssistedControlPlane:
 		owned := slices.ContainsFunc(v.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == clusterv1.ClusterKind })
 		o.note(ownedByCluster, name(v), owned, at)
 	case *bootstrapv1.OpenshiftAssistedConfig:
+		o.note(configDeleted, name(v), !v.DeletionTimestamp.IsZero(), at)
 		if ptr.Deref(v.Status.Initialization.DataSecretCreated, false) { // which its InfraEnv is named after
 			o.act(effect{handOver: bootDataHandedOut, subject: name(v), at: at, needs: []need{{{imageReady, name(v)}}}})
 		}
@@ -145,7 +152,9 @@ func (o *observer) see(object any, at time.Time) {
 		created := conditionsv1.IsStatusConditionTrue(v.Status.Conditions, aiv1beta1.ImageCreatedCondition)
 		o.note(imageReady, name(v), created && (v.Status.ISODownloadURL != "" || v.Status.BootArtifacts.DiscoveryIgnitionURL != ""), at)
 	case *aiv1beta1.Agent:
-		o.seeAgent(v, at)
+		if !o.seeReference(agentReference, v, at) {
+			o.seeAgent(v, at)
+		}
 	case *metal3api.BareMetalHost:
 		if consumer := v.Spec.ConsumerRef; consumer != nil {
 			o.note(hostChosen, consumer.Namespace+"/"+consumer.Name, true, at)
@@ -153,7 +162,7 @@ func (o *observer) see(object any, at time.Time) {
 	case *corev1.Secret:
 		o.seeSecret(v, at)
 	case *corev1.ConfigMap:
-		o.seeReference(v, at)
+		o.seeReference(reference, v, at)
 	}
 }
 
@@ -188,6 +197,9 @@ func (o *observer) seeAgent(v *aiv1beta1.Agent, at time.Time) {
 	o.note(agentReady, name(v), joined && synced && state == "known" && v.Status.Role == v.Spec.Role, at)
 	if cluster == nil {
 		return
+	}
+	if !v.DeletionTimestamp.IsZero() && v.Spec.Role == models.HostRoleWorker {
+		o.act(effect{handOver: agentReleased, subject: name(v), at: at, needs: []need{{{configDeleted, v.Namespace + "/" + v.Labels[aiv1beta1.InfraEnvNameLabel]}}}})
 	}
 	o.act(effect{handOver: hostBound, subject: name(v), at: at, needs: []need{
 		{{agentDiscovered, name(v)}},

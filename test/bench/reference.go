@@ -4,81 +4,96 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// What a reaction cannot be faster than on the machine at the time: a write to the API server, until it is seen. The API server has a cache of each kind, which all watches
+// are served from, and where many write to many objects of a kind its cache is behind those of others: Agents are written by assisted-service all the time.
 const (
-	// reference is what a reaction cannot be faster than on the machine at the time: a write to the API server, until it is seen.
-	reference = "for reference: one write, until it is seen"
+	reference      = "for reference: one write, until it is seen"
+	agentReference = "for reference: one write to an Agent"
+)
 
+// references are the writes for reference, in the order in which they are printed.
+var references = []string{reference, agentReference}
+
+// toAgents are the hand-overs that end with a write to an Agent.
+var toAgents = map[string]bool{hostBound: true, hostApproved: true, lateWorkerBound: true, agentReleased: true}
+
+const (
 	referenceNamespace = "default"
 	referenceName      = "bench-reference"
-	// referenceData is the key with the number of the write.
-	referenceData = "write"
+	// referenceAnnotation has the number of the write, which is when it was due.
+	referenceAnnotation = "example.com/write"
 	// referenceInterval is short enough for a good many, and too long to be a load.
 	referenceInterval = 500 * time.Millisecond
 
 	writeBegun = "write has begun"
 )
 
-// measureReference writes again and again until stop is called, which returns why it could not.
-func (b *bench) measureReference(ctx context.Context) (stop func() error, err error) {
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: referenceNamespace, Name: referenceName}}
-	if err := b.lab.Client().Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
-		return nil, fmt.Errorf("cannot create ConfigMap %s: %w", referenceName, err)
+// measureReferences writes again and again until stop is called, which returns why it could not.
+func (b *bench) measureReferences(ctx context.Context) (stop func() error, err error) {
+	meta := metav1.ObjectMeta{Namespace: referenceNamespace, Name: referenceName}
+	objects := map[string]client.Object{
+		reference: &corev1.ConfigMap{ObjectMeta: meta},
+		// Without an InfraEnv it is nobody's: neither our managers nor assisted-service look at it.
+		agentReference: &aiv1beta1.Agent{ObjectMeta: meta},
 	}
-	stopped := make(chan struct{})
-	var running sync.WaitGroup
-	var failure error // valid when nothing runs any more
-	running.Go(func() {
-		tick := time.NewTicker(referenceInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stopped:
-				return
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if failure = b.writeReference(ctx, object); failure != nil {
-				return
-			}
+	for what, object := range objects {
+		if err := b.lab.Client().Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("cannot create what is written %s: %w", what, err)
 		}
-	})
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	running, ctx := errgroup.WithContext(ctx)
+	for what, object := range objects {
+		running.Go(func() error { return b.keepWriting(ctx, what, object) })
+	}
 	return func() error {
-		close(stopped)
-		running.Wait()
-		return failure
+		cancel()
+		return running.Wait()
 	}, nil
 }
 
-func (b *bench) writeReference(ctx context.Context, object *corev1.ConfigMap) error {
-	b.references++
-	before := object.DeepCopy()
-	object.Data = map[string]string{referenceData: strconv.Itoa(b.references)}
-	b.seen.note(writeBegun, referenceSubject(object), true, time.Now())
-	if err := b.lab.Client().Patch(ctx, object, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("cannot write ConfigMap %s: %w", referenceName, err)
+// keepWriting writes to an object until ctx ends.
+func (b *bench) keepWriting(ctx context.Context, what string, object client.Object) error {
+	tick := time.NewTicker(referenceInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case at := <-tick.C:
+			if err := b.writeReference(ctx, what, object, at); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("cannot write %s: %w", what, err)
+			}
+		}
 	}
-	return nil
 }
 
-// seeReference notes that a write is seen.
-func (o *observer) seeReference(v *corev1.ConfigMap, at time.Time) {
-	if v.Namespace != referenceNamespace || v.Name != referenceName || v.Data[referenceData] == "" {
-		return
-	}
-	subject := referenceSubject(v)
-	o.act(effect{handOver: reference, subject: subject, at: at, needs: []need{{{writeBegun, subject}}}})
+func (b *bench) writeReference(ctx context.Context, what string, object client.Object, at time.Time) error {
+	number := strconv.FormatInt(at.UnixNano(), 10)
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, referenceAnnotation, number))
+	b.seen.note(writeBegun, what+" "+number, true, time.Now())
+	return b.lab.Client().Patch(ctx, object, patch)
 }
 
-func referenceSubject(v *corev1.ConfigMap) string {
-	return v.Namespace + "/" + v.Data[referenceData]
+// seeReference notes that a write is seen, and tells whether the object is there for nothing else.
+func (o *observer) seeReference(what string, v client.Object, at time.Time) bool {
+	if v.GetNamespace() != referenceNamespace || v.GetName() != referenceName {
+		return false
+	}
+	if number := v.GetAnnotations()[referenceAnnotation]; number != "" {
+		subject := what + " " + number
+		o.act(effect{handOver: what, subject: subject, at: at, needs: []need{{{writeBegun, subject}}}})
+	}
+	return true
 }

@@ -26,8 +26,9 @@ const (
 )
 
 // successive are the hand-overs of more than one write, of which each may begin only after the one before has succeeded. The infrastructure provider goes on with the
-// bootstrap data: its name is told when the boot image is in place.
-var successive = map[string]int{bootDataHandedOut: 2}
+// bootstrap data: its name is told when the boot image is in place. An Agent is told first that nobody needs to clean up behind it, when the whole cluster goes, and what
+// was removed from etcd is recorded before its host is released.
+var successive = map[string]int{bootDataHandedOut: 2, agentReleased: 2, memberRemoved: 2}
 
 // slowest is how many of the slowest reactions are named.
 const slowest = 3
@@ -138,7 +139,7 @@ func (r *report) manager(name string) *managerReport {
 
 // addReactions adds the figures of a part; into selects where.
 func (r *report) addReactions(measured map[string][]reaction, unexplained []effect, into func(*reactionReport) *statistics) {
-	for _, handOver := range append([]string{reference}, handOvers...) {
+	for _, handOver := range slices.Concat(references, handOvers) {
 		f := r.Reactions[handOver]
 		*into(&f) = summarise(measured[handOver])
 		r.Reactions[handOver] = f
@@ -151,7 +152,11 @@ func (r *report) addReactions(measured map[string][]reaction, unexplained []effe
 
 // reactionTarget is what the slowest of a hundred reactions may take; into selects the part of the run.
 func (r *report) reactionTarget(handOver string, into func(*reactionReport) *statistics) float64 {
-	f := r.Reactions[reference]
+	written := reference
+	if toAgents[handOver] {
+		written = agentReference
+	}
+	f := r.Reactions[written]
 	return max(milliseconds(freeReaction), reactionFactor*into(&f).P99*float64(max(1, successive[handOver])))
 }
 

@@ -56,9 +56,10 @@ func TestWritesThatFollowOneAnotherTakeTheirTime(t *testing.T) {
 	g := NewWithT(t)
 	many := func(f *reactionReport) *statistics { return &f.Many }
 	r := newReport(options{clusters: 10})
-	r.addReactions(map[string][]reaction{reference: reactionsOf(200)}, nil, many)
-	g.Expect(r.reactionTarget(hostBound, many)).To(Equal(400.0))
+	r.addReactions(map[string][]reaction{reference: reactionsOf(200), agentReference: reactionsOf(300)}, nil, many)
+	g.Expect(r.reactionTarget(kubeconfigPublished, many)).To(Equal(400.0))
 	g.Expect(r.reactionTarget(bootDataHandedOut, many)).To(Equal(800.0))
+	g.Expect(r.reactionTarget(hostBound, many)).To(Equal(600.0), "what is written to an Agent is compared with what is written to an Agent")
 	r.addReactions(map[string][]reaction{reference: reactionsOf(10)}, nil, many)
 	g.Expect(r.reactionTarget(bootDataHandedOut, many)).To(Equal(250.0), "where processors are free it does not matter")
 	for took, missed := range map[int]bool{250: false, 251: true} {
@@ -85,7 +86,7 @@ func TestTheReportTellsWhatIsOver(t *testing.T) {
 	g.Expect(json.Unmarshal(content, read)).To(Succeed())
 	g.Expect(read).To(Equal(r))
 	g.Expect(read.Requests.Installation).To(Equal(121))
-	g.Expect(read.Reactions).To(HaveLen(len(handOvers) + 1))
+	g.Expect(read.Reactions).To(HaveLen(len(handOvers) + len(references)))
 
 	var out bytes.Buffer
 	g.Expect(r.print(&out, path)).To(Succeed())
@@ -116,7 +117,7 @@ func TestWhatClustersAtOnceMiss(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			r := newReport(test.options)
 			r.manager(env.Bootstrap).Many.CPUSeconds = test.cpu
-			r.addReactions(map[string][]reaction{reference: reactionsOf(test.write), hostBound: reactionsOf(test.reaction)}, nil,
+			r.addReactions(map[string][]reaction{agentReference: reactionsOf(test.write), hostBound: reactionsOf(test.reaction)}, nil,
 				func(f *reactionReport) *statistics { return &f.Many })
 			NewWithT(t).Expect(r.missed()).To(Equal(test.missed))
 		})

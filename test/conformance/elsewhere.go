@@ -10,5 +10,4 @@ var elsewhere = []*rule{
 	{id: "P25", title: "kubeconfig is not shared", level: must, exempt: "nothing to test: the documentation tells people to use another (docs/getting-started.md, docs/architecture.md)"},
 	{id: "P27", title: "certificates", level: info, exempt: "expected only of providers that make the certificates of the cluster"},
 	{id: "P37", title: "autoscaler", level: info, exempt: "works on MachineDeployments, which are Cluster API's own"},
-	{id: "P38", title: "hooks on deletion", level: may, exempt: "optional"},
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -104,18 +103,6 @@ func (s *suite) inPlaceRules() {
 		Consistently(func() string { return s.get(ctx, secretKind, key).GetResourceVersion() }).Should(Equal(secret.GetResourceVersion()))
 		s.patch(ctx, config, `{"metadata":{"annotations":{"conformance":null}}}`)
 	})
-	s.rule("P35", "remediation", must, func(ctx SpecContext) {
-		machines, _ := s.machines(ctx, full())
-		s.markUnhealthy(ctx, full(), machines[0].Name)
-		Eventually(func() metav1.Condition { return condition(s.controlPlane(ctx, full()), clusterv1.RemediatingCondition) }).
-			Should(And(HaveField("Status", metav1.ConditionTrue), HaveField("Message", ContainSubstring(machines[0].Name))))
-		Consistently(func() []string { return s.machineUIDs(ctx, full()) }).Should(Equal(unchanged))
-		s.markHealthy(ctx, full(), machines[0].Name)
-		Eventually(func() metav1.ConditionStatus {
-			return condition(s.controlPlane(ctx, full()), clusterv1.RemediatingCondition).Status
-		}).Should(Equal(metav1.ConditionFalse))
-		s.note("it is reported; whether a Machine is replaced is the provider's policy")
-	}, NodeTimeout(2*soon))
 }
 
 // expectEditsReplaceNone gives the workers another version and another bootstrap template with every strategy of their MachineDeployments, and with one after the
@@ -209,36 +196,6 @@ func (s *suite) expectTaints(ctx context.Context, f *fixture) {
 		_, none := tainted()
 		g.Expect(none).To(BeTrue())
 		g.Expect(told()).To(BeEmpty(), "nothing is wrong any more")
-	}).Should(Succeed())
-}
-
-// markUnhealthy sets the conditions of a Machine that a MachineHealthCheck sets.
-func (s *suite) markUnhealthy(ctx context.Context, f *fixture, name string) {
-	GinkgoHelper()
-	s.setConditions(ctx, f, name,
-		metav1.Condition{Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionFalse, Reason: "NodeUnhealthy"},
-		metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, Reason: clusterv1.MachineOwnerRemediatedWaitingForRemediationReason})
-}
-
-func (s *suite) markHealthy(ctx context.Context, f *fixture, name string) {
-	GinkgoHelper()
-	s.setConditions(ctx, f, name)
-}
-
-// setConditions sets the given ones of a Machine, and removes those of a MachineHealthCheck that are not given.
-func (s *suite) setConditions(ctx context.Context, f *fixture, name string, wanted ...metav1.Condition) {
-	GinkgoHelper()
-	Eventually(func() error {
-		machines, _ := s.machines(ctx, f)
-		m := machines[slices.IndexFunc(machines, func(m clusterv1.Machine) bool { return m.Name == name })]
-		m.Status.Conditions = slices.DeleteFunc(m.Status.Conditions, func(c metav1.Condition) bool {
-			return c.Type == clusterv1.MachineHealthCheckSucceededCondition || c.Type == clusterv1.MachineOwnerRemediatedCondition
-		})
-		for _, c := range wanted {
-			c.LastTransitionTime = metav1.NewTime(time.Now())
-			m.Status.Conditions = append(m.Status.Conditions, c)
-		}
-		return s.client.Status().Update(ctx, &m)
 	}).Should(Succeed())
 }
 

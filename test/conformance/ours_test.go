@@ -31,6 +31,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/conformance"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/fuse"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -140,7 +141,7 @@ func templates() map[string][]byte {
 type hub struct {
 	*env.Env
 	lab   *lab.Lab
-	fuses map[string]*fuse
+	fuses map[string]*fuse.Fuse
 }
 
 // start starts a laboratory, or for a bare hub its management cluster alone.
@@ -158,14 +159,14 @@ func start(ctx context.Context, options conformance.HubOptions) (conformance.Hub
 	if err := os.RemoveAll(artifacts("")); err != nil { // logs are appended to
 		return nil, fmt.Errorf("cannot remove the logs of the last run: %w", err)
 	}
-	h := &hub{fuses: map[string]*fuse{}}
+	h := &hub{fuses: map[string]*fuse.Fuse{}}
 	managers := map[string]env.ManagerOptions{}
 	for name, account := range accounts {
-		f, err := newFuse(ctx, account, filepath.Join(artifacts("hub"), "kubeconfig"))
+		f, err := fuse.New(ctx, account, filepath.Join(artifacts("hub"), "kubeconfig"))
 		if err != nil {
 			return nil, err
 		}
-		path, err := f.kubeconfig(artifacts("hub"))
+		path, err := f.Kubeconfig(artifacts("hub"))
 		if err != nil {
 			return nil, err
 		}
@@ -195,6 +196,9 @@ func artifacts(name string) string {
 func (h *hub) Stop() {
 	if h.lab != nil {
 		h.lab.Stop()
+		for _, f := range h.fuses {
+			f.Close()
+		}
 		return
 	}
 	h.Env.Stop()
@@ -209,6 +213,9 @@ var machines = map[conformance.Sample]int{conformance.Small: 1, conformance.Full
 // Apply applies a sample.
 func (h *hub) Apply(ctx context.Context, o conformance.ClusterOptions) (conformance.Cluster, error) {
 	mutations := lab.Mutations{Namespace: o.Namespace, ClusterName: o.Name, Without: o.Without, HoldAPI: o.Hold, Edit: o.Edit}
+	if o.Replaceable {
+		mutations.EtcdMembers, mutations.ExtraHosts = true, 1
+	}
 	if o.NoHosts {
 		mutations.ExtraHosts = -machines[o.Sample]
 	}
@@ -222,12 +229,12 @@ func (h *hub) Crash(namespace string) func() int {
 		return nil
 	}
 	for name, f := range h.fuses {
-		f.set(h.Manager(name), namespace)
+		f.Set(h.Manager(name), namespace, fuse.AfterWrites)
 	}
 	return func() int {
 		deaths := 0
 		for _, f := range h.fuses {
-			deaths += f.unset()
+			deaths += f.Unset()
 		}
 		return deaths
 	}

@@ -100,6 +100,8 @@ type ClusterOptions struct {
 	Without func(*unstructured.Unstructured) bool
 	// Hold keeps the installation from ending until Cluster.Release.
 	Hold bool
+	// Replaceable is for a cluster whose control-plane Machines are replaced: one host is spare, and there is what the provider looks at before it lets a host go.
+	Replaceable bool
 	// NoHosts is for a cluster that is never installed.
 	NoHosts bool
 }

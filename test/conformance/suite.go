@@ -58,6 +58,7 @@ func Specs(p *Provider) {
 		{name: "What waits", rules: s.waitingRules},
 		{name: "An installed cluster", rules: s.installedRules},
 		{name: "In place", rules: s.inPlaceRules},
+		{name: "A replacement", rules: s.replacementRules},
 		{name: "What is disturbed", rules: s.resilienceRules},
 		{name: "A ClusterClass", rules: s.topologyRules, lacking: p.Exempt["P22"]},
 		{name: "Managers that die", rules: s.crashRules},
@@ -87,7 +88,7 @@ func (s *suite) start(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(hub.Stop)
 	s.world = newWorld(ctx, hub, s.Kinds)
-	s.fixtures.full = s.apply(ctx, ClusterOptions{Sample: Full, Namespace: "full"})
+	s.fixtures.full = s.apply(ctx, ClusterOptions{Sample: Full, Namespace: "full", Replaceable: true})
 	s.fixtures.small = s.apply(ctx, ClusterOptions{Sample: Small, Namespace: "small"})
 	if s.exempt["P22"] == "" {
 		s.fixtures.topology = s.apply(ctx, ClusterOptions{Sample: Topology, Namespace: "topology"})

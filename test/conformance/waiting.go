@@ -80,7 +80,7 @@ func (s *suite) waitingRules() {
 		s.expectDeleted(ctx, spread)
 	}, NodeTimeout(deleteTimeout))
 
-	s.rule("P36", "deletes what waits", info, func(ctx SpecContext) { s.expectDeleted(ctx, waiting) }, NodeTimeout(deleteTimeout))
+	s.rule("I2", "what waits can be deleted", invariant, func(ctx SpecContext) { s.expectDeleted(ctx, waiting) }, NodeTimeout(deleteTimeout))
 }
 
 // isInfraCluster tells the infrastructure cluster from its group and name, before anything refers to it.

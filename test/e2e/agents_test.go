@@ -30,8 +30,7 @@ var _ = Describe("An Agent", Label("agents"), func() {
 		})
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 0)
-		workload, err := cluster.Workload()
-		Expect(err).NotTo(HaveOccurred())
+		workload := workloadOf(cluster)
 		for _, m := range state(ctx, cluster).Machines {
 			history := specs(m.Agent.Name)
 			last := len(history) - 1

@@ -32,8 +32,7 @@ func expectInstalled(ctx context.Context, cluster *lab.Cluster, dayTwo int) {
 	Eventually(func(g Gomega) { expectControlPlane(g, state(ctx, cluster)) }).WithTimeout(soon / 2).Should(Succeed())
 	expectInstallation(s, dayTwo)
 	kubeconfigWorks(ctx, cluster, s)
-	workload, err := cluster.Workload()
-	Expect(err).NotTo(HaveOccurred())
+	workload := workloadOf(cluster)
 	nodes := &corev1.NodeList{}
 	Expect(workload.List(ctx, nodes)).To(Succeed())
 	Expect(nodes.Items).To(HaveLen(s.Wanted), "one Node for each Machine")

@@ -5,12 +5,18 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/noderefutil"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -19,7 +25,8 @@ import (
 
 var _ = Describe("Workers", Label("workers"), func() {
 	It("join when the cluster accepts hosts, whether they appear during the installation or after", func(ctx SpecContext) {
-		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "workers", ClusterName: "grow", ExtraHosts: 2, HoldAPI: true})
+		// The sample is counted for one worker without replicas: one host more.
+		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "workers", ClusterName: "grow", ExtraHosts: 3, HoldAPI: true, Edit: edits(autoscaled, pooled)})
 		wait(ctx, cluster, "installing", installing)
 
 		By("adding one during the installation: it is discovered, and waits")
@@ -44,23 +51,140 @@ var _ = Describe("Workers", Label("workers"), func() {
 		kubeconfigWorks(ctx, cluster, state(ctx, cluster))
 		Expect(tokenSecrets(ctx, cluster)).To(HaveLen(1), "one for the one that was revoked")
 
-		By("adding one afterwards")
+		By("adding one afterwards, also where assisted-service approves no certificates")
+		if laboratory.Service != nil {
+			laboratory.Service.LeaveCertificates(cluster.Key())
+		}
 		Expect(cluster.Scale(ctx, 4)).To(Succeed())
 		wait(ctx, cluster, "complete", func(s *lab.State) bool { return s.Wanted == 7 && s.Available() })
 		expectInstalled(ctx, cluster, 2)
+		expectPool(ctx, cluster)
 
-		By("removing one: its Node and its Agent go")
-		Expect(cluster.Scale(ctx, 3)).To(Succeed())
-		wait(ctx, cluster, "smaller", func(s *lab.State) bool { return len(s.Machines) == 6 && len(s.Agents) == 6 && s.Available() })
-		expectInstalled(ctx, cluster, 1)
+		By("letting a host sleep until its certificates have expired: it comes back")
+		wakeAfterMonths(ctx, cluster, late.Name)
+
+		By("removing the one that the autoscaler chose, while another waits for a host: its Node and its Agent go")
+		removed := machineNamed(state(ctx, cluster), late.Name)
+		workload := workloadOf(cluster)
+		node := nodeOf(ctx, workload, removed)
+		Expect(cluster.Scale(ctx, 5)).To(Succeed())
+		wait(ctx, cluster, "short of hosts", func(s *lab.State) bool { return len(s.Machines) == 8 })
+		release := hold(ctx, removed.Config)
+		patch(ctx, removed.DeepCopy(), `{"metadata":{"annotations":{"`+clusterv1.DeleteMachineAnnotation+`":"true"}}}`)
+		Expect(cluster.Scale(ctx, 4)).To(Succeed())
+		Eventually(ctx, func() error { return workload.Get(ctx, keyOf(node), &corev1.Node{}) }).WithTimeout(soon).Should(MatchError(apierrors.IsNotFound, "gone"))
+
+		By("giving its host to the other while its Machine is still there: nothing is left of its former life, and its name is not taken before that Machine is gone")
+		s = wait(ctx, cluster, "keeping the host waiting for its name", func(s *lab.State) bool { return configHas(s, bootstrapv1.NodeNameTakenReason) })
+		anew := machineWith(s, bootstrapv1.NodeNameTakenReason)
+		Expect(anew.Agent.Name).To(Equal(removed.Agent.Name), "the host is the same")
+		Expect(anew.Agent.UID).NotTo(Equal(removed.Agent.UID))
+		Expect(anew.Agent.Spec).To(Equal(aiv1beta1.AgentSpec{}))
+		release()
+		wait(ctx, cluster, "complete again", func(s *lab.State) bool { return s.Wanted == 7 && s.Available() })
+		anew = machineNamed(state(ctx, cluster), anew.Name)
+		expectNode(ctx, workload, anew)
+		expectAgent(anew)
+		Expect(nodeOf(ctx, workload, anew).Name).To(Equal(node.Name))
+		Expect(nodeOf(ctx, workload, anew).UID).NotTo(Equal(node.UID))
 	}, NodeTimeout(3*installTimeout))
 })
+
+// autoscaled leaves the number of workers to the cluster autoscaler, as its users do.
+func autoscaled(object *unstructured.Unstructured) {
+	GinkgoHelper()
+	edits(
+		edit("MachineDeployment", nil, "spec", "replicas"),
+		edit("MachineDeployment", "2", "metadata", "annotations", clusterv1.AutoscalerMinSizeAnnotation),
+		edit("MachineDeployment", "4", "metadata", "annotations", clusterv1.AutoscalerMaxSizeAnnotation),
+	)(object)
+}
+
+// pool is the MachineConfigPool of the workers.
+const pool = "infra"
+
+// pooled makes the workers members of the pool.
+func pooled(object *unstructured.Unstructured) {
+	GinkgoHelper()
+	edit("OpenshiftAssistedConfigTemplate", pool, "spec", "template", "spec", "machineConfigPool")(object)
+}
+
+// expectPool checks that workers, of day 1 and later, were installed as members of their pool, and that it selects their Nodes.
+func expectPool(ctx context.Context, cluster *lab.Cluster) {
+	GinkgoHelper()
+	workload := workloadOf(cluster)
+	for _, m := range state(ctx, cluster).Machines {
+		wanted, selected := pool, HaveKey("node-role.kubernetes.io/"+pool)
+		if m.IsControlPlane() {
+			wanted, selected = "", Not(selected)
+		}
+		Expect(m.Agent.Spec.MachineConfigPool).To(Equal(wanted))
+		Eventually(ctx, func() map[string]string { return nodeOf(ctx, workload, m).Labels }).WithTimeout(soon).Should(selected, "Machine %s", m.Name) // of a Node that runs already
+	}
+}
+
+// wakeAfterMonths switches the host of a Machine off, and on again when nobody takes its certificates any more.
+func wakeAfterMonths(ctx context.Context, cluster *lab.Cluster, machine string) {
+	GinkgoHelper()
+	workload := workloadOf(cluster)
+	m := machineNamed(state(ctx, cluster), machine)
+	ready := func() corev1.ConditionStatus { return readiness(nodeOf(ctx, workload, m)) }
+	host := rackHost(m)
+	host.PowerOff()
+	host.ExpireCertificates()
+	Eventually(ctx, ready).WithTimeout(soon).Should(Equal(corev1.ConditionUnknown))
+	host.PowerOn()
+	Eventually(ctx, ready).WithTimeout(soon).Should(Equal(corev1.ConditionTrue))
+	Eventually(ctx, func(g Gomega) {
+		requests := &certificatesv1.CertificateSigningRequestList{}
+		g.Expect(workload.List(ctx, requests)).To(Succeed())
+		g.Expect(requests.Items).NotTo(BeEmpty())
+		for i := range requests.Items {
+			g.Expect(requests.Items[i].Status.Conditions).To(HaveExactElements(HaveField("Type", certificatesv1.CertificateApproved)), requests.Items[i].Name)
+		}
+	}).WithTimeout(soon).Should(Succeed(), "also those to serve with, for which kubelets do not wait")
+}
+
+// readiness is the status of the condition Ready of a Node.
+func readiness(node *corev1.Node) corev1.ConditionStatus {
+	if c := noderefutil.GetReadyCondition(&node.Status); c != nil {
+		return c.Status
+	}
+	return corev1.ConditionUnknown
+}
+
+// hold keeps an object that is deleted, until it is released.
+func hold(ctx context.Context, object client.Object) (release func()) {
+	GinkgoHelper()
+	const finalizer = "e2e.example.com/hold"
+	change := func(change func(client.Object, string) bool) {
+		GinkgoHelper()
+		Expect(laboratory.Client().Get(ctx, keyOf(object), object)).To(Succeed())
+		before, ok := object.DeepCopyObject().(client.Object)
+		Expect(ok).To(BeTrue())
+		change(object, finalizer)
+		Expect(laboratory.Client().Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))).To(Succeed())
+	}
+	change(controllerutil.AddFinalizer)
+	return func() { change(controllerutil.RemoveFinalizer) }
+}
+
+// machineNamed returns the Machine of the name.
+func machineNamed(s *lab.State, name string) lab.Machine {
+	GinkgoHelper()
+	for _, m := range s.Machines {
+		if m.Name == name {
+			return m
+		}
+	}
+	Fail("there is no Machine " + name)
+	return lab.Machine{}
+}
 
 // tokenSecrets are the Secrets in the installed cluster to which the hub's tokens are bound.
 func tokenSecrets(ctx context.Context, cluster *lab.Cluster) []corev1.Secret {
 	GinkgoHelper()
-	workload, err := cluster.Workload()
-	Expect(err).NotTo(HaveOccurred())
+	workload := workloadOf(cluster)
 	list := &corev1.SecretList{}
 	Expect(workload.List(ctx, list, client.InNamespace(metav1.NamespaceSystem),
 		client.MatchingLabels{"app.kubernetes.io/managed-by": "cluster-api-provider-openshift-agent"})).To(Succeed())
@@ -80,8 +204,7 @@ func revokeTokens(ctx context.Context, cluster *lab.Cluster) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(config.BearerToken).NotTo(BeEmpty())
 	}).Should(Succeed())
-	workload, err := cluster.Workload()
-	Expect(err).NotTo(HaveOccurred())
+	workload := workloadOf(cluster)
 	for _, bound := range tokenSecrets(ctx, cluster) {
 		Expect(workload.Delete(ctx, &bound)).To(Succeed())
 	}

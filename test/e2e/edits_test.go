@@ -51,7 +51,13 @@ func without(kind string) func(*unstructured.Unstructured) bool {
 // patch merges JSON into an object, as a user does.
 func patch(ctx context.Context, object client.Object, json string) {
 	GinkgoHelper()
-	Expect(laboratory.Client().Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(json)))).To(Succeed())
+	patchAt(ctx, laboratory.Client(), object, json)
+}
+
+// patchAt is patch by another client.
+func patchAt(ctx context.Context, c client.Client, object client.Object, json string) {
+	GinkgoHelper()
+	Expect(c.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(json)))).To(Succeed())
 }
 
 // controlPlaneOf names the control plane of a cluster.

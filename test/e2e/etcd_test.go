@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"path"
 	"slices"
@@ -10,10 +11,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilwait "k8s.io/apimachinery/pkg/util/wait"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
@@ -23,13 +27,13 @@ import (
 // replaceTimeout is what the replacement of a control-plane host may take on a busy machine: its removal, the installation of another, and its way into etcd.
 const replaceTimeout = 4 * time.Minute
 
-// Each spec begins with what the one before left: a cluster of three, of whose etcd all is well, and a spare host.
+// Each spec begins with what the one before left: a cluster of three, of whose etcd all is well, and two spare hosts.
 var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 	var cluster *lab.Cluster
 
 	BeforeAll(func(ctx SpecContext) {
 		onlySimulated()
-		cluster = apply(ctx, "compact", lab.Mutations{Namespace: "etcd", ClusterName: "quorum", EtcdMembers: true, ExtraHosts: 1})
+		cluster = apply(ctx, "compact", lab.Mutations{Namespace: "etcd", ClusterName: "quorum", EtcdMembers: true, ExtraHosts: 2})
 		waitAvailable(ctx, cluster)
 		expectWell(ctx, cluster)
 	}, NodeTimeout(installTimeout+soon))
@@ -54,25 +58,93 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		expectWell(ctx, cluster)
 
 		Expect(census()).To(Equal(2), "voters, when they were fewest")
-		acknowledged := writer.Stop()
-		Expect(acknowledged).NotTo(BeEmpty())
-		lost, err := cluster.Lost(ctx, acknowledged)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(lost).To(BeEmpty(), "what was acknowledged, and is not there")
+		expectNothingLost(ctx, cluster, writer)
 		expectNothingLeft(ctx, cluster, first, second)
 		Expect(events(ctx, cluster.Namespace, "EtcdMemberRemoved")).To(HaveLen(2))
 		Expect(events(ctx, cluster.Namespace, "HostReleased")).To(HaveLen(2))
 	}, NodeTimeout(2*replaceTimeout))
 
-	It("lets a dead master go first, and keeps a healthy one until the dead one is replaced", func(ctx SpecContext) {
-		before := state(ctx, cluster).Machines
-		dead, healthy := before[0], before[1]
-		rackHost(dead).PowerOff()
-		Eventually(cluster.EtcdSettled).WithContext(ctx).Should(MatchError(ContainSubstring("Degraded")))
+	It("loses nothing when the managers die at each of their writes", Label("nightly"), func(ctx SpecContext) {
+		gone := state(ctx, cluster).Machines[0]
+		Expect(cluster.MoveEtcdLeader(ctx, gone.Status.NodeRef.Name)).To(Succeed())
+		writer := cluster.StartWriting(ctx)
+		census := takeCensus(ctx, cluster)
+		live := makeMortal(ctx, cluster.Namespace)
+		deleteMachines(ctx, cluster, gone)
+		waitReplaced(ctx, cluster, gone)
+		Expect(live()).To(BeNumerically(">", 20), "deaths")
+		expectWell(ctx, cluster)
+		Expect(census()).To(Equal(2), "voters, when they were fewest")
+		expectNothingLost(ctx, cluster, writer)
+		expectNothingLeft(ctx, cluster, gone)
+	}, NodeTimeout(2*replaceTimeout))
 
-		deleteMachines(ctx, cluster, healthy)
-		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.EtcdQuorumAtRiskReason)).
-			To(And(ContainSubstring(healthy.Name), ContainSubstring(dead.Status.NodeRef.Name)), "whom it holds, and who is down")
+	It("is scaled from three to five masters and back under writes, but not while it is upgraded", func(ctx SpecContext) {
+		before := state(ctx, cluster).Machines
+		writer := cluster.StartWriting(ctx)
+		census := takeCensus(ctx, cluster)
+		upgraded := upgrade(ctx, cluster)
+		Expect(cluster.ScaleControlPlane(ctx, 5)).To(Succeed())
+		Expect(waitReason(ctx, cluster, controlplanev1.ScalingUpCondition, controlplanev1.UpgradeInProgressReason)).To(ContainSubstring("from 3 to 5 Machines"))
+		Expect(state(ctx, cluster).Machines).To(HaveLen(3))
+		upgraded()
+		wait(ctx, cluster, "five masters", func(s *lab.State) bool { return len(s.Machines) == 5 && s.Available() })
+		expectWell(ctx, cluster)
+
+		upgraded = upgrade(ctx, cluster)
+		marked := before[1]
+		metav1.SetMetaDataAnnotation(&marked.ObjectMeta, clusterv1.DeleteMachineAnnotation, "")
+		Expect(laboratory.Client().Update(ctx, marked.Machine)).To(Succeed())
+		Expect(cluster.ScaleControlPlane(ctx, 3)).To(Succeed())
+		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.UpgradeInProgressReason)).To(ContainSubstring("Machine " + marked.Name + " is not deleted"))
+		Expect(state(ctx, cluster).Machines).To(HaveEach(HaveField("DeletionTimestamp", BeNil())))
+		upgraded()
+		wait(ctx, cluster, "three masters", func(s *lab.State) bool { return len(s.Machines) == 3 })
+		expectWell(ctx, cluster)
+
+		after := state(ctx, cluster)
+		Expect(has(after, marked)).To(BeFalse())
+		Expect(has(after, before[0])).To(BeTrue(), "of the others the newest goes")
+		Expect(has(after, before[2])).To(BeTrue(), "of the others the newest goes")
+		Expect(census()).To(Equal(3), "voters, when they were fewest")
+		expectNothingLost(ctx, cluster, writer)
+		expectNothingLeft(ctx, cluster, marked)
+	}, NodeTimeout(3*replaceTimeout))
+
+	It("is scaled to five masters and back though the managers die at each of their writes", Label("nightly"), func(ctx SpecContext) {
+		writer := cluster.StartWriting(ctx)
+		census := takeCensus(ctx, cluster)
+		live := makeMortal(ctx, cluster.Namespace)
+		Expect(cluster.ScaleControlPlane(ctx, 5)).To(Succeed())
+		wait(ctx, cluster, "five masters", func(s *lab.State) bool { return len(s.Machines) == 5 && s.Available() })
+		Expect(cluster.ScaleControlPlane(ctx, 3)).To(Succeed())
+		wait(ctx, cluster, "three masters", func(s *lab.State) bool { return len(s.Machines) == 3 })
+		Expect(live()).To(BeNumerically(">", 40), "deaths")
+		expectWell(ctx, cluster)
+		Expect(census()).To(Equal(3), "voters, when they were fewest")
+		expectNothingLost(ctx, cluster, writer)
+	}, NodeTimeout(3*replaceTimeout))
+
+	It("gives up a spare host that never boots", func(ctx SpecContext) {
+		before := state(ctx, cluster)
+		for _, created := range cluster.Hosts {
+			if host := hostOf(ctx, created.Namespace, created.Name); !slices.ContainsFunc(before.Machines, func(m lab.Machine) bool { return rackHost(m) == host }) {
+				host.PowerOff()
+				defer host.PowerOn()
+			}
+		}
+		Expect(cluster.ScaleControlPlane(ctx, 4)).To(Succeed())
+		wait(ctx, cluster, "a host for the fourth", func(s *lab.State) bool { return len(s.Machines) == 4 && everyMachineHasHost(s) })
+		Expect(cluster.ScaleControlPlane(ctx, 3)).To(Succeed())
+		s := wait(ctx, cluster, "three masters", func(s *lab.State) bool { return len(s.Machines) == 3 })
+		for _, m := range before.Machines {
+			Expect(has(s, m)).To(BeTrue(), m.Name)
+		}
+		expectWell(ctx, cluster)
+	}, NodeTimeout(replaceTimeout))
+
+	It("lets a dead master go first, and keeps a healthy one until the dead one is replaced", func(ctx SpecContext) {
+		dead, healthy := holdBehindDeadOne(ctx, cluster)
 		expectUntouched(ctx, cluster, healthy)
 
 		By("deleting the dead one too, as the condition says")
@@ -83,6 +155,70 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		waitReplaced(ctx, cluster, dead, healthy)
 		expectWell(ctx, cluster)
 		expectNothingLeft(ctx, cluster, dead, healthy)
+	}, NodeTimeout(2*replaceTimeout))
+
+	It("gives up a master that nobody reaches, though it runs on", Label("nightly"), func(ctx SpecContext) {
+		away := state(ctx, cluster).Machines[0]
+		node := away.Status.NodeRef.Name
+		Expect(cluster.MoveEtcdLeader(ctx, node)).To(Succeed())
+		writer := cluster.StartWriting(ctx)
+		heal := cluster.Etcd().Network().Cut(cluster.Etcd().Address(node))
+		defer heal()
+		loseNode(ctx, cluster, node)
+		deleteMachines(ctx, cluster, away)
+		wait(ctx, cluster, "without it", func(s *lab.State) bool { return !has(s, away) })
+		heal()
+		waitReplaced(ctx, cluster, away)
+		expectWell(ctx, cluster)
+		expectNothingLost(ctx, cluster, writer)
+		expectNothingLeft(ctx, cluster, away)
+	}, NodeTimeout(2*replaceTimeout))
+
+	It("keeps a host that waits while the API is away, and goes on when it is back", Label("nightly"), func(ctx SpecContext) {
+		down, healthy := holdBehindDeadOne(ctx, cluster)
+
+		By("taking the API away")
+		cluster.Server().Process().Kill()
+		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.ConnectionDownReason)).To(ContainSubstring(healthy.Name))
+		expectUntouched(ctx, cluster, healthy)
+
+		By("bringing all back")
+		Expect(cluster.Server().Process().Start(ctx)).To(Succeed())
+		rackHost(down).PowerOn()
+		waitReplaced(ctx, cluster, healthy)
+		expectWell(ctx, cluster)
+		Expect(has(state(ctx, cluster), down)).To(BeTrue(), "which was never to go")
+	}, NodeTimeout(2*replaceTimeout))
+
+	It("keeps a host while another is restarted with another machine configuration", Label("nightly"), func(ctx SpecContext) {
+		machines := state(ctx, cluster).Machines
+		gone, restarted := machines[0], machines[1]
+		workload := workloadOf(cluster)
+		configure := func(desired string) {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: restarted.Status.NodeRef.Name}}
+			annotations := fmt.Sprintf(`{"metadata":{"annotations":{"machineconfiguration.openshift.io/currentConfig":"rendered-1","machineconfiguration.openshift.io/desiredConfig":%q}}}`, desired)
+			patchAt(ctx, workload, node, annotations)
+		}
+		configure("rendered-2")
+		deleteMachines(ctx, cluster, gone)
+		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.WaitingForEtcdReason)).
+			To(ContainSubstring("Node " + restarted.Status.NodeRef.Name + " is given another machine configuration"))
+		expectUntouched(ctx, cluster, gone)
+		configure("rendered-1")
+		waitReplaced(ctx, cluster, gone)
+		expectWell(ctx, cluster)
+	}, NodeTimeout(2*replaceTimeout))
+
+	It("is left to people where a topology has rules of its own", Label("nightly"), func(ctx SpecContext) {
+		gone := state(ctx, cluster).Machines[0]
+		restore := changeTopology(ctx, cluster, configv1.HighlyAvailableArbiterMode)
+		deleteMachines(ctx, cluster, gone)
+		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.EtcdTopologyNotSupportedReason)).To(ContainSubstring("HighlyAvailableArbiter"))
+		expectUntouched(ctx, cluster, gone)
+		restore()
+		patch(ctx, controlPlaneOf(cluster), `{"metadata":{"annotations":{"laboratory/look-again":""}}}`) // a topology never changes in fact
+		waitReplaced(ctx, cluster, gone)
+		expectWell(ctx, cluster)
 	}, NodeTimeout(2*replaceTimeout))
 
 	It("is not touched while its quorum is lost, and goes on when it is back", func(ctx SpecContext) {
@@ -119,6 +255,19 @@ func deleteMachines(ctx context.Context, cluster *lab.Cluster, machines ...lab.M
 	}
 }
 
+// holdBehindDeadOne switches a master off and deletes a healthy one, which is to wait for it.
+func holdBehindDeadOne(ctx context.Context, cluster *lab.Cluster) (dead, healthy lab.Machine) {
+	GinkgoHelper()
+	machines := state(ctx, cluster).Machines
+	dead, healthy = machines[0], machines[1]
+	rackHost(dead).PowerOff()
+	Eventually(cluster.EtcdSettled).WithContext(ctx).Should(HaveOccurred()) // what is rolled out when it goes is told before that it is down
+	deleteMachines(ctx, cluster, healthy)
+	Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.EtcdQuorumAtRiskReason)).
+		To(And(ContainSubstring(healthy.Name), ContainSubstring(dead.Status.NodeRef.Name)), "whom it holds, and who is down")
+	return dead, healthy
+}
+
 // rackHost is the server of a Machine.
 func rackHost(m lab.Machine) *hosts.Host {
 	return laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name))
@@ -142,8 +291,7 @@ func waitReplaced(ctx context.Context, cluster *lab.Cluster, gone ...lab.Machine
 func expectWell(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	Eventually(cluster.EtcdSettled).WithContext(ctx).Should(Succeed())
-	workload, err := cluster.Workload()
-	Expect(err).NotTo(HaveOccurred())
+	workload := workloadOf(cluster)
 	Eventually(ctx, func(g Gomega) {
 		s, err := cluster.State(ctx)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -181,8 +329,7 @@ func expectUntouched(ctx context.Context, cluster *lab.Cluster, m lab.Machine) {
 // expectNothingLeft checks that the certificates of etcd are gone of Nodes that are gone.
 func expectNothingLeft(ctx context.Context, cluster *lab.Cluster, gone ...lab.Machine) {
 	GinkgoHelper()
-	workload, err := cluster.Workload()
-	Expect(err).NotTo(HaveOccurred())
+	workload := workloadOf(cluster)
 	there := state(ctx, cluster).Machines
 	for _, m := range gone {
 		node := m.Status.NodeRef.Name
@@ -193,6 +340,56 @@ func expectNothingLeft(ctx context.Context, cluster *lab.Cluster, gone ...lab.Ma
 			err := workload.Get(ctx, types.NamespacedName{Namespace: "openshift-etcd", Name: prefix + node}, &corev1.Secret{})
 			Expect(err).To(MatchError(apierrors.IsNotFound, "gone"), prefix+node)
 		}
+	}
+}
+
+// expectNothingLost checks that everything is there that etcd acknowledged to a writer.
+func expectNothingLost(ctx context.Context, cluster *lab.Cluster, writer *lab.Writer) {
+	GinkgoHelper()
+	acknowledged := writer.Stop()
+	Expect(acknowledged).NotTo(BeEmpty())
+	lost, err := cluster.Lost(ctx, acknowledged)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(lost).To(BeEmpty(), "what was acknowledged, and is not there")
+}
+
+// upgrade makes the cluster say that it is being upgraded, until the upgrade is done. It goes back to where it was, which says the same of its release as before.
+func upgrade(ctx context.Context, cluster *lab.Cluster) (done func()) {
+	GinkgoHelper()
+	workload := workloadOf(cluster)
+	change := func(change func(*configv1.ClusterVersionStatus)) {
+		GinkgoHelper()
+		version := &configv1.ClusterVersion{}
+		Expect(workload.Get(ctx, types.NamespacedName{Name: "version"}, version)).To(Succeed())
+		change(&version.Status)
+		Expect(workload.Status().Update(ctx, version)).To(Succeed())
+	}
+	change(func(status *configv1.ClusterVersionStatus) {
+		next := configv1.UpdateHistory{State: configv1.PartialUpdate, StartedTime: metav1.Now(), Version: "4.99.0", Image: status.History[0].Image}
+		status.History = slices.Insert(status.History, 0, next)
+	})
+	return func() {
+		GinkgoHelper()
+		change(func(status *configv1.ClusterVersionStatus) { status.History = status.History[1:] })
+	}
+}
+
+// changeTopology makes a cluster tell another topology of its control plane, until restore.
+func changeTopology(ctx context.Context, cluster *lab.Cluster, topology configv1.TopologyMode) (restore func()) {
+	GinkgoHelper()
+	workload := workloadOf(cluster)
+	infrastructure := &configv1.Infrastructure{}
+	Expect(workload.Get(ctx, types.NamespacedName{Name: "cluster"}, infrastructure)).To(Succeed())
+	before := infrastructure.Status.ControlPlaneTopology
+	write := func(topology configv1.TopologyMode) {
+		GinkgoHelper()
+		infrastructure.Status.ControlPlaneTopology = topology
+		Expect(workload.Status().Update(ctx, infrastructure)).To(Succeed())
+	}
+	write(topology)
+	return func() {
+		GinkgoHelper()
+		write(before)
 	}
 }
 

@@ -24,7 +24,7 @@ var _ = Describe("An installation", Label("hold"), func() {
 		expectInstalled(ctx, cluster, 0)
 	}, NodeTimeout(2*installTimeout))
 
-	It("goes on without us while its Cluster is paused, and we catch up afterwards", func(ctx SpecContext) {
+	It("goes on without us while its Cluster is paused, and we catch up afterwards", Label("nightly"), func(ctx SpecContext) {
 		cluster := apply(ctx, "sno", lab.Mutations{Namespace: "pause", ClusterName: "sleeper", HoldAPI: true})
 		wait(ctx, cluster, "installing", installing)
 		Expect(cluster.Pause(ctx, true)).To(Succeed())

@@ -82,7 +82,7 @@ var _ = Describe("A host that is not ours", Label("hosts"), func() {
 		Expect(state(ctx, cluster).Machines[0].Agent.Name).NotTo(Equal(other.UUID))
 	}, NodeTimeout(3*installTimeout))
 
-	It("stays out below the required hardware, until the requirement is lowered", func(ctx SpecContext) {
+	It("stays out below the required hardware, until the requirement is lowered", Label("nightly"), func(ctx SpecContext) {
 		cluster := apply(ctx, "sno", lab.Mutations{
 			Namespace: "small-host", ClusterName: "small",
 			Edit: edit(controlPlaneKind, map[string]any{"minCPUCores": int64(64)}, "spec", "openshiftAssistedConfigSpec", "hostRequirements"),

@@ -53,9 +53,15 @@ var ourKinds = []schema.GroupVersionKind{
 // listAll reads all objects of a kind in a namespace (cluster-scoped ones whatever the namespace).
 func listAll(ctx context.Context, kind schema.GroupVersionKind, namespace string) []unstructured.Unstructured {
 	GinkgoHelper()
+	return listAt(ctx, laboratory, kind, namespace)
+}
+
+// listAt is listAll on a hub; the options say which of them.
+func listAt(ctx context.Context, hub *lab.Lab, kind schema.GroupVersionKind, namespace string, options ...client.ListOption) []unstructured.Unstructured {
+	GinkgoHelper()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind)
-	Expect(laboratory.Client().List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+	Expect(hub.Client().List(ctx, list, append(options, client.InNamespace(namespace))...)).To(Succeed())
 	return list.Items
 }
 

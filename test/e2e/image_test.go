@@ -11,7 +11,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-var _ = Describe("A discovery image", Label("image"), func() {
+var _ = Describe("A discovery image", Label("image", "nightly"), func() {
 	It("whose URL changes is followed until a host is chosen, and left alone afterwards", func(ctx SpecContext) {
 		const namespace = "image"
 		cluster := apply(ctx, "sno", lab.Mutations{Namespace: namespace, ClusterName: "moving", ExtraHosts: -1})

@@ -14,7 +14,7 @@ import (
 // firstDisk is a hint for the disk that assisted-service would not take without one: it prefers rotating disks.
 var firstDisk = metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
 
-var _ = Describe("Clusters", Label("names"), func() {
+var _ = Describe("Clusters", Label("names", "nightly"), func() {
 	It("may have equal names in two namespaces, and share a namespace", func(ctx SpecContext) {
 		clusters := []*lab.Cluster{
 			apply(ctx, "sno", lab.Mutations{Namespace: "east", ClusterName: "twin"}),

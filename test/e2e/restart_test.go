@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -9,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/fuse"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -38,7 +42,7 @@ var _ = Describe("Managers", Label("restart"), Serial, func() {
 		}
 	}, NodeTimeout(2*installTimeout))
 
-	It("find all as they left it, and write nothing", func(ctx SpecContext) {
+	It("find all as they left it, and write nothing", Label("nightly"), func(ctx SpecContext) {
 		clusters := []*lab.Cluster{apply(ctx, "ha", lab.Mutations{Namespace: "asleep", ClusterName: "sleeper"})}
 		for sample, machines := range machinesOf { // these wait for hosts, with all that is written for an installation
 			waiting := apply(ctx, sample, lab.Mutations{Namespace: "hostless-" + sample, ExtraHosts: -machines, Edit: setInPlace})
@@ -88,6 +92,37 @@ func kill(ctx context.Context) {
 	}
 	for _, manager := range ourManagers() {
 		Expect(manager.Start(ctx)).To(Succeed())
+	}
+}
+
+// makeMortal makes both managers die around each of their writes to a namespace, until live is called, which tells how often they died.
+func makeMortal(ctx context.Context, namespace string) (live func() int) {
+	GinkgoHelper()
+	fuses := map[*process.Process]*fuse.Fuse{}
+	for _, manager := range ourManagers() {
+		f, err := fuse.New(ctx, strings.TrimPrefix(manager.User, "system:serviceaccount:"), laboratory.Env.Kubeconfig())
+		Expect(err).NotTo(HaveOccurred())
+		path, err := f.Kubeconfig(laboratory.Dir())
+		Expect(err).NotTo(HaveOccurred())
+		fuses[manager] = f
+		before := manager.Env
+		DeferCleanup(func(ctx context.Context) {
+			f.Unset()
+			manager.Kill()
+			f.Close()
+			manager.Env = before
+			Expect(manager.Start(ctx)).To(Succeed())
+		})
+		manager.Kill()
+		manager.Env = append(slices.Clone(before), "KUBECONFIG="+path)
+		Expect(manager.Start(ctx)).To(Succeed())
+		f.Set(manager, namespace, fuse.AroundWrites)
+	}
+	return func() (deaths int) {
+		for _, f := range fuses {
+			deaths += f.Unset()
+		}
+		return deaths
 	}
 }
 

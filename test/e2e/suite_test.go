@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
@@ -60,8 +61,11 @@ func onlySimulated() {
 	}
 }
 
-// laboratory is what all specs share.
-var laboratory *lab.Lab
+// laboratory is what all specs share, laboratoryOptions are its options.
+var (
+	laboratory        *lab.Lab
+	laboratoryOptions lab.Options
+)
 
 // applied are the clusters of the specs so far; those that are deleted in the background are in deletions.
 var applied struct {
@@ -84,13 +88,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	dir, err := filepath.Abs(filepath.Join("..", "..", "_artifacts", "e2e-"+string(backend)))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(os.RemoveAll(dir)).To(Succeed())
-	options := lab.Options{
+	laboratoryOptions = lab.Options{
 		Dir: dir, Out: GinkgoWriter, CoreTools: os.Getenv(coreVariable), Backend: backend, Auth: assistedsim.AuthLocal, HTTPS: true,
 	}
 	if os.Getenv(authVariable) == string(assistedsim.AuthNone) {
-		options.Auth, options.HTTPS = assistedsim.AuthNone, false
+		laboratoryOptions.Auth, laboratoryOptions.HTTPS = assistedsim.AuthNone, false
 	}
-	laboratory, err = lab.New(ctx, options)
+	laboratory, err = lab.New(ctx, laboratoryOptions)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(laboratory.Stop)
 }, NodeTimeout(startTimeout))
@@ -166,6 +170,14 @@ func wait(ctx context.Context, cluster *lab.Cluster, what string, done func(*lab
 		return done(s)
 	})).To(Succeed())
 	return state
+}
+
+// workloadOf is an administrator's client of an installed cluster.
+func workloadOf(cluster *lab.Cluster) client.Client {
+	GinkgoHelper()
+	workload, err := cluster.Workload()
+	Expect(err).NotTo(HaveOccurred())
+	return workload
 }
 
 // state reads a cluster.

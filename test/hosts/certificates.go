@@ -75,6 +75,23 @@ func (h *Host) requestClient(ctx context.Context, inst *installation) bool {
 	})
 }
 
+// renewExpired gets the certificates anew that have expired: a kubelet begins then as one that has never had any.
+func (h *Host) renewExpired(ctx context.Context, inst *installation) bool {
+	h.mu.Lock()
+	expired := inst.expired
+	h.mu.Unlock()
+	if !expired {
+		return true
+	}
+	if !h.requestClient(ctx, inst) || !h.requestServing(ctx, inst) {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	inst.expired = false
+	return true
+}
+
 // requestServing asks for the certificate with which the kubelet serves. A kubelet does not wait for it.
 func (h *Host) requestServing(ctx context.Context, inst *installation) bool {
 	return h.withWorkload(ctx, inst, func(ctx context.Context, _ client.Client) error {

@@ -32,6 +32,12 @@ func (h *Host) Linger(stage models.HostStage) (release func()) {
 	return sync.OnceFunc(func() { close(held) })
 }
 
+// kubeletStart is no stage that anybody reports: it comes before an installed host does anything.
+const kubeletStart models.HostStage = "kubelet start"
+
+// Hang keeps an installed host from coming up, from its next boot on, until release is called: it is on, and its Node is not heard of.
+func (h *Host) Hang() (release func()) { return h.Linger(kubeletStart) }
+
 // linger waits until the host may leave a stage. It returns false when the host was switched off before.
 func (h *Host) linger(ctx context.Context, stage models.HostStage) bool {
 	h.mu.Lock()
@@ -80,6 +86,23 @@ func (h *Host) WrongBoot() {
 	if installed {
 		h.Reboot()
 	}
+}
+
+// ExpireCertificates makes the certificates of the kubelet of a host that is off expire, as if it was off for a month: the next time it starts, its Node, which nobody has heard for long,
+// is Ready only when others are approved.
+func (h *Host) ExpireCertificates() {
+	h.switching.Lock()
+	defer h.switching.Unlock()
+	h.mu.Lock()
+	inst := h.installation
+	inst.expired = true
+	clear(inst.requests)
+	h.mu.Unlock()
+	if h.nodeFound != nil {
+		h.nodeFound()
+		h.nodeFound = nil
+	}
+	h.reportNodeLost(inst)
 }
 
 // PowerOff pulls the plug of the host: it stays off, whatever its BareMetalHost says, until PowerOn.

@@ -29,6 +29,8 @@ type installation struct {
 	nodeUID    types.UID
 	// requests are the names of its CertificateSigningRequests by signer.
 	requests map[string]string
+	// expired is true when its certificates are, which it asks for anew.
+	expired bool
 }
 
 var errGivenUp = errors.New("the installation was given up")
@@ -123,10 +125,10 @@ func (h *Host) runInstalled(ctx context.Context) {
 	h.mu.Lock()
 	inst, passed, node := h.installation, h.installation.passed, h.installation.node
 	h.mu.Unlock()
-	if !h.runPods(ctx, inst) {
+	if !h.linger(ctx, kubeletStart) || !h.runPods(ctx, inst) {
 		return
 	}
-	if node != "" && !(h.join(ctx, inst) && h.becomeReady(ctx, inst)) {
+	if node != "" && !(h.renewExpired(ctx, inst) && h.join(ctx, inst) && h.becomeReady(ctx, inst)) {
 		return
 	}
 	stages := afterReboot(Stages(inst.instruction))

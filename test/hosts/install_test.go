@@ -121,7 +121,7 @@ func TestInstallHighlyAvailableCluster(t *testing.T) {
 		l.Expect(operator.Status.Conditions[0].Type).To(Equal(configv1.OperatorAvailable))
 	}
 
-	l.Expect(l.service.finalised).To(ConsistOf("assisted-c1"))
+	l.Eventually(l.service.reportedComplete).Should(ConsistOf("assisted-c1"))
 	l.Expect(l.rack.Escaped()).To(BeEmpty())
 }
 
@@ -135,14 +135,59 @@ func TestHostOfDayTwoAsksForCertificatesAndReportsNothingAfterItsReboot(t *testi
 	l.Expect(client.Spec.Groups).To(HaveLen(3))
 	l.Expect(subjectOf(client)).To(Equal("CN=system:node:late-node,O=system:nodes"))
 
-	client.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
-	l.Expect(l.workload.Status().Update(l.ctx, client)).To(Succeed())
+	l.approve(client)
 	l.Eventually(late.Stage).Should(Equal(models.HostStageDone))
 	l.Expect(readiness(l.node("late-node")())).To(Equal(corev1.ConditionTrue))
 	l.Expect(l.node("late-node")().Labels).NotTo(HaveKey("late"), "the hub sets them")
 	serving := l.request(certificatesv1.KubeletServingSignerName)
 	l.Expect(serving.Spec.Username).To(Equal("system:node:late-node"))
 	l.Expect(l.stages(late)()).To(Equal(untilReboot(Stages(Instruction{Role: models.HostRoleWorker, DayTwo: true}))))
+}
+
+func TestHostWhoseCertificatesExpiredIsReadyWhenOthersAreApproved(t *testing.T) {
+	l := newLab(t)
+	late := l.rack.newDayTwo(l, "late")
+	l.Eventually(late.Problem).Should(MatchError(errNotApproved))
+	l.approve(l.request(certificatesv1.KubeAPIServerClientKubeletSignerName))
+	l.Eventually(late.Stage).Should(Equal(models.HostStageDone))
+	for _, signer := range []string{certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName} {
+		l.Expect(l.workload.Delete(l.ctx, l.request(signer))).To(Succeed())
+	}
+
+	late.PowerOff()
+	late.ExpireCertificates()
+	l.Expect(l.node("late-node")().Status.Conditions).To(HaveEach(HaveField("LastHeartbeatTime.Time", BeTemporally("~", time.Now().Add(-longSilent), time.Minute))))
+	late.PowerOn()
+	l.Eventually(late.Problem).Should(MatchError(errNotApproved))
+	l.Expect(readiness(l.node("late-node")())).To(Equal(corev1.ConditionUnknown))
+	l.approve(l.request(certificatesv1.KubeAPIServerClientKubeletSignerName))
+	l.Eventually(func() corev1.ConditionStatus { return readiness(l.node("late-node")()) }).Should(Equal(corev1.ConditionTrue))
+	l.request(certificatesv1.KubeletServingSignerName)
+
+	late.Reboot()
+	l.Eventually(func() corev1.ConditionStatus { return readiness(l.node("late-node")()) }).Should(Equal(corev1.ConditionTrue), "they are valid now")
+	l.request(certificatesv1.KubeAPIServerClientKubeletSignerName)
+}
+
+func TestAHostThatHangsComesUpWhenItIsLetGo(t *testing.T) {
+	l := newLab(t)
+	late := l.rack.newDayTwo(l, "late")
+	l.Eventually(late.Problem).Should(MatchError(errNotApproved))
+	l.approve(l.request(certificatesv1.KubeAPIServerClientKubeletSignerName))
+	l.Eventually(late.Stage).Should(Equal(models.HostStageDone))
+
+	release := late.Hang()
+	late.Reboot()
+	ready := func() corev1.ConditionStatus { return readiness(l.node("late-node")()) }
+	l.Consistently(ready).Should(Equal(corev1.ConditionUnknown))
+	l.Expect(late.PoweredOn()).To(BeTrue())
+	release()
+	l.Eventually(ready).Should(Equal(corev1.ConditionTrue))
+}
+
+func (l *lab) approve(request *certificatesv1.CertificateSigningRequest) {
+	request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
+	l.Expect(l.workload.Status().Update(l.ctx, request)).To(Succeed())
 }
 
 // request returns the only CertificateSigningRequest for a signer.

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/cluster-api/controllers/noderefutil"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -201,10 +203,8 @@ func readiness(node *corev1.Node) corev1.ConditionStatus {
 	if node == nil {
 		return ""
 	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status
-		}
+	if c := noderefutil.GetReadyCondition(&node.Status); c != nil {
+		return c.Status
 	}
 	return ""
 }
@@ -327,4 +327,11 @@ func (s *script) Finalise(_ context.Context, clusterID string) error {
 	defer s.mu.Unlock()
 	s.finalised = append(s.finalised, clusterID)
 	return nil
+}
+
+// reportedComplete are the clusters whose installation was reported complete, which comes after their last version is written.
+func (s *script) reportedComplete() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.finalised)
 }

@@ -21,6 +21,9 @@ const defaultHeartbeat = 15 * time.Second
 // lostNodeDeadline bounds the attempt to tell the workload API about a node that went off; that API may be gone as well.
 const lostNodeDeadline = time.Second
 
+// longSilent is for how long a node was not heard of whose certificates have expired: the laboratory does not wait for that.
+const longSilent = 3 * time.Hour
+
 // ErrClusterGone is what [Options.Workload] returns of a cluster that will never answer again.
 var ErrClusterGone = errors.New("the cluster is gone")
 
@@ -155,6 +158,7 @@ func (h *Host) nodeLost(ctx context.Context, inst *installation, name string) er
 		err = changeNodeStatus(ctx, c, name, func(n *corev1.Node) {
 			if n.UID == h.nodeUID(inst) {
 				setNodeConditions(n, corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.")
+				h.dateBack(inst, n)
 			}
 		})
 	}
@@ -187,6 +191,17 @@ func (h *Host) heartbeat(ctx context.Context) {
 		}
 		if err != nil {
 			h.log.V(1).Info("cannot post the status of the node", "reason", err.Error())
+		}
+	}
+}
+
+// dateBack makes a Node whose certificates have expired one that nobody has heard since before.
+func (h *Host) dateBack(inst *installation, node *corev1.Node) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range node.Status.Conditions {
+		if inst.expired {
+			node.Status.Conditions[i].LastHeartbeatTime = metav1.NewTime(time.Now().Add(-longSilent))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -93,6 +94,9 @@ func (o *operator) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if _, paused := bmh.Annotations[metal3api.PausedAnnotation]; paused {
 		return reconcile.Result{}, nil
 	}
+	if restored, err := o.restore(ctx, bmh); restored || err != nil {
+		return reconcile.Result{}, ignoreStale(err)
+	}
 	host, err := o.rack.hostOf(bmh)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("cannot build the host: %w", err)
@@ -127,6 +131,29 @@ func ignoreStale(err error) error {
 		return nil
 	}
 	return err
+}
+
+// restore takes the status of a BareMetalHost that has none, because it was moved here, from the annotation in which CAPM3 keeps it meanwhile. The annotation goes once there is a status.
+func (o *operator) restore(ctx context.Context, bmh *metal3api.BareMetalHost) (restored bool, err error) {
+	kept, found := bmh.Annotations[metal3api.StatusAnnotation]
+	if !found {
+		return false, nil
+	}
+	if bmh.Status.Provisioning.State == metal3api.StateNone {
+		if err := json.Unmarshal([]byte(kept), &bmh.Status); err != nil {
+			return false, fmt.Errorf("cannot read the status that was kept: %w", err)
+		}
+		if err := o.rack.client.Status().Update(ctx, bmh); err != nil {
+			return false, fmt.Errorf("cannot restore the status: %w", err)
+		}
+		return true, nil
+	}
+	before := client.MergeFrom(bmh.DeepCopy())
+	delete(bmh.Annotations, metal3api.StatusAnnotation)
+	if err := o.rack.client.Patch(ctx, bmh, before); err != nil {
+		return false, fmt.Errorf("cannot drop the status that was kept: %w", err)
+	}
+	return true, nil
 }
 
 // administer keeps the finalizer and carries out a reboot that an annotation asks for.

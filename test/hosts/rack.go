@@ -215,6 +215,22 @@ func (r *Rack) putHardware(key string, s spare) {
 	r.spare[key] = s
 }
 
+// HandOver makes the machines of a namespace those of another rack: their BareMetalHosts are moved to the hub of that one.
+func (r *Rack) HandOver(to *Rack, namespace string) {
+	moved := map[string]*Host{}
+	r.mu.Lock()
+	for key, host := range r.hosts {
+		if host.key.Namespace == namespace {
+			moved[key] = host
+			delete(r.hosts, key)
+		}
+	}
+	r.mu.Unlock()
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	maps.Copy(to.hosts, moved)
+}
+
 // BootUnmanaged switches on a machine that no BareMetalHost stands for and lets it boot the discovery image of an InfraEnv,
 // which is given by the URL of its ISO, or by its id where no token is needed.
 func (r *Rack) BootUnmanaged(infraEnv string, hardware Hardware) (*Host, error) {

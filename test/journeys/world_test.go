@@ -100,6 +100,14 @@ func (w *world) clusterWithoutAPI(name string, controlPlanes int) *lab.Cluster {
 	w.Helper()
 	cluster, err := w.NewCluster(types.NamespacedName{Namespace: namespace, Name: name})
 	w.Expect(err).NotTo(HaveOccurred())
+	deployment, install := described(name, controlPlanes)
+	w.create(deployment)
+	w.create(install)
+	return cluster
+}
+
+// described is what is told of a cluster.
+func described(name string, controlPlanes int) (*hivev1.ClusterDeployment, *hiveext.AgentClusterInstall) {
 	deployment := &hivev1.ClusterDeployment{ObjectMeta: metadata(name)}
 	deployment.Spec = hivev1.ClusterDeploymentSpec{
 		BaseDomain: "example.com", ClusterName: name, PullSecretRef: &corev1.LocalObjectReference{Name: "pull-secret"},
@@ -122,6 +130,23 @@ func (w *world) clusterWithoutAPI(name string, controlPlanes int) *lab.Cluster {
 	if controlPlanes > 1 {
 		install.Spec.APIVIPs, install.Spec.IngressVIPs = []string{apiVIP}, []string{"192.168.111.251"}
 	}
+	return deployment, install
+}
+
+// importedCluster tells the service of a cluster that was installed elsewhere, as the control plane provider does, with a pull secret that is missing at first.
+func (w *world) importedCluster(name string) *lab.Cluster {
+	w.Helper()
+	cluster, err := w.NewCluster(types.NamespacedName{Namespace: namespace, Name: name})
+	w.Expect(err).NotTo(HaveOccurred())
+	cluster.ReleaseAPI()
+	w.create(&corev1.Secret{ObjectMeta: metadata(name + "-admin-kubeconfig"), Data: map[string][]byte{"kubeconfig": cluster.Server().Kubeconfig()}})
+	deployment, install := described(name, 3)
+	known := &hivev1.ClusterMetadata{
+		ClusterID: "6d9ad6a6-3d3b-4d2f-9a43-111111111111", InfraID: name + "-x7k2p", AdminKubeconfigSecretRef: corev1.LocalObjectReference{Name: name + "-admin-kubeconfig"},
+	}
+	deployment.Spec.Installed, deployment.Spec.ClusterMetadata = true, known
+	deployment.Spec.PullSecretRef.Name = name + "-pull-secret"
+	install.Spec.HoldInstallation, install.Spec.ClusterMetadata = true, known
 	w.create(deployment)
 	w.create(install)
 	return cluster

@@ -19,6 +19,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
 
@@ -53,6 +54,24 @@ func (l *Lab) newCluster(key types.NamespacedName, light bool) (*Cluster, error)
 		return nil, err
 	}
 	return &Cluster{lab: l, workload: workload, Namespace: key.Namespace, Name: key.Name}, nil
+}
+
+// TakeOver makes a cluster of another laboratory, whose objects are being moved here, one of this laboratory too: its API server, and its machines. The namespace is made
+// ready for it.
+func (l *Lab) TakeOver(ctx context.Context, c *Cluster) (*Cluster, error) {
+	if err := l.ensureNamespace(ctx, c.Namespace); err != nil {
+		return nil, err
+	}
+	if err := l.ensureCA(ctx, c.Namespace); err != nil {
+		return nil, err
+	}
+	c.lab.Rack.HandOver(l.Rack, c.Namespace)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.workloads[c.Key()] = c.workload
+	moved := *c
+	moved.lab = l
+	return &moved, nil
 }
 
 // Key is namespace and name of the cluster.
@@ -149,6 +168,16 @@ func (c *Cluster) Scale(ctx context.Context, replicas int32) error {
 	deployment.Spec.Replicas = &replicas
 	if err := c.lab.Client().Patch(ctx, deployment, before); err != nil {
 		return fmt.Errorf("cannot scale the workers of %s: %w", c.Key(), err)
+	}
+	return nil
+}
+
+// ScaleControlPlane sets the wanted number of control-plane Machines.
+func (c *Cluster) ScaleControlPlane(ctx context.Context, replicas int32) error {
+	controlPlane := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name}}
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
+	if err := c.lab.Client().Patch(ctx, controlPlane, patch); err != nil {
+		return fmt.Errorf("cannot scale the control plane of %s: %w", c.Key(), err)
 	}
 	return nil
 }

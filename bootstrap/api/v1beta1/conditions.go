@@ -56,6 +56,7 @@ const (
 	InstallationDiskNotFoundReason        = "InstallationDiskNotFound"
 	ClusterNotAcceptingHostsReason        = "ClusterNotAcceptingHosts"
 	ClusterRegisteredAnewReason           = "ClusterRegisteredAnew"
+	NodeNameTakenReason                   = "NodeNameTaken"
 	HostBindingReason                     = "HostBinding"
 	HostBoundReason                       = "HostBound"
 	WaitingForHostValidationReason        = "WaitingForHostValidation"

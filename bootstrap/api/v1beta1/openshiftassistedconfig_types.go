@@ -135,6 +135,15 @@ type OpenshiftAssistedConfigSpec struct {
 	// +optional
 	NodeRegistration *NodeRegistration `json:"nodeRegistration,omitempty"`
 
+	// machineConfigPool is the MachineConfigPool of the installed cluster whose configuration the host is installed with. Its Node gets the label
+	// node-role.kubernetes.io/<pool>, by which the pool keeps it. The pool has to exist: until it does the host waits for its configuration. When omitted
+	// it is worker. Control-plane hosts belong to the pool master: it cannot be set for them.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="!(self in ['master', 'arbiter'])",message="machineConfigPool is for workers: master and arbiter configure hosts of the control plane"
+	MachineConfigPool string `json:"machineConfigPool,omitempty"`
+
 	// hostRequirements are the minimum hardware of the host. A host below them is not bound and not approved.
 	// +optional
 	HostRequirements *HostRequirements `json:"hostRequirements,omitempty"`
@@ -302,6 +311,7 @@ type OpenshiftAssistedConfigInitializationStatus struct {
 // +kubebuilder:printcolumn:name="Boot Mode",type="string",priority=10,JSONPath=".status.bootMode",description="Boot mode in force"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
 // +kubebuilder:validation:XValidation:rule="!oldSelf.?status.initialization.dataSecretCreated.orValue(false) || (has(self.spec) && has(self.spec.bootMode) ? self.spec.bootMode : 'unset') == (has(oldSelf.spec) && has(oldSelf.spec.bootMode) ? oldSelf.spec.bootMode : 'unset')",message="spec.bootMode is immutable once the bootstrap data was handed out: delete the Machine to boot its host in another way"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.conditions) && oldSelf.status.conditions.exists(c, c.type == 'HostApproved' && c.status == 'True')) || (has(self.spec) && has(self.spec.machineConfigPool) ? self.spec.machineConfigPool : 'worker') == (has(oldSelf.spec) && has(oldSelf.spec.machineConfigPool) ? oldSelf.spec.machineConfigPool : 'worker')",message="spec.machineConfigPool is immutable once the host was approved: move its Node to another pool in the cluster; before the installation, add the pool to the manifests, or delete the Machine"
 type OpenshiftAssistedConfig struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -7,36 +7,36 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// awaited says by which MAC addresses configs wait for their hosts. An Agent with one of them that booted another config's image is news for them. It is remembered
-// for those that wait only: an index of BareMetalHosts by their addresses would grow with all hosts of the hub.
+// awaited says what configs wait for that leads to them from no index: the MAC addresses of their hosts, on an Agent that booted another config's image, or the name
+// of their Nodes, until another Machine is gone that has it. It is remembered for those that wait only: an index of all hosts would grow with the hub.
 type awaited struct {
-	mutex sync.Mutex
-	macs  map[types.NamespacedName][]string
+	mutex  sync.Mutex
+	values map[types.NamespacedName][]string
 }
 
-func newAwaited() *awaited { return &awaited{macs: map[types.NamespacedName][]string{}} }
+func newAwaited() *awaited { return &awaited{values: map[types.NamespacedName][]string{}} }
 
-// begun notes for what a config waits. To miss nothing it is called before Agents are looked for.
-func (a *awaited) begun(config types.NamespacedName, macs []string) {
+// begun notes for what a config waits. To miss nothing it is called before it is looked for.
+func (a *awaited) begun(config types.NamespacedName, values ...string) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	a.macs[config] = macs
+	a.values[config] = values
 }
 
 // ended notes that a config does not wait any more.
 func (a *awaited) ended(config types.NamespacedName) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	delete(a.macs, config)
+	delete(a.values, config)
 }
 
-// by returns the configs of a namespace that wait for one of the addresses.
-func (a *awaited) by(namespace string, macs []string) []types.NamespacedName {
+// by returns the configs of a namespace that wait for one of the values.
+func (a *awaited) by(namespace string, values ...string) []types.NamespacedName {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	var waiting []types.NamespacedName
-	for config, wanted := range a.macs {
-		if config.Namespace == namespace && slices.ContainsFunc(wanted, func(mac string) bool { return slices.Contains(macs, mac) }) {
+	for config, wanted := range a.values {
+		if config.Namespace == namespace && slices.ContainsFunc(wanted, func(value string) bool { return slices.Contains(values, value) }) {
 			waiting = append(waiting, config)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
@@ -51,6 +53,9 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 		return s.wait(stage, bootstrapv1.ClusterRegisteredAnewReason, "the cluster was installed already, but assisted-service has it in state %q, as one that may be installed anew: "+
 			"Agent %s is neither bound nor approved; see the condition Installed of the control plane", s.Installation().State, agent.Name)
 	}
+	if proceed, err := r.nodeNameFree(ctx, s); !proceed {
+		return proceed, err
+	}
 	obstacle := s.NotAccepted()
 	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
 	unbound := facts.Unbound(agent)
@@ -82,6 +87,31 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 		return s.wait(stage, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", agent.Name)
 	}
 	s.pass(stage, "")
+	return true, nil
+}
+
+// nodeNameFree waits as long as another Machine of the cluster has a Node of the name that the host is to get. What is done last for a Machine that goes, by assisted-service
+// with its Agent and by Cluster API, is to delete its Node by name, whoever has it by then.
+func (r *Reconciler) nodeNameFree(ctx context.Context, s *scope) (bool, error) {
+	const stage = bootstrapv1.HostBoundCondition
+	name := s.wanted.Hostname
+	r.awaitedNames.begun(keyOf(s.Config), name)
+	machines := &clusterv1.MachineList{}
+	err := r.Client.List(ctx, machines, client.InNamespace(s.Config.Namespace), client.UnsafeDisableDeepCopy, client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name})
+	if err != nil {
+		return false, fmt.Errorf("cannot look for Machines with a Node of the same name: %w", err)
+	}
+	for i := range machines.Items {
+		switch other := &machines.Items[i]; {
+		case other.Status.NodeRef.Name != name:
+		case other.DeletionTimestamp.IsZero():
+			return s.wait(stage, bootstrapv1.NodeNameTakenReason, "Node %s is Machine %s's, and Agent %s is to get the same name: set another spec.nodeRegistration.name", name, other.Name, s.agent.Name)
+		default:
+			return s.wait(stage, bootstrapv1.NodeNameTakenReason, "Node %s is still Machine %s's: Agent %s gets the name when that Machine is gone, with which the Node of this name is deleted",
+				name, other.Name, s.agent.Name)
+		}
+	}
+	r.awaitedNames.ended(keyOf(s.Config))
 	return true, nil
 }
 

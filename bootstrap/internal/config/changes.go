@@ -81,8 +81,8 @@ var clusterChanges = kube.Changes(func(before, after *clusterv1.Cluster) bool {
 
 // installationChanges are those of an AgentClusterInstall that matter to its hosts: not its progress.
 var installationChanges = kube.Changes(func(before, after *hiveext.AgentClusterInstall) bool {
-	return assisted.Observe(before).AcceptsHosts != assisted.Observe(after).AcceptsHosts ||
-		assisted.Observe(before).DayTwo != assisted.Observe(after).DayTwo ||
+	was, is := assisted.Observe(before), assisted.Observe(after)
+	return was.AcceptsHosts != is.AcceptsHosts || was.Phase != is.Phase ||
 		!equality.Semantic.DeepEqual(before.Spec.ProvisionRequirements, after.Spec.ProvisionRequirements) ||
 		!equality.Semantic.DeepEqual(before.Spec.MirrorRegistryRef, after.Spec.MirrorRegistryRef)
 })

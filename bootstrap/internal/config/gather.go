@@ -90,7 +90,7 @@ func (r *Reconciler) gatherCluster(ctx context.Context, f *facts.Facts) error {
 	if f.Deployment, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: f.Config.Namespace, Name: installation}, &hivev1.ClusterDeployment{}); err != nil {
 		return err
 	}
-	if f.Install, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: f.Config.Namespace, Name: installation}, &hiveext.AgentClusterInstall{}); err != nil || f.Installation().Started {
+	if f.Install, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: f.Config.Namespace, Name: installation}, &hiveext.AgentClusterInstall{}); err != nil || f.Installation().Started && !f.FollowsRelease() {
 		return err
 	}
 	return r.gatherControlPlane(ctx, f)
@@ -103,7 +103,12 @@ func (r *Reconciler) gatherControlPlane(ctx context.Context, f *facts.Facts) err
 	if err != nil {
 		return fmt.Errorf("cannot look for the control plane's Machines: %w", err)
 	}
-	f.ControlPlaneRuns = slices.ContainsFunc(machines.Items, func(m clusterv1.Machine) bool { return metal3.HadNode(&m) })
+	if !f.Installation().Started {
+		f.ControlPlaneRuns = slices.ContainsFunc(machines.Items, func(m clusterv1.Machine) bool { return metal3.HadNode(&m) })
+	}
+	if f.FollowsRelease() {
+		f.RunningRelease = facts.ReleaseOf(machines.Items)
+	}
 	return nil
 }
 

@@ -70,15 +70,15 @@ func (s *scope) toldRefusals(refusals []string) bool {
 	return recorded != nil && strings.Contains(recorded.Message, strings.Join(refusals, "; "))
 }
 
-// matchesElsewhere finds Agents that run on the Machine's host but booted the image of another InfraEnv of the namespace, in the order of their names. It looks at
-// all Agents there: only hosts that were not identified yet ask for it, and an index by MAC address would grow with all Agents of the hub.
+// matchesElsewhere finds Agents that run on the Machine's host but booted the image of another InfraEnv of the namespace, in the order of their names. What is left of
+// the host's former Machine is being deleted, and does not count. It looks at all Agents there: only hosts that were not identified yet ask for it, and an index by MAC address would grow with all Agents of the hub.
 func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) ([]*aiv1beta1.Agent, error) {
 	if s.Host == nil || s.Config.Status.AgentRef != nil {
 		r.awaited.ended(keyOf(s.Config))
 		return nil, nil
 	}
 	wanted := metal3.IdentityOf(s.Host)
-	r.awaited.begun(keyOf(s.Config), wanted.MACs)
+	r.awaited.begun(keyOf(s.Config), wanted.MACs...)
 	agents := &aiv1beta1.AgentList{}
 	if err := r.Client.List(ctx, agents, client.InNamespace(s.Config.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("cannot look for Agents by MAC address: %w", err)
@@ -86,7 +86,7 @@ func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) ([]*aiv1bet
 	var found []*aiv1beta1.Agent
 	for i := range agents.Items {
 		agent := &agents.Items[i]
-		if s.ownInfraEnv(facts.InfraEnvOf(agent)) {
+		if s.ownInfraEnv(facts.InfraEnvOf(agent)) || !agent.DeletionTimestamp.IsZero() {
 			continue
 		}
 		if observed := metal3.AgentIdentity(agent); wanted.Shares(observed) && wanted.Mismatch(observed) == "" {

@@ -232,7 +232,7 @@ func TestConfigThatIsGoneDoesNotWait(t *testing.T) {
 	w.change(config, func() { config.Finalizers = nil })
 	w.remove(config)
 	w.reconcile()
-	w.Expect(w.reconciler.awaited.by(namespace, []string{bootMAC})).To(BeEmpty())
+	w.Expect(w.reconciler.awaited.by(namespace, bootMAC)).To(BeEmpty())
 }
 
 func TestBareMetalHostWithoutAddress(t *testing.T) {

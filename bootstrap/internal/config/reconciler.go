@@ -97,8 +97,8 @@ type Reconciler struct {
 	made      *reconcile.Written[*aiv1beta1.InfraEnv]
 	data      *reconcile.Written[string]
 	protected *reconcile.Written[bool]
-	// awaited says which Agents are news for configs that did not make their image.
-	awaited *awaited
+	// awaited says which Agents are news for configs that did not make their image, awaitedNames which Machines keep the name of another's Node.
+	awaited, awaitedNames *awaited
 	// unbound says since when an Agent is bound that assisted-service has not taken in.
 	unbound *reconcile.Lasting
 	// heldBack counts for how long a status waits to be written.
@@ -130,10 +130,10 @@ func New(options Options) *Reconciler {
 		applier:   apply.New(options.Client, FieldManager),
 		ignitions: bootmode.NewDownloads(),
 		downloads: flowcontrol.NewBackOff(downloadBackOff, maxDownloadBackOff),
-		awaited:   newAwaited(),
 		wake:      make(chan event.GenericEvent, wakeUps),
 		now:       time.Now,
 	}
+	r.awaited, r.awaitedNames = newAwaited(), newAwaited()
 	now := func() time.Time { return r.now() }
 	r.downloads.Clock = injected{now: now}
 	r.ours = reconcile.NewWritten[ownPart](now)
@@ -165,9 +165,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		return ctrl.Result{}, err
 	}
 	defer func() { // conditions and status, one patch at most, on every path
-		if reterr = errors.Join(reterr, r.report(ctx, s, reterr)); reterr == nil {
-			result.RequeueAfter = s.again.After()
-		}
+		reterr = errors.Join(reterr, r.report(ctx, s, reterr))
+		result.RequeueAfter = s.again.After()
 	}()
 
 	switch {

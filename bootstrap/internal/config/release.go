@@ -3,8 +3,6 @@ package config
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -20,6 +17,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -39,23 +37,11 @@ func (r *Reconciler) releaseForMove(ctx context.Context, s *scope) (bool, error)
 	if s.Machine.DeletionTimestamp.IsZero() {
 		return s.waitDeleting(bootstrapv1.WaitingForMachineReason, "Machine %s still uses this object: delete the Machine", s.Machine.Name)
 	}
-	if hooks := preTerminateHooks(s.Machine.Annotations); len(hooks) > 0 {
+	if hooks := contract.PreTerminateHooks(s.Machine); len(hooks) > 0 {
 		return s.waitDeleting(bootstrapv1.WaitingForMachineReason, "Machine %s is being deleted, but its host is kept until somebody takes off %s: see its condition Deleting",
 			s.Machine.Name, strings.Join(hooks, ", "))
 	}
 	return true, nil
-}
-
-// preTerminateHooks are the annotations of a Machine by which somebody keeps its host as it is, sorted: the control plane provider until it is no member of etcd any more.
-// With its Agent the Node would go.
-func preTerminateHooks(annotations map[string]string) []string {
-	var hooks []string
-	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		if strings.HasPrefix(key, clusterv1.PreTerminateDeleteHookAnnotationPrefix) {
-			hooks = append(hooks, key)
-		}
-	}
-	return hooks
 }
 
 // releaseAgents deletes the Agents that are bound and waits: assisted-service then takes the Node out of the cluster, and does not delete an

@@ -53,7 +53,7 @@ var stages = []stage{
 		unhurried: []string{
 			bootstrapv1.ClusterNotAcceptingHostsReason, bootstrapv1.WaitingForHostValidationReason, bootstrapv1.HostBindingReason, bootstrapv1.HostBoundReason,
 		},
-		urgent: []string{bootstrapv1.HostBelowRequirementsReason, bootstrapv1.InstallationDiskNotFoundReason, bootstrapv1.ClusterRegisteredAnewReason},
+		urgent: []string{bootstrapv1.HostBelowRequirementsReason, bootstrapv1.InstallationDiskNotFoundReason, bootstrapv1.ClusterRegisteredAnewReason, bootstrapv1.NodeNameTakenReason},
 	},
 	{
 		condition: bootstrapv1.HostApprovedCondition,

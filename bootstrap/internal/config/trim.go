@@ -15,6 +15,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -43,11 +44,14 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 	kept.Labels = kube.Only(machine.Labels, clusterv1.ClusterNameLabel, clusterv1.MachineControlPlaneLabel)
 	read := []string{clusterv1.MachineSkipRemediationAnnotation}
 	if !machine.DeletionTimestamp.IsZero() {
-		read = append(read, preTerminateHooks(machine.Annotations)...)
+		read = append(read, contract.PreTerminateHooks(machine)...)
 	}
 	kept.Annotations = kube.Only(machine.Annotations, read...)
 	kept.Spec.ClusterName, kept.Spec.ProviderID = machine.Spec.ClusterName, machine.Spec.ProviderID
 	kept.Spec.Bootstrap, kept.Spec.InfrastructureRef = machine.Spec.Bootstrap, machine.Spec.InfrastructureRef
+	if _, controlPlane := machine.Labels[clusterv1.MachineControlPlaneLabel]; controlPlane {
+		kept.Spec.Version = machine.Spec.Version
+	}
 	kept.Status.NodeRef = machine.Status.NodeRef
 	for _, c := range machine.Status.Conditions {
 		if c.Type == clusterv1.MachineNodeReadyCondition || c.Type == clusterv1.MachineNodeHealthyCondition {

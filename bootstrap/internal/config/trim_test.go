@@ -37,7 +37,7 @@ func TestOfAMachineWhatIsReadIsCached(t *testing.T) {
 			Annotations: map[string]string{clusterv1.MachineSkipRemediationAnnotation: "x", clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/x": ""},
 		},
 		Spec: clusterv1.MachineSpec{
-			ClusterName: "c", ProviderID: "p", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("s")},
+			ClusterName: "c", ProviderID: "p", Version: "4.20.1", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("s")},
 			InfrastructureRef: clusterv1.ContractVersionedObjectReference{Kind: "Metal3Machine", Name: "m"},
 		},
 		Status: clusterv1.MachineStatus{NodeRef: clusterv1.MachineNodeReference{Name: "n"}, Conditions: []metav1.Condition{
@@ -45,7 +45,7 @@ func TestOfAMachineWhatIsReadIsCached(t *testing.T) {
 		}},
 	}
 	whole := kept.DeepCopy()
-	whole.Labels["other"], whole.Annotations["other"], whole.Status.Phase, whole.Spec.Version = "x", "x", "Running", "v1"
+	whole.Labels["other"], whole.Annotations["other"], whole.Status.Phase = "x", "x", "Running"
 	whole.Status.Conditions = append(whole.Status.Conditions, metav1.Condition{Type: "Other"})
 	whole.Status.Conditions[0].Message = "large"
 	g := NewWithT(t)
@@ -54,6 +54,11 @@ func TestOfAMachineWhatIsReadIsCached(t *testing.T) {
 	whole.DeletionTimestamp, kept.DeletionTimestamp = nil, nil
 	delete(kept.Annotations, clusterv1.PreTerminateDeleteHookAnnotationPrefix+"/x")
 	g.Expect(trimMachine(whole)).To(Equal(kept), "hooks hold what is being deleted")
+
+	delete(whole.Labels, clusterv1.MachineControlPlaneLabel)
+	delete(kept.Labels, clusterv1.MachineControlPlaneLabel)
+	kept.Spec.Version = ""
+	g.Expect(trimMachine(whole)).To(Equal(kept), "only the control plane's Machines tell a release")
 }
 
 func TestOfAClusterAndItsInstallationWhatIsReadIsCached(t *testing.T) {

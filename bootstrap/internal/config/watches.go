@@ -114,12 +114,17 @@ func (r *Reconciler) configs(ctx context.Context, namespace, field, value string
 	return requests
 }
 
+// ofMachine maps to the config of the Machine, and to those that wait until it gives up the name of its Node.
 func (r *Reconciler) ofMachine(ctx context.Context, o client.Object) []ctrl.Request {
 	machine, ok := o.(*clusterv1.Machine)
 	if !ok {
 		return nil
 	}
-	return r.request(ctx, o.GetNamespace(), configOfMachine(machine))
+	requests := r.request(ctx, o.GetNamespace(), configOfMachine(machine))
+	for _, config := range r.awaitedNames.by(machine.Namespace, machine.Status.NodeRef.Name) {
+		requests = append(requests, ctrl.Request{NamespacedName: config})
+	}
+	return requests
 }
 
 func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []ctrl.Request {
@@ -154,7 +159,7 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 	} else if machine != nil {
 		requests = r.ofMachine(ctx, machine) // its InfraEnv is deleted
 	}
-	for _, config := range r.awaited.by(agent.Namespace, metal3.AgentIdentity(agent).MACs) {
+	for _, config := range r.awaited.by(agent.Namespace, metal3.AgentIdentity(agent).MACs...) {
 		requests = append(requests, ctrl.Request{NamespacedName: config}) // duplicates are dropped by the handler
 	}
 	return requests

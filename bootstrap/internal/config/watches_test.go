@@ -19,9 +19,11 @@ func TestInstallationChanges(t *testing.T) {
 		change  func(*hiveext.AgentClusterInstall)
 		matters bool
 	}{
-		"its progress":          {func(i *hiveext.AgentClusterInstall) { i.Status.Progress.TotalPercentage = 50 }, false},
-		"it accepts hosts":      {func(i *hiveext.AgentClusterInstall) { i.Status.DebugInfo.State = "adding-hosts" }, true},
-		"it is to have workers": {func(i *hiveext.AgentClusterInstall) { i.Spec.ProvisionRequirements.WorkerAgents = 2 }, true},
+		"its progress":             {func(i *hiveext.AgentClusterInstall) { i.Status.Progress.TotalPercentage = 50 }, false},
+		"it accepts hosts":         {func(i *hiveext.AgentClusterInstall) { i.Status.DebugInfo.State = "adding-hosts" }, true},
+		"it fails":                 {func(i *hiveext.AgentClusterInstall) { i.Status.DebugInfo.State = "error" }, true},
+		"it is not known any more": {func(i *hiveext.AgentClusterInstall) { i.Status.DebugInfo.State = "" }, true},
+		"it is to have workers":    {func(i *hiveext.AgentClusterInstall) { i.Spec.ProvisionRequirements.WorkerAgents = 2 }, true},
 		"its mirror registry is another": {func(i *hiveext.AgentClusterInstall) {
 			i.Spec.MirrorRegistryRef = &hiveext.MirrorRegistryConfigMapReference{Name: "m"}
 		}, true},
@@ -68,7 +70,12 @@ func TestEventThatCannotBeMapped(t *testing.T) {
 }
 
 func TestHostsOfAClusterThatComesBackAreWoken(t *testing.T) {
-	before, after := &hiveext.AgentClusterInstall{}, &hiveext.AgentClusterInstall{}
-	before.Status.DebugInfo.State, after.Status.DebugInfo.State = "insufficient", "adding-hosts"
-	NewWithT(t).Expect(installationChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue(), "both accept hosts, but not the same")
+	for situation, states := range map[string][2]string{
+		"both accept hosts, but not the same": {"insufficient", "adding-hosts"},
+		"it is registered":                    {"", "insufficient"},
+	} {
+		before, after := &hiveext.AgentClusterInstall{}, &hiveext.AgentClusterInstall{}
+		before.Status.DebugInfo.State, after.Status.DebugInfo.State = states[0], states[1]
+		NewWithT(t).Expect(installationChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue(), situation)
+	}
 }

@@ -60,6 +60,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.protected.Forget(key)
 	r.unbound.Ended(key)
 	r.awaited.ended(key)
+	r.awaitedNames.ended(key)
 }
 
 func keyOf(config *bootstrapv1.OpenshiftAssistedConfig) types.NamespacedName {

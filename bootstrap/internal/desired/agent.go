@@ -39,6 +39,7 @@ func AgentSpec(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte, 
 		Role:                  f.Role(),
 		Hostname:              node.name,
 		NodeLabels:            node.labels,
+		MachineConfigPool:     poolOf(f, agent),
 	}
 	if wanted.InstallationDiskID, err = installationDisk(f, agent); err != nil {
 		return nil, err

@@ -70,6 +70,20 @@ func TestAgentSpec(t *testing.T) {
 		"kernel arguments": {func(h *identified) {
 			h.Config.Spec.KernelArguments = []bootstrapv1.KernelArgument{{Operation: "append", Value: "a=b"}, {Operation: "delete", Value: "quiet"}}
 		}, HaveField("InstallerArgs", `["--append-karg","a=b","--delete-karg","quiet"]`)},
+		"a pool of workers": {func(h *identified) {
+			h.Machine.Labels = nil
+			h.Config.Spec.MachineConfigPool = "infra"
+		}, And(
+			HaveField("MachineConfigPool", "infra"), HaveField("Role", BeEquivalentTo("worker")), HaveField("NodeLabels", HaveKeyWithValue("node-role.kubernetes.io/infra", "")),
+			HaveField("IgnitionConfigOverrides", Not(ContainSubstring("node-role"))), // a kubelet with this label does not start
+		)},
+		"the pool of all workers": {func(h *identified) { h.Machine.Labels, h.Config.Spec.MachineConfigPool = nil, "worker" }, And(
+			HaveField("MachineConfigPool", BeEmpty()), HaveField("NodeLabels", HaveLen(1)),
+		)},
+		"a pool that was withdrawn": {func(h *identified) { h.Machine.Labels, h.agent.Spec.MachineConfigPool = nil, "infra" }, And(
+			HaveField("MachineConfigPool", "worker"), HaveField("NodeLabels", HaveLen(1)),
+		)},
+		"no pool": {func(h *identified) { h.Machine.Labels = nil }, And(HaveField("MachineConfigPool", BeEmpty()), HaveField("NodeLabels", HaveLen(1)))},
 		"requirements that are met": {func(h *identified) {
 			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{MinCPUCores: 16, MinMemory: ptr.To(resource.MustParse("32Gi")), MinDiskSize: ptr.To(resource.MustParse("120Gi"))}
 		}, HaveField("InstallationDiskID", Not(BeEmpty()))},
@@ -110,6 +124,7 @@ func TestAgentThatCannotBeTold(t *testing.T) {
 		"broken override": {func(h *identified) {
 			h.Config.Annotations = map[string]string{bootstrapv1.IgnitionOverrideAnnotation: "{"}
 		}, bootstrapv1.InvalidConfigurationReason, bootstrapv1.IgnitionOverrideAnnotation},
+		"control-plane host in another pool": {func(h *identified) { h.Config.Spec.MachineConfigPool = "infra" }, bootstrapv1.InvalidConfigurationReason, "spec.machineConfigPool"},
 		"everything too small": {func(h *identified) {
 			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{MinCPUCores: 32, MinMemory: ptr.To(resource.MustParse("64Gi")), MinDiskSize: ptr.To(resource.MustParse("1Ti"))}
 		}, bootstrapv1.HostBelowRequirementsReason, "it has 16 CPU cores, not 32; it has 32768 MiB of usable memory, not 64Gi; no disk"},

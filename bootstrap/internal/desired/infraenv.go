@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -44,13 +45,10 @@ func InfraEnv(f *facts.Facts) (*aiv1beta1.InfraEnv, error) {
 			CpuArchitecture:        spec.CPUArchitecture,
 			AdditionalTrustBundle:  spec.AdditionalTrustBundle,
 			IgnitionConfigOverride: override,
-			OSImageVersion:         spec.OSImageVersion,
+			OSImageVersion:         osImageVersion(f),
 			MirrorRegistryRef:      mirrorRegistry(f),
 			ImageType:              models.ImageTypeFullIso,
 		},
-	}
-	if infraEnv.Spec.OSImageVersion == "" {
-		infraEnv.Spec.OSImageVersion = assisted.MinorOf(f.Deployment.Annotations[assisted.OpenShiftVersionAnnotation])
 	}
 	if spec.Proxy != nil {
 		infraEnv.Spec.Proxy = &aiv1beta1.Proxy{HTTPProxy: spec.Proxy.HTTPProxy, HTTPSProxy: spec.Proxy.HTTPSProxy, NoProxy: spec.Proxy.NoProxy}
@@ -59,6 +57,18 @@ func InfraEnv(f *facts.Facts) (*aiv1beta1.InfraEnv, error) {
 		infraEnv.Spec.NMStateConfigLabelSelector = *spec.NMStateConfigLabelSelector.DeepCopy()
 	}
 	return infraEnv, nil
+}
+
+// osImageVersion is the config's own, else the minor version that the cluster is installed with or, later, runs: an image that is much older may fail to install the
+// running release. A host that may be booting keeps its image.
+func osImageVersion(f *facts.Facts) string {
+	switch {
+	case f.Config.Spec.OSImageVersion != "":
+		return f.Config.Spec.OSImageVersion
+	case f.Runs() && !f.FollowsRelease() && f.Namesake != nil:
+		return f.Namesake.Spec.OSImageVersion
+	}
+	return assisted.MinorOf(cmp.Or(f.RunningRelease, f.Deployment.Annotations[assisted.OpenShiftVersionAnnotation]))
 }
 
 // mirrorRegistry is the config's own, else the cluster's.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
@@ -54,7 +55,35 @@ func resolveNode(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte
 	if f.Host != nil {
 		node.labels[metal3.HostUIDLabel] = string(f.Host.UID)
 	}
-	return node, nil
+	return node, joinPool(f, node)
+}
+
+// defaultPool is the MachineConfigPool of workers that belong to no other.
+const defaultPool = "worker"
+
+// poolOf is the pool that an Agent is told. While one is told that a host is installed in a pool, assisted-service pauses the pool worker of the cluster: it is told nothing of that
+// pool itself. But it does not notice that a pool is withdrawn.
+func poolOf(f *facts.Facts, agent *aiv1beta1.Agent) string {
+	switch pool := f.Config.Spec.MachineConfigPool; {
+	case pool != "" && pool != defaultPool:
+		return pool
+	case agent.Spec.MachineConfigPool != "":
+		return defaultPool
+	}
+	return ""
+}
+
+// joinPool gives the Node the label by which its MachineConfigPool selects it. Without, the host would be configured anew as a member of the pool worker.
+func joinPool(f *facts.Facts, node *nodeIdentity) error {
+	pool := f.Config.Spec.MachineConfigPool
+	if pool == "" || pool == defaultPool {
+		return nil
+	}
+	if f.Role() != models.HostRoleWorker {
+		return invalid("spec.machineConfigPool: hosts of the control plane belong to the pool master: remove it")
+	}
+	node.labels["node-role.kubernetes.io/"+pool] = ""
+	return nil
 }
 
 // variables returns the values that $METADATA_... stands for on this host.

@@ -3,6 +3,7 @@ package facts
 import (
 	"fmt"
 
+	"github.com/blang/semver/v4"
 	"github.com/openshift/assisted-service/models"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -15,6 +16,27 @@ func (f *Facts) Role() models.HostRole {
 		return models.HostRoleMaster
 	}
 	return models.HostRoleWorker
+}
+
+// Runs tells whether the cluster is installed, also while assisted-service does not say so: its database may be away.
+func (f *Facts) Runs() bool { return f.Installation().DayTwo || f.ControlPlaneRuns }
+
+// FollowsRelease tells whether the discovery image has to be that of the running release: of a host that joins an installed cluster, until it may be booting.
+func (f *Facts) FollowsRelease() bool {
+	return f.Runs() && !f.WasInstalled() && (f.Namesake == nil || !f.DataHandedOut())
+}
+
+// ReleaseOf is the release that a control plane runs, by its Machines: while it is upgraded, the oldest. Empty when none tells it.
+func ReleaseOf(machines []clusterv1.Machine) string {
+	var oldest semver.Version
+	release := ""
+	for i := range machines {
+		version, err := semver.ParseTolerant(machines[i].Spec.Version)
+		if err == nil && (release == "" || version.LT(oldest)) {
+			oldest, release = version, machines[i].Spec.Version
+		}
+	}
+	return release
 }
 
 // Installation is what assisted-service says of the cluster.

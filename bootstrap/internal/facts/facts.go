@@ -33,6 +33,8 @@ type Facts struct {
 	// ControlPlaneRuns is true when a control-plane Machine of the cluster had a Node, though assisted-service has not begun to install it. It is looked for
 	// only then.
 	ControlPlaneRuns bool
+	// RunningRelease is the release that an installed cluster runs. It is looked for only as long as the discovery image may have to follow it.
+	RunningRelease string
 	// InfraEnvs are those that serve this config: one, or more after a mishap. Namesake is the InfraEnv that has the Machine's name.
 	InfraEnvs []*aiv1beta1.InfraEnv
 	Namesake  *aiv1beta1.InfraEnv

@@ -42,8 +42,11 @@ const (
 	// ScalingDownCondition is True when there are too many Machines, or one that is being deleted waits for its host to leave etcd.
 	ScalingDownCondition = clusterv1.ScalingDownCondition
 
-	// RemediatingCondition is True when a MachineHealthCheck wants a Machine to be remediated.
+	// RemediatingCondition is True when a MachineHealthCheck wants Machines to be remediated; the message tells what keeps them.
 	RemediatingCondition = clusterv1.RemediatingCondition
+
+	// CertificatesApprovedCondition is False while kubelets of the cluster's hosts ask for certificates that do not fit; else it is not there.
+	CertificatesApprovedCondition = "CertificatesApproved"
 
 	// DeletingCondition is True while the object is being deleted; the message says what is waited for.
 	DeletingCondition = clusterv1.DeletingCondition
@@ -80,6 +83,7 @@ const (
 	InstallationFailedReason              = "InstallationFailed"
 	InstalledReason                       = "Installed"
 	RegisteredAnewReason                  = "RegisteredAnew"
+	WaitingForImportReason                = "WaitingForImport"
 	WaitingForKubeconfigReason            = "WaitingForKubeconfig"
 	KubeconfigAvailableReason             = "KubeconfigAvailable"
 	KubeconfigRefusedReason               = "KubeconfigRefused"
@@ -107,4 +111,6 @@ const (
 	WaitingForEtcdReason                  = "WaitingForEtcd"
 	WaitingForReplacementReason           = "WaitingForReplacement"
 	WaitingForMachineAPIReason            = "WaitingForMachineAPI"
+	UpgradeInProgressReason               = "UpgradeInProgress"
+	CertificateRequestNotFittingReason    = "CertificateRequestNotFitting"
 )

@@ -17,7 +17,8 @@ const (
 	// control-plane Machines of installed clusters have it.
 	EtcdMemberHookAnnotation = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/openshift-etcd-member"
 
-	// ReleasedHostsAnnotation holds, on a control plane, the Nodes of control-plane hosts that were released from etcd, until what they leave behind is cleaned up.
+	// ReleasedHostsAnnotation holds, on a control plane, what is known of control-plane hosts that were released from etcd (Machine, Node, identity, members), until what they
+	// leave behind is cleaned up.
 	ReleasedHostsAnnotation = "controlplane.cluster.x-k8s.io/released-hosts"
 
 	// ReleaseImageRepositoryOverrideAnnotation holds the repository (registry/path, no tag) from which the release image of this
@@ -54,7 +55,12 @@ type OpenshiftAssistedControlPlaneSpec struct {
 
 	// openshiftAssistedConfigSpec is the spec of each control-plane Machine's OpenshiftAssistedConfig.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.machineConfigPool)",message="machineConfigPool is for workers: hosts of the control plane belong to the pool master"
 	OpenshiftAssistedConfigSpec bootstrapv1.OpenshiftAssistedConfigSpec `json:"openshiftAssistedConfigSpec,omitempty,omitzero"`
+
+	// remediation limits how often unhealthy Machines are replaced, which a MachineHealthCheck finds.
+	// +optional
+	Remediation RemediationSpec `json:"remediation,omitempty,omitzero"`
 
 	// config is the installation's configuration.
 	// +required
@@ -132,6 +138,25 @@ type MachineNamingSpec struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('[{][{] *[.]random *[}][}]')",message="template must contain {{ .random }}"
 	Template string `json:"template,omitempty"`
+}
+
+// RemediationSpec limits how often unhealthy Machines are replaced. The fields are those of KubeadmControlPlane.
+// +kubebuilder:validation:MinProperties=1
+type RemediationSpec struct {
+	// maxRetry is how often a Machine that took the place of an unhealthy one is replaced in turn, when it becomes unhealthy within
+	// minHealthyPeriodSeconds. No limit when omitted.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MaxRetry *int32 `json:"maxRetry,omitempty"`
+	// retryPeriodSeconds is the least time between two of these replacements. 0 when omitted.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	RetryPeriodSeconds *int32 `json:"retryPeriodSeconds,omitempty"`
+	// minHealthyPeriodSeconds is for how long after a replacement what befalls the new Machine counts as a failure of the same. 3600 when
+	// omitted. The installation of the new host is a part of that time.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MinHealthyPeriodSeconds *int32 `json:"minHealthyPeriodSeconds,omitempty"`
 }
 
 // InstallationConfig is the configuration of the installation. It is read until the installation starts; what cannot change after
@@ -409,10 +434,30 @@ type OpenshiftAssistedControlPlaneStatus struct {
 	// +optional
 	Installation InstallationStatus `json:"installation,omitempty,omitzero"`
 
+	// lastRemediation is the last replacement of an unhealthy Machine.
+	// +optional
+	LastRemediation LastRemediationStatus `json:"lastRemediation,omitempty,omitzero"`
+
 	// observedGeneration is the generation of the spec that the status was computed from.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+}
+
+// LastRemediationStatus is the replacement of an unhealthy Machine.
+type LastRemediationStatus struct {
+	// machine was replaced.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Machine string `json:"machine,omitempty"`
+	// time is when its deletion was decided.
+	// +required
+	Time metav1.Time `json:"time,omitempty,omitzero"`
+	// retryCount is how many Machines were replaced before it because of the same failure.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	RetryCount *int32 `json:"retryCount,omitempty"`
 }
 
 // StatusVersion is a version and how many Machines run it.

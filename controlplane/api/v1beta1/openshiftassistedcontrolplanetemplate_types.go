@@ -36,7 +36,12 @@ type OpenshiftAssistedControlPlaneTemplateResourceSpec struct {
 
 	// openshiftAssistedConfigSpec is the spec of each control-plane Machine's OpenshiftAssistedConfig.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.machineConfigPool)",message="machineConfigPool is for workers: hosts of the control plane belong to the pool master"
 	OpenshiftAssistedConfigSpec bootstrapv1.OpenshiftAssistedConfigSpec `json:"openshiftAssistedConfigSpec,omitempty,omitzero"`
+
+	// remediation limits how often unhealthy Machines are replaced, which a MachineHealthCheck finds.
+	// +optional
+	Remediation RemediationSpec `json:"remediation,omitempty,omitzero"`
 
 	// config is the installation's configuration.
 	// +required

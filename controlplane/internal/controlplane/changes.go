@@ -3,6 +3,7 @@ package controlplane
 import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,11 +12,17 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // templateChanges are those of the content, and the going of owner references.
 var templateChanges = kube.Changes(func(before, after client.Object) bool {
 	return before.GetGeneration() != after.GetGeneration() || len(before.GetOwnerReferences()) > len(after.GetOwnerReferences())
+})
+
+// rebootChanges are those of how far the reboots of a host are.
+var rebootChanges = kube.Changes(func(before, after *unstructured.Unstructured) bool {
+	return metal3.RebootPhase(before) != metal3.RebootPhase(after)
 })
 
 // clusterChanges are those of what is read of a Cluster, of whose status that is little.
@@ -31,7 +38,8 @@ var deploymentChanges = predicate.Or(predicate.GenerationChangedPredicate{}, pre
 var machineChanges = kube.Changes(func(before, after *clusterv1.Machine) bool {
 	_, controlPlane := after.Labels[clusterv1.MachineControlPlaneLabel]
 	return controlPlane || before.Generation != after.Generation ||
-		facts.OwnedByKind(before, "MachineSet") != facts.OwnedByKind(after, "MachineSet") ||
+		facts.NodeAway(before) != facts.NodeAway(after) || facts.OwnedByKind(before, "MachineSet") != facts.OwnedByKind(after, "MachineSet") ||
+		facts.AwaitsNode(before) != facts.AwaitsNode(after) ||
 		conditions.GetReason(before, clusterv1.MachineBootstrapConfigReadyCondition) != conditions.GetReason(after, clusterv1.MachineBootstrapConfigReadyCondition)
 })
 

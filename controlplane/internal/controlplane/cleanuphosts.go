@@ -1,10 +1,15 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
 // cleanUpHosts cleans up what hosts leave behind that were released, one after the other, when Machine and Node are gone. Nothing else happens to etcd meanwhile.
@@ -18,11 +23,61 @@ func (r *Reconciler) cleanUpHosts(ctx context.Context, s *scope) (bool, error) {
 		return false, nil // for the user to correct
 	}
 	for _, left := range asked.Leftovers {
-		if fate := asked.FateOf(left, s.Workload.Nodes); fate != removal.Leaving {
+		if fate := asked.FateOf(left); fate != removal.Leaving {
 			return false, r.cleanUpHost(ctx, s, asked, left, fate)
+		}
+		if m, found := asked.Going(left); found {
+			if err := r.guardHost(ctx, s, asked, left, m); err != nil {
+				return false, err
+			}
 		}
 	}
 	return true, nil
+}
+
+// looksAtLeaving is how often it is looked whether a host that was released was taken in again, while nothing is found: within half an hour it is off, or will not be.
+const looksAtLeaving = 30
+
+// guardHost looks after a host that was released and may still run: OpenShift takes in hosts that run, and it would be wiped while it votes.
+func (r *Reconciler) guardHost(ctx context.Context, s *scope, asked *removal.Asked, left removal.Leftover, m removal.Machine) (err error) {
+	r.askBeside(s, "leaving "+string(m.UID), firstBeside, looksAtLeaving, func() (found *removal.Step, changed bool) {
+		seen, failure := r.Etcds.Observe(ctx, s.ClusterKey())
+		if failure != nil {
+			ctrl.LoggerFrom(ctx).V(1).Info("Cannot see whether a released host is a member of etcd again", "Machine", m.Name, "reason", failure.Error())
+			return nil, false // that of a cluster is noticed elsewhere which does not answer
+		}
+		step := asked.DecideLeaving(m, left, &seen)
+		s.look = etcdLook{} // which may be changed now
+		switch step.Action {
+		case removal.Release:
+			return nil, false
+		case removal.Wait:
+		case removal.MoveLeader:
+			failure = r.Etcds.MoveLeader(ctx, s.ClusterKey(), step.Member, step.To)
+		case removal.RemoveMember:
+			if err = r.note(ctx, s, asked, step.Leaves); err != nil {
+				return nil, false
+			}
+			failure = r.Etcds.RemoveMember(ctx, s.ClusterKey(), step.Via, step.Member)
+		}
+		return r.guarded(ctx, s, step, failure)
+	})
+	return err
+}
+
+// guarded is what is to be told of a released host that is to leave etcd once more.
+func (r *Reconciler) guarded(ctx context.Context, s *scope, step removal.Step, failure error) (found *removal.Step, changed bool) {
+	switch {
+	case failure != nil:
+		ctrl.LoggerFrom(ctx).V(1).Info("Cannot take a released host out of etcd", "Machine", step.Machine.Name, "step", step.Action, "reason", failure.Error())
+		step.Reason, step.Message = controlplanev1.EtcdUnknownReason, etcd.Told(failure)+"; it is tried again"
+	case step.Action == removal.RemoveMember:
+		r.event(s.stored, "EtcdMemberRemoved", "Removed member %s from etcd, in which it was again: its Machine %s", cmp.Or(step.Member.Name, "without name"), gone(step.Machine))
+		return nil, true
+	case step.Action == removal.MoveLeader:
+		return nil, true
+	}
+	return &removal.Step{Reason: step.Reason, Message: "Machine " + step.Machine.Name + " is being removed, and its host may be in etcd again: " + step.Message}, false
 }
 
 // cleanUpHost does what is to be done about a host whose Machine is not being deleted, or no more.
@@ -32,7 +87,7 @@ func (r *Reconciler) cleanUpHost(ctx context.Context, s *scope, asked *removal.A
 		if s.Workload.Connected {
 			step = removal.Watch(controlplanev1.EtcdUnknownReason, "the Nodes of the cluster cannot be read, see the condition Available")
 		}
-		step.Message = "what the host of Node " + left.Node + " has left behind cannot be cleaned up: " + step.Message
+		step.Message = "what the host of " + left.From() + " has left behind cannot be cleaned up: " + step.Message
 		r.hold(s, step)
 		return nil
 	}
@@ -43,7 +98,7 @@ func (r *Reconciler) cleanUpHost(ctx context.Context, s *scope, asked *removal.A
 	if fate == removal.Staying {
 		return r.record(ctx, s, asked.Without(left))
 	}
-	end, may := r.mayLook(s)
+	end, may := r.mayLook(s, status.HostRelease)
 	if !may {
 		return nil
 	}
@@ -68,13 +123,13 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope, asked *removal.Asked, 
 		r.hold(s, step)
 		return nil
 	}
-	if seen.Node(left.Node) == nil {
+	if left.Node != "" && seen.Node(left.Node) == nil {
 		if err := r.Etcds.DeleteSecrets(ctx, s.ClusterKey(), left.Node); err != nil {
 			r.failed(ctx, s, step, err)
 			return nil
 		}
 		r.event(s.stored, "EtcdMemberCleanedUp", "Deleted the certificates of etcd on Node %s, which is gone", left.Node)
 	}
-	r.looks.done(s.stored.UID)
+	r.looks.done(s.stored.UID, lookTasks...)
 	return r.record(ctx, s, asked.Without(left))
 }

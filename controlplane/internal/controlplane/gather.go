@@ -37,7 +37,7 @@ func (r *Reconciler) gather(ctx context.Context, cp *controlplanev1.OpenshiftAss
 		}
 	}
 	if f.ClusterName() != "" {
-		for _, read := range []func(context.Context, *facts.Facts) error{r.gatherMachines, r.gatherInstallation, r.gatherReferences} {
+		for _, read := range []func(context.Context, *facts.Facts) error{r.gatherMachines, r.gatherReboots, r.gatherInstallation, r.gatherReferences} {
 			if err := read(ctx, f); err != nil {
 				return nil, err
 			}

@@ -20,13 +20,9 @@ const duringInstallation = "installing"
 // is made.
 func (r *Reconciler) guard(ctx context.Context, s *scope) (bool, error) {
 	after := s.stored.DeepCopy()
-	changed := controllerutil.AddFinalizer(after, controlplanev1.OpenshiftAssistedControlPlaneFinalizer)
+	controllerutil.AddFinalizer(after, controlplanev1.OpenshiftAssistedControlPlaneFinalizer)
 	if _, found := after.Annotations[clusterctlv1.BlockMoveAnnotation]; !found && !s.Installed() {
 		annotations.AddAnnotations(after, map[string]string{clusterctlv1.BlockMoveAnnotation: duringInstallation})
-		changed = true
-	}
-	if !changed {
-		return true, nil
 	}
 	return true, r.patchMetadata(ctx, s, after)
 }

@@ -16,7 +16,8 @@ import (
 )
 
 // beforeHooks are the reasons of the condition Deleting up to which Cluster API has not begun with the host, and looks at hooks before it does (reconcileDelete of its
-// machine_controller.go, v1.12). An internal error may come later, too. That it waits for hooks is none of them: then ours may have been taken off by hand.
+// machine_controller.go, v1.12). An internal error may come later, too. That it waits for hooks is none of them: where no other
+// is left, ours may have been taken off by hand.
 var beforeHooks = []string{
 	"", clusterv1.MachineDeletingReason, clusterv1.MachineDeletingInternalErrorReason, clusterv1.MachineDeletingWaitingForPreDrainHookReason,
 	clusterv1.MachineDeletingDrainingNodeReason, clusterv1.MachineDeletingWaitingForVolumeDetachReason,
@@ -49,7 +50,7 @@ func (r *Reconciler) holdLate(ctx context.Context, s *scope, m *clusterv1.Machin
 // mayHoldLate tells whether a Machine that is being deleted can still be held, and was not released before. Of one without Node that would not be known, but Cluster API
 // neither drains it nor waits for anything else.
 func (s *scope) mayHoldLate(m *clusterv1.Machine) bool {
-	if !s.Installed() || s.GoesWhole() || removal.Holds(m) || !slices.Contains(beforeHooks, conditions.GetReason(m, clusterv1.MachineDeletingCondition)) {
+	if !s.Installed() || s.GoesWhole() || removal.Holds(m) || goesOn(m) {
 		return false
 	}
 	asked, err := removal.Of(s.Facts)
@@ -57,8 +58,11 @@ func (s *scope) mayHoldLate(m *clusterv1.Machine) bool {
 		return false // which is told when what is recorded is to be cleaned up
 	}
 	at := slices.IndexFunc(asked.Machines, func(known removal.Machine) bool { return known.Name == m.Name })
-	if at < 0 || asked.Machines[at].Node == "" {
-		return false
-	}
-	return !slices.ContainsFunc(asked.Leftovers, func(left removal.Leftover) bool { return left.Node == asked.Machines[at].Node })
+	return at >= 0 && asked.Machines[at].Node != "" && !asked.Released(asked.Machines[at])
+}
+
+// goesOn tells whether Cluster API may have begun with the host of a Machine. It has not while it waits for the hook of another.
+func goesOn(m *clusterv1.Machine) bool {
+	reason := conditions.GetReason(m, clusterv1.MachineDeletingCondition)
+	return !slices.Contains(beforeHooks, reason) && (reason != clusterv1.MachineDeletingWaitingForPreTerminateHookReason || !removal.WaitsForOthers(m))
 }

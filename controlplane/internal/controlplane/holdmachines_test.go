@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -56,11 +57,18 @@ func TestAMachineThatIsBeingDeletedIsHeldAsLongAsItCanBe(t *testing.T) {
 		"its volumes are detached":       {clusterv1.MachineDeletingWaitingForVolumeDetachReason, nothing, true},
 		"the cluster does not answer":    {clusterv1.MachineDeletingInternalErrorReason, nothing, true},
 		"ours was taken off by hand":     {clusterv1.MachineDeletingWaitingForPreTerminateHookReason, nothing, false},
-		"its host goes":                  {clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, nothing, false},
-		"its configuration goes":         {clusterv1.MachineDeletingWaitingForBootstrapDeletionReason, nothing, false},
-		"its Node goes":                  {clusterv1.MachineDeletingDeletingNodeReason, nothing, false},
+		"a hook of another is left": {clusterv1.MachineDeletingWaitingForPreTerminateHookReason, func(h *hub, m *clusterv1.Machine) {
+			m.Annotations = map[string]string{clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/storage": ""}
+			h.Expect(h.Update(h.t.Context(), m)).To(Succeed())
+		}, true},
+		"its host goes":          {clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, nothing, false},
+		"its configuration goes": {clusterv1.MachineDeletingWaitingForBootstrapDeletionReason, nothing, false},
+		"its Node goes":          {clusterv1.MachineDeletingDeletingNodeReason, nothing, false},
 		"it was released, and drained anew": {draining, func(h *hub, _ *clusterv1.Machine) {
 			h.annotate(controlplanev1.ReleasedHostsAnnotation, `[{"node":"n0","uid":"n0"}]`)
+		}, false},
+		"it was released under another name of its Node": {draining, func(h *hub, m *clusterv1.Machine) {
+			h.annotate(controlplanev1.ReleasedHostsAnnotation, fmt.Sprintf(`[{"machine":%q,"providerID":"metal3://n0","node":"before","uid":"before"}]`, m.Name))
 		}, false},
 		"another was released": {draining, func(h *hub, _ *clusterv1.Machine) {
 			h.annotate(controlplanev1.ReleasedHostsAnnotation, `[{"node":"n9","uid":"n9"}]`)

@@ -45,21 +45,41 @@ type fakeWorkloads struct {
 	// tokens are the Secrets that the cluster has, whatever its cache says; hasToken is the error of the question for them.
 	tokens   sets.Set[types.UID]
 	hasToken error
+	// issue is why no token is issued.
+	issue error
+	// awaited is what was said last of the kubelets.
+	awaited bool
+	// identify is the error of the question what the cluster is known by.
+	identify error
 }
 
 func (f *fakeWorkloads) IssueToken(context.Context, client.ObjectKey) (workload.Token, error) {
+	if f.issue != nil {
+		return workload.Token{}, f.issue
+	}
 	f.issued++
 	value := fmt.Sprintf("token-%d", f.issued)
 	f.tokens = f.tokens.Clone().Insert(types.UID(value))
 	return workload.Token{Value: value, Expires: time.Now().Add(workload.TokenValidity), BoundToUID: types.UID(value)}, nil
 }
 
+func (f *fakeWorkloads) RevokeToken(_ context.Context, _ client.ObjectKey, token workload.Token) error {
+	f.tokens = f.tokens.Clone().Delete(token.BoundToUID)
+	return nil
+}
+
 func (f *fakeWorkloads) HasToken(_ context.Context, _ client.ObjectKey, boundTo types.UID) (bool, error) {
 	return f.tokens.Has(boundTo), f.hasToken
 }
 
+func (f *fakeWorkloads) Identify(context.Context, client.ObjectKey) (facts.Identity, error) {
+	return facts.Identity{ClusterID: "cluster-id", InfraID: "cluster1-x7k2p"}, f.identify
+}
+
 func (f *fakeWorkloads) Observe(client.ObjectKey) facts.Workload { return f.facts }
 func (f *fakeWorkloads) Forget(client.ObjectKey)                 {}
+
+func (f *fakeWorkloads) Await(_ client.ObjectKey, awaited bool) { f.awaited = awaited }
 
 // hub is a fake API server with a reconciler.
 type hub struct {
@@ -69,12 +89,15 @@ type hub struct {
 	r         *Reconciler
 	workloads *fakeWorkloads
 	etcds     *fakeEtcds
+	kubelets  *fakeKubelets
 	writes    []string
+	// applyFails is what each server-side apply comes to, but for those of a status.
+	applyFails error
 }
 
 func newHub(t *testing.T, objects ...client.Object) *hub {
 	t.Helper()
-	h := &hub{WithT: NewWithT(t), t: t, workloads: &fakeWorkloads{}, etcds: &fakeEtcds{}}
+	h := &hub{WithT: NewWithT(t), t: t, workloads: &fakeWorkloads{}, etcds: &fakeEtcds{}, kubelets: &fakeKubelets{}}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme, controlplanev1.AddToScheme,
@@ -98,6 +121,9 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			h.writes = append(h.writes, "apply")
+			if h.applyFails != nil {
+				return h.applyFails
+			}
 			if err := c.Apply(ctx, obj, opts...); err != nil {
 				return err
 			}
@@ -122,6 +148,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		Repositories: openshift.Repositories{OCP: openshift.DefaultOCPRepository, OKD: openshift.DefaultOKDRepository},
 		Workloads:    h.workloads,
 		Etcds:        h.etcds,
+		Kubelets:     h.kubelets,
 		Recorder:     record.NewFakeRecorder(1000),
 		Selected:     func(client.Object) bool { return true },
 	})
@@ -162,9 +189,20 @@ func setMachineCondition(ctx context.Context, c client.Client, applied client.Ob
 
 func (h *hub) reconcile() ctrl.Result {
 	h.t.Helper()
-	result, err := h.r.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
+	result, err := h.r.Reconcile(h.t.Context(), h.request())
 	h.Expect(err).NotTo(HaveOccurred())
 	return result
+}
+
+func (h *hub) gather() *scope {
+	h.t.Helper()
+	s, err := h.r.gather(h.t.Context(), h.controlPlane())
+	h.Expect(err).NotTo(HaveOccurred())
+	return s
+}
+
+func (h *hub) request() ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}}
 }
 
 func (h *hub) get(name string, into client.Object) {

@@ -19,12 +19,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
-const (
-	// adminKubeconfigKey is the key of assisted-service's Secret.
-	adminKubeconfigKey = "kubeconfig"
-	// rememberedDigests is more than one hub has clusters.
-	rememberedDigests = 8192
-)
+// rememberedClusters is more than one hub has.
+const rememberedClusters = 8192
 
 // kubeconfigSource says which version of assisted-service's Secret a kubeconfig was copied from, and the digest of its content: other things touch
 // the Secret, too. An earlier version of this provider left out the digest.
@@ -45,7 +41,7 @@ func secretVersion(secret client.Object) string {
 }
 
 func sourceOf(admin *corev1.Secret) kubeconfigSource {
-	sum := sha256.Sum256(admin.Data[adminKubeconfigKey])
+	sum := sha256.Sum256(admin.Data[desired.AdminKubeconfigKey])
 	return kubeconfigSource{version: secretVersion(admin), digest: hex.EncodeToString(sum[:])}
 }
 
@@ -100,9 +96,9 @@ func (r *Reconciler) readAdmin(ctx context.Context, s *scope) (*corev1.Secret, e
 
 // publish copies assisted-service's kubeconfig as it is.
 func (r *Reconciler) publish(ctx context.Context, s *scope, admin *corev1.Secret) (bool, error) {
-	content := admin.Data[adminKubeconfigKey]
+	content := admin.Data[desired.AdminKubeconfigKey]
 	if len(content) == 0 {
-		s.found.Block(status.KubeconfigCopy, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s has no key %s yet", admin.Name, adminKubeconfigKey))
+		s.found.Block(status.KubeconfigCopy, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s has no key %s yet", admin.Name, desired.AdminKubeconfigKey))
 		return s.found.Kubeconfig != nil, nil
 	}
 	if err := workload.CheckKubeconfig(content); err != nil {

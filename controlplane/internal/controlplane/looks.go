@@ -1,19 +1,21 @@
 package controlplane
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 const (
@@ -21,28 +23,42 @@ const (
 	looksApart = 2 * time.Second
 	// firstLook is after what time etcd is looked at again, for it cannot be watched; the time doubles up to lastLook as long as nothing changes.
 	firstLook, lastLook = 5 * time.Second, time.Minute
-	// quorumLook is how often it is asked whether etcd has its quorum while Cluster API drains a Machine, which hangs without.
-	quorumLook = reconcile.Long
 	// looksAtOnce is how many clusters are looked at: a member that is away takes seconds, and others want to be reconciled.
 	looksAtOnce = 10
 	// rememberedLooks is more than there are clusters of which a Machine waits.
 	rememberedLooks = 4096
 )
 
+// paceFrom is a pace that begins with a time, which doubles up to lastLook.
+func paceFrom(first time.Duration) wait.Backoff {
+	return wait.Backoff{Duration: first, Factor: 2, Cap: lastLook, Steps: int(lastLook / first)}
+}
+
 // looks is the pace at which the etcd of clusters is looked at.
 type looks struct {
 	now func() time.Time
-	// last is the last look that found something to wait for, by UID of the control plane.
+	// last is the last look that found something to wait for.
 	last   *lru.Cache
 	delays *flowcontrol.Backoff
+	// beside are the questions of askBeside.
+	beside *lru.Cache
 	free   *semaphore.Weighted
+}
+
+// lookTasks are those that etcd is looked at for.
+var lookTasks = []status.Task{status.HostRelease, status.Remediation, status.ScaleUp, status.ScaleDown}
+
+// lookKey is for whom, and for what, etcd is looked at.
+type lookKey struct {
+	uid  types.UID
+	task status.Task
 }
 
 // look is one that found something to wait for.
 type look struct {
 	at              time.Time
 	reason, message string
-	// failure is the error that was logged.
+	// failure is what was logged, in our own words: errors have ports and times in them.
 	failure string
 }
 
@@ -57,27 +73,29 @@ type injected struct {
 func (c injected) Now() time.Time { return c.now() }
 
 func newLooks(now func() time.Time) *looks {
-	l := &looks{now: now, last: lru.New(rememberedLooks), delays: flowcontrol.NewBackOff(firstLook, lastLook), free: semaphore.NewWeighted(looksAtOnce)}
+	l := &looks{now: now, last: lru.New(rememberedLooks), delays: flowcontrol.NewBackOff(firstLook, lastLook), beside: lru.New(rememberedLooks), free: semaphore.NewWeighted(looksAtOnce)}
 	l.delays.Clock = injected{now: now}
 	return l
 }
 
-// before is the last look at a cluster that found something to wait for; zero: there was none, or something was done since.
-func (l *looks) before(uid types.UID) look {
-	found, _ := l.last.Get(uid)
+// before is the last look for a task that found something to wait for; zero: there was none, or something was done since.
+func (l *looks) before(key lookKey) look {
+	found, _ := l.last.Get(key)
 	last, _ := found.(look)
 	return last
 }
 
 // found notes what a look found to wait for, and says when to look again: the later, the longer it has been the same. Looks that come sooner, because something
 // happened, do not change that.
-func (l *looks) found(uid types.UID, seen look) time.Duration {
-	key := func(of look) string { return strings.Join([]string{string(uid), of.reason, of.message}, " ") }
-	if last := l.before(uid); key(last) != key(seen) {
+func (l *looks) found(of lookKey, seen look) time.Duration {
+	key := func(found look) string {
+		return strings.Join([]string{string(of.uid), string(of.task), found.reason, found.message}, " ")
+	}
+	if last := l.before(of); key(last) != key(seen) {
 		l.delays.DeleteEntry(key(last))
 	}
 	seen.at = l.now()
-	l.last.Add(uid, seen)
+	l.last.Add(of, seen)
 	if !l.delays.IsInBackOffSinceUpdate(key(seen), seen.at) {
 		l.delays.Next(key(seen), seen.at)
 	}
@@ -86,24 +104,34 @@ func (l *looks) found(uid types.UID, seen look) time.Duration {
 }
 
 // done notes that something was done, or that nothing is waited for: etcd may be looked at again at once.
-func (l *looks) done(uid types.UID) { l.last.Remove(uid) }
+func (l *looks) done(uid types.UID, tasks ...status.Task) {
+	for _, task := range tasks {
+		l.last.Remove(lookKey{uid, task})
+	}
+}
 
-// mayLook tells whether etcd may be looked at now. If not, what was found last is told once more. Else the look ends with the function.
-func (r *Reconciler) mayLook(s *scope) (end func(), may bool) {
-	last := r.looks.before(s.stored.UID)
+// etcdLook is what was seen of etcd, or why nothing was.
+type etcdLook struct {
+	etcd *facts.Etcd
+	err  error
+}
+
+// mayLook tells whether etcd may be looked at now, for a task. If not, what was found last is told once more. Else the look ends with the function.
+func (r *Reconciler) mayLook(s *scope, task status.Task) (end func(), may bool) {
+	last := r.looks.before(lookKey{s.stored.UID, task})
 	left := looksApart - r.now().Sub(last.at)
 	switch {
 	case left > 0:
 	case r.looks.free.TryAcquire(1):
-		s.looking = true
-		return func() { r.looks.free.Release(1) }, true
+		s.looking = task
+		return func() { s.looking = ""; r.looks.free.Release(1) }, true
 	default:
 		left = looksApart
 	}
 	if last.reason == "" {
 		last.reason, last.message = controlplanev1.WaitingForEtcdReason, "waiting to ask etcd, for many clusters are asked at this time"
 	}
-	s.found.Block(status.HostRelease, last.reason, last.message)
+	s.found.Block(task, last.reason, last.message)
 	s.again.In(left)
 	return nil, false
 }
@@ -111,11 +139,8 @@ func (r *Reconciler) mayLook(s *scope) (end func(), may bool) {
 // longestMessage is how much is told of what is waited for: names come from the cluster.
 const longestMessage = 2048
 
-// hold says why a host is not touched, and looks again where no event tells that it may be.
-func (r *Reconciler) hold(s *scope, step removal.Step) { r.holdFor(s, step, "") }
-
-// holdFor is hold, also for something that failed.
-func (r *Reconciler) holdFor(s *scope, step removal.Step, failure string) {
+// messageOf says of which Machine a step is.
+func messageOf(step removal.Step) string {
 	message := step.Message
 	if step.Machine.Name != "" {
 		message = "the host of Machine " + step.Machine.Name + " is not touched: " + message
@@ -123,12 +148,22 @@ func (r *Reconciler) holdFor(s *scope, step removal.Step, failure string) {
 	if len(message) > longestMessage {
 		message = strings.ToValidUTF8(message[:longestMessage], "") + "..."
 	}
-	s.found.Block(status.HostRelease, step.Reason, message)
-	if !s.looking {
-		r.looks.done(s.stored.UID)
+	return message
+}
+
+// hold says why a host is not touched, or what else etcd was looked at for is not done, and looks again where no event tells that it may be.
+func (r *Reconciler) hold(s *scope, step removal.Step) { r.holdFor(s, step, "") }
+
+// holdFor is hold, also for something that failed.
+func (r *Reconciler) holdFor(s *scope, step removal.Step, failure string) {
+	message := messageOf(step)
+	task := cmp.Or(s.looking, status.HostRelease)
+	s.found.Block(task, step.Reason, message)
+	if s.looking == "" {
+		r.looks.done(s.stored.UID, task)
 		return
 	}
-	left := r.looks.found(s.stored.UID, look{reason: step.Reason, message: message, failure: failure})
+	left := r.looks.found(lookKey{s.stored.UID, task}, look{reason: step.Reason, message: message, failure: failure})
 	if !step.Watched {
 		s.again.In(left)
 	}

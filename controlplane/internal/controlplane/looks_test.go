@@ -1,11 +1,17 @@
 package controlplane
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -86,4 +92,57 @@ func TestFewClustersAreLookedAtAtOnce(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.etcds.looks).To(Equal(1))
 	h.Expect(h.r.looks.free.TryAcquire(looksAtOnce)).To(BeTrue(), "each is given back")
+}
+
+// One that hands over, as it says, but leads all the same, is not asked to all the time.
+func TestALeaderThatDoesNotHandOver(t *testing.T) {
+	h, now := newWaitingHub(t)
+	h.etcds.Members[2].Problem, h.etcds.stubborn = "", true
+	for i, after := range []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second} {
+		h.Expect(h.reconcile().RequeueAfter).To(Equal(after))
+		h.Expect(h.etcds.calls).To(HaveLen(i + 1))
+		*now = now.Add(after)
+	}
+	c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+	h.Expect(c.Reason).To(Equal(controlplanev1.WaitingForEtcdReason))
+	h.Expect(c.Message).To(ContainSubstring("led by its member n0, which was told to hand over to n1"))
+	h.etcds.stubborn = false
+	h.reconcile()
+	h.Expect(h.etcds.Members).To(HaveLen(2))
+}
+
+// Errors have ports in them that are others each time.
+func TestWhatFailsIsLoggedOnce(t *testing.T) {
+	h, now := newWaitingHub(t)
+	var logged []string
+	ctx := ctrl.LoggerInto(t.Context(), funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}))
+	for i := range 3 {
+		h.etcds.observing = fmt.Errorf("127.0.0.1:%d: refused", i)
+		_, err := h.r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
+		h.Expect(err).NotTo(HaveOccurred())
+		*now = now.Add(lastLook)
+	}
+	h.Expect(h.etcds.looks).To(Equal(3))
+	h.Expect(logged).To(HaveExactElements(ContainSubstring("127.0.0.1:0")))
+	h.etcds.observing = context.DeadlineExceeded
+	_, err := h.r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
+	h.Expect(err).NotTo(HaveOccurred())
+	h.Expect(logged).To(HaveLen(2), "another thing")
+}
+
+func TestWhatIsAskedBesideWaitsForItsTurn(t *testing.T) {
+	h := newInstalledHub(t)
+	now := time.Now()
+	h.r.now = func() time.Time { return now }
+	m := &clusterv1.Machine{}
+	h.get(h.deleteMachine(0), m)
+	h.giveReason(m, clusterv1.MachineDeletingDrainingNodeReason)
+	h.Expect(h.r.looks.free.TryAcquire(looksAtOnce)).To(BeTrue())
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(looksApart))
+	h.Expect(h.etcds.asked).To(BeZero())
+	h.r.looks.free.Release(looksAtOnce)
+	now = now.Add(looksApart)
+	h.reconcile()
+	h.Expect(h.etcds.asked).To(Equal(1))
+	h.Expect(h.r.looks.free.TryAcquire(looksAtOnce)).To(BeTrue(), "it is given back")
 }

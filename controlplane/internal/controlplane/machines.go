@@ -23,23 +23,36 @@ import (
 // leftoverRetry is how often leftovers of a former Machine of the same name are looked at; their kinds are not all watched.
 const leftoverRetry = reconcile.CacheLag * 10
 
-// machines makes those that are missing, all at once: assisted-service installs only when all hosts are there.
+// machines makes those that are missing, all at once: assisted-service installs only when all hosts are there. Those of an installed cluster wait until etcd can take
+// them in.
 func (r *Reconciler) machines(ctx context.Context, s *scope) (bool, error) {
 	missing := int(s.Replicas()) - len(s.Machines)
 	switch {
 	case missing > 0 && s.Begun && !s.Progress.DayTwo:
 		s.block(controlplanev1.WaitingForInstallationReason, whenMachinesAreMade(s.Phase))
+	case missing > 0 && s.Installed():
+		s.missing = missing
 	case missing > 0:
-		if err := r.createMachines(ctx, s, missing); err != nil {
-			s.found.Block(status.MachineCreation, controlplanev1.MachineCreationFailedReason, err.Error())
-			return false, err
-		}
-	case missing < 0:
-		if err := r.scaleDown(ctx, s); err != nil {
-			return false, err
+		if slots := s.freeSlots(missing); len(slots) > 0 {
+			return true, r.createMachines(ctx, s, slots)
 		}
 	}
 	return true, nil
+}
+
+// freeSlots are the places of the Machines that are missing; none, and it is told why, when they cannot be made.
+func (s *scope) freeSlots(missing int) []desired.Slot {
+	if s.template == nil {
+		ref := s.ControlPlane.Spec.MachineTemplate.Spec.InfrastructureRef
+		s.block(controlplanev1.InfraTemplateMissingReason, fmt.Sprintf("%s %s does not exist: create it, or name another in machineTemplate.spec.infrastructureRef", ref.Kind, ref.Name))
+		return nil
+	}
+	slots, err := desired.FreeSlots(s.Facts, missing)
+	if err != nil {
+		s.block(controlplanev1.InvalidConfigurationReason, err.Error())
+		return nil
+	}
+	return slots
 }
 
 // whenMachinesAreMade says what the missing Machines of a cluster wait for whose installation has begun.
@@ -55,17 +68,7 @@ func whenMachinesAreMade(phase controlplanev1.InstallationPhase) string {
 
 // createMachines makes Machines with names that follow from the control plane alone, so that neither a stale cache nor a restart in the
 // middle can make one too many.
-func (r *Reconciler) createMachines(ctx context.Context, s *scope, missing int) error {
-	if s.template == nil {
-		ref := s.ControlPlane.Spec.MachineTemplate.Spec.InfrastructureRef
-		s.block(controlplanev1.InfraTemplateMissingReason, fmt.Sprintf("%s %s does not exist: create it, or name another in machineTemplate.spec.infrastructureRef", ref.Kind, ref.Name))
-		return nil
-	}
-	slots, err := desired.FreeSlots(s.Facts, missing)
-	if err != nil {
-		s.block(controlplanev1.InvalidConfigurationReason, err.Error())
-		return nil
-	}
+func (r *Reconciler) createMachines(ctx context.Context, s *scope, slots []desired.Slot) error {
 	var errs []error
 	created := 0
 	for _, slot := range slots {
@@ -84,7 +87,11 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope, missing int) 
 	if created > 0 {
 		r.event(s.stored, "MachinesCreated", "Made %d control-plane Machines", created)
 	}
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	if err != nil {
+		s.found.Block(status.MachineCreation, controlplanev1.MachineCreationFailedReason, err.Error())
+	}
+	return err
 }
 
 // createMachine makes an infra machine, an OpenshiftAssistedConfig and a Machine of one name. created tells whether the Machine is new.

@@ -19,23 +19,9 @@ func (r *Reconciler) markUpToDate(ctx context.Context, s *scope) (bool, error) {
 	version := s.found.MachineVersion(s.Facts)
 	for i, m := range s.found.Machines {
 		wanted := upToDateCondition(m, version)
-		observed := conditions.Get(m, wanted.Type)
-		if observed != nil && observed.Status == wanted.Status && observed.Reason == wanted.Reason && observed.Message == wanted.Message {
-			continue
-		}
-		key := reconcile.Key("up-to-date", m)
-		if m.ResourceVersion == "" {
-			s.again.In(reconcile.CacheLag)
-		} else if left := r.recent.Unseen(key, m.ResourceVersion); left > 0 {
-			s.again.In(left)
-		} else if err := r.applyMachineCondition(ctx, m, wanted); err != nil {
+		if err := r.setMachineCondition(ctx, s, i, wanted, FieldOwner); err != nil {
 			return false, err
-		} else {
-			r.recent.Wrote(key, m.ResourceVersion)
 		}
-		counted := m.DeepCopy()
-		conditions.Set(counted, wanted)
-		s.found.Machines[i] = counted
 	}
 	return true, nil
 }
@@ -52,9 +38,32 @@ func upToDateCondition(m *clusterv1.Machine, version string) metav1.Condition {
 	return c
 }
 
+// setMachineCondition writes a condition of one of the Machines, unless it is so, or was written a moment ago and has not reached the cache yet.
+func (r *Reconciler) setMachineCondition(ctx context.Context, s *scope, i int, wanted metav1.Condition, owner client.FieldOwner) error {
+	m := s.found.Machines[i]
+	observed := conditions.Get(m, wanted.Type)
+	if observed != nil && observed.Status == wanted.Status && observed.Reason == wanted.Reason && observed.Message == wanted.Message {
+		return nil
+	}
+	key := reconcile.Key(wanted.Type, m)
+	if m.ResourceVersion == "" {
+		s.again.In(reconcile.CacheLag)
+	} else if left := r.recent.Unseen(key, m.ResourceVersion); left > 0 {
+		s.again.In(left)
+	} else if err := r.applyMachineCondition(ctx, m, wanted, owner); err != nil {
+		return err
+	} else {
+		r.recent.Wrote(key, m.ResourceVersion)
+	}
+	counted := m.DeepCopy()
+	conditions.Set(counted, wanted)
+	s.found.Machines[i] = counted
+	return nil
+}
+
 // applyMachineCondition writes one condition of a Machine. The other conditions have other writers, hence server-side apply: a merge patch
-// would write the list as a whole.
-func (r *Reconciler) applyMachineCondition(ctx context.Context, m *clusterv1.Machine, c metav1.Condition) error {
+// would write the list as a whole. An owner states one condition: what it does not state any more goes.
+func (r *Reconciler) applyMachineCondition(ctx context.Context, m *clusterv1.Machine, c metav1.Condition, owner client.FieldOwner) error {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"namespace": m.Namespace, "name": m.Name, "uid": string(m.UID)},
 		"status": map[string]any{"conditions": []any{map[string]any{
@@ -64,7 +73,7 @@ func (r *Reconciler) applyMachineCondition(ctx context.Context, m *clusterv1.Mac
 		}}},
 	}}
 	u.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Machine"))
-	err := r.Client.Status().Patch(ctx, u, client.Apply, FieldOwner, client.ForceOwnership)
+	err := r.Client.Status().Patch(ctx, u, client.Apply, owner, client.ForceOwnership)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot write condition %s of Machine %s: %w", c.Type, m.Name, err)
 	}

@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -81,6 +83,62 @@ func TestNoMoveWhileAHostLeavesTheCluster(t *testing.T) {
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(clusterctlv1.BlockMoveAnnotation))
 }
 
+// The Machine of a single node is never released: where the cluster is moved to, it lives on.
+func TestASingleNodeMayBeMovedWhoseMachineIsBeingDeleted(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		change  func(h *hub, going string)
+		blocked bool
+	}{
+		"it is held": {func(*hub, string) {}, false},
+		"its annotation was taken off": {func(h *hub, going string) {
+			m := &clusterv1.Machine{}
+			h.get(going, m)
+			m.Annotations = nil
+			h.Expect(h.Update(h.t.Context(), m)).To(Succeed())
+		}, true},
+		"its host was to be released": {func(h *hub, going string) { h.annotate(controlplanev1.ReleasedHostsAnnotation, recordOf(going)) }, true},
+		"others are to join": {func(h *hub, _ string) {
+			cp := h.controlPlane()
+			cp.Spec.Replicas = ptr.To[int32](3)
+			h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
+		}, true},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := newInstalledHub(t)
+			machines := h.machines()
+			for i := range machines[1:] {
+				h.Expect(h.Delete(t.Context(), &machines[i+1])).To(Succeed())
+			}
+			h.etcds.Members = h.etcds.Members[:1]
+			cp := h.controlPlane()
+			cp.Spec.Replicas = ptr.To[int32](1)
+			h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+			h.annotate(clusterctlv1.BlockMoveAnnotation, whileHostsGo) // by an earlier version
+			going := h.deleteMachine(0)
+			tc.change(h, going)
+			h.reconcile()
+			_, blocked := h.controlPlane().Annotations[clusterctlv1.BlockMoveAnnotation]
+			h.Expect(blocked).To(Equal(tc.blocked))
+			if !tc.blocked {
+				h.Expect(h.held()).To(ContainElement(going))
+				h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.LastEtcdMemberReason))
+			}
+		})
+	}
+}
+
+// Should a single node be released all the same, it is recorded and kept here in one write.
+func TestWhatIsReleasedIsNotMoved(t *testing.T) {
+	h := newInstalledHub(t)
+	cp := h.controlPlane()
+	delete(cp.Annotations, clusterctlv1.BlockMoveAnnotation)
+	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+	s, err := h.r.gather(t.Context(), cp)
+	h.Expect(err).NotTo(HaveOccurred())
+	h.Expect(h.r.record(t.Context(), s, []removal.Leftover{{Node: "n0"}})).To(Succeed())
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, whileHostsGo))
+}
+
 func TestTheUsersOwnBlockStaysWhileAHostLeaves(t *testing.T) {
 	h := newInstalledHub(t)
 	h.annotate(clusterctlv1.BlockMoveAnnotation, "mine")
@@ -109,12 +167,13 @@ func TestTheTemplateBelongsToTheClustersThatUseIt(t *testing.T) {
 	}))
 }
 
-// On the hub that a cluster was moved to there is nothing of assisted-service, and the control plane has another UID, hence other names for Machines.
+// On the hub that a cluster was moved to there is nothing of assisted-service. As long as the cluster does not answer, nothing is made there either.
 func TestAMovedClusterIsLookedAfter(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	before := h.names()
 	h.forget()
+	h.workloads.facts = facts.Workload{}
 	m := &h.machines()[0]
 	m.OwnerReferences = nil
 	h.Expect(h.Update(t.Context(), m)).To(Succeed())
@@ -129,7 +188,8 @@ func TestAMovedClusterIsLookedAfter(t *testing.T) {
 		h.Expect(m.Annotations).To(HaveKeyWithValue("moved", "yes"))
 		h.Expect(metav1.IsControlledBy(&m, cp)).To(BeTrue())
 	}
-	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.InstalledCondition)).To(BeTrue())
+	installed := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+	h.Expect(*installed).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", controlplanev1.WaitingForImportReason), HaveField("Message", ContainSubstring("API server answers"))))
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(clusterctlv1.BlockMoveAnnotation))
 	err := h.Get(t.Context(), client.ObjectKey{Namespace: lab, Name: "c1"}, &hivev1.ClusterDeployment{})
 	h.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "an installed cluster is not registered again")

@@ -16,7 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/approval"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
@@ -73,7 +75,10 @@ const (
 type Workloads interface {
 	Observe(cluster client.ObjectKey) facts.Workload
 	IssueToken(ctx context.Context, cluster client.ObjectKey) (workload.Token, error)
+	RevokeToken(ctx context.Context, cluster client.ObjectKey, token workload.Token) error
 	HasToken(ctx context.Context, cluster client.ObjectKey, boundTo types.UID) (bool, error)
+	Await(cluster client.ObjectKey, awaited bool)
+	Identify(ctx context.Context, cluster client.ObjectKey) (facts.Identity, error)
 	Forget(cluster client.ObjectKey)
 }
 
@@ -84,6 +89,12 @@ type Etcds interface {
 	MoveLeader(ctx context.Context, cluster client.ObjectKey, leader, to facts.EtcdMember) error
 	RemoveMember(ctx context.Context, cluster client.ObjectKey, via, member facts.EtcdMember) error
 	DeleteSecrets(ctx context.Context, cluster client.ObjectKey, node string) error
+}
+
+// Kubelets read what the kubelets of installed clusters ask for, and approve it.
+type Kubelets interface {
+	Observe(ctx context.Context, cluster client.ObjectKey, known func(node string) bool) (kubelets.Seen, error)
+	Approve(ctx context.Context, cluster client.ObjectKey, request *approval.Request) (bool, error)
 }
 
 // Options are what a Reconciler needs.
@@ -99,6 +110,7 @@ type Options struct {
 	Repositories openshift.Repositories
 	Workloads    Workloads
 	Etcds        Etcds
+	Kubelets     Kubelets
 	Recorder     record.EventRecorder
 	// Selected tells whether this manager is to reconcile an object.
 	Selected func(client.Object) bool
@@ -118,6 +130,10 @@ type Reconciler struct {
 	heldBack *reconcile.HoldBack
 	// looks is the pace at which etcd is looked at, which cannot be watched.
 	looks *looks
+	// asked is what kubelets were seen to ask for, by the UID of the control plane.
+	asked *lru.Cache
+	// retries says when to come back after an error.
+	retries *retries
 	// wake reconciles control planes whose release image was looked up.
 	wake chan event.GenericEvent
 	// started is when this process began to observe.
@@ -125,6 +141,8 @@ type Reconciler struct {
 	now     func() time.Time
 	// track makes a change of a kind of infra template reconcile its control planes.
 	track func(template client.Object) error
+	// trackReboots makes a change of what became of a reboot reconcile the control plane of its Machine.
+	trackReboots func(reboot client.Object) error
 }
 
 // New returns a Reconciler.
@@ -133,11 +151,14 @@ func New(options Options) *Reconciler {
 		Options:      options,
 		applier:      apply.New(options.Client, FieldOwner),
 		pullSecrets:  lru.New(rememberedPullSecrets),
-		adminDigests: lru.New(rememberedDigests),
+		adminDigests: lru.New(rememberedClusters),
+		asked:        lru.New(rememberedClusters),
+		retries:      newRetries(),
 		wake:         make(chan event.GenericEvent, wakeUps),
 		started:      time.Now(),
 		now:          time.Now,
 		track:        func(client.Object) error { return nil },
+		trackReboots: func(client.Object) error { return nil },
 	}
 	r.recent = reconcile.NewWrites(func() time.Time { return r.now() })
 	r.heldBack = reconcile.NewHoldBack(func() time.Time { return r.now() })
@@ -169,7 +190,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		reterr = errors.Join(reterr, r.report(ctx, s, reterr))
 		result.RequeueAfter = s.again.After()
 		if reterr != nil {
-			result = ctrl.Result{}
+			r.retries.want(req, result.RequeueAfter)
 		}
 	}()
 	return ctrl.Result{}, r.advance(ctx, s)
@@ -187,10 +208,14 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 	return errors.Join(
 		reconcile.Run(ctx, s, r.guard, r.requirements, r.infraTemplate, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.machines),
 		reconcile.Run(ctx, s, r.syncMachines),
+		reconcile.Run(ctx, s, r.remediate),
 		reconcile.Run(ctx, s, r.blockMove, r.cleanUpHosts, r.releaseHosts),
+		reconcile.Run(ctx, s, r.scaleUp, r.scaleDown),
+		reconcile.Run(ctx, s, r.approveKubelets),
 		reconcile.Run(ctx, s, r.tellStray),
 		reconcile.Run(ctx, s, r.relabel, r.markInstalled, r.dropImageSets),
 		reconcile.Run(ctx, s, r.kubeconfig, r.nudge, r.allowMove, r.renewKubeconfig),
+		reconcile.Run(ctx, s, r.lendKubeconfig),
 		reconcile.Run(ctx, s, r.markUpToDate),
 	)
 }

@@ -22,9 +22,11 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 	switch {
 	case s.foreign(s.Deployment, "ClusterDeployment"), s.foreign(s.Install, "AgentClusterInstall"):
 		return false, nil
+	case s.Installed() && (s.Install == nil || s.Imported() && s.Deployment == nil):
+		return r.importCluster(ctx, s)
 	case s.Begun && s.Install == nil:
 		s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("AgentClusterInstall %s is missing although the installation was started: it is not made again, "+
-			"for that would install over the hosts; restore it from a backup, or, if the cluster was moved here, import the cluster into the assisted-service of this hub", s.ControlPlane.Name))
+			"for that would install over the hosts; restore it from a backup", s.ControlPlane.Name))
 		return false, nil
 	case s.Anew:
 		s.block(controlplanev1.RegisteredAnewReason, status.RegisteredAnew(s.Facts))

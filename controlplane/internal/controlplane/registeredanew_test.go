@@ -24,6 +24,7 @@ func forgotten(t *testing.T, objects ...client.Object) *hub {
 	t.Helper()
 	h := newHub(t, append(world(nil), objects...)...).withTime()
 	h.install()
+	h.etcds.Etcd = settledEtcd()
 	h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0)
 	cp := h.controlPlane()
 	cp.Spec.Replicas = ptr.To[int32](5)

@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,12 +20,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
-
-// steps is how much is done to etcd in one reconcile: once more after another member took the lead.
-const steps = 2
 
 // releaseHosts lets the hosts of control-plane Machines go that are being deleted: one after the other, and each once etcd does without it. When the cluster goes as a
 // whole, all at once.
@@ -43,6 +43,8 @@ func (r *Reconciler) releaseHosts(ctx context.Context, s *scope) (bool, error) {
 	}
 	due, before := asked.Due()
 	switch {
+	case before != nil && s.found.Blocked(status.HostRelease) != nil: // that of the host that comes first is told
+		return true, nil
 	case before != nil:
 		r.hold(s, *before)
 		return true, nil
@@ -50,19 +52,16 @@ func (r *Reconciler) releaseHosts(ctx context.Context, s *scope) (bool, error) {
 		r.tellQuorum(ctx, s, asked)
 		return true, nil
 	}
-	end, may := r.mayLook(s)
+	end, may := r.mayLook(s, status.HostRelease)
 	if !may {
 		return true, nil
 	}
 	defer end()
-	for range steps {
-		again, err := r.releaseNext(ctx, s, asked, due)
-		if !again || err != nil {
-			return true, err
-		}
+	moved, err := r.releaseNext(ctx, s, asked, due, false)
+	if moved && err == nil {
+		_, err = r.releaseNext(ctx, s, asked, due, true)
 	}
-	s.again.In(looksApart)
-	return true, nil
+	return true, err
 }
 
 // tellQuorum tells that etcd has lost its quorum while a Machine does not come to our hook yet: Cluster API drains it, which takes writes.
@@ -71,20 +70,16 @@ func (r *Reconciler) tellQuorum(ctx context.Context, s *scope, asked *removal.As
 	if at < 0 {
 		return
 	}
-	end, may := r.mayLook(s)
-	if !may {
-		return
-	}
-	defer end()
-	serves, err := r.Etcds.Serves(ctx, s.ClusterKey())
-	if serves || err != nil {
-		r.looks.done(s.stored.UID)
-		s.again.In(quorumLook) // that of a cluster is noticed elsewhere which does not answer
-		return
-	}
-	step := removal.Lost()
-	step.Machine = asked.Machines[at]
-	r.hold(s, step)
+	m := asked.Machines[at]
+	r.askBeside(s, "quorum "+string(m.UID), 0, math.MaxInt, func() (found *removal.Step, changed bool) {
+		serves, err := r.Etcds.Serves(ctx, s.ClusterKey())
+		if serves || err != nil {
+			return nil, false // that of a cluster is noticed elsewhere which does not answer
+		}
+		step := removal.Lost()
+		step.Machine = m
+		return &step, false
+	})
 }
 
 // dropped tells whether a hook was dropped a moment ago, and the cache does not have it yet.
@@ -100,8 +95,9 @@ func (s *scope) dropped(recent *reconcile.Writes, asked *removal.Asked) bool {
 
 func hookKey(m *clusterv1.Machine) string { return reconcile.Key("hook", m) }
 
-// releaseNext does the next step, and tells whether another may follow. What the host leaves behind is recorded before anything is done: afterwards nothing tells of it.
-func (r *Reconciler) releaseNext(ctx context.Context, s *scope, asked *removal.Asked, due []removal.Machine) (again bool, err error) {
+// releaseNext does the next step. moved tells whether that was to make another member lead: then the next may follow, unless the leader handedOver before. What the host
+// leaves behind is recorded before anything is done: afterwards nothing tells of it.
+func (r *Reconciler) releaseNext(ctx context.Context, s *scope, asked *removal.Asked, due []removal.Machine, handedOver bool) (moved bool, err error) {
 	seen, ok := r.observeEtcd(ctx, s, due[0])
 	if !ok {
 		return false, nil
@@ -112,18 +108,15 @@ func (r *Reconciler) releaseNext(ctx context.Context, s *scope, asked *removal.A
 		r.hold(s, step)
 		return false, nil
 	case removal.MoveLeader:
-		if err := r.Etcds.MoveLeader(ctx, s.ClusterKey(), step.Member, step.To); err != nil {
-			r.failed(ctx, s, step, err)
+		if handedOver {
+			r.hold(s, removal.NotLed(step))
 			return false, nil
 		}
-		r.event(s.stored, "EtcdLeaderMoved", "Etcd is led by %s: Machine %s, which led it, is being deleted", step.To.Name, step.Machine.Name)
-		return true, nil
+		return r.moveLeader(ctx, s, step), nil
 	case removal.RemoveMember, removal.Release:
 	}
-	if noted, changed := asked.Noted(step.Leaves); changed {
-		if err := r.record(ctx, s, noted); err != nil {
-			return false, err
-		}
+	if err := r.note(ctx, s, asked, step.Leaves); err != nil {
+		return false, err
 	}
 	if step.Action == removal.RemoveMember && !r.removeMember(ctx, s, step) {
 		return false, nil
@@ -131,9 +124,28 @@ func (r *Reconciler) releaseNext(ctx context.Context, s *scope, asked *removal.A
 	return false, r.releaseHost(ctx, s, step.Machine)
 }
 
-// observeEtcd looks at etcd, and says why that was not possible.
+// note records what a host leaves behind, unless that is known.
+func (r *Reconciler) note(ctx context.Context, s *scope, asked *removal.Asked, left removal.Leftover) error {
+	noted, changed := asked.Noted(left)
+	if !changed {
+		return nil
+	}
+	asked.Leftovers = noted
+	return r.record(ctx, s, noted)
+}
+
+// seeEtcd looks at etcd, unless this reconcile did, and nothing was changed since.
+func (r *Reconciler) seeEtcd(ctx context.Context, s *scope) (*facts.Etcd, error) {
+	if (s.look == etcdLook{}) {
+		seen, err := r.Etcds.Observe(ctx, s.ClusterKey())
+		s.look = etcdLook{&seen, err}
+	}
+	return s.look.etcd, s.look.err
+}
+
+// observeEtcd is what is seen of etcd. It says why that was not possible.
 func (r *Reconciler) observeEtcd(ctx context.Context, s *scope, about removal.Machine) (*facts.Etcd, bool) {
-	seen, err := r.Etcds.Observe(ctx, s.ClusterKey())
+	seen, err := r.seeEtcd(ctx, s)
 	switch {
 	case errors.Is(err, workload.ErrNotConnected):
 		step := s.disconnected()
@@ -144,7 +156,7 @@ func (r *Reconciler) observeEtcd(ctx context.Context, s *scope, about removal.Ma
 		r.failed(ctx, s, removal.Step{Machine: about}, err)
 		return nil, false
 	}
-	return &seen, true
+	return seen, true
 }
 
 // disconnected says that nothing can be done while the cluster does not answer.
@@ -159,15 +171,28 @@ func (s *scope) disconnected() removal.Step {
 
 // failed notes that something could not be done to or learnt of etcd. What the cluster answers is for the log, once.
 func (r *Reconciler) failed(ctx context.Context, s *scope, step removal.Step, err error) {
-	if r.looks.before(s.stored.UID).failure != err.Error() {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot take a host out of etcd", "Machine", step.Machine.Name, "step", step.Action)
+	failure := etcd.Told(err)
+	if r.looks.before(lookKey{s.stored.UID, s.looking}).failure != failure {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot look at etcd, or change its members", "Machine", step.Machine.Name, "step", step.Action)
 	}
-	step.Reason, step.Message = controlplanev1.EtcdUnknownReason, etcd.Told(err)+"; it is tried again"
-	r.holdFor(s, step, err.Error())
+	step.Reason, step.Message = controlplanev1.EtcdUnknownReason, failure+"; it is tried again"
+	r.holdFor(s, step, failure)
+}
+
+// moveLeader makes another member lead, and tells whether it could be told to.
+func (r *Reconciler) moveLeader(ctx context.Context, s *scope, step removal.Step) bool {
+	s.look = etcdLook{}
+	if err := r.Etcds.MoveLeader(ctx, s.ClusterKey(), step.Member, step.To); err != nil {
+		r.failed(ctx, s, step, err)
+		return false
+	}
+	r.event(s.stored, "EtcdLeaderMoved", "Etcd is led by %s: Machine %s, which led it, is being deleted", step.To.Name, step.Machine.Name)
+	return true
 }
 
 // removeMember takes a member out of etcd, and tells whether it did.
 func (r *Reconciler) removeMember(ctx context.Context, s *scope, step removal.Step) bool {
+	s.look = etcdLook{}
 	if err := r.Etcds.RemoveMember(ctx, s.ClusterKey(), step.Via, step.Member); err != nil {
 		r.failed(ctx, s, step, err)
 		return false
@@ -190,12 +215,12 @@ func (r *Reconciler) releaseHost(ctx context.Context, s *scope, m removal.Machin
 	if err := r.dropHook(ctx, s.Machines[at]); err != nil {
 		return err
 	}
-	r.looks.done(s.stored.UID)
+	r.looks.done(s.stored.UID, lookTasks...)
 	r.event(s.stored, "HostReleased", "The host of Machine %s is no member of etcd: it may be deprovisioned", m.Name)
 	return nil
 }
 
-// record writes down which hosts were released.
+// record writes down which hosts were released, and keeps the cluster here as long as there is one: a single node that is only held may be moved.
 func (r *Reconciler) record(ctx context.Context, s *scope, leftovers []removal.Leftover) error {
 	recorded, err := removal.Record(leftovers)
 	if err != nil {
@@ -206,6 +231,9 @@ func (r *Reconciler) record(ctx context.Context, s *scope, leftovers []removal.L
 		delete(after.Annotations, controlplanev1.ReleasedHostsAnnotation)
 	} else {
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, controlplanev1.ReleasedHostsAnnotation, recorded)
+		if _, blocked := after.Annotations[clusterctlv1.BlockMoveAnnotation]; !blocked {
+			metav1.SetMetaDataAnnotation(&after.ObjectMeta, clusterctlv1.BlockMoveAnnotation, whileHostsGo)
+		}
 	}
 	return r.patchMetadata(ctx, s, after)
 }

@@ -30,9 +30,12 @@ import (
 // fakeEtcds is the etcd of a cluster that does what it is told, or fails.
 type fakeEtcds struct {
 	facts.Etcd
-	// calls are what it was told, looks how often it was looked at.
+	// calls are what it was told, looks how often it was looked at, asked how often whether it serves.
 	calls []string
 	looks int
+	asked int
+	// stubborn members lead although they hand over.
+	stubborn bool
 	// observing, and changing, are the errors of these; dying ends the manager when it changes something.
 	observing, changing error
 	dying               bool
@@ -46,12 +49,13 @@ func (f *fakeEtcds) Observe(context.Context, client.ObjectKey) (facts.Etcd, erro
 }
 
 func (f *fakeEtcds) Serves(context.Context, client.ObjectKey) (bool, error) {
+	f.asked++
 	return !f.Lost, f.observing
 }
 
 func (f *fakeEtcds) MoveLeader(_ context.Context, _ client.ObjectKey, leader, to facts.EtcdMember) error {
 	f.calls = append(f.calls, fmt.Sprintf("lead %s instead of %s", to.Name, leader.Name))
-	if f.changing == nil {
+	if f.changing == nil && !f.stubborn {
 		for i := range f.Members {
 			f.Members[i].Leader = f.Members[i].ID == to.ID
 		}
@@ -75,27 +79,28 @@ func (f *fakeEtcds) DeleteSecrets(_ context.Context, _ client.ObjectKey, node st
 	return f.changing
 }
 
+// settledEtcd has one member, on a Node that is nobody's.
+func settledEtcd() facts.Etcd {
+	return facts.Etcd{
+		Topology:       configv1.HighlyAvailableTopologyMode,
+		Operators:      []facts.ClusterOperator{{Name: "etcd", Available: true}, {Name: "kube-apiserver", Available: true}},
+		Members:        []facts.EtcdMember{{ID: 1, Name: "n0", Leader: true, Hosts: []string{"n0"}}},
+		LatestRevision: 7,
+		Revisions:      []facts.Revision{{Node: "n0", Current: 7}},
+	}
+}
+
 // newInstalledHub is one with an installed, healthy cluster. Its Machines are on the Nodes n0 to n2, of which n0 leads etcd.
 func newInstalledHub(t *testing.T) *hub {
 	t.Helper()
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
-	h.etcds.Etcd = facts.Etcd{
-		Topology:       configv1.HighlyAvailableTopologyMode,
-		Operators:      []facts.ClusterOperator{{Name: "etcd", Available: true}, {Name: "kube-apiserver", Available: true}},
-		LatestRevision: 7,
-	}
+	h.etcds.Etcd = settledEtcd()
+	h.etcds.Members, h.etcds.Revisions = nil, nil
 	for i, m := range h.machines() {
-		node := fmt.Sprintf("n%d", i)
-		m.Spec.ProviderID = "metal3://" + node
-		h.Expect(h.Update(t.Context(), &m)).To(Succeed())
-		m.Status.NodeRef.Name = node
-		h.Expect(h.Status().Update(t.Context(), &m)).To(Succeed())
-		h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, nodeOf(node))
-		h.etcds.Members = append(h.etcds.Members, facts.EtcdMember{ID: uint64(i + 1), Name: node, Leader: i == 0, Hosts: []string{node}})
-		h.etcds.Nodes = append(h.etcds.Nodes, facts.ControlPlaneNode{Node: nodeOf(node), Addresses: []string{node}})
-		h.etcds.Revisions = append(h.etcds.Revisions, facts.Revision{Node: node, Current: 7})
+		h.join(m.Name, fmt.Sprintf("n%d", i))
 	}
+	h.etcds.Members[0].Leader = true
 	h.reconcile()
 	h.reconcile()
 	return h
@@ -172,7 +177,7 @@ func TestAHostLeavesEtcdBeforeItIsTouched(t *testing.T) {
 	h.Expect(h.etcds.calls).To(Equal([]string{"lead n1 instead of n0", "remove n0 through n1"}))
 	h.Expect(h.held()).To(HaveLen(2))
 	h.Expect(h.held()).NotTo(ContainElement(going))
-	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.ReleasedHostsAnnotation, `[{"node":"n0","uid":"n0","addresses":["n0"],"members":["1"]}]`))
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.ReleasedHostsAnnotation, recordOf(going)))
 	h.Expect(conditions.IsFalse(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(BeTrue())
 	for _, wanted := range []string{"EtcdLeaderMoved", "EtcdMemberRemoved", "HostReleased"} {
 		h.Expect(recorder.Events).To(Receive(ContainSubstring(wanted)))
@@ -187,6 +192,11 @@ func TestAHostLeavesEtcdBeforeItIsTouched(t *testing.T) {
 	h.Expect(h.etcds.calls).To(Equal([]string{"delete Secrets of n0"}))
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.ReleasedHostsAnnotation))
 	h.Expect(recorder.Events).To(Receive(ContainSubstring("EtcdMemberCleanedUp")))
+}
+
+// recordOf is what is recorded of the host n0.
+func recordOf(machine string) string {
+	return fmt.Sprintf(`[{"machine":%q,"providerID":"metal3://n0","node":"n0","uid":"n0","addresses":["n0"],"members":["1"]}]`, machine)
 }
 
 func TestTwoMastersAreNotTakenAtOnce(t *testing.T) {
@@ -211,7 +221,7 @@ func TestTwoMastersAreNotTakenAtOnce(t *testing.T) {
 }
 
 func TestWhatKeepsAHost(t *testing.T) {
-	watched := []string{"the cluster is away", "it is the only member", "what was recorded cannot be read"}
+	watched := []string{"the cluster is away", "what was recorded cannot be read"}
 	for situation, tc := range map[string]struct {
 		change          func(h *hub)
 		reason, message string
@@ -233,6 +243,7 @@ func TestWhatKeepsAHost(t *testing.T) {
 			h.etcds.Members[0].Leader, h.etcds.Members[1].Leader = false, true
 			h.etcds.changing = errors.New("secret of a server")
 		}, controlplanev1.EtcdUnknownReason, "the log of the manager"},
+		"etcd is full":          {func(h *hub) { h.etcds.Alarms = []facts.EtcdAlarm{{Kind: facts.EtcdNoSpace, Member: 2}} }, controlplanev1.EtcdUnknownReason, "etcdctl alarm disarm"},
 		"it is the only member": {func(h *hub) { h.etcds.Members = h.etcds.Members[:1] }, controlplanev1.LastEtcdMemberReason, "delete the Cluster"},
 		"what was recorded cannot be read": {func(h *hub) {
 			cp := h.controlPlane()
@@ -286,9 +297,21 @@ func TestALostQuorumIsToldWhileAMachineIsDrained(t *testing.T) {
 	h.Expect(c.Reason).To(Equal(controlplanev1.EtcdQuorumAtRiskReason))
 	h.Expect(c.Message).To(And(ContainSubstring(m.Name), ContainSubstring("lost its quorum")))
 
+	for _, after := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, time.Minute, time.Minute} {
+		now = now.Add(after - time.Second)
+		h.reconcile()
+		h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.EtcdQuorumAtRiskReason), "it is told until the next time")
+		asked := h.etcds.asked
+		h.Expect(h.reconcile().RequeueAfter).To(Equal(time.Second), "the longer it lasts, the later")
+		h.Expect(h.etcds.asked).To(Equal(asked), "events say nothing of it")
+		now = now.Add(time.Second)
+		h.reconcile()
+		h.Expect(h.etcds.asked).To(Equal(asked + 1))
+	}
+
 	h.etcds.Lost = false
-	now = now.Add(looksApart)
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(quorumLook), "it may be lost later")
+	now = now.Add(lastLook)
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(firstBeside), "it may be lost later")
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(clusterv1.NotScalingDownReason))
 	h.Expect(h.etcds.looks).To(BeZero())
 	h.Expect(h.held()).To(ContainElement(m.Name))
@@ -440,9 +463,9 @@ func TestAManagerThatEndsAnywhere(t *testing.T) {
 		members  int
 		recorded bool
 	}{
-		"before the record":           {func(h *hub, _ string) { h.fail("c1") }, 3, false},
+		"before the record":           {func(h *hub, _ string) { h.failAt(recording) }, 3, false},
 		"between record and removal":  {func(h *hub, _ string) { h.etcds.dying = true }, 3, true},
-		"between removal and release": {func(h *hub, going string) { h.fail(going) }, 2, true},
+		"between removal and release": {func(h *hub, going string) { h.failAt(func(obj client.Object) bool { return obj.GetName() == going }) }, 2, true},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newInstalledHub(t)
@@ -451,7 +474,7 @@ func TestAManagerThatEndsAnywhere(t *testing.T) {
 			whole := h.r.Client
 			tc.end(h, going)
 			func() {
-				defer func() { _ = recover() }() // the manager ends
+				defer func() { h.Expect(recover()).To(Equal("the manager ends")) }()
 				_, _ = h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
 			}()
 			h.Expect(h.held()).To(ContainElement(going))
@@ -470,21 +493,26 @@ func TestAManagerThatEndsAnywhere(t *testing.T) {
 			h.reconcile()
 			h.Expect(h.held()).NotTo(ContainElement(going))
 			h.Expect(h.etcds.Members).To(HaveLen(2))
-			h.Expect(h.controlPlane().Annotations[controlplanev1.ReleasedHostsAnnotation]).To(Equal(`[{"node":"n0","uid":"n0","addresses":["n0"],"members":["1"]}]`))
+			h.Expect(h.controlPlane().Annotations[controlplanev1.ReleasedHostsAnnotation]).To(Equal(recordOf(going)))
 		})
 	}
 }
 
-// fail makes the manager end at its next write to an object.
-func (h *hub) fail(name string) {
+// failAt makes the manager end at its next write of something.
+func (h *hub) failAt(what func(client.Object) bool) {
 	h.r.Client = interceptor.NewClient(h.r.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			if obj.GetName() == name {
+			if what(obj) {
 				panic("the manager ends")
 			}
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 	})
+}
+
+// recording tells whether what is written has the hosts that are released.
+func recording(obj client.Object) bool {
+	return obj.GetAnnotations()[controlplanev1.ReleasedHostsAnnotation] != ""
 }
 
 func TestAClusterThatGoesAsAWholeHoldsNoHost(t *testing.T) {

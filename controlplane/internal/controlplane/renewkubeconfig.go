@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,11 +48,11 @@ func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope) (bool, error
 		s.again.In(renewalOf(current).Sub(r.now()))
 		return true, nil
 	}
-	if err := r.putToken(ctx, s, current); err != nil {
-		s.found.Block(status.KubeconfigRenewal, controlplanev1.KubeconfigAvailableReason, "its credentials could not be renewed, which is tried again: "+assisted.RedactURLs(err.Error()))
-		return true, err
+	told, err := r.renewToken(ctx, s, current)
+	if err != nil {
+		s.found.Block(status.KubeconfigRenewal, controlplanev1.KubeconfigAvailableReason, "its credentials could not be renewed, which is tried again: "+told)
 	}
-	return true, nil
+	return true, err
 }
 
 // missesToken tells whether the cluster seems to have revoked the token in the published kubeconfig: the Secret is gone that it was bound to.
@@ -91,12 +92,32 @@ func (r *Reconciler) fallBack(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// putToken gives the published kubeconfig a new token.
-func (r *Reconciler) putToken(ctx context.Context, s *scope, current *corev1.Secret) error {
+// renewToken gives the published kubeconfig a new token, and what can be told of why it could not: nothing of what the workload cluster answers but the kind of its answer.
+// A token that nobody gets ends at once. After a write of which it is not known whether it was made it stays, for somebody may have it.
+func (r *Reconciler) renewToken(ctx context.Context, s *scope, current *corev1.Secret) (told string, err error) {
 	token, err := r.Workloads.IssueToken(ctx, s.ClusterKey())
 	if err != nil {
-		return err
+		return workload.Cause(err), err
 	}
+	if err = r.publishToken(ctx, s, current, token); err == nil {
+		return "", nil
+	}
+	told = assisted.RedactURLs(err.Error())
+	if notWritten(err) {
+		err = errors.Join(err, r.Workloads.RevokeToken(ctx, s.ClusterKey(), token))
+	}
+	return told, err
+}
+
+// notWritten tells whether a kubeconfig was refused: by us, or by the API server, which answers so only to what it did not do.
+func notWritten(err error) bool {
+	var refused workload.RefusedError
+	var answer apierrors.APIStatus
+	return errors.As(err, &refused) || errors.As(err, &answer) && answer.Status().Code >= http.StatusBadRequest && answer.Status().Code < http.StatusInternalServerError
+}
+
+// publishToken puts a token into the published kubeconfig.
+func (r *Reconciler) publishToken(ctx context.Context, s *scope, current *corev1.Secret, token workload.Token) error {
 	content, err := workload.WithToken(current.Data[secret.KubeconfigDataName], token.Value)
 	if err != nil {
 		return fmt.Errorf("cannot renew the kubeconfig in Secret %s: %w", current.Name, err)

@@ -1,6 +1,8 @@
 package controlplane
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -8,13 +10,54 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
+
+func TestATokenThatNobodyGotEnds(t *testing.T) {
+	secrets := schema.GroupResource{Resource: "secrets"}
+	for answer, test := range map[string]struct {
+		err   error
+		kept  []any
+		tells string
+	}{
+		"refused for a right that is missing": {apierrors.NewForbidden(secrets, "cluster1-kubeconfig", errors.New("RBAC")), []any{types.UID("token-1")}, "cannot publish the renewed kubeconfig"},
+		"refused as outdated":                 {apierrors.NewConflict(secrets, "cluster1-kubeconfig", errors.New("changed")), []any{types.UID("token-1")}, "cannot publish the renewed kubeconfig"},
+		"written or not, nobody knows":        {apierrors.NewInternalError(errors.New("etcd")), []any{types.UID("token-1"), types.UID("token-2")}, "cannot publish the renewed kubeconfig"},
+		"no answer":                           {context.DeadlineExceeded, []any{types.UID("token-1"), types.UID("token-2")}, "cannot publish the renewed kubeconfig"},
+	} {
+		t.Run(answer, func(t *testing.T) {
+			h := newHub(t, world(nil)...).withTime()
+			h.install()
+			h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 + time.Hour) }
+			h.applyFails = test.err
+			s := h.gather()
+			_, err := h.r.renewKubeconfig(t.Context(), s)
+			h.Expect(err).To(MatchError(test.err))
+			h.Expect(s.found.Blocked(status.KubeconfigRenewal).Message).To(ContainSubstring(test.tells))
+			h.Expect(h.workloads.tokens.UnsortedList()).To(ConsistOf(test.kept...))
+			h.expectToken("token-1")
+		})
+	}
+}
+
+// What the API server of a cluster says may hold anything.
+func TestAClusterDoesNotWriteIntoConditions(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 + time.Hour) }
+	h.workloads.issue = apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, "a", errors.New("the password is rose"))
+	s := h.gather()
+	_, err := h.r.renewKubeconfig(t.Context(), s)
+	h.Expect(err).To(MatchError(ContainSubstring("rose")))
+	h.Expect(s.found.Blocked(status.KubeconfigRenewal).Message).To(Equal("its credentials could not be renewed, which is tried again: its API server answers with 403 Forbidden"))
+}
 
 func TestTheKubeconfigIsRenewedAtHalfTime(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
@@ -25,8 +68,7 @@ func TestTheKubeconfigIsRenewedAtHalfTime(t *testing.T) {
 	h.expectToken("token-1")
 
 	h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 - time.Hour) }
-	s, err := h.r.gather(t.Context(), h.controlPlane())
-	h.Expect(err).NotTo(HaveOccurred())
+	s := h.gather()
 	h.Expect(s.Workload.Connected).To(BeTrue())
 	h.Expect(h.r.renewKubeconfig(t.Context(), s)).To(BeTrue())
 	h.Expect(s.again.After()).To(BeNumerically("~", time.Hour, time.Minute), "it comes back when the time has come")
@@ -63,8 +105,7 @@ func TestARevokedTokenIsReplacedThoughTheClusterIsConnected(t *testing.T) {
 	h.reconcile()
 	h.expectToken("token-1")
 	h.Expect(h.workloads.issued).To(Equal(1), "the cluster has it, only the cache does not yet")
-	s, err := h.r.gather(t.Context(), h.controlPlane())
-	h.Expect(err).NotTo(HaveOccurred())
+	s := h.gather()
 	h.Expect(h.r.renewKubeconfig(t.Context(), s)).To(BeTrue())
 	h.Expect(s.again.After()).To(BeNumerically("~", workload.TokenValidity/2, time.Hour), "its time comes all the same")
 

@@ -3,38 +3,93 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/collections"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// scaleDown deletes one Machine too many, while nothing is installed. Afterwards the user deletes the Machine, whose host is held until it has left etcd.
-func (r *Reconciler) scaleDown(ctx context.Context, s *scope) error {
-	if s.Begun {
+// scaleDown deletes Machines of which there are too many, one after the other. In an installed cluster that is not before etcd does without the host: what is
+// deleted cannot be taken back.
+func (r *Reconciler) scaleDown(ctx context.Context, s *scope) (bool, error) {
+	switch {
+	case s.Cluster == nil || s.GoesWhole() || len(s.Machines) <= int(s.Replicas()) || slices.ContainsFunc(s.Machines, collections.HasDeletionTimestamp):
+		return true, nil
+	case !s.Begun:
+		return true, r.deleteSurplus(ctx, s, scaling.InOrder(s.Machines)[0])
+	case !s.Installed():
 		s.found.Block(status.ScaleDown, clusterv1.ScalingDownReason,
-			fmt.Sprintf("no control-plane host is removed from a cluster that is installed, or being installed: set spec.replicas back to %d", len(s.Machines)))
-		return nil
+			fmt.Sprintf("no control-plane host is removed from a cluster that is being installed: set spec.replicas back to %d", len(s.Machines)))
+		return true, nil
 	}
-	for _, m := range s.Machines {
-		if !m.DeletionTimestamp.IsZero() {
-			return nil // one after the other
-		}
+	asked, err := removal.Of(s.Facts)
+	switch {
+	case s.Anew:
+		s.found.Block(status.ScaleDown, controlplanev1.RegisteredAnewReason, status.RegisteredAnew(s.Facts))
+		return true, nil
+	case !s.Workload.Connected:
+		s.found.Block(status.ScaleDown, controlplanev1.ConnectionDownReason, notConnected)
+		return true, nil
+	case err != nil:
+		return true, nil //nolint:nilerr // for the user to correct: told when what is recorded was to be cleaned up
+	case len(asked.Leftovers) > 0:
+		s.found.Block(status.ScaleDown, controlplanev1.WaitingForMachinesDeletionReason, fmt.Sprintf("what is left of %s, whose host was released before, comes first", asked.Leftovers[0].From()))
+		return true, nil
 	}
-	return kube.Delete(ctx, r.Client, pickSurplus(s.Machines))
+	return true, r.scaleInstalledDown(ctx, s, asked)
 }
 
-// pickSurplus picks the Machine that the user marked with the annotation cluster.x-k8s.io/delete-machine, else the newest.
-func pickSurplus(machines []*clusterv1.Machine) *clusterv1.Machine {
-	var picked *clusterv1.Machine
-	for _, m := range machines {
-		if _, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]; marked {
-			return m
-		}
-		if picked == nil || picked.CreationTimestamp.Before(&m.CreationTimestamp) {
-			picked = m
-		}
+// scaleInstalledDown deletes a Machine, or says why none is deleted.
+func (r *Reconciler) scaleInstalledDown(ctx context.Context, s *scope, asked *removal.Asked) error {
+	end, may := r.mayLook(s, status.ScaleDown)
+	if !may {
+		return nil
 	}
-	return picked
+	defer end()
+	etcd, ok := r.observeEtcd(ctx, s, removal.Machine{})
+	if !ok {
+		return nil
+	}
+	name, against := scaling.Down(s.Facts, asked, etcd)
+	switch {
+	case name == "":
+		r.hold(s, scaling.Joined(against))
+		return nil
+	case len(against) > 0:
+		r.hold(s, scaling.About(scaling.Joined(against), "Machine %s is not deleted", name))
+		return nil
+	}
+	m := s.Machines[slices.IndexFunc(s.Machines, func(m *clusterv1.Machine) bool { return m.Name == name })]
+	if !removal.Holds(m) {
+		r.hold(s, removal.Watch(controlplanev1.WaitingForEtcdReason, "Machine %s is not deleted: it does not carry our hook yet, see the condition MachinesUpToDate", name))
+		return nil
+	}
+	r.looks.done(s.stored.UID, status.ScaleDown)
+	return r.deleteSurplus(ctx, s, m)
+}
+
+// deleteSurplus deletes a Machine, unless the cache is behind: another may have been deleted already, and this one is not too many then.
+func (r *Reconciler) deleteSurplus(ctx context.Context, s *scope, m *clusterv1.Machine) error {
+	live := &clusterv1.MachineList{}
+	if err := r.Live.List(ctx, live, client.InNamespace(m.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.ClusterName()}); err != nil {
+		return fmt.Errorf("cannot list Machines: %w", err)
+	}
+	stay := slices.DeleteFunc(live.Items, func(known clusterv1.Machine) bool { return !s.Controls(&known) || !known.DeletionTimestamp.IsZero() })
+	if len(stay) < len(s.Machines) {
+		s.again.In(reconcile.CacheLag)
+		return nil
+	}
+	if err := kube.Delete(ctx, r.Client, m); err != nil {
+		return err
+	}
+	r.event(s.stored, "MachineDeleted", "Deleted Machine %s: there were %d, and %d are wanted", m.Name, len(s.Machines), s.Replicas())
+	return nil
 }

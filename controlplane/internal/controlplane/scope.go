@@ -28,8 +28,11 @@ type scope struct {
 	// relabelled is the ClusterDeployment with its labels put back; nil when none was missing.
 	relabelled *hivev1.ClusterDeployment
 
-	// looking is true from when this reconcile looks at etcd.
-	looking bool
+	// missing is how many Machines of an installed cluster are to be made, when etcd can take them in.
+	missing int
+	// looking is what etcd is being looked at for; empty: nothing. look is what was seen.
+	looking status.Task
+	look    etcdLook
 
 	again reconcile.Again
 	// released is true once the finalizer is gone: there is no status to write any more.

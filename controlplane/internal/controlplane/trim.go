@@ -63,7 +63,7 @@ func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeploym
 func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInstall {
 	kept := &hiveext.AgentClusterInstall{ObjectMeta: kube.Identity(&install.ObjectMeta), Status: trimInstallStatus(install)}
 	if install.Spec.ClusterMetadata != nil {
-		kept.Labels = kube.Only(install.Labels, ownLabels...)
+		kept.Labels, kept.Annotations = kube.Only(install.Labels, ownLabels...), kube.Only(install.Annotations, facts.ImportedAnnotation)
 		kept.Spec.ImageSetRef, kept.Spec.ClusterDeploymentRef = install.Spec.ImageSetRef, install.Spec.ClusterDeploymentRef
 		kept.Spec.ClusterMetadata = install.Spec.ClusterMetadata
 		kept.Spec.ProvisionRequirements.WorkerAgents = install.Spec.ProvisionRequirements.WorkerAgents
@@ -121,6 +121,7 @@ func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	kept.Spec.NodeLabels = kube.Only(agent.Spec.NodeLabels, metal3.HostUIDLabel)
 	kept.Status.Inventory.Hostname = agent.Status.Inventory.Hostname
 	kept.Status.DebugInfo.State, kept.Status.DebugInfo.StateInfo = agent.Status.DebugInfo.State, agent.Status.DebugInfo.StateInfo
+	kept.Status.Progress.CurrentStage = kube.Word(agent.Status.Progress.CurrentStage)
 	if c := assisted.AgentCondition(agent, aiv1beta1.ValidatedCondition); c.Status == corev1.ConditionFalse {
 		kept.Status.Conditions = append(kept.Status.Conditions, conditionsv1.Condition{Type: c.Type, Status: c.Status, Message: c.Message})
 	}

@@ -86,6 +86,10 @@ func TestOfAnAgentClusterInstallWhatIsReadOrStatedIsCached(t *testing.T) {
 	installing.Annotations, installing.ManagedFields, installing.Spec.SSHPublicKey, installing.Spec.ProvisionRequirements.ControlPlaneAgents = nil, nil, "", 0
 	installing.Spec.ClusterMetadata = whole.Spec.ClusterMetadata
 	g.Expect(trimInstall(whole)).To(Equal(installing), "nothing more is stated")
+
+	whole.Annotations[facts.ImportedAnnotation] = ""
+	installing.Annotations = map[string]string{facts.ImportedAnnotation: ""}
+	g.Expect(trimInstall(whole)).To(Equal(installing), "it was imported")
 }
 
 func TestOfWhatAssistedServiceSaysOfAClusterWhatIsReadIsCached(t *testing.T) {
@@ -127,10 +131,12 @@ func TestOfAnAgentWhatIsReadIsCached(t *testing.T) {
 	kept.Spec = aiv1beta1.AgentSpec{Hostname: "rack1-u7", ClusterDeploymentName: &aiv1beta1.ClusterReference{Name: "c1"}, NodeLabels: map[string]string{"metal3.io/uuid": "uid"}}
 	kept.Status.Inventory.Hostname = "localhost"
 	kept.Status.DebugInfo = aiv1beta1.DebugInfo{State: models.HostStatusInsufficient, StateInfo: "info"}
+	kept.Status.Progress.CurrentStage = models.HostStageRebooting
 	kept.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: "message"}}
 	whole := burdened(kept)
 	whole.Spec.IgnitionConfigOverrides, whole.Spec.NodeLabels["other"] = "large", "x"
 	whole.Status.Inventory.Interfaces, whole.Status.DebugInfo.EventsURL = []aiv1beta1.HostInterface{{Name: "eno1"}}, "large"
+	whole.Status.Progress.ProgressInfo = "large"
 	whole.Status.Conditions = append([]conditionsv1.Condition{{Type: aiv1beta1.ConnectedCondition}}, whole.Status.Conditions...)
 	g.Expect(trimAgent(whole)).To(Equal(kept))
 

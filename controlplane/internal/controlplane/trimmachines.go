@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -32,6 +33,7 @@ func trimCluster(cluster *clusterv1.Cluster) *clusterv1.Cluster {
 	spec := &cluster.Spec
 	kept.Spec.Paused, kept.Spec.ControlPlaneRef, kept.Spec.ControlPlaneEndpoint = spec.Paused, spec.ControlPlaneRef, spec.ControlPlaneEndpoint
 	kept.Spec.ClusterNetwork.Pods, kept.Spec.ClusterNetwork.Services = spec.ClusterNetwork.Pods, spec.ClusterNetwork.Services
+	kept.Spec.Topology.Version = spec.Topology.Version
 	planned := &kept.Spec.Topology.Workers
 	for i := range spec.Topology.Workers.MachineDeployments {
 		d := &spec.Topology.Workers.MachineDeployments[i]
@@ -49,7 +51,11 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 	if !controlPlane && !facts.OwnedByKind(machine, facts.ControlPlaneKind) {
 		kept.Spec.ClusterName, kept.Spec.ProviderID = machine.Spec.ClusterName, machine.Spec.ProviderID
 		kept.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.InfrastructureRef = machine.Spec.Bootstrap.ConfigRef.Kind, machine.Spec.InfrastructureRef
-		kept.Status.Conditions = trimConditions(machine.Status.Conditions, clusterv1.MachineBootstrapConfigReadyCondition)
+		kept.Status.NodeRef = machine.Status.NodeRef
+		if facts.AwaitsNode(machine) {
+			kept.Spec.Bootstrap.DataSecretName = machine.Spec.Bootstrap.DataSecretName
+		}
+		kept.Status.Conditions = append(trimConditions(machine.Status.Conditions, clusterv1.MachineBootstrapConfigReadyCondition), nodeAway(machine)...)
 		kept.Annotations = kube.Only(machine.Annotations, controlplanev1.EtcdMemberHookAnnotation) // of one that was taken out of its control plane
 		return kept
 	}
@@ -57,11 +63,21 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 	kept.Spec, kept.ManagedFields = machine.Spec, apply.Own(FieldOwner, machine.ManagedFields)
 	kept.Status.NodeRef = machine.Status.NodeRef
 	kept.Status.Conditions = trimConditions(machine.Status.Conditions, clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition,
-		clusterv1.MachineUpToDateCondition, clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineBootstrapConfigReadyCondition)
+		clusterv1.MachineUpToDateCondition, clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition,
+		clusterv1.MachineBootstrapConfigReadyCondition)
+	kept.Status.Conditions = append(kept.Status.Conditions, nodeAway(machine)...)
 	if !machine.DeletionTimestamp.IsZero() {
 		kept.Status.Conditions = append(kept.Status.Conditions, trimConditions(machine.Status.Conditions, clusterv1.MachineDeletingCondition)...)
 	}
 	return kept
+}
+
+// nodeAway is the condition that tells that a Machine has no Node that is Ready. One that has, as most, costs nothing.
+func nodeAway(machine *clusterv1.Machine) []metav1.Condition {
+	if !facts.NodeAway(machine) {
+		return nil
+	}
+	return []metav1.Condition{{Type: clusterv1.MachineNodeReadyCondition, Status: kube.Word(conditions.Get(machine, clusterv1.MachineNodeReadyCondition).Status)}}
 }
 
 // trimConditions keeps what is told of the conditions that are read, and since when: in this order those of several Machines are summed up.
@@ -99,7 +115,7 @@ func trimConfig(config *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.Opensh
 	return kept
 }
 
-// Fields of infrastructure machines and of their templates that are read.
+// Fields of infrastructure machines, of their reboots and of their templates that are read.
 var (
 	infraFields = [][]string{
 		{"apiVersion"},
@@ -111,10 +127,11 @@ var (
 		{"metadata", "deletionTimestamp"},
 	}
 	machineFields  = append(slices.Clone(infraFields), []string{"spec", "providerID"})
+	rebootFields   = append(slices.Clone(infraFields), []string{"metadata", "ownerReferences"}, []string{"status", "phase"})
 	templateFields = append(slices.Clone(infraFields), []string{"metadata", "generation"}, []string{"metadata", "ownerReferences"}, []string{"spec", "template"})
 )
 
-// TrimInfra is the cache transform of kinds that have none of their own: infrastructure machines and their templates, which are all that is read without a type.
+// TrimInfra is the cache transform of kinds that have none of their own: infrastructure machines, their reboots and their templates, which are all that is read without a type.
 func TrimInfra(in any) (any, error) {
 	infra, ok := in.(*unstructured.Unstructured)
 	switch {
@@ -122,6 +139,8 @@ func TrimInfra(in any) (any, error) {
 		return apply.KeepOwn(FieldOwner)(in)
 	case strings.HasSuffix(infra.GetKind(), clusterv1.TemplateSuffix):
 		return kube.Fields(infra, templateFields), nil
+	case infra.GetKind() == metal3.RebootKind:
+		return kube.Fields(infra, rebootFields), nil
 	}
 	kept := kube.Fields(infra, machineFields)
 	if labels, annotations := infra.GetLabels(), infra.GetAnnotations(); desired.Propagated(infra) {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
@@ -31,6 +32,7 @@ func TestOfAClusterWhatIsReadIsCached(t *testing.T) {
 	kept := cluster()
 	kept.ObjectMeta, kept.Labels = identity(), nil
 	kept.Spec.Paused = ptr.To(true)
+	kept.Spec.Topology.Version = "4.19.3"
 	kept.Spec.Topology.Workers.MachineDeployments = []clusterv1.MachineDeploymentTopology{{Name: "w", Replicas: ptr.To[int32](2)}}
 	kept.Labels = nil
 	whole := burdened(kept)
@@ -47,7 +49,8 @@ func TestOfAControlPlaneMachineAllThatIsStatedIsCached(t *testing.T) {
 	kept.Annotations, kept.ManagedFields = map[string]string{clusterv1.DeleteMachineAnnotation: ""}, []metav1.ManagedFieldsEntry{applied}
 	kept.Status.NodeRef.Name = "n"
 	for _, read := range []string{
-		clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition, clusterv1.MachineUpToDateCondition, clusterv1.MachineOwnerRemediatedCondition,
+		clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition, clusterv1.MachineUpToDateCondition,
+		clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition,
 		clusterv1.MachineBootstrapConfigReadyCondition,
 	} {
 		kept.Status.Conditions = append(kept.Status.Conditions, machineCondition(read))
@@ -55,6 +58,8 @@ func TestOfAControlPlaneMachineAllThatIsStatedIsCached(t *testing.T) {
 	whole := kept.DeepCopy()
 	whole.Finalizers, whole.ManagedFields = []string{"f"}, []metav1.ManagedFieldsEntry{others, applied}
 	whole.Status.Conditions = append(whole.Status.Conditions, machineCondition("Other"))
+	kept.Status.Conditions = append(kept.Status.Conditions, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionFalse})
+	whole.Status.Conditions = append(whole.Status.Conditions, machineCondition(clusterv1.MachineNodeReadyCondition))
 	whole.Status.Conditions[0].ObservedGeneration, whole.Status.Phase, whole.Status.Deprecated = 2, "Running", &clusterv1.MachineDeprecatedStatus{}
 	g.Expect(trimMachine(whole)).To(Equal(kept), "that its owner is ours tells that it is none of the workers")
 
@@ -64,14 +69,25 @@ func TestOfAControlPlaneMachineAllThatIsStatedIsCached(t *testing.T) {
 }
 
 func TestOfAWorkerWhatIsReadIsCached(t *testing.T) {
+	g := NewWithT(t)
 	kept := &clusterv1.Machine{ObjectMeta: identity(), Spec: clusterv1.MachineSpec{ClusterName: "cluster1", ProviderID: "p"}}
 	kept.Labels, kept.OwnerReferences = nil, []metav1.OwnerReference{{Kind: "MachineSet", UID: "2"}}
 	kept.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.InfrastructureRef.Name = facts.ConfigKind, "m"
 	kept.Status.Conditions = []metav1.Condition{machineCondition(clusterv1.MachineBootstrapConfigReadyCondition)}
 	whole := burdened(kept)
-	whole.Spec.Version, whole.Spec.Bootstrap.ConfigRef.Name, whole.Status.NodeRef.Name = "v4.19.3", "m", "n"
-	whole.Status.Conditions = append(whole.Status.Conditions, machineCondition(clusterv1.MachineReadyCondition))
-	NewWithT(t).Expect(trimMachine(whole)).To(Equal(kept))
+	kept.Status.NodeRef.Name, whole.Status.NodeRef.Name = "n", "n"
+	whole.Spec.Version, whole.Spec.Bootstrap.ConfigRef.Name = "v4.19.3", "m"
+	whole.Spec.Bootstrap.DataSecretName = ptr.To("m")
+	whole.Status.Conditions = append(whole.Status.Conditions, machineCondition(clusterv1.MachineReadyCondition), metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionTrue})
+	g.Expect(trimMachine(whole)).To(Equal(kept))
+	whole.Status.Conditions[len(whole.Status.Conditions)-1].Status = metav1.ConditionUnknown
+	kept.Status.Conditions = append(kept.Status.Conditions, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionUnknown})
+	g.Expect(trimMachine(whole)).To(Equal(kept), "that a Node is away is what it is kept for")
+
+	whole.Status.NodeRef.Name = ""
+	awaiting := trimMachine(whole)
+	g.Expect(facts.AwaitsNode(awaiting)).To(BeTrue(), "it has its bootstrap data, but no Node")
+	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: awaiting, ObjectNew: kept})).To(BeTrue(), "its Node is known now")
 }
 
 func TestOfThePlanForWorkersWhatIsReadIsCached(t *testing.T) {
@@ -145,5 +161,19 @@ func TestOfAnInfraTemplateWhatIsReadIsCached(t *testing.T) {
 	kept.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Cluster", Name: "cluster1", UID: "2"}})
 	whole := burdened(kept)
 	whole.Object["status"] = map[string]any{"capacity": "large"}
+	NewWithT(t).Expect(TrimInfra(whole)).To(Equal(kept))
+}
+
+func TestOfARebootWhatIsReadIsCached(t *testing.T) {
+	kept := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": "Running"}}}
+	kept.SetGroupVersionKind(infraGV.WithKind("Metal3Remediation"))
+	kept.SetNamespace(lab)
+	kept.SetName("m")
+	kept.SetUID("1")
+	kept.SetResourceVersion("5")
+	kept.SetDeletionTimestamp(ptr.To(metav1.Now().Rfc3339Copy()))
+	kept.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Machine", Name: "m", UID: "2"}})
+	whole := burdened(kept)
+	whole.Object["spec"] = map[string]any{"strategy": "large"}
 	NewWithT(t).Expect(TrimInfra(whole)).To(Equal(kept))
 }

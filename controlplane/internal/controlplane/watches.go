@@ -35,6 +35,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr manager.Manager, 
 	if err := kube.AddIndexes(ctx, mgr.GetFieldIndexer(), indexes()...); err != nil {
 		return err
 	}
+	options.RateLimiter = r.retries
 	mapped := handler.EnqueueRequestsFromMapFunc
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&controlplanev1.OpenshiftAssistedControlPlane{}).
@@ -55,24 +56,25 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr manager.Manager, 
 	if err != nil {
 		return fmt.Errorf("cannot set up the controller: %w", err)
 	}
-	r.track = r.tracker(mgr, c)
+	r.track = tracker(mgr, c, r.ofTemplate, templateChanges)
+	r.trackReboots = tracker(mgr, c, r.ofReboot, rebootChanges)
 	return nil
 }
 
-// tracker returns a function that watches a kind of infra template, once.
-func (r *Reconciler) tracker(mgr manager.Manager, c controller.Controller) func(client.Object) error {
+// tracker returns a function that watches a kind that may not be there when the manager starts, once.
+func tracker(mgr manager.Manager, c controller.Controller, mapped handler.MapFunc, changes predicate.Predicate) func(client.Object) error {
 	var (
 		mu      sync.Mutex
 		watched = map[string]bool{}
 	)
-	return func(template client.Object) error {
+	return func(of client.Object) error {
 		mu.Lock()
 		defer mu.Unlock()
-		kind := template.GetObjectKind().GroupVersionKind().String()
+		kind := of.GetObjectKind().GroupVersionKind().String()
 		if watched[kind] {
 			return nil
 		}
-		src := source.Kind(mgr.GetCache(), template, handler.EnqueueRequestsFromMapFunc(r.ofTemplate), templateChanges)
+		src := source.Kind(mgr.GetCache(), of, handler.EnqueueRequestsFromMapFunc(mapped), changes)
 		if err := c.Watch(src); err != nil {
 			return fmt.Errorf("cannot watch %s: %w", kind, err)
 		}
@@ -158,6 +160,15 @@ func (r *Reconciler) ofMember(ctx context.Context, obj client.Object) []ctrl.Req
 		cluster = o.Spec.ClusterName
 	}
 	return RequestsOf(r.Client)(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: cluster})
+}
+
+// ofReboot maps Metal3Remediations, which bear the names of Machines.
+func (r *Reconciler) ofReboot(ctx context.Context, obj client.Object) []ctrl.Request {
+	m := &clusterv1.Machine{}
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(obj), m, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	return r.ofMember(ctx, m)
 }
 
 // ofSameName maps objects that bear the name of their control plane.

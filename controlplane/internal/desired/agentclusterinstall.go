@@ -36,12 +36,23 @@ func AgentClusterInstall(f *facts.Facts, imageSet string, version semver.Version
 	if err != nil {
 		return nil, err
 	}
+	aci := agentClusterInstall(f, imageSet)
+	aci.Annotations = map[string]string{assisted.InstallConfigOverridesAnnotation: overrides}
+	aci.Spec.HoldInstallation = ptr.Deref(config.HoldInstallation, false)
+	for _, ref := range config.ManifestsConfigMapRefs {
+		aci.Spec.ManifestsConfigMapRefs = append(aci.Spec.ManifestsConfigMapRefs, hiveext.ManifestsConfigMapReference{Name: ref.Name})
+	}
+	return aci, nil
+}
+
+// agentClusterInstall is what an AgentClusterInstall says of a cluster, whether it is to be installed or was.
+func agentClusterInstall(f *facts.Facts, imageSet string) *hiveext.AgentClusterInstall {
+	cp, config := f.ControlPlane, &f.ControlPlane.Spec.Config
 	aci := &hiveext.AgentClusterInstall{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:   cp.Namespace,
-			Name:        cp.Name,
-			Labels:      map[string]string{hiveext.ClusterConsumerLabel: assisted.Consumer},
-			Annotations: map[string]string{assisted.InstallConfigOverridesAnnotation: overrides},
+			Namespace: cp.Namespace,
+			Name:      cp.Name,
+			Labels:    map[string]string{hiveext.ClusterConsumerLabel: assisted.Consumer},
 		},
 		Spec: hiveext.AgentClusterInstallSpec{
 			ImageSetRef:          &hivev1.ClusterImageSetReference{Name: imageSet},
@@ -55,7 +66,6 @@ func AgentClusterInstall(f *facts.Facts, imageSet string, version semver.Version
 				WorkerAgents:       int(f.WorkerReplicas()),
 			},
 			SSHPublicKey:       config.SSHAuthorizedKey,
-			HoldInstallation:   ptr.Deref(config.HoldInstallation, false),
 			MastersSchedulable: ptr.Deref(config.MastersSchedulable, false),
 		},
 	}
@@ -63,11 +73,8 @@ func AgentClusterInstall(f *facts.Facts, imageSet string, version semver.Version
 	if onBareMetal(config) {
 		aci.Spec.PlatformType = "BareMetal"
 	}
-	for _, ref := range config.ManifestsConfigMapRefs {
-		aci.Spec.ManifestsConfigMapRefs = append(aci.Spec.ManifestsConfigMapRefs, hiveext.ManifestsConfigMapReference{Name: ref.Name})
-	}
 	addOptions(aci, config)
-	return aci, nil
+	return aci
 }
 
 // onBareMetal tells whether the platform is baremetal: the cluster has virtual addresses. Without them it is none.

@@ -76,6 +76,22 @@ func TestAgentClusterInstallGolden(t *testing.T) {
 	}
 }
 
+// What only an installation reads is left out, mistakes in it included.
+func TestImportGolden(t *testing.T) {
+	f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		config := &cp.Spec.Config
+		config.BaseDomain, config.APIVIPs, config.IngressVIPs = "example.com", []string{"192.168.111.5"}, []string{"192.168.111.4"}
+		config.ManifestsConfigMapRefs = []corev1.LocalObjectReference{{Name: "extra"}}
+		config.ImageRegistryRef, config.InstallConfigOverride = &corev1.LocalObjectReference{Name: "mirrors"}, "no JSON"
+		config.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy:3128"}
+	})
+	identity := facts.Identity{ClusterID: "cluster-id", InfraID: "c1-x7k2p"}
+	expectGolden(t, "import-clusterdeployment", ImportedClusterDeployment(f, semver.MustParse("4.19.7"), identity).Object)
+	install := ImportedAgentClusterInstall(f, "lab-c1-12345678", identity)
+	expectGolden(t, "import-aci", map[string]any{"annotations": install.Annotations, "labels": install.Labels, "spec": install.Spec})
+	NewWithT(t).Expect(ImportedAgentClusterInstall(f, "", identity).Spec.ImageSetRef).To(BeNil())
+}
+
 func TestClusterDeploymentGolden(t *testing.T) {
 	f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Config.ClusterName, cp.Spec.Config.BaseDomain = "friendly", "example.com"

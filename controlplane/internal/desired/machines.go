@@ -4,7 +4,6 @@ package desired
 import (
 	"cmp"
 	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,11 +57,12 @@ func Machine(f *facts.Facts, slot Slot, infra *unstructured.Unstructured, versio
 			InfrastructureRef: clusterv1.ContractVersionedObjectReference{
 				APIGroup: infra.GroupVersionKind().Group, Kind: infra.GetKind(), Name: slot.Name,
 			},
-			FailureDomain: pickFailureDomain(f.Cluster, slot.Index),
+			FailureDomain: slot.FailureDomain,
 		},
 	}
 	setInPlace(f, m)
 	holdHost(f, m, nil)
+	keepRemediation(f.ControlPlane, controlplanev1.RemediationInProgressAnnotation, m)
 	return m
 }
 
@@ -80,7 +80,15 @@ func SyncedMachine(f *facts.Facts, observed *clusterv1.Machine, version string) 
 	}
 	setInPlace(f, m)
 	holdHost(f, m, observed)
+	keepRemediation(observed, controlplanev1.RemediationForAnnotation, m)
 	return m
+}
+
+// keepRemediation records, on a Machine, in whose place it is: that decides how often Machines are replaced because of the same failure.
+func keepRemediation(from metav1.Object, annotation string, m *clusterv1.Machine) {
+	if record, kept := from.GetAnnotations()[annotation]; kept {
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, controlplanev1.RemediationForAnnotation, record)
+	}
 }
 
 // holdHost keeps the host of a Machine that is deleted until etcd does without it. While the cluster is installed there is no etcd yet to be kept; once a Machine is
@@ -188,19 +196,4 @@ func InfraMetadata(f *facts.Facts, observed *unstructured.Unstructured) *unstruc
 func Propagated(infra *unstructured.Unstructured) bool {
 	_, marked := infra.GetAnnotations()[propagatedAnnotation]
 	return marked
-}
-
-// pickFailureDomain spreads the slots over the failure domains for control planes, in turn: the same slot always gets the same one.
-func pickFailureDomain(cluster *clusterv1.Cluster, index int) string {
-	var names []string
-	for _, d := range cluster.Status.FailureDomains {
-		if ptr.Deref(d.ControlPlane, false) {
-			names = append(names, d.Name)
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	slices.Sort(names)
-	return names[index%len(names)]
 }

@@ -22,13 +22,12 @@ const (
 
 // Slot is a place for a control-plane Machine.
 type Slot struct {
-	Index int
-	Name  string
+	Name, FailureDomain string
 }
 
 // FreeSlots returns the first places that no Machine has.
 func FreeSlots(f *facts.Facts, count int) ([]Slot, error) {
-	taken := map[string]bool{}
+	taken, domains := map[string]bool{}, domainsOf(f)
 	for _, m := range f.Machines {
 		taken[m.Name] = true
 	}
@@ -39,7 +38,7 @@ func FreeSlots(f *facts.Facts, count int) ([]Slot, error) {
 			return nil, err
 		}
 		if !taken[name] {
-			free = append(free, Slot{index, name})
+			free = append(free, Slot{name, domains.next(index)})
 		}
 	}
 	return free, nil

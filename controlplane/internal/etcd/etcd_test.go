@@ -13,6 +13,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,10 @@ func TestMembersComeAndGo(t *testing.T) {
 	c := newCluster(t, 3)
 	ctx, key := logged(t), client.ObjectKey{}
 	etcds := New(doors{c})
+	restarting := &corev1.Node{}
+	c.Expect(c.Get(ctx, client.ObjectKey{Name: "n2"}, restarting)).To(Succeed())
+	restarting.Annotations = map[string]string{"machineconfiguration.openshift.io/currentConfig": "rendered-master-1", "machineconfiguration.openshift.io/desiredConfig": "rendered-master-2"}
+	c.Expect(c.Update(ctx, restarting)).To(Succeed())
 	seen, err := etcds.Observe(ctx, key)
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Expect(c.connections.Load()).To(BeEquivalentTo(3), "one to each member, and each is a port-forward")
@@ -50,6 +55,7 @@ func TestMembersComeAndGo(t *testing.T) {
 	c.Expect(seen.LatestRevision).To(BeEquivalentTo(8))
 	c.Expect(seen.Revisions).To(Equal([]facts.Revision{{Node: "n0", Current: 8}, {Node: "n1", Current: 7, Target: 8}}))
 	c.Expect(seen.Nodes[1]).To(Equal(facts.ControlPlaneNode{Node: facts.Node{Name: "n1", UID: "u", ProviderID: "metal3://n1", HostUID: "host of n1"}, Addresses: []string{"192.168.111.21"}}))
+	c.Expect(seen.Nodes[2].Configuring).To(BeTrue())
 
 	leader := c.leader(ctx)
 	at := slices.IndexFunc(seen.Members, func(m facts.EtcdMember) bool { return m.Name == leader.Name })
@@ -107,6 +113,40 @@ func TestMembersThatAreAway(t *testing.T) {
 	c.Expect(seen.Doubt).To(BeEmpty())
 	c.Expect(seen.Members).To(HaveLen(3), "who is a member is known without a quorum")
 	c.Expect(seen.Members).To(HaveEach(HaveField("Problem", Not(BeEmpty()))), "but nobody serves")
+}
+
+// An alarm is in the status of every member, also of those that are well. Whoever takes them for down takes a quorum for lost that is not.
+func TestAlarmsTakeNobodyDown(t *testing.T) {
+	c := newCluster(t, 3)
+	ctx, key := logged(t), client.ObjectKey{}
+	members := c.observe(ctx).Members
+	c.Expect(c.observe(ctx).Alarms).To(BeEmpty())
+	alarm := func(kind etcdserverpb.AlarmType, about facts.EtcdMember) {
+		c.Expect(c.through(ctx, "n1", func(ctx context.Context, member *clientv3.Client) error {
+			_, err := etcdserverpb.NewMaintenanceClient(member.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, Alarm: kind, MemberID: about.ID})
+			return err
+		})).To(Succeed())
+	}
+	put := func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.Put(ctx, "key", "value")
+		return err
+	}
+	c.Expect(c.through(ctx, "n1", put)).To(Succeed())
+
+	alarm(etcdserverpb.AlarmType_NOSPACE, members[2])
+	c.Expect(c.through(ctx, "n1", put)).To(MatchError(rpctypes.ErrNoSpace))
+	seen := c.observe(ctx)
+	c.Expect(seen.Doubt).To(BeEmpty())
+	c.Expect(seen.Members).To(And(HaveLen(3), HaveEach(HaveField("Problem", ""))), "they answer, and serve")
+	c.Expect(seen.Alarms).To(Equal([]facts.EtcdAlarm{{Kind: facts.EtcdNoSpace, Member: members[2].ID}}), "once")
+
+	alarm(etcdserverpb.AlarmType_CORRUPT, members[0])
+	seen = c.observe(ctx)
+	c.Expect(seen.Members).To(And(HaveLen(3), HaveEach(HaveField("Problem", ""))), "nor by this one")
+	c.Expect(seen.Alarms).To(Equal([]facts.EtcdAlarm{{Kind: facts.EtcdCorrupt, Member: members[0].ID}, {Kind: facts.EtcdNoSpace, Member: members[2].ID}}))
+	c.Eventually(func() error { return New(doors{c}).RemoveMember(ctx, key, members[1], members[0]) }, "20s", "100ms").Should(Succeed(), "members go all the same")
+	c.Expect(c.observe(ctx).Members).To(HaveExactElements(member("n1"), member("n2")))
+	c.Expect(c.observe(ctx).Alarms).To(HaveLen(2), "an alarm outlives its member")
 }
 
 // A single member is enough to see whom it trusts.
@@ -226,9 +266,9 @@ func TestWhetherTheMachineAPIDecides(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			c := newWorkload(t)
-			m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: machineAPINamespace, Name: "m"}}
+			m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: "m"}}
 			if tc.role != "" {
-				m.Labels = map[string]string{machineRoleLabel: tc.role}
+				m.Labels = map[string]string{"machine.openshift.io/cluster-api-machine-role": tc.role}
 			}
 			if tc.phase != "" {
 				m.Status.Phase = ptr.To(tc.phase)

@@ -26,6 +26,8 @@ type answer struct {
 	// serves is true when it answered a read that needs a quorum; problem is, for people, why it is not healthy.
 	serves  bool
 	problem string
+	// alarms are those that it knows. They are the same for all members, and say nothing of the one that tells them.
+	alarms []facts.EtcdAlarm
 	// members are those that it knows.
 	members []*etcdserverpb.Member
 }
@@ -88,7 +90,8 @@ func ask(ctx context.Context, credentials *tls.Config, forward forward, pod clie
 		return nil, err
 	}
 	defer func() { _ = member.Close() }()
-	status, err := statusOf(ctx, member)
+	maintenance := maintenanceOf(member)
+	status, err := maintenance.Status(ctx, member.Endpoints()[0])
 	if err != nil {
 		return nil, err
 	}
@@ -102,19 +105,44 @@ func ask(ctx context.Context, credentials *tls.Config, forward forward, pod clie
 	}
 	_, err = member.Get(ctx, "health")
 	a.serves = err == nil || errors.Is(err, rpctypes.ErrPermissionDenied)
-	switch {
-	case !a.serves:
+	if a.serves && len(status.Errors) > 0 {
+		a.alarms, err = alarmsOf(ctx, maintenance)
+		a.serves = err == nil
+	}
+	if !a.serves {
 		a.problem = "does not serve"
-	case len(status.Errors) > 0:
-		a.problem = "reports errors (see etcdctl endpoint status)"
 	}
 	return a, nil
 }
 
-// statusOf asks a member how it is by the connection that there is. The client itself would make another for that.
-func statusOf(ctx context.Context, member *clientv3.Client) (*clientv3.StatusResponse, error) {
-	maintenance := clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(member, member.ActiveConnection()), member)
-	return maintenance.Status(ctx, member.Endpoints()[0])
+// maintenanceOf asks a member how it is by the connection that there is. The client itself would make another for that.
+func maintenanceOf(member *clientv3.Client) clientv3.Maintenance {
+	return clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(member, member.ActiveConnection()), member)
+}
+
+// alarmsOf asks for what the status has in words. It goes through the quorum, therefore it is asked only where there is something.
+func alarmsOf(ctx context.Context, maintenance clientv3.Maintenance) ([]facts.EtcdAlarm, error) {
+	list, err := maintenance.AlarmList(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var alarms []facts.EtcdAlarm
+	for _, a := range list.Alarms {
+		alarms = append(alarms, facts.EtcdAlarm{Kind: a.Alarm.String(), Member: a.MemberID})
+	}
+	return alarms, nil
+}
+
+// alarmsIn are those that anybody knows of.
+func alarmsIn(answers []answer) []facts.EtcdAlarm {
+	var alarms []facts.EtcdAlarm
+	for _, a := range answers {
+		alarms = append(alarms, a.alarms...)
+	}
+	slices.SortFunc(alarms, func(a, b facts.EtcdAlarm) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Member, b.Member))
+	})
+	return slices.Compact(alarms)
 }
 
 // membersOf puts together what the members say. Who serves knows who is a member, and who leads; as long as nobody does, the others are asked. doubt is why what they

@@ -2,24 +2,23 @@ package etcd
 
 import (
 	"context"
-	"slices"
 
 	configv1 "github.com/openshift/api/config/v1"
-	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 const (
 	// controlPlaneLabel is that of the Nodes of the control plane, in all releases.
 	controlPlaneLabel = "node-role.kubernetes.io/master"
-	// machineAPINamespace, machineRoleLabel and machineRunning are of the cluster's own Machine API.
-	machineAPINamespace, machineRoleLabel, machineRunning = "openshift-machine-api", "machine.openshift.io/cluster-api-machine-role", "Running"
+	// desiredConfigAnnotation and currentConfigAnnotation of a Node name the machine configuration that it is to have, and has (pkg/daemon/constants of the machine config operator).
+	desiredConfigAnnotation, currentConfigAnnotation = "machineconfiguration.openshift.io/desiredConfig", "machineconfiguration.openshift.io/currentConfig"
 )
 
 // observe reads the members last: they are what changes soonest.
@@ -41,7 +40,9 @@ func observe(ctx context.Context, c client.Client, forward forward) (facts.Etcd,
 	if err != nil {
 		return facts.Etcd{}, err
 	}
-	seen.Members, seen.Doubt = membersOf(askAll(ctx, credentials, forward, pods))
+	answers := askAll(ctx, credentials, forward, pods)
+	seen.Members, seen.Doubt = membersOf(answers)
+	seen.Alarms = alarmsIn(answers)
 	return seen, nil
 }
 
@@ -54,19 +55,10 @@ func readTopology(ctx context.Context, c client.Client, seen *facts.Etcd) error 
 	return nil
 }
 
-// readMachineAPI goes by what the etcd operator goes by: a Machine of the control plane that runs.
-func readMachineAPI(ctx context.Context, c client.Client, seen *facts.Etcd) error {
-	machines := &machinev1beta1.MachineList{}
-	switch err := c.List(ctx, machines, client.InNamespace(machineAPINamespace), client.HasLabels{machineRoleLabel}); {
-	case apierrors.IsNotFound(err):
-		return nil // the cluster was installed without it
-	case err != nil:
+func readMachineAPI(ctx context.Context, c client.Client, seen *facts.Etcd) (err error) {
+	if seen.MachineAPI, err = workload.RunsMachineAPI(ctx, c); err != nil {
 		return &failure{"cannot list the Machines of the workload cluster", err}
 	}
-	seen.MachineAPI = slices.ContainsFunc(machines.Items, func(m machinev1beta1.Machine) bool {
-		role := m.Labels[machineRoleLabel]
-		return (role == "master" || role == "arbiter") && m.Status.Phase != nil && *m.Status.Phase == machineRunning
-	})
 	return nil
 }
 
@@ -114,6 +106,7 @@ func readNodes(ctx context.Context, c client.Client, seen *facts.Etcd) error {
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
 		node := facts.ControlPlaneNode{Node: facts.Node{Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID, HostUID: n.Labels[metal3.HostUIDLabel]}}
+		node.Configuring = configuring(n)
 		for _, address := range n.Status.Addresses {
 			if address.Type == corev1.NodeInternalIP {
 				node.Addresses = append(node.Addresses, address.Address)
@@ -122,4 +115,9 @@ func readNodes(ctx context.Context, c client.Client, seen *facts.Etcd) error {
 		seen.Nodes = append(seen.Nodes, node)
 	}
 	return nil
+}
+
+// configuring tells whether the machine config operator gives a Node another configuration. A Node that it has not seen yet has none of the annotations.
+func configuring(n *corev1.Node) bool {
+	return n.Annotations[desiredConfigAnnotation] != n.Annotations[currentConfigAnnotation]
 }

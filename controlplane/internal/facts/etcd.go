@@ -13,6 +13,8 @@ type Etcd struct {
 	// Members are voters and learners. Doubt is why they cannot be relied on; empty: they can.
 	Members []EtcdMember
 	Doubt   string
+	// Alarms are those that are raised. Each is of etcd as a whole: until it is disarmed, members take few changes or none, but answer.
+	Alarms []EtcdAlarm
 	// Operators are those that roll out etcd and what depends on it.
 	Operators []ClusterOperator
 	// LatestRevision of etcd's static pods is to run on all Nodes; Revisions tells what does.
@@ -32,6 +34,20 @@ type EtcdMember struct {
 	// Problem is, for people, why it is not known to be healthy; empty: it answers, and serves.
 	Problem string
 }
+
+// EtcdAlarm is one that a member raised, or that was raised about it; Member zero: nobody knows about which.
+type EtcdAlarm struct {
+	Kind   string
+	Member uint64
+}
+
+// The kinds of alarms.
+const (
+	// EtcdNoSpace says that there is no room for more data.
+	EtcdNoSpace = "NOSPACE"
+	// EtcdCorrupt says that members hold different data.
+	EtcdCorrupt = "CORRUPT"
+)
 
 // Healthy tells whether the member answered, and serves.
 func (m EtcdMember) Healthy() bool { return m.Problem == "" }
@@ -53,6 +69,8 @@ type ControlPlaneNode struct {
 	Node
 	// Addresses are the internal ones.
 	Addresses []string
+	// Configuring tells that it is given another machine configuration.
+	Configuring bool
 }
 
 // Voters are the members that count for quorum.

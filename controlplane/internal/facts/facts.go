@@ -10,6 +10,7 @@ import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
@@ -49,6 +50,9 @@ type Facts struct {
 	// Progress is what Install says, as far as it is ours.
 	Progress assisted.Installation
 	Agents   []aiv1beta1.Agent
+
+	// RebootFailed are the UIDs of unhealthy Machines whose hosts were rebooted as often as that is to be tried.
+	RebootFailed sets.Set[types.UID]
 
 	// MissingConfigMaps are referenced but do not exist.
 	MissingConfigMaps []string

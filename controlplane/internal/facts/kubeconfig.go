@@ -5,7 +5,8 @@ import (
 )
 
 const (
-	// KubeconfigSourceAnnotation holds, on <cluster>-kubeconfig, where it was copied from: see kubeconfigSource.
+	// KubeconfigSourceAnnotation holds, on <cluster>-kubeconfig, where it was copied from: see kubeconfigSource. On assisted-service's kubeconfig it says that this one is the
+	// copy, of <cluster>-kubeconfig.
 	KubeconfigSourceAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-source"
 	// KubeconfigRenewalAnnotation holds, on <cluster>-kubeconfig, when the token in it is to be renewed (RFC 3339). It is missing as long as the Secret is a
 	// mere copy of assisted-service's.
@@ -33,5 +34,13 @@ func HasToken(published *metav1.PartialObjectMetadata) bool {
 	return found
 }
 
-// HasAdminKubeconfig tells whether assisted-service has a kubeconfig of the cluster on this hub.
-func (f *Facts) HasAdminKubeconfig() bool { return f.AdminKubeconfig != nil && f.OwnsInstall() }
+// HasAdminKubeconfig tells whether assisted-service has a kubeconfig of the cluster on this hub that we did not give it: our copy ends with what it was copied from.
+func (f *Facts) HasAdminKubeconfig() bool {
+	return f.AdminKubeconfig != nil && f.OwnsInstall() && !IsCopy(f.AdminKubeconfig)
+}
+
+// IsCopy tells whether a kubeconfig of assisted-service's is a copy of the published one.
+func IsCopy(admin metav1.Object) bool {
+	_, copied := admin.GetAnnotations()[KubeconfigSourceAnnotation]
+	return copied
+}

@@ -13,6 +13,8 @@ const (
 	OwnerAnnotation = "controlplane.cluster.x-k8s.io/owner"
 	// ResolvedFromAnnotation holds, on a ClusterImageSet of ours, the image by tag that its digest was looked up from.
 	ResolvedFromAnnotation = "controlplane.cluster.x-k8s.io/resolved-from"
+	// ImportedAnnotation marks an AgentClusterInstall that was made for a cluster that had been installed elsewhere.
+	ImportedAnnotation = "controlplane.cluster.x-k8s.io/imported"
 )
 
 // OwnsDeployment tells whether there is a ClusterDeployment of our name, and it stands for this control plane.

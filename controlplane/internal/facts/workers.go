@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 )
 
 const (
@@ -65,4 +66,15 @@ func OwnedByKind(obj metav1.Object, kind string) bool {
 		}
 	}
 	return false
+}
+
+// NodeAway tells whether a Machine is known to have no Node that is Ready.
+func NodeAway(m *clusterv1.Machine) bool {
+	c := conditions.Get(m, clusterv1.MachineNodeReadyCondition)
+	return c != nil && c.Status != metav1.ConditionTrue
+}
+
+// AwaitsKubelets tells whether kubelets of the cluster may ask for certificates with which they can join, or come back.
+func (f *Facts) AwaitsKubelets() bool {
+	return slices.ContainsFunc(f.Machines, NodeAway) || slices.ContainsFunc(f.Workers, NodeAway)
 }

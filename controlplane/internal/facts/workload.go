@@ -24,14 +24,24 @@ type Workload struct {
 	OpenShiftVersion string
 	// ReleaseImage is the image of that release.
 	ReleaseImage string
+	// Upgrading is the release that is being rolled out over the one that was completed; empty: none.
+	Upgrading string
 	// Unhealthy says, for people, what of the control plane is not available. Empty: nothing, if it could be read.
 	Unhealthy []string
 	// UnreadSince is since when the API server answers but what is known of the cluster cannot be read; zero when it was read.
 	UnreadSince time.Time
 	// Nodes of the cluster, by name.
 	Nodes []Node
+	// Requested is the certificate request of a kubelet that was made last, as far as it was noticed; empty: none was.
+	Requested types.UID
 	// Tokens are the UIDs of the Secrets in the cluster that our tokens are bound to; nil: they could not be read.
 	Tokens sets.Set[types.UID]
+}
+
+// Identity is what an installed cluster is known by, whichever hub looks after it.
+type Identity struct {
+	// ClusterID is a UUID, InfraID the name of its infrastructure.
+	ClusterID, InfraID string
 }
 
 // Node is what matters of a Node.

@@ -1,10 +1,12 @@
 package removal
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -13,11 +15,79 @@ import (
 
 // Leftover is a host that leaves etcd, as it was known before it did: afterwards nothing tells of it.
 type Leftover struct {
+	// Machine is its name; ProviderID and HostUID identify the host, as in [Machine]. Of a host that was no Node nothing else is known. Records of earlier versions lack them.
+	Machine    string `json:"machine,omitempty"`
+	ProviderID string `json:"providerID,omitempty"`
+	HostUID    string `json:"hostUID,omitempty"`
 	// Node and UID are those of its Node, Addresses those by which its member could be reached, Members the IDs of its members, as etcdctl shows them.
-	Node      string    `json:"node"`
+	Node      string    `json:"node,omitempty"`
 	UID       types.UID `json:"uid,omitempty"`
 	Addresses []string  `json:"addresses,omitempty"`
 	Members   []string  `json:"members,omitempty"`
+}
+
+// From names for people where it comes from.
+func (l Leftover) From() string {
+	if l.Node == "" {
+		return "Machine " + l.Machine
+	}
+	return "Node " + l.Node
+}
+
+// on is what is recorded with the Node that the host became since.
+func (l Leftover) on(nodes []facts.Node) Leftover {
+	host := Machine{ProviderID: l.ProviderID, HostUID: l.HostUID}
+	if at := slices.IndexFunc(nodes, host.runsAs); l.Node == "" && at >= 0 {
+		l.Node, l.UID = nodes[at].Name, nodes[at].UID
+	}
+	return l
+}
+
+// same tells whether two records are of one host: of one Node, or of one Machine before it had any.
+func (l Leftover) same(other Leftover) bool {
+	if l.Node != "" && other.Node != "" {
+		return l.Node == other.Node && l.UID == other.UID
+	}
+	return l.Machine != "" && l.Machine == other.Machine && l.ProviderID == other.ProviderID && l.HostUID == other.HostUID
+}
+
+// registered is the Node of a host that is recorded; nil when it is gone, or another has its name.
+func (a *Asked) registered(left Leftover) *facts.Node {
+	at := slices.IndexFunc(a.Registered, func(n facts.Node) bool { return n.Name == left.Node && n.UID == left.UID })
+	if at < 0 {
+		return nil
+	}
+	return &a.Registered[at]
+}
+
+// isOf tells whether what is recorded is of the host of a Machine: they have the Node in common, by its name or by what it is; or the name of the Machine, if nothing speaks
+// against that. The latter counts while it is being deleted: one that lives may be the next of that name, even on the same host.
+func (a *Asked) isOf(left Leftover, m Machine) bool {
+	node := a.registered(left)
+	switch {
+	case m.Node != "" && m.Node == left.Node, node != nil && m.runsAs(*node):
+		return true
+	case m.Deleted.IsZero() || left.Machine != m.Name:
+		return false
+	case left.ProviderID != "" && m.ProviderID != "":
+		return left.ProviderID == m.ProviderID
+	}
+	return left.HostUID == "" || m.HostUID == "" || left.HostUID == m.HostUID
+}
+
+// Released tells whether the host of a Machine is recorded.
+func (a *Asked) Released(m Machine) bool {
+	return slices.ContainsFunc(a.Leftovers, func(left Leftover) bool { return a.isOf(left, m) })
+}
+
+// Going finds the Machine, no longer held, of a host that is on its way out.
+func (a *Asked) Going(left Leftover) (m Machine, found bool) {
+	all := slices.Concat(a.Machines, a.Others)
+	at := slices.IndexFunc(all, func(m Machine) bool { return !m.Deleted.IsZero() && !m.Held && a.isOf(left, m) })
+	if at < 0 {
+		return Machine{}, false
+	}
+	return all[at], true
 }
 
 // Record is how leftovers are recorded; empty: there are none.
@@ -32,18 +102,21 @@ func Record(leftovers []Leftover) (string, error) {
 // Noted are the leftovers with one more, or with what is known of one by now, and whether that changes anything.
 func (a *Asked) Noted(left Leftover) (noted []Leftover, changed bool) {
 	noted = slices.Clone(a.Leftovers)
-	at := slices.IndexFunc(noted, func(known Leftover) bool { return known.Node == left.Node && known.UID == left.UID })
+	at := slices.IndexFunc(noted, left.same)
 	switch {
-	case left.Node == "":
+	case left.Node == "" && left.Machine == "":
 		return noted, false
 	case at < 0:
 		return append(noted, left), true
 	}
-	known := &noted[at]
-	addresses, members := join(known.Addresses, left.Addresses), join(known.Members, left.Members)
-	changed = len(addresses) > len(known.Addresses) || len(members) > len(known.Members)
-	known.Addresses, known.Members = addresses, members
-	return noted, changed
+	before := noted[at]
+	left.Machine, left.ProviderID, left.HostUID = cmp.Or(left.Machine, before.Machine), cmp.Or(left.ProviderID, before.ProviderID), cmp.Or(left.HostUID, before.HostUID)
+	if before.Node != "" {
+		left.Node, left.UID = before.Node, before.UID
+	}
+	left.Addresses, left.Members = join(before.Addresses, left.Addresses), join(before.Members, left.Members)
+	noted[at] = left
+	return noted, !equality.Semantic.DeepEqual(before, left)
 }
 
 // join appends what is not there yet.
@@ -59,7 +132,7 @@ func join(known, more []string) []string {
 
 // Without are the leftovers without one.
 func (a *Asked) Without(left Leftover) []Leftover {
-	return slices.DeleteFunc(slices.Clone(a.Leftovers), func(known Leftover) bool { return known.Node == left.Node && known.UID == left.UID })
+	return slices.DeleteFunc(slices.Clone(a.Leftovers), left.same)
 }
 
 // had tells whether a member is recorded.
@@ -69,10 +142,10 @@ func idOf(m facts.EtcdMember) string { return strconv.FormatUint(m.ID, 16) }
 
 // leaves is what the host of a Machine leaves behind.
 func (v *view) leaves(m Machine, own *facts.EtcdMember) Leftover {
-	if m.Node == "" {
-		return Leftover{}
+	if m.Node == "" && m.ProviderID == "" && m.HostUID == "" {
+		return Leftover{} // by nothing could it be known
 	}
-	left := Leftover{Node: m.Node}
+	left := Leftover{Machine: m.Name, ProviderID: m.ProviderID, HostUID: m.HostUID, Node: m.Node}
 	if node := v.Node(m.Node); node != nil {
 		left.UID, left.Addresses = node.UID, node.Addresses
 	}
@@ -99,17 +172,16 @@ const (
 )
 
 // FateOf tells what became of a host.
-func (a *Asked) FateOf(left Leftover, nodes []facts.Node) Fate {
-	at := slices.IndexFunc(nodes, func(n facts.Node) bool { return n.Name == left.Node })
-	same := at >= 0 && nodes[at].UID == left.UID
+func (a *Asked) FateOf(left Leftover) Fate {
+	at := slices.IndexFunc(a.Registered, func(n facts.Node) bool { return n.Name == left.Node })
+	same := a.registered(left) != nil
 	fate := Gone
 	if same {
 		fate = Remaining
 	}
 	for _, m := range slices.Concat(a.Machines, a.Others) {
-		known := m.Node == left.Node || same && m.runsAs(nodes[at])
 		switch {
-		case !known:
+		case !a.isOf(left, m):
 		case !m.Deleted.IsZero():
 			return Leaving
 		case same:
@@ -136,6 +208,50 @@ func (l Leftover) Rests(fate Fate) *Step {
 	return &step
 }
 
+// DecideLeaving is the next step for a host that was released and may still run; Release: there is nothing to be done. OpenShift takes in hosts that run, also one that is
+// to be wiped. As long as it runs, its member goes by the rules for all: a voter that is gone costs etcd no more than one that was removed.
+func (a *Asked) DecideLeaving(m Machine, left Leftover, etcd *facts.Etcd) Step {
+	v := view{Asked: a, Etcd: etcd}
+	if step := v.foreign(); step != nil {
+		step.Machine = m
+		return *step
+	}
+	left = left.on(v.nodes())
+	at := slices.IndexFunc(v.Members, func(member facts.EtcdMember) bool { return v.isBack(member, left) })
+	if at < 0 {
+		return Step{Action: Release}
+	}
+	step := v.remove(v.Members[at])
+	step.Machine, step.Leaves = m, left
+	step.Leaves.Addresses, step.Leaves.Members = join(left.Addresses, v.Members[at].Hosts), join(left.Members, []string{idOf(v.Members[at])})
+	return step
+}
+
+// isBack tells whether a member is that of a released host whose Machine is there.
+func (v *view) isBack(member facts.EtcdMember, left Leftover) bool {
+	at, node := v.nodeAt(&member), v.Node(left.Node)
+	switch {
+	case left.had(member):
+		return true
+	case left.Node == "":
+		return false
+	case node != nil && node.UID != left.UID:
+		return v.isLeftover(member, left)
+	case member.Name == "":
+		return at == left.Node || at == "" && slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(left.Addresses, host) })
+	}
+	return member.Name == left.Node && (at == left.Node || at == "")
+}
+
+// nodes are those of the control plane, without their addresses.
+func (v *view) nodes() []facts.Node {
+	nodes := make([]facts.Node, 0, len(v.Nodes))
+	for _, n := range v.Nodes {
+		nodes = append(nodes, n.Node)
+	}
+	return nodes
+}
+
 // DecideLeftover is the next step for what is left of a Node that is gone with its Machine. OpenShift adds members by itself: it may have taken the host in once
 // more, between the removal of its member and its end.
 func (a *Asked) DecideLeftover(left Leftover, etcd *facts.Etcd) Step {
@@ -143,6 +259,7 @@ func (a *Asked) DecideLeftover(left Leftover, etcd *facts.Etcd) Step {
 	if step := v.foreign(); step != nil {
 		return *step
 	}
+	left = left.on(v.nodes())
 	node := v.Node(left.Node)
 	if node != nil && node.UID == left.UID {
 		return *left.Rests(Remaining)
@@ -154,7 +271,7 @@ func (a *Asked) DecideLeftover(left Leftover, etcd *facts.Etcd) Step {
 	case at < 0:
 		return Step{Action: Release}
 	case v.Members[at].Healthy():
-		return wait(controlplanev1.EtcdUnknownReason, "the host of Node %s was released and its Machine is gone, but its etcd member answers: switch the host off, or find out who runs it", left.Node)
+		return wait(controlplanev1.EtcdUnknownReason, "the host of %s was released and its Machine is gone, but its etcd member answers: switch the host off, or find out who runs it", left.From())
 	}
 	return v.remove(v.Members[at])
 }

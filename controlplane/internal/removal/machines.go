@@ -4,33 +4,35 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/collections"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // Concerned tells whether there is anything to be decided: a Machine is being deleted, or a host was released.
 func Concerned(f *facts.Facts) bool {
-	deleted := func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() }
-	return f.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] != "" || slices.ContainsFunc(f.Machines, deleted)
+	return f.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] != "" || slices.ContainsFunc(f.Machines, collections.HasDeletionTimestamp)
 }
 
 // Of is what can be asked about a control plane. The error is about what is recorded of released hosts.
 func Of(f *facts.Facts) (*Asked, error) {
-	asked := &Asked{Replicas: int(f.Replicas())}
+	asked := &Asked{Replicas: int(f.Replicas()), Registered: f.Workload.Nodes}
 	for _, m := range f.Machines {
 		machine := about(m)
 		machine.Node, machine.HostUID = nodeOf(f, m), hostOf(f, m)
-		machine.Held, machine.Waits = Holds(m), waits(m)
+		machine.Waits = waits(m)
 		asked.Machines = append(asked.Machines, machine)
 	}
 	for _, m := range f.Workers {
-		asked.Others = append(asked.Others, about(m))
+		machine := about(m)
+		machine.Node = m.Status.NodeRef.Name
+		asked.Others = append(asked.Others, machine)
 	}
 	recorded := f.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation]
 	if recorded == "" {
@@ -39,12 +41,15 @@ func Of(f *facts.Facts) (*Asked, error) {
 	if err := json.Unmarshal([]byte(recorded), &asked.Leftovers); err != nil {
 		return asked, fmt.Errorf("the annotation %s cannot be read: %w", controlplanev1.ReleasedHostsAnnotation, err)
 	}
+	for i, left := range asked.Leftovers {
+		asked.Leftovers[i] = left.on(asked.Registered)
+	}
 	return asked, nil
 }
 
 // about is what any Machine says of itself.
 func about(m *clusterv1.Machine) Machine {
-	machine := Machine{Name: m.Name, ProviderID: m.Spec.ProviderID}
+	machine := Machine{Name: m.Name, UID: m.UID, ProviderID: m.Spec.ProviderID, Held: Holds(m)}
 	if !m.DeletionTimestamp.IsZero() {
 		machine.Deleted = m.DeletionTimestamp.Time
 	}
@@ -83,11 +88,10 @@ func Holds(m *clusterv1.Machine) bool {
 
 // waits tells whether all that comes before our hook was done: others may still need what the host runs.
 func waits(m *clusterv1.Machine) bool {
-	for hook := range m.Annotations {
-		if hook != controlplanev1.EtcdMemberHookAnnotation && strings.HasPrefix(hook, clusterv1.PreTerminateDeleteHookAnnotationPrefix) {
-			return false
-		}
-	}
-	deleting := conditions.Get(m, clusterv1.MachineDeletingCondition)
-	return deleting != nil && deleting.Reason == clusterv1.MachineDeletingWaitingForPreTerminateHookReason
+	return conditions.GetReason(m, clusterv1.MachineDeletingCondition) == clusterv1.MachineDeletingWaitingForPreTerminateHookReason && !WaitsForOthers(m)
+}
+
+// WaitsForOthers tells whether a Machine carries pre-terminate hooks that are not ours.
+func WaitsForOthers(m *clusterv1.Machine) bool {
+	return slices.ContainsFunc(contract.PreTerminateHooks(m), func(hook string) bool { return hook != controlplanev1.EtcdMemberHookAnnotation })
 }

@@ -87,6 +87,15 @@ func TestReleasedHostsAreRecorded(t *testing.T) {
 	g.Expect(asked.Leftovers).To(Equal(leftovers))
 	g.Expect(asked.Machines[0].Deleted).To(Equal(time.Time{}))
 
+	recorded, err = Record([]Leftover{{Machine: "m3", ProviderID: "metal3://h3", HostUID: "u3"}})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(recorded).To(Equal(`[{"machine":"m3","providerID":"metal3://h3","hostUID":"u3"}]`))
+	f.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] = recorded
+	f.Workload.Nodes = []facts.Node{{Name: "n3", UID: "of n3", HostUID: "u3"}}
+	asked, err = Of(f)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(asked.Leftovers).To(Equal([]Leftover{{Machine: "m3", ProviderID: "metal3://h3", HostUID: "u3", Node: "n3", UID: "of n3"}}), "it became a Node since")
+
 	f.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] = "n0"
 	_, err = Of(f)
 	g.Expect(err).To(MatchError(ContainSubstring(controlplanev1.ReleasedHostsAnnotation)))
@@ -99,10 +108,13 @@ func TestWhatMachinesSayOfTheirHosts(t *testing.T) {
 	f.Agents = []aiv1beta1.Agent{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: "m0"}}, Spec: aiv1beta1.AgentSpec{NodeLabels: map[string]string{metal3.HostUIDLabel: "u"}}}}
 	deleted := metav1.NewTime(noon)
 	f.Workers = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "w0", DeletionTimestamp: &deleted}, Spec: clusterv1.MachineSpec{ProviderID: "metal3://h1"}}}
+	f.Workers[0].Status.NodeRef.Name = "n1"
+	f.Workload.Nodes = []facts.Node{{Name: "n1"}}
 	asked, err := Of(f)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(asked.Machines).To(Equal([]Machine{{Name: "m0", ProviderID: "metal3://h0", HostUID: "u"}}))
-	g.Expect(asked.Others).To(Equal([]Machine{{Name: "w0", ProviderID: "metal3://h1", Deleted: noon}}))
+	g.Expect(asked.Others).To(Equal([]Machine{{Name: "w0", ProviderID: "metal3://h1", Node: "n1", Deleted: noon}}))
+	g.Expect(asked.Registered).To(Equal(f.Workload.Nodes))
 }
 
 func TestWhomThisConcerns(t *testing.T) {

@@ -13,15 +13,23 @@ import (
 
 // remove is the next step to get a member out of etcd.
 func (v *view) remove(own facts.EtcdMember) Step {
-	for _, check := range []func(facts.EtcdMember) *Step{v.last, v.operated, v.lost, v.joining, v.quorum, v.settled} {
-		if step := check(own); step != nil {
-			step.Member = own
-			return *step
-		}
-	}
 	step := v.lead(own)
+	if against := v.against(own); len(against) > 0 {
+		step = against[0]
+	}
 	step.Member = own
 	return step
+}
+
+// against is all that speaks against the removal of a member, the gravest first.
+func (v *view) against(own facts.EtcdMember) []Step {
+	var against []Step
+	for _, check := range []func(facts.EtcdMember) *Step{v.last, v.operated, v.lost, v.alarmed, v.joining, v.strays, v.quorum, v.settled, v.configured} {
+		if step := check(own); step != nil {
+			against = append(against, *step)
+		}
+	}
+	return against
 }
 
 // last is about the only member.
@@ -29,8 +37,11 @@ func (v *view) last(own facts.EtcdMember) *Step {
 	if own.Learner || len(v.Voters()) > 1 {
 		return nil
 	}
-	step := Watch(controlplanev1.LastEtcdMemberReason, "its host is the only member of etcd, with all that the cluster knows: delete the Cluster if it is not needed any more; "+
-		"a Machine alone is never taken out of it")
+	until := "a Machine alone is never taken out of it"
+	if v.Replicas > 1 {
+		until = "else the Machine waits until other hosts have joined"
+	}
+	step := wait(controlplanev1.LastEtcdMemberReason, "its host is the only member of etcd, with all that the cluster knows: delete the Cluster if it is not needed any more; %s", until)
 	return &step
 }
 
@@ -39,7 +50,7 @@ func (v *view) operated(own facts.EtcdMember) *Step {
 	if !v.MachineAPI {
 		return nil
 	}
-	step := Watch(controlplanev1.WaitingForMachineAPIReason, "the cluster's own Machine API runs its control plane, so its etcd operator removes members: delete the Machine of Node %s in "+
+	step := wait(controlplanev1.WaitingForMachineAPIReason, "the cluster's own Machine API runs its control plane, so its etcd operator removes members: delete the Machine of Node %s in "+
 		"namespace openshift-machine-api of the cluster, and see ClusterOperator etcd for what it waits for", own.Name)
 	return &step
 }
@@ -59,9 +70,10 @@ func (v *view) lost(facts.EtcdMember) *Step {
 	return &step
 }
 
-// joining is about members that are on their way into the quorum. They need not be waited for to remove one that is down, which OpenShift promotes nobody beside.
+// joining is about members that are on their way into the quorum. They need not be waited for to remove one that is down, which OpenShift promotes nobody beside: while
+// there is another, that is what is to be told.
 func (v *view) joining(own facts.EtcdMember) *Step {
-	if own.Learner || !own.Healthy() {
+	if own.Learner || len(down(v.Voters())) > 0 {
 		return nil
 	}
 	for _, m := range v.Members {
@@ -73,6 +85,28 @@ func (v *view) joining(own facts.EtcdMember) *Step {
 			step.Message += fmt.Sprintf(", but it %s. If its host does not come up, delete its Machine, which then comes first", m.Problem)
 		}
 		return &step
+	}
+	return nil
+}
+
+// strays is about members whose hosts go without waiting for anything: their Machines are not of the control plane, or no more.
+func (v *view) strays(own facts.EtcdMember) *Step {
+	if own.Learner || !own.Healthy() {
+		return nil
+	}
+	for _, m := range v.Others {
+		if m.Deleted.IsZero() || m.Held {
+			continue
+		}
+		for _, member := range v.Voters() {
+			node := cmp.Or(member.Name, v.nodeAt(&member))
+			at := v.Node(node)
+			if m.Node == node || at != nil && m.runsAs(at.Node) {
+				step := wait(controlplanev1.WaitingForMachinesDeletionReason, "Machine %s, which is not of the control plane, is being deleted, and its host is etcd member %s: a healthy member is not "+
+					"removed meanwhile. When it is gone, remove that member as OpenShift documents it", m.Name, nameOf(member))
+				return &step
+			}
+		}
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
@@ -15,6 +17,7 @@ import (
 // Machine is what matters here of a control-plane Machine.
 type Machine struct {
 	Name string
+	UID  types.UID
 	// Node is that of its host, as far as it is known; ProviderID identifies the host, and so does HostUID, the label that its Node is to have.
 	Node, ProviderID, HostUID string
 	// Deleted is when its deletion was asked for; zero: it was not.
@@ -38,6 +41,8 @@ type Asked struct {
 	Replicas         int
 	// Leftovers are the hosts whose members were removed, or are just being, of which not all is cleaned up.
 	Leftovers []Leftover
+	// Registered are the Nodes of the cluster, as far as they are known without asking it.
+	Registered []facts.Node
 }
 
 // Action is what is to be done next.
@@ -58,7 +63,7 @@ const (
 // Step is the next one on the way.
 type Step struct {
 	Action Action
-	// Machine is the one that it is about, Leaves what its host leaves behind, to be recorded before anything is done; without Node: nothing.
+	// Machine is the one that it is about, Leaves what its host leaves behind, to be recorded before anything is done; without Node and Machine: nothing.
 	Machine Machine
 	Leaves  Leftover
 	// Member is that of its host; To is who is to lead, Via through whom the member is removed.
@@ -84,6 +89,13 @@ func Watch(reason, format string, args ...any) Step {
 func Lost() Step {
 	return wait(controlplanev1.EtcdQuorumAtRiskReason, "etcd does not serve the API server of the cluster, it has most likely lost its quorum. Bring the hosts of its members back; if that cannot be, "+
 		"restore etcd as OpenShift documents it. Until then no member is removed")
+}
+
+// NotLed waits for a leader that was told to hand over and leads all the same.
+func NotLed(step Step) Step {
+	told := wait(controlplanev1.WaitingForEtcdReason, "etcd is led by its member %s, which was told to hand over to %s: waiting until it does", nameOf(step.Member), nameOf(step.To))
+	told.Machine = step.Machine
+	return told
 }
 
 // Due tells which Machines wait for their members to be removed, the oldest deletion first, or what comes before all of them. With neither, nothing is to be done.
@@ -114,8 +126,8 @@ func (a *Asked) before() *Step {
 	}
 	for _, left := range a.Leftovers {
 		// That of a Machine that is still held was recorded before anything was done: whether that was done, etcd tells.
-		if !slices.ContainsFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && m.Node == left.Node }) {
-			step := Watch(controlplanev1.WaitingForMachinesDeletionReason, "what is left of Node %s, whose host was released before, comes first", left.Node)
+		if !slices.ContainsFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && a.isOf(left, m) }) {
+			step := Watch(controlplanev1.WaitingForMachinesDeletionReason, "what is left of %s, whose host was released before, comes first", left.From())
 			return &step
 		}
 	}
@@ -137,9 +149,7 @@ func (a *Asked) Decide(due []Machine, etcd *facts.Etcd) Step {
 		}
 		waits = append(waits, step)
 	}
-	first := waits[0]
-	first.Watched = !slices.ContainsFunc(waits, func(s Step) bool { return !s.Watched })
-	return first
+	return waits[0]
 }
 
 // view is all that is decided upon.

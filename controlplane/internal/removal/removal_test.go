@@ -83,6 +83,24 @@ func leads(i int) func(*world) {
 	}
 }
 
+// stray takes a Machine out of the control plane, and deletes it.
+func (w *world) stray(i int) {
+	m := w.Machines[i]
+	m.Held, m.Deleted, m.HostUID = false, noon, ""
+	w.Machines, w.Others = slices.Delete(w.Machines, i, i+1), append(w.Others, m)
+}
+
+// alarm raises one.
+func alarm(kind string, member uint64) func(*world) {
+	return func(w *world) { w.Alarms = append(w.Alarms, facts.EtcdAlarm{Kind: kind, Member: member}) }
+}
+
+// restored makes a host the only member, as a backup that is restored does. The Nodes of the others are in it.
+func (w *world) restored(i int) {
+	w.Members = []facts.EtcdMember{w.Members[i]}
+	w.Members[0].Leader = true
+}
+
 func all(changes ...func(*world)) func(*world) {
 	return func(w *world) {
 		for _, change := range changes {
@@ -149,6 +167,10 @@ func TestTheNextStep(t *testing.T) {
 		"one was released, and is not cleaned up: the next waits": {
 			change: all(leads(1), func(w *world) { w.Leftovers = []Leftover{{Node: "n9"}} }),
 			action: Wait, machine: "m0", reason: controlplanev1.WaitingForMachinesDeletionReason, message: "Node n9",
+		},
+		"one was recorded, and its Machine lives: the next waits": {
+			change: all(leads(1), func(w *world) { w.Leftovers = []Leftover{{Node: "n1", UID: "n1"}} }),
+			action: Wait, machine: "m0", reason: controlplanev1.WaitingForMachinesDeletionReason, message: "what is left of Node n1",
 		},
 		"it was about to be released: it comes first": {
 			change: all(leads(2), func(w *world) {
@@ -243,6 +265,16 @@ func TestTheNextStep(t *testing.T) {
 		"etcd's operator progresses: waits": {
 			change: all(leads(1), func(w *world) { w.Operators[0].Progressing = true }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForEtcdReason, message: "etcd is progressing",
 		},
+		"another host is to be restarted with another configuration: waits": {
+			change: all(leads(1), func(w *world) { w.Nodes[2].Configuring = true }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForEtcdReason,
+			message: "Node n2 is given another machine configuration",
+		},
+		"its own host is restarted with another configuration: removed": {
+			change: all(leads(1), func(w *world) { w.Nodes[0].Configuring = true }), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+		},
+		"it is down, and another host is restarted with another configuration: removed": {
+			change: all(leads(1), func(w *world) { w.fail(0); w.Nodes[2].Configuring = true }), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+		},
 		"that of the API server is degraded: waits": {
 			change: all(leads(1), func(w *world) { w.Operators[1].Degraded = true }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForEtcdReason, message: "kube-apiserver is degraded",
 		},
@@ -305,6 +337,100 @@ func TestTheNextStep(t *testing.T) {
 				w.delete(1, noon.Add(time.Hour))
 				w.Leftovers = []Leftover{{Node: "n0"}}
 			}), action: RemoveMember, machine: "m1", member: "n1", via: "n2",
+		},
+		"another joins, but one is down beside which nobody is promoted: who is down": {
+			hosts: 4, change: all(leads(1), func(w *world) { w.Members[3].Learner = true; w.Members[2].Problem = "does not answer" }),
+			action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "of the other 2 members only 1 are healthy (n2 does not answer)",
+		},
+		"so it is where those left are a quorum": {
+			hosts: 6, change: all(leads(1), func(w *world) { w.Members[5].Learner = true; w.Members[4].Problem = "does not answer" }),
+			action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "n4 does not answer. Bring its host back, or delete its Machine",
+		},
+		"etcd is full: a healthy member stays": {
+			change: all(leads(1), alarm(facts.EtcdNoSpace, 2)), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdUnknownReason, message: "etcdctl defrag",
+		},
+		"etcd is full, and its host is away: removed": {
+			change: all(func(w *world) { w.fail(0) }, alarm(facts.EtcdNoSpace, 2)), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+		},
+		"etcd is full, and it is a learner: removed": {
+			change: all(leads(1), func(w *world) { w.Members[0].Learner = true }, alarm(facts.EtcdNoSpace, 2)), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+		},
+		"etcd is full, and its host is no member: released": {
+			change: all(leads(1), func(w *world) { w.Members = w.Members[1:] }, alarm(facts.EtcdNoSpace, 2)), action: Release, machine: "m0",
+		},
+		"it holds other data than the others: it is the one to go": {
+			change: all(leads(1), alarm(facts.EtcdCorrupt, 1)), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+		},
+		"another holds other data: that has to go": {
+			change: all(leads(1), alarm(facts.EtcdCorrupt, 2)), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdUnknownReason,
+			message: "its member n1 holds other data than the others. Delete its Machine, which then comes first: see etcdctl alarm list",
+		},
+		"another holds other data, and is deleted later: it goes": {
+			change: all(leads(2), alarm(facts.EtcdCorrupt, 2), func(w *world) { w.delete(1, noon.Add(time.Hour)) }), action: RemoveMember, machine: "m1", member: "n1", via: "n2",
+		},
+		"another holds other data, and its own host is away, which may have the right ones: waits": {
+			change: all(func(w *world) { w.fail(0) }, alarm(facts.EtcdCorrupt, 2)), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdUnknownReason, message: "n1 holds other data",
+		},
+		"members hold different data, nobody knows who the right ones: waits": {
+			change: all(leads(1), alarm(facts.EtcdCorrupt, 0)), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdUnknownReason, message: "does not know which of them has the right ones",
+		},
+		"the one that held other data is gone, its alarm is not: waits": {
+			change: all(leads(1), alarm(facts.EtcdCorrupt, 0x99)), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdUnknownReason, message: "about 99, which is no member any more: see",
+		},
+		"etcd has an alarm that nobody knows: waits": {
+			change: all(leads(1), alarm("FIRE", 1)), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdUnknownReason, message: "etcd has the alarm FIRE",
+		},
+		"its own host is away, and it was the one with other data: removed": {
+			change: all(func(w *world) { w.fail(0) }, alarm(facts.EtcdCorrupt, 1)), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+		},
+		"a Machine that is not of the control plane goes, and its host is a member: waits": {
+			change: all(leads(1), func(w *world) { w.stray(2) }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForMachinesDeletionReason,
+			message: "Machine m2, which is not of the control plane, is being deleted, and its host is etcd member n2",
+		},
+		"so it does, and only its providerID tells": {
+			change: all(leads(1), func(w *world) { w.stray(2); w.Others[0].Node = "" }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForMachinesDeletionReason,
+		},
+		"so it does, and only the name of its Node tells": {
+			change: all(leads(1), func(w *world) { w.stray(2); w.Others[0].ProviderID = "" }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForMachinesDeletionReason,
+		},
+		"so it does, but the host that is due is away: removed": {
+			change: func(w *world) { w.fail(0); w.stray(2) }, action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+		},
+		"so it does, but it is held: removed": {
+			change: all(leads(1), func(w *world) { w.stray(2); w.Others[0].Held = true }), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+		},
+		"so it lives: removed": {
+			change: all(leads(1), func(w *world) { w.stray(2); w.Others[0].Deleted = time.Time{} }), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+		},
+		"a worker goes: removed": {
+			change: all(leads(1), func(w *world) { w.Others = []Machine{{Name: "w0", Node: "w0", Deleted: noon}} }), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+		},
+		"etcd was restored, with one member, and a lost host is deleted: released": {
+			change: func(w *world) { w.restored(2) }, action: Release, machine: "m0",
+		},
+		"etcd was restored, and both lost hosts are deleted: one after the other": {
+			change: func(w *world) { w.restored(2); w.delete(1, noon.Add(-time.Hour)) }, action: Release, machine: "m1",
+		},
+		"etcd was restored, and its only host is deleted: it stays": {
+			change: func(w *world) {
+				w.restored(2)
+				w.Machines[0].Deleted = time.Time{}
+				w.delete(2, noon)
+			}, action: Wait, machine: "m2", member: "n2", reason: controlplanev1.LastEtcdMemberReason, message: "the Machine waits until other hosts have joined",
+		},
+		"etcd was restored, and all hosts are deleted: the lost ones go": {
+			change: func(w *world) { w.restored(2); w.delete(2, noon.Add(-time.Hour)); w.delete(1, noon.Add(time.Hour)) }, action: Release, machine: "m0",
+		},
+		"etcd was restored, and the first replacement joins: its only voter stays": {
+			hosts: 4, change: func(w *world) {
+				w.restored(2)
+				w.Members = append(w.Members, facts.EtcdMember{ID: 4, Name: "n3", Hosts: []string{address(3)}, Learner: true})
+				w.Machines[0].Deleted = time.Time{}
+				w.delete(2, noon)
+			}, action: Wait, machine: "m2", member: "n2", reason: controlplanev1.LastEtcdMemberReason,
+		},
+		"etcd was restored, and what a lost host still says is not that: waits": {
+			change: func(w *world) { w.restored(2); w.Doubt, w.Members = "they do not agree", nil }, action: Wait, machine: "m0", reason: controlplanev1.EtcdUnknownReason, message: "they do not agree",
 		},
 		"etcd has lost its quorum, and one joins: that it has lost it": {
 			hosts: 4, change: func(w *world) {
@@ -441,7 +567,9 @@ func TestTheMemberOfAHostThatIsNotLinked(t *testing.T) {
 			g.Expect(step.Action).To(Equal(RemoveMember), "%s: %s", step.Reason, step.Message)
 			g.Expect(step.Member.Name).To(Equal("n0"))
 			g.Expect(step.Machine.Node).To(Equal("n0"))
-			g.Expect(step.Leaves).To(Equal(Leftover{Node: "n0", UID: "n0", Addresses: []string{address(0)}, Members: []string{"1"}}))
+			g.Expect(step.Leaves).To(Equal(Leftover{
+				Machine: "m0", ProviderID: w.Machines[0].ProviderID, HostUID: w.Machines[0].HostUID, Node: "n0", UID: "n0", Addresses: []string{address(0)}, Members: []string{"1"},
+			}))
 		})
 	}
 }
@@ -455,7 +583,9 @@ func TestAMemberOfAMachineThatWasTakenOut(t *testing.T) {
 	step := w.step()
 	g.Expect(step.Action).To(Equal(Release), step.Message)
 	g.Expect(step.Machine.Name).To(Equal("m3"))
-	g.Expect(step.Leaves.Node).To(BeEmpty(), "it leaves nothing")
+	g.Expect(step.Leaves).To(Equal(Leftover{}), "it leaves nothing by which it could be known")
+	w.Machines[2].HostUID = "host of n9"
+	g.Expect(w.step().Leaves).To(Equal(Leftover{Machine: "m3", HostUID: "host of n9"}))
 }
 
 // What nobody tells of has to be looked at again; for the rest an event comes.
@@ -464,18 +594,14 @@ func TestWhoWaitsForAnEvent(t *testing.T) {
 		change  func(w *world)
 		watched bool
 	}{
-		"it is the only member":     {func(w *world) { w.Members = w.Members[:1] }, true},
-		"OpenShift removes it":      {func(w *world) { w.MachineAPI = true }, true},
+		"it is the only member":     {func(w *world) { w.Members = w.Members[:1] }, false},
+		"OpenShift removes it":      {func(w *world) { w.MachineAPI = true }, false},
 		"the topology is another":   {func(w *world) { w.Topology = configv1.DualReplicaTopologyMode }, true},
 		"another is being removed":  {func(w *world) { w.Machines[1].Deleted, w.Machines[1].Held = noon, false }, true},
 		"another is not cleaned up": {func(w *world) { w.Leftovers = []Leftover{{Node: "n9"}} }, true},
 		"another is down":           {func(w *world) { w.Members[1].Problem = "does not answer" }, false},
 		"nothing can be told":       {func(w *world) { w.Doubt = "they do not agree" }, false},
-		"so it is for one, not for two": {func(w *world) {
-			w.MachineAPI = true
-			w.delete(1, noon)
-			w.Nodes[1].ProviderID, w.Nodes[1].HostUID = "", ""
-		}, false},
+		"etcd is full":              {func(w *world) { alarm(facts.EtcdNoSpace, 1)(w) }, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -543,7 +669,8 @@ func TestWhatIsLeftOfAReleasedHost(t *testing.T) {
 			leads(1)(w)
 			w.Members[0].ID, w.Members[0].Learner, w.Members[0].Name, w.Nodes[0].Name = 9, true, "", "n9"
 		}, Release, ""},
-		"nothing can be told: waits": {func(w *world) { w.Doubt = "they do not agree"; w.gone(0) }, Wait, controlplanev1.EtcdUnknownReason},
+		"nothing can be told: waits":               {func(w *world) { w.Doubt = "they do not agree"; w.gone(0) }, Wait, controlplanev1.EtcdUnknownReason},
+		"etcd was restored without it: cleaned up": {func(w *world) { w.restored(2); w.gone(0) }, Release, ""},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -558,6 +685,133 @@ func TestWhatIsLeftOfAReleasedHost(t *testing.T) {
 			}
 		})
 	}
+}
+
+// register makes the Nodes known, as they are without asking the cluster.
+func (w *world) register() {
+	w.Registered = nil
+	for _, n := range w.Nodes {
+		w.Registered = append(w.Registered, n.Node)
+	}
+}
+
+// A host that was released runs until it is switched off, and OpenShift takes in hosts that run.
+func TestAReleasedHostThatRuns(t *testing.T) {
+	left := Leftover{Machine: "m0", ProviderID: "metal3://n0", HostUID: "host of n0", Node: "n0", UID: "n0", Addresses: []string{address(0)}, Members: []string{"99"}}
+	nodeless := Leftover{Machine: "m0", HostUID: "host of n0"}
+	for situation, tc := range map[string]struct {
+		change func(w *world)
+		left   Leftover
+		action Action
+		reason string
+	}{
+		"it is no member":       {func(w *world) { w.Members = w.Members[1:] }, left, Release, ""},
+		"it is a learner":       {func(w *world) { w.Members[0].Learner = true }, left, RemoveMember, ""},
+		"it votes again":        {func(*world) {}, left, RemoveMember, ""},
+		"it leads":              {func(w *world) { leads(0)(w) }, left, MoveLeader, ""},
+		"it votes, and is off":  {func(w *world) { w.fail(0) }, left, RemoveMember, ""},
+		"it votes, has no Node": {func(w *world) { w.fail(0); w.Nodes = w.Nodes[1:] }, left, RemoveMember, ""},
+		"it was not started": {func(w *world) {
+			w.Members[0].Learner, w.Members[0].Name, w.Members[0].Problem = true, "", "does not answer"
+		}, left, RemoveMember, ""},
+		"it was not started, and has no Node": {func(w *world) {
+			w.Members[0].Learner, w.Members[0].Name, w.Members[0].Problem, w.Nodes = true, "", "does not answer", w.Nodes[1:]
+		}, left, RemoveMember, ""},
+		"one that was not started is elsewhere": {func(w *world) {
+			w.Members[0].Learner, w.Members[0].Name, w.Members[0].Problem, w.Members[0].Hosts = true, "", "does not answer", []string{"192.168.111.99"}
+		}, left, Release, ""},
+		"its name is at another Node": {func(w *world) { w.Members[0].Hosts = []string{address(1)} }, left, Release, ""},
+		"another host has its name":   {func(w *world) { w.Nodes[0].UID = "new" }, left, Release, ""},
+		"it was never removed":        {func(w *world) { w.Members[0].ID, w.Members[0].Name = 0x99, "before" }, left, RemoveMember, ""},
+		"one that was not started is at a new Node of its address": {func(w *world) {
+			w.Members[0].Learner, w.Members[0].Name, w.Members[0].Problem, w.Nodes[0].Name = true, "", "does not answer", "n9"
+		}, left, Release, ""},
+		"one that was not started is nowhere": {func(w *world) {
+			w.Members[0].Learner, w.Members[0].Name, w.Members[0].Problem, w.Nodes = true, "", "does not answer", w.Nodes[1:]
+		}, nodeless, Release, ""},
+		"it became a Node only then, and a member": {func(*world) {}, nodeless, RemoveMember, ""},
+		"it did not become a Node": {func(w *world) {
+			w.Nodes, w.Members, w.Revisions = w.Nodes[1:], w.Members[1:], w.Revisions[1:]
+		}, nodeless, Release, ""},
+		"another is away":    {func(w *world) { w.fail(1); leads(2)(w) }, left, Wait, controlplanev1.EtcdQuorumAtRiskReason},
+		"a rollout goes on":  {func(w *world) { w.Operators[0].Progressing = true }, left, Wait, controlplanev1.WaitingForEtcdReason},
+		"nobody can be told": {func(w *world) { w.Doubt = "they do not agree" }, left, Wait, controlplanev1.EtcdUnknownReason},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(3)
+			leads(1)(w)
+			w.Machines[0].Held = false
+			tc.change(w)
+			step := w.DecideLeaving(w.Machines[0], tc.left, &w.Etcd)
+			g.Expect(step.Action).To(Equal(tc.action), "%s: %s", step.Reason, step.Message)
+			g.Expect(step.Reason).To(Equal(tc.reason))
+			if tc.action == RemoveMember {
+				g.Expect(step.Machine.Name).To(Equal("m0"))
+				g.Expect(step.Via.Name).To(Equal("n1"))
+				g.Expect(step.Leaves.Node).To(Equal("n0"))
+				g.Expect(step.Leaves.UID).To(BeEquivalentTo("n0"))
+				g.Expect(step.Leaves.Members).To(ContainElement(idOf(step.Member)))
+			}
+		})
+	}
+}
+
+// What is recorded is of a Machine by Node, or by name and identity. Who is wrong keeps all others, or takes one that is on its way out for gone.
+func TestWhoseRecordItIs(t *testing.T) {
+	byName := Leftover{Machine: "m0", HostUID: "host of n0"}
+	for situation, tc := range map[string]struct {
+		left   Leftover
+		change func(w *world)
+		is     bool
+	}{
+		"its Node, as an earlier version recorded it":           {Leftover{Node: "n0"}, func(*world) {}, true},
+		"its Node, but it lives":                                {Leftover{Node: "n0"}, func(w *world) { w.Machines[0].Deleted = time.Time{} }, true},
+		"name, and nobody knew its host":                        {Leftover{Machine: "m0", ProviderID: "metal3://n0"}, func(w *world) { w.unlinked(0); w.Machines[0].ProviderID = "" }, true},
+		"another Node":                                          {Leftover{Node: "n1", UID: "n1"}, func(*world) {}, false},
+		"the Node that its host is now, which has another name": {Leftover{Node: "n0", UID: "n0"}, func(w *world) { w.Machines[0].Node = "before" }, true},
+		"a Node that its host was, whose name another has":      {Leftover{Node: "n0", UID: "gone"}, func(w *world) { w.Machines[0].Node = "before" }, false},
+		"name and host":                                         {byName, func(w *world) { w.unlinked(0) }, true},
+		"name and host, as the providerID says":                 {Leftover{Machine: "m0", ProviderID: "metal3://n0", HostUID: "x"}, func(w *world) { w.unlinked(0) }, true},
+		"its name, but another host":                            {Leftover{Machine: "m0", HostUID: "x"}, func(w *world) { w.unlinked(0) }, false},
+		"its name, but another providerID":                      {Leftover{Machine: "m0", ProviderID: "x", HostUID: "host of n0"}, func(w *world) { w.unlinked(0) }, false},
+		"its name, and nobody knows its host any more":          {byName, func(w *world) { w.unlinked(0); w.Machines[0].HostUID = "" }, true},
+		"its host, but another name":                            {Leftover{Machine: "m7", HostUID: "host of n0"}, func(w *world) { w.unlinked(0) }, false},
+		"name and host, but it lives":                           {byName, func(w *world) { w.unlinked(0); w.Machines[0].Deleted = time.Time{} }, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(3)
+			tc.change(w)
+			w.register()
+			w.Leftovers = []Leftover{tc.left}
+			g.Expect(w.isOf(tc.left, w.Machines[0])).To(Equal(tc.is))
+			g.Expect(w.Released(w.Machines[0])).To(Equal(tc.is))
+			_, going := w.Going(tc.left)
+			g.Expect(going).To(BeFalse(), "it is held")
+			w.Machines[0].Held = false
+			_, going = w.Going(tc.left)
+			g.Expect(going).To(Equal(tc.is && !w.Machines[0].Deleted.IsZero()))
+			w.Others, w.Machines = w.Machines[:1], w.Machines[1:]
+			_, still := w.Going(tc.left)
+			g.Expect(still).To(Equal(going), "also when it was taken out")
+		})
+	}
+}
+
+// A host that is recorded under the Node that it is now, although Cluster API knows it by another, is not waited for by its own Machine.
+func TestARecordOfAHostWithAnotherName(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(3)
+	leads(1)(w)
+	w.Machines[0].Node = "before"
+	w.register()
+	w.Leftovers = []Leftover{w.step().Leaves}
+	g.Expect(w.Leftovers[0].Node).To(Equal("n0"))
+	g.Expect(w.FateOf(w.Leftovers[0])).To(Equal(Leaving))
+	step := w.step()
+	g.Expect(step.Action).To(Equal(RemoveMember), step.Message)
+	g.Expect(step.Machine.Name).To(Equal("m0"))
 }
 
 // gone deletes Machine and Node of a host, whose member stays.
@@ -583,17 +837,15 @@ func TestWhatBecameOfAReleasedHost(t *testing.T) {
 			w.drop(0)
 			w.Machines = append(w.Machines, Machine{Name: "m0", ProviderID: "metal3://n0"})
 		}, Gone},
-		"another host has its name": {func(w *world) { w.Machines[0].Deleted, w.Nodes[0].UID = time.Time{}, "another" }, Gone},
+		"another host has its name":                                    {func(w *world) { w.Machines[0].Deleted, w.Nodes[0].UID = time.Time{}, "another" }, Gone},
+		"Cluster API knew it by another name, and it is being deleted": {func(w *world) { w.Machines[0].Node = "before" }, Leaving},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
 			w := newWorld(3)
 			tc.change(w)
-			var nodes []facts.Node
-			for _, n := range w.Nodes {
-				nodes = append(nodes, n.Node)
-			}
-			g.Expect(w.FateOf(left, nodes)).To(Equal(tc.fate))
+			w.register()
+			g.Expect(w.FateOf(left)).To(Equal(tc.fate))
 			step := left.Rests(tc.fate)
 			g.Expect(step != nil).To(Equal(tc.fate == Remaining || tc.fate == Nodeless))
 			if step != nil {
@@ -602,6 +854,50 @@ func TestWhatBecameOfAReleasedHost(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Of a host that was never a Node nothing is known but what its Machine said.
+func TestWhatBecameOfAHostThatWasNoNode(t *testing.T) {
+	left := Leftover{Machine: "m0", ProviderID: "metal3://n0", HostUID: "host of n0"}
+	for situation, tc := range map[string]struct {
+		change func(w *world)
+		fate   Fate
+		action Action
+	}{
+		"its Machine is being deleted":              {func(w *world) { w.unlinked(0); w.Nodes, w.Members = w.Nodes[1:], w.Members[1:] }, Leaving, Release},
+		"it became a Node, and is being deleted":    {func(w *world) { w.unlinked(0) }, Leaving, Wait},
+		"its Machine is gone":                       {func(w *world) { w.drop(0) }, Gone, Release},
+		"its Machine is gone, and it became a Node": {func(w *world) { w.Machines = w.Machines[1:] }, Remaining, Wait},
+		"its Machine is gone, and it became a Node that only its label tells": {func(w *world) {
+			w.Machines, w.Nodes[0].ProviderID = w.Machines[1:], ""
+		}, Remaining, Wait},
+		"the next Machine of its name has the same host": {func(w *world) { w.Machines[0].Deleted = time.Time{} }, Staying, Wait},
+		"the next Machine of its name is to have its host": {func(w *world) {
+			w.unlinked(0)
+			w.Machines[0].Deleted, w.Nodes, w.Members = time.Time{}, w.Nodes[1:], w.Members[1:]
+		}, Gone, Release},
+		"a member without name is somewhere": {func(w *world) {
+			w.drop(0)
+			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Learner: true, Hosts: []string{"192.168.111.99"}, Problem: "does not answer"})
+		}, Gone, Release},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(3)
+			leads(1)(w)
+			tc.change(w)
+			w.register()
+			g.Expect(w.FateOf(left.on(w.Registered))).To(Equal(tc.fate))
+			step := w.DecideLeftover(left, &w.Etcd)
+			g.Expect(step.Action).To(Equal(tc.action), step.Message)
+			if tc.action == Wait {
+				g.Expect(step.Message).To(ContainSubstring("Node n0 is still there"))
+			}
+		})
+	}
+	g := NewWithT(t)
+	g.Expect(left.From()).To(Equal("Machine m0"))
+	g.Expect(Leftover{Machine: "m0", Node: "n0"}.From()).To(Equal("Node n0"))
 }
 
 func TestWhatIsNotedOfAHost(t *testing.T) {
@@ -619,6 +915,29 @@ func TestWhatIsNotedOfAHost(t *testing.T) {
 	g.Expect(noted).To(HaveLen(3))
 	g.Expect(asked.Leftovers[1].Members).To(Equal([]string{"1"}), "what was read stays")
 	g.Expect(asked.Without(noted[1])).To(Equal([]Leftover{{Node: "n1"}}))
+
+	spare := Leftover{Machine: "m3", HostUID: "h3"}
+	noted, changed = asked.Noted(spare)
+	g.Expect(changed).To(BeTrue(), "a host without Node")
+	asked.Leftovers = noted
+	_, changed = asked.Noted(spare)
+	g.Expect(changed).To(BeFalse())
+	noted, _ = asked.Noted(Leftover{Machine: "m3", HostUID: "h3", Node: "n3", UID: "u3"})
+	g.Expect(noted).To(And(HaveLen(3), ContainElement(Leftover{Machine: "m3", HostUID: "h3", Node: "n3", UID: "u3"})), "it became one")
+	noted, _ = asked.Noted(Leftover{Machine: "m3", HostUID: "of the next host"})
+	g.Expect(noted).To(HaveLen(4), "another of that name")
+	noted, _ = asked.Noted(Leftover{Machine: "m3", HostUID: "h3", ProviderID: "of the next host"})
+	g.Expect(noted).To(HaveLen(4), "and another")
+	g.Expect(asked.Without(Leftover{})).To(HaveLen(3), "what nobody wrote is nobody's")
+	became := Asked{Leftovers: []Leftover{{Machine: "m3", HostUID: "h3", Node: "n3", UID: "u3"}}}
+	_, changed = became.Noted(spare)
+	g.Expect(changed).To(BeFalse(), "its Node is not forgotten")
+	noted, _ = asked.Noted(Leftover{Machine: "m1", ProviderID: "p1", Node: "n1"})
+	g.Expect(noted).To(ContainElement(Leftover{Machine: "m1", ProviderID: "p1", Node: "n1"}), "what an earlier version did not know")
+	asked.Leftovers = noted
+	noted, changed = asked.Noted(Leftover{Node: "n1"})
+	g.Expect(noted).To(ContainElement(Leftover{Machine: "m1", ProviderID: "p1", Node: "n1"}), "nothing is forgotten")
+	g.Expect(changed).To(BeFalse())
 }
 
 func TestWhatIsKnownOfAHostWhoseNodeIsGone(t *testing.T) {
@@ -626,5 +945,7 @@ func TestWhatIsKnownOfAHostWhoseNodeIsGone(t *testing.T) {
 	w := newWorld(3)
 	w.fail(0)
 	w.Nodes = w.Nodes[1:]
-	g.Expect(w.step().Leaves).To(Equal(Leftover{Node: "n0", Addresses: []string{address(0)}, Members: []string{"1"}}))
+	g.Expect(w.step().Leaves).To(Equal(Leftover{
+		Machine: "m0", ProviderID: "metal3://n0", HostUID: "host of n0", Node: "n0", Addresses: []string{address(0)}, Members: []string{"1"},
+	}))
 }

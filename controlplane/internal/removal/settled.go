@@ -59,6 +59,20 @@ func (v *view) rolledOut(own facts.EtcdMember) *Step {
 	return nil
 }
 
+// configured is about Nodes that the machine config operator changes, which restarts them one by one.
+func (v *view) configured(own facts.EtcdMember) *Step {
+	if own.Learner || !own.Healthy() {
+		return nil
+	}
+	at := slices.IndexFunc(v.Nodes, func(n facts.ControlPlaneNode) bool { return n.Configuring && n.Name != own.Name })
+	if at < 0 {
+		return nil
+	}
+	step := wait(controlplanev1.WaitingForEtcdReason, "Node %s is given another machine configuration, for which it is restarted: waiting until that is done. See MachineConfigPool master of the cluster",
+		v.Nodes[at].Name)
+	return &step
+}
+
 // restarts tells whether the member of a Node is being restarted, or is to be, which matters to the removal of another. One that does not answer here may serve all the
 // same: then too, two must not be away at once. Operators go on Node by Node, so that those who are to follow one that is down do not before it is gone.
 func (v *view) restarts(r facts.Revision, own facts.EtcdMember) bool {

@@ -151,7 +151,7 @@ func (v *View) kubeconfigAvailable() metav1.Condition {
 		return c
 	case v.Found.Blocked(KubeconfigCopy) != nil:
 		return v.blocked(t, KubeconfigCopy)
-	case v.Installed() && v.AdminKubeconfig == nil:
+	case v.Installed() && !v.HasAdminKubeconfig():
 		return no(t, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s is missing, and so is assisted-service's kubeconfig: create it, type %s, with a kubeconfig in the key value",
 			secret.Name(v.ClusterName(), secret.Kubeconfig), clusterv1.ClusterSecretType))
 	default:

@@ -43,8 +43,11 @@ const (
 	KubeconfigRenewal Task = "renewal of the kubeconfig"
 	MachineCreation   Task = "creation of Machines"
 	MachineSync       Task = "update of Machines"
+	Remediation       Task = "remediation"
+	ScaleUp           Task = "scale-up"
 	ScaleDown         Task = "scale-down"
 	HostRelease       Task = "release of a host from etcd"
+	KubeletApproval   Task = "approval of certificates of kubelets"
 	Deletion          Task = "deletion"
 )
 

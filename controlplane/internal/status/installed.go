@@ -26,7 +26,7 @@ func (v *View) installedCondition() metav1.Condition {
 	case v.Anew:
 		return no(t, controlplanev1.RegisteredAnewReason, RegisteredAnew(v.Facts))
 	case v.Installed():
-		return yes(t, controlplanev1.InstalledReason)
+		return v.installed()
 	case v.Found.Blocked(Installation) != nil && !v.Progress.Started:
 		return v.blocked(t, Installation)
 	case v.Install == nil || !v.Progress.Registered:
@@ -50,6 +50,33 @@ func (v *View) installedCondition() metav1.Condition {
 	default:
 		return v.pending()
 	}
+}
+
+// installed is the condition of an installed cluster, to which hosts are added as soon as assisted-service knows it.
+func (v *View) installed() metav1.Condition {
+	c := yes(controlplanev1.InstalledCondition, controlplanev1.InstalledReason)
+	if why := v.notImported(); why != nil {
+		c.Reason, c.Message = why.Reason, why.Message
+	}
+	return c
+}
+
+// notImported is why assisted-service does not add hosts to an installed cluster that it did not install; nil when it does.
+func (v *View) notImported() *Outcome {
+	blocked := v.Found.Blocked(Installation)
+	switch {
+	case v.Install == nil:
+		return blocked
+	case !v.Imported() || v.Progress.DayTwo:
+		return nil
+	}
+	if c := installCondition(v.Install, hiveext.ClusterSpecSyncedCondition); c != nil && c.Status == corev1.ConditionFalse {
+		return &Outcome{controlplanev1.WaitingForImportReason, "assisted-service does not take in the installed cluster: " + c.Message}
+	}
+	if since, left := v.unanswered(); !since.IsZero() && left <= 0 {
+		return &Outcome{controlplanev1.AssistedServiceNotRespondingReason, assisted.NotResponding("AgentClusterInstall "+v.Install.Name, v.Install.Namespace, since)}
+	}
+	return &Outcome{controlplanev1.WaitingForImportReason, "waiting for assisted-service to take in the installed cluster, so that hosts can be added"}
 }
 
 // notRegistered is the condition until assisted-service has taken the cluster in.

@@ -2,6 +2,7 @@ package status
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -93,4 +95,53 @@ func TestFailedPreparationStaysReportedWhileItIsTriedAgain(t *testing.T) {
 	g.Expect(reported("installing").Reason).To(Equal(controlplanev1.InstallingReason), "it succeeded")
 	s.Agents = s.Agents[:2]
 	g.Expect(reported("insufficient").Reason).To(Equal(controlplanev1.WaitingForHostsReason), "a host was taken away")
+}
+
+// What is installed stays so; the message says why hosts are not added.
+func TestAnInstalledClusterThatIsNotImported(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	imported := func(state string, conditions ...hivev1.ClusterInstallCondition) *hiveext.AgentClusterInstall {
+		install := installOf(state, conditions...)
+		install.Labels, install.Annotations = factsOf(nil).Labels(), map[string]string{facts.ImportedAnnotation: ""}
+		install.CreationTimestamp = metav1.NewTime(noon)
+		return install
+	}
+	refused := hivev1.ClusterInstallCondition{Type: hiveext.ClusterSpecSyncedCondition, Status: "False", Reason: hiveext.ClusterInputErrorReason, Message: "bad pull secret at https://img.example/?api_key=hush"}
+	completed := hivev1.ClusterInstallCondition{Type: hiveext.ClusterCompletedCondition, Status: "True", Reason: hiveext.ClusterInstalledReason}
+	elsewhere := installOf("")
+	elsewhere.Labels = factsOf(nil).Labels()
+	for situation, tc := range map[string]struct {
+		install *hiveext.AgentClusterInstall
+		blocked string
+		after   time.Duration
+		reason  string
+		message string
+	}{
+		"it cannot be imported":                        {blocked: "the cluster does not answer", reason: controlplanev1.WaitingForImportReason, message: "does not answer"},
+		"nothing is known against it":                  {reason: controlplanev1.InstalledReason},
+		"assisted-service is to take it in":            {install: imported(""), reason: controlplanev1.WaitingForImportReason, message: "take in"},
+		"it does not for long":                         {install: imported(""), after: assisted.AnswerTime, reason: controlplanev1.AssistedServiceNotRespondingReason, message: "AgentClusterInstall"},
+		"it refuses":                                   {install: imported("", refused), reason: controlplanev1.WaitingForImportReason, message: "bad pull secret"},
+		"it adds hosts":                                {install: imported("adding-hosts", completed), reason: controlplanev1.InstalledReason},
+		"it installed the cluster, and is away by now": {install: elsewhere, reason: controlplanev1.InstalledReason},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g, f := NewWithT(t), factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+				cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
+			})
+			f.Install, f.Progress = tc.install, assisted.Observe(tc.install)
+			v := viewOf(f)
+			v.Now = noon.Add(tc.after)
+			if tc.blocked != "" {
+				v.Found.Block(Installation, controlplanev1.WaitingForImportReason, tc.blocked)
+			}
+			c := v.installedCondition()
+			g.Expect(c.Status).To(Equal(metav1.ConditionTrue))
+			g.Expect(c.Reason).To(Equal(tc.reason))
+			g.Expect(c.Message).To(And(ContainSubstring(tc.message), Not(ContainSubstring("hush"))))
+			f.Workload.Connected = true
+			waits := v.UntilChange() > 0
+			g.Expect(waits).To(Equal(tc.install != nil && tc.install != elsewhere && tc.install.Status.DebugInfo.State == "" && tc.after == 0), "the end of the time is waited for")
+		})
+	}
 }

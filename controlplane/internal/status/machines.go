@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 )
 
@@ -25,6 +26,8 @@ func (v *View) machinesCreated() metav1.Condition {
 		return v.blocked(t, MachineCreation)
 	case v.Found.Blocked(Installation) != nil:
 		return v.blocked(t, Installation)
+	case v.Found.Blocked(ScaleUp) != nil:
+		return v.blocked(t, ScaleUp)
 	case v.Failure != nil:
 		return no(t, clusterv1.InternalErrorReason, "an earlier step failed and is tried again; see the log of the manager")
 	default:
@@ -102,6 +105,9 @@ func (v *View) scalingUp() metav1.Condition {
 	c.Message = fmt.Sprintf("scaling up from %d to %d Machines", len(v.Found.Machines), v.Replicas())
 	if blocked := v.Found.Blocked(Installation); blocked != nil {
 		c.Message += ": " + blocked.Message
+	} else if blocked := v.Found.Blocked(ScaleUp); blocked != nil {
+		c.Reason = blocked.Reason
+		c.Message += ": " + blocked.Message
 	}
 	return c
 }
@@ -123,21 +129,29 @@ func (v *View) scalingDown() metav1.Condition {
 	c := yes(t, clusterv1.ScalingDownReason)
 	c.Message = fmt.Sprintf("scaling down from %d to %d Machines", len(v.Found.Machines), wanted)
 	if blocked := v.Found.Blocked(ScaleDown); blocked != nil {
+		c.Reason = blocked.Reason
 		c.Message += ": " + blocked.Message
 	}
 	return c
 }
 
+// remediating sums up what is told of the Machines that are to be remediated. Of others that are unhealthy it only says so.
 func (v *View) remediating() metav1.Condition {
 	const t = controlplanev1.RemediatingCondition
-	unhealthy := v.machinesThat(func(m *clusterv1.Machine) bool {
-		return conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition)
-	})
-	if len(unhealthy) == 0 {
-		return no(t, clusterv1.NotRemediatingReason, "")
+	wanted := v.machinesThat(v.ToBeRemediated)
+	if len(wanted) == 0 {
+		c := no(t, clusterv1.NotRemediatingReason, "")
+		if unhealthy := v.machinesThat(facts.Unhealthy); len(unhealthy) > 0 {
+			c.Message = "unhealthy, and not to be replaced from here as things are: " + Names(unhealthy)
+		}
+		return c
+	}
+	summary, err := conditions.NewAggregateCondition(wanted, clusterv1.MachineOwnerRemediatedCondition, conditions.TargetConditionType(t))
+	if err != nil {
+		return unknown(t, clusterv1.InternalErrorReason, "cannot sum up the conditions of the Machines")
 	}
 	c := yes(t, clusterv1.RemediatingReason)
-	c.Message = fmt.Sprintf("a MachineHealthCheck wants %s to be remediated, which is not done automatically: repair the host, or replace it", Names(unhealthy))
+	c.Message = summary.Message
 	return c
 }
 

@@ -28,6 +28,11 @@ func (v *View) Compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		for _, condition := range v.conditions() {
 			conditions.Set(cp, condition)
 		}
+		if left := v.Found.Blocked(KubeletApproval); left != nil { // most never have any
+			conditions.Set(cp, no(controlplanev1.CertificatesApprovedCondition, left.Reason, left.Message))
+		} else {
+			conditions.Delete(cp, controlplanev1.CertificatesApprovedCondition)
+		}
 	}
 	conditions.Set(cp, v.PausedCondition())
 }
@@ -37,7 +42,7 @@ func (v *View) UntilChange() time.Duration {
 	switch {
 	case v.Paused():
 		return 0
-	case !v.Installed():
+	case !v.Installed(), v.Imported() && v.healthKnown():
 		_, left := v.unanswered()
 		return max(0, left)
 	case !v.healthKnown():
@@ -61,6 +66,9 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 	}
 	if v.Workload.KubernetesVersion != "" {
 		status.KubernetesVersion = v.Workload.KubernetesVersion
+	}
+	if last := v.LastRemediation(v.Found.Machines); last != nil {
+		status.LastRemediation = controlplanev1.LastRemediationStatus{Machine: last.Machine, Time: last.Timestamp, RetryCount: &last.RetryCount}
 	}
 	status.ReleaseImage = v.reportedImage()
 	phase := v.Phase

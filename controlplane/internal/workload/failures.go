@@ -34,11 +34,11 @@ func failureOf(err error) facts.Failure {
 	case apierrors.IsUnauthorized(err):
 		return facts.Failure{Kind: facts.Unauthorized, Message: "its API server does not accept the credentials in the kubeconfig (401 Unauthorized)"}
 	}
-	return facts.Failure{Kind: facts.Unreachable, Message: causeOf(err)}
+	return facts.Failure{Kind: facts.Unreachable, Message: Cause(err)}
 }
 
-// causeOf says what kind of error it is.
-func causeOf(err error) string {
+// Cause says what kind of error a request to a workload cluster came to, and nothing that the cluster itself says.
+func Cause(err error) string {
 	var (
 		lookup    *net.DNSError
 		authority x509.UnknownAuthorityError

@@ -14,15 +14,17 @@ import (
 
 // resource is what is watched of a cluster.
 type resource struct {
-	// name is that of the kind, in the plural; path is where it is watched, and selector a label selector.
-	name, path, selector string
+	// name is that of the kind, in the plural; path is where it is watched, selector a label selector, and fields one of fields.
+	name, path, selector, fields string
+	// onDemand is true for what is read for each connection, but watched only while something is awaited of it.
+	onDemand bool
 	// read reads what is to be known, and the version from which on it is to be watched; empty: the cluster does not know the kind yet.
 	read func(ctx context.Context, c client.Client) (version string, put func(*link), err error)
 	// take reads what is to be known after a change; put is nil when it is nothing that matters.
 	take func(ctx context.Context, l *link, access *access, e watchEvent) (put func(*link), err error)
 }
 
-var resources = []resource{nodes, tokens, clusterVersions, clusterOperators}
+var resources = []resource{nodes, tokens, clusterVersions, clusterOperators, requests}
 
 // watchEvent is what a watch tells of an object; of a problem, code says what it is.
 type watchEvent struct {
@@ -70,10 +72,11 @@ func (l *link) follow(ctx context.Context, access *access, kubernetes string) bo
 		for _, n := range found {
 			l.putNews(ctx, n)
 			if n.version == "" {
-				all = false
+				all = all && !l.wants(n.resource)
 				continue
 			}
 			l.watching.Insert(n.resource.name)
+			l.onDemand = l.onDemand || n.resource.onDemand
 			w := &watcher{link: l, resource: n.resource, ctx: l.watches, access: access, version: n.version}
 			go w.run()
 		}
@@ -120,7 +123,7 @@ func (r resource) readWith(ctx context.Context, c client.Client) (n news) {
 
 // putNews takes in what was read.
 func (l *link) putNews(ctx context.Context, n news) {
-	l.unreadable(ctx, n.resource.name, n.err)
+	l.unreadable(ctx, n.resource, n.resource.name, n.err)
 	if n.err == nil {
 		n.put(l)
 	}

@@ -55,12 +55,14 @@ type link struct {
 	refused    error
 	// connected is true from when the cluster answered until it does not. With another kubeconfig what is known stands until that one was tried.
 	connected bool
-	// watching are the resources that are watched, in the context watches, until stop is called, which is nil when nothing is watched yet, or any more.
-	watching sets.Set[string]
-	watches  context.Context //nolint:containedctx // of goroutines that outlive the visit that starts them
-	stop     context.CancelFunc
-	// unread is what cannot be read or watched.
-	unread sets.Set[string]
+	// watching are the resources that are watched, or need not be, in the context watches, until stop is called, which is nil when nothing is watched yet, or any more. onDemand is true
+	// while that is watched which is watched only while something is awaited of it, awaiting whether something is.
+	watching           sets.Set[string]
+	watches            context.Context //nolint:containedctx // of goroutines that outlive the visit that starts them
+	stop               context.CancelFunc
+	onDemand, awaiting bool
+	// unread is what cannot be read or watched, unreadOnDemand that of which something is awaited at times: nothing that is known of the cluster is missing then.
+	unread, unreadOnDemand sets.Set[string]
 
 	// lastSuccess is when the cluster answered a request last; on conn, while there is one, something may have come since.
 	lastSuccess time.Time
@@ -70,6 +72,8 @@ type link struct {
 	kubernetes  string
 	nodes       nodeList
 	tokens      sets.Set[types.UID]
+	// requested is the certificate request of a kubelet that was made last.
+	requested types.UID
 	// health is that of what is observed, in its order.
 	health [len(observed)]health
 }
@@ -77,7 +81,7 @@ type link struct {
 func newLink(key client.ObjectKey, now func() time.Time, reading *semaphore.Weighted, tell, again func()) *link {
 	return &link{
 		key: key, now: now, reading: reading, tell: tell, again: again, watchTime: watchTime,
-		unread: sets.New[string](),
+		unread: sets.New[string](), unreadOnDemand: sets.New[string](),
 	}
 }
 
@@ -130,7 +134,7 @@ func (l *link) endWatches() {
 	if l.stop != nil {
 		l.stop()
 	}
-	l.stop, l.watches, l.watching = nil, nil, nil
+	l.stop, l.watches, l.watching, l.onDemand = nil, nil, nil, false
 }
 
 // visit connects to the cluster if it is not connected, and looks whether it answers. It returns when to come back; zero: when there is another kubeconfig.
@@ -190,9 +194,9 @@ func (l *link) view() facts.Workload {
 	if l.watching.Has(tokens.name) && !l.unread.Has(tokens.name) {
 		seen.Tokens = l.tokens.Clone()
 	}
-	seen.Nodes = append(seen.Nodes, l.nodes...)
+	seen.Nodes, seen.Requested = append(seen.Nodes, l.nodes...), l.requested
 	version := l.health[slices.Index(observed[:], clusterVersion)]
-	seen.OpenShiftVersion, seen.ReleaseImage = version.completed, version.image
+	seen.OpenShiftVersion, seen.ReleaseImage, seen.Upgrading = version.completed, version.image, version.upgrading
 	for _, h := range l.health {
 		if h.problem != "" {
 			seen.Unhealthy = append(seen.Unhealthy, h.problem)
@@ -222,12 +226,16 @@ func (l *link) update(change func()) {
 	}
 }
 
-// unreadable notes whether something cannot be read or watched; the caller holds the lock.
-func (l *link) unreadable(ctx context.Context, what string, err error) {
+// unreadable notes whether something of a resource cannot be read or watched; the caller holds the lock.
+func (l *link) unreadable(ctx context.Context, r resource, what string, err error) {
+	unread := l.unread
+	if r.onDemand {
+		unread = l.unreadOnDemand
+	}
 	if err == nil {
-		l.unread.Delete(what)
-	} else if !l.unread.Has(what) {
-		l.unread.Insert(what)
+		unread.Delete(what)
+	} else if !unread.Has(what) {
+		unread.Insert(what)
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the workload cluster", "what", what, "Cluster", l.key)
 	}
 	switch {

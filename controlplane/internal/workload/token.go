@@ -17,6 +17,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 const (
@@ -108,6 +110,14 @@ func (c *Clusters) IssueToken(ctx context.Context, cluster client.ObjectKey) (To
 		return err
 	})
 	return token, err
+}
+
+// RevokeToken deletes the Secret that a token is bound to, with which it ends. The cluster must be connected.
+func (c *Clusters) RevokeToken(ctx context.Context, cluster client.ObjectKey, token Token) error {
+	bound := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: token.BoundTo, UID: token.BoundToUID}}
+	return c.call(ctx, cluster, func(ctx context.Context, connection client.Client) error {
+		return kube.Delete(ctx, connection, bound)
+	})
 }
 
 // HasToken tells whether the workload cluster has the Secret, by its UID, that a token is bound to. It is asked itself, and must be connected.

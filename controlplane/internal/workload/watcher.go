@@ -41,7 +41,7 @@ type watcher struct {
 
 // run tries until the watch runs; when it ends, it is run again.
 func (w *watcher) run() {
-	for w.ctx.Err() == nil {
+	for w.ctx.Err() == nil && !w.rests() {
 		w.began = w.now()
 		switch {
 		case w.version == "":
@@ -87,6 +87,9 @@ func (w *watcher) open() bool {
 		Param("resourceVersion", w.version).Param("timeoutSeconds", strconv.Itoa(int(lasts.Seconds())))
 	if w.resource.selector != "" {
 		request = request.Param("labelSelector", w.resource.selector)
+	}
+	if w.resource.fields != "" {
+		request = request.Param("fieldSelector", w.resource.fields)
 	}
 	late := time.AfterFunc(answerTime, cancel)
 	body, err := request.Stream(ctx)
@@ -137,7 +140,7 @@ func (w *watcher) refused(err error) {
 func (w *watcher) watchable(err error) {
 	w.update(func() {
 		if w.ctx.Err() == nil {
-			w.unreadable(w.ctx, "watch of "+w.resource.name, err)
+			w.unreadable(w.ctx, w.resource, "watch of "+w.resource.name, err)
 		}
 	})
 }

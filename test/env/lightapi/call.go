@@ -115,7 +115,7 @@ func (c *call) create() (runtime.Object, error) {
 		statusOf(object).SetZero()
 	}
 	if asked, ok := object.(*certificatesv1.CertificateSigningRequest); ok {
-		asked.Spec.Username = c.user
+		asked.Spec.Username, asked.Spec.Groups = c.user, c.request.Header.Values(authenticationv1.ImpersonateGroupHeader)
 	}
 	return c.store.write(c.key, func(current client.Object) (client.Object, error) {
 		if current != nil {

@@ -3,6 +3,7 @@ package lightapi
 import (
 	"net/url"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -35,8 +36,14 @@ func parse(k *kind, namespace string, query url.Values) (metav1.ListOptions, sel
 	return options, selection{kind: k, namespace: namespace, labels: byLabels, fields: byFields}, nil
 }
 
-// has tells whether an object, which may be nil, is selected. Of fields only the names are known.
+// has tells whether an object, which may be nil, is selected. Of fields only the names are known, and the signer of a request.
 func (s selection) has(k key, object client.Object) bool {
-	return object != nil && k.kind == s.kind && (s.namespace == "" || s.namespace == k.Namespace) && s.labels.Matches(labels.Set(object.GetLabels())) &&
-		s.fields.Matches(fields.Set{"metadata.name": k.Name, "metadata.namespace": k.Namespace})
+	if object == nil || k.kind != s.kind || s.namespace != "" && s.namespace != k.Namespace || !s.labels.Matches(labels.Set(object.GetLabels())) {
+		return false
+	}
+	known := fields.Set{"metadata.name": k.Name, "metadata.namespace": k.Namespace}
+	if request, ok := object.(*certificatesv1.CertificateSigningRequest); ok {
+		known["spec.signerName"] = request.Spec.SignerName
+	}
+	return s.fields.Matches(known)
 }

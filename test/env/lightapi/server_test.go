@@ -302,12 +302,27 @@ func TestARequestForACertificateSaysWhoAsks(t *testing.T) {
 	request := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "csr-"}}
 	request.Spec.Username = "somebody else"
 	as := rest.CopyConfig(config)
-	as.Impersonate.UserName = "kubelet"
+	as.Impersonate = rest.ImpersonationConfig{UserName: "kubelet", Groups: []string{"nodes"}}
 	g.Expect(clientOf(g, as).Create(t.Context(), request)).To(Succeed())
 	g.Expect(request.Spec.Username).To(Equal("kubelet"))
+	g.Expect(request.Spec.Groups).To(Equal([]string{"nodes"}))
 	request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
 	g.Expect(clientOf(g, config).SubResource("approval").Update(t.Context(), request)).To(Succeed())
 	g.Expect(request.Status.Conditions).To(HaveLen(1))
+}
+
+func TestRequestsAreSelectedByTheirSigner(t *testing.T) {
+	g := NewWithT(t)
+	_, config := serve(t)
+	c := clientOf(g, config)
+	for name, signer := range map[string]string{"one": certificatesv1.KubeletServingSignerName, "other": certificatesv1.KubeAPIServerClientSignerName} {
+		request := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		request.Spec.SignerName = signer
+		g.Expect(c.Create(t.Context(), request)).To(Succeed())
+	}
+	list := &certificatesv1.CertificateSigningRequestList{}
+	g.Expect(c.List(t.Context(), list, client.MatchingFields{"spec.signerName": certificatesv1.KubeletServingSignerName})).To(Succeed())
+	g.Expect(list.Items).To(HaveExactElements(HaveField("Name", "one")))
 }
 
 func TestWhatIsNotServed(t *testing.T) {

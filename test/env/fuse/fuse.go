@@ -1,4 +1,5 @@
-package conformance_test
+// Package fuse makes a manager die at its writes to the management cluster, one after the other, as a test of whether it goes on where it was.
+package fuse
 
 import (
 	"bytes"
@@ -24,12 +25,22 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
-// fuse stands between a manager and its API server. When it is set, it kills the manager after each write that changes something,
-// before the manager hears the answer, and starts it again.
-type fuse struct {
+// Moment is when a manager dies.
+type Moment int
+
+const (
+	// AfterWrites is after each write that changed something, before the manager hears the answer.
+	AfterWrites Moment = iota
+	// AroundWrites is also before each write: what the manager has done elsewhere, it has not written down then. The write that follows is passed on, whichever it is.
+	AroundWrites
+)
+
+// Fuse stands between a manager and its API server. When it is set, it kills the manager at each write, and starts it again.
+type Fuse struct {
 	account  string // namespace:name of the ServiceAccount
 	hub      string // path of the hub's kubeconfig
 	listener net.Listener
+	server   *http.Server
 
 	mu sync.Mutex
 	// transport and target lead to the API server; they are known after the first request.
@@ -37,25 +48,30 @@ type fuse struct {
 	target    *url.URL
 	process   *process.Process
 	namespace string // empty: it is not set
+	moment    Moment
+	spare     bool // the write that was cut last is to be passed on
 	blown     bool
 	deaths    int
 	restarts  sync.WaitGroup
 }
 
-// newFuse listens for the manager that runs as the account; hub is where the kubeconfig of the hub will be.
-func newFuse(ctx context.Context, account, hub string) (*fuse, error) {
+// New listens for the manager that runs as a ServiceAccount (namespace:name); hub is where the kubeconfig of the hub will be.
+func New(ctx context.Context, account, hub string) (*Fuse, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen for a manager: %w", err)
 	}
-	f := &fuse{account: account, hub: hub, listener: listener}
-	server := &http.Server{Handler: f, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
-	go func() { _ = server.Serve(listener) }()
+	f := &Fuse{account: account, hub: hub, listener: listener}
+	f.server = &http.Server{Handler: f, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
+	go func() { _ = f.server.Serve(listener) }()
 	return f, nil
 }
 
-// kubeconfig writes what the manager is to use, and returns its path.
-func (f *fuse) kubeconfig(dir string) (string, error) {
+// Close ends all connections; the manager must not run any more.
+func (f *Fuse) Close() { _ = f.server.Close() }
+
+// Kubeconfig writes what the manager is to use as KUBECONFIG into a directory, and returns its path.
+func (f *Fuse) Kubeconfig(dir string) (string, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["fuse"] = &clientcmdapi.Cluster{Server: "http://" + f.listener.Addr().String()}
 	config.AuthInfos["fuse"] = &clientcmdapi.AuthInfo{}
@@ -69,7 +85,7 @@ func (f *fuse) kubeconfig(dir string) (string, error) {
 }
 
 // connect finds the API server. The manager's ServiceAccount is impersonated: its rights are those that count.
-func (f *fuse) connect() (http.RoundTripper, *url.URL, error) {
+func (f *Fuse) connect() (http.RoundTripper, *url.URL, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.transport != nil {
@@ -92,7 +108,7 @@ func (f *fuse) connect() (http.RoundTripper, *url.URL, error) {
 }
 
 // ServeHTTP passes a request on.
-func (f *fuse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *Fuse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	transport, target, err := f.connect()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -104,6 +120,10 @@ func (f *fuse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	watched := f.watches(r)
 	before := ""
 	if watched {
+		if f.cutsBefore() {
+			f.blow()
+			panic(http.ErrAbortHandler)
+		}
 		before = f.version(r)
 	}
 	proxy := &httputil.ReverseProxy{
@@ -124,7 +144,7 @@ func (f *fuse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // watches tells whether the request is a write that counts. Events are written on the side, and may be lost.
-func (f *fuse) watches(r *http.Request) bool {
+func (f *Fuse) watches(r *http.Request) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	write := r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch || r.Method == http.MethodDelete
@@ -133,7 +153,7 @@ func (f *fuse) watches(r *http.Request) bool {
 }
 
 // version reads the resource version of the object that is about to be written; empty when there is none.
-func (f *fuse) version(r *http.Request) string {
+func (f *Fuse) version(r *http.Request) string {
 	if r.Method == http.MethodPost {
 		return ""
 	}
@@ -161,7 +181,7 @@ func versionIn(body io.Reader) string {
 }
 
 // changed tells whether a write did something: one that a manager repeats after each start would kill it for ever.
-func (f *fuse) changed(r *http.Request, response *http.Response, before string) bool {
+func (f *Fuse) changed(r *http.Request, response *http.Response, before string) bool {
 	if response.StatusCode >= http.StatusBadRequest {
 		return false
 	}
@@ -176,14 +196,25 @@ func (f *fuse) changed(r *http.Request, response *http.Response, before string) 
 	return versionIn(bytes.NewReader(content)) != before
 }
 
-func (f *fuse) isBlown() bool {
+// cutsBefore tells whether the manager is to die instead of the write that it asks for. Of two of its writes one is passed on, else it would never come further.
+func (f *Fuse) cutsBefore() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.moment == AfterWrites {
+		return false
+	}
+	f.spare = !f.spare
+	return f.spare
+}
+
+func (f *Fuse) isBlown() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.blown
 }
 
 // blow kills the manager and brings it back.
-func (f *fuse) blow() {
+func (f *Fuse) blow() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.blown || f.namespace == "" {
@@ -204,15 +235,15 @@ func (f *fuse) blow() {
 	})
 }
 
-// set makes the fuse watch the writes to a namespace.
-func (f *fuse) set(process *process.Process, namespace string) {
+// Set makes the process of the manager die at its writes to a namespace.
+func (f *Fuse) Set(process *process.Process, namespace string, moment Moment) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.process, f.namespace, f.deaths = process, namespace, 0
+	f.process, f.namespace, f.moment, f.spare, f.deaths = process, namespace, moment, false, 0
 }
 
-// unset lets the manager live, and tells how often it died.
-func (f *fuse) unset() int {
+// Unset lets the manager live, and tells how often it died.
+func (f *Fuse) Unset() int {
 	f.mu.Lock()
 	f.namespace = ""
 	deaths := f.deaths

@@ -1,0 +1,159 @@
+// Package approval decides which certificates kubelets get: those of hosts that are proven to be of Machines of the cluster, and for no name or address that is not
+// theirs. It computes; it has no client. What does not fit is left alone, and never denied: somebody else may know more.
+package approval
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/cluster-api/controllers/noderefutil"
+)
+
+const (
+	// nodeUserPrefix comes before the name of a Node in the name of its kubelet's user, nodeGroup is the group of all of these.
+	nodeUserPrefix, nodeGroup = "system:node:", "system:nodes"
+	authenticatedGroup        = "system:authenticated"
+	// bootstrapperUser is who a kubelet is before it has a certificate: the machine config server gives it the token of this ServiceAccount.
+	bootstrapperUser = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
+	// longAway is for how long a Node was not heard of that may have no valid certificate any more. A kubelet renews at 70 to 90 % of the lifetime, and the first certificate lives for
+	// 24 hours: one that was heard later holds a valid one, and is away for another reason, as a reboot.
+	longAway = 2 * time.Hour
+)
+
+// bootstrapperGroups are the groups of that ServiceAccount.
+var bootstrapperGroups = []string{"system:serviceaccounts:openshift-machine-config-operator", "system:serviceaccounts", authenticatedGroup}
+
+// Request is what a kubelet asks for.
+type Request struct {
+	*certificatesv1.CertificateSigningRequest
+
+	// Node is the one that it is to be for, as it says.
+	Node   string
+	parsed *x509.CertificateRequest
+}
+
+// Read reads a request that nobody has decided. It is nil for everything else, and for one that is no kubelet's.
+func Read(request *certificatesv1.CertificateSigningRequest) *Request {
+	kubelets := request.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName || request.Spec.SignerName == certificatesv1.KubeletServingSignerName
+	if !kubelets || len(request.Status.Conditions) > 0 {
+		return nil
+	}
+	block, _ := pem.Decode(request.Spec.Request)
+	if block == nil {
+		return nil
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil
+	}
+	node, found := strings.CutPrefix(parsed.Subject.CommonName, nodeUserPrefix)
+	if !found || node == "" {
+		return nil
+	}
+	return &Request{request, node, parsed}
+}
+
+// Asks says what is asked for, for people.
+func (r *Request) Asks() string {
+	if r.Spec.SignerName == certificatesv1.KubeletServingSignerName {
+		return "a serving certificate"
+	}
+	return "a client certificate"
+}
+
+// Obstacle says why a request for the Node of a host is not approved; it is empty when it is to be. The Node is the one of that name; nil: there is none.
+func (r *Request) Obstacle(hosts Hosts, node *corev1.Node, now time.Time) string {
+	host, obstacle := hosts.only(r.Node)
+	if obstacle != "" {
+		return obstacle
+	}
+	if obstacle = r.misshapen(); obstacle != "" {
+		return obstacle
+	}
+	if r.Spec.SignerName == certificatesv1.KubeletServingSignerName {
+		return r.servingObstacle(hosts, host, node)
+	}
+	return r.clientObstacle(host, node, now)
+}
+
+// misshapen says what is not as Kubernetes wants it of the certificates of all kubelets (pkg/apis/certificates/helpers.go).
+func (r *Request) misshapen() string {
+	switch subject := r.parsed.Subject; {
+	// Two names are what a kubelet has: a group, and itself. Who has more wants to be more.
+	case len(subject.Names) != 2 || len(subject.Organization) != 1 || subject.Organization[0] != nodeGroup:
+		return "its subject is not that of a kubelet, which is in the organization " + nodeGroup + " alone"
+	case len(r.parsed.EmailAddresses) > 0 || len(r.parsed.URIs) > 0:
+		return "it is for e-mail addresses or URIs"
+	}
+	return ""
+}
+
+// clientObstacle is about the certificate with which a kubelet speaks to the API server. Whoever has the token of the bootstrapper can ask for one in any name, and every host
+// has the token: a Node that is Ready, or was heard of lately, has its certificate, and renews it by itself.
+func (r *Request) clientObstacle(host *Host, node *corev1.Node, now time.Time) string {
+	switch {
+	case r.Spec.Username != bootstrapperUser || !same(r.Spec.Groups, bootstrapperGroups):
+		return fmt.Sprintf("it was asked for by %q, and not by the ServiceAccount that kubelets ask by", cut(r.Spec.Username))
+	case !usedFor(r.Spec.Usages, certificatesv1.UsageClientAuth):
+		return "it is for other usages than those of a kubelet's client certificate"
+	case len(r.parsed.DNSNames) > 0 || len(r.parsed.IPAddresses) > 0:
+		return "it is for names or addresses, which a client certificate has not"
+	case node == nil && host.leaving:
+		return fmt.Sprintf("Machine %s is being deleted, and its Node is gone", host.Machine)
+	case node != nil && noderefutil.IsNodeReady(node):
+		return "Node " + node.Name + " is Ready, and has its certificate"
+	case node != nil && now.Sub(heard(node)) < longAway:
+		return "Node " + node.Name + " was heard less than 2 h ago, and has its certificate"
+	}
+	return ""
+}
+
+// servingObstacle is about the certificate with which a kubelet serves the API server.
+func (r *Request) servingObstacle(hosts Hosts, host *Host, node *corev1.Node) string {
+	switch {
+	case r.Spec.Username != nodeUserPrefix+r.Node || !same(r.Spec.Groups, []string{nodeGroup, authenticatedGroup}):
+		return fmt.Sprintf("it was asked for by %q, and not by the kubelet itself", cut(r.Spec.Username))
+	case !usedFor(r.Spec.Usages, certificatesv1.UsageServerAuth):
+		return "it is for other usages than those of a kubelet's serving certificate"
+	case len(r.parsed.DNSNames)+len(r.parsed.IPAddresses) == 0:
+		return "it is for no name and no address"
+	case node == nil:
+		return "there is no Node " + r.Node
+	}
+	for _, name := range r.parsed.DNSNames {
+		if !hosts.named(host, node, name) {
+			return fmt.Sprintf("it is for the name %q, which neither Machine nor Node has", cut(name))
+		}
+	}
+	for _, ip := range r.parsed.IPAddresses {
+		if obstacle := hosts.addressObstacle(host, node, ip); obstacle != "" {
+			return obstacle
+		}
+	}
+	return ""
+}
+
+// cut shortens what somebody in the cluster wrote for people to read: no name is longer than one of the DNS, and no condition holds more than some.
+func cut(name string) string {
+	return strings.ToValidUTF8(name[:min(len(name), validation.DNS1123SubdomainMaxLength)], "")
+}
+
+// usedFor tells whether a certificate is for a purpose and for signatures, and for nothing else but the encipherment of keys, which kubelets ask for where their key is one of RSA.
+func usedFor(usages []certificatesv1.KeyUsage, purpose certificatesv1.KeyUsage) bool {
+	wanted := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, purpose}
+	return same(usages, wanted) || same(usages, append(wanted, certificatesv1.UsageKeyEncipherment))
+}
+
+// heard is when the kubelet of a Node was heard of last. One that has told nothing yet has made its Node, with its certificate.
+func heard(node *corev1.Node) time.Time {
+	if c := noderefutil.GetReadyCondition(&node.Status); c != nil {
+		return c.LastHeartbeatTime.Time
+	}
+	return node.CreationTimestamp.Time
+}

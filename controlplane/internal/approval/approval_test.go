@@ -1,0 +1,256 @@
+package approval
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/pem"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+// world is a cluster of which w0 is a worker, with a request of its kubelet.
+type world struct {
+	facts    *facts.Facts
+	machines []clusterv1.Machine
+	node     *corev1.Node
+	subject  x509.CertificateRequest
+	request  certificatesv1.CertificateSigningRequest
+}
+
+// asleep is one whose hosts were off until their certificates expired: the kubelet of w0 asks for a client certificate.
+func asleep() *world {
+	w := &world{facts: &facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}}, node: nodeOf("w0", corev1.ConditionUnknown, "192.168.1.10", "fd00:0:0::10")}
+	w.facts.ControlPlane.Spec.Config.APIVIPs, w.facts.ControlPlane.Spec.Config.IngressVIPs = []string{"192.168.1.2"}, []string{"192.168.1.3"}
+	w.machines = []clusterv1.Machine{machineOf("w0", "192.168.1.10"), machineOf("w1", "192.168.1.11")}
+	w.subject.Subject = pkix.Name{CommonName: "system:node:w0", Organization: []string{"system:nodes"}}
+	w.request.Spec = certificatesv1.CertificateSigningRequestSpec{
+		SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+		Username:   "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper",
+		Groups:     []string{"system:serviceaccounts", "system:serviceaccounts:openshift-machine-config-operator", "system:authenticated"},
+		Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+	}
+	return w
+}
+
+// awake is one in which the kubelet of w0 has its client certificate, and asks for one to serve with.
+func awake() *world {
+	w := asleep()
+	w.node.Status.Conditions[0].Status = corev1.ConditionTrue
+	w.subject.DNSNames, w.subject.IPAddresses = []string{"w0"}, []net.IP{net.ParseIP("192.168.1.10"), net.ParseIP("fd00::10")}
+	w.request.Spec.SignerName, w.request.Spec.Username = certificatesv1.KubeletServingSignerName, "system:node:w0"
+	w.request.Spec.Groups = []string{"system:nodes", "system:authenticated"}
+	w.request.Spec.Usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth}
+	return w
+}
+
+// joining is one whose Machine w0 has no Node yet: its host has just booted what was installed on it.
+func joining() *world {
+	w := asleep()
+	w.node, w.machines[0].Status.NodeRef.Name = nil, ""
+	agent := aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: "machine-w0"}}, Spec: aiv1beta1.AgentSpec{Hostname: "w0"}}
+	agent.Status.Progress.CurrentStage = models.HostStageRebooting
+	w.facts.Agents = []aiv1beta1.Agent{agent}
+	return w
+}
+
+func nodeOf(name string, ready corev1.ConditionStatus, addresses ...string) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+	for _, address := range addresses {
+		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: address})
+	}
+	node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: name + ".example.com"})
+	return node
+}
+
+func machineOf(node, address string) clusterv1.Machine {
+	m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "machine-" + node}}
+	m.Status.NodeRef.Name = node
+	m.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineInternalIP, Address: address}, {Type: clusterv1.MachineHostName, Address: node + ".local"}}
+	return m
+}
+
+// read reads the request.
+func (w *world) read(t *testing.T) *Request {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	der, err := x509.CreateCertificateRequest(rand.Reader, &w.subject, key)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	w.request.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+	return Read(&w.request)
+}
+
+func TestWhichRequestsAreApproved(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		world  func() *world
+		change func(*world)
+		// obstacle is a part of why it is not; empty: it is.
+		obstacle string
+	}{
+		"client: the Node is not Ready, its certificate has expired": {world: asleep},
+		"client: the Node says of itself that it is not Ready":       {world: asleep, change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionFalse }},
+		"client: the Node was deleted, its Machine is there":         {world: asleep, change: func(w *world) { w.node = nil }},
+		"client: the key is one of RSA": {world: asleep, change: func(w *world) {
+			w.request.Spec.Usages = append(w.request.Spec.Usages, certificatesv1.UsageKeyEncipherment)
+		}},
+		"client: the Machine is being deleted, its Node is there": {world: asleep, change: func(w *world) { w.machines[0].DeletionTimestamp = now() }},
+		"client: a host joins":                               {world: joining},
+		"client: a host joins, and its Node is Ready by now": {world: joining, change: func(w *world) { w.node = nodeOf("w0", corev1.ConditionTrue) }, obstacle: "Node w0 is Ready, and has its certificate"},
+		"client: the host that is to join is still being written": {world: joining, change: func(w *world) {
+			w.facts.Agents[0].Status.Progress.CurrentStage = models.HostStageWritingImageToDisk
+		}, obstacle: "the host of Machine machine-w0 is still being installed"},
+		"client: the Machine that was to join is being deleted":         {world: joining, change: func(w *world) { w.machines[0].DeletionTimestamp = now() }, obstacle: "no Machine has a Node of that name"},
+		"client: the Agent that joins is being deleted":                 {world: joining, change: func(w *world) { w.facts.Agents[0].DeletionTimestamp = now() }, obstacle: "no Machine has a Node of that name"},
+		"client: the Agent is that of another Machine":                  {world: joining, change: func(w *world) { w.facts.Agents[0].Labels[aiv1beta1.InfraEnvNameLabel] = "other" }, obstacle: "no Machine has a Node of that name"},
+		"client: the name of the host that joins is another's":          {world: joining, change: func(w *world) { w.machines[1].Status.NodeRef.Name = "w0" }, obstacle: "machine-w0 and machine-w1 both have"},
+		"client: the Node is Ready":                                     {world: asleep, change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionTrue }, obstacle: "Node w0 is Ready, and has its certificate"},
+		"client: the Node reboots":                                      {world: asleep, change: heardBefore(2*time.Hour - time.Minute), obstacle: "Node w0 was heard less than 2 h ago, and has its certificate"},
+		"client: the Node was away for long":                            {world: asleep, change: heardBefore(2*time.Hour + time.Minute)},
+		"client: the Node was just made, and never told how it is":      {world: asleep, change: func(w *world) { w.node.Status.Conditions, w.node.CreationTimestamp = nil, *now() }, obstacle: "was heard less than 2 h ago"},
+		"serving: the Node reboots":                                     {world: awake, change: heardBefore(0)},
+		"client: the Machine is being deleted, its Node is gone":        {world: asleep, change: func(w *world) { w.machines[0].DeletionTimestamp, w.node = now(), nil }, obstacle: "Machine machine-w0 is being deleted, and its Node is gone"},
+		"client: asked for by one with a long name":                     {world: asleep, change: func(w *world) { w.request.Spec.Username = strings.Repeat("é", 1000) }, obstacle: `by "` + strings.Repeat("é", 126) + `", and`},
+		"serving: asked for by one with a long name":                    {world: awake, change: func(w *world) { w.request.Spec.Username = strings.Repeat("é", 1000) }, obstacle: `by "` + strings.Repeat("é", 126) + `", and`},
+		"serving: for a long name":                                      {world: awake, change: func(w *world) { w.subject.DNSNames = []string{strings.Repeat("a", 1000)} }, obstacle: `the name "` + strings.Repeat("a", 253) + `", which`},
+		"client: nobody has such a Node":                                {world: asleep, change: func(w *world) { w.subject.Subject.CommonName = "system:node:w9" }, obstacle: "no Machine has a Node of that name"},
+		"client: another ServiceAccount":                                {world: asleep, change: func(w *world) { w.request.Spec.Username = "system:serviceaccount:default:node-bootstrapper" }, obstacle: "not by the ServiceAccount"},
+		"client: a Node for another":                                    {world: asleep, change: func(w *world) { w.request.Spec.Username = "system:node:w1" }, obstacle: "not by the ServiceAccount"},
+		"client: the bootstrapper in one group more":                    {world: asleep, change: func(w *world) { w.request.Spec.Groups = append(w.request.Spec.Groups, "system:masters") }, obstacle: "not by the ServiceAccount"},
+		"client: the bootstrapper without its groups":                   {world: asleep, change: func(w *world) { w.request.Spec.Groups = w.request.Spec.Groups[:2] }, obstacle: "not by the ServiceAccount"},
+		"client: to serve as well":                                      {world: asleep, change: func(w *world) { w.request.Spec.Usages = append(w.request.Spec.Usages, certificatesv1.UsageServerAuth) }, obstacle: "other usages"},
+		"client: not for clients":                                       {world: asleep, change: func(w *world) { w.request.Spec.Usages = w.request.Spec.Usages[:1] }, obstacle: "other usages"},
+		"client: in the group of administrators":                        {world: asleep, change: func(w *world) { w.subject.Subject.Organization = []string{"system:masters"} }, obstacle: "organization system:nodes alone"},
+		"client: in the group of administrators, too":                   {world: asleep, change: func(w *world) { w.subject.Subject.Organization = []string{"system:nodes", "system:masters"} }, obstacle: "organization system:nodes alone"},
+		"client: in no group":                                           {world: asleep, change: func(w *world) { w.subject.Subject.Organization = nil }, obstacle: "organization system:nodes alone"},
+		"client: with one name more":                                    {world: asleep, change: alsoNamed, obstacle: "organization system:nodes alone"},
+		"client: for a name":                                            {world: asleep, change: func(w *world) { w.subject.DNSNames = []string{"w0"} }, obstacle: "for names or addresses"},
+		"client: for an address":                                        {world: asleep, change: func(w *world) { w.subject.IPAddresses = []net.IP{net.ParseIP("192.168.1.10")} }, obstacle: "for names or addresses"},
+		"client: for an e-mail address":                                 {world: asleep, change: func(w *world) { w.subject.EmailAddresses = []string{"a@b"} }, obstacle: "e-mail addresses or URIs"},
+		"serving: for the name and the addresses of the Node":           {world: awake},
+		"serving: while the Node is not Ready":                          {world: awake, change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionUnknown }},
+		"serving: a host joins":                                         {world: servingWhileJoining},
+		"serving: for the names that Machine and Node tell":             {world: awake, change: func(w *world) { w.subject.DNSNames = []string{"w0.local", "w0.example.com"} }},
+		"serving: for an address that only the Machine tells":           {world: awake, change: func(w *world) { w.node.Status.Addresses = nil; w.subject.IPAddresses = w.subject.IPAddresses[:1] }},
+		"serving: for a name alone":                                     {world: awake, change: func(w *world) { w.subject.IPAddresses = nil }},
+		"serving: for nothing":                                          {world: awake, change: func(w *world) { w.subject.DNSNames, w.subject.IPAddresses = nil, nil }, obstacle: "for no name and no address"},
+		"serving: there is no Node":                                     {world: awake, change: func(w *world) { w.node = nil }, obstacle: "there is no Node w0"},
+		"serving: asked for by another Node":                            {world: awake, change: func(w *world) { w.request.Spec.Username = "system:node:w1" }, obstacle: "not by the kubelet itself"},
+		"serving: asked for by the bootstrapper":                        {world: awake, change: func(w *world) { w.request.Spec.Username = bootstrapperUser }, obstacle: "not by the kubelet itself"},
+		"serving: asked for by one in another group":                    {world: awake, change: func(w *world) { w.request.Spec.Groups[0] = "system:masters" }, obstacle: "not by the kubelet itself"},
+		"serving: to be a client as well":                               {world: awake, change: func(w *world) { w.request.Spec.Usages = append(w.request.Spec.Usages, certificatesv1.UsageClientAuth) }, obstacle: "other usages"},
+		"serving: for a name of nobody":                                 {world: awake, change: func(w *world) { w.subject.DNSNames = append(w.subject.DNSNames, "api.example.com") }, obstacle: `the name "api.example.com", which neither`},
+		"serving: for the name of another host, which the Node reports": {world: awake, change: func(w *world) { reportName(w, "w1.local"); w.subject.DNSNames = []string{"w1.local"} }, obstacle: `the name "w1.local", which neither`},
+		"serving: for the name of another Node, which the Node reports": {world: awake, change: func(w *world) { reportName(w, "w1"); w.subject.DNSNames = []string{"w1"} }, obstacle: `the name "w1", which neither`},
+		"serving: for an address of nobody":                             {world: awake, change: func(w *world) { askFor(w, "192.168.1.99") }, obstacle: "the address 192.168.1.99, which neither"},
+		"serving: for an address of another host, which the Node reports": {world: awake, change: func(w *world) {
+			report(w, "192.168.1.11")
+			askFor(w, "192.168.1.11")
+		}, obstacle: "the address 192.168.1.11, which is Machine machine-w1's"},
+		"serving: for an address of the API, which the Node reports": {world: awake, change: func(w *world) { report(w, "192.168.1.2"); askFor(w, "192.168.1.2") }, obstacle: "the address 192.168.1.2, which is the cluster's"},
+		"serving: for an address of the ingress, which the Node reports": {world: awake, change: func(w *world) {
+			report(w, "192.168.1.3")
+			askFor(w, "192.168.1.3")
+		}, obstacle: "the address 192.168.1.3, which is the cluster's"},
+		"serving: for a URI": {world: awake, change: func(w *world) { w.subject.URIs = []*url.URL{{Scheme: "spiffe", Host: "w0"}} }, obstacle: "e-mail addresses or URIs"},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			w := tc.world()
+			if tc.change != nil {
+				tc.change(w)
+			}
+			request := w.read(t)
+			g.Expect(request).NotTo(BeNil())
+			obstacle := request.Obstacle(HostsOf(w.facts, w.machines), w.node, now().Time)
+			if tc.obstacle == "" {
+				g.Expect(obstacle).To(BeEmpty())
+			} else {
+				g.Expect(obstacle).To(ContainSubstring(tc.obstacle))
+			}
+		})
+	}
+}
+
+func now() *metav1.Time {
+	at := metav1.Now()
+	return &at
+}
+
+// heardBefore makes the Node one that is away, and was heard of some time before.
+func heardBefore(before time.Duration) func(*world) {
+	return func(w *world) {
+		w.node.Status.Conditions[0].Status, w.node.Status.Conditions[0].LastHeartbeatTime = corev1.ConditionUnknown, metav1.NewTime(now().Add(-before))
+	}
+}
+
+// alsoNamed gives the subject one name more than a kubelet has.
+func alsoNamed(w *world) {
+	w.subject.Subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: asn1.ObjectIdentifier{2, 5, 4, 11}, Value: "unit"}}
+}
+
+func servingWhileJoining() *world {
+	w := awake()
+	w.facts.Agents, w.machines[0].Status.NodeRef.Name = joining().facts.Agents, ""
+	w.facts.Agents[0].Status.Progress.CurrentStage = models.HostStageJoined
+	return w
+}
+
+func report(w *world, address string) {
+	w.node.Status.Addresses = append(w.node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: address})
+}
+
+func reportName(w *world, name string) {
+	w.node.Status.Addresses = append(w.node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: name})
+}
+
+func askFor(w *world, address string) {
+	w.subject.IPAddresses = append(w.subject.IPAddresses, net.ParseIP(address))
+}
+
+func TestWhichRequestsAreLookedAt(t *testing.T) {
+	for situation, change := range map[string]func(*world){
+		"another signer's":        func(w *world) { w.request.Spec.SignerName = certificatesv1.KubeAPIServerClientSignerName },
+		"one that was approved":   func(w *world) { decide(w, certificatesv1.CertificateApproved) },
+		"one that was denied":     func(w *world) { decide(w, certificatesv1.CertificateDenied) },
+		"one of nobody":           func(w *world) { w.subject.Subject.CommonName = "system:node:" },
+		"one of an administrator": func(w *world) { w.subject.Subject.CommonName = "system:admin" },
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := asleep()
+			change(w)
+			NewWithT(t).Expect(w.read(t)).To(BeNil())
+		})
+	}
+	g := NewWithT(t)
+	w := asleep()
+	g.Expect(w.read(t).Node).To(Equal("w0"))
+	g.Expect(HostsOf(w.facts, w.machines).Have("w0")).To(BeTrue())
+	g.Expect(HostsOf(w.facts, w.machines).Have("w9")).To(BeFalse())
+	for _, content := range []string{"", "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"} {
+		w.request.Spec.Request = []byte(content)
+		g.Expect(Read(&w.request)).To(BeNil())
+	}
+}
+
+func decide(w *world, how certificatesv1.RequestConditionType) {
+	w.request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: how}}
+}

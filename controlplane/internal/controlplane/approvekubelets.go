@@ -1,0 +1,138 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/approval"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+)
+
+// asked is what kubelets of a cluster were seen to ask for.
+type asked struct {
+	// requested is the latest request that was seen.
+	requested types.UID
+	// left are the names of the requests that do not fit, told what is said of those that did not the time before.
+	left sets.Set[string]
+	told []string
+	// before is what was told before this manager began: it is told until they were looked at.
+	before string
+	// looked is when they were looked at last, next when to look at them again, pace how much later after that.
+	looked, next time.Time
+	pace         wait.Backoff
+}
+
+// approveKubelets approves the certificates that kubelets of an installed cluster ask for and nobody else approves: those of hosts that join, as far as assisted-service does not, and of
+// hosts that come back when their certificates have expired. While a host may ask, the requests are watched.
+func (r *Reconciler) approveKubelets(ctx context.Context, s *scope) (bool, error) {
+	if !s.Installed() {
+		return true, nil
+	}
+	r.Workloads.Await(s.ClusterKey(), s.AwaitsKubelets())
+	found, known := r.asked.Get(s.stored.UID)
+	last, _ := found.(asked)
+	if c := conditions.Get(s.stored, controlplanev1.CertificatesApprovedCondition); c != nil && !known {
+		last.before = c.Message
+	}
+	var err error
+	due := s.Workload.Connected && (s.Workload.Requested != last.requested || last.before != "" || last.left.Len() > 0 && !last.next.After(r.now()))
+	switch wait := last.looked.Add(firstLook).Sub(r.now()); {
+	case due && wait > 0:
+		s.again.In(wait) // anybody with the token of the bootstrapper makes as many as they like
+	case due:
+		if last, err = r.lookAtRequests(ctx, s, last); err == nil {
+			r.asked.Add(s.stored.UID, last)
+		}
+	}
+	if s.Workload.Connected && last.left.Len() > 0 {
+		s.again.In(max(last.next.Sub(r.now()), firstLook)) // that one fits now is told by nothing
+	}
+	if message := last.message(); message != "" {
+		s.found.Block(status.KubeletApproval, controlplanev1.CertificateRequestNotFittingReason, message)
+	}
+	return true, err
+}
+
+// message is what people are told; empty: nothing.
+func (a *asked) message() string {
+	if len(a.told) == 0 {
+		return a.before
+	}
+	return "left alone, for somebody to approve (oc adm certificate approve) or to delete: " + status.Listed(a.told)
+}
+
+// lookAtRequests decides on what is asked for now.
+func (r *Reconciler) lookAtRequests(ctx context.Context, s *scope, last asked) (asked, error) {
+	machines := &clusterv1.MachineList{} // the cache has no addresses
+	if err := r.Live.List(ctx, machines, client.InNamespace(s.stored.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.ClusterName()}); err != nil {
+		return last, fmt.Errorf("cannot list Machines: %w", err)
+	}
+	hosts := approval.HostsOf(s.Facts, machines.Items)
+	seen, err := r.Kubelets.Observe(ctx, s.ClusterKey(), hosts.Have)
+	if errors.Is(err, workload.ErrNotConnected) {
+		return last, nil
+	}
+	if err != nil {
+		return last, err
+	}
+	now := asked{requested: s.Workload.Requested, looked: r.now(), left: sets.New[string](), pace: last.pace}
+	if seen.MachineAPI {
+		return now, nil // its approver knows these hosts
+	}
+	var failures []error
+	for _, request := range seen.Requests {
+		obstacle := request.Obstacle(hosts, seen.Nodes[request.Node], r.now())
+		if obstacle == "" {
+			obstacle, err = r.approve(ctx, s, request)
+			failures = append(failures, err)
+		}
+		if obstacle != "" {
+			now.leave(request, obstacle, last)
+		}
+	}
+	if err := errors.Join(failures...); err != nil {
+		return last, err
+	}
+	now.pause(r.now(), last)
+	return now, nil
+}
+
+// approve approves a request, unless somebody changed it meanwhile.
+func (r *Reconciler) approve(ctx context.Context, s *scope, request *approval.Request) (obstacle string, err error) {
+	approved, err := r.Kubelets.Approve(ctx, s.ClusterKey(), request)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("cannot approve CertificateSigningRequest %s of the workload cluster: %w", request.Name, err)
+	case !approved:
+		return "it was changed meanwhile", nil
+	}
+	r.event(s.stored, "CertificateApproved", "Approved %s for Node %s of the cluster (CertificateSigningRequest %s)", request.Asks(), request.Node, request.Name)
+	return "", nil
+}
+
+// leave notes that a request is not approved. It is told when that lasts: what is known here may be behind what the kubelet knows.
+func (a *asked) leave(request *approval.Request, obstacle string, last asked) {
+	a.left.Insert(request.Name)
+	if last.left.Has(request.Name) || last.before != "" {
+		a.told = append(a.told, fmt.Sprintf("CertificateSigningRequest %s, %s for Node %s: %s", request.Name, request.Asks(), request.Node, obstacle))
+	}
+}
+
+// pause says when to look again: the later, the longer nothing changes.
+func (a *asked) pause(now time.Time, last asked) {
+	if !a.left.Equal(last.left) {
+		a.pace = paceFrom(firstLook)
+	}
+	a.next = now.Add(a.pace.Step())
+}

@@ -1,0 +1,196 @@
+package controlplane
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+// newLeavingHub is one of which the first host was released, and is not off yet.
+func newLeavingHub(t *testing.T) (h *hub, now *time.Time, going string) {
+	t.Helper()
+	h = newInstalledHub(t)
+	begin := time.Now()
+	now = &begin
+	h.r.now = func() time.Time { return *now }
+	going = h.deleteMachine(0)
+	h.reconcile()
+	h.Expect(h.held()).NotTo(ContainElement(going))
+	h.etcds.calls, h.etcds.looks = nil, 0
+	return h, now, going
+}
+
+// comesBack makes the first host a member once more.
+func (h *hub) comesBack(change func(m *facts.EtcdMember)) {
+	m := facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"n0"}}
+	change(&m)
+	h.etcds.Members = append(h.etcds.Members, m)
+}
+
+func TestAHostThatIsTakenInBeforeItIsOff(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		change  func(h *hub)
+		calls   []string
+		message string
+	}{
+		"it is not": {func(*hub) {}, nil, ""},
+		"as a learner": {func(h *hub) {
+			h.comesBack(func(m *facts.EtcdMember) { m.Learner = true })
+		}, []string{"remove n0 through n1"}, ""},
+		"it votes":          {func(h *hub) { h.comesBack(func(*facts.EtcdMember) {}) }, []string{"remove n0 through n1"}, ""},
+		"it is off by then": {func(h *hub) { h.comesBack(func(m *facts.EtcdMember) { m.Problem = "does not answer" }) }, []string{"remove n0 through n1"}, ""},
+		"it leads": {func(h *hub) {
+			h.comesBack(func(m *facts.EtcdMember) { m.Leader = true })
+			h.etcds.Members[0].Leader = false
+		}, []string{"lead n1 instead of n0"}, ""},
+		"while another is away": {func(h *hub) {
+			h.comesBack(func(*facts.EtcdMember) {})
+			h.etcds.Members[1].Problem = "does not answer"
+		}, nil, "its host may be in etcd again: without it etcd would have no quorum"},
+		"and cannot be removed": {func(h *hub) {
+			h.comesBack(func(*facts.EtcdMember) {})
+			h.etcds.changing = errors.New("secret of a server")
+		}, []string{"remove n0 through n1"}, "cannot ask etcd: the log of the manager says why; it is tried again"},
+		"nobody can tell": {func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, nil, ""},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h, now, going := newLeavingHub(t)
+			tc.change(h)
+			h.Expect(h.reconcile().RequeueAfter).To(Equal(firstBeside))
+			h.Expect(h.etcds.looks).To(BeZero(), "it was looked at a moment ago")
+			*now = now.Add(firstBeside)
+			h.Expect(h.reconcile().RequeueAfter).To(Equal(firstBeside))
+			h.Expect(h.etcds.looks).To(Equal(1))
+			h.Expect(h.etcds.calls).To(Equal(tc.calls))
+			c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+			if tc.message == "" {
+				h.Expect(c.Reason).To(Equal(clusterv1.NotScalingDownReason))
+			} else {
+				h.Expect(c.Message).To(And(HavePrefix("Machine "+going+" is being removed"), ContainSubstring(tc.message), Not(ContainSubstring("secret of a server"))))
+			}
+			*now = now.Add(firstBeside / 2)
+			h.reconcile()
+			h.Expect(h.etcds.looks).To(Equal(1), "events say nothing of it")
+			if len(h.etcds.Members) == 2 && tc.calls != nil {
+				h.Expect(h.controlPlane().Annotations[controlplanev1.ReleasedHostsAnnotation]).To(ContainSubstring(`"members":["1","9"]`))
+			}
+		})
+	}
+}
+
+func TestTheLooksAtALeavingHostEnd(t *testing.T) {
+	h, now, going := newLeavingHub(t)
+	h.reconcile()
+	for _, after := range []time.Duration{10 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second} {
+		*now = now.Add(after)
+		h.reconcile()
+	}
+	h.Expect(h.etcds.looks).To(Equal(4))
+	for range 2 * looksAtLeaving {
+		*now = now.Add(lastLook)
+		h.reconcile()
+	}
+	h.Expect(h.etcds.looks).To(Equal(looksAtLeaving), "whoever is not off by then will not be soon")
+	h.Expect(h.reconcile().RequeueAfter).To(Or(BeZero(), BeNumerically(">", time.Hour)))
+
+	h.finishMachine(going)
+	h.reconcile()
+	h.Expect(h.etcds.calls).To(Equal([]string{"delete Secrets of n0"}), "but it is not forgotten without a look")
+}
+
+// Who was taken in once may be so again soon.
+func TestAHostThatIsTakenInLate(t *testing.T) {
+	for what, lead := range map[string]bool{"it is removed": false, "it leads": true} {
+		t.Run(what, func(t *testing.T) {
+			h, now, _ := newLeavingHub(t)
+			for range 10 {
+				h.reconcile()
+				*now = now.Add(lastLook)
+			}
+			h.comesBack(func(m *facts.EtcdMember) { m.Leader = lead })
+			h.etcds.Members[0].Leader = !lead
+			h.Expect(h.reconcile().RequeueAfter).To(Equal(firstBeside))
+			h.Expect(h.etcds.calls).To(HaveLen(1))
+			*now = now.Add(firstBeside)
+			h.reconcile()
+			h.Expect(h.etcds.Members).To(HaveLen(2))
+		})
+	}
+}
+
+// A taken-in host that waits is looked at as long as it does.
+func TestTheLooksAtAHostThatIsBackDoNotEnd(t *testing.T) {
+	h, now, _ := newLeavingHub(t)
+	h.reconcile()
+	h.comesBack(func(*facts.EtcdMember) {})
+	h.etcds.Members[1].Problem = "does not answer"
+	for range 2 * looksAtLeaving {
+		*now = now.Add(lastLook)
+		h.reconcile()
+	}
+	h.Expect(h.etcds.looks).To(Equal(2 * looksAtLeaving))
+}
+
+func TestOfALeavingHostIsToldWhatKeepsTheNext(t *testing.T) {
+	h, now, going := newLeavingHub(t)
+	h.reconcile()
+	h.deleteMachine(1)
+	h.comesBack(func(*facts.EtcdMember) {})
+	h.etcds.Members[1].Problem = "does not answer"
+	*now = now.Add(firstBeside)
+	h.reconcile()
+	h.elapse()
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(HavePrefix("Machine " + going + " is being removed, and its host may be in etcd again"))
+}
+
+// A spare whose host boots only after it was released is known by what its Machine said of it.
+func TestAHostThatBootsAfterItWasReleased(t *testing.T) {
+	h := newInstalledHub(t)
+	now := time.Now()
+	h.r.now = func() time.Time { return now }
+	n0 := h.etcds.Nodes[0]
+	h.etcds.Members[0].Leader, h.etcds.Members[1].Leader = false, true
+	late := h.etcds.Members[0]
+	h.etcds.Members, h.etcds.Nodes, h.etcds.Revisions, h.workloads.facts.Nodes = h.etcds.Members[1:], h.etcds.Nodes[1:], h.etcds.Revisions[1:], h.workloads.facts.Nodes[1:]
+	m := h.machines()[0]
+	m.Status.NodeRef.Name = ""
+	h.Expect(h.Status().Update(t.Context(), &m)).To(Succeed())
+	going := h.deleteMachine(0)
+	h.reconcile()
+	h.Expect(h.held()).NotTo(ContainElement(going))
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.ReleasedHostsAnnotation, fmt.Sprintf(`[{"machine":%q,"providerID":"metal3://n0"}]`, going)))
+
+	h.reconcile()
+	h.etcds.Nodes, h.workloads.facts.Nodes = append(h.etcds.Nodes, n0), append(h.workloads.facts.Nodes, n0.Node)
+	h.etcds.Members = append(h.etcds.Members, late)
+	now = now.Add(firstBeside)
+	h.reconcile()
+	h.Expect(h.etcds.calls).To(Equal([]string{"remove n0 through n1"}))
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.ReleasedHostsAnnotation, recordOf(going)))
+
+	h.etcds.calls = nil
+	h.get(going, &m)
+	m.Finalizers = nil
+	h.Expect(h.Update(t.Context(), &m)).To(Succeed())
+	h.reconcile()
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("Node n0 is still there although its Machine is gone"))
+	h.Expect(h.etcds.calls).To(BeEmpty())
+}
+
+// Nobody deletes the Secrets of a Node that nobody knows.
+func TestWhatIsLeftOfAHostThatWasNoNode(t *testing.T) {
+	h := newInstalledHub(t)
+	h.annotate(controlplanev1.ReleasedHostsAnnotation, `[{"machine":"spare","providerID":"metal3://n9"}]`)
+	h.reconcile()
+	h.Expect(h.etcds.looks).To(Equal(1))
+	h.Expect(h.etcds.calls).To(BeEmpty())
+	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.ReleasedHostsAnnotation))
+}

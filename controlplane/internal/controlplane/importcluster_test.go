@@ -1,0 +1,283 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// newMovedHub is a hub to which an installed cluster was moved, before the first reconcile there.
+func newMovedHub(t *testing.T) *hub {
+	t.Helper()
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	h.workloads.facts.ReleaseImage = digest
+	h.forget()
+	admin := &corev1.Secret{}
+	h.get("c1-admin-kubeconfig", admin)
+	h.Expect(h.Delete(t.Context(), admin)).To(Succeed())
+	h.Expect(h.DeleteAllOf(t.Context(), &hivev1.ClusterImageSet{})).To(Succeed())
+	h.writes = nil
+	return h
+}
+
+func (h *hub) aci() *hiveext.AgentClusterInstall {
+	h.t.Helper()
+	install := &hiveext.AgentClusterInstall{}
+	h.get("c1", install)
+	return install
+}
+
+func (h *hub) expectNotRegistered() {
+	h.t.Helper()
+	for _, obj := range []client.Object{&hivev1.ClusterDeployment{}, &hiveext.AgentClusterInstall{}} {
+		h.Expect(h.Get(h.t.Context(), client.ObjectKey{Namespace: lab, Name: "c1"}, obj)).To(MatchError(apierrors.IsNotFound, "not found"), "%T", obj)
+	}
+}
+
+// expectImport checks what is told of the import.
+func (h *hub) expectImport(reason, message string) {
+	h.t.Helper()
+	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+	h.Expect(*c).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", reason), HaveField("Message", ContainSubstring(message))))
+}
+
+// lent is the kubeconfig of assisted-service.
+func (h *hub) lent() *corev1.Secret {
+	h.t.Helper()
+	secret := &corev1.Secret{}
+	h.get("c1-admin-kubeconfig", secret)
+	return secret
+}
+
+func TestAMovedClusterIsImported(t *testing.T) {
+	h := newMovedHub(t)
+	h.workloads.facts.OpenShiftVersion = "4.19.7" // it was upgraded
+	h.reconcile()
+
+	deployment := &hivev1.ClusterDeployment{}
+	h.get("c1", deployment)
+	h.Expect(deployment.Spec.Installed).To(BeTrue())
+	h.Expect(*deployment.Spec.ClusterMetadata).To(Equal(hivev1.ClusterMetadata{
+		ClusterID: "cluster-id", InfraID: "cluster1-x7k2p", AdminKubeconfigSecretRef: corev1.LocalObjectReference{Name: "c1-admin-kubeconfig"},
+	}))
+	h.Expect(deployment.Annotations).To(HaveKeyWithValue(assisted.OpenShiftVersionAnnotation, "4.19.7"))
+	install := h.aci()
+	h.Expect(install.Spec.HoldInstallation).To(BeTrue(), "should it ever be taken for one that is to be installed")
+	h.Expect(install.Spec.ClusterMetadata).To(Equal(deployment.Spec.ClusterMetadata))
+	h.Expect(install.Annotations).To(HaveKey(facts.ImportedAnnotation))
+	set := &hivev1.ClusterImageSet{}
+	h.Expect(h.Get(t.Context(), client.ObjectKey{Name: install.Spec.ImageSetRef.Name}, set)).To(Succeed())
+	h.Expect(set.Spec.ReleaseImage).To(Equal(digest), "that of the running release")
+	h.Expect(h.lent().Data["kubeconfig"]).To(Equal(h.published().Data["value"]))
+	h.Expect(h.lent().OwnerReferences).To(ConsistOf(And(HaveField("Kind", "ClusterDeployment"), HaveField("Name", "c1"))))
+	h.Expect(h.writes[:4]).To(Equal([]string{"apply", "create c1", "apply", "create c1"}), "set, ClusterDeployment, Secret, and AgentClusterInstall last")
+	h.expectImport(controlplanev1.WaitingForImportReason, "")
+
+	h.reconcile()
+	h.expectImport(controlplanev1.WaitingForImportReason, "take in")
+	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 0)
+	h.reconcile()
+	h.expectImport(controlplanev1.InstalledReason, "")
+	h.reconcile()
+	writes := len(h.writes)
+	h.reconcile()
+	h.Expect(h.writes).To(HaveLen(writes), "nothing is written in a world in which nothing changed")
+	h.Expect(h.aci().Spec).To(Equal(install.Spec))
+}
+
+// The token in the published kubeconfig ends, and with it that in the copy. The copy is none to publish from.
+func TestTheLentKubeconfigFollowsThePublishedOne(t *testing.T) {
+	h := newMovedHub(t)
+	h.reconcile()
+	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 0)
+	h.reconcile()
+	h.expectToken("token-1")
+	h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 + time.Hour) }
+	h.reconcile()
+	h.reconcile()
+	h.expectToken("token-2")
+	h.Expect(h.lent().Data["kubeconfig"]).To(Equal(h.published().Data["value"]))
+	h.reconcile()
+	h.Expect(h.workloads.issued).To(Equal(2))
+
+	h.Expect(h.Delete(t.Context(), h.lent())).To(Succeed())
+	h.reconcile()
+	h.Expect(h.lent().Data["kubeconfig"]).To(Equal(h.published().Data["value"]), "it is made again")
+}
+
+func TestAKubeconfigThatIsNotUsedIsNotLent(t *testing.T) {
+	for situation, content := range map[string][]byte{"it is refused": withTokenFile(kubeconfigOf("user")), "nobody is connected with it": kubeconfigOf("user")} {
+		t.Run(situation, func(t *testing.T) {
+			h := newMovedHub(t)
+			h.reconcile()
+			lent := h.lent().Data
+			published := h.published()
+			published.Data["value"] = content
+			h.Expect(h.Update(t.Context(), published)).To(Succeed())
+			h.workloads.facts.Connected = situation == "it is refused"
+			h.reconcile()
+			h.Expect(h.lent().Data).To(Equal(lent))
+		})
+	}
+}
+
+func TestAKubeconfigThatTheUserGivesAssistedServiceStays(t *testing.T) {
+	h := newMovedHub(t)
+	own := &corev1.Secret{}
+	own.Namespace, own.Name, own.Data = lab, "c1-admin-kubeconfig", map[string][]byte{"kubeconfig": kubeconfigOf("user")}
+	h.Expect(h.Create(t.Context(), own)).To(Succeed())
+	h.reconcile()
+	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 0)
+	h.reconcile()
+	h.Expect(h.lent().Data).To(Equal(own.Data))
+}
+
+func TestAClusterIsNotImported(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		change  func(h *hub)
+		message string
+	}{
+		"while it does not answer": {func(h *hub) { h.workloads.facts = facts.Workload{} }, "API server answers"},
+		"while a Machine that may be running has no Node": {func(h *hub) {
+			worker := &clusterv1.Machine{}
+			worker.Namespace, worker.Name, worker.Spec.ClusterName = lab, "worker", "cluster1"
+			worker.Spec.Bootstrap.DataSecretName = ptr.To("worker")
+			h.Expect(h.Create(h.t.Context(), worker)).To(Succeed())
+		}, "Node of Machine worker"},
+		"while its pull secret is missing": {func(h *hub) { h.Expect(h.Delete(h.t.Context(), pullSecret())).To(Succeed()) }, "Secret pull"},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := newMovedHub(t)
+			tc.change(h)
+			h.reconcile()
+			h.expectNotRegistered()
+			h.expectImport(controlplanev1.WaitingForImportReason, tc.message)
+		})
+	}
+}
+
+// A ClusterDeployment that is there already is not changed. It has to say that the cluster is installed before there is an AgentClusterInstall.
+func TestAnAgentClusterInstallThatIsMissing(t *testing.T) {
+	for _, stated := range []bool{true, false} {
+		h := newHub(t, world(nil)...).withTime()
+		h.install()
+		h.reconcile()
+		deployment := &hivev1.ClusterDeployment{}
+		h.get("c1", deployment)
+		deployment.Spec.Installed = stated
+		h.Expect(h.Update(t.Context(), deployment)).To(Succeed())
+		h.Expect(h.Delete(t.Context(), h.aci())).To(Succeed())
+		h.reconcile()
+		after := &hivev1.ClusterDeployment{}
+		h.get("c1", after)
+		h.Expect(after.Spec).To(Equal(deployment.Spec))
+		if stated {
+			h.Expect(h.aci().Annotations).To(HaveKey(facts.ImportedAnnotation))
+			h.Expect(h.lent().Data["kubeconfig"]).To(Equal(kubeconfigOf("assisted-service")), "its own")
+			continue
+		}
+		h.expectImport(controlplanev1.WaitingForImportReason, "set spec.installed")
+		h.Expect(h.Get(t.Context(), client.ObjectKeyFromObject(deployment), &hiveext.AgentClusterInstall{})).To(MatchError(apierrors.IsNotFound, "not found"))
+	}
+}
+
+// What the cache does not have yet may be the AgentClusterInstall of an installation.
+func TestAnImportOverwritesNothing(t *testing.T) {
+	h := newMovedHub(t)
+	stored := h.Client.(client.WithWatch) //nolint:forcetypeassert // the fake
+	hidden := interceptor.NewClient(h.r.Client.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if _, ok := obj.(*hiveext.AgentClusterInstall); ok {
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "agentclusterinstalls"}, key.Name)
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+	})
+	h.r.Client = hidden
+	there := &hiveext.AgentClusterInstall{}
+	there.Namespace, there.Name, there.Spec.SSHPublicKey = lab, "c1", "theirs"
+	h.Expect(stored.Create(t.Context(), there)).To(Succeed())
+	h.Expect(h.reconcile().RequeueAfter).NotTo(BeZero())
+	h.Expect(h.aci().Spec).To(Equal(there.Spec))
+}
+
+// Half of an import is gone on with.
+func TestAnImportThatIsInterrupted(t *testing.T) {
+	h := newMovedHub(t)
+	h.workloads.identify = errors.New("cannot be read")
+	_, err := h.r.Reconcile(t.Context(), h.request())
+	h.Expect(err).To(MatchError(ContainSubstring("cannot be read")))
+	h.expectNotRegistered()
+	h.workloads.identify = workload.ErrNotConnected
+	h.reconcile()
+	h.expectNotRegistered()
+	h.workloads.identify = nil
+	h.reconcile()
+	h.Expect(h.Delete(t.Context(), h.aci())).To(Succeed())
+	h.Expect(h.Delete(t.Context(), h.lent())).To(Succeed())
+	h.reconcile()
+	h.Expect(h.aci().Spec.HoldInstallation).To(BeTrue())
+	h.Expect(h.lent().Data).NotTo(BeEmpty())
+
+	deployment := &hivev1.ClusterDeployment{}
+	h.get("c1", deployment)
+	h.Expect(h.Delete(t.Context(), deployment)).To(Succeed())
+	h.reconcile()
+	h.get("c1", deployment)
+	h.Expect(deployment.Spec.Installed).To(BeTrue())
+}
+
+// What has no AgentClusterInstall but is not proven to be installed is none to import.
+func TestAnInstallationThatBeganIsNotImported(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	h.setState("installing", hiveext.ClusterInstallationInProgressReason, 50)
+	h.reconcile()
+	h.Expect(h.Delete(t.Context(), h.aci())).To(Succeed())
+	h.workloads.facts = facts.Workload{Connected: true, LastSuccess: time.Now()}
+	h.reconcile()
+	h.Expect(h.Get(t.Context(), client.ObjectKey{Namespace: lab, Name: "c1"}, &hiveext.AgentClusterInstall{})).To(MatchError(apierrors.IsNotFound, "not found"))
+	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+	h.Expect(c.Reason).To(Equal(controlplanev1.WaitingForAssistedServiceReason))
+	h.Expect(c.Message).To(ContainSubstring("restore it from a backup"))
+}
+
+// What was imported is deregistered as what was installed here.
+func TestAnImportedClusterIsDeleted(t *testing.T) {
+	h := newMovedHub(t)
+	h.reconcile()
+	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 0)
+	h.reconcile()
+	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
+	for range 5 {
+		_, err := h.r.Reconcile(t.Context(), h.request())
+		h.Expect(err).NotTo(HaveOccurred())
+		for _, m := range h.machines() {
+			m.Finalizers = nil
+			h.Expect(client.IgnoreNotFound(h.Update(t.Context(), &m))).To(Succeed())
+		}
+	}
+	h.expectNotRegistered()
+	sets := &hivev1.ClusterImageSetList{}
+	h.Expect(h.List(t.Context(), sets)).To(Succeed())
+	h.Expect(sets.Items).To(BeEmpty())
+}

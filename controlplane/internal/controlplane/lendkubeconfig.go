@@ -1,0 +1,57 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/cluster-api/util/secret"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+)
+
+// lendKubeconfig keeps assisted-service's kubeconfig of an imported cluster in step with the published one, whose token ends.
+func (r *Reconciler) lendKubeconfig(ctx context.Context, s *scope) (bool, error) {
+	if !s.Installed() || !s.Imported() || s.Deployment == nil || s.found.Kubeconfig == nil || !s.Workload.Connected {
+		return true, nil
+	}
+	if lent := s.AdminKubeconfig; lent != nil && staysLent(lent, secretVersion(s.found.Kubeconfig)) {
+		return true, nil
+	}
+	return true, r.lend(ctx, s, s.Deployment)
+}
+
+// staysLent tells whether a kubeconfig of assisted-service is left as it is: it is somebody else's, or the copy of what is published now.
+func staysLent(lent client.Object, published string) bool {
+	return !facts.IsCopy(lent) || lent.GetAnnotations()[facts.KubeconfigSourceAnnotation] == published
+}
+
+// lend gives assisted-service a copy of the published kubeconfig, unless somebody gave it another. One that we refuse to use ourselves, which the condition KubeconfigAvailable
+// tells, is none for assisted-service either.
+func (r *Reconciler) lend(ctx context.Context, s *scope, deployment client.Object) error {
+	published := &corev1.Secret{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.ControlPlane.Namespace, Name: secret.Name(s.Cluster.Name, secret.Kubeconfig)}, published); err != nil {
+		return fmt.Errorf("cannot read the published kubeconfig: %w", err)
+	}
+	lent, err := kube.Read(ctx, r.Live, client.ObjectKey{Namespace: s.ControlPlane.Namespace, Name: s.AdminKubeconfigName()}, &corev1.Secret{})
+	if err != nil {
+		return err
+	}
+	version := secretVersion(published)
+	if lent != nil && staysLent(lent, version) {
+		return nil
+	}
+	content := published.Data[secret.KubeconfigDataName]
+	if workload.CheckKubeconfig(content) != nil {
+		return nil //nolint:nilerr // a condition tells it
+	}
+	wanted := desired.AdminKubeconfig(s.Facts, deployment, content, map[string]string{facts.KubeconfigSourceAnnotation: version})
+	if _, err := r.applier.Apply(ctx, wanted, lent); err != nil {
+		return fmt.Errorf("cannot give assisted-service the kubeconfig: %w", err)
+	}
+	return nil
+}

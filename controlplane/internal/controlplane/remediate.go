@@ -1,0 +1,229 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/remediation"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// remediationOwner owns the condition OwnerRemediated of Machines.
+const remediationOwner = FieldOwner + "-remediation"
+
+// gatherReboots reads whether unhealthy hosts were rebooted in vain. Nothing is watched or read as long as all are healthy.
+func (r *Reconciler) gatherReboots(ctx context.Context, f *facts.Facts) error {
+	f.RebootFailed = sets.New[types.UID]()
+	for _, m := range f.Machines {
+		if !facts.Unhealthy(m) || m.Spec.InfrastructureRef.Kind != metal3.MachineKind {
+			continue
+		}
+		ref := clusterv1.ContractVersionedObjectReference{APIGroup: m.Spec.InfrastructureRef.APIGroup, Kind: metal3.RebootKind, Name: m.Name}
+		reboot, err := kube.External(ctx, r.Client, ref, m.Namespace)
+		if err != nil || reboot == nil {
+			return err
+		}
+		if err := r.trackReboots(reboot); err != nil {
+			return err
+		}
+		if reboot, err = kube.Read(ctx, r.Client, client.ObjectKeyFromObject(reboot), reboot); err != nil {
+			return err
+		}
+		if reboot != nil && metal3.RebootFailed(reboot, m.UID) {
+			f.RebootFailed.Insert(m.UID)
+		}
+	}
+	return nil
+}
+
+// remediate deletes an unhealthy Machine where a MachineHealthCheck asks for it and it does no harm: its host leaves etcd, and another Machine is made, as whenever one is
+// deleted. Each that waits tells why.
+func (r *Reconciler) remediate(ctx context.Context, s *scope) (bool, error) {
+	if s.Cluster == nil || s.GoesWhole() {
+		return true, nil
+	}
+	asked := remediation.Of(s.Facts, r.now())
+	if asked.Over() {
+		after := s.stored.DeepCopy()
+		delete(after.Annotations, controlplanev1.RemediationInProgressAnnotation)
+		return true, r.patchMetadata(ctx, s, after)
+	}
+	if err := r.tellHealthy(ctx, s); err != nil {
+		return false, err
+	}
+	if len(asked.Machines) == 0 || s.remediated(r.recent) {
+		return true, r.tellRemediated(ctx, s, remediation.Step{})
+	}
+	step := asked.Before()
+	if step == nil {
+		step = r.lookAndDecide(ctx, s, asked)
+	} else {
+		r.looks.done(s.stored.UID, status.Remediation)
+	}
+	if step == nil {
+		return true, nil // it is told what was found a moment ago
+	}
+	if step.After > 0 {
+		s.again.In(step.After)
+	}
+	if step.Delete {
+		if err := r.replace(ctx, s, *step); err != nil {
+			return false, err
+		}
+	}
+	return true, r.tellRemediated(ctx, s, *step)
+}
+
+// remediated tells whether a Machine was deleted a moment ago, and the cache does not have it yet.
+func (s *scope) remediated(recent *reconcile.Writes) bool {
+	for _, m := range s.Machines {
+		if left := recent.Unseen(replacedKey(m), m.ResourceVersion); left > 0 && m.DeletionTimestamp.IsZero() {
+			s.again.In(left)
+			return true
+		}
+	}
+	return false
+}
+
+func replacedKey(m *clusterv1.Machine) string { return reconcile.Key("replaced", m) }
+
+// lookAndDecide looks at etcd, and decides. It is nil when that may not be done yet.
+func (r *Reconciler) lookAndDecide(ctx context.Context, s *scope, asked *remediation.Asked) *remediation.Step {
+	end, may := r.mayLook(s, status.Remediation)
+	if !may {
+		return nil
+	}
+	defer end()
+	step, err := r.decide(ctx, s, asked)
+	if step.Delete {
+		return &step
+	}
+	key, failure := lookKey{s.stored.UID, status.Remediation}, ""
+	if err != nil {
+		failure = etcd.Told(err)
+		if r.looks.before(key).failure != failure {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot look at etcd because of an unhealthy Machine", "Machine", step.Machine.Name)
+		}
+	}
+	if left := r.looks.found(key, look{reason: step.Reason, message: step.Message, failure: failure}); step.Unwatched {
+		s.again.In(left)
+	}
+	return &step
+}
+
+// decide is the decision upon etcd as it is now. The error is for the log: why that cannot be told.
+func (r *Reconciler) decide(ctx context.Context, s *scope, asked *remediation.Asked) (remediation.Step, error) {
+	seen, err := r.seeEtcd(ctx, s)
+	switch {
+	case errors.Is(err, workload.ErrNotConnected):
+		return asked.Unread("the cluster's API server does not answer, so that nothing is known of etcd; see the condition Available of the control plane", true), nil
+	case err != nil:
+		return asked.Unread(etcd.Told(err)+"; it is tried again", false), err
+	}
+	return asked.Decide(seen), nil
+}
+
+// replace records that a Machine is being replaced, and deletes it. In this order: a record of one that was not deleted is taken up again.
+func (r *Reconciler) replace(ctx context.Context, s *scope, step remediation.Step) error {
+	record, err := json.Marshal(step.Record)
+	if err != nil {
+		return fmt.Errorf("cannot record the remediation of Machine %s: %w", step.Machine.Name, err)
+	}
+	after := s.stored.DeepCopy()
+	metav1.SetMetaDataAnnotation(&after.ObjectMeta, controlplanev1.RemediationInProgressAnnotation, string(record))
+	if err := r.patchMetadata(ctx, s, after); err != nil {
+		return err
+	}
+	if err := kube.Delete(ctx, r.Client, step.Machine); err != nil {
+		return err
+	}
+	r.recent.Wrote(replacedKey(step.Machine), step.Machine.ResourceVersion)
+	r.looks.done(s.stored.UID, status.Remediation)
+	unhealthy := conditions.GetMessage(step.Machine, clusterv1.MachineHealthCheckSucceededCondition)
+	r.warn(s.stored, "MachineRemediated", "Machine %s is unhealthy (%s): it is being deleted, and another takes its place", step.Machine.Name, unhealthy)
+	return nil
+}
+
+// tellRemediated writes the condition OwnerRemediated of the Machines that are to be remediated: of the one that comes first, of the others, and of those that are being
+// deleted. Without a decision it stays as it is.
+func (r *Reconciler) tellRemediated(ctx context.Context, s *scope, step remediation.Step) error {
+	for i, m := range s.found.Machines {
+		told := metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, ObservedGeneration: m.Generation}
+		switch {
+		case !s.ToBeRemediated(m):
+			continue
+		case !m.DeletionTimestamp.IsZero():
+			told.Reason, told.Message = controlplanev1.MachineRemediationMachineDeletingReason, remediation.Deleting
+		case step.Machine == nil:
+			continue
+		case step.Machine.Name == m.Name:
+			told.Reason, told.Message = step.Reason, step.Message
+		default:
+			told.Reason, told.Message = controlplanev1.MachineRemediationDeferredReason, "Machine is not replaced yet: Machine "+step.Machine.Name+" comes first"
+		}
+		if err := r.setMachineCondition(ctx, s, i, told, remediationOwner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellHealthy takes the condition OwnerRemediated off Machines that are healthy again. The MachineHealthCheck wrote it too, so that it is not ours to withdraw by server-side
+// apply.
+func (r *Reconciler) tellHealthy(ctx context.Context, s *scope) error {
+	for i, m := range s.found.Machines {
+		if !m.DeletionTimestamp.IsZero() || !healthyAgain(m) {
+			continue
+		}
+		key := reconcile.Key(clusterv1.MachineOwnerRemediatedCondition, m)
+		if left := r.recent.Unseen(key, m.ResourceVersion); left > 0 {
+			s.again.In(left)
+			continue
+		}
+		if err := r.withdrawRemediation(ctx, m); err != nil {
+			return err
+		}
+		r.recent.Wrote(key, m.ResourceVersion)
+		counted := m.DeepCopy()
+		conditions.Delete(counted, clusterv1.MachineOwnerRemediatedCondition)
+		s.found.Machines[i] = counted
+	}
+	return nil
+}
+
+// withdrawRemediation reads the Machine as it is, with the conditions of others, which a merge patch writes too.
+func (r *Reconciler) withdrawRemediation(ctx context.Context, cached *clusterv1.Machine) error {
+	m, err := kube.Read(ctx, r.Live, client.ObjectKeyFromObject(cached), &clusterv1.Machine{})
+	if err != nil || m == nil || m.UID != cached.UID || !healthyAgain(m) {
+		return err
+	}
+	before := m.DeepCopy()
+	conditions.Delete(m, clusterv1.MachineOwnerRemediatedCondition)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, m, patch, remediationOwner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot take the condition %s off Machine %s: %w", clusterv1.MachineOwnerRemediatedCondition, m.Name, err)
+	}
+	return nil
+}
+
+// healthyAgain tells whether a Machine waits to be remediated, but is healthy.
+func healthyAgain(m *clusterv1.Machine) bool {
+	return conditions.IsTrue(m, clusterv1.MachineHealthCheckSucceededCondition) && conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition)
+}

@@ -1,0 +1,61 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+func TestWhenSomethingThatFailedIsTriedAgain(t *testing.T) {
+	g := NewWithT(t)
+	r, req, other := newRetries(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "a"}}, ctrl.Request{NamespacedName: client.ObjectKey{Name: "b"}}
+	for range 20 {
+		r.When(req)
+		r.When(other)
+	}
+	g.Expect(r.When(req)).To(BeNumerically(">", 10*time.Minute), "it has failed often")
+	r.want(req, 20*time.Second)
+	g.Expect(r.When(req)).To(Equal(20*time.Second), "but something is to be looked at")
+	g.Expect(r.When(other)).To(BeNumerically(">", 10*time.Minute), "of another")
+	g.Expect(r.When(req)).To(BeNumerically(">", 10*time.Minute), "once")
+	r.want(req, time.Millisecond)
+	g.Expect(r.When(req)).To(Equal(firstLook), "not at once, for it fails")
+	r.want(req, time.Hour)
+	g.Expect(r.When(req)).To(BeNumerically("<", time.Hour))
+	r.want(req, 20*time.Second)
+	r.want(req, 0)
+	g.Expect(r.When(req)).To(BeNumerically(">", 10*time.Minute), "nothing is to be looked at any more")
+	r.Forget(req)
+	r.want(req, 20*time.Second)
+	g.Expect(r.When(req)).To(BeNumerically("<", time.Second), "it failed for the first time")
+}
+
+// One chain of phases fails, another waits for etcd.
+func TestAnErrorDoesNotPutOffTheNextLook(t *testing.T) {
+	h, _ := newWaitingHub(t)
+	h.r.Client = interceptor.NewClient(h.r.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if _, config := obj.(*bootstrapv1.OpenshiftAssistedConfig); config {
+				return errors.New("no such host")
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+	})
+	req := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}}
+	result, err := h.r.Reconcile(t.Context(), req)
+	h.Expect(err).To(MatchError(ContainSubstring("no such host")))
+	h.Expect(result).To(Equal(ctrl.Result{RequeueAfter: firstLook}), "when it was a conflict, it comes back then")
+	h.Expect(h.etcds.looks).To(Equal(1))
+	for range 20 {
+		h.r.retries.TypedRateLimiter.When(req)
+	}
+	h.Expect(h.r.retries.When(req)).To(Equal(firstLook))
+}

@@ -1,0 +1,61 @@
+package facts
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// adminKubeconfigSuffix makes the name of the Secret in which assisted-service keeps the kubeconfig, unless it is told another.
+const adminKubeconfigSuffix = "-admin-kubeconfig"
+
+// AdminKubeconfigName names the Secret in which assisted-service keeps, or is to keep, the kubeconfig.
+func (f *Facts) AdminKubeconfigName() string {
+	return cmp.Or(AdminKubeconfigOf(f.Install), f.ControlPlane.Name+adminKubeconfigSuffix)
+}
+
+// Imported tells whether the AgentClusterInstall was made for a cluster that had been installed elsewhere.
+func (f *Facts) Imported() bool {
+	if !f.OwnsInstall() {
+		return false
+	}
+	_, imported := f.Install.Annotations[ImportedAnnotation]
+	return imported
+}
+
+// AwaitsNode tells whether a Machine was given its bootstrap data, but Cluster API has not found its Node: its host may be running, or may be about to boot.
+func AwaitsNode(m *clusterv1.Machine) bool {
+	return m.Spec.Bootstrap.DataSecretName != nil && !metal3.HadNode(m)
+}
+
+// NotImportable says why assisted-service is not given an installed cluster that it does not know; it is empty when it is to be. What is imported is never installed, but a
+// mistake would be: so the cluster itself has to say that it runs.
+func (f *Facts) NotImportable() string {
+	const waiting = "assisted-service does not know the installed cluster, so that no host is added; it is told of it "
+	switch d := f.Deployment; {
+	case d != nil && !d.DeletionTimestamp.IsZero():
+		return waiting + fmt.Sprintf("when ClusterDeployment %s is gone, which is being deleted", d.Name)
+	case d != nil && !d.Spec.Installed:
+		return fmt.Sprintf("AgentClusterInstall %s is missing, and ClusterDeployment %s does not say that the cluster is installed: with both, assisted-service would install it over its hosts. "+
+			"Restore the AgentClusterInstall from a backup, or set spec.installed of the ClusterDeployment", f.ControlPlane.Name, d.Name)
+	case !f.Workload.Connected || f.Workload.OpenShiftVersion == "":
+		return waiting + "when the cluster's API server answers and tells its release: see the condition Available"
+	}
+	if at := slices.IndexFunc(f.allMachines(), AwaitsNode); at >= 0 {
+		return waiting + fmt.Sprintf("when Cluster API has found the Node of Machine %s, which may be running: no host is discovered anew for it. If it has none, delete the Machine", f.allMachines()[at].Name)
+	}
+	config := &f.ControlPlane.Spec.Config
+	if config.PullSecretRef != nil && f.PullSecret == nil {
+		return waiting + fmt.Sprintf("when Secret %s exists: create it, as it was on the hub that the cluster comes from", f.PullSecretName())
+	}
+	if ref := config.ImageRegistryRef; ref != nil && slices.Contains(f.MissingConfigMaps, ref.Name) {
+		return waiting + fmt.Sprintf("when ConfigMap %s exists: create it, as it was on the hub that the cluster comes from", ref.Name)
+	}
+	return ""
+}
+
+func (f *Facts) allMachines() []*clusterv1.Machine { return slices.Concat(f.Machines, f.Workers) }

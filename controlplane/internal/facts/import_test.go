@@ -1,0 +1,95 @@
+package facts
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// given is a Machine that has its bootstrap data.
+func given(name string, change func(*clusterv1.Machine)) *clusterv1.Machine {
+	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	m.Spec.Bootstrap.DataSecretName = ptr.To(name)
+	if change != nil {
+		change(m)
+	}
+	return m
+}
+
+func TestAwaitsNode(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		machine *clusterv1.Machine
+		awaits  bool
+	}{
+		"its data were handed out": {given("m", nil), true},
+		"it is new":                {&clusterv1.Machine{}, false},
+		"its Node is known":        {given("m", func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "n" }), false},
+		"Metal3 gave it a providerID after its Node": {given("m", func(m *clusterv1.Machine) {
+			m.Spec.ProviderID, m.Spec.InfrastructureRef.Kind = "metal3://x", metal3.MachineKind
+		}), false},
+		"another gave it a providerID, perhaps before": {given("m", func(m *clusterv1.Machine) { m.Spec.ProviderID = "metalstack://x" }), true},
+	} {
+		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(AwaitsNode(tc.machine)).To(Equal(tc.awaits)) })
+	}
+}
+
+func TestNotImportable(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		change func(f *Facts)
+		why    string
+	}{
+		"the cluster says that it runs": {nil, ""},
+		"it does not answer":            {func(f *Facts) { f.Workload.Connected = false }, "API server answers"},
+		"it has completed no release":   {func(f *Facts) { f.Workload.OpenShiftVersion = "" }, "tells its release"},
+		"its ClusterDeployment goes": {func(f *Facts) {
+			f.Deployment = &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Name: "c1", DeletionTimestamp: ptr.To(metav1.Now())}}
+		}, "ClusterDeployment c1 is gone"},
+		"its ClusterDeployment does not say that it is installed": {func(f *Facts) { f.Deployment = &hivev1.ClusterDeployment{} }, "set spec.installed"},
+		"its ClusterDeployment says so": {func(f *Facts) {
+			f.Deployment = &hivev1.ClusterDeployment{Spec: hivev1.ClusterDeploymentSpec{Installed: true}}
+		}, ""},
+		"a control-plane Machine may be running":                  {func(f *Facts) { f.Machines = append(f.Machines, given("m9", nil)) }, "Node of Machine m9"},
+		"a worker may be running":                                 {func(f *Facts) { f.Workers = append(f.Workers, given("w9", nil)) }, "Node of Machine w9"},
+		"a worker is new":                                         {func(f *Facts) { f.Workers = append(f.Workers, &clusterv1.Machine{}) }, ""},
+		"its pull secret is missing":                              {func(f *Facts) { f.PullSecret = nil }, "Secret pull"},
+		"it needs no pull secret":                                 {func(f *Facts) { f.PullSecret, f.ControlPlane.Spec.Config.PullSecretRef = nil, nil }, ""},
+		"the ConfigMap of its mirrors is missing":                 {func(f *Facts) { f.MissingConfigMaps = []string{"manifests", "mirrors"} }, "ConfigMap mirrors"},
+		"manifests are missing, which only an installation reads": {func(f *Facts) { f.MissingConfigMaps = []string{"manifests"} }, ""},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+				cp.Spec.Config.PullSecretRef = &corev1.LocalObjectReference{Name: "pull"}
+				cp.Spec.Config.ImageRegistryRef = &corev1.LocalObjectReference{Name: "mirrors"}
+			})
+			f.PullSecret = &metav1.PartialObjectMetadata{}
+			f.Workload = Workload{Connected: true, OpenShiftVersion: "4.19.3"}
+			f.Machines = []*clusterv1.Machine{given("m0", func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "n" })}
+			if tc.change != nil {
+				tc.change(f)
+			}
+			if tc.why == "" {
+				NewWithT(t).Expect(f.NotImportable()).To(BeEmpty())
+				return
+			}
+			NewWithT(t).Expect(f.NotImportable()).To(ContainSubstring(tc.why))
+		})
+	}
+}
+
+func TestACopyIsNoKubeconfigOfAssistedService(t *testing.T) {
+	g, f := NewWithT(t), factsOf(nil)
+	f.Install = &hiveext.AgentClusterInstall{ObjectMeta: metav1.ObjectMeta{Labels: f.Labels()}}
+	f.AdminKubeconfig = &metav1.PartialObjectMetadata{}
+	g.Expect(f.HasAdminKubeconfig()).To(BeTrue())
+	f.AdminKubeconfig.Annotations = map[string]string{KubeconfigSourceAnnotation: "u/1"}
+	g.Expect(f.HasAdminKubeconfig()).To(BeFalse())
+}

@@ -1,0 +1,170 @@
+package kubelets
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+)
+
+// cluster is a workload cluster, and the way into it.
+type cluster struct {
+	*WithT
+	client.Client
+	*Kubelets
+	// pages are the lists that were asked for, gets the objects, subresources what was written to.
+	pages, gets  int
+	subresources []string
+}
+
+// Enter implements Clusters.
+func (c *cluster) Enter(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *workload.Door) error) error {
+	return requests(ctx, &workload.Door{Client: c.Client})
+}
+
+func newCluster(t *testing.T, objects ...client.Object) *cluster {
+	t.Helper()
+	c := &cluster{WithT: NewWithT(t)}
+	c.Kubelets = New(c)
+	scheme := runtime.NewScheme()
+	c.Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+	c.Expect(machinev1beta1.Install(scheme)).To(Succeed())
+	signer := func(o client.Object) []string {
+		return []string{o.(*certificatesv1.CertificateSigningRequest).Spec.SignerName} //nolint:forcetypeassert // of the index
+	}
+	c.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(&certificatesv1.CertificateSigningRequest{}, "spec.signerName", signer).
+		WithStatusSubresource(&certificatesv1.CertificateSigningRequest{}).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, in client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			c.pages++
+			return in.List(ctx, list, opts...)
+		},
+		Get: func(ctx context.Context, in client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			c.gets++
+			return in.Get(ctx, key, obj, opts...)
+		},
+		SubResourceUpdate: func(ctx context.Context, in client.Client, name string, obj client.Object, _ ...client.SubResourceUpdateOption) error {
+			c.subresources = append(c.subresources, name)
+			return in.Status().Update(ctx, obj)
+		},
+	}).Build()
+	return c
+}
+
+func requestOf(t *testing.T, name, node, signer string) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	g := NewWithT(t)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	g.Expect(err).NotTo(HaveOccurred())
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}}
+	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	g.Expect(err).NotTo(HaveOccurred())
+	request := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	request.Spec.SignerName, request.Spec.Request = signer, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+	return request
+}
+
+func onlyW0(node string) bool { return node == "w0" }
+
+func TestWhatKubeletsAskForIsReadAndApproved(t *testing.T) {
+	decided := requestOf(t, "decided", "w0", certificatesv1.KubeletServingSignerName)
+	decided.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue}}
+	c := newCluster(t,
+		requestOf(t, "client", "w0", certificatesv1.KubeAPIServerClientKubeletSignerName), requestOf(t, "serving", "w0", certificatesv1.KubeletServingSignerName),
+		requestOf(t, "foreign", "w1", certificatesv1.KubeletServingSignerName), requestOf(t, "operator", "w0", certificatesv1.KubeAPIServerClientSignerName), decided,
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w0"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}},
+	)
+	seen, err := c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
+	c.Expect(err).NotTo(HaveOccurred())
+	c.Expect(seen.Requests).To(HaveExactElements(HaveField("Name", "client"), HaveField("Name", "serving")))
+	c.Expect(seen.Nodes).To(And(HaveLen(1), HaveKeyWithValue("w0", HaveField("Name", "w0"))))
+	c.Expect(seen.MachineAPI).To(BeFalse())
+
+	approved, err := c.Approve(t.Context(), client.ObjectKey{}, seen.Requests[0])
+	c.Expect(err).NotTo(HaveOccurred())
+	c.Expect(approved).To(BeTrue())
+	c.Expect(c.subresources).To(Equal([]string{"approval"}))
+	stored := &certificatesv1.CertificateSigningRequest{}
+	c.Expect(c.Get(t.Context(), client.ObjectKey{Name: "client"}, stored)).To(Succeed())
+	c.Expect(stored.Status.Conditions).To(HaveExactElements(And(HaveField("Type", certificatesv1.CertificateApproved), HaveField("Status", corev1.ConditionTrue))))
+
+	for _, meanwhile := range []string{"changed", "gone"} {
+		c.Expect(c.Get(t.Context(), client.ObjectKey{Name: "serving"}, stored)).To(Succeed())
+		stored.Labels = map[string]string{"a": "b"}
+		if meanwhile == "changed" {
+			c.Expect(c.Update(t.Context(), stored)).To(Succeed())
+		} else {
+			c.Expect(c.Delete(t.Context(), stored)).To(Succeed())
+		}
+		approved, err = c.Approve(t.Context(), client.ObjectKey{}, seen.Requests[1])
+		c.Expect(err).NotTo(HaveOccurred(), meanwhile)
+		c.Expect(approved).To(BeFalse(), meanwhile)
+	}
+}
+
+// Anybody who has the bootstrapper's token can ask as often as they like.
+func TestOfManyRequestsForANodeTheNewestCounts(t *testing.T) {
+	made := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var objects []client.Object
+	for name, of := range map[string]struct {
+		signer, user string
+		after        time.Duration
+	}{
+		"a-old":     {certificatesv1.KubeAPIServerClientKubeletSignerName, "bootstrapper", 0},
+		"b-new":     {certificatesv1.KubeAPIServerClientKubeletSignerName, "bootstrapper", time.Hour},
+		"c-between": {certificatesv1.KubeAPIServerClientKubeletSignerName, "bootstrapper", time.Minute},
+		"d-serving": {certificatesv1.KubeletServingSignerName, "system:node:w0", 0},
+		"e-foreign": {certificatesv1.KubeletServingSignerName, "bootstrapper", time.Hour},
+	} {
+		request := requestOf(t, name, "w0", of.signer)
+		request.Spec.Username, request.CreationTimestamp = of.user, metav1.NewTime(made.Add(of.after))
+		objects = append(objects, request)
+	}
+	c := newCluster(t, objects...)
+	seen, err := c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
+	c.Expect(err).NotTo(HaveOccurred())
+	c.Expect(seen.Requests).To(HaveExactElements(HaveField("Name", "b-new"), HaveField("Name", "d-serving"), HaveField("Name", "e-foreign")))
+	c.Expect(c.gets).To(Equal(1), "of the Node, which is read once though it is not there")
+}
+
+func TestANodeThatIsNotThereIsNone(t *testing.T) {
+	c := newCluster(t, requestOf(t, "client", "w0", certificatesv1.KubeAPIServerClientKubeletSignerName))
+	seen, err := c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
+	c.Expect(err).NotTo(HaveOccurred())
+	c.Expect(seen.Nodes["w0"]).To(BeNil())
+}
+
+func TestWhoElseDecidesIsAskedWhenThereIsSomethingToDecide(t *testing.T) {
+	master := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "openshift-machine-api", Name: "m", Labels: map[string]string{"machine.openshift.io/cluster-api-machine-role": "master"},
+	}}
+	master.Status.Phase = ptr.To("Running")
+	c := newCluster(t, master)
+	seen, err := c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
+	c.Expect(err).NotTo(HaveOccurred())
+	c.Expect(seen.MachineAPI).To(BeFalse())
+	c.Expect(c.pages).To(Equal(2), "of each signer")
+
+	c = newCluster(t, master.DeepCopy(), requestOf(t, "client", "w0", certificatesv1.KubeAPIServerClientKubeletSignerName))
+	seen, err = c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
+	c.Expect(err).NotTo(HaveOccurred())
+	c.Expect(seen.MachineAPI).To(BeTrue())
+}

@@ -1,0 +1,65 @@
+package removal
+
+import (
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+// First is which of some Machines goes first, if they all have to: see inOrder. Among equals the one that is named first.
+func (a *Asked) First(machines []Machine, etcd *facts.Etcd) Machine {
+	v := view{Asked: a, Etcd: etcd}
+	return v.inOrder(machines)[0]
+}
+
+// Against is all that speaks, as far as it can be told, against the deletion of a Machine: its host would be held for it.
+func (a *Asked) Against(m Machine, etcd *facts.Etcd) []Step {
+	v := view{Asked: a, Etcd: etcd}
+	own, doubt := v.memberOf(m)
+	switch {
+	case doubt != "":
+		return []Step{v.decide(m)}
+	case own == nil:
+		return nil
+	}
+	return v.against(*own)
+}
+
+// Unclear is why nothing is decided about etcd: because nothing can be told, or others decide. nil: it can be decided.
+func Unclear(etcd *facts.Etcd) *Step {
+	return (&view{Asked: &Asked{}, Etcd: etcd}).foreign()
+}
+
+// AgainstJoining is all that keeps OpenShift from taking another host into etcd, one that Unclear finds nothing about: it takes in none while a member is down, and one
+// after the other.
+func AgainstJoining(etcd *facts.Etcd) []Step {
+	if etcd.Topology == singleReplica {
+		return []Step{Watch(controlplanev1.EtcdTopologyNotSupportedReason, "the cluster is made to run on a single node, which no other host can replace: delete the Cluster, and make it anew")}
+	}
+	var against []Step
+	for _, a := range etcd.Alarms {
+		against = append(against, wait(controlplanev1.EtcdUnknownReason, "etcd has the alarm %s, with which no host can join: see etcdctl alarm list %s, and etcdctl alarm disarm when its cause is gone",
+			short(a.Kind), inEtcdPod))
+	}
+	for _, m := range etcd.Members {
+		switch {
+		case !m.Healthy():
+			against = append(against, wait(controlplanev1.EtcdQuorumAtRiskReason, "etcd member %s %s, and OpenShift takes in no other meanwhile: bring its host back, or delete its Machine, "+
+				"which is replaced then", nameOf(m), m.Problem))
+		case m.Learner:
+			against = append(against, wait(controlplanev1.WaitingForEtcdReason, "etcd member %s is joining: waiting until it votes", nameOf(m)))
+		}
+	}
+	return against
+}
+
+// Unsettled is what goes on among those that restart members.
+func Unsettled(etcd *facts.Etcd) []Step {
+	v, nobody := view{Asked: &Asked{}, Etcd: etcd}, facts.EtcdMember{}
+	var going []Step
+	for _, check := range []func(facts.EtcdMember) *Step{v.settled, v.configured} {
+		if step := check(nobody); step != nil {
+			going = append(going, *step)
+		}
+	}
+	return going
+}

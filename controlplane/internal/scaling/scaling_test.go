@@ -1,0 +1,195 @@
+package scaling
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// world is a control plane of Machines m0, m1... of which each is a minute older than the next, on Nodes n0, n1...; n0 leads etcd.
+type world struct {
+	facts.Facts
+	etcd facts.Etcd
+}
+
+func newWorld(hosts, wanted int) *world {
+	w := &world{etcd: facts.Etcd{
+		Topology:       configv1.HighlyAvailableTopologyMode,
+		Operators:      []facts.ClusterOperator{{Name: "etcd", Available: true}, {Name: "kube-apiserver", Available: true}},
+		LatestRevision: 7,
+	}}
+	w.ControlPlane = &controlplanev1.OpenshiftAssistedControlPlane{}
+	w.ControlPlane.Spec.Replicas = ptr.To(int32(wanted))
+	for i := range hosts {
+		w.join(i)
+	}
+	w.etcd.Members[0].Leader = true
+	return w
+}
+
+func (w *world) join(i int) {
+	node := fmt.Sprintf("n%d", i)
+	m := w.make(i)
+	m.Spec.ProviderID, m.Status.NodeRef.Name = "metal3://"+node, node
+	w.etcd.Members = append(w.etcd.Members, facts.EtcdMember{ID: uint64(i + 1), Name: node, Hosts: []string{node}})
+	w.etcd.Nodes = append(w.etcd.Nodes, facts.ControlPlaneNode{Node: facts.Node{Name: node, UID: types.UID(node), ProviderID: "metal3://" + node}, Addresses: []string{node}})
+	w.etcd.Revisions = append(w.etcd.Revisions, facts.Revision{Node: node, Current: 7})
+}
+
+// make adds a Machine whose host did not join.
+func (w *world) make(i int) *clusterv1.Machine {
+	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("m%d", i), CreationTimestamp: metav1.NewTime(noon.Add(time.Duration(i) * time.Minute))}}
+	w.Machines = append(w.Machines, m)
+	return m
+}
+
+func (w *world) mark(i int) {
+	w.Machines[i].Annotations = map[string]string{clusterv1.DeleteMachineAnnotation: ""}
+}
+
+func (w *world) domains(names ...string) {
+	for i, name := range names {
+		w.Machines[i].Spec.FailureDomain = name
+	}
+}
+
+func (w *world) down(i int) {
+	w.etcd.Members[i].Problem = "does not answer"
+	w.etcd.Operators[0].Degraded, w.etcd.Operators[1].Degraded = true, true
+}
+
+func reasons(steps []removal.Step) []string {
+	var all []string
+	for _, step := range steps {
+		all = append(all, step.Reason)
+	}
+	return all
+}
+
+func TestDown(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		hosts   int
+		change  func(w *world)
+		picked  string
+		reasons []string
+	}{
+		"the newest":                                        {picked: "m4"},
+		"one that the user marked":                          {change: func(w *world) { w.mark(1) }, picked: "m1"},
+		"the newest of those that the user marked":          {change: func(w *world) { w.mark(1); w.mark(2) }, picked: "m2"},
+		"of the failure domain with the most Machines":      {change: func(w *world) { w.domains("a", "b", "b", "c", "a") }, picked: "m4"},
+		"of the failure domain that has too many":           {change: func(w *world) { w.domains("a", "b", "b", "b", "a") }, picked: "m3"},
+		"one that never joined":                             {change: func(w *world) { w.make(5); w.Machines[4].CreationTimestamp.Time = noon.Add(time.Hour) }, picked: "m5"},
+		"one whose member is down, though others are newer": {change: func(w *world) { w.down(1) }, picked: "m1"},
+		"one that joins":                                    {change: func(w *world) { w.etcd.Members[3].Learner = true }, picked: "m3"},
+		"one that the user marked, although another is down": {
+			change: func(w *world) { w.mark(2); w.down(1) }, picked: "m2", reasons: []string{controlplanev1.EtcdQuorumAtRiskReason, controlplanev1.WaitingForEtcdReason},
+		},
+		"nothing is known":                    {change: func(w *world) { w.etcd.Members = nil }, reasons: []string{controlplanev1.EtcdUnknownReason}},
+		"the quorum is lost":                  {change: func(w *world) { w.etcd.Lost = true }, reasons: []string{controlplanev1.EtcdQuorumAtRiskReason}},
+		"others decide":                       {change: func(w *world) { w.etcd.Topology = "DualReplica" }, reasons: []string{controlplanev1.EtcdTopologyNotSupportedReason}},
+		"the cluster is upgraded":             {change: func(w *world) { w.Workload.Upgrading = "4.20.1" }, picked: "m4", reasons: []string{controlplanev1.UpgradeInProgressReason}},
+		"nobody knows whether it is upgraded": {change: func(w *world) { w.Workload.UnreadSince = noon }, picked: "m4", reasons: []string{controlplanev1.EtcdUnknownReason}},
+		"a host is restarted with another configuration": {
+			change: func(w *world) { w.etcd.Nodes[1].Configuring = true }, picked: "m4", reasons: []string{controlplanev1.WaitingForEtcdReason},
+		},
+		"all at once": {
+			change: func(w *world) {
+				w.Workload.Upgrading, w.etcd.Nodes[0].Configuring, w.etcd.Operators[1].Progressing = "4.20.1", true, true
+				w.etcd.Members = append(w.etcd.Members, facts.EtcdMember{ID: 9, Name: "n9", Learner: true, Hosts: []string{"n9"}})
+				w.etcd.Nodes = append(w.etcd.Nodes, facts.ControlPlaneNode{Node: facts.Node{Name: "n9", ProviderID: "metal3://n9"}, Addresses: []string{"n9"}})
+				w.mark(4)
+			},
+			picked:  "m4",
+			reasons: []string{controlplanev1.WaitingForEtcdReason, controlplanev1.WaitingForEtcdReason, controlplanev1.WaitingForEtcdReason, controlplanev1.UpgradeInProgressReason},
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(5, 3)
+			if tc.change != nil {
+				tc.change(w)
+			}
+			asked, err := removal.Of(&w.Facts)
+			g.Expect(err).NotTo(HaveOccurred())
+			picked, against := Down(&w.Facts, asked, &w.etcd)
+			g.Expect(picked).To(Equal(tc.picked))
+			g.Expect(reasons(against)).To(Equal(tc.reasons))
+		})
+	}
+}
+
+func TestUp(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		hosts           int
+		change          func(w *world)
+		reason, message string
+	}{
+		"all is well":          {hosts: 3},
+		"one of three is gone": {hosts: 2},
+		"one of three is gone, and operators roll out":      {hosts: 2, change: func(w *world) { w.etcd.Operators[0].Progressing, w.etcd.Operators[1].Degraded = true, true }},
+		"one of three is gone, and the cluster is upgraded": {hosts: 2, change: func(w *world) { w.Workload.Upgrading, w.etcd.Nodes[0].Configuring = "4.20.1", true }},
+		"there are three, and operators roll out": {
+			hosts: 3, change: func(w *world) { w.etcd.Operators[0].Progressing = true }, reason: controlplanev1.WaitingForEtcdReason, message: "ClusterOperator etcd is progressing",
+		},
+		"there are three, and a revision is rolled out": {
+			hosts: 3, change: func(w *world) { w.etcd.LatestRevision = 8 }, reason: controlplanev1.WaitingForEtcdReason, message: "revision 8",
+		},
+		"there are three, and a host is restarted with another configuration": {
+			hosts: 3, change: func(w *world) { w.etcd.Nodes[2].Configuring = true }, reason: controlplanev1.WaitingForEtcdReason, message: "Node n2 is given another machine configuration",
+		},
+		"there are three, and the cluster is upgraded": {
+			hosts: 3, change: func(w *world) { w.Workload.Upgrading = "4.20.1" }, reason: controlplanev1.UpgradeInProgressReason, message: "upgraded to 4.20.1",
+		},
+		"a member is down": {
+			hosts: 2, change: func(w *world) { w.down(1) }, reason: controlplanev1.EtcdQuorumAtRiskReason, message: "n1 does not answer, and OpenShift takes in no other",
+		},
+		"a member is joining": {
+			hosts: 2, change: func(w *world) { w.etcd.Members[1].Learner = true }, reason: controlplanev1.WaitingForEtcdReason, message: "n1 is joining",
+		},
+		"etcd is full": {
+			hosts: 2, change: func(w *world) { w.etcd.Alarms = []facts.EtcdAlarm{{Kind: facts.EtcdNoSpace, Member: 1}} }, reason: controlplanev1.EtcdUnknownReason, message: "alarm NOSPACE",
+		},
+		"nothing is known": {hosts: 2, change: func(w *world) { w.etcd.Members = nil }, reason: controlplanev1.EtcdUnknownReason, message: "no etcd member answers"},
+		"a single node":    {hosts: 1, change: func(w *world) { w.etcd.Topology = configv1.SingleReplicaTopologyMode }, reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "single node"},
+		"others decide":    {hosts: 2, change: func(w *world) { w.etcd.Topology = "HighlyAvailableArbiter" }, reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "HighlyAvailableArbiter"},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(tc.hosts, 5)
+			if tc.change != nil {
+				tc.change(w)
+			}
+			against := Up(&w.Facts, &w.etcd)
+			if tc.reason == "" {
+				g.Expect(against).To(BeEmpty())
+				return
+			}
+			g.Expect(against).To(HaveLen(1))
+			g.Expect(against[0].Reason).To(Equal(tc.reason))
+			g.Expect(against[0].Message).To(ContainSubstring(tc.message))
+		})
+	}
+}
+
+func TestSeveralWaitsAreToldAsOne(t *testing.T) {
+	g := NewWithT(t)
+	watched, not := removal.Watch("First", "one"), removal.Step{Action: removal.Wait, Reason: "Second", Message: "two"}
+	joined := About(Joined([]removal.Step{watched, not}), "Machine %s is not deleted", "m0")
+	g.Expect(joined.Reason).To(Equal("First"))
+	g.Expect(joined.Message).To(Equal("Machine m0 is not deleted: one; two"))
+	g.Expect(joined.Watched).To(BeFalse(), "nobody tells when the second is over")
+	g.Expect(Joined([]removal.Step{watched, watched}).Watched).To(BeTrue())
+}

@@ -1,0 +1,80 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// otherSigners leaves out the requests of operators, which are many. Field selectors cannot say "one of these".
+var otherSigners = fields.OneTermNotEqualSelector("spec.signerName", certificatesv1.KubeAPIServerClientSignerName)
+
+// requests are what is known of the certificates that kubelets ask for: which of them was made last. They are read when they are decided.
+var requests = resource{
+	name: "CertificateSigningRequests", path: "/apis/" + certificatesv1.SchemeGroupVersion.String() + "/certificatesigningrequests", fields: otherSigners.String(), onDemand: true,
+	read: readRequests,
+	take: func(_ context.Context, _ *link, _ *access, e watchEvent) (func(*link), error) {
+		if e.Type != watch.Added {
+			return nil, nil
+		}
+		return func(l *link) { l.requested = e.Object.Metadata.UID }, nil
+	},
+}
+
+func readRequests(ctx context.Context, c client.Client) (string, func(*link), error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequestList"))
+	if err := c.List(ctx, list, client.MatchingFieldsSelector{Selector: otherSigners}); err != nil {
+		return "", nil, fmt.Errorf("cannot list the CertificateSigningRequests of the workload cluster: %w", err)
+	}
+	if len(list.Items) == 0 {
+		return list.ResourceVersion, func(*link) {}, nil
+	}
+	latest := &list.Items[0]
+	for i := range list.Items {
+		if list.Items[i].CreationTimestamp.After(latest.CreationTimestamp.Time) {
+			latest = &list.Items[i]
+		}
+	}
+	uid := latest.UID
+	return list.ResourceVersion, func(l *link) { l.requested = uid }, nil
+}
+
+// Await says whether kubelets of a cluster may ask for certificates soon: only then the requests are watched. Else they are read once for each connection, for a watch takes memory, and
+// most clusters go without for months.
+func (c *Clusters) Await(cluster client.ObjectKey, awaited bool) {
+	if l := c.known(cluster); l != nil && l.await(awaited) {
+		l.again()
+	}
+}
+
+// await tells whether the cluster has to be visited for it.
+func (l *link) await(awaited bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.awaiting = awaited
+	if !awaited || l.onDemand || !l.watching.Has(requests.name) {
+		return false
+	}
+	l.watching.Delete(requests.name)
+	return true
+}
+
+// rests tells whether a watch that is to begin, for the first time or anew, does not, because nobody awaits anything of it.
+func (w *watcher) rests() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ctx.Err() != nil || w.wants(w.resource) {
+		return false
+	}
+	w.onDemand = false
+	return true
+}
+
+// wants tells whether a resource is to be watched; the caller holds the lock.
+func (l *link) wants(r resource) bool { return !r.onDemand || l.awaiting }

@@ -1,0 +1,172 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+var _ = Describe("An installed cluster", Label("move"), func() {
+	It("that clusterctl moves to another hub gets and loses hosts there", func(ctx SpecContext) {
+		onlySimulated()
+		// Secrets that belong to nobody are moved with this label alone.
+		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "pivot", ClusterName: "roaming", Edit: edit("Secret", "", "metadata", "labels", clusterctlv1.ClusterctlMoveLabel)})
+		target := startHub(ctx, "target")
+		waitAvailable(ctx, cluster)
+		before, registered := state(ctx, cluster), registrationOf(ctx, laboratory, cluster)
+		boots := bootsOf(laboratory, before)
+
+		By("moving it")
+		moved, err := target.TakeOver(ctx, cluster)
+		Expect(err).NotTo(HaveOccurred())
+		clusterctlMove(ctx, cluster.Namespace, laboratory, target)
+		Expect(registrationOf(ctx, laboratory, cluster)).To(Equal(registered), "the first assisted-service notices nothing")
+
+		By("letting the other assisted-service take it in, as a cluster that is installed")
+		s := wait(ctx, moved, "imported", func(s *lab.State) bool {
+			return s.Installation != nil && s.Installation.Status.DebugInfo.State == "adding-hosts" && serves(s, 5)
+		})
+		Expect(lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.InstalledCondition).Status).To(BeEquivalentTo(metav1.ConditionTrue))
+		Eventually(ctx, func() string {
+			return lab.Condition(state(ctx, moved).ControlPlane.Status.Conditions, controlplanev1.InstalledCondition).Reason
+		}).Should(Equal(controlplanev1.InstalledReason))
+		Expect(s.InfraEnvs).To(BeEmpty(), "no image is made for hosts that run")
+		Expect(bootsOf(target, s)).To(Equal(boots))
+
+		By("adding a worker there")
+		_, err = hosts.NewBareMetalHosts(ctx, target.Client(), moved.Namespace, 1, hosts.WithName("more"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(moved.Scale(ctx, 3)).To(Succeed())
+		s = wait(ctx, moved, "larger", func(s *lab.State) bool { return serves(s, 6) })
+		Expect(s.InfraEnvs).To(HaveLen(1), "that of the worker which joined here")
+		workload, err := moved.Workload()
+		Expect(err).NotTo(HaveOccurred())
+		for _, m := range s.Machines {
+			if m.Agent != nil {
+				expectNode(ctx, workload, m)
+				Expect(m.Agent.Status.DebugInfo.State).To(Equal("added-to-existing-cluster"))
+			}
+		}
+
+		By("removing a worker that came with it")
+		leaving := workerOf(before)
+		patchAt(ctx, target.Client(), machineNamed(s, leaving.Name).DeepCopy(), `{"metadata":{"annotations":{"`+clusterv1.DeleteMachineAnnotation+`":"true"}}}`)
+		Expect(moved.Scale(ctx, 2)).To(Succeed())
+		Eventually(ctx, func() error {
+			return workload.Get(ctx, types.NamespacedName{Name: leaving.Status.NodeRef.Name}, &corev1.Node{})
+		}).WithTimeout(deleteTimeout).Should(MatchError(apierrors.IsNotFound, "gone"))
+		s = wait(ctx, moved, "smaller", func(s *lab.State) bool { return serves(s, 5) })
+		Expect(bootsOf(target, s)).To(HaveLen(5))
+
+		By("deleting it")
+		Expect(moved.Delete(ctx)).To(Succeed())
+		Eventually(ctx, func() map[string]types.UID { return registrationOf(ctx, target, moved) }).Should(BeEmpty(), "nothing is left of it there")
+		Expect(registrationOf(ctx, laboratory, cluster)).To(Equal(registered))
+		Expect(target.Rack.Escaped()).To(BeEmpty())
+		Expect(target.Failure()).NotTo(HaveOccurred())
+	}, NodeTimeout(4*installTimeout))
+})
+
+// startHub starts another laboratory, with the same kind of assisted-service as the first. Both are labelled as clusterctl does it.
+func startHub(ctx context.Context, name string) *lab.Lab {
+	GinkgoHelper()
+	options := laboratoryOptions
+	options.Dir = filepath.Join(options.Dir, name)
+	hub, err := lab.New(ctx, options)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(hub.Stop)
+	for _, l := range []*lab.Lab{laboratory, hub} {
+		labelLikeClusterctl(ctx, l)
+	}
+	return hub
+}
+
+// labelLikeClusterctl labels the CRDs as "clusterctl init" does: what is labelled is moved. Metal3's hosts are, by the advice of its documentation, too.
+func labelLikeClusterctl(ctx context.Context, hub *lab.Lab) {
+	GinkgoHelper()
+	list := &apiextensionsv1.CustomResourceDefinitionList{}
+	Expect(hub.Client().List(ctx, list)).To(Succeed())
+	for i := range list.Items {
+		if crd := &list.Items[i]; strings.HasSuffix(crd.Name, "cluster.x-k8s.io") || crd.Name == "baremetalhosts.metal3.io" {
+			patchAt(ctx, hub.Client(), crd, `{"metadata":{"labels":{"`+clusterctlv1.ClusterctlLabel+`":""}}}`)
+		}
+	}
+}
+
+// clusterctlMove runs clusterctl itself, without network.
+func clusterctlMove(ctx context.Context, namespace string, from, to *lab.Lab) {
+	GinkgoHelper()
+	program, err := from.Env.Components().Program(ctx, components.Clusterctl)
+	Expect(err).NotTo(HaveOccurred())
+	cmd := exec.CommandContext(ctx, program, "move", "--namespace", namespace, "--kubeconfig", from.Env.Kubeconfig(), "--to-kubeconfig", to.Env.Kubeconfig())
+	cmd.Env = append(os.Environ(), "CLUSTERCTL_DISABLE_VERSIONCHECK=true", "GOPROXY=off", "XDG_CONFIG_HOME="+GinkgoT().TempDir())
+	cmd.Stdout, cmd.Stderr = GinkgoWriter, GinkgoWriter
+	Expect(cmd.Run()).To(Succeed())
+}
+
+// registrationOf is what stands for a cluster in the assisted-service of a hub, its Secrets included.
+func registrationOf(ctx context.Context, hub *lab.Lab, cluster *lab.Cluster) map[string]types.UID {
+	GinkgoHelper()
+	found := map[string]types.UID{}
+	for kind, options := range map[schema.GroupVersionKind][]client.ListOption{
+		hivev1.SchemeGroupVersion.WithKind("ClusterDeployment"): nil,
+		aiv1beta1.GroupVersion.WithKind("InfraEnv"):             nil,
+		aiv1beta1.GroupVersion.WithKind("Agent"):                nil,
+		corev1.SchemeGroupVersion.WithKind("Secret"):            {client.MatchingLabels{"hive.openshift.io/cluster-deployment-name": cluster.Name}},
+	} {
+		for _, object := range listAt(ctx, hub, kind, cluster.Namespace, options...) {
+			found[kind.Kind+" "+object.GetName()] = object.GetUID()
+		}
+	}
+	return found
+}
+
+// bootsOf is how often the machines of a cluster were booted, by Machine.
+func bootsOf(hub *lab.Lab, s *lab.State) map[string]int {
+	GinkgoHelper()
+	boots := map[string]int{}
+	for _, m := range s.Machines {
+		host := hub.Rack.Host(m.Host.Namespace + "/" + m.Host.Name)
+		Expect(host).NotTo(BeNil(), m.Name)
+		boots[m.Name] = len(host.Boots())
+	}
+	return boots
+}
+
+// serves tells whether the control plane is available and all wanted Machines run. CAPM3 does not tell of hosts that it finds installed that they are ready, so that the Cluster is not Available.
+func serves(s *lab.State, machines int) bool {
+	return s.ControlPlane != nil && lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.AvailableCondition).Status == metav1.ConditionTrue &&
+		s.Wanted == machines && len(s.Machines) == machines && s.Running() == machines
+}
+
+func workerOf(s *lab.State) lab.Machine {
+	GinkgoHelper()
+	for _, m := range s.Machines {
+		if !m.IsControlPlane() {
+			return m
+		}
+	}
+	Fail("there is no worker")
+	return lab.Machine{}
+}
