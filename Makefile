@@ -133,8 +133,8 @@ ON_REAL := samples || workers || service || failure
 test: unit ## Run the tests: unit, API server, contracts and end-to-end, on the simulated and (what concerns it) on the real assisted-service. The longest are left to make nightly.
 	$(MAKE) conformance
 	$(MAKE) e2e BACKEND=simulated LABELS='!(idle || nightly)' # idle is rule I5 of conformance
-	$(MAKE) e2e BACKEND=real LABELS='$(ON_REAL)'
-	$(MAKE) e2e BACKEND=real AUTH=none LABELS=failure
+	$(MAKE) e2e BACKEND=real LABELS='($(ON_REAL)) && !nightly'
+	$(MAKE) e2e BACKEND=real AUTH=none LABELS='failure && !nightly'
 
 .PHONY: nightly
 nightly: ## Run what takes too long for every change: the other end-to-end specs, all of conformance on the newer Cluster API, and the unit tests with the race detector.

@@ -9,7 +9,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/openshift/assisted-service/models"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -212,23 +211,4 @@ var _ = Describe("A refusal", Label("bad-input"), func() {
 		})
 		Expect(err).To(MatchError(ContainSubstring("each of apiVIPs must lie in one of machineNetwork")))
 	}, NodeTimeout(soon))
-})
-
-var _ = Describe("A failed installation", Label("failure"), func() {
-	It("tells the host and the reason, and can be deleted", func(ctx SpecContext) {
-		cluster := apply(ctx, "compact", lab.Mutations{Namespace: "failure", ClusterName: "unlucky", HoldAPI: true})
-		s := wait(ctx, cluster, "discovering hosts", func(s *lab.State) bool { return len(s.Machines) == 3 && s.Machines[0].Host != nil })
-		unlucky := s.Machines[0].Host
-		Eventually(func() *hosts.Host { return laboratory.Rack.Host(path.Join(unlucky.Namespace, unlucky.Name)) }).ShouldNot(BeNil())
-		laboratory.Rack.Host(path.Join(unlucky.Namespace, unlucky.Name)).Fail(models.HostStageWritingImageToDisk, "disk sda is read-only")
-		waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InstallationFailedReason)
-		// Which host it was, assisted-service may say a moment after the cluster failed.
-		Eventually(func() string {
-			return lab.Condition(state(ctx, cluster).ControlPlane.Status.Conditions, controlplanev1.InstalledCondition).Message
-		}).WithTimeout(2 * quiet).Should(And(ContainSubstring(unlucky.Name), ContainSubstring("disk sda is read-only")))
-		s = state(ctx, cluster)
-		Expect(s.ControlPlane.Status.Installation.Phase).To(Equal(controlplanev1.InstallationFailed))
-		Expect(configHas(s, bootstrapv1.HostInstallationFailedReason)).To(BeTrue())
-		expectDeleted(ctx, cluster)
-	}, NodeTimeout(installTimeout+deleteTimeout))
 })

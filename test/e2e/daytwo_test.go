@@ -20,6 +20,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -59,6 +60,7 @@ var _ = Describe("Workers", Label("workers"), func() {
 		wait(ctx, cluster, "complete", func(s *lab.State) bool { return s.Wanted == 7 && s.Available() })
 		expectInstalled(ctx, cluster, 2)
 		expectPool(ctx, cluster)
+		expectServerCA(ctx, cluster, late.Name)
 
 		By("letting a host sleep until its certificates have expired: it comes back")
 		wakeAfterMonths(ctx, cluster, late.Name)
@@ -121,6 +123,24 @@ func expectPool(ctx context.Context, cluster *lab.Cluster) {
 		Expect(m.Agent.Spec.MachineConfigPool).To(Equal(wanted))
 		Eventually(ctx, func() map[string]string { return nodeOf(ctx, workload, m).Labels }).WithTimeout(soon).Should(selected, "Machine %s", m.Name) // of a Node that runs already
 	}
+}
+
+// expectServerCA checks that the one worker that was added to the installed cluster was told by which certificates it recognises the machine config server, hosts of day 1 were not, and that
+// nothing is left of it where nobody joins. One that joined in the moment in which the installation ended may be either.
+func expectServerCA(ctx context.Context, cluster *lab.Cluster, either string) {
+	GinkgoHelper()
+	ca := &corev1.ConfigMap{}
+	Expect(workloadOf(cluster).Get(ctx, client.ObjectKey{Namespace: "openshift-machine-config-operator", Name: "machine-config-server-ca"}, ca)).To(Succeed())
+	var told []string
+	for _, m := range state(ctx, cluster).Machines {
+		ignition, err := hosts.DecodeIgnition([]byte(m.Agent.Spec.IgnitionConfigOverrides))
+		Expect(err).NotTo(HaveOccurred())
+		if m.Name != either {
+			told = append(told, ignition.Authorities...)
+		}
+	}
+	Expect(told).To(Equal([]string{ca.Data["ca-bundle.crt"]}))
+	Eventually(ctx, func() map[string]string { return state(ctx, cluster).Installation.Annotations }).WithTimeout(soon).ShouldNot(HaveKey(bootstrapv1.MachineConfigServerCAAnnotation))
 }
 
 // wakeAfterMonths switches the host of a Machine off, and on again when nobody takes its certificates any more.

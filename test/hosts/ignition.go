@@ -19,6 +19,8 @@ type Ignition struct {
 	Files map[string]File
 	// Units by name.
 	Units map[string]Unit
+	// Authorities are the certificates (PEM) by which servers are recognised from which more is fetched.
+	Authorities []string
 }
 
 // File is one file of an ignition config.
@@ -62,6 +64,13 @@ func (i *Ignition) add(raw []byte) error {
 		if err := i.addResource(child); err != nil {
 			return err
 		}
+	}
+	for _, authority := range config.Ignition.Security.TLS.CertificateAuthorities {
+		pem, err := contents(authority)
+		if err != nil {
+			return fmt.Errorf("cannot decode a certificate authority: %w", err)
+		}
+		i.Authorities = append(i.Authorities, string(pem))
 	}
 	for _, f := range config.Storage.Files {
 		if err := i.addFile(f); err != nil {

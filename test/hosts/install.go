@@ -167,7 +167,7 @@ func (h *Host) findAPI(ctx context.Context, inst *installation) bool {
 func (h *Host) workAfterReboot(ctx context.Context, inst *installation, stage models.HostStage) bool {
 	switch stage {
 	case models.HostStageJoined:
-		if inst.instruction.DayTwo && !h.requestClient(ctx, inst) {
+		if inst.instruction.DayTwo && !(h.recogniseServer(ctx, inst) && h.requestClient(ctx, inst)) {
 			return false
 		}
 		return h.join(ctx, inst)

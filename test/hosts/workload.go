@@ -74,6 +74,9 @@ func (h *Host) bringUpAPI(ctx context.Context, inst *installation) bool {
 		if err := writeInfrastructure(ctx, c, inst); err != nil {
 			return err
 		}
+		if err := writeServerCA(ctx, c); err != nil {
+			return err
+		}
 		return h.writeVersion(ctx, c, inst, configv1.PartialUpdate)
 	})
 	if up {

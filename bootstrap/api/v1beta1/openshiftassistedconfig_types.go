@@ -18,6 +18,14 @@ const (
 	// IgnitionOverrideAnnotation holds a JSON ignition that is merged over the generated ignition of the installed host.
 	IgnitionOverrideAnnotation = "openshiftassistedconfig.cluster.x-k8s.io/ignition-override"
 
+	// MachineConfigServerCAAnnotation holds, on the AgentClusterInstall of an installed cluster that hosts are to join, the certificates (PEM) by which they recognise its machine config
+	// server, from which they get their configuration. The control plane provider writes it. Without it assisted-service has hosts fetch that by plain HTTP.
+	MachineConfigServerCAAnnotation = "bootstrap.cluster.x-k8s.io/machine-config-server-ca"
+
+	// InstallationGivenUpAnnotation marks the AgentClusterInstall of a failed installation that is given up, so that it can be tried again: none of its hosts has a Node. The control plane
+	// provider sets it.
+	InstallationGivenUpAnnotation = "bootstrap.cluster.x-k8s.io/installation-given-up"
+
 	// ConfigNameLabel marks an InfraEnv with the name of the OpenshiftAssistedConfig that it serves.
 	ConfigNameLabel = "bootstrap.cluster.x-k8s.io/openshiftAssistedConfig"
 )

@@ -83,6 +83,7 @@ var clusterChanges = kube.Changes(func(before, after *clusterv1.Cluster) bool {
 var installationChanges = kube.Changes(func(before, after *hiveext.AgentClusterInstall) bool {
 	was, is := assisted.Observe(before), assisted.Observe(after)
 	return was.AcceptsHosts != is.AcceptsHosts || was.Phase != is.Phase ||
+		!equality.Semantic.DeepEqual(before.Annotations, after.Annotations) ||
 		!equality.Semantic.DeepEqual(before.Spec.ProvisionRequirements, after.Spec.ProvisionRequirements) ||
 		!equality.Semantic.DeepEqual(before.Spec.MirrorRegistryRef, after.Spec.MirrorRegistryRef)
 })

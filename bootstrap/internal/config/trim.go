@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
@@ -78,6 +79,7 @@ func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeploym
 
 func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInstall {
 	kept := &hiveext.AgentClusterInstall{ObjectMeta: kube.Identity(&install.ObjectMeta)}
+	kept.Annotations = kube.Only(install.Annotations, bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation)
 	kept.Spec.ProvisionRequirements, kept.Spec.MirrorRegistryRef = install.Spec.ProvisionRequirements, install.Spec.MirrorRegistryRef
 	kept.Status.DebugInfo.State, kept.Status.DebugInfo.StateInfo = install.Status.DebugInfo.State, install.Status.DebugInfo.StateInfo
 	for _, c := range install.Status.Conditions {

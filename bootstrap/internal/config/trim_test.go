@@ -81,7 +81,9 @@ func TestOfAClusterAndItsInstallationWhatIsReadIsCached(t *testing.T) {
 	}}
 	install.Status.DebugInfo = hiveext.DebugInfo{State: "installed", StateInfo: "done"}
 	install.Status.Conditions = []hivev1.ClusterInstallCondition{{Type: hiveext.ClusterCompletedCondition, Status: "True", Reason: "InstallationCompleted"}}
+	install.Annotations = map[string]string{"bootstrap.cluster.x-k8s.io/machine-config-server-ca": "PEM", "bootstrap.cluster.x-k8s.io/installation-given-up": ""}
 	told := install.DeepCopy()
+	told.Annotations["other"] = "large"
 	told.Status.DebugInfo.EventsURL, told.Status.Conditions[0].Message = "large", "large"
 	told.Status.Conditions = append(told.Status.Conditions, hivev1.ClusterInstallCondition{Type: "Other"})
 	g.Expect(trimInstall(told)).To(Equal(install))

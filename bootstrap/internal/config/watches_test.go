@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
 
 func TestInstallationChanges(t *testing.T) {
@@ -24,6 +26,9 @@ func TestInstallationChanges(t *testing.T) {
 		"it fails":                 {func(i *hiveext.AgentClusterInstall) { i.Status.DebugInfo.State = "error" }, true},
 		"it is not known any more": {func(i *hiveext.AgentClusterInstall) { i.Status.DebugInfo.State = "" }, true},
 		"it is to have workers":    {func(i *hiveext.AgentClusterInstall) { i.Spec.ProvisionRequirements.WorkerAgents = 2 }, true},
+		"the certificates of its machine config server are known": {func(i *hiveext.AgentClusterInstall) {
+			i.Annotations = map[string]string{bootstrapv1.MachineConfigServerCAAnnotation: "PEM"}
+		}, true},
 		"its mirror registry is another": {func(i *hiveext.AgentClusterInstall) {
 			i.Spec.MirrorRegistryRef = &hiveext.MirrorRegistryConfigMapReference{Name: "m"}
 		}, true},

@@ -56,6 +56,7 @@ func AgentSpec(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte, 
 		PostCommands:   spec.PostBootstrapCommands,
 		SentinelDir:    spec.BootstrapCommandSentinelDir,
 		KubeconfigPath: spec.PostBootstrapKubeconfigPath,
+		ServerCA:       f.ServerCA(),
 		Override:       f.Config.Annotations[bootstrapv1.IgnitionOverrideAnnotation],
 	})
 	if err != nil {

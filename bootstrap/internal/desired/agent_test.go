@@ -1,11 +1,13 @@
 package desired
 
 import (
+	"encoding/base64"
 	"errors"
 	"testing"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -38,6 +40,13 @@ func newIdentified() *identified {
 func withoutHost(h *identified) {
 	h.Host = nil
 	h.InfraMachine = &unstructured.Unstructured{Object: map[string]any{"kind": "MetalStackMachine", "spec": map[string]any{"providerID": "metalstack://p/1"}}}
+}
+
+// withServerCA is an AgentClusterInstall that tells the certificates of the machine config server.
+func withServerCA(state string) *hiveext.AgentClusterInstall {
+	install := &hiveext.AgentClusterInstall{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{bootstrapv1.MachineConfigServerCAAnnotation: "PEM"}}}
+	install.Status.DebugInfo.State = state
+	return install
 }
 
 func TestAgentSpec(t *testing.T) {
@@ -83,6 +92,9 @@ func TestAgentSpec(t *testing.T) {
 		"a pool that was withdrawn": {func(h *identified) { h.Machine.Labels, h.agent.Spec.MachineConfigPool = nil, "infra" }, And(
 			HaveField("MachineConfigPool", "worker"), HaveField("NodeLabels", HaveLen(1)),
 		)},
+		"a host that joins gets the certificates of the machine config server": {func(h *identified) { h.Install = withServerCA("adding-hosts") }, HaveField("IgnitionConfigOverrides",
+			ContainSubstring(`"certificateAuthorities":[{"source":"data:text/plain;charset=utf-8;base64,`+base64.StdEncoding.EncodeToString([]byte("PEM"))+`"`))},
+		"what was left of them is nothing for a host of day 1": {func(h *identified) { h.Install = withServerCA("ready") }, HaveField("IgnitionConfigOverrides", Not(ContainSubstring("certificateAuthorities")))},
 		"no pool": {func(h *identified) { h.Machine.Labels = nil }, And(HaveField("MachineConfigPool", BeEmpty()), HaveField("NodeLabels", HaveLen(1)))},
 		"requirements that are met": {func(h *identified) {
 			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{MinCPUCores: 16, MinMemory: ptr.To(resource.MustParse("32Gi")), MinDiskSize: ptr.To(resource.MustParse("120Gi"))}

@@ -96,6 +96,9 @@ func (f *Facts) MayHaveNode(agent *aiv1beta1.Agent) bool {
 	if f.WasInstalled() || Installed(agent) {
 		return true
 	}
+	if f.GivenUp() {
+		return false
+	}
 	switch agent.Status.DebugInfo.State {
 	case models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction:
 		return BootedItsDisk(agent) || f.Installation().Phase != assisted.PhaseFailed

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,18 @@ func TestMayHaveNode(t *testing.T) {
 			NewWithT(t).Expect((&Facts{Config: config}).MayHaveNode(agent)).To(Equal(tc.wanted))
 		})
 	}
+}
+
+func TestAHostOfAnInstallationThatIsGivenUpHasNoNodeUnlessItWasInstalled(t *testing.T) {
+	g := NewWithT(t)
+	f := &Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}, Install: &hiveext.AgentClusterInstall{}}
+	rebooted, installed := &aiv1beta1.Agent{}, &aiv1beta1.Agent{}
+	rebooted.Status.DebugInfo.State, rebooted.Status.Progress.CurrentStage = models.HostStatusError, models.HostStageRebooting
+	installed.Status.DebugInfo.State = models.HostStatusInstalled
+	g.Expect(f.MayHaveNode(rebooted)).To(BeTrue())
+	f.Install.Annotations = map[string]string{"bootstrap.cluster.x-k8s.io/installation-given-up": ""}
+	g.Expect(f.MayHaveNode(rebooted)).To(BeFalse())
+	g.Expect(f.MayHaveNode(installed)).To(BeTrue())
 }
 
 func TestBoundElsewhere(t *testing.T) {

@@ -5,8 +5,10 @@ import (
 
 	"github.com/blang/semver/v4"
 	"github.com/openshift/assisted-service/models"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -37,6 +39,19 @@ func ReleaseOf(machines []clusterv1.Machine) string {
 		}
 	}
 	return release
+}
+
+// ServerCA are the certificates (PEM) by which a host that joins an installed cluster recognises its machine config server; empty: none are known, or needed.
+func (f *Facts) ServerCA() string {
+	if !f.Installation().DayTwo {
+		return ""
+	}
+	return f.Install.Annotations[bootstrapv1.MachineConfigServerCAAnnotation]
+}
+
+// GivenUp tells whether the installation failed and is given up: its hosts have no Nodes.
+func (f *Facts) GivenUp() bool {
+	return f.Install != nil && metav1.HasAnnotation(f.Install.ObjectMeta, bootstrapv1.InstallationGivenUpAnnotation)
 }
 
 // Installation is what assisted-service says of the cluster.

@@ -26,6 +26,9 @@ type Input struct {
 	SentinelDir string
 	// KubeconfigPath is the kubeconfig with which the host looks for its Node. Default: /var/lib/kubelet/kubeconfig.
 	KubeconfigPath string
+	// ServerCA are the certificates (PEM) by which the host recognises the machine config server of an installed cluster; assisted-service, from the middle of 2025 on, then has the host
+	// fetch its configuration by HTTPS (GetIgnitionEndpointAndCert in its internal/host/hostutil). Empty: it gets none.
+	ServerCA string
 	// Override is a JSON ignition that is merged over everything else.
 	Override string
 }
@@ -40,6 +43,9 @@ func Build(in Input) (string, error) {
 	addNode(&config, in)
 	addCommands(&config, in)
 	addSuccessSentinel(&config)
+	if in.ServerCA != "" {
+		config.Ignition.Security.TLS.CertificateAuthorities = []types.Resource{{Source: dataURL(in.ServerCA)}}
+	}
 	if in.Override != "" {
 		override, err := Parse([]byte(in.Override))
 		if err != nil {
@@ -77,12 +83,14 @@ func addFile(config *types.Config, path, contents string, mode int) {
 	config.Storage.Files = append(config.Storage.Files, types.File{
 		Node: types.Node{Path: path, Overwrite: ptr.To(true)},
 		FileEmbedded1: types.FileEmbedded1{
-			Mode: ptr.To(mode),
-			Contents: types.Resource{
-				Source: ptr.To("data:text/plain;charset=utf-8;base64," + base64.StdEncoding.EncodeToString([]byte(contents))),
-			},
+			Mode:     ptr.To(mode),
+			Contents: types.Resource{Source: dataURL(contents)},
 		},
 	})
+}
+
+func dataURL(contents string) *string {
+	return ptr.To("data:text/plain;charset=utf-8;base64," + base64.StdEncoding.EncodeToString([]byte(contents)))
 }
 
 func addUnit(config *types.Config, name, contents string) {

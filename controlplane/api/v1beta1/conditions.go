@@ -81,6 +81,7 @@ const (
 	UserActionRequiredReason              = "UserActionRequired"
 	FinalizingReason                      = "Finalizing"
 	InstallationFailedReason              = "InstallationFailed"
+	RetryingInstallationReason            = "RetryingInstallation"
 	InstalledReason                       = "Installed"
 	RegisteredAnewReason                  = "RegisteredAnew"
 	WaitingForImportReason                = "WaitingForImport"

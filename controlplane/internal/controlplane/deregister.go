@@ -14,11 +14,15 @@ import (
 
 // deregister deregisters the cluster, which must come after its hosts: assisted-service unbinds those that are left.
 func (r *Reconciler) deregister(ctx context.Context, s *scope) (bool, error) {
-	parts := s.registration()
+	return r.deleteRegistration(ctx, s, s.registration(), status.Deletion, controlplanev1.WaitingForInstallationDeletionReason)
+}
+
+// deleteRegistration deletes what stands for a cluster in assisted-service, one after the other, and tells for a task what is waited for.
+func (r *Reconciler) deleteRegistration(ctx context.Context, s *scope, parts []client.Object, task status.Task, reason string) (bool, error) {
 	if len(parts) == 0 {
 		return true, nil
 	}
-	obj := parts[0] // one after the other
+	obj := parts[0]
 	if err := kube.Delete(ctx, r.Client, obj); err != nil {
 		return false, err
 	}
@@ -26,12 +30,12 @@ func (r *Reconciler) deregister(ctx context.Context, s *scope) (bool, error) {
 	if obj != client.Object(s.Deployment) {
 		kind = "AgentClusterInstall"
 	}
-	s.found.Block(status.Deletion, controlplanev1.WaitingForInstallationDeletionReason, fmt.Sprintf("waiting for assisted-service to deregister the cluster (%s %s)", kind, obj.GetName()))
+	s.found.Block(task, reason, fmt.Sprintf("waiting for assisted-service to deregister the cluster (%s %s)", kind, obj.GetName()))
 	if asked := obj.GetDeletionTimestamp(); asked != nil {
 		if left := assisted.AnswerTime - r.now().Sub(asked.Time); left > 0 {
 			s.again.In(left)
 		} else {
-			s.found.Block(status.Deletion, controlplanev1.AssistedServiceNotRespondingReason, assisted.NotResponding("the deletion of "+kind+" "+obj.GetName(), obj.GetNamespace(), asked.Time))
+			s.found.Block(task, controlplanev1.AssistedServiceNotRespondingReason, assisted.NotResponding("the deletion of "+kind+" "+obj.GetName(), obj.GetNamespace(), asked.Time))
 		}
 	}
 	return false, nil

@@ -203,15 +203,19 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 		return nil
 	case s.Deleting():
 		return reconcile.Run(ctx, s, r.releaseHosts, r.awaitWorkers, r.deleteMachines, r.relabel, r.deregister, r.deleteImageSets, r.removeFinalizer)
+	case s.GivesUp():
+		return reconcile.Run(ctx, s, r.confirmGivenUp, r.tellGivenUp, r.giveUpMachines, r.giveUpRegistration, r.giveUpKubeconfig, r.beginAnew)
 	}
 	// What is installed is looked after whatever the installation waits for.
 	return errors.Join(
+		reconcile.Run(ctx, s, r.retry),
 		reconcile.Run(ctx, s, r.guard, r.requirements, r.infraTemplate, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.machines),
 		reconcile.Run(ctx, s, r.syncMachines),
 		reconcile.Run(ctx, s, r.remediate),
 		reconcile.Run(ctx, s, r.blockMove, r.cleanUpHosts, r.releaseHosts),
 		reconcile.Run(ctx, s, r.scaleUp, r.scaleDown),
 		reconcile.Run(ctx, s, r.approveKubelets),
+		reconcile.Run(ctx, s, r.tellServerCA),
 		reconcile.Run(ctx, s, r.tellStray),
 		reconcile.Run(ctx, s, r.relabel, r.markInstalled, r.dropImageSets),
 		reconcile.Run(ctx, s, r.kubeconfig, r.nudge, r.allowMove, r.renewKubeconfig),

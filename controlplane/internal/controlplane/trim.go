@@ -63,14 +63,14 @@ func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeploym
 func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInstall {
 	kept := &hiveext.AgentClusterInstall{ObjectMeta: kube.Identity(&install.ObjectMeta), Status: trimInstallStatus(install)}
 	if install.Spec.ClusterMetadata != nil {
-		kept.Labels, kept.Annotations = kube.Only(install.Labels, ownLabels...), kube.Only(install.Annotations, facts.ImportedAnnotation)
+		kept.Labels, kept.Annotations = kube.Only(install.Labels, ownLabels...), kube.Only(install.Annotations, facts.ImportedAnnotation, bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation)
 		kept.Spec.ImageSetRef, kept.Spec.ClusterDeploymentRef = install.Spec.ImageSetRef, install.Spec.ClusterDeploymentRef
 		kept.Spec.ClusterMetadata = install.Spec.ClusterMetadata
 		kept.Spec.ProvisionRequirements.WorkerAgents = install.Spec.ProvisionRequirements.WorkerAgents
 		return kept
 	}
 	kept.Labels = kube.Only(install.Labels, append(slices.Clone(ownLabels), hiveext.ClusterConsumerLabel)...)
-	kept.Annotations = kube.Only(install.Annotations, assisted.InstallConfigOverridesAnnotation)
+	kept.Annotations = kube.Only(install.Annotations, assisted.InstallConfigOverridesAnnotation, bootstrapv1.InstallationGivenUpAnnotation)
 	kept.Spec, kept.ManagedFields = install.Spec, apply.Own(FieldOwner, install.ManagedFields)
 	return kept
 }

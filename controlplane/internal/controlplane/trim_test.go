@@ -87,9 +87,10 @@ func TestOfAnAgentClusterInstallWhatIsReadOrStatedIsCached(t *testing.T) {
 	installing.Spec.ClusterMetadata = whole.Spec.ClusterMetadata
 	g.Expect(trimInstall(whole)).To(Equal(installing), "nothing more is stated")
 
-	whole.Annotations[facts.ImportedAnnotation] = ""
-	installing.Annotations = map[string]string{facts.ImportedAnnotation: ""}
-	g.Expect(trimInstall(whole)).To(Equal(installing), "it was imported")
+	const serverCA = "bootstrap.cluster.x-k8s.io/machine-config-server-ca"
+	whole.Annotations[facts.ImportedAnnotation], whole.Annotations[serverCA] = "", "PEM"
+	installing.Annotations = map[string]string{facts.ImportedAnnotation: "", serverCA: "PEM"}
+	g.Expect(trimInstall(whole)).To(Equal(installing), "it was imported, and a host is to join")
 }
 
 func TestOfWhatAssistedServiceSaysOfAClusterWhatIsReadIsCached(t *testing.T) {

@@ -79,8 +79,12 @@ func standingOf(e evidence) Standing {
 // Decide settles where the installation stands, once everything else was read.
 func (f *Facts) Decide() {
 	published, renewed := f.publishedBefore()
+	recorded := f.ControlPlane.Status.Installation.Phase
+	if f.gaveUp() {
+		recorded = ""
+	}
 	f.Standing = standingOf(evidence{
-		recorded:     f.ControlPlane.Status.Installation.Phase,
+		recorded:     recorded,
 		progress:     f.Progress,
 		unregistered: f.Install == nil,
 		handedOver:   f.OwnsInstall() && f.Install.Spec.ClusterMetadata != nil,

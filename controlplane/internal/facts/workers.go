@@ -74,6 +74,11 @@ func NodeAway(m *clusterv1.Machine) bool {
 	return c != nil && c.Status != metav1.ConditionTrue
 }
 
+// AwaitsHosts tells whether hosts are to join the cluster.
+func (f *Facts) AwaitsHosts() bool {
+	return slices.ContainsFunc(f.Machines, AwaitsNode) || slices.ContainsFunc(f.Workers, AwaitsNode)
+}
+
 // AwaitsKubelets tells whether kubelets of the cluster may ask for certificates with which they can join, or come back.
 func (f *Facts) AwaitsKubelets() bool {
 	return slices.ContainsFunc(f.Machines, NodeAway) || slices.ContainsFunc(f.Workers, NodeAway)

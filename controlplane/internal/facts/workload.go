@@ -34,6 +34,8 @@ type Workload struct {
 	Nodes []Node
 	// Requested is the certificate request of a kubelet that was made last, as far as it was noticed; empty: none was.
 	Requested types.UID
+	// ServerCA are the certificates (PEM) by which hosts that join recognise the machine config server of the cluster. They are read while hosts are awaited; empty: not yet, or there are none.
+	ServerCA string
 	// Tokens are the UIDs of the Secrets in the cluster that our tokens are bound to; nil: they could not be read.
 	Tokens sets.Set[types.UID]
 }

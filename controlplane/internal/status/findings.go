@@ -41,6 +41,7 @@ const (
 	ReleaseLookup     Task = "look-up of the release image"
 	KubeconfigCopy    Task = "publication of the kubeconfig"
 	KubeconfigRenewal Task = "renewal of the kubeconfig"
+	Retry             Task = "another attempt at a failed installation"
 	MachineCreation   Task = "creation of Machines"
 	MachineSync       Task = "update of Machines"
 	Remediation       Task = "remediation"

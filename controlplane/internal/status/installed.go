@@ -27,7 +27,7 @@ func (v *View) installedCondition() metav1.Condition {
 		return no(t, controlplanev1.RegisteredAnewReason, RegisteredAnew(v.Facts))
 	case v.Installed():
 		return v.installed()
-	case v.Found.Blocked(Installation) != nil && !v.Progress.Started:
+	case v.Found.Blocked(Installation) != nil && (!v.Progress.Started || v.GivesUp()):
 		return v.blocked(t, Installation)
 	case v.Install == nil || !v.Progress.Registered:
 		return v.notRegistered()
@@ -46,7 +46,11 @@ func (v *View) installedCondition() metav1.Condition {
 	case controlplanev1.InstallationFinalizing:
 		return no(t, controlplanev1.FinalizingReason, v.withLinks(fmt.Sprintf("%d%%: %s", v.percentage(), v.Progress.StateInfo)))
 	case controlplanev1.InstallationFailed:
-		return no(t, controlplanev1.InstallationFailedReason, v.withLinks(v.ofHosts("the installation failed: "+v.Progress.StateInfo, failingStates)))
+		message := v.withLinks(v.ofHosts("the installation failed: "+v.Progress.StateInfo, failingStates))
+		if refused := v.Found.Blocked(Retry); refused != nil {
+			message += "; " + refused.Message
+		}
+		return no(t, controlplanev1.InstallationFailedReason, message)
 	default:
 		return v.pending()
 	}

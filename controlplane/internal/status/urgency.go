@@ -17,7 +17,7 @@ var late = []string{
 	controlplanev1.WaitingForClusterReason, controlplanev1.WaitingForClusterInfrastructureReason, controlplanev1.WaitingForControlPlaneEndpointReason,
 	controlplanev1.ReleaseImageResolvedReason, controlplanev1.WaitingForReleaseImageReason, controlplanev1.WaitingForAssistedServiceReason,
 	controlplanev1.WaitingForHostsReason, controlplanev1.InstallationOnHoldReason, controlplanev1.ValidationFailedReason,
-	controlplanev1.PreparingReason, controlplanev1.InstallingReason, controlplanev1.FinalizingReason, controlplanev1.InstalledReason,
+	controlplanev1.RetryingInstallationReason, controlplanev1.PreparingReason, controlplanev1.InstallingReason, controlplanev1.FinalizingReason, controlplanev1.InstalledReason,
 	controlplanev1.WaitingForKubeconfigReason, controlplanev1.KubeconfigAvailableReason, controlplanev1.WaitingForAPIServerReason,
 	controlplanev1.InitializedReason, controlplanev1.ConnectionDownReason, controlplanev1.HealthUnknownReason, controlplanev1.ComponentsHealthyReason,
 	controlplanev1.ComponentsNotHealthyReason, controlplanev1.AvailableReason, controlplanev1.NotAvailableReason, controlplanev1.MachinesCreatedReason,

@@ -16,15 +16,15 @@ import (
 type resource struct {
 	// name is that of the kind, in the plural; path is where it is watched, selector a label selector, and fields one of fields.
 	name, path, selector, fields string
-	// onDemand is true for what is read for each connection, but watched only while something is awaited of it.
-	onDemand bool
+	// onDemand is true for what is watched only while a host is awaited, and read once for each connection else; not at all where onlyAwaited is true, too.
+	onDemand, onlyAwaited bool
 	// read reads what is to be known, and the version from which on it is to be watched; empty: the cluster does not know the kind yet.
 	read func(ctx context.Context, c client.Client) (version string, put func(*link), err error)
 	// take reads what is to be known after a change; put is nil when it is nothing that matters.
 	take func(ctx context.Context, l *link, access *access, e watchEvent) (put func(*link), err error)
 }
 
-var resources = []resource{nodes, tokens, clusterVersions, clusterOperators, requests}
+var resources = []resource{nodes, tokens, clusterVersions, clusterOperators, requests, serverCAs}
 
 // watchEvent is what a watch tells of an object; of a problem, code says what it is.
 type watchEvent struct {
@@ -53,9 +53,8 @@ type news struct {
 // follow makes all be watched that is not yet, after it was read, and tells whether that was possible.
 func (l *link) follow(ctx context.Context, access *access, kubernetes string) bool {
 	l.mu.Lock()
-	watching := l.watching.Clone()
+	missing := slices.DeleteFunc(slices.Clone(resources), func(r resource) bool { return l.watching.Has(r.name) || r.onlyAwaited && !l.awaiting })
 	l.mu.Unlock()
-	missing := slices.DeleteFunc(slices.Clone(resources), func(r resource) bool { return watching.Has(r.name) })
 	found := l.read(ctx, access, missing...)
 	all := true
 	l.update(func() {
@@ -65,7 +64,7 @@ func (l *link) follow(ctx context.Context, access *access, kubernetes string) bo
 		}
 		if l.stop == nil {
 			l.watches, l.stop = context.WithCancel(context.WithoutCancel(ctx))
-			l.watching = sets.New[string]()
+			l.watching, l.onDemand = sets.New[string](), sets.New[string]()
 		}
 		l.connected, l.failure = true, nil
 		l.kubernetes, l.lastSuccess, l.conn = kubernetes, l.now(), access.transport.Conn()
@@ -76,7 +75,9 @@ func (l *link) follow(ctx context.Context, access *access, kubernetes string) bo
 				continue
 			}
 			l.watching.Insert(n.resource.name)
-			l.onDemand = l.onDemand || n.resource.onDemand
+			if n.resource.onDemand {
+				l.onDemand.Insert(n.resource.name)
+			}
 			w := &watcher{link: l, resource: n.resource, ctx: l.watches, access: access, version: n.version}
 			go w.run()
 		}

@@ -55,13 +55,14 @@ type link struct {
 	refused    error
 	// connected is true from when the cluster answered until it does not. With another kubeconfig what is known stands until that one was tried.
 	connected bool
-	// watching are the resources that are watched, or need not be, in the context watches, until stop is called, which is nil when nothing is watched yet, or any more. onDemand is true
-	// while that is watched which is watched only while something is awaited of it, awaiting whether something is.
-	watching           sets.Set[string]
-	watches            context.Context //nolint:containedctx // of goroutines that outlive the visit that starts them
-	stop               context.CancelFunc
-	onDemand, awaiting bool
-	// unread is what cannot be read or watched, unreadOnDemand that of which something is awaited at times: nothing that is known of the cluster is missing then.
+	// watching are the resources that are watched, or need not be, in the context watches, until stop is called, which is nil when nothing is watched yet, or any more.
+	watching sets.Set[string]
+	watches  context.Context //nolint:containedctx // of goroutines that outlive the visit that starts them
+	stop     context.CancelFunc
+	// awaiting is true while hosts of the cluster are awaited, onDemand are the resources that are watched for their sake.
+	awaiting bool
+	onDemand sets.Set[string]
+	// unread is what cannot be read or watched, unreadOnDemand that which matters to hosts that are awaited: nothing that is known of the cluster is missing then.
 	unread, unreadOnDemand sets.Set[string]
 
 	// lastSuccess is when the cluster answered a request last; on conn, while there is one, something may have come since.
@@ -74,6 +75,8 @@ type link struct {
 	tokens      sets.Set[types.UID]
 	// requested is the certificate request of a kubelet that was made last.
 	requested types.UID
+	// serverCA are the certificates by which hosts recognise the machine config server; read while hosts are awaited.
+	serverCA string
 	// health is that of what is observed, in its order.
 	health [len(observed)]health
 }
@@ -134,7 +137,7 @@ func (l *link) endWatches() {
 	if l.stop != nil {
 		l.stop()
 	}
-	l.stop, l.watches, l.watching, l.onDemand = nil, nil, nil, false
+	l.stop, l.watches, l.watching, l.onDemand = nil, nil, nil, nil
 }
 
 // visit connects to the cluster if it is not connected, and looks whether it answers. It returns when to come back; zero: when there is another kubeconfig.
@@ -195,6 +198,7 @@ func (l *link) view() facts.Workload {
 		seen.Tokens = l.tokens.Clone()
 	}
 	seen.Nodes, seen.Requested = append(seen.Nodes, l.nodes...), l.requested
+	seen.ServerCA = l.serverCA
 	version := l.health[slices.Index(observed[:], clusterVersion)]
 	seen.OpenShiftVersion, seen.ReleaseImage, seen.Upgrading = version.completed, version.image, version.upgrading
 	for _, h := range l.health {

@@ -44,37 +44,3 @@ func readRequests(ctx context.Context, c client.Client) (string, func(*link), er
 	uid := latest.UID
 	return list.ResourceVersion, func(l *link) { l.requested = uid }, nil
 }
-
-// Await says whether kubelets of a cluster may ask for certificates soon: only then the requests are watched. Else they are read once for each connection, for a watch takes memory, and
-// most clusters go without for months.
-func (c *Clusters) Await(cluster client.ObjectKey, awaited bool) {
-	if l := c.known(cluster); l != nil && l.await(awaited) {
-		l.again()
-	}
-}
-
-// await tells whether the cluster has to be visited for it.
-func (l *link) await(awaited bool) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.awaiting = awaited
-	if !awaited || l.onDemand || !l.watching.Has(requests.name) {
-		return false
-	}
-	l.watching.Delete(requests.name)
-	return true
-}
-
-// rests tells whether a watch that is to begin, for the first time or anew, does not, because nobody awaits anything of it.
-func (w *watcher) rests() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ctx.Err() != nil || w.wants(w.resource) {
-		return false
-	}
-	w.onDemand = false
-	return true
-}
-
-// wants tells whether a resource is to be watched; the caller holds the lock.
-func (l *link) wants(r resource) bool { return !r.onDemand || l.awaiting }

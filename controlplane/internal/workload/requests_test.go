@@ -57,7 +57,12 @@ func TestRequestsAreReadOnceAndWatchedWhileTheyAreAwaited(t *testing.T) {
 
 	h.Await(clusterKey, false)
 	s.endWatches(requestsPath, nil)
-	h.Eventually(func() bool { l := h.link(clusterKey); l.mu.Lock(); defer l.mu.Unlock(); return l.onDemand }, 10*time.Second).Should(BeFalse(), "it ends with its time")
+	h.Eventually(func() bool {
+		l := h.link(clusterKey)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.onDemand.Has(requests.name)
+	}, 10*time.Second).Should(BeFalse(), "it ends with its time")
 	h.Expect(s.watched(requestsPath)).To(BeZero())
 	h.Await(clusterKey, true)
 	h.Eventually(h.visits).Should(Receive())
@@ -87,7 +92,12 @@ func TestAWatchOnDemandThatFailedAndRestsMakesNothingUnknown(t *testing.T) {
 	tried := func() int { return strings.Count(strings.Join(s.requests(), "\n"), requestsPath+" true") }
 	h.Eventually(tried, 10*time.Second).Should(BeNumerically(">", 1))
 	h.Await(clusterKey, false)
-	h.Eventually(func() bool { l := h.link(clusterKey); l.mu.Lock(); defer l.mu.Unlock(); return l.onDemand }, 10*time.Second).Should(BeFalse())
+	h.Eventually(func() bool {
+		l := h.link(clusterKey)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.onDemand.Has(requests.name)
+	}, 10*time.Second).Should(BeFalse())
 	h.Expect(h.Observe(clusterKey).UnreadSince).To(BeZero())
 }
 

@@ -65,14 +65,15 @@ const (
 var listKinds = map[string]schema.GroupVersionKind{
 	nodesPath: corev1.SchemeGroupVersion.WithKind("NodeList"), secretsPath: corev1.SchemeGroupVersion.WithKind("SecretList"),
 	versionsPath: configv1.GroupVersion.WithKind("ClusterVersionList"), operatorsPath: configv1.GroupVersion.WithKind("ClusterOperatorList"),
-	requestsPath: certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequestList"),
+	requestsPath:  certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequestList"),
+	serverCAsPath: corev1.SchemeGroupVersion.WithKind("ConfigMapList"), rootCAsPath: corev1.SchemeGroupVersion.WithKind("ConfigMapList"),
 }
 
 // newAPIServer serves a healthy cluster with one Node.
 func newAPIServer(t *testing.T, token string) *apiServer {
 	t.Helper()
 	s := &apiServer{t: t, token: token, refuse: map[string]bool{}, refuseWatch: map[string]bool{}, watches: map[string][]chan watchEventOf{}, objects: map[string]map[string]client.Object{
-		nodesPath: {}, secretsPath: {}, versionsPath: {}, operatorsPath: {}, requestsPath: {},
+		nodesPath: {}, secretsPath: {}, versionsPath: {}, operatorsPath: {}, requestsPath: {}, serverCAsPath: {}, rootCAsPath: {},
 	}}
 	s.put(nodesPath, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: "n0", Labels: map[string]string{"metal3.io/uuid": "h0"}}})
 	s.put(versionsPath, clusterVersionOf("4.19.3"))

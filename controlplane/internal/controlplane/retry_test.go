@@ -1,0 +1,244 @@
+package controlplane
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+const keptBy = "test.example.com/keep"
+
+// newFailedHub is one with a cluster of three masters and a worker whose installation failed before its API answered. What is deleted stays until its finalizer goes.
+func newFailedHub(t *testing.T) *hub {
+	t.Helper()
+	worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+	worker.Spec.Bootstrap.ConfigRef.Kind = facts.ConfigKind
+	worker.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: "set", UID: "set", Controller: ptr.To(true)}}
+	others := worker.DeepCopy()
+	others.Name, others.Spec.Bootstrap.ConfigRef.Kind = "others", "KubeadmConfig"
+	h := newHub(t, append(world(nil), worker, others)...).withTime()
+	h.reconcile()
+	h.setState("installing", hiveext.ClusterInstallationInProgressReason, 30)
+	h.giveKubeconfig("assisted-service")
+	h.reconcile()
+	h.setState("error", hiveext.ClusterInstallationFailedReason, 30)
+	h.workloads.facts.Failure = &facts.Failure{Kind: facts.Unreachable}
+	h.reconcile()
+	deployment, install := h.registration()
+	kept := []client.Object{deployment, install, h.published()}
+	for _, m := range h.machines() {
+		kept = append(kept, &m)
+	}
+	for i, obj := range kept {
+		obj.SetUID(types.UID(fmt.Sprintf("given-up-%d", i)))
+		obj.SetFinalizers([]string{keptBy})
+		h.Expect(h.Update(t.Context(), obj)).To(Succeed())
+	}
+	return h
+}
+
+// askForRetry sets the annotation.
+func (h *hub) askForRetry(value string) {
+	h.t.Helper()
+	cp := h.controlPlane()
+	if cp.Annotations == nil {
+		cp.Annotations = map[string]string{}
+	}
+	cp.Annotations[controlplanev1.RetryInstallationAnnotation] = value
+	h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
+}
+
+// goes tells whether an object is being deleted.
+func (h *hub) goes(name string, into client.Object) bool {
+	h.t.Helper()
+	h.get(name, into)
+	return !into.GetDeletionTimestamp().IsZero()
+}
+
+// letGo lets an object go that is being deleted.
+func (h *hub) letGo(name string, into client.Object) {
+	h.t.Helper()
+	h.Expect(h.goes(name, into)).To(BeTrue(), "%T %s", into, name)
+	into.SetFinalizers(nil)
+	h.Expect(h.Update(h.t.Context(), into)).To(Succeed())
+	h.Expect(h.Get(h.t.Context(), client.ObjectKeyFromObject(into), into)).To(MatchError(apierrors.IsNotFound, "gone"))
+}
+
+func (h *hub) installedCondition() *metav1.Condition {
+	h.t.Helper()
+	h.elapse()
+	h.reconcile()
+	return conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+}
+
+func TestAFailedInstallationIsGivenUpInOrderAndBegunAnew(t *testing.T) {
+	h := newFailedHub(t)
+	h.askForRetry("1")
+	h.reconcile()
+	for _, m := range h.machines() {
+		h.Expect(m.DeletionTimestamp).To(BeZero(), "what is given up is recorded before anything is deleted")
+	}
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, And(ContainSubstring("given-up-0"), ContainSubstring("given-up-7"), Not(ContainSubstring("given-up-6")))), "others' is not")
+
+	h.reconcile()
+	deployment, install := h.registration()
+	h.Expect(deployment.DeletionTimestamp).To(BeZero(), "its hosts come first")
+	h.Expect(install.Annotations).To(HaveKey(bootstrapv1.InstallationGivenUpAnnotation))
+	h.Expect(*h.installedCondition()).To(And(HaveField("Reason", controlplanev1.RetryingInstallationReason), HaveField("Message", ContainSubstring("Machines c1-"))))
+	again := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-again", UID: "again"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+	again.Spec.Bootstrap.ConfigRef.Kind = facts.ConfigKind
+	h.Expect(h.Create(t.Context(), again)).To(Succeed())
+	for _, m := range h.machines() {
+		if m.Name != "others" && m.Name != again.Name {
+			h.letGo(m.Name, &m)
+			h.reconcile()
+		}
+	}
+	h.Expect(h.goes("others", &clusterv1.Machine{})).To(BeFalse(), "it is not ours")
+	h.Expect(h.goes("worker-again", again)).To(BeFalse(), "it was made meanwhile")
+	h.Expect(h.machines()).To(HaveLen(2), "none is made before all is gone")
+	h.letGo("c1", &hivev1.ClusterDeployment{})
+	h.reconcile()
+	h.letGo("c1", &hiveext.AgentClusterInstall{})
+	h.reconcile()
+	h.letGo("cluster1-kubeconfig", &corev1.Secret{})
+
+	h.reconcile()
+	h.Expect(h.controlPlane().Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending))
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring("givenUp")), "who dies here must not come back to a cluster that failed")
+	for range 3 {
+		h.reconcile()
+	}
+	cp := h.controlPlane()
+	h.Expect(cp.Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"asked":"1"}`))
+	h.Expect(cp.Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending))
+	deployment, install = h.registration()
+	h.Expect([]types.UID{deployment.UID, install.UID}).To(HaveEach(BeEmpty()), "they were made anew, with what a fake API server gives for a UID")
+	h.Expect(install.Annotations).NotTo(HaveKey(bootstrapv1.InstallationGivenUpAnnotation))
+	h.Expect(install.Spec.ClusterMetadata).To(BeNil())
+	h.Expect(h.machines()).To(HaveLen(5))
+	h.setState("error", hiveext.ClusterInstallationFailedReason, 30)
+	h.reconcile()
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"asked":"1"}`), "once for each value")
+}
+
+func TestAFailedInstallationIsNotTriedAgain(t *testing.T) {
+	join := func(h *hub, name string) {
+		m := &clusterv1.Machine{}
+		h.get(name, m)
+		m.Status.NodeRef.Name = name
+		h.Expect(h.Status().Update(h.t.Context(), m)).To(Succeed())
+	}
+	for because, bring := range map[string]func(h *hub){
+		"assisted-service does not say now that it failed":   func(h *hub) { h.setState("", hiveext.ClusterInstallationNotStartedReason, 0) },
+		"the API of the cluster answers, or did":             func(h *hub) { h.workloads.facts = facts.Workload{Connected: true} },
+		"has, or had, a Node":                                func(h *hub) { join(h, h.machines()[0].Name) },
+		"Machine worker has, or had, a Node":                 func(h *hub) { join(h, "worker") },
+		"not known yet whether the API of the cluster answe": func(h *hub) { h.workloads.facts.Failure = nil },
+		"nobody would make Machine worker again": func(h *hub) {
+			m := &clusterv1.Machine{}
+			h.get("worker", m)
+			m.OwnerReferences = nil
+			h.Expect(h.Update(h.t.Context(), m)).To(Succeed())
+		},
+		"host master has joined the cluster": func(h *hub) {
+			agent := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "a"}, Spec: aiv1beta1.AgentSpec{
+				Hostname: "master", ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"},
+			}}
+			agent.Status.Progress.CurrentStage = "Joined"
+			h.Expect(h.Create(h.t.Context(), agent)).To(Succeed())
+		},
+	} {
+		t.Run(because, func(t *testing.T) {
+			h := newFailedHub(t)
+			bring(h)
+			h.askForRetry("1")
+			h.reconcile()
+			h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.RetriedInstallationAnnotation))
+			if installed := h.installedCondition(); installed.Reason == controlplanev1.InstallationFailedReason {
+				h.Expect(installed.Message).To(ContainSubstring(because))
+			}
+			for _, m := range h.machines() {
+				h.Expect(m.DeletionTimestamp).To(BeZero())
+			}
+		})
+	}
+}
+
+func TestWhatTurnsOutToRunIsNotGivenUpFurther(t *testing.T) {
+	h := newFailedHub(t)
+	h.askForRetry("1")
+	h.reconcile()
+	h.workloads.facts = facts.Workload{Connected: true}
+	h.reconcile()
+	for _, m := range h.machines() {
+		h.Expect(m.DeletionTimestamp).To(BeZero())
+	}
+	h.Expect(*h.installedCondition()).To(And(HaveField("Reason", controlplanev1.InstallationFailedReason), HaveField("Message", ContainSubstring("nothing more is deleted"))))
+}
+
+func TestAnAnnotationThatWasThereBeforeAsksForNothing(t *testing.T) {
+	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		cp.Annotations = map[string]string{controlplanev1.RetryInstallationAnnotation: "0"}
+	})...).withTime()
+	h.reconcile()
+	h.setState("error", hiveext.ClusterInstallationFailedReason, 30)
+	h.reconcile()
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"asked":"0"}`))
+	for _, m := range h.machines() {
+		h.Expect(m.DeletionTimestamp).To(BeZero())
+	}
+	h.askForRetry("1")
+	h.reconcile()
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring("givenUp")))
+}
+
+// What a backup brings back has other UIDs, and may run.
+func TestWhatIsNotRecordedIsNotGivenUp(t *testing.T) {
+	h := newFailedHub(t)
+	h.askForRetry("1")
+	h.reconcile()
+	for _, m := range h.machines() {
+		m.UID = "restored-" + m.UID
+		h.Expect(h.Update(t.Context(), &m)).To(Succeed())
+	}
+	deployment, install := h.registration()
+	for _, obj := range []client.Object{deployment, install, h.published()} {
+		obj.SetUID("restored-" + obj.GetUID())
+		h.Expect(h.Update(t.Context(), obj)).To(Succeed())
+	}
+	for range 3 {
+		h.reconcile()
+	}
+	deployment, install = h.registration()
+	h.Expect(deployment.DeletionTimestamp).To(BeZero())
+	h.Expect(install.DeletionTimestamp).To(BeZero())
+	for _, m := range h.machines() {
+		h.Expect(m.DeletionTimestamp).To(BeZero())
+	}
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"asked":"1"}`))
+}
+
+func TestARecordThatCannotBeReadIsTold(t *testing.T) {
+	h := newFailedHub(t)
+	cp := h.controlPlane()
+	cp.Annotations = map[string]string{controlplanev1.RetryInstallationAnnotation: "1", controlplanev1.RetriedInstallationAnnotation: "{"}
+	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+	h.Expect(h.installedCondition().Message).To(ContainSubstring("remove it"))
+}

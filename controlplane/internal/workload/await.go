@@ -1,0 +1,43 @@
+package workload
+
+import "sigs.k8s.io/controller-runtime/pkg/client"
+
+// Await says whether hosts of a cluster are awaited, which join or come back: only then is watched what matters to them alone. A watch takes memory, and most clusters go without for months.
+func (c *Clusters) Await(cluster client.ObjectKey, awaited bool) {
+	if l := c.known(cluster); l != nil && l.await(awaited) {
+		l.again()
+	}
+}
+
+// await tells whether the cluster has to be visited for it.
+func (l *link) await(awaited bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	begins := awaited && !l.awaiting
+	l.awaiting = awaited
+	if !awaited || l.watching == nil {
+		return false
+	}
+	due := begins // for what is read only while hosts are awaited
+	for _, r := range resources {
+		if r.onDemand && l.watching.Has(r.name) && !l.onDemand.Has(r.name) {
+			l.watching.Delete(r.name)
+			due = true
+		}
+	}
+	return due
+}
+
+// rests tells whether a watch that is to begin, for the first time or anew, does not, because no host is awaited.
+func (w *watcher) rests() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ctx.Err() != nil || w.wants(w.resource) {
+		return false
+	}
+	w.onDemand.Delete(w.resource.name)
+	return true
+}
+
+// wants tells whether a resource is to be watched; the caller holds the lock.
+func (l *link) wants(r resource) bool { return !r.onDemand || l.awaiting }

@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"context"
+	"path"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/openshift/assisted-service/models"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+const retryTimeout = installTimeout + replaceTimeout
+
+var _ = Describe("A failed installation", Label("failure"), func() {
+	It("tells the host and the reason, and can be deleted", func(ctx SpecContext) {
+		cluster := apply(ctx, "compact", lab.Mutations{Namespace: "failure", ClusterName: "unlucky", HoldAPI: true})
+		failInstallation(ctx, cluster)
+		expectDeleted(ctx, cluster)
+	}, NodeTimeout(installTimeout+deleteTimeout))
+
+	It("is tried again on the same hosts when somebody asks for it", func(ctx SpecContext) {
+		expectRetried(ctx, "retry", func() {}, func() {})
+		Expect(events(ctx, "retry", "InstallationRetried")).To(HaveLen(1))
+	}, NodeTimeout(installTimeout+retryTimeout))
+
+	It("is tried again though the managers die at each of their writes", Label("nightly"), func(ctx SpecContext) {
+		onlySimulated()
+		var live func() int
+		expectRetried(ctx, "retry-mortal", func() { live = makeMortal(ctx, "retry-mortal") }, func() { Expect(live()).To(BeNumerically(">", 20), "deaths") })
+	}, NodeTimeout(installTimeout+3*retryTimeout))
+})
+
+// failInstallation makes the host of a control-plane Machine fail while its disk is written, and waits until that is told.
+func failInstallation(ctx context.Context, cluster *lab.Cluster) {
+	GinkgoHelper()
+	s := wait(ctx, cluster, "discovering hosts", func(s *lab.State) bool {
+		return len(s.Machines) > 0 && s.Machines[0].IsControlPlane() && s.Machines[0].Host != nil
+	})
+	unlucky := s.Machines[0].Host
+	host := func() *hosts.Host { return laboratory.Rack.Host(path.Join(unlucky.Namespace, unlucky.Name)) }
+	Eventually(host).ShouldNot(BeNil())
+	host().Fail(models.HostStageWritingImageToDisk, "disk sda is read-only")
+	waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InstallationFailedReason)
+	// Which host it was, assisted-service may say a moment after the cluster failed.
+	Eventually(func() string {
+		return lab.Condition(state(ctx, cluster).ControlPlane.Status.Conditions, controlplanev1.InstalledCondition).Message
+	}).WithTimeout(2 * quiet).Should(And(ContainSubstring(unlucky.Name), ContainSubstring("disk sda is read-only")))
+	s = state(ctx, cluster)
+	Expect(s.ControlPlane.Status.Installation.Phase).To(Equal(controlplanev1.InstallationFailed))
+	Expect(configHas(s, bootstrapv1.HostInstallationFailedReason)).To(BeTrue())
+}
+
+// expectRetried lets an installation with workers fail, asks for another attempt, and checks that the cluster is installed: by other Machines, on the same hosts. asked is called when the retry
+// is asked for, anew when the former attempt is gone.
+func expectRetried(ctx context.Context, namespace string, asked, anew func()) {
+	GinkgoHelper()
+	cluster := apply(ctx, "ha", lab.Mutations{Namespace: namespace, ClusterName: "again", HoldAPI: true})
+	failInstallation(ctx, cluster)
+	failed := state(ctx, cluster)
+	asked()
+	cluster.ReleaseAPI()
+	patch(ctx, controlPlaneOf(cluster), `{"metadata":{"annotations":{"`+controlplanev1.RetryInstallationAnnotation+`":"once"}}}`)
+	waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.RetryingInstallationReason)
+	wait(ctx, cluster, "begun anew", func(s *lab.State) bool {
+		return s.ControlPlane.Annotations[controlplanev1.RetriedInstallationAnnotation] == `{"asked":"once"}`
+	})
+	anew()
+	waitAvailable(ctx, cluster)
+	installed := state(ctx, cluster)
+	expectInstallation(installed, 0)
+	kubeconfigWorks(ctx, cluster, installed)
+	workload := workloadOf(cluster)
+	for _, m := range installed.Machines {
+		expectNode(ctx, workload, m)
+		expectAgent(m)
+	}
+	expectOnlyOurAgents(installed)
+	Expect(uidsOf(installed).Intersection(uidsOf(failed))).To(BeEmpty())
+	Expect(hostsOf(installed)).To(Equal(hostsOf(failed)), "there are no others")
+	Expect(installed.Installation.UID).NotTo(Equal(failed.Installation.UID))
+}
+
+// uidsOf are the UIDs of the Machines, hostsOf the names of their hosts.
+func uidsOf(s *lab.State) sets.Set[types.UID] {
+	found := sets.New[types.UID]()
+	for _, m := range s.Machines {
+		found.Insert(m.UID)
+	}
+	return found
+}
+
+func hostsOf(s *lab.State) sets.Set[string] {
+	found := sets.New[string]()
+	for _, m := range s.Machines {
+		found.Insert(m.Host.Name)
+	}
+	return found
+}

@@ -1,0 +1,71 @@
+package hosts
+
+import (
+	"context"
+	"crypto"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// serverCA is where a cluster says by which certificates its machine config server is recognised.
+var serverCA = client.ObjectKey{Namespace: "openshift-machine-config-operator", Name: "machine-config-server-ca"}
+
+const serverCAKey = "ca-bundle.crt"
+
+// writeServerCA makes a certificate authority for the machine config server of a cluster. One that is there stays.
+func writeServerCA(ctx context.Context, c client.Client) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: serverCA.Namespace}}
+	if err := c.Create(ctx, namespace); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("cannot create Namespace %s: %w", namespace.Name, err)
+	}
+	certificate, err := newAuthority()
+	if err != nil {
+		return err
+	}
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: serverCA.Namespace, Name: serverCA.Name}, Data: map[string]string{serverCAKey: certificate}}
+	if err := c.Create(ctx, object); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("cannot create ConfigMap %s: %w", serverCA, err)
+	}
+	return nil
+}
+
+// newAuthority is the certificate (PEM) of an authority whose key nobody has.
+func newAuthority() (string, error) {
+	raw, err := keyutil.MakeEllipticPrivateKeyPEM()
+	if err != nil {
+		return "", fmt.Errorf("cannot make a key: %w", err)
+	}
+	key, err := keyutil.ParsePrivateKeyPEM(raw)
+	if err != nil {
+		return "", fmt.Errorf("cannot read a key: %w", err)
+	}
+	certificate, err := cert.NewSelfSignedCACert(cert.Config{CommonName: "simulated-machine-config-server"}, key.(crypto.Signer)) //nolint:forcetypeassert // it signs
+	if err != nil {
+		return "", fmt.Errorf("cannot make a certificate authority: %w", err)
+	}
+	encoded, err := cert.EncodeCertificates(certificate)
+	return string(encoded), err
+}
+
+// recogniseServer waits until a host that joins may fetch its configuration: where it was told of certificates, the machine config server has to be known by them. Without any it asks by plain
+// HTTP.
+func (h *Host) recogniseServer(ctx context.Context, inst *installation) bool {
+	told := inst.ignition.Authorities
+	return len(told) == 0 || h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
+		found := &corev1.ConfigMap{}
+		if err := c.Get(ctx, serverCA, found); err != nil {
+			return fmt.Errorf("cannot read ConfigMap %s: %w", serverCA, err)
+		}
+		if !slices.Contains(told, found.Data[serverCAKey]) {
+			return errors.New("x509: the machine config server's certificate is signed by an unknown authority")
+		}
+		return nil
+	})
+}
