@@ -41,6 +41,7 @@ const (
 	lateWorkerBound     = "adding-hosts -> late worker bound"
 	agentReleased       = "worker being deleted -> its Agent too"
 	memberRemoved       = "master waits for its hook -> removed from etcd, released"
+	machineRuns         = "host installed -> Machine Running"
 )
 
 // renewalAnnotation is on a published kubeconfig with a token of the control plane provider's own.
@@ -48,6 +49,9 @@ const renewalAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-renewal"
 
 // handOvers in the order in which they happen.
 var handOvers = []string{deploymentCreated, bootDataHandedOut, hostBound, hostApproved, kubeconfigPublished, lateWorkerBound, agentReleased, memberRemoved}
+
+// byOthers are hand-overs that people wait for and that others make, of what we did before: they have no target.
+var byOthers = []string{machineRuns}
 
 // Facts, each about an object that is named <namespace>/<name>, but for writtenKubeconfig: <namespace>/<name of the cluster>/<digest of the content>.
 const (
@@ -61,6 +65,7 @@ const (
 	agentReady          = "Agent is bound, known and in sync"
 	takesHosts          = "cluster takes hosts before it is installed"
 	installing          = "cluster is being installed"
+	hostInstalled       = "Agent of the Machine is installed"
 	addsHosts           = "cluster adds hosts"
 	metadataWritten     = "AgentClusterInstall names the kubeconfig"
 	writtenKubeconfig   = "assisted-service has written this kubeconfig"
@@ -135,6 +140,7 @@ func (o *observer) see(object any, at time.Time) {
 		o.note(clusterAvailable, name(v), meta.IsStatusConditionTrue(v.Status.Conditions, clusterv1.ClusterAvailableCondition), at)
 	case *clusterv1.Machine:
 		o.note(machineRunning, name(v), v.Status.Phase == string(clusterv1.MachinePhaseRunning) && v.Status.NodeRef.Name != "", at)
+		o.seeRunning(name(v), at)
 		o.seeDeletion(v, at)
 	case *controlplanev1.OpenshiftAssistedControlPlane:
 		owned := slices.ContainsFunc(v.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == clusterv1.ClusterKind })
@@ -191,7 +197,10 @@ func (o *observer) seeAgent(v *aiv1beta1.Agent, at time.Time) {
 	state, cluster := v.Status.DebugInfo.State, v.Spec.ClusterDeploymentName
 	discovered := state == "known-unbound" && len(v.Status.Inventory.Interfaces) > 0
 	o.note(agentDiscovered, name(v), discovered, at)
-	o.note(machineDiscovered, v.Namespace+"/"+v.Labels[aiv1beta1.InfraEnvNameLabel], discovered, at)
+	machine := v.Namespace + "/" + v.Labels[aiv1beta1.InfraEnvNameLabel]
+	o.note(machineDiscovered, machine, discovered, at)
+	o.note(hostInstalled, machine, state == models.HostStatusInstalled || state == models.HostStatusAddedToExistingCluster, at)
+	o.seeRunning(machine, at)
 	synced := conditionsv1.IsStatusConditionTrue(v.Status.Conditions, aiv1beta1.SpecSyncedCondition)
 	joined := cluster != nil && conditionsv1.IsStatusConditionTrue(v.Status.Conditions, aiv1beta1.BoundCondition)
 	o.note(agentReady, name(v), joined && synced && state == "known" && v.Status.Role == v.Spec.Role, at)
@@ -199,15 +208,24 @@ func (o *observer) seeAgent(v *aiv1beta1.Agent, at time.Time) {
 		return
 	}
 	if !v.DeletionTimestamp.IsZero() && v.Spec.Role == models.HostRoleWorker {
-		o.act(effect{handOver: agentReleased, subject: name(v), at: at, needs: []need{{{configDeleted, v.Namespace + "/" + v.Labels[aiv1beta1.InfraEnvNameLabel]}}}})
+		o.act(effect{handOver: agentReleased, subject: name(v), at: at, needs: []need{{{configDeleted, machine}}}})
 	}
 	o.act(effect{handOver: hostBound, subject: name(v), at: at, needs: []need{
 		{{agentDiscovered, name(v)}},
-		{{hostChosen, v.Namespace + "/" + v.Labels[aiv1beta1.InfraEnvNameLabel]}},
+		{{hostChosen, machine}},
 		{{takesHosts, cluster.Namespace + "/" + cluster.Name}, {addsHosts, cluster.Namespace + "/" + cluster.Name}},
 	}})
 	if v.Spec.Approved {
 		o.act(effect{handOver: hostApproved, subject: name(v), at: at, needs: []need{{{agentReady, name(v)}}}})
+	}
+}
+
+// seeRunning: a Machine may be Running before assisted-service tells that its host is installed. Then nobody waited.
+func (o *observer) seeRunning(machine string, at time.Time) {
+	installed, running := fact{hostInstalled, machine}, fact{machineRunning, machine}
+	_, isInstalled := o.since(installed)
+	if _, isRunning := o.since(running); isInstalled && isRunning {
+		o.act(effect{handOver: machineRuns, subject: machine, at: at, needs: []need{{installed}}})
 	}
 }
 

@@ -139,7 +139,7 @@ func (r *report) manager(name string) *managerReport {
 
 // addReactions adds the figures of a part; into selects where.
 func (r *report) addReactions(measured map[string][]reaction, unexplained []effect, into func(*reactionReport) *statistics) {
-	for _, handOver := range slices.Concat(references, handOvers) {
+	for _, handOver := range slices.Concat(references, handOvers, byOthers) {
 		f := r.Reactions[handOver]
 		*into(&f) = summarise(measured[handOver])
 		r.Reactions[handOver] = f

@@ -86,7 +86,7 @@ func TestTheReportTellsWhatIsOver(t *testing.T) {
 	g.Expect(json.Unmarshal(content, read)).To(Succeed())
 	g.Expect(read).To(Equal(r))
 	g.Expect(read.Requests.Installation).To(Equal(121))
-	g.Expect(read.Reactions).To(HaveLen(len(handOvers) + len(references)))
+	g.Expect(read.Reactions).To(HaveLen(len(handOvers) + len(references) + len(byOthers)))
 
 	var out bytes.Buffer
 	g.Expect(r.print(&out, path)).To(Succeed())

@@ -34,9 +34,9 @@ func (r *report) printReactions(t *results.Table) {
 	t.Row("")
 	t.Row("REACTION, ms", "one cluster", "", "", "", "", "", fmt.Sprintf("%d at once", r.Clusters))
 	t.Row("", "n", "median", "p99", "max", "p99 at most", "", "n", "median", "p99", "max", "p99 at most", "")
-	for _, written := range references {
-		f := r.Reactions[written]
-		t.Row(written, f.One.Count, f.One.Median, f.One.P99, f.One.Max, "", "", f.Many.Count, f.Many.Median, f.Many.P99, f.Many.Max)
+	for _, untargeted := range slices.Concat(references, byOthers) {
+		f := r.Reactions[untargeted]
+		t.Row(untargeted, f.One.Count, f.One.Median, f.One.P99, f.One.Max, "", "", f.Many.Count, f.Many.Median, f.Many.P99, f.Many.Max)
 	}
 	for _, handOver := range handOvers {
 		f := r.Reactions[handOver]

@@ -46,6 +46,8 @@ func TestAHostOfAnInstallationThatIsGivenUpHasNoNodeUnlessItWasInstalled(t *test
 	installed.Status.DebugInfo.State = models.HostStatusInstalled
 	g.Expect(f.MayHaveNode(rebooted)).To(BeTrue())
 	f.Install.Annotations = map[string]string{"bootstrap.cluster.x-k8s.io/installation-given-up": ""}
+	g.Expect(f.MayHaveNode(rebooted)).To(BeTrue(), "it does not say that it failed")
+	f.Install.Status.DebugInfo.State = "error"
 	g.Expect(f.MayHaveNode(rebooted)).To(BeFalse())
 	g.Expect(f.MayHaveNode(installed)).To(BeTrue())
 }

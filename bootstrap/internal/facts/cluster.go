@@ -51,7 +51,7 @@ func (f *Facts) ServerCA() string {
 
 // GivenUp tells whether the installation failed and is given up: its hosts have no Nodes.
 func (f *Facts) GivenUp() bool {
-	return f.Install != nil && metav1.HasAnnotation(f.Install.ObjectMeta, bootstrapv1.InstallationGivenUpAnnotation)
+	return f.Install != nil && metav1.HasAnnotation(f.Install.ObjectMeta, bootstrapv1.InstallationGivenUpAnnotation) && f.Installation().Phase == assisted.PhaseFailed
 }
 
 // Installation is what assisted-service says of the cluster.

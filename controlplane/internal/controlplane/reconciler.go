@@ -203,12 +203,14 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 		return nil
 	case s.Deleting():
 		return reconcile.Run(ctx, s, r.releaseHosts, r.awaitWorkers, r.deleteMachines, r.relabel, r.deregister, r.deleteImageSets, r.removeFinalizer)
-	case s.GivesUp():
+	case s.GivesUp() && !s.Installed():
 		return reconcile.Run(ctx, s, r.confirmGivenUp, r.tellGivenUp, r.giveUpMachines, r.giveUpRegistration, r.giveUpKubeconfig, r.beginAnew)
+	}
+	if proceed, err := r.retry(ctx, s); err != nil || !proceed {
+		return err
 	}
 	// What is installed is looked after whatever the installation waits for.
 	return errors.Join(
-		reconcile.Run(ctx, s, r.retry),
 		reconcile.Run(ctx, s, r.guard, r.requirements, r.infraTemplate, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.machines),
 		reconcile.Run(ctx, s, r.syncMachines),
 		reconcile.Run(ctx, s, r.remediate),

@@ -3,11 +3,13 @@ package controlplane
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -20,9 +22,13 @@ import (
 
 // retry takes up that a failed installation is to be tried again: it records what is given up for that, which alone is touched afterwards.
 func (r *Reconciler) retry(ctx context.Context, s *scope) (bool, error) {
-	if _, err := s.RecordedRetry(); err != nil {
+	record, err := s.RecordedRetry()
+	if err != nil {
 		s.found.Block(status.Retry, controlplanev1.InvalidConfigurationReason, err.Error()+": remove it")
 		return true, nil //nolint:nilerr // for the user to correct
+	}
+	if s.GivesUp() { // and the cluster is installed: the record is old
+		return true, r.recordRetry(ctx, s, facts.Retry{Asked: record.Asked})
 	}
 	asked := s.RetryAsked()
 	switch {
@@ -35,8 +41,11 @@ func (r *Reconciler) retry(ctx context.Context, s *scope) (bool, error) {
 		s.found.Block(status.Retry, controlplanev1.InstallationFailedReason, "it is not tried again: "+strings.Join(against, "; "))
 		return true, nil
 	}
+	if err := r.recordRetry(ctx, s, facts.Retry{Asked: asked, GivenUp: s.ToGiveUp()}); err != nil {
+		return false, err
+	}
 	r.event(s.stored, "InstallationRetried", "The failed installation is given up, and tried again: its Machines are deleted")
-	return true, r.recordRetry(ctx, s, facts.Retry{Asked: asked, GivenUp: s.ToGiveUp()})
+	return false, nil
 }
 
 func (r *Reconciler) recordRetry(ctx context.Context, s *scope, record facts.Retry) error {
@@ -49,11 +58,21 @@ func (r *Reconciler) recordRetry(ctx context.Context, s *scope, record facts.Ret
 	return r.patchMetadata(ctx, s, after)
 }
 
-// confirmGivenUp stops when the cluster turns out to run.
-func (r *Reconciler) confirmGivenUp(_ context.Context, s *scope) (bool, error) {
+// confirmGivenUp asks again, before each step, whether the cluster runs. If it may, nothing more is deleted.
+func (r *Reconciler) confirmGivenUp(ctx context.Context, s *scope) (bool, error) {
+	record, err := s.RecordedRetry()
+	if err != nil {
+		return false, err
+	}
 	if runs := s.MayRun(); len(runs) > 0 {
-		s.block(controlplanev1.InstallationFailedReason, "it was to be tried again, but nothing more is deleted: "+strings.Join(runs, "; ")+". Delete the Cluster, or, to keep what is there, "+
-			"the annotation "+controlplanev1.RetriedInstallationAnnotation)
+		if err := r.recordRetry(ctx, s, facts.Retry{Asked: record.Asked}); err != nil {
+			return false, err
+		}
+		r.warn(s.stored, "InstallationRetryStopped", "Nothing more is deleted, and the installation is not tried again: %s", strings.Join(runs, "; "))
+		return false, nil
+	}
+	if unknown := s.NotSilent(); unknown != "" {
+		s.block(controlplanev1.RetryingInstallationReason, "nothing more is deleted before it is clear whether the cluster runs: "+unknown)
 		return false, nil
 	}
 	return true, nil
@@ -61,57 +80,63 @@ func (r *Reconciler) confirmGivenUp(_ context.Context, s *scope) (bool, error) {
 
 // tellGivenUp tells the bootstrap provider that there is no Node to be taken out of the cluster.
 func (r *Reconciler) tellGivenUp(ctx context.Context, s *scope) (bool, error) {
-	if s.Install == nil || !s.IsGivenUp(s.Install) {
+	install := s.LeftToGiveUp().Install
+	if install == nil {
 		return true, nil
 	}
-	after := s.Install.DeepCopy()
+	after := install.DeepCopy()
 	annotations.AddAnnotations(after, map[string]string{bootstrapv1.InstallationGivenUpAnnotation: ""})
-	if err := kube.PatchMetadata(ctx, r.Client, s.Install, after, FieldOwner); client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("cannot mark AgentClusterInstall %s as given up: %w", s.Install.Name, err)
+	if err := kube.PatchMetadata(ctx, r.Client, install, after, FieldOwner); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("cannot mark AgentClusterInstall %s as given up: %w", install.Name, err)
 	}
 	return true, nil
 }
 
 // giveUpMachines deletes the Machines, whose hosts are deprovisioned with them. Workers are made again by their owners, and wait.
 func (r *Reconciler) giveUpMachines(ctx context.Context, s *scope) (bool, error) {
-	left := s.GivenUpMachines()
+	left := s.LeftToGiveUp().Machines
+	if len(left) == 0 {
+		return true, nil
+	}
+	s.block(controlplanev1.RetryingInstallationReason, "waiting for the deletion of Machines "+status.Names(left))
+	var failures []error
 	for _, m := range left {
-		if err := kube.Delete(ctx, r.Client, m); err != nil {
-			return false, err
-		}
+		failures = append(failures, kube.Delete(ctx, r.Client, m))
 	}
-	if len(left) > 0 {
-		s.block(controlplanev1.RetryingInstallationReason, "waiting for the deletion of Machines "+status.Names(left))
-		return false, nil
-	}
-	return true, nil
+	return false, errors.Join(failures...)
 }
 
 // giveUpRegistration deregisters the cluster.
 func (r *Reconciler) giveUpRegistration(ctx context.Context, s *scope) (bool, error) {
-	left := slices.DeleteFunc(s.registration(), func(obj client.Object) bool { return !s.IsGivenUp(obj) })
+	given := s.LeftToGiveUp()
+	left := slices.DeleteFunc([]client.Object{given.Deployment, given.Install}, kube.IsNil)
 	return r.deleteRegistration(ctx, s, left, status.Installation, controlplanev1.RetryingInstallationReason)
 }
 
 // giveUpKubeconfig deletes the published kubeconfig, which leads nowhere, and would tell of an installation that was begun.
 func (r *Reconciler) giveUpKubeconfig(ctx context.Context, s *scope) (bool, error) {
-	if s.Kubeconfig == nil || !s.IsGivenUp(s.Kubeconfig) {
+	kubeconfig := s.LeftToGiveUp().Kubeconfig
+	if kubeconfig == nil {
 		return true, nil
 	}
-	s.block(controlplanev1.RetryingInstallationReason, "waiting for the deletion of Secret "+s.Kubeconfig.Name)
-	return false, kube.Delete(ctx, r.Client, s.Kubeconfig)
+	s.block(controlplanev1.RetryingInstallationReason, "waiting for the deletion of Secret "+kubeconfig.Name)
+	return false, kube.Delete(ctx, r.Client, kubeconfig)
 }
 
-// beginAnew ends the books when the status says, too, that nothing has begun.
+// beginAnew ends the books: when the status says, too, that nothing has begun, or when something else stands for the cluster by now, which a backup brought back.
 func (r *Reconciler) beginAnew(ctx context.Context, s *scope) (bool, error) {
-	if s.stored.Status.Installation.Phase != s.Phase {
+	record, err := s.RecordedRetry()
+	switch {
+	case err != nil:
+		return false, err
+	case s.Begun && s.Deployment == nil && s.Install == nil:
+		s.block(controlplanev1.RetryingInstallationReason, fmt.Sprintf("all that was recorded of the failed installation is gone, but Secret %s was not recorded, and tells of one: delete it",
+			secret.Name(s.ClusterName(), secret.Kubeconfig)))
+		return false, nil
+	case !s.Begun && s.stored.Status.Installation.Phase != s.Phase:
 		s.block(controlplanev1.RetryingInstallationReason, "all of the failed installation is gone")
 		s.again.In(reconcile.CacheLag)
 		return false, nil
-	}
-	record, err := s.RecordedRetry()
-	if err != nil {
-		return false, err
 	}
 	return true, r.recordRetry(ctx, s, facts.Retry{Asked: record.Asked})
 }

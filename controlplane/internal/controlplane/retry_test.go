@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -38,7 +39,6 @@ func newFailedHub(t *testing.T) *hub {
 	h.giveKubeconfig("assisted-service")
 	h.reconcile()
 	h.setState("error", hiveext.ClusterInstallationFailedReason, 30)
-	h.workloads.facts.Failure = &facts.Failure{Kind: facts.Unreachable}
 	h.reconcile()
 	deployment, install := h.registration()
 	kept := []client.Object{deployment, install, h.published()}
@@ -50,7 +50,14 @@ func newFailedHub(t *testing.T) *hub {
 		obj.SetFinalizers([]string{keptBy})
 		h.Expect(h.Update(t.Context(), obj)).To(Succeed())
 	}
+	h.silence()
 	return h
+}
+
+// silence lets nothing answer where the published kubeconfig leads to.
+func (h *hub) silence() {
+	h.t.Helper()
+	h.workloads.facts.Failure = &facts.Failure{Kind: facts.Unreachable, Message: "it is silent", Silent: true, KubeconfigVersion: h.published().ResourceVersion}
 }
 
 // askForRetry sets the annotation.
@@ -117,6 +124,8 @@ func TestAFailedInstallationIsGivenUpInOrderAndBegunAnew(t *testing.T) {
 	h.reconcile()
 	h.letGo("c1", &hiveext.AgentClusterInstall{})
 	h.reconcile()
+	h.silence()
+	h.reconcile()
 	h.letGo("cluster1-kubeconfig", &corev1.Secret{})
 
 	h.reconcile()
@@ -146,8 +155,13 @@ func TestAFailedInstallationIsNotTriedAgain(t *testing.T) {
 		h.Expect(h.Status().Update(h.t.Context(), m)).To(Succeed())
 	}
 	for because, bring := range map[string]func(h *hub){
-		"assisted-service does not say now that it failed":   func(h *hub) { h.setState("", hiveext.ClusterInstallationNotStartedReason, 0) },
-		"the API of the cluster answers, or did":             func(h *hub) { h.workloads.facts = facts.Workload{Connected: true} },
+		"assisted-service does not say now that it failed": func(h *hub) { h.setState("", hiveext.ClusterInstallationNotStartedReason, 0) },
+		"the API of the cluster answers, or did":           func(h *hub) { h.workloads.facts = facts.Workload{Connected: true} },
+		"not sure that the cluster does not run":           func(h *hub) { h.workloads.facts.Failure.Silent = false },
+		"whether the API of the cluster answers":           func(h *hub) { h.workloads.facts.Failure.KubeconfigVersion = "former" },
+		"does not say now": func(h *hub) { // though it was told that it failed: its database is away
+			h.setState("", hiveext.ClusterInstallationFailedReason, 0)
+		},
 		"has, or had, a Node":                                func(h *hub) { join(h, h.machines()[0].Name) },
 		"Machine worker has, or had, a Node":                 func(h *hub) { join(h, "worker") },
 		"not known yet whether the API of the cluster answe": func(h *hub) { h.workloads.facts.Failure = nil },
@@ -171,9 +185,7 @@ func TestAFailedInstallationIsNotTriedAgain(t *testing.T) {
 			h.askForRetry("1")
 			h.reconcile()
 			h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.RetriedInstallationAnnotation))
-			if installed := h.installedCondition(); installed.Reason == controlplanev1.InstallationFailedReason {
-				h.Expect(installed.Message).To(ContainSubstring(because))
-			}
+			h.Expect(h.installedCondition().Message).To(And(ContainSubstring("not tried again"), ContainSubstring(because)))
 			for _, m := range h.machines() {
 				h.Expect(m.DeletionTimestamp).To(BeZero())
 			}
@@ -186,11 +198,84 @@ func TestWhatTurnsOutToRunIsNotGivenUpFurther(t *testing.T) {
 	h.askForRetry("1")
 	h.reconcile()
 	h.workloads.facts = facts.Workload{Connected: true}
+	recorder := record.NewFakeRecorder(10)
+	h.r.Recorder = recorder
 	h.reconcile()
+	h.Expect(recorder.Events).To(Receive(ContainSubstring("InstallationRetryStopped")))
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"asked":"1"}`), "nor is it asked for any more")
+	h.workloads.facts = facts.Workload{}
+	h.silence()
+	h.reconcile()
+	h.expectNothingGoes()
+}
+
+func TestWhatMayRunIsNotGivenUpFurther(t *testing.T) {
+	for because, failure := range map[string]*facts.Failure{
+		"it is not known yet":                nil, // this process just began
+		"not sure that the cluster does not": {Kind: facts.Unauthorized},
+	} {
+		t.Run(because, func(t *testing.T) {
+			h := newFailedHub(t)
+			h.askForRetry("1")
+			h.reconcile()
+			if failure != nil {
+				failure.KubeconfigVersion = h.published().ResourceVersion
+			}
+			h.workloads.facts.Failure = failure
+			h.reconcile()
+			h.expectNothingGoes()
+			h.Expect(*h.installedCondition()).To(And(HaveField("Reason", controlplanev1.RetryingInstallationReason), HaveField("Message", ContainSubstring(because))))
+		})
+	}
+}
+
+// expectNothingGoes checks that no Machine is being deleted.
+func (h *hub) expectNothingGoes() {
+	h.t.Helper()
 	for _, m := range h.machines() {
 		h.Expect(m.DeletionTimestamp).To(BeZero())
 	}
-	h.Expect(*h.installedCondition()).To(And(HaveField("Reason", controlplanev1.InstallationFailedReason), HaveField("Message", ContainSubstring("nothing more is deleted"))))
+}
+
+// That of a backup, say, which is restored while the recorded one goes.
+func TestAKubeconfigThatIsNotRecordedKeepsTheInstallationFromBeginningAnew(t *testing.T) {
+	h := newFailedHub(t)
+	h.askForRetry("1")
+	h.reconcile()
+	published := h.published()
+	published.UID = "restored"
+	h.Expect(h.Update(t.Context(), published)).To(Succeed())
+	h.silence()
+	h.reconcile()
+	for _, m := range h.machines() {
+		if m.Name != "others" {
+			h.letGo(m.Name, &m)
+		}
+	}
+	h.reconcile()
+	h.letGo("c1", &hivev1.ClusterDeployment{})
+	h.reconcile()
+	h.letGo("c1", &hiveext.AgentClusterInstall{})
+	for range 3 {
+		h.reconcile()
+	}
+	h.Expect(h.machines()).To(HaveLen(1), "none is made")
+	h.Expect(h.controlPlane().Status.Installation.Phase).NotTo(Equal(controlplanev1.InstallationInstalled))
+	h.Expect(h.installedCondition().Message).To(ContainSubstring("Secret cluster1-kubeconfig was not recorded"))
+}
+
+func TestAnOldRecordOnAnInstalledClusterIsDropped(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	h.workloads.facts = facts.Workload{} // nothing but the record of the installation tells of it
+	cp := h.controlPlane()
+	cp.Status.Initialization.ControlPlaneInitialized = nil
+	h.Expect(h.Status().Update(t.Context(), cp)).To(Succeed())
+	cp.Annotations = map[string]string{controlplanev1.RetriedInstallationAnnotation: `{"asked":"1","givenUp":["former"]}`}
+	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+	h.reconcile()
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"asked":"1"}`))
+	h.Expect(h.controlPlane().Status.Installation.Phase).To(Equal(controlplanev1.InstallationInstalled))
 }
 
 func TestAnAnnotationThatWasThereBeforeAsksForNothing(t *testing.T) {
@@ -223,6 +308,7 @@ func TestWhatIsNotRecordedIsNotGivenUp(t *testing.T) {
 		obj.SetUID("restored-" + obj.GetUID())
 		h.Expect(h.Update(t.Context(), obj)).To(Succeed())
 	}
+	h.silence()
 	for range 3 {
 		h.reconcile()
 	}

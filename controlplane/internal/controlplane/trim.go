@@ -70,7 +70,7 @@ func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInst
 		return kept
 	}
 	kept.Labels = kube.Only(install.Labels, append(slices.Clone(ownLabels), hiveext.ClusterConsumerLabel)...)
-	kept.Annotations = kube.Only(install.Annotations, assisted.InstallConfigOverridesAnnotation, bootstrapv1.InstallationGivenUpAnnotation)
+	kept.Annotations = kube.Only(install.Annotations, assisted.InstallConfigOverridesAnnotation, bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation)
 	kept.Spec, kept.ManagedFields = install.Spec, apply.Own(FieldOwner, install.ManagedFields)
 	return kept
 }

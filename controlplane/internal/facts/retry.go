@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"slices"
 
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	"github.com/openshift/assisted-service/models"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -47,27 +50,45 @@ func (f *Facts) RetryAsked() string {
 }
 
 // GivesUp tells whether a failed installation is being given up.
-func (f *Facts) GivesUp() bool {
+func (f *Facts) GivesUp() bool { return f.givenUp().Len() > 0 }
+
+// givenUp are the UIDs of what is given up.
+func (f *Facts) givenUp() sets.Set[types.UID] {
 	record, err := f.RecordedRetry()
-	return err == nil && len(record.GivenUp) > 0
+	if err != nil {
+		return nil
+	}
+	return sets.New(record.GivenUp...)
 }
 
-// IsGivenUp tells whether an object that exists is one of those that are given up.
-func (f *Facts) IsGivenUp(obj metav1.Object) bool {
-	record, err := f.RecordedRetry()
-	return err == nil && slices.Contains(record.GivenUp, obj.GetUID())
+// Leftovers are what is left of what is given up; nil: nothing.
+type Leftovers struct {
+	Machines   []*clusterv1.Machine
+	Deployment *hivev1.ClusterDeployment
+	Install    *hiveext.AgentClusterInstall
+	Kubeconfig *metav1.PartialObjectMetadata
 }
 
-// GivenUpMachines are those of the Machines that are given up that are left.
-func (f *Facts) GivenUpMachines() []*clusterv1.Machine {
-	return slices.DeleteFunc(f.allMachines(), func(m *clusterv1.Machine) bool { return !f.IsGivenUp(m) })
+// LeftToGiveUp is what is given up and still there.
+func (f *Facts) LeftToGiveUp() Leftovers {
+	given, left := f.givenUp(), Leftovers{}
+	left.Machines = slices.DeleteFunc(f.allMachines(), func(m *clusterv1.Machine) bool { return !given.Has(m.UID) })
+	if f.Deployment != nil && given.Has(f.Deployment.UID) {
+		left.Deployment = f.Deployment
+	}
+	if f.Install != nil && given.Has(f.Install.UID) {
+		left.Install = f.Install
+	}
+	if f.Kubeconfig != nil && given.Has(f.Kubeconfig.UID) {
+		left.Kubeconfig = f.Kubeconfig
+	}
+	return left
 }
 
-// gaveUp tells whether nothing is left of what is given up, so that nothing of it counts any more.
-func (f *Facts) gaveUp() bool {
-	left := len(f.GivenUpMachines()) > 0 || f.Deployment != nil && f.IsGivenUp(f.Deployment) || f.Install != nil && f.IsGivenUp(f.Install) ||
-		f.Kubeconfig != nil && f.IsGivenUp(f.Kubeconfig)
-	return f.GivesUp() && !left
+// nothingLeft tells whether all that is given up is gone, so that nothing of it counts any more.
+func (f *Facts) nothingLeft() bool {
+	left := f.LeftToGiveUp()
+	return f.GivesUp() && len(left.Machines) == 0 && left.Deployment == nil && left.Install == nil && left.Kubeconfig == nil
 }
 
 // ToGiveUp is what has to go before a failed installation is tried again: the Machines that our bootstrap provider makes hosts of, what stands for the cluster in assisted-service, and the
@@ -89,20 +110,37 @@ func (f *Facts) ToGiveUp() []types.UID {
 // NotRetryable says what speaks against giving a failed installation up; empty: nothing. Whatever may be a Node of a cluster that runs is not touched.
 func (f *Facts) NotRetryable() []string {
 	var against []string
-	say := func(format string, args ...any) { against = append(against, fmt.Sprintf(format, args...)) }
-	if !f.OwnsDeployment() || !f.OwnsInstall() || f.Progress.Phase != assisted.PhaseFailed || f.Deployment.Spec.Installed {
-		say("assisted-service does not say now that it failed")
+	if !f.OwnsDeployment() || !f.OwnsInstall() || !f.Progress.Registered || f.Progress.Phase != assisted.PhaseFailed || f.Deployment.Spec.Installed {
+		against = append(against, "assisted-service does not say now that it failed")
 	}
 	against = append(against, f.MayRun()...)
-	if published, _ := f.publishedBefore(); published && f.Workload.Failure == nil && !f.Workload.Connected {
-		say("it is not known yet whether the API of the cluster answers")
+	if f.Kubeconfig == nil && AdminKubeconfigOf(f.Install) != "" {
+		against = append(against, "the kubeconfig is not published yet, with which it is asked whether the cluster runs")
+	} else if unknown := f.NotSilent(); unknown != "" {
+		against = append(against, unknown)
 	}
 	for _, m := range f.Workers {
 		if m.Spec.Bootstrap.ConfigRef.Kind == ConfigKind && metav1.GetControllerOf(m) == nil {
-			say("nobody would make Machine %s again: delete it, and make it anew afterwards", m.Name)
+			against = append(against, fmt.Sprintf("nobody would make Machine %s again: delete it, and make it anew afterwards", m.Name))
 		}
 	}
 	return against
+}
+
+// NotSilent says why it is not sure that nothing answers where the API of the cluster would be; empty: it is, or no host came so far that there was a kubeconfig. An address that nobody can look
+// up, a refusal or another's certificate prove nothing.
+func (f *Facts) NotSilent() string {
+	switch failure := f.Workload.Failure; {
+	case f.Cluster == nil:
+		return "the Cluster is missing"
+	case f.Kubeconfig == nil || f.Workload.Connected:
+		return ""
+	case failure == nil || failure.KubeconfigVersion != f.Kubeconfig.ResourceVersion:
+		return "it is not known yet whether the API of the cluster answers"
+	case !failure.Silent:
+		return "it is not sure that the cluster does not run: " + failure.Message
+	}
+	return ""
 }
 
 // MayRun says why a cluster whose installation failed may run all the same; empty: it does not, as far as is known.

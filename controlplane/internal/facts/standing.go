@@ -79,12 +79,8 @@ func standingOf(e evidence) Standing {
 // Decide settles where the installation stands, once everything else was read.
 func (f *Facts) Decide() {
 	published, renewed := f.publishedBefore()
-	recorded := f.ControlPlane.Status.Installation.Phase
-	if f.gaveUp() {
-		recorded = ""
-	}
-	f.Standing = standingOf(evidence{
-		recorded:     recorded,
+	found := evidence{
+		recorded:     f.ControlPlane.Status.Installation.Phase,
 		progress:     f.Progress,
 		unregistered: f.Install == nil,
 		handedOver:   f.OwnsInstall() && f.Install.Spec.ClusterMetadata != nil,
@@ -94,7 +90,14 @@ func (f *Facts) Decide() {
 		hadNode:      slices.ContainsFunc(f.Machines, metal3.HadNode),
 		answers:      f.Workload.Connected,
 		runs:         f.Workload.OpenShiftVersion != "",
-	})
+	}
+	f.Standing = standingOf(found)
+	if found.recorded == controlplanev1.InstallationFailed && f.nothingLeft() {
+		found.recorded = ""
+		if anew := standingOf(found); !anew.Begun {
+			f.Standing = anew // what was recorded of the failed installation counts no more, if nothing else tells of one
+		}
+	}
 }
 
 // publishedBefore tells whether the kubeconfig is one that was published for this control plane, and whether it was renewed. A backup that is restored has lost its

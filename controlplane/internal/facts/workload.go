@@ -73,6 +73,8 @@ type Failure struct {
 	Kind FailureKind
 	// Message tells it to people in words of our own: what a server answers is not for everybody who reads conditions.
 	Message string
+	// Silent is true when nothing answered at all: no connection was accepted, or nothing came by it in time.
+	Silent bool
 	// KubeconfigVersion is the resource version of the Secret with which it was tried.
 	KubeconfigVersion string
 }

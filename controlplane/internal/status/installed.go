@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -15,8 +16,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// installedCondition tells where the installation is, what it waits for or why it fails.
+// installedCondition tells where the installation is, what it waits for or why it fails, and why it is not tried again though somebody asked for it.
 func (v *View) installedCondition() metav1.Condition {
+	c := v.installation()
+	if refused := v.Found.Blocked(Retry); refused != nil {
+		c.Message = strings.TrimPrefix(c.Message+"; "+refused.Message, "; ")
+	}
+	return c
+}
+
+func (v *View) installation() metav1.Condition {
 	const t = controlplanev1.InstalledCondition
 	switch {
 	case v.Anew && v.Installed():
@@ -46,11 +55,7 @@ func (v *View) installedCondition() metav1.Condition {
 	case controlplanev1.InstallationFinalizing:
 		return no(t, controlplanev1.FinalizingReason, v.withLinks(fmt.Sprintf("%d%%: %s", v.percentage(), v.Progress.StateInfo)))
 	case controlplanev1.InstallationFailed:
-		message := v.withLinks(v.ofHosts("the installation failed: "+v.Progress.StateInfo, failingStates))
-		if refused := v.Found.Blocked(Retry); refused != nil {
-			message += "; " + refused.Message
-		}
-		return no(t, controlplanev1.InstallationFailedReason, message)
+		return no(t, controlplanev1.InstallationFailedReason, v.withLinks(v.ofHosts("the installation failed: "+v.Progress.StateInfo, failingStates)))
 	default:
 		return v.pending()
 	}

@@ -34,7 +34,17 @@ func failureOf(err error) facts.Failure {
 	case apierrors.IsUnauthorized(err):
 		return facts.Failure{Kind: facts.Unauthorized, Message: "its API server does not accept the credentials in the kubeconfig (401 Unauthorized)"}
 	}
-	return facts.Failure{Kind: facts.Unreachable, Message: Cause(err)}
+	return facts.Failure{Kind: facts.Unreachable, Message: Cause(err), Silent: silent(err)}
+}
+
+// silent tells whether nothing answered at an address that is known.
+func silent(err error) bool {
+	var (
+		lookup  *net.DNSError
+		errno   syscall.Errno
+		timeout interface{ Timeout() bool }
+	)
+	return !errors.As(err, &lookup) && (errors.As(err, &errno) || errors.As(err, &timeout) && timeout.Timeout())
 }
 
 // Cause says what kind of error a request to a workload cluster came to, and nothing that the cluster itself says.
@@ -77,7 +87,7 @@ func (l *link) failed(err error) {
 		l.lastSuccess, l.conn, l.connected = l.answered(), nil, false
 		now := failureOf(err)
 		now.KubeconfigVersion = l.kubeconfig
-		if known := l.failure; known != nil && known.Kind == now.Kind && known.KubeconfigVersion == now.KubeconfigVersion && l.now().Sub(known.since) < steadyFor {
+		if known := l.failure; known != nil && known.Kind == now.Kind && known.Silent == now.Silent && known.KubeconfigVersion == now.KubeconfigVersion && l.now().Sub(known.since) < steadyFor {
 			return
 		}
 		l.failure = &failure{Failure: now, since: l.now()}

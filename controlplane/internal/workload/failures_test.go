@@ -11,12 +11,41 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
+
+func TestWhatIsSilent(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		err    error
+		silent bool
+	}{
+		"nobody listens":         {&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, true},
+		"there is no way":        {&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}, true},
+		"nothing comes":          {fmt.Errorf("probe: %w", context.DeadlineExceeded), true},
+		"nobody knows the name":  {&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}, false},
+		"the DNS is silent":      {&net.OpError{Op: "dial", Err: &net.DNSError{Err: "i/o timeout", IsTimeout: true}}, false},
+		"another's certificate":  {&url.Error{Op: "Get", Err: x509.UnknownAuthorityError{}}, false},
+		"it refuses":             {apierrors.NewUnauthorized("who are you?"), false},
+		"it is overloaded":       {apierrors.NewTimeoutError("later", 1), false},
+		"it says something else": {errors.New("malformed HTTP response"), false},
+	} {
+		NewWithT(t).Expect(failureOf(tc.err).Silent).To(Equal(tc.silent), situation)
+	}
+}
+
+func TestAnAnswerEndsASilenceAtOnce(t *testing.T) {
+	g := NewWithT(t)
+	l := newLink(clusterKey, time.Now, nil, func() {}, func() {})
+	l.failed(os.NewSyscallError("connect", syscall.ECONNREFUSED))
+	g.Expect(l.observe().Failure.Silent).To(BeTrue())
+	l.failed(x509.UnknownAuthorityError{})
+	g.Expect(l.observe().Failure.Silent).To(BeFalse(), "though the first cause of a kind is told for a while")
+}
 
 func TestTheKindOfAFailure(t *testing.T) {
 	get := func(err error) error {

@@ -71,7 +71,6 @@ func (l *link) follow(ctx context.Context, access *access, kubernetes string) bo
 		for _, n := range found {
 			l.putNews(ctx, n)
 			if n.version == "" {
-				all = all && !l.wants(n.resource)
 				continue
 			}
 			l.watching.Insert(n.resource.name)
@@ -81,6 +80,7 @@ func (l *link) follow(ctx context.Context, access *access, kubernetes string) bo
 			w := &watcher{link: l, resource: n.resource, ctx: l.watches, access: access, version: n.version}
 			go w.run()
 		}
+		all = !slices.ContainsFunc(resources, func(r resource) bool { return l.wants(r) && !l.watching.Has(r.name) })
 	})
 	return all
 }

@@ -198,7 +198,9 @@ func (l *link) view() facts.Workload {
 		seen.Tokens = l.tokens.Clone()
 	}
 	seen.Nodes, seen.Requested = append(seen.Nodes, l.nodes...), l.requested
-	seen.ServerCA = l.serverCA
+	if l.onDemand.Has(serverCAs.name) { // what was read for others is not known to be true any more
+		seen.ServerCA = l.serverCA
+	}
 	version := l.health[slices.Index(observed[:], clusterVersion)]
 	seen.OpenShiftVersion, seen.ReleaseImage, seen.Upgrading = version.completed, version.image, version.upgrading
 	for _, h := range l.health {

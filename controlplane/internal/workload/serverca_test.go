@@ -3,8 +3,10 @@ package workload
 import (
 	"crypto"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/cert"
@@ -51,6 +53,38 @@ func TestTheServerCAIsWatchedWhileHostsAreAwaited(t *testing.T) {
 	second, renewed := authority(t, "machine-config-server-ca", "ca-bundle.crt")
 	s.put(serverCAsPath, second)
 	h.Expect(h.told().ServerCA).To(Equal(renewed))
+}
+
+func TestTheServerCAIsReadAnewForOthersWhoAreAwaitedLater(t *testing.T) {
+	s := newAPIServer(t, "secret-token")
+	first, _ := authority(t, "machine-config-server-ca", "ca-bundle.crt")
+	s.put(serverCAsPath, first)
+	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h.link(clusterKey).watchTime = time.Second
+	h.Await(clusterKey, true)
+	h.visit(t.Context())
+	h.Await(clusterKey, false)
+	s.endWatches(serverCAsPath, nil)
+	h.Eventually(func() string { return h.Observe(clusterKey).ServerCA }, 10*time.Second).Should(BeEmpty(), "nobody knows whether it is still true")
+	second, renewed := authority(t, "machine-config-server-ca", "ca-bundle.crt")
+	s.put(serverCAsPath, second)
+	h.Await(clusterKey, true)
+	h.visit(t.Context())
+	h.Expect(h.Observe(clusterKey).ServerCA).To(Equal(renewed))
+}
+
+// Else it would be read with the next visit, in ten minutes.
+func TestTheServerCAIsReadSoonForHostsThatAreAwaitedWhileTheClusterIsConnectedTo(t *testing.T) {
+	h := newHub(t, kubeconfigFor(t, newAPIServer(t, "secret-token").URL, nil))
+	l := h.link(clusterKey)
+	l.reading = semaphore.NewWeighted(1)
+	h.Expect(l.reading.Acquire(t.Context(), 1)).To(Succeed())
+	next := make(chan time.Duration)
+	go func() { next <- h.visit(t.Context()) }()
+	h.Consistently(next, 500*time.Millisecond).ShouldNot(Receive(), "it waits to read")
+	h.Await(clusterKey, true)
+	l.reading.Release(1)
+	h.Eventually(next, 10*time.Second).Should(Receive(BeNumerically("<", 4*retryFirst)))
 }
 
 func TestTheServerCAOfOlderReleasesIsTheInstallers(t *testing.T) {
