@@ -29,15 +29,14 @@ var (
 	goroutineLimit = limit{base: 600, atAnchor: 40000}
 	quietLimit     = limit{base: 5, atAnchor: 60}  // seconds
 	idleLimit      = limit{base: 0.3, atAnchor: 1} // CPU seconds of both managers in a minute
-
-	// beyond is by how much a resident set is larger than the limit that Go is given, in MiB: by the pages of the program file, which Go's runtime does not count, and
-	// for a moment by what it allocates while it collects, which is more of a larger heap.
-	beyond = limit{base: 60, atAnchor: 66}
 )
 
 const (
 	// foreignMemory is what all that is not ours may cost a manager, in MiB, with -foreign=1.
 	foreignMemory = 64
+	// beyond is by how much a resident set is larger than the limit that Go is given, in MiB: by the pages of the program file, which Go's runtime does not count, and
+	// for a moment by what it allocates while it collects.
+	beyond = 60
 	// reactionFactor and freeReaction are what a reaction may take: so many times what a single write takes until it is seen, or so many milliseconds where
 	// processors are free.
 	reactionFactor, freeReaction = 2, 250
@@ -90,5 +89,5 @@ func round2(value float64) float64 { return math.Round(value*100) / 100 }
 
 // memoryFlag is the limit that a manager runs with: the one that was given, else what leads to its target.
 func (o options) memoryFlag(name string) float64 {
-	return cmp.Or(float64(o.memory[name]), round(o.memoryLimit(name)-beyond.at(o.own())))
+	return cmp.Or(float64(o.memory[name]), round(o.memoryLimit(name)-beyond))
 }

@@ -24,7 +24,7 @@ func TestOneOfSeveralShardsHasItsShareOfTheTarget(t *testing.T) {
 	g.Expect(half.memoryLimit(env.ControlPlane)).To(BeEquivalentTo(400))
 	g.Expect(options{clusters: anchor, foreign: 1}.memoryLimit(env.Bootstrap)).To(BeEquivalentTo(256 + foreignMemory))
 	g.Expect(options{clusters: anchor, memory: map[string]int{env.Bootstrap: 1000}}.memoryFlag(env.Bootstrap)).To(BeEquivalentTo(1000))
-	g.Expect(whole.memoryFlag(env.Bootstrap)).To(BeEquivalentTo(256 - beyond.atAnchor))
+	g.Expect(whole.memoryFlag(env.Bootstrap)).To(BeEquivalentTo(256 - beyond))
 }
 
 // good is a report of a run that meets all targets.
