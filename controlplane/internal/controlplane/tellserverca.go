@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -17,12 +18,19 @@ func (r *Reconciler) tellServerCA(ctx context.Context, s *scope) (bool, error) {
 	if !s.Installed() || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() {
 		return true, nil
 	}
+	told := s.Install.Annotations[bootstrapv1.MachineConfigServerCAAnnotation]
+	wanted := cmp.Or(s.Workload.ServerCA, told)
+	if !s.AwaitsHosts() {
+		wanted = ""
+	}
+	if wanted == told {
+		return true, nil
+	}
 	after := s.Install.DeepCopy()
-	switch {
-	case !s.AwaitsHosts():
+	if wanted == "" {
 		delete(after.Annotations, bootstrapv1.MachineConfigServerCAAnnotation)
-	case s.Workload.ServerCA != "":
-		annotations.AddAnnotations(after, map[string]string{bootstrapv1.MachineConfigServerCAAnnotation: s.Workload.ServerCA})
+	} else {
+		annotations.AddAnnotations(after, map[string]string{bootstrapv1.MachineConfigServerCAAnnotation: wanted})
 	}
 	if err := kube.PatchMetadata(ctx, r.Client, s.Install, after, FieldOwner); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("cannot tell the certificates of the machine config server: %w", err)
