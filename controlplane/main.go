@@ -19,6 +19,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/clusterversion"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/controlplane"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
@@ -90,6 +91,7 @@ func run(ctx context.Context, args []string) error {
 		Workloads:    clusters,
 		Etcds:        etcd.New(clusters),
 		Kubelets:     kubelets.New(clusters),
+		Versions:     clusterversion.New(clusters),
 		Recorder:     mgr.GetEventRecorderFor(managerName),
 		Selected:     options.Selected,
 	})

@@ -113,5 +113,10 @@ const (
 	WaitingForReplacementReason           = "WaitingForReplacement"
 	WaitingForMachineAPIReason            = "WaitingForMachineAPI"
 	UpgradeInProgressReason               = "UpgradeInProgress"
+	UpgradeFailingReason                  = "UpgradeFailing"
+	UpgradeNotOfferedReason               = "UpgradeNotOffered"
+	UpgradeRefusedReason                  = "UpgradeRefused"
+	UpgradeRiskNotAcceptedReason          = "UpgradeRiskNotAccepted"
+	WaitingForHealthyClusterReason        = "WaitingForHealthyCluster"
 	CertificateRequestNotFittingReason    = "CertificateRequestNotFitting"
 )

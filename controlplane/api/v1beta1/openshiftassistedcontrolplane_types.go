@@ -38,7 +38,8 @@ type OpenshiftAssistedControlPlaneSpec struct {
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// version is the OpenShift or OKD release: 4.19.3, v4.19.3 or 4.19.0-okd-scos.5. It is not a Kubernetes version.
+	// version is the OpenShift or OKD release: 4.19.3, v4.19.3 or 4.19.0-okd-scos.5. It is not a Kubernetes version. A newer one than an
+	// installed cluster runs upgrades it, in place; an older one is never gone back to.
 	// +required
 	// +kubebuilder:validation:MinLength=5
 	// +kubebuilder:validation:MaxLength=128
@@ -61,6 +62,10 @@ type OpenshiftAssistedControlPlaneSpec struct {
 	// remediation limits how often unhealthy Machines are replaced, which a MachineHealthCheck finds.
 	// +optional
 	Remediation RemediationSpec `json:"remediation,omitempty,omitzero"`
+
+	// upgrade says how an installed cluster is brought to another version.
+	// +optional
+	Upgrade UpgradeSpec `json:"upgrade,omitempty,omitzero"`
 
 	// config is the installation's configuration.
 	// +required
@@ -159,6 +164,44 @@ type RemediationSpec struct {
 	MinHealthyPeriodSeconds *int32 `json:"minHealthyPeriodSeconds,omitempty"`
 }
 
+// UpgradeSpec says how an installed cluster is brought to another version.
+// +kubebuilder:validation:MinProperties=1
+type UpgradeSpec struct {
+	// channel of the update graph in which the cluster looks for releases, such as stable-4.20. The cluster's own is left as it is when omitted.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Channel string `json:"channel,omitempty"`
+
+	// acknowledgements name what an administrator has checked before an upgrade to another minor version, as the release asks for it: the keys of
+	// ConfigMap openshift-config-managed/admin-gates of the cluster, such as ack-4.19-kube-1.33-api-removals-in-4.20. Those that the
+	// cluster asks for are told in the condition MachinesUpToDate.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	Acknowledgements []string `json:"acknowledgements,omitempty"`
+
+	// acceptedRisks name the risks of updates that the update graph does not recommend to this cluster: the names of the risks in
+	// status.conditionalUpdates of its ClusterVersion. An update with a risk that is not named is not asked for; the condition MachinesUpToDate tells its risks.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	AcceptedRisks []string `json:"acceptedRisks,omitempty"`
+
+	// waivePreconditionsAndSignaturesFor is a version, with or without leading v, for which the cluster is asked to check neither its preconditions nor the signature of the
+	// release image (force). It counts as long as version is the same. What is forced may not work, and cannot be taken back.
+	// +optional
+	// +kubebuilder:validation:MinLength=5
+	// +kubebuilder:validation:MaxLength=128
+	WaivePreconditionsAndSignaturesFor string `json:"waivePreconditionsAndSignaturesFor,omitempty"`
+}
+
 // InstallationConfig is the configuration of the installation. It is read until the installation starts; what cannot change after
 // that is refused.
 // +kubebuilder:validation:XValidation:rule="self.baseDomain == oldSelf.baseDomain",message="baseDomain is immutable"
@@ -184,15 +227,15 @@ type InstallationConfig struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
 	ClusterName string `json:"clusterName,omitempty"`
 
-	// releaseImage is the release image by digest: registry/path@sha256:... With it no registry is asked anything. When neither it nor
-	// clusterImageSetRef is given, the image follows from version and is looked up once.
+	// releaseImage is the release image of version by digest: registry/path@sha256:... With it no registry is asked anything. When neither it nor
+	// clusterImageSetRef is given, the image follows from version and is looked up once; an upgrade takes the one that the cluster's update graph offers.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^[^\s@]+@sha256:[a-f0-9]{64}$`
 	ReleaseImage string `json:"releaseImage,omitempty"`
 
-	// clusterImageSetRef names an existing ClusterImageSet of the release. With it no registry is asked anything.
+	// clusterImageSetRef names an existing ClusterImageSet of the release. With it no registry is asked anything. For an upgrade its image must be named by digest.
 	// +optional
 	ClusterImageSetRef *ClusterImageSetReference `json:"clusterImageSetRef,omitempty"`
 
@@ -434,6 +477,10 @@ type OpenshiftAssistedControlPlaneStatus struct {
 	// +optional
 	Installation InstallationStatus `json:"installation,omitempty,omitzero"`
 
+	// upgrade is the release that the installed cluster is being brought to, whoever asked for it; omitted: none.
+	// +optional
+	Upgrade UpgradeStatus `json:"upgrade,omitempty,omitzero"`
+
 	// lastRemediation is the last replacement of an unhealthy Machine.
 	// +optional
 	LastRemediation LastRemediationStatus `json:"lastRemediation,omitempty,omitzero"`
@@ -442,6 +489,20 @@ type OpenshiftAssistedControlPlaneStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+}
+
+// UpgradeStatus is how far the cluster is on its way to another release. Its Nodes are restarted at the end, one after the other.
+type UpgradeStatus struct {
+	// version is that release, with leading v.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Version string `json:"version,omitempty"`
+	// percentage is how much of it is rolled out, as the cluster counts it, in full tens: 0 to 100. Omitted as long as the cluster does not tell.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Percentage *int32 `json:"percentage,omitempty"`
 }
 
 // LastRemediationStatus is the replacement of an unhealthy Machine.
@@ -489,7 +550,8 @@ type OpenshiftAssistedControlPlaneInitializationStatus struct {
 // +kubebuilder:resource:path=openshiftassistedcontrolplanes,scope=Namespaced,categories=cluster-api,shortName=oacp;oacps
 // +kubebuilder:metadata:labels="cluster.x-k8s.io/v1beta2=v1beta1"
 // +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".metadata.labels['cluster\\.x-k8s\\.io/cluster-name']",description="Cluster"
-// +kubebuilder:printcolumn:name="Version",type="string",JSONPath=".spec.version",description="OpenShift version"
+// +kubebuilder:printcolumn:name="Version",type="string",JSONPath=".spec.version",description="Wanted OpenShift version"
+// +kubebuilder:printcolumn:name="Runs",type="string",JSONPath=".status.version",description="Lowest OpenShift version of the Machines"
 // +kubebuilder:printcolumn:name="Installation",type="string",JSONPath=".status.installation.progress",description="Phase and percentage of the installation"
 // +kubebuilder:printcolumn:name="Available",type="string",JSONPath=".status.conditions[?(@.type=='Available')].status",description="True when the control plane serves"
 // +kubebuilder:printcolumn:name="Desired",type="integer",JSONPath=".spec.replicas",description="Wanted Machines"

@@ -90,6 +90,7 @@ type hub struct {
 	workloads *fakeWorkloads
 	etcds     *fakeEtcds
 	kubelets  *fakeKubelets
+	versions  *fakeVersions
 	writes    []string
 	// applyFails is what each server-side apply comes to, but for those of a status.
 	applyFails error
@@ -97,7 +98,7 @@ type hub struct {
 
 func newHub(t *testing.T, objects ...client.Object) *hub {
 	t.Helper()
-	h := &hub{WithT: NewWithT(t), t: t, workloads: &fakeWorkloads{}, etcds: &fakeEtcds{}, kubelets: &fakeKubelets{}}
+	h := &hub{WithT: NewWithT(t), t: t, workloads: &fakeWorkloads{}, etcds: &fakeEtcds{}, kubelets: &fakeKubelets{}, versions: &fakeVersions{}}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme, controlplanev1.AddToScheme,
@@ -149,6 +150,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		Workloads:    h.workloads,
 		Etcds:        h.etcds,
 		Kubelets:     h.kubelets,
+		Versions:     h.versions,
 		Recorder:     record.NewFakeRecorder(1000),
 		Selected:     func(client.Object) bool { return true },
 	})

@@ -138,7 +138,7 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot desired.S
 		s.awaitCache(slot.Name, reconcile.CacheLag)
 		return false, nil
 	}
-	machine := desired.Machine(s.Facts, slot, infra, cmp.Or(s.found.MachineVersion(s.Facts), "v"+s.found.Version.String()))
+	machine := desired.Machine(s.Facts, slot, infra, cmp.Or(s.found.MachineVersion(s.Facts, nil), "v"+s.found.Version.String()))
 	if err := r.apply(ctx, s, machine, nil); err != nil {
 		return false, err
 	}

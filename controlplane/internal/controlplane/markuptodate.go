@@ -16,9 +16,8 @@ import (
 
 // markUpToDate writes the condition UpToDate of the Machines, which Cluster API expects of a control plane provider.
 func (r *Reconciler) markUpToDate(ctx context.Context, s *scope) (bool, error) {
-	version := s.found.MachineVersion(s.Facts)
 	for i, m := range s.found.Machines {
-		wanted := upToDateCondition(m, version)
+		wanted := s.upToDateCondition(m)
 		if err := r.setMachineCondition(ctx, s, i, wanted, FieldOwner); err != nil {
 			return false, err
 		}
@@ -26,14 +25,17 @@ func (r *Reconciler) markUpToDate(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// upToDateCondition tells whether a Machine is what it is to be. That the spec asks for another version than the cluster runs is no matter of a Machine, and told
-// by the control plane's conditions: nothing is rolled out for it. What is configured in the host belongs to OpenShift's own
-// operators; a Machine is never replaced for it.
-func upToDateCondition(m *clusterv1.Machine, version string) metav1.Condition {
+// upToDateCondition tells whether a Machine is what it is to be: bears the release of its Node, and that is the one to which the cluster is brought. OpenShift upgrades its hosts in place;
+// what is configured in them otherwise belongs to its own operators. A Machine is never replaced for either.
+func (s *scope) upToDateCondition(m *clusterv1.Machine) metav1.Condition {
 	c := metav1.Condition{Type: clusterv1.MachineUpToDateCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineUpToDateReason, ObservedGeneration: m.Generation}
-	if version != "" && m.Spec.Version != version {
+	required := s.found.MachineVersion(s.Facts, m)
+	if target, known := s.Target(); known && required != "" {
+		required = "v" + target.String()
+	}
+	if required != "" && m.Spec.Version != required {
 		c.Status, c.Reason = metav1.ConditionFalse, clusterv1.MachineNotUpToDateReason
-		c.Message = fmt.Sprintf("* Version %s, %s required", m.Spec.Version, version)
+		c.Message = fmt.Sprintf("* Version %s, %s required", m.Spec.Version, required)
 	}
 	return c
 }

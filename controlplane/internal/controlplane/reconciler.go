@@ -97,6 +97,12 @@ type Kubelets interface {
 	Approve(ctx context.Context, cluster client.ObjectKey, request *approval.Request) (bool, error)
 }
 
+// Versions read what upgrades of installed clusters depend upon, and ask them for a release.
+type Versions interface {
+	Observe(ctx context.Context, cluster client.ObjectKey) (facts.ClusterVersion, error)
+	Ask(ctx context.Context, cluster client.ObjectKey, request facts.UpdateRequest) error
+}
+
 // Options are what a Reconciler needs.
 type Options struct {
 	// Client reads from caches all but Secrets and ConfigMaps.
@@ -111,6 +117,7 @@ type Options struct {
 	Workloads    Workloads
 	Etcds        Etcds
 	Kubelets     Kubelets
+	Versions     Versions
 	Recorder     record.EventRecorder
 	// Selected tells whether this manager is to reconcile an object.
 	Selected func(client.Object) bool
@@ -216,6 +223,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 		reconcile.Run(ctx, s, r.remediate),
 		reconcile.Run(ctx, s, r.blockMove, r.cleanUpHosts, r.releaseHosts),
 		reconcile.Run(ctx, s, r.scaleUp, r.scaleDown),
+		reconcile.Run(ctx, s, r.upgrade),
 		reconcile.Run(ctx, s, r.approveKubelets),
 		reconcile.Run(ctx, s, r.tellServerCA),
 		reconcile.Run(ctx, s, r.tellStray),

@@ -44,7 +44,7 @@ func (r *Reconciler) syncMachines(ctx context.Context, s *scope) (bool, error) {
 
 // syncMachine propagates what changes in place to a Machine, its OpenshiftAssistedConfig and its infra machine.
 func (r *Reconciler) syncMachine(ctx context.Context, s *scope, m *clusterv1.Machine) error {
-	if err := r.apply(ctx, s, desired.SyncedMachine(s.Facts, m, s.found.MachineVersion(s.Facts)), m); err != nil {
+	if err := r.apply(ctx, s, desired.SyncedMachine(s.Facts, m, s.found.MachineVersion(s.Facts, m)), m); err != nil {
 		return err
 	}
 	key := client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.Bootstrap.ConfigRef.Name}

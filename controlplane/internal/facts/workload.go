@@ -26,6 +26,12 @@ type Workload struct {
 	ReleaseImage string
 	// Upgrading is the release that is being rolled out over the one that was completed; empty: none.
 	Upgrading string
+	// Channel is that of the update graph in which the cluster looks for releases.
+	Channel string
+	// Offers is another number whenever the releases that the update graph offers may be others.
+	Offers uint64
+	// Rollout is what the cluster tells of its release unless all is as it was asked for; nil: it is, or nothing is known.
+	Rollout *Rollout
 	// Unhealthy says, for people, what of the control plane is not available. Empty: nothing, if it could be read.
 	Unhealthy []string
 	// UnreadSince is since when the API server answers but what is known of the cluster cannot be read; zero when it was read.
@@ -53,6 +59,8 @@ type Node struct {
 	ProviderID string
 	// HostUID is the UID of the BareMetalHost that it runs on, as its label says.
 	HostUID string
+	// Config names the rendered machine configuration that it has. Release is the release that this is of; known only while the cluster is being upgraded.
+	Config, Release string
 }
 
 // FailureKind is what matters of a Failure to those who act upon it.

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/blang/semver/v4"
@@ -49,6 +50,7 @@ const (
 	ScaleDown         Task = "scale-down"
 	HostRelease       Task = "release of a host from etcd"
 	KubeletApproval   Task = "approval of certificates of kubelets"
+	Upgrade           Task = "upgrade"
 	Deletion          Task = "deletion"
 )
 
@@ -68,14 +70,18 @@ func (f *Findings) Blocked(task Task) *Outcome {
 	return nil
 }
 
-// MachineVersion is the version that the Machines are to have: the release that the cluster runs, else the one with which it is registered. Before that it is
-// what the spec asks for; empty when nobody knows.
-func (f *Findings) MachineVersion(known *facts.Facts) string {
+// MachineVersion is the version that a Machine is to bear: the release that its Node runs, else the one with which the cluster is registered. Before that it is
+// what the spec asks for; empty when nobody knows. Without a Machine it is that of the next one.
+func (f *Findings) MachineVersion(known *facts.Facts, m *clusterv1.Machine) string {
 	switch {
+	case known.Installed() && known.Workload.Upgrading != "" && m != nil:
+		return cmp.Or(known.ReleaseOf(m), m.Spec.Version, "v"+known.Workload.OpenShiftVersion)
 	case known.Installed() && known.Workload.OpenShiftVersion != "":
 		return "v" + known.Workload.OpenShiftVersion
+	case known.Installed() && known.ControlPlane.Status.Version != "" && m != nil:
+		return cmp.Or(m.Spec.Version, known.ControlPlane.Status.Version) // the cluster cannot be asked now
 	case known.Installed() && known.ControlPlane.Status.Version != "":
-		return known.ControlPlane.Status.Version // the cluster cannot be asked now
+		return known.ControlPlane.Status.Version
 	case f.Registered:
 		return "v" + f.Version.String()
 	case known.RegisteredVersion() != "":

@@ -17,9 +17,9 @@ func TestMachinesAfterTheInstallationHaveTheVersionThatRuns(t *testing.T) {
 	})
 	s.Decide()
 	found := &Findings{Version: parsed("4.19.3")}
-	g.Expect(found.MachineVersion(s)).To(BeEmpty(), "nobody knows what runs: the Machines stay as they are")
+	g.Expect(found.MachineVersion(s, nil)).To(BeEmpty(), "nobody knows what runs: the Machines stay as they are")
 	s.Install = installOf("adding-hosts", hivev1.ClusterInstallCondition{Type: hiveext.ClusterCompletedCondition, Status: "True", Reason: hiveext.ClusterInstalledReason})
 	s.Workload.OpenShiftVersion = "4.19.9"
 	s.Decide()
-	g.Expect(found.MachineVersion(s)).To(Equal("v4.19.9"))
+	g.Expect(found.MachineVersion(s, nil)).To(Equal("v4.19.9"))
 }

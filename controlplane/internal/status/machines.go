@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,7 +12,6 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 )
 
 func (v *View) machinesCreated() metav1.Condition {
@@ -52,25 +52,23 @@ func (v *View) machinesUpToDate() metav1.Condition {
 	if v.Found.Blocked(MachineSync) != nil {
 		return v.blocked(t, MachineSync)
 	}
+	if v.Found.Blocked(Upgrade) != nil {
+		return v.blocked(t, Upgrade)
+	}
 	if message := v.versionMismatch(); message != "" {
 		return no(t, controlplanev1.VersionMismatchReason, message)
 	}
 	return v.aggregate(clusterv1.MachineUpToDateCondition, t)
 }
 
-// versionMismatch says that the spec asks for another release than an installed cluster runs; it is empty when it does not.
+// versionMismatch says that the cluster runs, or is being brought to, a newer release than the spec asks for; it is empty when it does not.
 func (v *View) versionMismatch() string {
-	runs := v.Found.MachineVersion(v.Facts)
-	wanted, err := openshift.ParseVersion(v.ControlPlane.Spec.Version)
-	if !v.Installed() || runs == "" || err != nil || "v"+wanted.String() == runs {
+	target, known := v.Target()
+	wanted, given := v.WantedVersion()
+	if !known || !given || wanted.GTE(target) {
 		return ""
 	}
-	if wanted.LT(parsed(runs)) {
-		return fmt.Sprintf("spec.version is v%s, but the cluster was upgraded to %s; it is never downgraded: set spec.version to %s", wanted, runs, runs)
-	}
-	return fmt.Sprintf("spec.version is v%s, but the cluster runs %s, and is not upgraded from here: set spec.version back to %s, or upgrade the cluster itself (oc adm upgrade). Until then "+
-		"Cluster API adds workers only to MachineDeployments with the annotation %s: %s",
-		wanted, runs, runs, clusterv1.MachineSetSkipPreflightChecksAnnotation, clusterv1.MachineSetPreflightCheckControlPlaneIsStable)
+	return fmt.Sprintf("spec.version is v%s, but the cluster was upgraded to v%s, or is just being; it is never downgraded: set spec.version to v%s", wanted, target, target)
 }
 
 // aggregate sums up a condition of the Machines.
@@ -88,11 +86,23 @@ func (v *View) aggregate(source, target string) metav1.Condition {
 func (v *View) rollingOut() metav1.Condition {
 	const t = controlplanev1.RollingOutCondition
 	outdated := v.machinesThat(func(m *clusterv1.Machine) bool { return conditions.IsFalse(m, clusterv1.MachineUpToDateCondition) })
-	if len(outdated) == 0 {
+	upgrade := v.upgradeUnderWay()
+	if len(outdated) == 0 && upgrade == "" {
 		return no(t, clusterv1.NotRollingOutReason, "")
 	}
 	c := yes(t, clusterv1.RollingOutReason)
-	c.Message = fmt.Sprintf("%d Machines are not up to date: %s", len(outdated), Names(outdated))
+	said := []string{upgrade}
+	if r := v.Workload.Rollout; r != nil && r.Failing != "" {
+		c.Reason = controlplanev1.UpgradeFailingReason
+		said = append(said, "failing: "+r.Failing)
+	}
+	if blocked := v.Found.Blocked(Upgrade); blocked != nil {
+		said = append(said, blocked.Message)
+	}
+	if len(outdated) > 0 {
+		said = append(said, fmt.Sprintf("%d Machines are not up to date: %s", len(outdated), Names(outdated)))
+	}
+	c.Message = strings.Join(slices.DeleteFunc(said, func(s string) bool { return s == "" }), "; ")
 	return c
 }
 

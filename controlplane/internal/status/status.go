@@ -71,6 +71,7 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 		status.LastRemediation = controlplanev1.LastRemediationStatus{Machine: last.Machine, Time: last.Timestamp, RetryCount: &last.RetryCount}
 	}
 	status.ReleaseImage = v.reportedImage()
+	status.Upgrade = v.upgradeStatus()
 	phase := v.Phase
 	percentage := v.percentage()
 	if phase == controlplanev1.InstallationInstalled {
@@ -100,10 +101,10 @@ func progress(phase controlplanev1.InstallationPhase, percentage int32) string {
 // versions are the releases of the Machines, lowest first. Before the cluster tells its release they are the wanted ones: MachineSets of Cluster
 // API hold back workers as long as the control plane reports none, and workers of day 1 must exist before anything is installed.
 func (v *View) versions() []controlplanev1.StatusVersion {
-	if installed := v.Workload.OpenShiftVersion; installed != "" {
+	if installed := v.Workload.OpenShiftVersion; installed != "" && v.Workload.Upgrading == "" {
 		return []controlplanev1.StatusVersion{{Version: "v" + installed, Replicas: ptr.To(int32(len(v.Found.Machines)))}} //nolint:gosec // a handful
 	}
-	if v.Installed() && len(v.ControlPlane.Status.Versions) > 0 {
+	if v.Installed() && v.Workload.OpenShiftVersion == "" && len(v.ControlPlane.Status.Versions) > 0 {
 		return v.ControlPlane.Status.Versions // the cluster cannot be asked now
 	}
 	if len(v.Found.Machines) == 0 && !v.Deleting() {
@@ -111,8 +112,12 @@ func (v *View) versions() []controlplanev1.StatusVersion {
 	}
 	counts := map[string]int32{}
 	for _, m := range v.Found.Machines {
-		if m.Spec.Version != "" {
-			counts[m.Spec.Version]++
+		version := m.Spec.Version
+		if v.Workload.Upgrading != "" {
+			version = v.Found.MachineVersion(v.Facts, m)
+		}
+		if version != "" {
+			counts[version]++
 		}
 	}
 	var versions []controlplanev1.StatusVersion

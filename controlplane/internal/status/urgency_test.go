@@ -78,6 +78,7 @@ var atOnce = []string{
 	controlplanev1.PreparationFailedReason, controlplanev1.UserActionRequiredReason, controlplanev1.InstallationFailedReason,
 	controlplanev1.InfraTemplateMissingReason, controlplanev1.MachineCreationFailedReason, controlplanev1.RegisteredAnewReason,
 	controlplanev1.KubeconfigRefusedReason, controlplanev1.VersionChangeNotSupportedReason, controlplanev1.VersionMismatchReason,
+	controlplanev1.UpgradeFailingReason, controlplanev1.UpgradeNotOfferedReason, controlplanev1.UpgradeRefusedReason, controlplanev1.UpgradeRiskNotAcceptedReason,
 	controlplanev1.AssistedServiceNotRespondingReason, controlplanev1.KubeconfigUnauthorizedReason, controlplanev1.WaitingForImportReason,
 	controlplanev1.EtcdUnknownReason, controlplanev1.EtcdQuorumAtRiskReason, controlplanev1.EtcdTopologyNotSupportedReason,
 	controlplanev1.LastEtcdMemberReason, controlplanev1.WaitingForMachineAPIReason, controlplanev1.CertificateRequestNotFittingReason,

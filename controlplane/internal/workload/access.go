@@ -13,6 +13,7 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +47,7 @@ var scheme, mapper = kinds()
 func kinds() (*runtime.Scheme, meta.RESTMapper) {
 	s := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(s))
-	for _, install := range []func(*runtime.Scheme) error{configv1.Install, operatorv1.Install, machinev1beta1.Install} {
+	for _, install := range []func(*runtime.Scheme) error{configv1.Install, operatorv1.Install, machinev1beta1.Install, machineconfigurationv1.Install} {
 		utilruntime.Must(install(s))
 	}
 	m := meta.NewDefaultRESTMapper(nil)
@@ -60,6 +61,8 @@ func kinds() (*runtime.Scheme, meta.RESTMapper) {
 	m.Add(configv1.GroupVersion.WithKind(clusterVersionKind), meta.RESTScopeRoot)
 	m.Add(configv1.GroupVersion.WithKind(clusterOperatorKind), meta.RESTScopeRoot)
 	m.Add(configv1.GroupVersion.WithKind("Infrastructure"), meta.RESTScopeRoot)
+	m.Add(machineConfigs, meta.RESTScopeRoot)
+	m.Add(machineconfigurationv1.GroupVersion.WithKind("MachineConfigPool"), meta.RESTScopeRoot)
 	m.Add(operatorv1.GroupVersion.WithKind("Etcd"), meta.RESTScopeRoot)
 	m.Add(machinev1beta1.GroupVersion.WithKind("Machine"), meta.RESTScopeNamespace)
 	return s, m

@@ -35,6 +35,10 @@ type watchEvent struct {
 			UID             types.UID         `json:"uid"`
 			ResourceVersion string            `json:"resourceVersion"`
 			Labels          map[string]string `json:"labels"`
+			// Annotations are those that are read of Nodes: others are many, and large.
+			Annotations struct {
+				CurrentConfig string `json:"machineconfiguration.openshift.io/currentConfig"`
+			} `json:"annotations"`
 		} `json:"metadata"`
 		Code    int32               `json:"code"`
 		Reason  metav1.StatusReason `json:"reason"`
@@ -82,6 +86,7 @@ func (l *link) follow(ctx context.Context, access *access, kubernetes string) bo
 		}
 		all = !slices.ContainsFunc(resources, func(r resource) bool { return l.wants(r) && !l.watching.Has(r.name) })
 	})
+	l.readReleases(ctx, access)
 	return all
 }
 

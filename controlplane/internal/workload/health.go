@@ -28,8 +28,8 @@ var (
 type health struct {
 	// problem says, for people, why it is not available. Empty: it is.
 	problem string
-	// completed is, of a ClusterVersion, the release that was completed last, image its image; upgrading is the one that is being rolled out after it.
-	completed, image, upgrading string
+	// release is what a ClusterVersion says; nil: it is none.
+	release *release
 }
 
 var (
@@ -104,18 +104,7 @@ func healthOf(ctx context.Context, c client.Client, key healthKey) (health, stri
 }
 
 func healthOfVersion(version *configv1.ClusterVersion) health {
-	h := health{problem: unavailable("ClusterVersion", version.Status.Conditions)}
-	history := version.Status.History // newest first
-	for _, entry := range history {
-		if entry.State == configv1.CompletedUpdate {
-			h.completed, h.image = entry.Version, entry.Image
-			break
-		}
-	}
-	if h.completed != "" && history[0].State != configv1.CompletedUpdate {
-		h.upgrading = history[0].Version
-	}
-	return h
+	return health{problem: unavailable("ClusterVersion", version.Status.Conditions), release: releaseOf(version)}
 }
 
 // unavailable says that an object is not available, and why; it is empty when it is.

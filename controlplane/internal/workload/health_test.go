@@ -24,7 +24,7 @@ func TestHealthOfVersion(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := healthOfVersion(&configv1.ClusterVersion{Status: tc.status})
-			NewWithT(t).Expect(h).To(Equal(health{problem: tc.problem, completed: tc.completed, upgrading: tc.upgrading}))
+			NewWithT(t).Expect([]string{h.problem, h.release.completed, h.release.upgrading}).To(Equal([]string{tc.problem, tc.completed, tc.upgrading}))
 		})
 	}
 }

@@ -72,7 +72,9 @@ type link struct {
 	failure     *failure
 	kubernetes  string
 	nodes       nodeList
-	tokens      sets.Set[types.UID]
+	// releases are those of the machine configurations of Nodes, by name, while the cluster is being upgraded.
+	releases map[string]string
+	tokens   sets.Set[types.UID]
 	// requested is the certificate request of a kubelet that was made last.
 	requested types.UID
 	// serverCA are the certificates by which hosts recognise the machine config server; read while hosts are awaited.
@@ -201,14 +203,24 @@ func (l *link) view() facts.Workload {
 	if l.onDemand.Has(serverCAs.name) { // what was read for others is not known to be true any more
 		seen.ServerCA = l.serverCA
 	}
-	version := l.health[slices.Index(observed[:], clusterVersion)]
-	seen.OpenShiftVersion, seen.ReleaseImage, seen.Upgrading = version.completed, version.image, version.upgrading
+	for i, n := range seen.Nodes {
+		seen.Nodes[i].Release = l.releases[n.Config]
+	}
+	if r := l.released(); r != nil {
+		seen.OpenShiftVersion, seen.ReleaseImage, seen.Upgrading = r.completed, r.image, r.upgrading
+		seen.Channel, seen.Offers, seen.Rollout = r.channel, r.offers, r.rollout
+	}
 	for _, h := range l.health {
 		if h.problem != "" {
 			seen.Unhealthy = append(seen.Unhealthy, h.problem)
 		}
 	}
 	return seen
+}
+
+// released is what the ClusterVersion says; nil: it was not read yet. The caller holds the lock.
+func (l *link) released() *release {
+	return l.health[slices.Index(observed[:], clusterVersion)].release
 }
 
 // answered is when the cluster answered last; the caller holds the lock.

@@ -64,7 +64,7 @@ func (n *nodeList) remove(name string, uid types.UID) {
 }
 
 func factsOf(n *corev1.Node) facts.Node {
-	return facts.Node{Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID, HostUID: n.Labels[metal3.HostUIDLabel]}
+	return facts.Node{Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID, HostUID: n.Labels[metal3.HostUIDLabel], Config: n.Annotations[currentConfigAnnotation]}
 }
 
 // takeNode reads a Node as a whole as long as it has no provider ID, which is set once.
@@ -78,7 +78,7 @@ func takeNode(ctx context.Context, l *link, access *access, e watchEvent) (func(
 	known := l.nodes.get(name)
 	l.mu.Unlock()
 	if known.UID == uid && known.ProviderID != "" {
-		known.HostUID = e.Object.Metadata.Labels[metal3.HostUIDLabel]
+		known.HostUID, known.Config = e.Object.Metadata.Labels[metal3.HostUIDLabel], e.Object.Metadata.Annotations.CurrentConfig
 		return func(l *link) { l.nodes.put(known) }, nil
 	}
 	node := &corev1.Node{}

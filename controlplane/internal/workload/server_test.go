@@ -60,6 +60,7 @@ const (
 	secretsPath   = "/api/v1/namespaces/kube-system/secrets"
 	versionsPath  = "/apis/config.openshift.io/v1/clusterversions"
 	operatorsPath = "/apis/config.openshift.io/v1/clusteroperators"
+	configsPath   = "/apis/machineconfiguration.openshift.io/v1/machineconfigs"
 )
 
 var listKinds = map[string]schema.GroupVersionKind{
@@ -73,7 +74,7 @@ var listKinds = map[string]schema.GroupVersionKind{
 func newAPIServer(t *testing.T, token string) *apiServer {
 	t.Helper()
 	s := &apiServer{t: t, token: token, refuse: map[string]bool{}, refuseWatch: map[string]bool{}, watches: map[string][]chan watchEventOf{}, objects: map[string]map[string]client.Object{
-		nodesPath: {}, secretsPath: {}, versionsPath: {}, operatorsPath: {}, requestsPath: {}, serverCAsPath: {}, rootCAsPath: {},
+		nodesPath: {}, secretsPath: {}, versionsPath: {}, operatorsPath: {}, requestsPath: {}, serverCAsPath: {}, rootCAsPath: {}, configsPath: {},
 	}}
 	s.put(nodesPath, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: "n0", Labels: map[string]string{"metal3.io/uuid": "h0"}}})
 	s.put(versionsPath, clusterVersionOf("4.19.3"))
@@ -131,8 +132,10 @@ func (s *apiServer) remove(path, name string) {
 
 // send tells those who watch; of objects only the metadata. The caller holds the lock.
 func (s *apiServer) send(path, change string, obj client.Object) {
+	annotations := map[string]string{"large": strings.Repeat("x", 9000)}
+	maps.Copy(annotations, obj.GetAnnotations())
 	meta := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name: obj.GetName(), UID: obj.GetUID(), Labels: obj.GetLabels(), ResourceVersion: obj.GetResourceVersion(), Annotations: map[string]string{"large": strings.Repeat("x", 9000)},
+		Name: obj.GetName(), UID: obj.GetUID(), Labels: obj.GetLabels(), ResourceVersion: obj.GetResourceVersion(), Annotations: annotations,
 	}}
 	for _, watch := range s.watches[path] {
 		watch <- watchEventOf{change, meta}

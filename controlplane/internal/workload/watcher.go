@@ -76,6 +76,7 @@ func (w *watcher) reread() {
 			w.putNews(w.ctx, n)
 		}
 	})
+	w.readReleases(w.ctx, w.access)
 	w.version = n.version
 }
 
@@ -185,5 +186,6 @@ func (w *watcher) take(e watchEvent) error {
 			put(w.link)
 		}
 	})
+	w.readReleases(inTime, w.access)
 	return nil
 }

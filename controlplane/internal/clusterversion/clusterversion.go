@@ -1,0 +1,206 @@
+// Package clusterversion reads, in workload clusters, what an upgrade depends upon, and asks them for a release.
+package clusterversion
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	configv1 "github.com/openshift/api/config/v1"
+	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+)
+
+// versionName is the name of the one ClusterVersion of a cluster.
+const versionName = "version"
+
+// What a release asks an administrator to check stands in one ConfigMap, what was checked in the other (cluster version operator).
+var (
+	gatesKey           = client.ObjectKey{Namespace: "openshift-config-managed", Name: "admin-gates"}
+	acknowledgementKey = client.ObjectKey{Namespace: "openshift-config", Name: "admin-acks"}
+)
+
+// Clusters leads into workload clusters.
+type Clusters interface {
+	Enter(ctx context.Context, cluster client.ObjectKey, requests func(context.Context, *workload.Door) error) error
+}
+
+// Versions are those of the workload clusters.
+type Versions struct{ clusters Clusters }
+
+// New returns the versions of clusters.
+func New(clusters Clusters) *Versions { return &Versions{clusters} }
+
+// Observe reads what an upgrade of a cluster depends upon.
+func (v *Versions) Observe(ctx context.Context, cluster client.ObjectKey) (facts.ClusterVersion, error) {
+	seen := facts.ClusterVersion{}
+	err := v.clusters.Enter(ctx, cluster, func(ctx context.Context, door *workload.Door) error {
+		for _, read := range []func(context.Context, client.Client, *facts.ClusterVersion) error{readVersion, readGates, readOperators, readPools} {
+			if err := read(ctx, door.Client, &seen); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return seen, err
+}
+
+func readVersion(ctx context.Context, c client.Client, seen *facts.ClusterVersion) error {
+	version := &configv1.ClusterVersion{}
+	if err := c.Get(ctx, client.ObjectKey{Name: versionName}, version); err != nil {
+		return fmt.Errorf("cannot read ClusterVersion %s of the workload cluster: %w", versionName, err)
+	}
+	seen.ResourceVersion, seen.Channel, seen.Asked = version.ResourceVersion, version.Spec.Channel, workload.AskedOf(version)
+	for _, r := range version.Status.AvailableUpdates {
+		seen.Offers = append(seen.Offers, facts.Offer{Version: r.Version, Image: r.Image})
+	}
+	for i := range version.Status.ConditionalUpdates {
+		seen.Offers = append(seen.Offers, offerOf(&version.Status.ConditionalUpdates[i]))
+	}
+	for _, c := range version.Status.Conditions {
+		if c.Type == configv1.RetrievedUpdates && c.Status == configv1.ConditionFalse {
+			seen.NoOffers = c.Message
+		}
+	}
+	return nil
+}
+
+// offerOf has no risks where the cluster found that none concerns it; then it stands among the available updates, too.
+func offerOf(u *configv1.ConditionalUpdate) facts.Offer {
+	offer := facts.Offer{Version: u.Release.Version, Image: u.Release.Image}
+	for _, c := range u.Conditions {
+		if c.Type == "Recommended" && c.Status == "True" {
+			return offer
+		}
+	}
+	for _, r := range u.Risks {
+		offer.Risks = append(offer.Risks, facts.Risk{Name: r.Name, Message: r.Message})
+	}
+	return offer
+}
+
+func readGates(ctx context.Context, c client.Client, seen *facts.ClusterVersion) error {
+	gates, err := kube.Read(ctx, c, gatesKey, &corev1.ConfigMap{})
+	if err != nil || gates == nil {
+		return err
+	}
+	acknowledged, err := kube.Read(ctx, c, acknowledgementKey, &corev1.ConfigMap{})
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(gates.Data)) {
+		gate := facts.Gate{Name: name, Message: gates.Data[name]}
+		gate.Acknowledged = acknowledged != nil && acknowledged.Data[name] == "true"
+		seen.Gates = append(seen.Gates, gate)
+	}
+	return nil
+}
+
+func readOperators(ctx context.Context, c client.Client, seen *facts.ClusterVersion) error {
+	operators := &configv1.ClusterOperatorList{}
+	if err := c.List(ctx, operators); err != nil {
+		return fmt.Errorf("cannot list the ClusterOperators of the workload cluster: %w", err)
+	}
+	for i := range operators.Items {
+		for _, condition := range operators.Items[i].Status.Conditions {
+			switch {
+			case condition.Type == configv1.OperatorAvailable && condition.Status == configv1.ConditionFalse:
+				seen.Unhealthy = append(seen.Unhealthy, "ClusterOperator "+operators.Items[i].Name+" is not available")
+			case condition.Type == configv1.OperatorDegraded && condition.Status == configv1.ConditionTrue:
+				seen.Unhealthy = append(seen.Unhealthy, "ClusterOperator "+operators.Items[i].Name+" is degraded")
+			}
+		}
+	}
+	return nil
+}
+
+func readPools(ctx context.Context, c client.Client, seen *facts.ClusterVersion) error {
+	pools := &machineconfigurationv1.MachineConfigPoolList{}
+	if err := c.List(ctx, pools); err != nil {
+		return fmt.Errorf("cannot list the MachineConfigPools of the workload cluster: %w", err)
+	}
+	for i := range pools.Items {
+		pool := &pools.Items[i]
+		if pool.Name == "master" && pool.Spec.Paused {
+			seen.Unhealthy = append(seen.Unhealthy, "MachineConfigPool master is paused, so that no upgrade ends")
+		}
+		for _, condition := range pool.Status.Conditions {
+			if condition.Type == machineconfigurationv1.MachineConfigPoolDegraded && condition.Status == corev1.ConditionTrue {
+				seen.Unhealthy = append(seen.Unhealthy, "MachineConfigPool "+pool.Name+" is degraded")
+			}
+		}
+	}
+	return nil
+}
+
+// Ask writes a request into a cluster. It fails with a conflict when the ClusterVersion changed since it was read.
+func (v *Versions) Ask(ctx context.Context, cluster client.ObjectKey, request facts.UpdateRequest) error {
+	return v.clusters.Enter(ctx, cluster, func(ctx context.Context, door *workload.Door) error {
+		if len(request.Acknowledge) > 0 {
+			if err := acknowledge(ctx, door.Client, request.Acknowledge); err != nil {
+				return err
+			}
+		}
+		return ask(ctx, door.Client, request)
+	})
+}
+
+// ask writes channel and release, and nothing that others wrote beside them.
+func ask(ctx context.Context, c client.Client, request facts.UpdateRequest) error {
+	spec := map[string]any{}
+	if request.Channel != "" {
+		spec["channel"] = request.Channel
+	}
+	if u := request.Update; u != nil { // what the request before it had, and this one has not, goes
+		spec["desiredUpdate"] = map[string]any{"version": orNull(u.Version), "image": orNull(u.Image), "force": u.Force, "architecture": nil}
+	}
+	if len(spec) == 0 {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": request.ResourceVersion}, "spec": spec})
+	if err != nil {
+		return fmt.Errorf("cannot write down what to ask for: %w", err)
+	}
+	version := &configv1.ClusterVersion{}
+	version.Name = versionName
+	if err := c.Patch(ctx, version, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("cannot write ClusterVersion %s of the workload cluster: %w", versionName, err)
+	}
+	return nil
+}
+
+// orNull is null, which takes a field away, for what is empty.
+func orNull(value string) any {
+	if value == "" {
+		return nil
+	}
+	return value
+}
+
+// acknowledge writes that an administrator has checked what a release asks for.
+func acknowledge(ctx context.Context, c client.Client, names []string) error {
+	acknowledged := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: acknowledgementKey.Namespace, Name: acknowledgementKey.Name}}
+	_, err := controllerutil.CreateOrPatch(ctx, c, acknowledged, func() error {
+		if acknowledged.Data == nil {
+			acknowledged.Data = map[string]string{}
+		}
+		for _, name := range names {
+			acknowledged.Data[name] = "true"
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("cannot write ConfigMap %s of the workload cluster: %w", acknowledgementKey, err)
+	}
+	return nil
+}

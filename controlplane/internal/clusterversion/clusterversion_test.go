@@ -1,0 +1,141 @@
+package clusterversion
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+)
+
+// cluster is a workload cluster, and the way into it.
+type cluster struct {
+	*WithT
+	client.Client
+	*Versions
+}
+
+// Enter implements Clusters.
+func (c *cluster) Enter(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *workload.Door) error) error {
+	return requests(ctx, &workload.Door{Client: c.Client})
+}
+
+func newCluster(t *testing.T, objects ...client.Object) *cluster {
+	t.Helper()
+	c := &cluster{WithT: NewWithT(t)}
+	c.Versions = New(c)
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, configv1.Install, machineconfigurationv1.Install} {
+		c.Expect(add(scheme)).To(Succeed())
+	}
+	c.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	return c
+}
+
+func version(change func(*configv1.ClusterVersion)) *configv1.ClusterVersion {
+	v := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}, Spec: configv1.ClusterVersionSpec{ClusterID: "id", Channel: "stable-4.19"}}
+	if change != nil {
+		change(v)
+	}
+	return v
+}
+
+func (c *cluster) version() *configv1.ClusterVersion {
+	v := &configv1.ClusterVersion{}
+	c.Expect(c.Get(context.Background(), client.ObjectKey{Name: "version"}, v)).To(Succeed())
+	return v
+}
+
+func operator(name string, conditionType configv1.ClusterStatusConditionType, status configv1.ConditionStatus) *configv1.ClusterOperator {
+	return &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: configv1.ClusterOperatorStatus{
+		Conditions: []configv1.ClusterOperatorStatusCondition{{Type: conditionType, Status: status}},
+	}}
+}
+
+func pool(name string, change func(*machineconfigurationv1.MachineConfigPool)) *machineconfigurationv1.MachineConfigPool {
+	p := &machineconfigurationv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	change(p)
+	return p
+}
+
+func TestWhatAnUpgradeDependsUponIsRead(t *testing.T) {
+	degraded := func(p *machineconfigurationv1.MachineConfigPool) {
+		p.Status.Conditions = []machineconfigurationv1.MachineConfigPoolCondition{{Type: machineconfigurationv1.MachineConfigPoolDegraded, Status: corev1.ConditionTrue}}
+	}
+	paused := func(p *machineconfigurationv1.MachineConfigPool) { p.Spec.Paused = true }
+	c := newCluster(t, version(func(v *configv1.ClusterVersion) {
+		v.Spec.DesiredUpdate = &configv1.Update{Version: "4.19.9", Image: "image", Force: true}
+		v.Status.AvailableUpdates = []configv1.Release{{Version: "4.19.9", Image: "i9"}}
+		v.Status.ConditionalUpdates = []configv1.ConditionalUpdate{
+			{Release: configv1.Release{Version: "4.19.10", Image: "i10"}, Risks: []configv1.ConditionalUpdateRisk{{Name: "Slow", Message: "it is slow"}}, Conditions: []metav1.Condition{{Type: "Recommended", Status: "Unknown"}}},
+			{Release: configv1.Release{Version: "4.19.11", Image: "i11"}, Risks: []configv1.ConditionalUpdateRisk{{Name: "Slow"}}, Conditions: []metav1.Condition{{Type: "Recommended", Status: "True"}}},
+		}
+		v.Status.Conditions = []configv1.ClusterOperatorStatusCondition{{Type: configv1.RetrievedUpdates, Status: configv1.ConditionFalse, Message: "no route"}}
+	}),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config-managed", Name: "admin-gates"}, Data: map[string]string{"ack-4.19-b": "check b", "ack-4.19-a": "check a", "ack-4.19-c": "check c"}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config", Name: "admin-acks"}, Data: map[string]string{"ack-4.19-b": "true", "ack-4.19-c": "false"}},
+		operator("dns", configv1.OperatorAvailable, configv1.ConditionTrue), operator("etcd", configv1.OperatorDegraded, configv1.ConditionTrue),
+		operator("ingress", configv1.OperatorAvailable, configv1.ConditionFalse), operator("network", configv1.OperatorDegraded, configv1.ConditionFalse),
+		pool("infra", degraded), pool("master", paused), pool("worker", paused),
+	)
+	seen, err := c.Observe(t.Context(), client.ObjectKey{})
+	c.Expect(err).NotTo(HaveOccurred())
+	c.Expect(seen).To(Equal(facts.ClusterVersion{
+		ResourceVersion: c.version().ResourceVersion, Channel: "stable-4.19", Asked: facts.Update{Version: "4.19.9", Image: "image", Force: true},
+		Offers: []facts.Offer{
+			{Version: "4.19.9", Image: "i9"},
+			{Version: "4.19.10", Image: "i10", Risks: []facts.Risk{{Name: "Slow", Message: "it is slow"}}},
+			{Version: "4.19.11", Image: "i11"},
+		},
+		NoOffers: "no route",
+		Gates:    []facts.Gate{{Name: "ack-4.19-a", Message: "check a"}, {Name: "ack-4.19-b", Message: "check b", Acknowledged: true}, {Name: "ack-4.19-c", Message: "check c"}},
+		Unhealthy: []string{
+			"ClusterOperator etcd is degraded", "ClusterOperator ingress is not available", "MachineConfigPool infra is degraded", "MachineConfigPool master is paused, so that no upgrade ends",
+		},
+	}))
+}
+
+func TestAnUpgradeIsWrittenBesideWhatOthersWrote(t *testing.T) {
+	c := newCluster(t, version(func(v *configv1.ClusterVersion) {
+		v.Spec.DesiredUpdate = &configv1.Update{Image: "former", Force: true}
+	}))
+	before := c.version()
+	request := facts.UpdateRequest{ResourceVersion: before.ResourceVersion, Update: &facts.Update{Version: "4.19.9"}}
+	c.Expect(c.Ask(t.Context(), client.ObjectKey{}, request)).To(Succeed())
+	after := c.version()
+	c.Expect(after.Spec.DesiredUpdate).To(Equal(&configv1.Update{Version: "4.19.9"}), "the former image is not that of this version")
+	c.Expect(after.Spec.ClusterID).To(BeEquivalentTo("id"))
+	c.Expect(after.Spec.Channel).To(Equal("stable-4.19"))
+
+	c.Expect(apierrors.IsConflict(c.Ask(t.Context(), client.ObjectKey{}, request))).To(BeTrue(), "it changed since it was read")
+
+	request = facts.UpdateRequest{ResourceVersion: after.ResourceVersion, Channel: "eus-4.20"}
+	c.Expect(c.Ask(t.Context(), client.ObjectKey{}, request)).To(Succeed())
+	c.Expect(c.version().Spec.Channel).To(Equal("eus-4.20"))
+	c.Expect(c.version().Spec.DesiredUpdate.Version).To(Equal("4.19.9"))
+}
+
+func TestAcknowledgementsAreAdded(t *testing.T) {
+	c := newCluster(t, version(nil))
+	acknowledged := func() map[string]string {
+		found := &corev1.ConfigMap{}
+		c.Expect(c.Get(t.Context(), acknowledgementKey, found)).To(Succeed())
+		return found.Data
+	}
+	before := c.version().ResourceVersion
+	c.Expect(c.Ask(t.Context(), client.ObjectKey{}, facts.UpdateRequest{Acknowledge: []string{"a"}})).To(Succeed())
+	c.Expect(acknowledged()).To(Equal(map[string]string{"a": "true"}))
+	c.Expect(c.Ask(t.Context(), client.ObjectKey{}, facts.UpdateRequest{Acknowledge: []string{"b"}})).To(Succeed())
+	c.Expect(acknowledged()).To(Equal(map[string]string{"a": "true", "b": "true"}))
+	c.Expect(c.version().ResourceVersion).To(Equal(before), "nothing is asked for")
+}

@@ -1,0 +1,198 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+// fakeVersions answers with what a test sets, and notes what was looked at and asked for.
+type fakeVersions struct {
+	seen    facts.ClusterVersion
+	looks   int
+	asked   []facts.UpdateRequest
+	observe error
+	ask     error
+}
+
+func (f *fakeVersions) Observe(context.Context, client.ObjectKey) (facts.ClusterVersion, error) {
+	f.looks++
+	return f.seen, f.observe
+}
+
+func (f *fakeVersions) Ask(_ context.Context, _ client.ObjectKey, request facts.UpdateRequest) error {
+	if f.ask != nil {
+		return f.ask
+	}
+	f.asked = append(f.asked, request)
+	return nil
+}
+
+// installed is a hub with an installed cluster of three, each of whose Machines has a Node, and to which its update graph offers 4.19.9.
+func installed(t *testing.T) *hub {
+	t.Helper()
+	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Config.ReleaseImage = "" })...).withTime()
+	h.ask("4.19.3", digest)
+	h.install()
+	for i, m := range h.machines() {
+		m.Status.NodeRef.Name = "n" + string(rune('0'+i))
+		h.Expect(h.Status().Update(t.Context(), &m)).To(Succeed())
+		h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, facts.Node{Name: m.Status.NodeRef.Name})
+	}
+	h.workloads.facts.ReleaseImage = digest
+	h.versions.seen = facts.ClusterVersion{ResourceVersion: "7", Channel: "stable-4.19", Offers: []facts.Offer{{Version: "4.19.9", Image: otherDigest}}}
+	h.settle()
+	return h
+}
+
+// settle reconciles until the cache has what was written.
+func (h *hub) settle() {
+	h.t.Helper()
+	for range 3 {
+		h.reconcile()
+	}
+}
+
+// upgradeTo asks for a release, without an image.
+func (h *hub) upgradeTo(version string) {
+	h.t.Helper()
+	h.ask(version, "")
+	h.settle()
+}
+
+func (h *hub) condition(conditionType string) metav1.Condition {
+	h.t.Helper()
+	c := conditions.Get(h.controlPlane(), conditionType)
+	h.Expect(c).NotTo(BeNil())
+	return *c
+}
+
+func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
+	h := installed(t)
+	h.Expect(h.versions.looks).To(BeZero(), "nobody asked for another release")
+	h.upgradeTo("v4.19.9")
+	h.Expect(h.versions.asked).NotTo(BeEmpty())
+	h.Expect(h.versions.asked[0]).To(Equal(facts.UpdateRequest{ResourceVersion: "7", Update: &facts.Update{Version: "4.19.9"}}))
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.UpgradeInProgressReason)))
+	h.Expect(h.condition(controlplanev1.RollingOutCondition).Status).To(Equal(metav1.ConditionTrue))
+	h.expectMachines("v4.19.3")
+
+	// The cluster begins, and two of three hosts have their new configuration.
+	looks, asked := h.versions.looks, len(h.versions.asked)
+	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &facts.Rollout{Asked: facts.Update{Version: "4.19.9"}, Progress: "Working towards 4.19.9: 870 of 903 done (96% complete), waiting on machine-config"}
+	for i := range 2 {
+		h.workloads.facts.Nodes[i].Release = "4.19.9"
+	}
+	h.workloads.facts.Nodes[2].Release = "4.19.3"
+	h.settle()
+	h.elapse()
+	h.reconcile()
+	h.Expect([]int{h.versions.looks, len(h.versions.asked)}).To(Equal([]int{looks, asked}), "it is on its way")
+	var versions []string
+	for _, m := range h.machines() {
+		versions = append(versions, m.Spec.Version)
+	}
+	h.Expect(versions).To(Equal([]string{"v4.19.9", "v4.19.9", "v4.19.3"}))
+	status := h.controlPlane().Status
+	h.Expect(status.Version).To(Equal("v4.19.3"), "the lowest")
+	h.Expect(status.Versions).To(HaveLen(2))
+	h.Expect(status.Upgrade.Version).To(Equal("v4.19.9"))
+	h.Expect(*status.Upgrade.Percentage).To(BeEquivalentTo(90))
+	h.Expect(*status.UpToDateReplicas).To(BeEquivalentTo(2))
+	h.Expect(h.condition(controlplanev1.RollingOutCondition).Message).To(And(ContainSubstring("from v4.19.3 to v4.19.9"), ContainSubstring("waiting on machine-config"), ContainSubstring("1 Machines are not up to date")))
+
+	h.workloads.facts = facts.Workload{} // the API server restarts with its host
+	h.settle()
+	h.elapse()
+	h.reconcile()
+	h.Expect(h.controlPlane().Status.Upgrade.Version).To(Equal("v4.19.9"), "what was seen last")
+	h.Expect(h.condition(controlplanev1.RollingOutCondition)).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Message", ContainSubstring("does not answer now"))))
+	versions = nil
+	for _, m := range h.machines() {
+		versions = append(versions, m.Spec.Version)
+	}
+	h.Expect(versions).To(Equal([]string{"v4.19.9", "v4.19.9", "v4.19.3"}), "as they were")
+
+	h.workloads.facts = facts.Workload{Connected: true, OpenShiftVersion: "4.19.9", ReleaseImage: otherDigest}
+	h.settle()
+	h.expectVersions("v4.19.9")
+	h.Expect(h.controlPlane().Status.Upgrade).To(BeZero())
+	h.Expect(h.condition(controlplanev1.RollingOutCondition).Status).To(Equal(metav1.ConditionFalse))
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Status).To(Equal(metav1.ConditionTrue))
+}
+
+func TestARefusedUpgradeIsTold(t *testing.T) {
+	h := installed(t)
+	h.versions.seen.Asked = facts.Update{Version: "4.19.9"}
+	h.workloads.facts.Rollout = &facts.Rollout{Asked: facts.Update{Version: "4.19.9"}, Refused: "Preconditions failed for payload loaded: Cluster operator etcd should not be upgraded"}
+	h.upgradeTo("v4.19.9")
+	h.Expect(h.versions.asked).To(BeEmpty(), "it was asked for")
+	c := h.condition(controlplanev1.MachinesUpToDateCondition)
+	h.Expect(c.Reason).To(Equal(controlplanev1.UpgradeRefusedReason))
+	h.Expect(c.Message).To(ContainSubstring("Preconditions failed"))
+	h.Expect(h.controlPlane().Status.Upgrade).To(BeZero(), "nothing is rolled out")
+}
+
+func TestWhatTheClusterDoesNotTakeIsTold(t *testing.T) {
+	h := installed(t)
+	h.versions.ask = apierrors.NewInvalid(schema.GroupKind{Kind: "ClusterVersion"}, "version", nil)
+	h.upgradeTo("v4.19.9")
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Reason).To(Equal(controlplanev1.InvalidConfigurationReason))
+}
+
+func TestAnUpgradeIsAskedForAgainAfterAConflict(t *testing.T) {
+	h := installed(t)
+	h.versions.ask = apierrors.NewConflict(schema.GroupResource{Resource: "clusterversions"}, "version", errors.New("changed"))
+	h.ask("v4.19.9", "")
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically(">", 0))
+	h.versions.ask = nil
+	h.settle()
+	h.Expect(h.versions.asked).NotTo(BeEmpty())
+}
+
+func TestWhatCannotBeReadKeepsAnUpgradeWaiting(t *testing.T) {
+	h := installed(t)
+	h.versions.observe = errors.New("secret address 10.0.0.1")
+	h.upgradeTo("v4.19.9")
+	c := h.condition(controlplanev1.MachinesUpToDateCondition)
+	h.Expect(c.Reason).To(Equal(controlplanev1.WaitingForHealthyClusterReason))
+	h.Expect(c.Message).NotTo(ContainSubstring("10.0.0.1"))
+	h.Expect(h.versions.asked).To(BeEmpty())
+}
+
+func TestTheChannelIsSetWithoutAnUpgrade(t *testing.T) {
+	h := installed(t)
+	cp := h.controlPlane()
+	cp.Spec.Upgrade.Channel = "eus-4.20"
+	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+	h.settle()
+	h.Expect(h.versions.asked[0]).To(Equal(facts.UpdateRequest{ResourceVersion: "7", Channel: "eus-4.20"}))
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Status).To(Equal(metav1.ConditionTrue))
+	asked := len(h.versions.asked)
+	h.workloads.facts.Channel = "eus-4.20"
+	h.settle()
+	h.Expect(h.versions.asked).To(HaveLen(asked))
+}
+
+func TestAnUpgradeMadeOutsideIsNotTakenBack(t *testing.T) {
+	h := installed(t)
+	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.20.1", &facts.Rollout{Asked: facts.Update{Version: "4.20.1"}, Progress: "Working towards 4.20.1"}
+	h.settle()
+	h.Expect(h.versions.asked).To(BeEmpty())
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(And(HaveField("Reason", controlplanev1.VersionMismatchReason), HaveField("Message", ContainSubstring("set spec.version to v4.20.1"))))
+	h.Expect(h.condition(controlplanev1.RollingOutCondition).Status).To(Equal(metav1.ConditionTrue))
+	for _, m := range h.machines() {
+		h.Expect(conditions.IsFalse(&m, clusterv1.MachineUpToDateCondition)).To(BeTrue())
+	}
+}

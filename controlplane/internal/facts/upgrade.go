@@ -1,0 +1,106 @@
+package facts
+
+import (
+	"github.com/blang/semver/v4"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
+)
+
+// Rollout is what a cluster tells of its release while it works towards another one, was asked for one that it has not looked at yet, or refuses it.
+type Rollout struct {
+	// Asked is what was asked for last, Unseen is true until the cluster has looked at it.
+	Asked  Update
+	Unseen bool
+	// Progress says how far the release in Upgrading is, and what it waits for; Failing what is wrong with it; Refused why what was asked for is not begun. For people.
+	Progress, Failing, Refused string
+}
+
+// Update is a release that a cluster is asked for. What is left empty follows from the update graph.
+type Update struct {
+	// Version is that of the release, without leading v, Image its image.
+	Version, Image string
+	// Force is true to check neither preconditions nor signature.
+	Force bool
+}
+
+// ClusterVersion is what a cluster says of its release and of those that it could be brought to, with what should be well before: read for an upgrade.
+type ClusterVersion struct {
+	// ResourceVersion is that of the object.
+	ResourceVersion string
+	Channel         string
+	Asked           Update
+	// Offers are the releases of the update graph.
+	Offers []Offer
+	// NoOffers says, for people, why the update graph is not known; empty: it is.
+	NoOffers string
+	// Gates are what an administrator is asked to check before an upgrade from the minor version that runs.
+	Gates []Gate
+	// Unhealthy are the ClusterOperators and MachineConfigPools that are not well, for people.
+	Unhealthy []string
+}
+
+// Offer is a release that the update graph has for a cluster. It is recommended where it has no risks.
+type Offer struct {
+	Version, Image string
+	Risks          []Risk
+}
+
+// Risk is why an update is not recommended.
+type Risk struct{ Name, Message string }
+
+// Gate is what an administrator is asked to check.
+type Gate struct {
+	Name, Message string
+	// Acknowledged is true when somebody said that it is checked.
+	Acknowledged bool
+}
+
+// UpdateRequest is what is written into a cluster for an upgrade: what is empty is not written.
+type UpdateRequest struct {
+	// ResourceVersion is that of the ClusterVersion as it was read.
+	ResourceVersion string
+	Channel         string
+	Acknowledge     []string
+	Update          *Update
+}
+
+// Runs is the release that the installed cluster completed last; false when it is not known.
+func (f *Facts) Runs() (semver.Version, bool) { return f.release(f.Workload.OpenShiftVersion) }
+
+// WantedVersion is the release that the spec asks for; false when it is none.
+func (f *Facts) WantedVersion() (semver.Version, bool) { return f.release(f.ControlPlane.Spec.Version) }
+
+// Target is the release that the Machines of an installed cluster are to have: that which the spec asks for, unless the cluster runs, or is being brought to, a newer
+// one. False when it is not known.
+func (f *Facts) Target() (semver.Version, bool) {
+	if !f.Installed() {
+		return semver.Version{}, false
+	}
+	known := []string{f.ControlPlane.Spec.Version, f.Workload.OpenShiftVersion, f.Workload.Upgrading}
+	if f.Workload.OpenShiftVersion == "" { // the cluster cannot be asked now
+		known = []string{f.ControlPlane.Spec.Version, f.ControlPlane.Status.Version, f.ControlPlane.Status.Upgrade.Version}
+	}
+	target, found := semver.Version{}, false
+	for _, version := range known {
+		if v, ok := f.release(version); ok && (!found || v.GT(target)) {
+			target, found = v, true
+		}
+	}
+	return target, found
+}
+
+// ReleaseOf is the release that the Node of a Machine runs while the cluster is being upgraded, with leading v; empty: it is not known. Nodes are brought to it one after the other.
+func (f *Facts) ReleaseOf(m *clusterv1.Machine) string {
+	for _, n := range f.Workload.Nodes {
+		if n.Name == m.Status.NodeRef.Name && n.Release != "" {
+			return "v" + n.Release
+		}
+	}
+	return ""
+}
+
+func (f *Facts) release(version string) (semver.Version, bool) {
+	v, err := openshift.ParseVersion(version)
+	return v, err == nil
+}

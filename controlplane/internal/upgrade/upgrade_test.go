@@ -1,0 +1,215 @@
+package upgrade
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+const (
+	running = "quay.io/ocp-release@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	newest  = "quay.io/ocp-release@sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+)
+
+// world is an installed cluster of three hosts that runs 4.19.3 and is to run 4.20.1, which its update graph offers.
+type world struct {
+	*facts.Facts
+	seen facts.ClusterVersion
+}
+
+func newWorld() *world {
+	w := &world{Facts: &facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}}}
+	w.ControlPlane.Spec.Replicas, w.ControlPlane.Spec.Version = ptr.To[int32](3), "v4.20.1"
+	w.ControlPlane.Status.Installation.Phase = controlplanev1.InstallationInstalled
+	for _, name := range []string{"m0", "m1", "m2"} {
+		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		m.Status.NodeRef.Name = name
+		w.Machines = append(w.Machines, m)
+	}
+	w.Workload = facts.Workload{Connected: true, OpenShiftVersion: "4.19.3", ReleaseImage: running, Channel: "stable-4.20"}
+	w.seen = facts.ClusterVersion{ResourceVersion: "7", Channel: "stable-4.20", Offers: []facts.Offer{{Version: "4.20.1", Image: newest}}}
+	w.Decide()
+	return w
+}
+
+func (w *world) spec() *controlplanev1.OpenshiftAssistedControlPlaneSpec { return &w.ControlPlane.Spec }
+
+func TestDue(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		change func(*world)
+		due    bool
+	}{
+		"a newer release is wanted":     {func(*world) {}, true},
+		"it is on its way to it":        {func(w *world) { w.Workload.Upgrading = "4.20.1" }, false},
+		"it is on its way to another":   {func(w *world) { w.Workload.Upgrading = "4.20.0" }, true},
+		"what runs is wanted":           {func(w *world) { w.spec().Version = "4.19.3" }, false},
+		"an older one is wanted":        {func(w *world) { w.spec().Version = "4.19.2" }, false},
+		"a candidate of it runs":        {func(w *world) { w.Workload.OpenShiftVersion = "4.20.1-rc.2" }, true},
+		"the next patch has two digits": {func(w *world) { w.spec().Version, w.Workload.OpenShiftVersion = "4.19.10", "4.19.9" }, true},
+		"what runs, by another channel": {func(w *world) { w.spec().Version, w.spec().Upgrade.Channel = "4.19.3", "eus-4.20" }, true},
+		"by the channel that it has":    {func(w *world) { w.spec().Version, w.spec().Upgrade.Channel = "4.19.3", "stable-4.20" }, false},
+		"the cluster does not answer":   {func(w *world) { w.Workload.Connected = false }, false},
+		"nobody knows what runs":        {func(w *world) { w.Workload.OpenShiftVersion = "" }, false},
+		"it is not installed":           {func(w *world) { w.Standing = facts.Standing{} }, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := newWorld()
+			tc.change(w)
+			NewWithT(t).Expect(Due(w.Facts)).To(Equal(tc.due))
+		})
+	}
+}
+
+func TestWhatTheClusterIsAskedFor(t *testing.T) {
+	risks := []facts.Risk{{Name: "SlowDisks", Message: "disks may be slow"}, {Name: "OldNICs", Message: "links may flap"}}
+	for situation, tc := range map[string]struct {
+		change func(*world)
+		update facts.Update
+	}{
+		"by its version, where it is offered": {func(*world) {}, facts.Update{Version: "4.20.1"}},
+		"by digest, without update graph":     {func(w *world) { w.spec().Config.ReleaseImage, w.seen.Offers = newest, nil }, facts.Update{Version: "4.20.1", Image: newest}},
+		"by digest, where it is offered":      {func(w *world) { w.spec().Config.ReleaseImage = newest }, facts.Update{Version: "4.20.1", Image: newest}},
+		"by a ClusterImageSet":                {func(w *world) { w.useSet(newest) }, facts.Update{Version: "4.20.1", Image: newest}},
+		"with risks that were accepted, it needs both": {func(w *world) {
+			w.seen.Offers[0].Risks = risks
+			w.spec().Upgrade.AcceptedRisks = []string{"OldNICs", "SlowDisks"}
+		}, facts.Update{Version: "4.20.1", Image: newest}},
+		"forced": {func(w *world) { w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = "v4.20.1" }, facts.Update{Version: "4.20.1", Force: true}},
+		"forced, whatever the risks and the health": {func(w *world) {
+			w.spec().Upgrade.WaivePreconditionsAndSignaturesFor, w.seen.Offers[0].Risks, w.seen.Unhealthy = "4.20.1", risks, []string{"x"}
+		}, facts.Update{Version: "4.20.1", Image: newest, Force: true}},
+		"another was forced before": {func(w *world) { w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = "4.20.0" }, facts.Update{Version: "4.20.1"}},
+		"another was asked for, and refused": {func(w *world) {
+			w.seen.Asked = facts.Update{Version: "4.20.0"}
+			w.Workload.Rollout = &facts.Rollout{Refused: "no"}
+		}, facts.Update{Version: "4.20.1"}},
+		"the same, but not forced":                   {func(w *world) { w.seen.Asked = facts.Update{Version: "4.20.1", Force: true} }, facts.Update{Version: "4.20.1"}},
+		"instead of another patch that is under way": {func(w *world) { w.Workload.Upgrading = "4.20.0" }, facts.Update{Version: "4.20.1"}},
+		"instead of another patch that makes it unwell": {func(w *world) {
+			w.Workload.Upgrading, w.seen.Unhealthy = "4.20.0", []string{"ClusterOperator etcd is degraded"}
+		}, facts.Update{Version: "4.20.1"}},
+		"the next major version, of which the graph knows": {func(w *world) { w.spec().Version, w.seen.Offers[0].Version = "5.0.1", "5.0.1" }, facts.Update{Version: "5.0.1"}},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g, w := NewWithT(t), newWorld()
+			tc.change(w)
+			request, step := Next(w.Facts, &w.seen)
+			g.Expect(request.Update).To(HaveValue(Equal(tc.update)))
+			g.Expect(request.ResourceVersion).To(Equal("7"))
+			g.Expect(step.Reason).To(Equal(controlplanev1.UpgradeInProgressReason))
+			g.Expect(step.Watched).To(BeTrue())
+		})
+	}
+}
+
+func (w *world) useSet(image string) {
+	w.spec().Config.ClusterImageSetRef = &controlplanev1.ClusterImageSetReference{Name: "images"}
+	w.ImageSet = &hivev1.ClusterImageSet{Spec: hivev1.ClusterImageSetSpec{ReleaseImage: image}}
+}
+
+func TestWhatKeepsAClusterFromBeingAsked(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		change          func(*world)
+		reason, message string
+		watched         bool
+	}{
+		"another minor version is under way": {func(w *world) { w.Workload.Upgrading = "4.19.9" }, controlplanev1.UpgradeInProgressReason, "v4.20.1 comes when that is done", true},
+		"a newer one is under way":           {func(w *world) { w.Workload.Upgrading = "4.20.4" }, controlplanev1.VersionMismatchReason, "set spec.version to v4.20.4", true},
+		"a minor version is skipped":         {func(w *world) { w.spec().Version = "4.21.0" }, controlplanev1.InvalidConfigurationReason, "set spec.version to a release of 4.20 first", true},
+		"it is not offered":                  {func(w *world) { w.seen.Offers = nil }, controlplanev1.UpgradeNotOfferedReason, "the channel stable-4.20", true},
+		"there is no channel": {func(w *world) {
+			w.seen.Offers, w.seen.Channel, w.seen.NoOffers = nil, "", "The update channel has not been configured."
+		},
+			controlplanev1.UpgradeNotOfferedReason, "no channel: The update channel has not been configured. Set spec.upgrade.channel", true},
+		"a risk is not accepted": {func(w *world) {
+			w.seen.Offers[0].Risks = []facts.Risk{{Name: "SlowDisks", Message: "disks may be slow"}, {Name: "OldNICs", Message: "links may flap"}}
+			w.spec().Upgrade.AcceptedRisks = []string{"OldNICs"}
+		}, controlplanev1.UpgradeRiskNotAcceptedReason, "accept: SlowDisks (disks may be slow)", true},
+		"a risk is not accepted of what is given by digest": {func(w *world) {
+			w.spec().Config.ReleaseImage, w.seen.Offers[0].Risks = newest, []facts.Risk{{Name: "SlowDisks"}}
+		}, controlplanev1.UpgradeRiskNotAcceptedReason, "SlowDisks", true},
+		"the image is still that of what runs": {func(w *world) { w.spec().Config.ReleaseImage = "mirror.example.com/" + running }, controlplanev1.InvalidConfigurationReason, "config.releaseImage is still the image of v4.19.3", true},
+		"the ClusterImageSet is by tag":        {func(w *world) { w.useSet("quay.io/ocp-release:4.20.1-x86_64") }, controlplanev1.InvalidConfigurationReason, "config.clusterImageSetRef is named by tag", true},
+		"the ClusterImageSet is not there":     {func(w *world) { w.useSet(""); w.ImageSet = nil }, controlplanev1.ClusterImageSetMissingReason, "ClusterImageSet images does not exist", true},
+		"something in it is not well":          {func(w *world) { w.seen.Unhealthy = []string{"ClusterOperator etcd is degraded"} }, controlplanev1.WaitingForHealthyClusterReason, "ClusterOperator etcd is degraded", false},
+		"a Machine is missing":                 {func(w *world) { w.Machines = w.Machines[1:] }, controlplanev1.WaitingForReplacementReason, "there are 2 control-plane Machines", true},
+		"a Machine goes":                       {func(w *world) { w.Machines[1].DeletionTimestamp = &metav1.Time{Time: time.Now()} }, controlplanev1.WaitingForReplacementReason, "Machine m1 is being deleted", true},
+		"a Machine is being installed":         {func(w *world) { w.Machines[1].Status.NodeRef.Name = "" }, controlplanev1.WaitingForReplacementReason, "Machine m1 has no Node yet", true},
+		"a Machine is to be replaced":          {func(w *world) { w.sicken(1) }, controlplanev1.WaitingForReplacementReason, "Machine m1 is unhealthy", true},
+		"something is left of a host": {func(w *world) {
+			w.ControlPlane.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: "[{}]"}
+		}, controlplanev1.WaitingForReplacementReason, "being cleaned up", true},
+		"it was asked, and has not looked at it": {func(w *world) {
+			w.seen.Asked.Version = "4.20.1"
+			w.Workload.Rollout = &facts.Rollout{Unseen: true, Refused: "the former"}
+		}, controlplanev1.UpgradeInProgressReason, "waiting until it begins", true},
+		"it was asked, and refuses": {func(w *world) { w.refuse("Cluster operator x should not be upgraded") }, controlplanev1.UpgradeRefusedReason, "the cluster refuses v4.20.1: Cluster operator x should not be upgraded", true},
+		"it refuses, and asks for acknowledgement": {func(w *world) {
+			w.refuse("AdminAckRequired")
+			w.seen.Gates = []facts.Gate{{Name: "ack-4.18-old", Message: "old"}, {Name: "ack-4.19-apis", Message: "APIs go"}, {Name: "ack-4.19-done", Acknowledged: true}}
+		}, controlplanev1.UpgradeRefusedReason, "AdminAckRequired. When you have checked it, name in spec.upgrade.acknowledgements: ack-4.19-apis (APIs go)", true},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g, w := NewWithT(t), newWorld()
+			tc.change(w)
+			request, step := Next(w.Facts, &w.seen)
+			g.Expect(request.Update).To(BeNil())
+			g.Expect(step.Reason).To(Equal(tc.reason))
+			g.Expect(step.Message).To(ContainSubstring(tc.message))
+			g.Expect(step.Watched).To(Equal(tc.watched))
+		})
+	}
+}
+
+// refuse makes the cluster refuse what is wanted.
+func (w *world) refuse(why string) {
+	w.seen.Asked.Version = "4.20.1"
+	w.Workload.Rollout = &facts.Rollout{Asked: w.seen.Asked, Refused: why}
+}
+
+// sicken makes a MachineHealthCheck ask for the replacement of a Machine.
+func (w *world) sicken(i int) {
+	w.Machines[i].Status.Conditions = []metav1.Condition{
+		{Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionFalse}, {Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse},
+	}
+}
+
+func TestAPatchIsNotAskedToBeAcknowledged(t *testing.T) {
+	g, w := NewWithT(t), newWorld()
+	w.spec().Version, w.seen.Offers[0].Version = "4.19.9", "4.19.9"
+	w.seen.Asked.Version = "4.19.9"
+	w.Workload.Rollout = &facts.Rollout{Refused: "the payload could not be loaded"}
+	w.seen.Gates = []facts.Gate{{Name: "ack-4.19-apis", Message: "APIs go"}}
+	_, step := Next(w.Facts, &w.seen)
+	g.Expect(step.Message).NotTo(ContainSubstring("ack-4.19-apis"))
+}
+
+func TestTheChannelComesFirst(t *testing.T) {
+	g, w := NewWithT(t), newWorld()
+	w.spec().Upgrade.Channel = "fast-4.20"
+	request, step := Next(w.Facts, &w.seen)
+	g.Expect(request).To(Equal(facts.UpdateRequest{ResourceVersion: "7", Channel: "fast-4.20"}), "what it offers is not known yet")
+	g.Expect(step.Message).To(ContainSubstring("fast-4.20"))
+
+	w.spec().Version = "4.19.3"
+	request, step = Next(w.Facts, &w.seen)
+	g.Expect(request.Channel).To(Equal("fast-4.20"))
+	g.Expect(step).To(BeNil(), "no upgrade waits for it")
+}
+
+func TestOnlyWhatTheClusterAsksForIsAcknowledged(t *testing.T) {
+	g, w := NewWithT(t), newWorld()
+	w.spec().Upgrade.Acknowledgements = []string{"ack-4.19-apis", "ack-4.19-done", "ack-4.20-misspelt"}
+	w.seen.Gates = []facts.Gate{{Name: "ack-4.19-apis"}, {Name: "ack-4.19-done", Acknowledged: true}, {Name: "ack-4.19-unchecked"}}
+	request, _ := Next(w.Facts, &w.seen)
+	g.Expect(request.Acknowledge).To(Equal([]string{"ack-4.19-apis"}))
+	g.Expect(request.Update).NotTo(BeNil())
+}

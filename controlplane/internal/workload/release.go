@@ -1,0 +1,165 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+const (
+	// currentConfigAnnotation of a Node names the rendered machine configuration that it has, releaseVersionAnnotation of that names its release (machine config operator).
+	currentConfigAnnotation  = "machineconfiguration.openshift.io/currentConfig"
+	releaseVersionAnnotation = "machineconfiguration.openshift.io/release-image-version"
+	// failing, invalid and releaseAccepted are conditions of a ClusterVersion that OpenShift's API has no names for (cluster version operator).
+	failing, invalid, releaseAccepted configv1.ClusterStatusConditionType = "Failing", "Invalid", "ReleaseAccepted"
+)
+
+// machineConfigs is the kind of rendered machine configurations, which are large: only their metadata is read.
+var machineConfigs = machineconfigurationv1.GroupVersion.WithKind("MachineConfig")
+
+// release is what a ClusterVersion says of the release of its cluster.
+type release struct {
+	// completed is the one that was completed last, image its image; upgrading is the one that is being rolled out after it.
+	completed, image, upgrading string
+	channel                     string
+	offers                      uint64
+	rollout                     *facts.Rollout
+}
+
+func releaseOf(version *configv1.ClusterVersion) *release {
+	r := &release{channel: version.Spec.Channel, offers: offersOf(version)}
+	history := version.Status.History // newest first
+	for _, entry := range history {
+		if entry.State == configv1.CompletedUpdate {
+			r.completed, r.image = entry.Version, entry.Image
+			break
+		}
+	}
+	if r.completed != "" && history[0].State != configv1.CompletedUpdate {
+		r.upgrading = history[0].Version
+	}
+	r.rollout = rolloutOf(version, r)
+	return r
+}
+
+// rolloutOf is nil when the cluster runs what it was asked for, and nothing is told against it. Only ReleaseAccepted tells of a request that is refused: all else stays as it was before it.
+func rolloutOf(version *configv1.ClusterVersion, r *release) *facts.Rollout {
+	told := map[configv1.ClusterStatusConditionType]configv1.ClusterOperatorStatusCondition{}
+	for _, c := range version.Status.Conditions {
+		told[c.Type] = c
+	}
+	rollout := &facts.Rollout{Asked: AskedOf(version), Unseen: version.Status.ObservedGeneration < version.Generation}
+	if c := told[configv1.OperatorProgressing]; r.upgrading != "" {
+		rollout.Progress = c.Message
+	}
+	if c := told[failing]; c.Status == configv1.ConditionTrue {
+		rollout.Failing = c.Message
+	}
+	switch ignored, accepted := told[invalid], told[releaseAccepted]; {
+	case ignored.Status == configv1.ConditionTrue:
+		rollout.Refused = saying(ignored)
+	case accepted.Status == configv1.ConditionFalse:
+		rollout.Refused = saying(accepted)
+	}
+	if r.upgrading == "" && !rollout.Unseen && rollout.Failing == "" && rollout.Refused == "" {
+		return nil
+	}
+	return rollout
+}
+
+// saying is what a condition says; its reason where it says nothing.
+func saying(c configv1.ClusterOperatorStatusCondition) string {
+	if c.Message == "" {
+		return c.Reason
+	}
+	return c.Message
+}
+
+// AskedOf is the release that a cluster was asked for last.
+func AskedOf(version *configv1.ClusterVersion) facts.Update {
+	if asked := version.Spec.DesiredUpdate; asked != nil {
+		return facts.Update{Version: asked.Version, Image: asked.Image, Force: asked.Force}
+	}
+	return facts.Update{}
+}
+
+// offersOf is another number when something changed that decides what the cluster can be asked for.
+func offersOf(version *configv1.ClusterVersion) uint64 {
+	var told []string
+	for _, r := range version.Status.AvailableUpdates {
+		told = append(told, r.Version, r.Image)
+	}
+	for _, u := range version.Status.ConditionalUpdates {
+		told = append(told, u.Release.Version, u.Release.Image)
+		for _, c := range u.Conditions {
+			told = append(told, c.Type, string(c.Status), c.Reason)
+		}
+	}
+	for _, c := range version.Status.Conditions {
+		if c.Type == configv1.OperatorUpgradeable || c.Type == configv1.RetrievedUpdates {
+			told = append(told, string(c.Type), string(c.Status), c.Reason, c.Message)
+		}
+	}
+	if len(told) == 0 {
+		return 0
+	}
+	digest := fnv.New64a()
+	_, _ = digest.Write([]byte(strings.Join(told, "\n"))) // it never fails
+	return digest.Sum64()
+}
+
+// readReleases reads, while the cluster is being upgraded, of which release the machine configurations are that its Nodes have. One that cannot be read is asked for when something changes again.
+func (l *link) readReleases(ctx context.Context, access *access) {
+	l.mu.Lock()
+	missing := l.configsWithoutRelease()
+	l.mu.Unlock()
+	if len(missing) == 0 {
+		return
+	}
+	found := map[string]string{}
+	err := access.call(func(c client.Client) error {
+		for _, name := range missing {
+			config := &metav1.PartialObjectMetadata{}
+			config.SetGroupVersionKind(machineConfigs)
+			if err := c.Get(ctx, client.ObjectKey{Name: name}, config); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("cannot read MachineConfig %s of the workload cluster: %w", name, err)
+			}
+			found[name] = config.Annotations[releaseVersionAnnotation]
+		}
+		return nil
+	})
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot read of which release the Nodes of the workload cluster are", "Cluster", l.key)
+	}
+	l.update(func() {
+		if l.releases == nil {
+			l.releases = map[string]string{}
+		}
+		maps.Copy(l.releases, found)
+	})
+}
+
+// configsWithoutRelease are the machine configurations of Nodes of which it is not known, and has to be, of which release they are; the caller holds the lock.
+func (l *link) configsWithoutRelease() []string {
+	if released := l.released(); released == nil || released.upgrading == "" {
+		l.releases = nil
+		return nil
+	}
+	var missing []string
+	for _, n := range l.nodes {
+		if _, known := l.releases[n.Config]; n.Config != "" && !known {
+			missing = append(missing, n.Config)
+		}
+	}
+	return missing
+}

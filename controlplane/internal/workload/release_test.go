@@ -1,0 +1,125 @@
+package workload
+
+import (
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+func TestRollout(t *testing.T) {
+	condition := func(conditionType configv1.ClusterStatusConditionType, status configv1.ConditionStatus, message string) configv1.ClusterOperatorStatusCondition {
+		return configv1.ClusterOperatorStatusCondition{Type: conditionType, Status: status, Reason: "Reason", Message: message}
+	}
+	asked := facts.Update{Version: "4.20.1", Image: "image", Force: true}
+	for situation, tc := range map[string]struct {
+		change  func(*configv1.ClusterVersion)
+		rollout *facts.Rollout
+	}{
+		"all is as it was asked for": {func(*configv1.ClusterVersion) {}, nil},
+		"an operator is slow, which is no failure": {func(v *configv1.ClusterVersion) {
+			v.Status.Conditions = append(v.Status.Conditions, condition("Failing", configv1.ConditionUnknown, "etcd is slow"))
+		}, nil},
+		"it was not looked at yet": {func(v *configv1.ClusterVersion) { v.Generation = 3 }, &facts.Rollout{Asked: asked, Unseen: true}},
+		"it is under way": {func(v *configv1.ClusterVersion) {
+			v.Status.History = slices.Insert(v.Status.History, 0, configv1.UpdateHistory{State: configv1.PartialUpdate, Version: "4.20.1"})
+			v.Status.Conditions = append(v.Status.Conditions, condition("Progressing", configv1.ConditionTrue, "Working towards 4.20.1"))
+		}, &facts.Rollout{Asked: asked, Progress: "Working towards 4.20.1"}},
+		"it fails": {func(v *configv1.ClusterVersion) {
+			v.Status.Conditions = append(v.Status.Conditions, condition("Failing", configv1.ConditionTrue, "etcd is degraded"))
+		}, &facts.Rollout{Asked: asked, Failing: "etcd is degraded"}},
+		"it is refused, and nothing else tells of it": {func(v *configv1.ClusterVersion) {
+			v.Status.Conditions = append(v.Status.Conditions, condition("ReleaseAccepted", configv1.ConditionFalse, "Preconditions failed"), condition("Progressing", configv1.ConditionFalse, "Cluster version is 4.19.3"))
+		}, &facts.Rollout{Asked: asked, Refused: "Preconditions failed"}},
+		"it is refused without a word": {func(v *configv1.ClusterVersion) {
+			v.Status.Conditions = append(v.Status.Conditions, condition("ReleaseAccepted", configv1.ConditionFalse, ""))
+		}, &facts.Rollout{Asked: asked, Refused: "Reason"}},
+		"it is ignored": {func(v *configv1.ClusterVersion) {
+			v.Status.Conditions = append(v.Status.Conditions, condition("Invalid", configv1.ConditionTrue, "not in availableUpdates"))
+		}, &facts.Rollout{Asked: asked, Refused: "not in availableUpdates"}},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			v := clusterVersionOf("4.19.3")
+			v.Generation, v.Status.ObservedGeneration = 2, 2
+			v.Spec.DesiredUpdate = &configv1.Update{Version: asked.Version, Image: asked.Image, Force: asked.Force}
+			tc.change(v)
+			NewWithT(t).Expect(releaseOf(v).rollout).To(Equal(tc.rollout))
+		})
+	}
+}
+
+func TestOffersAreOthersWhenTheGraphOrTheClusterSaysOtherwise(t *testing.T) {
+	g := NewWithT(t)
+	v := clusterVersionOf("4.19.3")
+	seen := []uint64{offersOf(v)}
+	g.Expect(seen[0]).To(BeZero())
+	for _, change := range []func(){
+		func() { v.Status.AvailableUpdates = []configv1.Release{{Version: "4.19.9"}} },
+		func() {
+			v.Status.ConditionalUpdates = []configv1.ConditionalUpdate{{Release: configv1.Release{Version: "4.19.10"}}}
+		},
+		func() {
+			v.Status.ConditionalUpdates[0].Conditions = []metav1.Condition{{Type: "Recommended", Status: "Unknown"}}
+		},
+		func() { v.Status.ConditionalUpdates[0].Conditions[0].Status = "True" },
+		func() {
+			v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{Type: configv1.OperatorUpgradeable, Status: configv1.ConditionFalse, Message: "check the APIs"})
+		},
+		func() {
+			v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{Type: configv1.RetrievedUpdates, Status: configv1.ConditionFalse})
+		},
+	} {
+		change()
+		g.Expect(seen).NotTo(ContainElement(offersOf(v)))
+		seen = append(seen, offersOf(v))
+	}
+	v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{Type: configv1.OperatorProgressing, Message: "1 of 900"})
+	g.Expect(offersOf(v)).To(Equal(seen[len(seen)-1]), "how far it is offers nothing")
+}
+
+func nodeWith(config string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: "n0", Labels: map[string]string{"metal3.io/uuid": "h0"}, Annotations: map[string]string{currentConfigAnnotation: config}},
+		Spec:       corev1.NodeSpec{ProviderID: "metal3://h0"},
+	}
+}
+
+func configOf(name, version string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: machineConfigs.GroupVersion().String(), Kind: machineConfigs.Kind},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Annotations: map[string]string{releaseVersionAnnotation: version}},
+	}
+}
+
+func TestTheReleaseOfANodeIsReadWhileTheClusterIsUpgraded(t *testing.T) {
+	h, s := connectedHub(t)
+	s.put(configsPath, configOf("old", "4.19.3"))
+	s.put(configsPath, configOf("new", "4.20.1"))
+	s.put(nodesPath, nodeWith("old"))
+	h.Eventually(h.told).Should(HaveField("Nodes", ConsistOf(facts.Node{Name: "n0", UID: "n0", ProviderID: "metal3://h0", HostUID: "h0", Config: "old"})))
+	h.Expect(s.requests()).NotTo(ContainElement(ContainSubstring(configsPath)), "nobody upgrades it")
+
+	upgrading := clusterVersionOf("4.19.3")
+	upgrading.Status.History = slices.Insert(upgrading.Status.History, 0, configv1.UpdateHistory{State: configv1.PartialUpdate, Version: "4.20.1"})
+	s.put(versionsPath, upgrading)
+	h.Eventually(h.told).Should(HaveField("Nodes", ConsistOf(HaveField("Release", "4.19.3"))))
+	s.put(nodesPath, nodeWith("new"))
+	h.Eventually(h.told).Should(HaveField("Nodes", ConsistOf(HaveField("Release", "4.20.1"))))
+	asked := 0
+	for _, request := range s.requests() {
+		if request == "GET "+configsPath+"/old" {
+			asked++
+		}
+	}
+	h.Expect(asked).To(Equal(1), "it does not change")
+
+	s.put(versionsPath, clusterVersionOf("4.20.1"))
+	h.Eventually(h.told).Should(And(HaveField("OpenShiftVersion", "4.20.1"), HaveField("Rollout", BeNil())))
+	h.Eventually(func() string { return h.Observe(clusterKey).Nodes[0].Release }).Should(BeEmpty(), "all are of that release")
+}
