@@ -43,6 +43,10 @@ type OpenshiftAssistedControlPlaneTemplateResourceSpec struct {
 	// +optional
 	Remediation RemediationSpec `json:"remediation,omitempty,omitzero"`
 
+	// upgrade says how installed clusters are brought to another version.
+	// +optional
+	Upgrade UpgradeSpec `json:"upgrade,omitempty,omitzero"`
+
 	// config is the installation's configuration.
 	// +required
 	Config InstallationConfig `json:"config,omitempty,omitzero"`

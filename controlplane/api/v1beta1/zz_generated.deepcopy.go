@@ -565,6 +565,7 @@ func (in *OpenshiftAssistedControlPlaneTemplateResourceSpec) DeepCopyInto(out *O
 	out.MachineNaming = in.MachineNaming
 	in.OpenshiftAssistedConfigSpec.DeepCopyInto(&out.OpenshiftAssistedConfigSpec)
 	in.Remediation.DeepCopyInto(&out.Remediation)
+	in.Upgrade.DeepCopyInto(&out.Upgrade)
 	in.Config.DeepCopyInto(&out.Config)
 }
 

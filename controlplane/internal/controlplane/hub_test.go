@@ -49,6 +49,8 @@ type fakeWorkloads struct {
 	issue error
 	// awaited is what was said last of the kubelets.
 	awaited bool
+	// releasesAwaited is what was said last of the releases of Nodes.
+	releasesAwaited bool
 	// identify is the error of the question what the cluster is known by.
 	identify error
 }
@@ -78,6 +80,8 @@ func (f *fakeWorkloads) Identify(context.Context, client.ObjectKey) (facts.Ident
 
 func (f *fakeWorkloads) Observe(client.ObjectKey) facts.Workload { return f.facts }
 func (f *fakeWorkloads) Forget(client.ObjectKey)                 {}
+
+func (f *fakeWorkloads) AwaitReleases(_ client.ObjectKey, awaited bool) { f.releasesAwaited = awaited }
 
 func (f *fakeWorkloads) Await(_ client.ObjectKey, awaited bool) { f.awaited = awaited }
 

@@ -78,6 +78,7 @@ type Workloads interface {
 	RevokeToken(ctx context.Context, cluster client.ObjectKey, token workload.Token) error
 	HasToken(ctx context.Context, cluster client.ObjectKey, boundTo types.UID) (bool, error)
 	Await(cluster client.ObjectKey, awaited bool)
+	AwaitReleases(cluster client.ObjectKey, awaited bool)
 	Identify(ctx context.Context, cluster client.ObjectKey) (facts.Identity, error)
 	Forget(cluster client.ObjectKey)
 }
@@ -224,6 +225,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 		reconcile.Run(ctx, s, r.blockMove, r.cleanUpHosts, r.releaseHosts),
 		reconcile.Run(ctx, s, r.scaleUp, r.scaleDown),
 		reconcile.Run(ctx, s, r.upgrade),
+		reconcile.Run(ctx, s, r.followWorkers),
 		reconcile.Run(ctx, s, r.approveKubelets),
 		reconcile.Run(ctx, s, r.tellServerCA),
 		reconcile.Run(ctx, s, r.tellStray),

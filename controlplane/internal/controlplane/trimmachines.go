@@ -49,7 +49,7 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 	kept.OwnerReferences = kube.Owners(machine.OwnerReferences)
 	_, controlPlane := machine.Labels[clusterv1.MachineControlPlaneLabel]
 	if !controlPlane && !facts.OwnedByKind(machine, facts.ControlPlaneKind) {
-		kept.Spec.ClusterName, kept.Spec.ProviderID = machine.Spec.ClusterName, machine.Spec.ProviderID
+		kept.Spec.ClusterName, kept.Spec.ProviderID, kept.Spec.Version = machine.Spec.ClusterName, machine.Spec.ProviderID, machine.Spec.Version
 		kept.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.InfrastructureRef = machine.Spec.Bootstrap.ConfigRef.Kind, machine.Spec.InfrastructureRef
 		kept.Status.NodeRef = machine.Status.NodeRef
 		if facts.AwaitsNode(machine) {

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -195,4 +196,73 @@ func TestAnUpgradeMadeOutsideIsNotTakenBack(t *testing.T) {
 	for _, m := range h.machines() {
 		h.Expect(conditions.IsFalse(&m, clusterv1.MachineUpToDateCondition)).To(BeTrue())
 	}
+}
+
+// worker makes a worker of a topology that bears a version, with a Node.
+func (h *hub) worker(name, version string, change func(*clusterv1.Machine)) {
+	h.t.Helper()
+	m := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: name, UID: types.UID(name), Labels: map[string]string{clusterv1.ClusterNameLabel: "cluster1"}},
+		Spec: clusterv1.MachineSpec{ClusterName: "cluster1", Version: version, Bootstrap: clusterv1.Bootstrap{
+			ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: facts.ConfigKind, Name: name},
+		}, FailureDomain: "rack1"},
+	}
+	m.Status.NodeRef.Name = "node-" + name
+	if change != nil {
+		change(m)
+	}
+	h.Expect(h.Create(h.t.Context(), m)).To(Succeed())
+	h.Expect(h.Status().Update(h.t.Context(), m)).To(Succeed())
+}
+
+func (h *hub) versionOf(name string) string {
+	h.t.Helper()
+	m := &clusterv1.Machine{}
+	h.get(name, m)
+	h.Expect(m.Spec.FailureDomain).To(Equal("rack1"), "nothing else is written")
+	return m.Spec.Version
+}
+
+func TestWorkersGetTheReleaseOfTheirNodes(t *testing.T) {
+	h := installed(t)
+	h.worker("follows", "v4.19.3", nil)
+	h.worker("paused", "v4.19.3", nil)
+	h.worker("unversioned", "", nil)
+	h.worker("foreign", "v4.19.3", func(m *clusterv1.Machine) { m.Spec.Bootstrap.ConfigRef.Kind = "KubeadmConfig" })
+	h.worker("installing", "v4.19.3", func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "" })
+	h.settle()
+	h.Expect(h.workloads.releasesAwaited).To(BeFalse(), "all bear what runs")
+
+	h.workloads.facts.OpenShiftVersion = "4.19.9" // the control plane is upgraded, and the workers follow
+	h.settle()
+	h.Expect(h.workloads.releasesAwaited).To(BeTrue())
+	h.Expect(h.versionOf("follows")).To(Equal("v4.19.3"), "of which release its Node is was not read yet")
+	for _, name := range []string{"follows", "unversioned", "foreign", "installing"} {
+		h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, facts.Node{Name: "node-" + name, Release: "4.19.9"})
+	}
+	h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, facts.Node{Name: "node-paused", Release: "4.19.3"})
+	h.settle()
+	h.Expect(h.versionOf("follows")).To(Equal("v4.19.9"))
+	h.Expect(h.versionOf("paused")).To(Equal("v4.19.3"))
+	h.Expect(h.versionOf("unversioned")).To(BeEmpty())
+	h.Expect(h.versionOf("foreign")).To(Equal("v4.19.3"))
+	h.Expect(h.versionOf("installing")).To(Equal("v4.19.3"))
+	h.Expect(h.workloads.releasesAwaited).To(BeTrue(), "one is to follow")
+	writes := len(h.writes)
+	h.settle()
+	h.Expect(h.writes).To(HaveLen(writes))
+
+	h.workloads.facts.Nodes[len(h.workloads.facts.Nodes)-1].Release = "4.19.9"
+	h.settle()
+	h.Expect(h.versionOf("paused")).To(Equal("v4.19.9"))
+	h.Expect(h.workloads.releasesAwaited).To(BeFalse())
+}
+
+func TestWorkersThatAreReadyBeforeTheControlPlaneGetTheirVersionThen(t *testing.T) {
+	h := installed(t)
+	h.worker("early", "v4.19.3", nil)
+	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &facts.Rollout{}
+	h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, facts.Node{Name: "node-early", Release: "4.19.9"})
+	h.settle()
+	h.Expect(h.versionOf("early")).To(Equal("v4.19.9"))
 }

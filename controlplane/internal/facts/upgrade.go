@@ -1,6 +1,8 @@
 package facts
 
 import (
+	"slices"
+
 	"github.com/blang/semver/v4"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -90,7 +92,7 @@ func (f *Facts) Target() (semver.Version, bool) {
 	return target, found
 }
 
-// ReleaseOf is the release that the Node of a Machine runs while the cluster is being upgraded, with leading v; empty: it is not known. Nodes are brought to it one after the other.
+// ReleaseOf is the release that the Node of a Machine runs, with leading v, while the cluster is being upgraded or workers lag behind; empty: it is not known. Nodes are brought to it one after the other.
 func (f *Facts) ReleaseOf(m *clusterv1.Machine) string {
 	for _, n := range f.Workload.Nodes {
 		if n.Name == m.Status.NodeRef.Name && n.Release != "" {
@@ -98,6 +100,22 @@ func (f *Facts) ReleaseOf(m *clusterv1.Machine) string {
 		}
 	}
 	return ""
+}
+
+// LaggingWorkers are the workers of ours that bear an older release than the installed cluster runs, or is being brought to. A topology gives its workers a version, and takes them for being
+// upgraded as long as they bear another.
+func (f *Facts) LaggingWorkers() []*clusterv1.Machine {
+	runs, known := f.Runs()
+	if to, upgrading := f.release(f.Workload.Upgrading); upgrading && to.GT(runs) {
+		runs = to
+	}
+	if !known || !f.Installed() {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(f.Workers), func(m *clusterv1.Machine) bool {
+		version, given := f.release(m.Spec.Version)
+		return !given || version.GTE(runs) || m.Spec.Bootstrap.ConfigRef.Kind != ConfigKind || !m.Status.NodeRef.IsDefined() || !m.DeletionTimestamp.IsZero()
+	})
 }
 
 func (f *Facts) release(version string) (semver.Version, bool) {

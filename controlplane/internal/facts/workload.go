@@ -59,7 +59,7 @@ type Node struct {
 	ProviderID string
 	// HostUID is the UID of the BareMetalHost that it runs on, as its label says.
 	HostUID string
-	// Config names the rendered machine configuration that it has. Release is the release that this is of; known only while the cluster is being upgraded.
+	// Config names the rendered machine configuration that it has. Release is the release that this is of; known only while the cluster is being upgraded, or releases are awaited.
 	Config, Release string
 }
 

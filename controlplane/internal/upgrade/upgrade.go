@@ -110,9 +110,9 @@ func underWay(f *facts.Facts, _, wanted semver.Version) *removal.Step {
 	return nil
 }
 
-// skipped is about minor versions, of which OpenShift takes one at a time. From one major version to the next the cluster itself knows the way.
+// skipped is about minor versions, of which OpenShift takes one at a time. The first ones of the next major version follow upon several: the cluster itself knows the way.
 func skipped(_ *facts.Facts, runs, wanted semver.Version) *removal.Step {
-	if wanted.Major != runs.Major || wanted.Minor <= runs.Minor+1 {
+	if wanted.Minor <= runs.Minor+1 {
 		return nil
 	}
 	return watched(controlplanev1.InvalidConfigurationReason, "spec.version is v%s, but the cluster runs v%s, and is upgraded by one minor version at a time: set spec.version to a release of %d.%d first",

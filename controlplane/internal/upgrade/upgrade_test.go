@@ -82,7 +82,8 @@ func TestWhatTheClusterIsAskedFor(t *testing.T) {
 			w.seen.Offers[0].Risks = risks
 			w.spec().Upgrade.AcceptedRisks = []string{"OldNICs", "SlowDisks"}
 		}, facts.Update{Version: "4.20.1", Image: newest}},
-		"forced": {func(w *world) { w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = "v4.20.1" }, facts.Update{Version: "4.20.1", Force: true}},
+		"by the channel that it has": {func(w *world) { w.spec().Upgrade.Channel = "stable-4.20" }, facts.Update{Version: "4.20.1"}},
+		"forced":                     {func(w *world) { w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = "v4.20.1" }, facts.Update{Version: "4.20.1", Force: true}},
 		"forced, whatever the risks and the health": {func(w *world) {
 			w.spec().Upgrade.WaivePreconditionsAndSignaturesFor, w.seen.Offers[0].Risks, w.seen.Unhealthy = "4.20.1", risks, []string{"x"}
 		}, facts.Update{Version: "4.20.1", Image: newest, Force: true}},
@@ -154,7 +155,7 @@ func TestWhatKeepsAClusterFromBeingAsked(t *testing.T) {
 		"it was asked, and refuses": {func(w *world) { w.refuse("Cluster operator x should not be upgraded") }, controlplanev1.UpgradeRefusedReason, "the cluster refuses v4.20.1: Cluster operator x should not be upgraded", true},
 		"it refuses, and asks for acknowledgement": {func(w *world) {
 			w.refuse("AdminAckRequired")
-			w.seen.Gates = []facts.Gate{{Name: "ack-4.18-old", Message: "old"}, {Name: "ack-4.19-apis", Message: "APIs go"}, {Name: "ack-4.19-done", Acknowledged: true}}
+			w.seen.Gates = []facts.Gate{{Name: "ack-4.18-old", Message: "old"}, {Name: "ack-4.19-done", Acknowledged: true}, {Name: "ack-4.19-apis", Message: "APIs go"}}
 		}, controlplanev1.UpgradeRefusedReason, "AdminAckRequired. When you have checked it, name in spec.upgrade.acknowledgements: ack-4.19-apis (APIs go)", true},
 	} {
 		t.Run(situation, func(t *testing.T) {

@@ -72,8 +72,9 @@ type link struct {
 	failure     *failure
 	kubernetes  string
 	nodes       nodeList
-	// releases are those of the machine configurations of Nodes, by name, while the cluster is being upgraded.
-	releases map[string]string
+	// releases are those of the machine configurations of Nodes, by name, while the cluster is being upgraded or they are awaited.
+	releases        map[string]string
+	releasesAwaited bool
 	tokens   sets.Set[types.UID]
 	// requested is the certificate request of a kubelet that was made last.
 	requested types.UID

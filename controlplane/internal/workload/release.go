@@ -118,7 +118,22 @@ func offersOf(version *configv1.ClusterVersion) uint64 {
 	return digest.Sum64()
 }
 
-// readReleases reads, while the cluster is being upgraded, of which release the machine configurations are that its Nodes have. One that cannot be read is asked for when something changes again.
+// AwaitReleases says whether it matters of which release the Nodes of a cluster are although it is not being upgraded any more: hosts may follow later.
+func (c *Clusters) AwaitReleases(cluster client.ObjectKey, awaited bool) {
+	l := c.known(cluster)
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	l.releasesAwaited = awaited
+	due := len(l.configsWithoutRelease()) > 0
+	l.mu.Unlock()
+	if due {
+		l.again()
+	}
+}
+
+// readReleases reads, where it matters, of which release the machine configurations are that its Nodes have. One that cannot be read is asked for when something changes again.
 func (l *link) readReleases(ctx context.Context, access *access) {
 	l.mu.Lock()
 	missing := l.configsWithoutRelease()
@@ -151,7 +166,7 @@ func (l *link) readReleases(ctx context.Context, access *access) {
 
 // configsWithoutRelease are the machine configurations of Nodes of which it is not known, and has to be, of which release they are; the caller holds the lock.
 func (l *link) configsWithoutRelease() []string {
-	if released := l.released(); released == nil || released.upgrading == "" {
+	if released := l.released(); released == nil || released.upgrading == "" && !l.releasesAwaited {
 		l.releases = nil
 		return nil
 	}

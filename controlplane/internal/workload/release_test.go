@@ -121,5 +121,21 @@ func TestTheReleaseOfANodeIsReadWhileTheClusterIsUpgraded(t *testing.T) {
 
 	s.put(versionsPath, clusterVersionOf("4.20.1"))
 	h.Eventually(h.told).Should(And(HaveField("OpenShiftVersion", "4.20.1"), HaveField("Rollout", BeNil())))
-	h.Eventually(func() string { return h.Observe(clusterKey).Nodes[0].Release }).Should(BeEmpty(), "all are of that release")
+	h.Eventually(func() string { return h.Observe(clusterKey).Nodes[0].Release }).Should(BeEmpty(), "nobody asks")
+}
+
+func TestTheReleaseOfANodeIsReadWhereItIsAwaited(t *testing.T) {
+	h, s := connectedHub(t)
+	s.put(configsPath, configOf("old", "4.19.3"))
+	s.put(nodesPath, nodeWith("old"))
+	h.Eventually(h.told).Should(HaveField("Nodes", ConsistOf(HaveField("Config", "old"))))
+	h.AwaitReleases(clusterKey, true)
+	h.Eventually(h.visits).Should(Receive(), "it is to be visited")
+	h.visit(t.Context())
+	h.Expect(h.Observe(clusterKey).Nodes).To(ConsistOf(HaveField("Release", "4.19.3")))
+
+	h.AwaitReleases(clusterKey, true)
+	h.Consistently(h.visits, "100ms").ShouldNot(Receive(), "all is known")
+	h.AwaitReleases(clusterKey, false)
+	h.Expect(h.Observe(clusterKey).Nodes).To(ConsistOf(HaveField("Release", "")))
 }

@@ -1,0 +1,50 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// followWorkers gives workers that have a version the release of their Nodes. OpenShift upgrades them in place, after the control plane, and nobody else would: the topology, which gave it, waits for it
+// before it passes on the next version.
+func (r *Reconciler) followWorkers(ctx context.Context, s *scope) (bool, error) {
+	lagging := s.LaggingWorkers()
+	r.Workloads.AwaitReleases(s.ClusterKey(), len(lagging) > 0)
+	var errs []error
+	for _, m := range lagging {
+		release := s.ReleaseOf(m)
+		if release == "" || release == m.Spec.Version {
+			continue
+		}
+		errs = append(errs, r.setVersion(ctx, s, m, release))
+	}
+	return true, errors.Join(errs...)
+}
+
+// setVersion writes the version of a Machine that others own, unless it was written a moment ago and has not reached the cache yet.
+func (r *Reconciler) setVersion(ctx context.Context, s *scope, m *clusterv1.Machine, version string) error {
+	key := reconcile.Key("version", m)
+	if left := r.recent.Unseen(key, m.ResourceVersion); left > 0 {
+		s.again.In(left)
+		return nil
+	}
+	after := m.DeepCopy()
+	after.Spec.Version = version
+	err := r.Client.Patch(ctx, after, client.MergeFromWithOptions(m, client.MergeFromWithOptimisticLock{}), FieldOwner)
+	switch {
+	case apierrors.IsConflict(err):
+		s.again.In(reconcile.CacheLag)
+		return nil
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("cannot write the version of Machine %s: %w", m.Name, err)
+	}
+	r.recent.Wrote(key, m.ResourceVersion)
+	return nil
+}
