@@ -1,0 +1,210 @@
+package versionoperator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// manifests are as many of a payload as each ClusterOperator has: what is told of the progress counts them.
+const manifests = 30
+
+// state is what the cluster-version-operator is about. It begins with what the status of the ClusterVersion says.
+type state struct {
+	adopted bool
+	desired configv1.Release
+	history []configv1.UpdateHistory
+	// loading is the payload that was asked for last; graph is what the update service says, invalid what is wrong with the request, upgradeable what keeps the minor version.
+	loading     loading
+	graph       graph
+	invalid     string
+	upgradeable finding
+	// current is the ClusterOperator that the update has come to, since when; done are those that have its version, of all.
+	current     string
+	since       time.Time
+	done, total int
+	failing     finding
+	// configured is the release of the machine configurations.
+	configured string
+}
+
+// loading is a payload on its way.
+type loading struct {
+	update  configv1.Update
+	since   time.Time
+	refused *refusal
+}
+
+func (s *state) progressing() bool { return len(s.history) > 0 && !completed(s.history[0]) }
+
+// adopt begins with what is there: an installation that ended, or an update that another operator was at.
+func (o *Operator) adopt(v *view) {
+	s := &o.state
+	if s.adopted {
+		return
+	}
+	s.adopted, s.history = true, slices.Clone(v.version.Status.History)
+	s.desired = v.version.Status.Desired
+	last := s.history[slices.IndexFunc(s.history, completed)]
+	s.configured = last.Version
+	if !s.progressing() {
+		s.desired = configv1.Release{Version: last.Version, Image: last.Image}
+	}
+	o.options.Log.Info("found the cluster installed", "version", last.Version, "progressing", s.progressing())
+}
+
+// takeRequest looks at what is asked for, and begins an update when it is accepted.
+func (o *Operator) takeRequest(_ context.Context, v *view) error {
+	s, now := &o.state, time.Now()
+	s.graph = v.updates(v.version.Spec.Channel, s.desired, o.started)
+	s.upgradeable = upgradeability(s.desired.Version, s.progressing(), v.operators, v.gates, v.acks)
+	wanted := v.version.Spec.DesiredUpdate
+	s.invalid = validate(wanted, s.graph.available, s.history)
+	if s.invalid != "" {
+		wanted = nil
+	}
+	update := resolve(wanted, s.graph.available)
+	if update == nil || update.Image == s.desired.Image && (update.Version == "" || update.Version == s.desired.Version) {
+		// Clearing a request asks for what is there already.
+		s.loading = loading{}
+		return nil
+	}
+	if s.loading.update.Image != update.Image || s.loading.update.Version != update.Version || s.loading.update.Force != update.Force {
+		o.options.Log.Info("asked for another release", "version", update.Version, "image", update.Image, "force", update.Force)
+		s.loading = loading{update: *update, since: now}
+	}
+	takes := v.options.Load
+	if s.loading.refused != nil {
+		takes = v.options.Retry
+	}
+	if rest := takes - now.Sub(s.loading.since); rest > 0 {
+		o.after(rest)
+		return nil
+	}
+	release, risks, refused := v.judge(*update, cluster{desired: s.desired, history: s.history, upgradeable: s.upgradeable})
+	if refused != nil {
+		o.options.Log.Info("refused", "step", refused.step, "reason", refused.message)
+		s.loading.refused, s.loading.since = refused, now
+		o.after(v.options.Retry)
+		return nil
+	}
+	o.begin(release, risks, !release.Unsigned)
+	s.graph = v.updates(v.version.Spec.Channel, s.desired, o.started)
+	s.upgradeable = upgradeability(s.desired.Version, true, v.operators, v.gates, v.acks)
+	return nil
+}
+
+// begin begins the update to a release, in place of one that is under way.
+func (o *Operator) begin(release Release, risks string, verified bool) {
+	s, now := &o.state, metav1.Now()
+	o.options.Log.Info("accepted", "version", release.Version, "image", release.Image)
+	if s.history[0].CompletionTime == nil {
+		s.history[0].CompletionTime = &now
+	}
+	s.desired = release.described()
+	s.history = slices.Insert(s.history, 0, configv1.UpdateHistory{
+		State: configv1.PartialUpdate, StartedTime: now, Version: release.Version, Image: release.Image, Verified: verified, AcceptedRisks: risks,
+	})
+	s.loading, s.current, s.done, s.failing = loading{}, "", 0, finding{}
+}
+
+// rollOut takes the update one step further: one ClusterOperator after the other.
+func (o *Operator) rollOut(ctx context.Context, v *view) error {
+	s := &o.state
+	s.total = len(v.operators)
+	if !s.progressing() {
+		return nil
+	}
+	s.done, s.failing = 0, finding{}
+	for i := range v.operators {
+		operator := &v.operators[i]
+		if operatorVersion(operator) == s.desired.Version {
+			s.done++
+			continue
+		}
+		if s.current != operator.Name {
+			s.current, s.since = operator.Name, time.Now()
+		}
+		if operator.Name == machineConfig && s.configured != s.desired.Version {
+			s.configured = s.desired.Version
+			o.after(time.Millisecond) // the pools come next
+			return nil
+		}
+		if rest := v.options.Operator - time.Since(s.since); rest > 0 {
+			o.after(rest)
+			return nil
+		}
+		if o.waits(v, operator) {
+			return nil
+		}
+		if err := o.setVersion(ctx, operator, s.desired.Version); err != nil {
+			return err
+		}
+		s.done++
+	}
+	if s.total == 0 || operatorVersion(&v.operators[s.total-1]) != s.desired.Version {
+		return nil // machine-config, which is always there, is not there yet
+	}
+	now := metav1.Now()
+	s.history[0].State, s.history[0].CompletionTime = configv1.CompletedUpdate, &now
+	s.upgradeable = upgradeability(s.desired.Version, false, v.operators, v.gates, v.acks)
+	o.options.Log.Info("completed", "version", s.desired.Version)
+	return nil
+}
+
+// waits tells whether the update waits for a ClusterOperator, and why.
+func (o *Operator) waits(v *view, operator *configv1.ClusterOperator) bool {
+	s, name := &o.state, operator.Name
+	failing := func(reason, message string) {
+		s.failing = finding{Type: failingCondition, Status: metav1.ConditionTrue, Reason: reason, Message: message}
+	}
+	if c := operatorCondition(operator, configv1.OperatorAvailable); c != nil && c.Status == configv1.ConditionFalse {
+		failing("ClusterOperatorNotAvailable", fmt.Sprintf("Cluster operator %s is not available", name))
+		return true
+	}
+	if c := operatorCondition(operator, configv1.OperatorDegraded); c != nil && c.Status == configv1.ConditionTrue {
+		failing("ClusterOperatorDegraded", fmt.Sprintf("Cluster operator %s is degraded", name))
+		return true
+	}
+	switch v.faults[name].kind {
+	case held, degraded:
+		return true
+	case slow:
+		minutes := 30
+		if name == machineConfig {
+			minutes = 90
+		}
+		s.failing = finding{
+			Type: failingCondition, Status: metav1.ConditionUnknown, Reason: "SlowClusterOperator",
+			Message: fmt.Sprintf("waiting on %s over %d minutes which is longer than expected", name, minutes),
+		}
+		return true
+	}
+	return name == machineConfig && !o.mastersConfigured(v)
+}
+
+// operatorVersion is the version that a ClusterOperator has.
+func operatorVersion(operator *configv1.ClusterOperator) string {
+	for _, v := range operator.Status.Versions {
+		if v.Name == "operator" {
+			return v.Version
+		}
+	}
+	return ""
+}
+
+// setVersion gives a ClusterOperator the version, and leaves its conditions to whoever writes them.
+func (o *Operator) setVersion(ctx context.Context, operator *configv1.ClusterOperator, version string) error {
+	patch := fmt.Appendf(nil, `{"status":{"versions":[{"name":"operator","version":%q}]}}`, version)
+	if err := o.api.Status().Patch(ctx, operator, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("cannot set the version of ClusterOperator %s: %w", operator.Name, err)
+	}
+	o.options.Log.Info("updated", "operator", operator.Name, "version", version)
+	return nil
+}
