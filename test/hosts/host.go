@@ -126,6 +126,13 @@ func (h *Host) Ignition() *Ignition {
 	return h.installation.ignition
 }
 
+// hasNode tells whether the host registered a Node of a workload cluster.
+func (h *Host) hasNode(cluster types.NamespacedName, name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.installation != nil && h.installation.node == name && h.installation.cluster.key == cluster
+}
+
 // UserData returns the decoded user data of the disk image that the host was provisioned with; nil for a live ISO, and for
 // user data that is no ignition.
 func (h *Host) UserData() *Ignition {

@@ -166,6 +166,16 @@ func (r *Rack) Host(name string) *Host {
 	return nil
 }
 
+// HostOf returns the host that registered a Node of a workload cluster; nil: none did.
+func (r *Rack) HostOf(namespace, clusterName, node string) *Host {
+	for _, host := range r.Hosts() {
+		if host.hasNode(types.NamespacedName{Namespace: namespace, Name: clusterName}, node) {
+			return host
+		}
+	}
+	return nil
+}
+
 // Hosts returns all hosts that were seen, in the order of their names.
 func (r *Rack) Hosts() []*Host {
 	r.mu.Lock()

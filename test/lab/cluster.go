@@ -69,6 +69,9 @@ func (l *Lab) TakeOver(ctx context.Context, c *Cluster) (*Cluster, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.workloads[c.Key()] = c.workload
+	c.workload.mu.Lock()
+	c.workload.rack = l.Rack
+	c.workload.mu.Unlock()
 	moved := *c
 	moved.lab = l
 	return &moved, nil

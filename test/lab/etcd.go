@@ -39,15 +39,15 @@ func (c *Cluster) UseEtcdMembers(ctx context.Context, options etcdoperator.Optio
 	var running sync.WaitGroup
 	c.workload.operator = operator
 	c.workload.wipes = &wipes{hub: c.lab.Client(), cluster: c.Key(), etcd: etcd}
-	c.workload.operate = func(workload client.Client) {
-		running.Go(func() { operator.Run(life, workload) })
+	c.workload.operate = append(c.workload.operate, func() {
+		running.Go(func() { operator.Run(life, c.workload.client) })
 		c.lab.running.Go(running.Wait)
-	}
-	c.workload.leave = func() {
+	})
+	c.workload.leave = append(c.workload.leave, func() {
 		end()
 		running.Wait()
 		etcd.Stop()
-	}
+	})
 	return nil
 }
 

@@ -163,12 +163,17 @@ func (l *Lab) startRack(options Options, service hosts.Service, logger logr.Logg
 
 // log opens a log file beside those of the processes.
 func (l *Lab) log(name string) (logr.Logger, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.openLog(name)
+}
+
+// openLog likewise, for a caller that holds the lock.
+func (l *Lab) openLog(name string) (logr.Logger, error) {
 	file, err := os.Create(filepath.Join(l.Env.Dir(), name))
 	if err != nil {
 		return logr.Discard(), fmt.Errorf("cannot open a log: %w", err)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.logs = append(l.logs, file)
 	return zap.New(zap.WriteTo(file), zap.UseDevMode(false)), nil
 }
@@ -268,9 +273,7 @@ func (l *Lab) Stop() {
 		l.Env.Stop()
 	}
 	for _, w := range l.workloads {
-		if w.leave != nil {
-			w.leave()
-		}
+		w.end()
 	}
 	for _, log := range l.logs {
 		_ = log.Close()

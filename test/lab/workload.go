@@ -17,6 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/etcdoperator"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/versionoperator"
 )
 
 // workload is the API server of a cluster that is installed. It is started when the first control-plane host brings the
@@ -28,14 +29,17 @@ type workload struct {
 	held    chan struct{}
 	release sync.Once
 
-	// operate runs the etcd operator of a cluster whose etcd has members, leave ends it together with them; nil for most.
-	operate  func(client.Client)
-	leave    func()
+	// operate runs the operators of the cluster when its API is up, leave ends them, and the etcd that is its own.
+	operate, leave []func()
+	// versions plays what upgrades the cluster; nil where the API is light. operator is the etcd operator of a cluster whose etcd has members; nil for most.
+	versions *versionoperator.Operator
 	operator *etcdoperator.Operator
 	wipes    *wipes
 
 	mu     sync.Mutex
 	client client.Client
+	// rack has the hosts of the cluster.
+	rack *hosts.Rack
 	// stopped is true when the API server will never answer again.
 	stopped bool
 	// kubeconfigs counts how often assisted-service asked for the kubeconfig.
@@ -58,7 +62,12 @@ func (l *Lab) reserveWorkload(key types.NamespacedName, light bool) (*workload, 
 	if err != nil {
 		return nil, err
 	}
-	w := &workload{server: server, held: make(chan struct{})}
+	w := &workload{server: server, held: make(chan struct{}), rack: l.Rack}
+	if !light {
+		if err := l.useVersions(key, w); err != nil {
+			return nil, err
+		}
+	}
 	l.workloads[key] = w
 	return w, nil
 }
@@ -122,8 +131,8 @@ func (w *workload) up(ctx context.Context) (client.Client, error) {
 		return nil, err
 	}
 	w.client = c
-	if w.operate != nil {
-		w.operate(c)
+	for _, operate := range w.operate {
+		operate()
 	}
 	return c, nil
 }
@@ -136,8 +145,13 @@ func (w *workload) stop() {
 	if w.client != nil {
 		w.server.Stop()
 	}
-	if w.leave != nil {
-		w.leave()
+	w.end()
+}
+
+// end ends the operators, and the etcd that is the cluster's own.
+func (w *workload) end() {
+	for _, leave := range w.leave {
+		leave()
 	}
 }
 
