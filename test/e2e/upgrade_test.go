@@ -1,0 +1,259 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/versionoperator"
+)
+
+// installedVersion is the release of the samples, nextPatch and nextMinor are others that clusters are upgraded to.
+const (
+	installedVersion, nextPatch, nextMinor = "4.19.10", "4.19.11", "4.20.0"
+	patches, minors                        = "stable-4.19", "stable-4.20"
+)
+
+var _ = Describe("An installed cluster", Label("upgrade"), func() {
+	It("is upgraded to the next patch in place, Node by Node", func(ctx SpecContext) {
+		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "upgrade", ClusterName: "patch"})
+		waitAvailable(ctx, cluster)
+		before := state(ctx, cluster)
+		boots := bootCounts(before)
+		publish(cluster, nextPatch, patches)
+		cluster.Versions().Hold("machine-config")
+
+		By("asking for it: the operators come first")
+		ask(ctx, cluster, `{"version":"`+nextPatch+`","upgrade":{"channel":"`+patches+`"}}`)
+		Expect(waitRollingOut(ctx, cluster, "waiting on machine-config")).To(ContainSubstring("from v" + installedVersion + " to v" + nextPatch))
+		s := wait(ctx, cluster, "telling how far it is", func(s *lab.State) bool { return s.ControlPlane.Status.Upgrade.Percentage != nil })
+		Expect(s.ControlPlane.Status.Upgrade.Version).To(Equal("v" + nextPatch))
+		Expect(bare(s.ControlPlane.Status.Version)).To(Equal(installedVersion), "what the masters run")
+		Expect(lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.MachinesUpToDateCondition).Status).To(BeEquivalentTo("False"))
+
+		By("letting the hosts follow")
+		cluster.Versions().Recover("machine-config")
+		expectUpgraded(ctx, cluster, nextPatch)
+		expectUnwiped(ctx, cluster, before)
+		for name, n := range bootCounts(state(ctx, cluster)) {
+			if m := machineNamed(before, name); m.IsControlPlane() {
+				Expect(n).To(Equal(boots[name]+1), "%s was rebooted once", name)
+			}
+		}
+		Eventually(ctx, func() ([]string, error) { return nodeReleases(ctx, cluster) }).WithTimeout(soon).Should(HaveEach(nextPatch), "the workers follow after the end")
+	}, NodeTimeout(2*installTimeout))
+
+	It("is upgraded on a single host, which takes the API away while it restarts", func(ctx SpecContext) {
+		cluster := apply(ctx, "sno", lab.Mutations{Namespace: "upgrade", ClusterName: "single"})
+		waitAvailable(ctx, cluster)
+		before := state(ctx, cluster)
+		boots, pid := bootCounts(before), cluster.Server().Process().PID()
+		publish(cluster, nextPatch, patches)
+		ask(ctx, cluster, `{"version":"`+nextPatch+`","upgrade":{"channel":"`+patches+`"}}`)
+		waitRollingOut(ctx, cluster, "from v"+installedVersion+" to v"+nextPatch)
+		expectUpgraded(ctx, cluster, nextPatch)
+		expectUnwiped(ctx, cluster, before)
+		Expect(cluster.Server().Process().PID()).NotTo(Equal(pid), "the API was away")
+		name := before.Machines[0].Name
+		Expect(bootCounts(state(ctx, cluster))[name]).To(Equal(boots[name] + 1))
+		kubeconfigWorks(ctx, cluster, state(ctx, cluster))
+	}, NodeTimeout(2*installTimeout))
+})
+
+// Each spec begins with what the one before left: a cluster that runs the release of the one before.
+var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
+	const byDigest, outside, risky = "4.19.21", "4.19.22", "4.19.23"
+	var cluster *lab.Cluster
+	var before *lab.State
+
+	BeforeAll(func(ctx SpecContext) {
+		onlySimulated()
+		cluster = apply(ctx, "compact", lab.Mutations{Namespace: "upgrades", ClusterName: "ways", EtcdMembers: true})
+		waitAvailable(ctx, cluster)
+		expectWell(ctx, cluster)
+		before = state(ctx, cluster)
+	}, NodeTimeout(installTimeout+soon))
+
+	AfterEach(func(ctx SpecContext) {
+		if before != nil && !CurrentSpecReport().Failed() {
+			expectUnwiped(ctx, cluster, before)
+			expectWell(ctx, cluster)
+		}
+	}, NodeTimeout(2*soon))
+
+	It("need the digest where there is no update graph, and lose no write of etcd", func(ctx SpecContext) {
+		release := publish(cluster, byDigest)
+		writer := cluster.StartWriting(ctx)
+		census := takeCensus(ctx, cluster)
+		ask(ctx, cluster, `{"version":"`+byDigest+`"}`)
+		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition, controlplanev1.UpgradeNotOfferedReason)).To(ContainSubstring("config.releaseImage"))
+		Expect(asked(ctx, cluster)).To(BeNil(), "nothing was asked for")
+
+		ask(ctx, cluster, `{"config":{"releaseImage":"`+release.Image+`"}}`)
+		expectUpgraded(ctx, cluster, byDigest)
+		Expect(asked(ctx, cluster)).To(HaveValue(And(HaveField("Image", release.Image), HaveField("Force", false))))
+		Expect(census()).To(BeNumerically(">=", 3), "voters, when they were fewest")
+		expectNothingLost(ctx, cluster, writer)
+		ask(ctx, cluster, `{"config":{"releaseImage":null}}`)
+	}, NodeTimeout(installTimeout))
+
+	It("that others begin are followed, and never taken back", func(ctx SpecContext) {
+		publish(cluster, outside, patches)
+		Expect(cluster.Versions().SetChannel(ctx, patches)).To(Succeed())
+		update := &configv1.Update{Version: outside}
+		Eventually(ctx, func() ([]configv1.Release, error) {
+			version, err := cluster.Versions().ClusterVersion(ctx)
+			return version.Status.AvailableUpdates, err
+		}).Should(ContainElement(HaveField("Version", outside)))
+		Expect(cluster.Versions().Request(ctx, update)).To(Succeed())
+		waitRollingOut(ctx, cluster, "to v"+outside)
+		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition, controlplanev1.VersionMismatchReason)).To(ContainSubstring("set spec.version to v" + outside))
+		waitHistory(ctx, cluster, outside)
+		Consistently(ctx, func() (*configv1.Update, error) { return asked(ctx, cluster), nil }).WithTimeout(quiet).Should(HaveValue(HaveField("Version", outside)))
+		ask(ctx, cluster, `{"version":"`+outside+`"}`)
+		expectUpgraded(ctx, cluster, outside)
+	}, NodeTimeout(installTimeout))
+
+	It("with a risk are asked for when it is accepted", func(ctx SpecContext) {
+		release := publish(cluster, risky, patches)
+		release.Risks = []versionoperator.Risk{{Name: "SlowBoot", Message: "Hosts boot slowly."}}
+		cluster.Versions().Offer(release)
+		ask(ctx, cluster, `{"version":"`+risky+`"}`)
+		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition, controlplanev1.UpgradeRiskNotAcceptedReason)).To(ContainSubstring("SlowBoot (Hosts boot slowly.)"))
+		ask(ctx, cluster, `{"upgrade":{"acceptedRisks":["SlowBoot"]}}`)
+		expectUpgraded(ctx, cluster, risky)
+	}, NodeTimeout(installTimeout))
+
+	It("to another minor version wait for an acknowledgement", func(ctx SpecContext) {
+		const gate, description = "ack-4.19-admissionregistration-v1beta1-api-removals-in-4.20", "Kubernetes 1.33 removes an API."
+		publish(cluster, nextMinor, minors)
+		Expect(cluster.Versions().AddGate(ctx, gate, description)).To(Succeed())
+		ask(ctx, cluster, `{"version":"`+nextMinor+`","upgrade":{"channel":"`+minors+`"}}`)
+		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition, controlplanev1.UpgradeRefusedReason)).To(And(ContainSubstring(description), ContainSubstring(gate)))
+		Expect(bare(state(ctx, cluster).ControlPlane.Status.Version)).NotTo(Equal(nextMinor))
+
+		ask(ctx, cluster, `{"upgrade":{"acknowledgements":["`+gate+`"]}}`)
+		expectUpgraded(ctx, cluster, nextMinor)
+		Expect(cluster.Versions().Acknowledged(ctx)).To(HaveKeyWithValue(gate, "true"))
+		Eventually(ctx, func() string {
+			node := nodeOf(ctx, workloadOf(cluster), before.Machines[0])
+			return node.Status.NodeInfo.KubeletVersion
+		}).WithTimeout(soon).Should(HavePrefix("v1.33."))
+	}, NodeTimeout(installTimeout))
+})
+
+// publish makes a release available to a cluster: in channels, or by its image alone.
+func publish(cluster *lab.Cluster, version string, channels ...string) versionoperator.Release {
+	GinkgoHelper()
+	release, err := cluster.Versions().Publish(version, channels...)
+	Expect(err).NotTo(HaveOccurred())
+	return release
+}
+
+// ask changes the spec of the control plane.
+func ask(ctx context.Context, cluster *lab.Cluster, spec string) {
+	GinkgoHelper()
+	patch(ctx, controlPlaneOf(cluster), `{"spec":`+spec+`}`)
+}
+
+// asked is what the cluster was asked for; nil: nothing.
+func asked(ctx context.Context, cluster *lab.Cluster) *configv1.Update {
+	GinkgoHelper()
+	version, err := cluster.Versions().ClusterVersion(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	return version.Spec.DesiredUpdate
+}
+
+// bare is a version without the v before it.
+func bare(version string) string { return strings.TrimPrefix(version, "v") }
+
+// waitRollingOut waits until the control plane tells of an upgrade what is given, and returns all that it tells.
+func waitRollingOut(ctx context.Context, cluster *lab.Cluster, what string) string {
+	GinkgoHelper()
+	s := wait(ctx, cluster, "rolling out: "+what, func(s *lab.State) bool {
+		c := lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.RollingOutCondition)
+		return c.Status == "True" && strings.Contains(c.Message, what)
+	})
+	return lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.RollingOutCondition).Message
+}
+
+// waitHistory waits until the cluster says that it runs a version.
+func waitHistory(ctx context.Context, cluster *lab.Cluster, version string) {
+	GinkgoHelper()
+	Eventually(ctx, func() (configv1.UpdateHistory, error) {
+		found, err := cluster.Versions().ClusterVersion(ctx)
+		if err != nil {
+			return configv1.UpdateHistory{}, err
+		}
+		return found.Status.History[0], nil
+	}).WithTimeout(installTimeout).Should(And(HaveField("Version", version), HaveField("State", configv1.CompletedUpdate)))
+}
+
+// expectUpgraded waits until the control plane runs a version, and tells of nothing that is left to be done.
+func expectUpgraded(ctx context.Context, cluster *lab.Cluster, version string) {
+	GinkgoHelper()
+	s := wait(ctx, cluster, "upgraded to "+version, func(s *lab.State) bool {
+		conditions := s.ControlPlane.Status.Conditions
+		return bare(s.ControlPlane.Status.Version) == version && lab.Condition(conditions, controlplanev1.MachinesUpToDateCondition).Status == "True" &&
+			lab.Condition(conditions, controlplanev1.RollingOutCondition).Status == "False" && s.Available()
+	})
+	Expect(s.ControlPlane.Status.Upgrade).To(BeZero())
+	Expect(s.ControlPlane.Status.Versions).To(HaveLen(1))
+	for _, m := range s.Machines {
+		if m.IsControlPlane() {
+			Expect(bare(m.Spec.Version)).To(Equal(version), "Machine %s", m.Name)
+		}
+	}
+	waitHistory(ctx, cluster, version)
+}
+
+// expectUnwiped checks that all Machines are the same as before, and that no disk was wiped.
+func expectUnwiped(ctx context.Context, cluster *lab.Cluster, before *lab.State) {
+	GinkgoHelper()
+	after := state(ctx, cluster)
+	Expect(after.Machines).To(HaveLen(len(before.Machines)))
+	for _, m := range before.Machines {
+		Expect(has(after, m)).To(BeTrue(), "Machine %s", m.Name)
+		Expect(rackHost(m).Wipes()).To(BeZero(), "host of Machine %s", m.Name)
+	}
+}
+
+// bootCounts counts how often the host of each Machine was booted.
+func bootCounts(s *lab.State) map[string]int {
+	boots := map[string]int{}
+	for _, m := range s.Machines {
+		boots[m.Name] = len(rackHost(m).Boots())
+	}
+	return boots
+}
+
+// nodeReleases are the releases whose configurations the Nodes of a cluster have.
+func nodeReleases(ctx context.Context, cluster *lab.Cluster) ([]string, error) {
+	workload, err := cluster.Workload()
+	if err != nil {
+		return nil, err
+	}
+	nodes := &corev1.NodeList{}
+	if err := workload.List(ctx, nodes); err != nil {
+		return nil, fmt.Errorf("cannot list the Nodes: %w", err)
+	}
+	releases := make([]string, 0, len(nodes.Items))
+	for i := range nodes.Items {
+		config := &machineconfigv1.MachineConfig{}
+		name := nodes.Items[i].Annotations["machineconfiguration.openshift.io/currentConfig"]
+		if err := workload.Get(ctx, client.ObjectKey{Name: name}, config); err != nil {
+			return nil, fmt.Errorf("cannot read MachineConfig %s: %w", name, err)
+		}
+		releases = append(releases, config.Annotations["machineconfiguration.openshift.io/release-image-version"])
+	}
+	return releases, nil
+}
