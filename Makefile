@@ -48,7 +48,7 @@ help: ## Show this help.
 
 SAMPLE ?= ha
 .PHONY: demo
-demo: ## Install a simulated cluster on real Cluster API and show it. SAMPLE=ha|compact|sno|ha-disk-image|okd|clusterclass, or replace (a master is replaced then), KEEP=1 leaves it running.
+demo: ## Install a simulated cluster on real Cluster API and show it. SAMPLE=ha|compact|sno|ha-disk-image|okd|clusterclass, or replace (a master is replaced then), upgrade (it is upgraded then), KEEP=1 leaves it running.
 	go run ./test/demo -sample=$(SAMPLE) $(if $(KEEP),-keep)
 
 ##@ Develop

@@ -14,7 +14,6 @@ import (
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	configv1 "github.com/openshift/api/config/v1"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
@@ -23,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -281,26 +279,13 @@ func (c *cluster) Forget() {
 	_ = c.Delete(ctx)
 }
 
-// Upgraded makes the ClusterVersion of the cluster report a completed upgrade.
-func (c *cluster) Upgraded(ctx context.Context, version string) error {
-	workload, err := c.Workload()
-	if err != nil {
-		return err
+// Upgrade offers the release to the cluster, which the provider asks for it then.
+func (c *cluster) Upgrade(ctx context.Context, version string) error {
+	const channel = "conformance"
+	if _, err := c.Versions().Publish(strings.TrimPrefix(version, "v"), channel); err != nil {
+		return fmt.Errorf("cannot publish release %s: %w", version, err)
 	}
-	found := &configv1.ClusterVersion{}
-	if err := workload.Get(ctx, types.NamespacedName{Name: "version"}, found); err != nil {
-		return fmt.Errorf("cannot read the ClusterVersion: %w", err)
-	}
-	completed := configv1.UpdateHistory{
-		State: configv1.CompletedUpdate, Version: strings.TrimPrefix(version, "v"), Image: found.Status.Desired.Image,
-		StartedTime: metav1.Now(), CompletionTime: ptr.To(metav1.Now()),
-	}
-	found.Status.Desired.Version = completed.Version
-	found.Status.History = append([]configv1.UpdateHistory{completed}, found.Status.History...)
-	if err := workload.Status().Update(ctx, found); err != nil {
-		return fmt.Errorf("cannot write the ClusterVersion: %w", err)
-	}
-	return nil
+	return c.Versions().SetChannel(ctx, channel)
 }
 
 // AgeKubeconfig dates the renewal of the published kubeconfig back.

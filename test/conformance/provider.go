@@ -119,8 +119,9 @@ type Cluster interface {
 	AgeKubeconfig(ctx context.Context) error
 	// RotateKubeconfig gives the cluster another kubeconfig, as it would come by itself.
 	RotateKubeconfig(ctx context.Context) error
-	// Upgraded makes the cluster report that it was upgraded to a release, given as in the Cluster's topology.
-	Upgraded(ctx context.Context, version string) error
+	// Upgrade lets the cluster be upgraded to a release, given as in the Cluster's topology, which asks for it already: it makes the release available, and does what the provider leaves to
+	// others.
+	Upgrade(ctx context.Context, version string) error
 	// Forget releases what the hub holds for the cluster once its objects are gone.
 	Forget()
 }

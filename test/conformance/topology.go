@@ -44,27 +44,41 @@ func (s *suite) topologyRules() {
 		}
 	}, NodeTimeout(soon))
 
-	s.rule("P39", "a version change replaces no Machine", must, func(ctx SpecContext) {
+	s.rule("P39", "a version change replaces no Machine, and neither does the next one", must, func(ctx SpecContext) {
 		before := s.machineUIDs(ctx, topology())
-		cluster := s.cluster(ctx, topology())
-		version := nextPatch(cluster.Spec.Topology.Version)
-		s.patch(ctx, cluster, `{"spec":{"topology":{"version":%q}}}`, version)
-		Eventually(func() string { return text(s.controlPlane(ctx, topology()), "spec", "version") }).Should(Equal(version))
-		Eventually(func() metav1.Condition {
-			return condition(s.controlPlane(ctx, topology()), clusterv1.MachinesUpToDateCondition)
-		}).Should(And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring(strings.TrimPrefix(version, "v")))))
-		Expect(topology().Upgraded(ctx, version)).To(Succeed())
-		Eventually(func(g Gomega) {
-			for _, deployment := range s.list(ctx, deploymentKind, "topology") {
-				g.Expect(text(&deployment, "spec", "template", "spec", "version")).To(Equal(version), "the workers have their turn")
-			}
-		}).Should(Succeed())
+		for range 2 {
+			s.upgrade(ctx, topology())
+		}
 		Consistently(func() []string { return s.machineUIDs(ctx, topology()) }).Should(Equal(before))
-	}, NodeTimeout(3*soon))
+	}, NodeTimeout(8*soon))
 
 	s.rule("I10", "a cluster from a ClusterClass leaves nothing behind", invariant, func(ctx SpecContext) {
 		s.expectDeleted(ctx, topology())
 	}, NodeTimeout(deleteTimeout))
+}
+
+// upgrade gives a topology the next version, and expects the cluster to run it.
+func (s *suite) upgrade(ctx context.Context, c *fixture) {
+	GinkgoHelper()
+	cluster := s.cluster(ctx, c)
+	version := nextPatch(cluster.Spec.Topology.Version)
+	s.patch(ctx, cluster, `{"spec":{"topology":{"version":%q}}}`, version)
+	Eventually(func() string { return text(s.controlPlane(ctx, c), "spec", "version") }).WithTimeout(2*soon).Should(Equal(version), "the topology passes it on")
+	Eventually(func() metav1.Condition {
+		return condition(s.controlPlane(ctx, c), clusterv1.MachinesUpToDateCondition)
+	}).Should(And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring(strings.TrimPrefix(version, "v")))))
+	Expect(c.Upgrade(ctx, version)).To(Succeed())
+	Eventually(func(g Gomega) {
+		controlPlane := s.controlPlane(ctx, c)
+		g.Expect(text(controlPlane, "status", "version")).To(Equal(version))
+		g.Expect(condition(controlPlane, clusterv1.MachinesUpToDateCondition).Status).To(Equal(metav1.ConditionTrue))
+		g.Expect(condition(controlPlane, clusterv1.RollingOutCondition).Status).To(Equal(metav1.ConditionFalse))
+	}).WithTimeout(3 * soon).Should(Succeed())
+	Eventually(func(g Gomega) {
+		for _, deployment := range s.list(ctx, deploymentKind, "topology") {
+			g.Expect(text(&deployment, "spec", "template", "spec", "version")).To(Equal(version), "the workers have their turn")
+		}
+	}).Should(Succeed())
 }
 
 // expectDryRun applies a changed template as the topology controller does to find out what a change would mean.

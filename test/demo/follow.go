@@ -11,7 +11,9 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/api/meta"
 
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -45,6 +47,12 @@ func look(ctx context.Context, cluster *lab.Cluster, s *lab.State) *snapshot {
 // without tells whether a Machine was replaced, and all has settled.
 func (s *snapshot) without(gone lab.Machine) bool {
 	return s.Available() && s.settled && !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.UID == gone.UID })
+}
+
+// runs tells whether the cluster was upgraded to a version, and all has settled.
+func (s *snapshot) runs(version string) bool {
+	return s.Available() && s.settled && s.ControlPlane != nil && s.ControlPlane.Status.Version == version &&
+		meta.IsStatusConditionFalse(s.ControlPlane.Status.Conditions, controlplanev1.RollingOutCondition)
 }
 
 // follow shows an act.

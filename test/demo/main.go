@@ -1,9 +1,9 @@
 // Command demo installs an OpenShift cluster on simulated bare metal: real Kubernetes, Cluster API and CAPM3, the managers of
 // this repository, a simulated assisted-service. It applies one of config/samples and shows what happens until the Cluster is
 // Available. With -sample replace it is the sample compact, with etcd members that are real, and a master is deleted then: its
-// member leaves etcd, its host is freed, and another takes its place.
+// member leaves etcd, its host is freed, and another takes its place. With -sample upgrade the same cluster is upgraded then, host by host.
 //
-//	go run ./test/demo [-sample ha|compact|sno|ha-disk-image|okd|clusterclass|replace] [-keep]
+//	go run ./test/demo [-sample ha|compact|sno|ha-disk-image|okd|clusterclass|replace|upgrade] [-keep]
 //
 // The environment variables SAMPLE and KEEP=1 do the same as the flags. On a terminal there is a live view, elsewhere a line
 // for each change. The last line is
@@ -30,8 +30,10 @@ import (
 const (
 	// namespace is that of the demo's cluster.
 	namespace = "demo"
-	// replace is what goes on with a cluster of the sample replaced.
-	replace, replaced = "replace", "compact"
+	// replace and upgrade are what goes on with a cluster of the sample continued.
+	replace, upgrade, continued = "replace", "upgrade", "compact"
+	// release is that of an upgrade, channel the one in which it is.
+	release, channel = "4.19.11", "stable-4.19"
 )
 
 type options struct {
@@ -49,9 +51,9 @@ func parseOptions() options {
 	}
 	keep, _ := strconv.ParseBool(os.Getenv("KEEP")) // anything else means no
 	o := options{}
-	flag.StringVar(&o.sample, "sample", sample, "sample to apply: a file in config/samples without .yaml, or replace (environment: SAMPLE)")
+	flag.StringVar(&o.sample, "sample", sample, "sample to apply: a file in config/samples without .yaml, or replace, or upgrade (environment: SAMPLE)")
 	flag.BoolVar(&o.keep, "keep", keep, "keep everything running until Ctrl-C (environment: KEEP=1)")
-	flag.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long the cluster may take from apply to Available, and a replacement")
+	flag.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long the cluster may take from apply to Available, and what follows")
 	flag.DurationVar(&o.delay, "delay", 300*time.Millisecond, "how long each stage of hosts and cluster takes at least")
 	flag.StringVar(&o.dir, "dir", "", "folder for logs and kubeconfigs (default: a new one below _artifacts)")
 	flag.Parse()
@@ -109,10 +111,10 @@ func run(ctx context.Context, o options) (string, error) {
 	return result, nil
 }
 
-// apply applies the sample. Where a master is replaced, etcd has members, and a host is spare.
+// apply applies the sample. Where it goes on, etcd has members, and a host is spare.
 func apply(ctx context.Context, l *lab.Lab, o options) (*lab.Cluster, error) {
-	if o.sample == replace {
-		return l.ApplySample(ctx, replaced, lab.Mutations{Namespace: namespace, EtcdMembers: true, ExtraHosts: 1})
+	if o.sample == replace || o.sample == upgrade {
+		return l.ApplySample(ctx, continued, lab.Mutations{Namespace: namespace, EtcdMembers: true, ExtraHosts: 1})
 	}
 	return l.ApplySample(ctx, o.sample, lab.Mutations{Namespace: namespace})
 }
@@ -120,19 +122,44 @@ func apply(ctx context.Context, l *lab.Lab, o options) (*lab.Cluster, error) {
 // play shows the installation, and what follows it.
 func play(ctx context.Context, cluster *lab.Cluster, o options, begin time.Time) error {
 	available := act{what: "available", begin: begin, timeout: o.timeout, done: func(s *snapshot) bool { return s.Available() }}
-	if err := follow(ctx, cluster, available); err != nil || o.sample != replace {
+	if err := follow(ctx, cluster, available); err != nil {
 		return err
 	}
 	state, err := cluster.State(ctx)
 	if err != nil {
 		return err
 	}
-	master := state.Machines[0]
-	fmt.Printf("\nkubectl -n %s delete machine %s    # it runs on Node %s\n\n", namespace, master.Name, master.Status.NodeRef.Name)
-	if err := cluster.DeleteMachine(ctx, master); err != nil {
+	next := act{begin: time.Now(), timeout: o.timeout}
+	switch o.sample {
+	case replace:
+		err = replaceMaster(ctx, cluster, state.Machines[0], &next)
+	case upgrade:
+		err = upgradeCluster(ctx, cluster, state, &next)
+	default:
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	return follow(ctx, cluster, act{what: "replaced", begin: time.Now(), timeout: o.timeout, done: func(s *snapshot) bool { return s.without(master) }})
+	return follow(ctx, cluster, next)
+}
+
+// replaceMaster deletes a master, in whose place another comes.
+func replaceMaster(ctx context.Context, cluster *lab.Cluster, master lab.Machine, next *act) error {
+	fmt.Printf("\nkubectl -n %s delete machine %s    # it runs on Node %s\n\n", namespace, master.Name, master.Status.NodeRef.Name)
+	next.what, next.done = "replaced", func(s *snapshot) bool { return s.without(master) }
+	return cluster.DeleteMachine(ctx, master)
+}
+
+// upgradeCluster asks for the next release, which is published for it.
+func upgradeCluster(ctx context.Context, cluster *lab.Cluster, state *lab.State, next *act) error {
+	if _, err := cluster.Versions().Publish(release, channel); err != nil {
+		return fmt.Errorf("cannot publish release %s: %w", release, err)
+	}
+	patch := fmt.Sprintf(`{"spec":{"version":%q,"upgrade":{"channel":%q}}}`, release, channel)
+	fmt.Printf("\nkubectl -n %s patch oacp %s --type merge --patch '%s'\n\n", namespace, state.ControlPlane.Name, patch)
+	next.what, next.done = "upgraded", func(s *snapshot) bool { return s.runs("v" + release) }
+	return cluster.PatchControlPlane(ctx, patch)
 }
 
 // linger tells how to look around and waits for the end.

@@ -78,6 +78,9 @@ func firstUnmet(s *lab.State) string {
 	if c := meta.FindStatusCondition(s.ControlPlane.Status.Conditions, controlplanev1.ScalingDownCondition); c != nil && c.Status == "True" {
 		return c.Reason + ": " + waits(c.Message)
 	}
+	if c := meta.FindStatusCondition(s.ControlPlane.Status.Conditions, controlplanev1.RollingOutCondition); c != nil && c.Status == "True" && s.Available() {
+		return c.Reason + ": " + waits(c.Message)
+	}
 	for _, kind := range []string{
 		controlplanev1.ReleaseImageResolvedCondition, controlplanev1.MachinesCreatedCondition, controlplanev1.InstalledCondition,
 		controlplanev1.KubeconfigAvailableCondition, controlplanev1.InitializedCondition, controlplanev1.AvailableCondition,
@@ -98,6 +101,9 @@ func machine(m lab.Machine) item {
 		}
 	}
 	add(m.Status.Phase)
+	if m.Running() {
+		add(m.Spec.Version)
+	}
 	if m.Host != nil {
 		add("host " + m.Host.Name + " " + string(m.Host.Status.Provisioning.State))
 	}

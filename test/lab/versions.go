@@ -126,6 +126,21 @@ func (c *Cluster) Versions() *Versions {
 	return &Versions{Operator: c.workload.versions, cluster: c}
 }
 
+// PatchControlPlane changes the control plane of the cluster, as "kubectl patch --type merge" does.
+func (c *Cluster) PatchControlPlane(ctx context.Context, patch string) error {
+	state, err := c.State(ctx)
+	if err != nil {
+		return err
+	}
+	if state.ControlPlane == nil {
+		return fmt.Errorf("%s has no control plane", c.Key())
+	}
+	if err := c.lab.Client().Patch(ctx, state.ControlPlane, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		return fmt.Errorf("cannot change the control plane of %s: %w", c.Key(), err)
+	}
+	return nil
+}
+
 // Publish puts a release into the registry, and offers it to the cluster: in channels, or, without any, by its image alone.
 func (v *Versions) Publish(version string, channels ...string) (versionoperator.Release, error) {
 	image, err := v.cluster.lab.Registry.Publish(version)

@@ -70,13 +70,13 @@ func TestOfAControlPlaneMachineAllThatIsStatedIsCached(t *testing.T) {
 
 func TestOfAWorkerWhatIsReadIsCached(t *testing.T) {
 	g := NewWithT(t)
-	kept := &clusterv1.Machine{ObjectMeta: identity(), Spec: clusterv1.MachineSpec{ClusterName: "cluster1", ProviderID: "p"}}
+	kept := &clusterv1.Machine{ObjectMeta: identity(), Spec: clusterv1.MachineSpec{ClusterName: "cluster1", ProviderID: "p", Version: "v4.19.3"}}
 	kept.Labels, kept.OwnerReferences = nil, []metav1.OwnerReference{{Kind: "MachineSet", UID: "2"}}
 	kept.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.InfrastructureRef.Name = facts.ConfigKind, "m"
 	kept.Status.Conditions = []metav1.Condition{machineCondition(clusterv1.MachineBootstrapConfigReadyCondition)}
 	whole := burdened(kept)
 	kept.Status.NodeRef.Name, whole.Status.NodeRef.Name = "n", "n"
-	whole.Spec.Version, whole.Spec.Bootstrap.ConfigRef.Name = "v4.19.3", "m"
+	whole.Spec.Bootstrap.ConfigRef.Name = "m"
 	whole.Spec.Bootstrap.DataSecretName = ptr.To("m")
 	whole.Status.Conditions = append(whole.Status.Conditions, machineCondition(clusterv1.MachineReadyCondition), metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionTrue})
 	g.Expect(trimMachine(whole)).To(Equal(kept))

@@ -75,7 +75,7 @@ type link struct {
 	// releases are those of the machine configurations of Nodes, by name, while the cluster is being upgraded or they are awaited.
 	releases        map[string]string
 	releasesAwaited bool
-	tokens   sets.Set[types.UID]
+	tokens          sets.Set[types.UID]
 	// requested is the certificate request of a kubelet that was made last.
 	requested types.UID
 	// serverCA are the certificates by which hosts recognise the machine config server; read while hosts are awaited.
