@@ -10,7 +10,6 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -233,20 +232,16 @@ func (v *Versions) change(ctx context.Context, name string, object client.Object
 	return nil
 }
 
-// put writes one key of a ConfigMap, which is made, with its namespace, where it is not there.
+// put writes one key of a ConfigMap, which is made where it is not there.
 func (v *Versions) put(ctx context.Context, namespace, name, key, value string) error {
 	api, err := v.cluster.Workload()
 	if err != nil {
 		return err
 	}
-	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}},
-	} {
-		if err := api.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("cannot create %s of %s: %w", object.GetName(), v.cluster.Key(), err)
-		}
-	}
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if err := api.Create(ctx, config); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("cannot create %s of %s: %w", name, v.cluster.Key(), err)
+	}
 	patch := fmt.Appendf(nil, `{"data":{%q:%q}}`, key, value)
 	if err := api.Patch(ctx, config, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("cannot write %s of %s: %w", name, v.cluster.Key(), err)

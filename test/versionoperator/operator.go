@@ -302,7 +302,7 @@ func (o *Operator) act(ctx context.Context) error {
 		return err
 	}
 	o.adopt(v)
-	for _, act := range []func(context.Context, *view) error{o.takeRequest, o.configurePools, o.rollOut, o.updateNodes, o.report} {
+	for _, act := range []func(context.Context, *view) error{o.prepare, o.takeRequest, o.configurePools, o.rollOut, o.updateNodes, o.report} {
 		if err := act(ctx, v); err != nil {
 			return err
 		}

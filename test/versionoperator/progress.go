@@ -7,6 +7,7 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,9 +18,9 @@ const manifests = 30
 
 // state is what the cluster-version-operator is about. It begins with what the status of the ClusterVersion says.
 type state struct {
-	adopted bool
-	desired configv1.Release
-	history []configv1.UpdateHistory
+	adopted, prepared bool
+	desired           configv1.Release
+	history           []configv1.UpdateHistory
 	// loading is the payload that was asked for last; graph is what the update service says, invalid what is wrong with the request, upgradeable what keeps the minor version.
 	loading     loading
 	graph       graph
@@ -59,6 +60,23 @@ func (o *Operator) adopt(v *view) {
 	o.options.Log.Info("found the cluster installed", "version", last.Version, "progressing", s.progressing())
 }
 
+// prepare makes what administrators acknowledge things in: each release brings it along.
+func (o *Operator) prepare(ctx context.Context, _ *view) error {
+	if o.state.prepared {
+		return nil
+	}
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: GatesNamespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: AcksNamespace}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: AcksNamespace, Name: Acks}},
+	} {
+		if err := o.api.Create(ctx, object); client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("cannot create %s: %w", object.GetName(), err)
+		}
+	}
+	o.state.prepared = true
+	return nil
+}
+
 // takeRequest looks at what is asked for, and begins an update when it is accepted.
 func (o *Operator) takeRequest(_ context.Context, v *view) error {
 	s, now := &o.state, time.Now()
@@ -89,7 +107,9 @@ func (o *Operator) takeRequest(_ context.Context, v *view) error {
 	}
 	release, risks, refused := v.judge(*update, cluster{desired: s.desired, history: s.history, upgradeable: s.upgradeable})
 	if refused != nil {
-		o.options.Log.Info("refused", "step", refused.step, "reason", refused.message)
+		if s.loading.refused == nil || *s.loading.refused != *refused {
+			o.options.Log.Info("refused", "step", refused.step, "reason", refused.message)
+		}
 		s.loading.refused, s.loading.since = refused, now
 		o.after(v.options.Retry)
 		return nil

@@ -295,7 +295,7 @@ func TestAdministratorHasToAcknowledge(t *testing.T) {
 	w := newWorld(t)
 	w.install(1, 0)
 	w.channel(next)
-	w.configMap(versionoperator.GatesNamespace, versionoperator.Gates, gate, description)
+	w.gate(gate, description)
 	w.Eventually(w.condition).WithArguments("Upgradeable").Should(Equal("False|AdminAckRequired|" + description))
 	w.Eventually(w.available).Should(ContainElement("4.21.0"), "it is available all the same")
 
@@ -304,9 +304,12 @@ func TestAdministratorHasToAcknowledge(t *testing.T) {
 	w.request(`{"version":"4.21.0"}`)
 	w.Eventually(w.condition).WithArguments("ReleaseAccepted").Should(And(HavePrefix("False|PreconditionChecks|"), HaveSuffix(
 		`Precondition "ClusterVersionUpgradeable" failed because of "AdminAckRequired": `+description)))
-	w.configMap(versionoperator.AcksNamespace, versionoperator.Acks, gate, "false")
+	acknowledge := func(value string) {
+		w.patch(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: versionoperator.AcksNamespace}}, versionoperator.Acks, `{"data":{"`+gate+`":"`+value+`"}}`)
+	}
+	acknowledge("false")
 	w.Consistently(w.last).Should(Equal("4.20.2 Completed"), "that is none")
-	w.patch(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: versionoperator.AcksNamespace}}, versionoperator.Acks, `{"data":{"`+gate+`":"true"}}`)
+	acknowledge("true")
 	w.Eventually(w.last).Should(Equal("4.21.0 Completed"), "a refusal is tried again")
 	w.Eventually(w.condition).WithArguments("Upgradeable").Should(BeEmpty(), "the gate is of another minor version")
 }
@@ -318,7 +321,7 @@ func TestOperatorKeepsTheMinorVersion(t *testing.T) {
 	w.operator.Refuse("ingress", "Routes are not admitted.")
 	w.Eventually(w.condition).WithArguments("Upgradeable").Should(Equal(
 		"False|ClusterOperatorsNotUpgradeable|Cluster operator ingress should not be upgraded between minor versions: Simulated: Routes are not admitted."))
-	w.configMap(versionoperator.GatesNamespace, versionoperator.Gates, "ack-4.20-x-in-4.21", "Removed.")
+	w.gate("ack-4.20-x-in-4.21", "Removed.")
 	w.Eventually(w.condition).WithArguments("Upgradeable").Should(And(HavePrefix("False|MultipleReasons|"), ContainSubstring("ClusterOperatorsNotUpgradeable,AdminAckRequired")))
 	w.request(`{"version":"4.21.0"}`)
 	w.Eventually(w.condition).WithArguments("ReleaseAccepted").Should(HavePrefix("False|PreconditionChecks|"))

@@ -295,9 +295,11 @@ func (w *world) pause(pool string, paused bool) {
 	w.patch(&machineconfigv1.MachineConfigPool{}, pool, fmt.Sprintf(`{"spec":{"paused":%t}}`, paused))
 }
 
-func (w *world) configMap(namespace, name, key, value string) {
+// gate is something that an administrator has to acknowledge.
+func (w *world) gate(name, description string) {
 	w.t.Helper()
-	w.Expect(w.api.Create(w.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{key: value}})).To(Succeed())
+	gates := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: versionoperator.GatesNamespace, Name: versionoperator.Gates}, Data: map[string]string{name: description}}
+	w.Expect(w.api.Create(w.ctx, gates)).To(Succeed())
 }
 
 // available are the versions that the status offers.
