@@ -25,7 +25,7 @@ const (
 
 var _ = Describe("An installed cluster", Label("upgrade"), func() {
 	It("is upgraded to the next patch in place, Node by Node", func(ctx SpecContext) {
-		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "upgrade", ClusterName: "patch"})
+		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "upgrade-patch", ClusterName: "patch"})
 		waitAvailable(ctx, cluster)
 		before := state(ctx, cluster)
 		boots := bootCounts(before)
@@ -53,7 +53,7 @@ var _ = Describe("An installed cluster", Label("upgrade"), func() {
 	}, NodeTimeout(2*installTimeout))
 
 	It("is upgraded on a single host, which takes the API away while it restarts", func(ctx SpecContext) {
-		cluster := apply(ctx, "sno", lab.Mutations{Namespace: "upgrade", ClusterName: "single"})
+		cluster := apply(ctx, "sno", lab.Mutations{Namespace: "upgrade-single", ClusterName: "single"})
 		waitAvailable(ctx, cluster)
 		before := state(ctx, cluster)
 		boots, pid := bootCounts(before), cluster.Server().Process().PID()

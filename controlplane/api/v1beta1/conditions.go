@@ -112,6 +112,7 @@ const (
 	WaitingForEtcdReason                  = "WaitingForEtcd"
 	WaitingForReplacementReason           = "WaitingForReplacement"
 	WaitingForMachineAPIReason            = "WaitingForMachineAPI"
+	ClusterVersionUnavailableReason       = "ClusterVersionUnavailable"
 	UpgradeInProgressReason               = "UpgradeInProgress"
 	UpgradeFailingReason                  = "UpgradeFailing"
 	UpgradeNotOfferedReason               = "UpgradeNotOffered"

@@ -167,7 +167,8 @@ type RemediationSpec struct {
 // UpgradeSpec says how an installed cluster is brought to another version.
 // +kubebuilder:validation:MinProperties=1
 type UpgradeSpec struct {
-	// channel of the update graph in which the cluster looks for releases, such as stable-4.20. The cluster's own is left as it is when omitted.
+	// channel of the update graph in which the cluster looks for the release, such as stable-4.20. It is set for an upgrade; the cluster's own is left as it is when omitted, and
+	// between upgrades.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
@@ -195,7 +196,7 @@ type UpgradeSpec struct {
 	AcceptedRisks []string `json:"acceptedRisks,omitempty"`
 
 	// waivePreconditionsAndSignaturesFor is a version, with or without leading v, for which the cluster is asked to check neither its preconditions nor the signature of the
-	// release image (force). It counts as long as version is the same. What is forced may not work, and cannot be taken back.
+	// release image (force). It counts as long as version is the same; what the provider itself looks at is not waived. What is forced may not work, and cannot be taken back.
 	// +optional
 	// +kubebuilder:validation:MinLength=5
 	// +kubebuilder:validation:MaxLength=128

@@ -21,8 +21,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// versionName is the name of the one ClusterVersion of a cluster.
-const versionName = "version"
+const (
+	// versionName is the name of the one ClusterVersion of a cluster.
+	versionName = "version"
+	// fieldOwner owns there what we ask for.
+	fieldOwner = client.FieldOwner("cluster-api-provider-openshift-agent")
+)
 
 // What a release asks an administrator to check stands in one ConfigMap, what was checked in the other (cluster version operator).
 var (
@@ -61,6 +65,8 @@ func readVersion(ctx context.Context, c client.Client, seen *facts.ClusterVersio
 		return fmt.Errorf("cannot read ClusterVersion %s of the workload cluster: %w", versionName, err)
 	}
 	seen.ResourceVersion, seen.Channel, seen.Asked = version.ResourceVersion, version.Spec.Channel, workload.AskedOf(version)
+	seen.Runs, seen.Upgrading, seen.Former = workload.ReleasesOf(version)
+	seen.Ours = oursIs(version.ManagedFields)
 	for _, r := range version.Status.AvailableUpdates {
 		seen.Offers = append(seen.Offers, facts.Offer{Version: r.Version, Image: r.Image})
 	}
@@ -73,6 +79,23 @@ func readVersion(ctx context.Context, c client.Client, seen *facts.ClusterVersio
 		}
 	}
 	return nil
+}
+
+// oursIs tells whether the release that was asked for is as we wrote it: who changes it takes the field over.
+func oursIs(written []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(written, func(entry metav1.ManagedFieldsEntry) bool {
+		if entry.Manager != string(fieldOwner) || entry.FieldsV1 == nil {
+			return false
+		}
+		fields := struct {
+			Spec struct {
+				Update map[string]any `json:"f:desiredUpdate"`
+			} `json:"f:spec"`
+		}{}
+		err := json.Unmarshal(entry.FieldsV1.Raw, &fields)
+		_, ours := fields.Spec.Update["f:version"]
+		return err == nil && ours
+	})
 }
 
 // offerOf has no risks where the cluster found that none concerns it; then it stands among the available updates, too.
@@ -163,6 +186,8 @@ func ask(ctx context.Context, c client.Client, request facts.UpdateRequest) erro
 	}
 	if u := request.Update; u != nil { // what the request before it had, and this one has not, goes
 		spec["desiredUpdate"] = map[string]any{"version": orNull(u.Version), "image": orNull(u.Image), "force": u.Force, "architecture": nil}
+	} else if request.Withdraw {
+		spec["desiredUpdate"] = nil
 	}
 	if len(spec) == 0 {
 		return nil
@@ -173,7 +198,7 @@ func ask(ctx context.Context, c client.Client, request facts.UpdateRequest) erro
 	}
 	version := &configv1.ClusterVersion{}
 	version.Name = versionName
-	if err := c.Patch(ctx, version, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	if err := c.Patch(ctx, version, client.RawPatch(types.MergePatchType, patch), fieldOwner); err != nil {
 		return fmt.Errorf("cannot write ClusterVersion %s of the workload cluster: %w", versionName, err)
 	}
 	return nil

@@ -38,7 +38,7 @@ func newCluster(t *testing.T, objects ...client.Object) *cluster {
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, configv1.Install, machineconfigurationv1.Install} {
 		c.Expect(add(scheme)).To(Succeed())
 	}
-	c.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	c.Client = fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(objects...).Build()
 	return c
 }
 
@@ -75,6 +75,7 @@ func TestWhatAnUpgradeDependsUponIsRead(t *testing.T) {
 	paused := func(p *machineconfigurationv1.MachineConfigPool) { p.Spec.Paused = true }
 	c := newCluster(t, version(func(v *configv1.ClusterVersion) {
 		v.Spec.DesiredUpdate = &configv1.Update{Version: "4.19.9", Image: "image", Force: true}
+		v.Status.History = []configv1.UpdateHistory{{State: configv1.PartialUpdate, Version: "4.19.8"}, {State: configv1.PartialUpdate, Version: "4.19.5"}, {State: configv1.CompletedUpdate, Version: "4.19.3"}}
 		v.Status.AvailableUpdates = []configv1.Release{{Version: "4.19.9", Image: "i9"}}
 		v.Status.ConditionalUpdates = []configv1.ConditionalUpdate{
 			{Release: configv1.Release{Version: "4.19.10", Image: "i10"}, Risks: []configv1.ConditionalUpdateRisk{{Name: "Slow", Message: "it is slow"}}, Conditions: []metav1.Condition{{Type: "Recommended", Status: "Unknown"}}},
@@ -91,7 +92,7 @@ func TestWhatAnUpgradeDependsUponIsRead(t *testing.T) {
 	seen, err := c.Observe(t.Context(), client.ObjectKey{})
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Expect(seen).To(Equal(facts.ClusterVersion{
-		ResourceVersion: c.version().ResourceVersion, Channel: "stable-4.19", Asked: facts.Update{Version: "4.19.9", Image: "image", Force: true},
+		ResourceVersion: c.version().ResourceVersion, Runs: "4.19.3", Upgrading: "4.19.8", Former: []string{"4.19.5"}, Channel: "stable-4.19", Asked: facts.Update{Version: "4.19.9", Image: "image", Force: true},
 		Offers: []facts.Offer{
 			{Version: "4.19.9", Image: "i9"},
 			{Version: "4.19.10", Image: "i10", Risks: []facts.Risk{{Name: "Slow", Message: "it is slow"}}},
@@ -119,10 +120,25 @@ func TestAnUpgradeIsWrittenBesideWhatOthersWrote(t *testing.T) {
 
 	c.Expect(apierrors.IsConflict(c.Ask(t.Context(), client.ObjectKey{}, request))).To(BeTrue(), "it changed since it was read")
 
+	seen, err := c.Observe(t.Context(), client.ObjectKey{})
+	c.Expect(err).NotTo(HaveOccurred())
+	c.Expect(seen.Ours).To(BeTrue())
+
 	request = facts.UpdateRequest{ResourceVersion: after.ResourceVersion, Channel: "eus-4.20"}
 	c.Expect(c.Ask(t.Context(), client.ObjectKey{}, request)).To(Succeed())
 	c.Expect(c.version().Spec.Channel).To(Equal("eus-4.20"))
 	c.Expect(c.version().Spec.DesiredUpdate.Version).To(Equal("4.19.9"))
+
+	other := c.version()
+	other.Spec.DesiredUpdate.Version = "4.19.11"
+	c.Expect(c.Update(t.Context(), other, client.FieldOwner("oc"))).To(Succeed())
+	seen, err = c.Observe(t.Context(), client.ObjectKey{})
+	c.Expect(err).NotTo(HaveOccurred())
+	c.Expect(seen.Ours).To(BeFalse(), "somebody changed it")
+
+	c.Expect(c.Ask(t.Context(), client.ObjectKey{}, facts.UpdateRequest{ResourceVersion: c.version().ResourceVersion, Withdraw: true})).To(Succeed())
+	c.Expect(c.version().Spec.DesiredUpdate).To(BeNil())
+	c.Expect(c.version().Spec.Channel).To(Equal("eus-4.20"))
 }
 
 func TestAcknowledgementsAreAdded(t *testing.T) {

@@ -43,6 +43,8 @@ type looks struct {
 	// beside are the questions of askBeside.
 	beside *lru.Cache
 	free   *semaphore.Weighted
+	// upgrades is free for those that are looked at for another reason than etcd.
+	upgrades *semaphore.Weighted
 }
 
 // lookTasks are those that etcd is looked at for.
@@ -73,7 +75,7 @@ type injected struct {
 func (c injected) Now() time.Time { return c.now() }
 
 func newLooks(now func() time.Time) *looks {
-	l := &looks{now: now, last: lru.New(rememberedLooks), delays: flowcontrol.NewBackOff(firstLook, lastLook), beside: lru.New(rememberedLooks), free: semaphore.NewWeighted(looksAtOnce)}
+	l := &looks{now: now, last: lru.New(rememberedLooks), delays: flowcontrol.NewBackOff(firstLook, lastLook), beside: lru.New(rememberedLooks), free: semaphore.NewWeighted(looksAtOnce), upgrades: semaphore.NewWeighted(looksAtOnce)}
 	l.delays.Clock = injected{now: now}
 	return l
 }
@@ -118,18 +120,22 @@ type etcdLook struct {
 
 // mayLook tells whether etcd may be looked at now, for a task. If not, what was found last is told once more. Else the look ends with the function.
 func (r *Reconciler) mayLook(s *scope, task status.Task) (end func(), may bool) {
+	free, busy := r.looks.free, look{reason: controlplanev1.WaitingForEtcdReason, message: "waiting to ask etcd, for many clusters are asked at this time"}
+	if task == status.Upgrade {
+		free, busy = r.looks.upgrades, look{reason: controlplanev1.UpgradeInProgressReason, message: "waiting to look at the cluster, for many are looked at at this time"}
+	}
 	last := r.looks.before(lookKey{s.stored.UID, task})
 	left := looksApart - r.now().Sub(last.at)
 	switch {
 	case left > 0:
-	case r.looks.free.TryAcquire(1):
+	case free.TryAcquire(1):
 		s.looking = task
-		return func() { s.looking = ""; r.looks.free.Release(1) }, true
+		return func() { s.looking = ""; free.Release(1) }, true
 	default:
 		left = looksApart
 	}
 	if last.reason == "" {
-		last.reason, last.message = controlplanev1.WaitingForEtcdReason, "waiting to ask etcd, for many clusters are asked at this time"
+		last = busy
 	}
 	s.found.Block(task, last.reason, last.message)
 	s.again.In(left)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +31,9 @@ import (
 const (
 	// FieldOwner owns the fields that this provider writes into objects.
 	FieldOwner = client.FieldOwner("openshift-agent-control-plane")
+
+	// firstAsk is after what time the same is asked of a cluster again that somebody else changed there; the time doubles up to lastAsk.
+	firstAsk, lastAsk = 10 * time.Second, 10 * time.Minute
 
 	// wakeUps is the number of finished look-ups that may wait to be noticed.
 	wakeUps = 1024
@@ -140,6 +144,8 @@ type Reconciler struct {
 	looks *looks
 	// asked is what kubelets were seen to ask for, by the UID of the control plane.
 	asked *lru.Cache
+	// asks is when what installed clusters were asked for may be written again.
+	asks *flowcontrol.Backoff
 	// retries says when to come back after an error.
 	retries *retries
 	// wake reconciles control planes whose release image was looked up.
@@ -171,6 +177,8 @@ func New(options Options) *Reconciler {
 	r.recent = reconcile.NewWrites(func() time.Time { return r.now() })
 	r.heldBack = reconcile.NewHoldBack(func() time.Time { return r.now() })
 	r.looks = newLooks(func() time.Time { return r.now() })
+	r.asks = flowcontrol.NewBackOff(firstAsk, lastAsk)
+	r.asks.Clock = injected{now: func() time.Time { return r.now() }}
 	return r
 }
 

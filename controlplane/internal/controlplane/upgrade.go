@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -34,39 +35,54 @@ func (r *Reconciler) upgrade(ctx context.Context, s *scope) (bool, error) {
 	case errors.Is(err, workload.ErrNotConnected):
 		return true, nil
 	case err != nil:
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot read what the upgrade depends upon")
-		r.hold(s, removal.Step{Reason: controlplanev1.WaitingForHealthyClusterReason, Message: "what an upgrade depends upon cannot be read from the cluster: it is tried again; see the log of the manager"})
+		r.holdUpgrade(ctx, s, err)
 		return true, nil
 	}
 	request, step := upgrade.Next(s.Facts, &seen)
-	if asked, err := r.requestUpdate(ctx, s, request); err != nil || !asked {
-		return true, err
+	if asked := r.requestUpdate(ctx, s, request); !asked {
+		return true, nil
 	}
-	if step == nil {
-		r.looks.done(s.stored.UID, status.Upgrade)
-	} else {
+	if step != nil {
 		r.hold(s, *step)
 	}
 	return true, nil
 }
 
-// requestUpdate writes into the cluster what it is asked for, if anything, and tells whether that was possible.
-func (r *Reconciler) requestUpdate(ctx context.Context, s *scope, request facts.UpdateRequest) (bool, error) {
-	if request.Channel == "" && len(request.Acknowledge) == 0 && request.Update == nil {
-		return true, nil
+// holdUpgrade tells that the ClusterVersion, or what belongs to it, can be neither read nor written.
+func (r *Reconciler) holdUpgrade(ctx context.Context, s *scope, err error) {
+	ctrl.LoggerFrom(ctx).Error(err, "Cannot read or write what the upgrade of the cluster depends upon")
+	r.hold(s, removal.Step{Reason: controlplanev1.ClusterVersionUnavailableReason, Message: "what an upgrade depends upon cannot be read from the cluster, or it cannot be asked for another release: " +
+		"it is tried again. Check that the credentials in its kubeconfig have the rights for it; see the log of the manager"})
+}
+
+// requestUpdate writes into the cluster what it is asked for, if anything, and tells whether that was possible. What was written is not written again at once: others may write something else there.
+func (r *Reconciler) requestUpdate(ctx context.Context, s *scope, request facts.UpdateRequest) bool {
+	if request.Empty() {
+		return true
+	}
+	id := fmt.Sprintf("%s %s %v %+v %t", s.stored.UID, request.Channel, request.Acknowledge, ptr.Deref(request.Update, facts.Update{}), request.Withdraw)
+	if r.asks.IsInBackOffSinceUpdate(id, r.now()) {
+		r.hold(s, removal.Step{Reason: controlplanev1.UpgradeInProgressReason, Message: "the cluster was asked for the same a moment ago, and somebody changed it there: it is asked again later"})
+		return false
 	}
 	switch err := r.Versions.Ask(ctx, s.ClusterKey(), request); {
 	case apierrors.IsConflict(err):
 		s.again.In(reconcile.CacheLag) // it changed since it was read
-		return false, nil
+		return false
 	case kube.Refused(err):
 		r.hold(s, removal.Step{Reason: controlplanev1.InvalidConfigurationReason, Message: fmt.Sprintf("the cluster does not take what it is asked for, correct spec.version or spec.upgrade: %v", err)})
-		return false, nil
+		return false
 	case err != nil:
-		return false, fmt.Errorf("cannot ask the cluster for another release: %w", err)
+		r.holdUpgrade(ctx, s, err)
+		return false
 	}
-	if request.Update != nil {
+	r.asks.Next(id, r.now())
+	r.asks.GC()
+	switch {
+	case request.Update != nil:
 		r.event(s.stored, "UpgradeRequested", "Asked the cluster, which runs v%s, for v%s", s.Workload.OpenShiftVersion, request.Update.Version)
+	case request.Withdraw:
+		r.event(s.stored, "UpgradeWithdrawn", "Took back what the cluster, which runs v%s, was asked for and had not begun", s.Workload.OpenShiftVersion)
 	}
-	return true, nil
+	return true
 }

@@ -1,9 +1,11 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,6 +39,13 @@ func (f *fakeVersions) Ask(_ context.Context, _ client.ObjectKey, request facts.
 		return f.ask
 	}
 	f.asked = append(f.asked, request)
+	if request.Update != nil {
+		f.seen.Asked, f.seen.Ours = *request.Update, true
+	}
+	if request.Withdraw {
+		f.seen.Asked, f.seen.Ours = facts.Update{}, false
+	}
+	f.seen.Channel = cmp.Or(request.Channel, f.seen.Channel)
 	return nil
 }
 
@@ -52,7 +61,7 @@ func installed(t *testing.T) *hub {
 		h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, facts.Node{Name: m.Status.NodeRef.Name})
 	}
 	h.workloads.facts.ReleaseImage = digest
-	h.versions.seen = facts.ClusterVersion{ResourceVersion: "7", Channel: "stable-4.19", Offers: []facts.Offer{{Version: "4.19.9", Image: otherDigest}}}
+	h.versions.seen = facts.ClusterVersion{Runs: "4.19.3", ResourceVersion: "7", Channel: "stable-4.19", Offers: []facts.Offer{{Version: "4.19.9", Image: otherDigest}}}
 	h.settle()
 	return h
 }
@@ -83,14 +92,13 @@ func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
 	h := installed(t)
 	h.Expect(h.versions.looks).To(BeZero(), "nobody asked for another release")
 	h.upgradeTo("v4.19.9")
-	h.Expect(h.versions.asked).NotTo(BeEmpty())
-	h.Expect(h.versions.asked[0]).To(Equal(facts.UpdateRequest{ResourceVersion: "7", Update: &facts.Update{Version: "4.19.9"}}))
+	h.Expect(h.versions.asked).To(ConsistOf(facts.UpdateRequest{ResourceVersion: "7", Update: &facts.Update{Version: "4.19.9"}}))
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.UpgradeInProgressReason)))
 	h.Expect(h.condition(controlplanev1.RollingOutCondition).Status).To(Equal(metav1.ConditionTrue))
 	h.expectMachines("v4.19.3")
 
 	// The cluster begins, and two of three hosts have their new configuration.
-	looks, asked := h.versions.looks, len(h.versions.asked)
+	looks := h.versions.looks
 	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &facts.Rollout{Asked: facts.Update{Version: "4.19.9"}, Progress: "Working towards 4.19.9: 870 of 903 done (96% complete), waiting on machine-config"}
 	for i := range 2 {
 		h.workloads.facts.Nodes[i].Release = "4.19.9"
@@ -99,7 +107,7 @@ func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
 	h.settle()
 	h.elapse()
 	h.reconcile()
-	h.Expect([]int{h.versions.looks, len(h.versions.asked)}).To(Equal([]int{looks, asked}), "it is on its way")
+	h.Expect([]int{h.versions.looks, len(h.versions.asked)}).To(Equal([]int{looks, 1}), "it is on its way")
 	var versions []string
 	for _, m := range h.machines() {
 		versions = append(versions, m.Spec.Version)
@@ -159,7 +167,7 @@ func TestAnUpgradeIsAskedForAgainAfterAConflict(t *testing.T) {
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically(">", 0))
 	h.versions.ask = nil
 	h.settle()
-	h.Expect(h.versions.asked).NotTo(BeEmpty())
+	h.Expect(h.versions.asked).To(HaveLen(1))
 }
 
 func TestWhatCannotBeReadKeepsAnUpgradeWaiting(t *testing.T) {
@@ -167,23 +175,82 @@ func TestWhatCannotBeReadKeepsAnUpgradeWaiting(t *testing.T) {
 	h.versions.observe = errors.New("secret address 10.0.0.1")
 	h.upgradeTo("v4.19.9")
 	c := h.condition(controlplanev1.MachinesUpToDateCondition)
-	h.Expect(c.Reason).To(Equal(controlplanev1.WaitingForHealthyClusterReason))
+	h.Expect(c.Reason).To(Equal(controlplanev1.ClusterVersionUnavailableReason))
 	h.Expect(c.Message).NotTo(ContainSubstring("10.0.0.1"))
 	h.Expect(h.versions.asked).To(BeEmpty())
 }
 
-func TestTheChannelIsSetWithoutAnUpgrade(t *testing.T) {
+func TestTheChannelIsSetForAnUpgrade(t *testing.T) {
 	h := installed(t)
 	cp := h.controlPlane()
 	cp.Spec.Upgrade.Channel = "eus-4.20"
 	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
 	h.settle()
-	h.Expect(h.versions.asked[0]).To(Equal(facts.UpdateRequest{ResourceVersion: "7", Channel: "eus-4.20"}))
-	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Status).To(Equal(metav1.ConditionTrue))
-	asked := len(h.versions.asked)
-	h.workloads.facts.Channel = "eus-4.20"
+	h.Expect(h.versions.asked).To(BeEmpty(), "whoever looks into another one from the cluster may do so")
+	h.upgradeTo("v4.19.9")
+	h.Expect(h.versions.asked).To(ConsistOf(facts.UpdateRequest{ResourceVersion: "7", Channel: "eus-4.20"}), "what it has there is not known yet")
+	now := h.r.now()
+	h.r.now = func() time.Time { return now.Add(looksApart) }
 	h.settle()
-	h.Expect(h.versions.asked).To(HaveLen(asked))
+	h.Expect(h.versions.asked).To(HaveLen(2))
+	h.Expect(h.versions.asked[1].Update).To(HaveValue(Equal(facts.Update{Version: "4.19.9"})))
+}
+
+// Two who write in turn must not do it at the speed of both.
+func TestWhatOthersChangeIsNotWrittenAgainAtOnce(t *testing.T) {
+	h := installed(t)
+	now := h.r.now()
+	h.r.now = func() time.Time { return now }
+	h.upgradeTo("v4.19.9")
+	for range 4 {
+		h.versions.seen.Asked = facts.Update{}
+		now = now.Add(looksApart)
+		h.settle()
+	}
+	h.Expect(h.versions.asked).To(HaveLen(1))
+	h.elapse()
+	now = now.Add(looksApart)
+	h.reconcile()
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Message).To(ContainSubstring("somebody changed it there"))
+	now = now.Add(firstAsk)
+	h.settle()
+	h.Expect(h.versions.asked).To(HaveLen(2))
+}
+
+func TestWhatIsNotWantedAnyMoreIsTakenBack(t *testing.T) {
+	h := installed(t)
+	now := h.r.now()
+	h.r.now = func() time.Time { now = now.Add(looksApart); return now }
+	h.upgradeTo("v4.19.9")
+	h.workloads.facts.Rollout = &facts.Rollout{Asked: facts.Update{Version: "4.19.9"}, Pending: true, Refused: "no signature"}
+	h.settle()
+	h.Expect(h.versions.asked).To(HaveLen(1))
+	h.upgradeTo("v4.19.3")
+	h.Expect(h.versions.asked).To(HaveLen(2))
+	h.Expect(h.versions.asked[1].Withdraw).To(BeTrue(), "the cluster would begin as soon as it has the signature")
+}
+
+func TestARightThatIsMissingIsTold(t *testing.T) {
+	h := installed(t)
+	h.versions.ask = apierrors.NewForbidden(schema.GroupResource{Resource: "clusterversions"}, "version", errors.New("no"))
+	h.upgradeTo("v4.19.9")
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Reason).To(Equal(controlplanev1.ClusterVersionUnavailableReason))
+}
+
+func TestAnUpgradeIsDoneWhenTheClusterSaysSo(t *testing.T) {
+	h := installed(t)
+	h.upgradeTo("v4.19.9")
+	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &facts.Rollout{Asked: facts.Update{Version: "4.19.9"}, Failing: "MachineConfigPool worker is degraded"}
+	for i := range 3 {
+		h.workloads.facts.Nodes[i].Release = "4.19.9"
+	}
+	h.settle()
+	h.elapse()
+	h.reconcile()
+	h.Expect(*h.controlPlane().Status.UpToDateReplicas).To(BeEquivalentTo(3))
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.UpgradeInProgressReason)))
+	h.Expect(h.condition(controlplanev1.RollingOutCondition)).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", controlplanev1.UpgradeFailingReason)))
+	h.Expect(h.controlPlane().Status.Version).To(Equal("v4.19.3"))
 }
 
 func TestAnUpgradeMadeOutsideIsNotTakenBack(t *testing.T) {

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/blang/semver/v4"
@@ -9,11 +10,11 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 )
 
-// Rollout is what a cluster tells of its release while it works towards another one, was asked for one that it has not looked at yet, or refuses it.
+// Rollout is what a cluster tells of its release while it works towards another one, was asked for one that it has not begun, or fails.
 type Rollout struct {
-	// Asked is what was asked for last, Unseen is true until the cluster has looked at it.
-	Asked  Update
-	Unseen bool
+	// Asked is what was asked for last, Unseen is true until the cluster has looked at it. Pending is true as long as it is not what the cluster runs, or works towards.
+	Asked           Update
+	Unseen, Pending bool
 	// Progress says how far the release in Upgrading is, and what it waits for; Failing what is wrong with it; Refused why what was asked for is not begun. For people.
 	Progress, Failing, Refused string
 }
@@ -30,8 +31,13 @@ type Update struct {
 type ClusterVersion struct {
 	// ResourceVersion is that of the object.
 	ResourceVersion string
+	// Runs and Upgrading are the release that was completed last, and the one that is being rolled out over it. Former are those that it was asked for, and taken off.
+	Runs, Upgrading string
+	Former          []string
 	Channel         string
-	Asked           Update
+	// Asked is what was asked for last; Ours is true when we wrote it.
+	Asked Update
+	Ours  bool
 	// Offers are the releases of the update graph.
 	Offers []Offer
 	// NoOffers says, for people, why the update graph is not known; empty: it is.
@@ -65,6 +71,13 @@ type UpdateRequest struct {
 	Channel         string
 	Acknowledge     []string
 	Update          *Update
+	// Withdraw takes back what was asked for.
+	Withdraw bool
+}
+
+// Empty tells whether nothing is written.
+func (r *UpdateRequest) Empty() bool {
+	return r.Channel == "" && len(r.Acknowledge) == 0 && r.Update == nil && !r.Withdraw
 }
 
 // Runs is the release that the installed cluster completed last; false when it is not known.
@@ -90,6 +103,14 @@ func (f *Facts) Target() (semver.Version, bool) {
 		}
 	}
 	return target, found
+}
+
+// UpgradingTo is the release that the cluster is being brought to, or was asked for and may begin at any time; empty: none.
+func (f *Facts) UpgradingTo() string {
+	if r := f.Workload.Rollout; f.Workload.Upgrading == "" && r != nil && r.Pending && r.Refused == "" {
+		return cmp.Or(r.Asked.Version, r.Asked.Image)
+	}
+	return f.Workload.Upgrading
 }
 
 // ReleaseOf is the release that the Node of a Machine runs, with leading v, while the cluster is being upgraded or workers lag behind; empty: it is not known. Nodes are brought to it one after the other.

@@ -47,8 +47,8 @@ func (a *Asked) upgrading(m *clusterv1.Machine) *Step {
 	switch {
 	case a.Workload.Connected && !a.Workload.UnreadSince.IsZero():
 		return deferred(m, "it cannot be read whether the cluster is being upgraded; see the condition Available of the control plane")
-	case a.Workload.Upgrading != "":
-		return deferred(m, "the cluster is being upgraded to %s, which restarts hosts. %s", a.Workload.Upgrading, byHand)
+	case a.UpgradingTo() != "":
+		return deferred(m, "the cluster is being upgraded to %s, which restarts hosts. %s", a.UpgradingTo(), byHand)
 	case planned != "" && planned != a.ControlPlane.Spec.Version:
 		return deferred(m, "waiting for the version %s of the Cluster's topology to come to the control plane", planned)
 	}

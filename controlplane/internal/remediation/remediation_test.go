@@ -219,7 +219,11 @@ func TestWhatKeepsAMachine(t *testing.T) {
 		"it is not installed":                          {3, func(w *world) { w.sicken(0); w.Phase = controlplanev1.InstallationFailed }, deferred, "not installed", false},
 		"no host can take its place":                   {3, func(w *world) { w.sicken(0); w.Progress.DayTwo = false }, deferred, "accepts hosts", false},
 		"the cluster is being upgraded":                {3, func(w *world) { w.sicken(0); w.Workload.Upgrading = "4.20.1" }, deferred, "upgraded to 4.20.1", false},
-		"an upgrade is about to come":                  {3, func(w *world) { w.sicken(0); w.Cluster.Spec.Topology.Version = "4.20.1" }, deferred, "4.20.1", false},
+		"the cluster was asked for an upgrade": {3, func(w *world) {
+			w.sicken(0)
+			w.Workload.Rollout = &facts.Rollout{Asked: facts.Update{Version: "4.20.1"}, Pending: true}
+		}, deferred, "upgraded to 4.20.1", false},
+		"an upgrade is about to come": {3, func(w *world) { w.sicken(0); w.Cluster.Spec.Topology.Version = "4.20.1" }, deferred, "4.20.1", false},
 		"another is being deleted": {5, func(w *world) {
 			w.sicken(0)
 			w.Machines[3].DeletionTimestamp = ptr.To(metav1.NewTime(noon))

@@ -80,10 +80,10 @@ func upgrading(f *facts.Facts) []removal.Step {
 	switch {
 	case !f.Workload.UnreadSince.IsZero():
 		return []removal.Step{removal.Watch(controlplanev1.EtcdUnknownReason, "it cannot be read whether the cluster is being upgraded, see the condition Available")}
-	case f.Workload.Upgrading == "":
+	case f.UpgradingTo() == "":
 		return nil
 	}
-	return []removal.Step{removal.Watch(controlplanev1.UpgradeInProgressReason, "the cluster is being upgraded to %s: waiting until that is done. See ClusterVersion version of the cluster", f.Workload.Upgrading)}
+	return []removal.Step{removal.Watch(controlplanev1.UpgradeInProgressReason, "the cluster is being upgraded to %s: waiting until that is done. See ClusterVersion version of the cluster", f.UpgradingTo())}
 }
 
 // Joined is several waits as one: with the reason of the first, and watched only if all are.

@@ -97,10 +97,22 @@ func TestDown(t *testing.T) {
 		"one that the user marked, although another is down": {
 			change: func(w *world) { w.mark(2); w.down(1) }, picked: "m2", reasons: []string{controlplanev1.EtcdQuorumAtRiskReason, controlplanev1.WaitingForEtcdReason},
 		},
-		"nothing is known":                    {change: func(w *world) { w.etcd.Members = nil }, reasons: []string{controlplanev1.EtcdUnknownReason}},
-		"the quorum is lost":                  {change: func(w *world) { w.etcd.Lost = true }, reasons: []string{controlplanev1.EtcdQuorumAtRiskReason}},
-		"others decide":                       {change: func(w *world) { w.etcd.Topology = "DualReplica" }, reasons: []string{controlplanev1.EtcdTopologyNotSupportedReason}},
-		"the cluster is upgraded":             {change: func(w *world) { w.Workload.Upgrading = "4.20.1" }, picked: "m4", reasons: []string{controlplanev1.UpgradeInProgressReason}},
+		"nothing is known":        {change: func(w *world) { w.etcd.Members = nil }, reasons: []string{controlplanev1.EtcdUnknownReason}},
+		"the quorum is lost":      {change: func(w *world) { w.etcd.Lost = true }, reasons: []string{controlplanev1.EtcdQuorumAtRiskReason}},
+		"others decide":           {change: func(w *world) { w.etcd.Topology = "DualReplica" }, reasons: []string{controlplanev1.EtcdTopologyNotSupportedReason}},
+		"the cluster is upgraded": {change: func(w *world) { w.Workload.Upgrading = "4.20.1" }, picked: "m4", reasons: []string{controlplanev1.UpgradeInProgressReason}},
+		"an upgrade was asked for": {
+			change: func(w *world) {
+				w.Workload.Rollout = &facts.Rollout{Asked: facts.Update{Image: "image"}, Pending: true}
+			},
+			picked: "m4", reasons: []string{controlplanev1.UpgradeInProgressReason},
+		},
+		"an upgrade is refused": {
+			change: func(w *world) {
+				w.Workload.Rollout = &facts.Rollout{Asked: facts.Update{Version: "4.20.1"}, Pending: true, Refused: "no"}
+			},
+			picked: "m4",
+		},
 		"nobody knows whether it is upgraded": {change: func(w *world) { w.Workload.UnreadSince = noon }, picked: "m4", reasons: []string{controlplanev1.EtcdUnknownReason}},
 		"a host is restarted with another configuration": {
 			change: func(w *world) { w.etcd.Nodes[1].Configuring = true }, picked: "m4", reasons: []string{controlplanev1.WaitingForEtcdReason},

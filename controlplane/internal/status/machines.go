@@ -58,7 +58,11 @@ func (v *View) machinesUpToDate() metav1.Condition {
 	if message := v.versionMismatch(); message != "" {
 		return no(t, controlplanev1.VersionMismatchReason, message)
 	}
-	return v.aggregate(clusterv1.MachineUpToDateCondition, t)
+	c := v.aggregate(clusterv1.MachineUpToDateCondition, t)
+	if upgrade := v.upgradeUnderWay(); upgrade != "" && c.Status == metav1.ConditionTrue {
+		return no(t, controlplanev1.UpgradeInProgressReason, upgrade) // it is done when the cluster says so
+	}
+	return c
 }
 
 // versionMismatch says that the cluster runs, or is being brought to, a newer release than the spec asks for; it is empty when it does not.
@@ -92,7 +96,7 @@ func (v *View) rollingOut() metav1.Condition {
 	}
 	c := yes(t, clusterv1.RollingOutReason)
 	said := []string{upgrade}
-	if r := v.Workload.Rollout; r != nil && r.Failing != "" {
+	if r := v.Workload.Rollout; upgrade != "" && r != nil && r.Failing != "" {
 		c.Reason = controlplanev1.UpgradeFailingReason
 		said = append(said, "failing: "+r.Failing)
 	}

@@ -64,6 +64,9 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 	if versions := v.versions(); len(versions) > 0 {
 		status.Versions, status.Version = versions, versions[0].Version
 	}
+	if v.Workload.Upgrading != "" && parsed(status.Version).GT(parsed(v.Workload.OpenShiftVersion)) {
+		status.Version = "v" + v.Workload.OpenShiftVersion // it is done when the cluster says so
+	}
 	if v.Workload.KubernetesVersion != "" {
 		status.KubernetesVersion = v.Workload.KubernetesVersion
 	}

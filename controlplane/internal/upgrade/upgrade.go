@@ -15,13 +15,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 )
 
-// Due tells whether the cluster has to be looked at: it is to run a newer release than it runs, or is brought to, or is to look for releases in another channel.
+// Due tells whether the cluster has to be looked at: it is to run a newer release than it runs, or is brought to, or was asked for one that it has not begun and that nobody wants any more.
 func Due(f *facts.Facts) bool {
 	runs, known := f.Runs()
-	if !f.Installed() || !f.Workload.Connected || !known {
+	if !known || !f.Installed() || f.GoesWhole() || !f.Workload.Connected || !f.Workload.UnreadSince.IsZero() {
 		return false
 	}
-	return channelOf(f) != "" || newer(f, runs)
+	return newer(f, runs) || pending(f)
 }
 
 // newer tells whether the spec asks for a release to which the cluster is not on its way.
@@ -30,46 +30,49 @@ func newer(f *facts.Facts, runs semver.Version) bool {
 	return given && wanted.GT(runs) && wanted.String() != f.Workload.Upgrading
 }
 
-// channelOf is the channel that the cluster is to be given; empty: none, or it has it.
-func channelOf(f *facts.Facts) string {
-	if channel := f.ControlPlane.Spec.Upgrade.Channel; channel != f.Workload.Channel {
-		return channel
-	}
-	return ""
-}
+// pending tells whether the cluster was asked for something that it has not begun.
+func pending(f *facts.Facts) bool { return f.Workload.Rollout != nil && f.Workload.Rollout.Pending }
 
 // Next is what the cluster is asked for now, and what is waited for, or keeps it from being asked.
 func Next(f *facts.Facts, seen *facts.ClusterVersion) (facts.UpdateRequest, *removal.Step) {
-	request := facts.UpdateRequest{ResourceVersion: seen.ResourceVersion, Acknowledge: acknowledged(f, seen)}
 	runs, _ := f.Runs()
+	wanted, _ := f.WantedVersion()
+	request := facts.UpdateRequest{ResourceVersion: seen.ResourceVersion}
+	switch {
+	case seen.Runs != f.Workload.OpenShiftVersion || seen.Upgrading != f.Workload.Upgrading:
+		return request, unwatched(controlplanev1.UpgradeInProgressReason, "the cluster has just changed its release: waiting for its news")
+	case !newer(f, runs):
+		request.Withdraw = seen.Ours && pending(f) // somebody may have set spec.version back
+		return request, nil
+	}
+	request.Acknowledge = acknowledged(f, seen)
 	if channel := f.ControlPlane.Spec.Upgrade.Channel; channel != "" && channel != seen.Channel {
 		request.Channel = channel
-		if newer(f, runs) {
-			return request, watched(controlplanev1.UpgradeInProgressReason, "the cluster looks for releases in the channel %s now: waiting for what it finds", channel)
-		}
-		return request, nil
+		return request, watched(controlplanev1.UpgradeInProgressReason, "the cluster looks for releases in the channel %s now: waiting for what it finds", channel)
 	}
-	if !newer(f, runs) {
-		return request, nil
-	}
-	wanted, _ := f.WantedVersion()
-	for _, check := range []func(*facts.Facts, semver.Version, semver.Version) *removal.Step{underWay, skipped} {
-		if step := check(f, runs, wanted); step != nil {
+	for _, check := range []func(*facts.Facts, semver.Version, *facts.ClusterVersion) *removal.Step{underWay, takenOff, skipped, askedByOthers} {
+		if step := check(f, wanted, seen); step != nil {
 			return request, step
 		}
 	}
 	update, step := updateTo(f, wanted, seen)
-	if step != nil {
-		return request, step
+	if step == nil {
+		step = preflight(f, wanted, seen)
 	}
-	if seen.Asked == *update {
+	switch {
+	case step != nil: // what was asked for may begin at any time
+		request.Withdraw = seen.Ours && pending(f)
+		return request, step
+	case answers(seen.Asked, *update):
 		return request, answerTo(f, wanted, seen)
-	}
-	if step := preflight(f, wanted, seen); step != nil {
-		return request, step
 	}
 	request.Update = update
 	return request, watched(controlplanev1.UpgradeInProgressReason, "the cluster was asked for v%s: waiting until it begins", wanted)
+}
+
+// answers tells whether a cluster was asked for an update already. An image that was given besides does no harm: the cluster checks that it is of the version.
+func answers(asked, update facts.Update) bool {
+	return asked.Version == update.Version && asked.Force == update.Force && (update.Image == "" || asked.Image == update.Image)
 }
 
 // watched is a wait at the end of which the cluster tells something, unwatched one for what has to be looked at.
@@ -96,7 +99,7 @@ func acknowledged(f *facts.Facts, seen *facts.ClusterVersion) []string {
 }
 
 // underWay is about a cluster that is on its way to another release. To another patch of it, it can be turned; all else has to wait.
-func underWay(f *facts.Facts, _, wanted semver.Version) *removal.Step {
+func underWay(f *facts.Facts, wanted semver.Version, _ *facts.ClusterVersion) *removal.Step {
 	if f.Workload.Upgrading == "" {
 		return nil
 	}
@@ -110,20 +113,62 @@ func underWay(f *facts.Facts, _, wanted semver.Version) *removal.Step {
 	return nil
 }
 
-// skipped is about minor versions, of which OpenShift takes one at a time. The first ones of the next major version follow upon several: the cluster itself knows the way.
-func skipped(_ *facts.Facts, runs, wanted semver.Version) *removal.Step {
-	if wanted.Minor <= runs.Minor+1 {
+// takenOff is about a release that the cluster was on before, by a rollback or for a hotfix: whoever did that had a reason.
+func takenOff(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
+	if !slices.Contains(seen.Former, wanted.String()) {
+		return nil
+	}
+	now := seen.Runs
+	if f.Workload.Upgrading != "" {
+		now = f.Workload.Upgrading
+	}
+	return watched(controlplanev1.VersionMismatchReason, "the cluster was brought from v%s to v%s in the cluster itself, and is not brought back from here: set spec.version to v%s, or ask for v%s there (oc adm upgrade)",
+		wanted, now, now, wanted)
+}
+
+// skipped is about minor versions, of which OpenShift takes one at a time. Which ones the first of the next major version follow upon, only the update graph knows.
+func skipped(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
+	runs, _ := f.Runs()
+	switch {
+	case wanted.Major != runs.Major && offered(seen, wanted) < 0:
+		return notOffered(f, wanted, seen)
+	case wanted.Major != runs.Major || wanted.Minor <= runs.Minor+1:
 		return nil
 	}
 	return watched(controlplanev1.InvalidConfigurationReason, "spec.version is v%s, but the cluster runs v%s, and is upgraded by one minor version at a time: set spec.version to a release of %d.%d first",
 		wanted, runs, runs.Major, runs.Minor+1)
 }
 
+// askedByOthers is about what somebody else asked the cluster for, and has not begun: two who write in turn would keep it from ever beginning.
+func askedByOthers(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
+	if seen.Ours || !pending(f) || seen.Asked.Version == wanted.String() {
+		return nil
+	}
+	refused := ""
+	if f.Workload.Rollout.Refused != "" {
+		refused = ", which refuses it (" + f.Workload.Rollout.Refused + ")"
+	}
+	return watched(controlplanev1.VersionMismatchReason, "somebody else asked the cluster for another release than v%s: %s%s. Take that back in the cluster (oc adm upgrade --clear), or set spec.version to it",
+		wanted, asking(seen.Asked), refused)
+}
+
+func asking(asked facts.Update) string {
+	if asked.Version == "" {
+		return asked.Image
+	}
+	return "v" + asked.Version
+}
+
+// offered is where a release stands among those that are offered; negative: it does not.
+func offered(seen *facts.ClusterVersion, wanted semver.Version) int {
+	return slices.IndexFunc(seen.Offers, func(o facts.Offer) bool { return o.Version == wanted.String() })
+}
+
 // updateTo is what to ask the cluster for.
 func updateTo(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) (*facts.Update, *removal.Step) {
 	update := &facts.Update{Version: wanted.String(), Force: waived(f, wanted)}
-	at := slices.IndexFunc(seen.Offers, func(o facts.Offer) bool { return o.Version == update.Version })
-	if at >= 0 && !update.Force {
+	at := offered(seen, wanted)
+	if at >= 0 {
 		if step := risky(f, wanted, seen.Offers[at].Risks); step != nil {
 			return nil, step
 		}
@@ -206,7 +251,7 @@ func notOffered(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersio
 // answerTo is what the cluster says to what it was asked for.
 func answerTo(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
 	if r := f.Workload.Rollout; r != nil && !r.Unseen && r.Refused != "" {
-		return watched(controlplanev1.UpgradeRefusedReason, "the cluster refuses v%s: %s%s", wanted, r.Refused, gatesLeft(f, wanted, seen))
+		return watched(controlplanev1.UpgradeRefusedReason, "the cluster refuses v%s. %s%s", wanted, gatesLeft(f, wanted, seen), r.Refused)
 	}
 	return watched(controlplanev1.UpgradeInProgressReason, "the cluster was asked for v%s: waiting until it begins", wanted)
 }
@@ -223,10 +268,10 @@ func gatesLeft(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion
 	if len(left) == 0 || wanted.Major == runs.Major && wanted.Minor == runs.Minor {
 		return ""
 	}
-	return ". When you have checked it, name in spec.upgrade.acknowledgements: " + strings.Join(left, "; ")
+	return "When you have checked what it asks for, name in spec.upgrade.acknowledgements: " + strings.Join(left, "; ") + ". It says: "
 }
 
-// preflight is what should be well before a cluster begins. One that is on its way already may need the other patch to become well.
+// preflight is what should be well before a cluster begins, whatever the cluster itself is told not to check. One that is on its way already may need the other patch to become well.
 func preflight(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
 	if f.Workload.Upgrading != "" {
 		return nil
@@ -234,7 +279,7 @@ func preflight(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion
 	if changing := changing(f); changing != "" {
 		return watched(controlplanev1.WaitingForReplacementReason, "the cluster is not asked for v%s yet: %s", wanted, changing)
 	}
-	if len(seen.Unhealthy) > 0 && !waived(f, wanted) {
+	if len(seen.Unhealthy) > 0 {
 		return unwatched(controlplanev1.WaitingForHealthyClusterReason, "the cluster is not asked for v%s until it is healthy: %s", wanted, strings.Join(seen.Unhealthy, "; "))
 	}
 	return nil
@@ -246,11 +291,17 @@ func changing(f *facts.Facts) string {
 		return fmt.Sprintf("there are %d control-plane Machines, and %d are wanted", n, f.Replicas())
 	}
 	for _, m := range f.Machines {
-		switch {
+		switch at := slices.IndexFunc(f.Workload.Nodes, func(n facts.Node) bool { return n.Name == m.Status.NodeRef.Name }); {
 		case !m.DeletionTimestamp.IsZero():
 			return fmt.Sprintf("Machine %s is being deleted", m.Name)
 		case !m.Status.NodeRef.IsDefined():
 			return fmt.Sprintf("Machine %s has no Node yet: waiting until it has, or is deleted", m.Name)
+		case at < 0:
+			return fmt.Sprintf("Node %s of Machine %s is not in the cluster", m.Status.NodeRef.Name, m.Name)
+		case m.Spec.ProviderID != "" && f.Workload.Nodes[at].ProviderID != "" && m.Spec.ProviderID != f.Workload.Nodes[at].ProviderID:
+			return fmt.Sprintf("Node %s is not that of Machine %s: they have other provider IDs", m.Status.NodeRef.Name, m.Name)
+		case facts.NodeAway(m):
+			return fmt.Sprintf("Node %s of Machine %s is not Ready", m.Status.NodeRef.Name, m.Name)
 		case f.ToBeRemediated(m):
 			return fmt.Sprintf("Machine %s is unhealthy, and is to be replaced", m.Name)
 		}

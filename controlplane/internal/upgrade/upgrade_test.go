@@ -29,13 +29,16 @@ func newWorld() *world {
 	w := &world{Facts: &facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}}}
 	w.ControlPlane.Spec.Replicas, w.ControlPlane.Spec.Version = ptr.To[int32](3), "v4.20.1"
 	w.ControlPlane.Status.Installation.Phase = controlplanev1.InstallationInstalled
+	var nodes []facts.Node
 	for _, name := range []string{"m0", "m1", "m2"} {
 		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		m.Status.NodeRef.Name = name
+		m.Spec.ProviderID = "metal3://" + name
 		w.Machines = append(w.Machines, m)
+		nodes = append(nodes, facts.Node{Name: name, ProviderID: m.Spec.ProviderID})
 	}
-	w.Workload = facts.Workload{Connected: true, OpenShiftVersion: "4.19.3", ReleaseImage: running, Channel: "stable-4.20"}
-	w.seen = facts.ClusterVersion{ResourceVersion: "7", Channel: "stable-4.20", Offers: []facts.Offer{{Version: "4.20.1", Image: newest}}}
+	w.Workload = facts.Workload{Connected: true, OpenShiftVersion: "4.19.3", ReleaseImage: running, Channel: "stable-4.20", Nodes: nodes}
+	w.seen = facts.ClusterVersion{Runs: "4.19.3", ResourceVersion: "7", Channel: "stable-4.20", Offers: []facts.Offer{{Version: "4.20.1", Image: newest}}}
 	w.Decide()
 	return w
 }
@@ -47,18 +50,21 @@ func TestDue(t *testing.T) {
 		change func(*world)
 		due    bool
 	}{
-		"a newer release is wanted":     {func(*world) {}, true},
-		"it is on its way to it":        {func(w *world) { w.Workload.Upgrading = "4.20.1" }, false},
-		"it is on its way to another":   {func(w *world) { w.Workload.Upgrading = "4.20.0" }, true},
-		"what runs is wanted":           {func(w *world) { w.spec().Version = "4.19.3" }, false},
-		"an older one is wanted":        {func(w *world) { w.spec().Version = "4.19.2" }, false},
-		"a candidate of it runs":        {func(w *world) { w.Workload.OpenShiftVersion = "4.20.1-rc.2" }, true},
-		"the next patch has two digits": {func(w *world) { w.spec().Version, w.Workload.OpenShiftVersion = "4.19.10", "4.19.9" }, true},
-		"what runs, by another channel": {func(w *world) { w.spec().Version, w.spec().Upgrade.Channel = "4.19.3", "eus-4.20" }, true},
-		"by the channel that it has":    {func(w *world) { w.spec().Version, w.spec().Upgrade.Channel = "4.19.3", "stable-4.20" }, false},
-		"the cluster does not answer":   {func(w *world) { w.Workload.Connected = false }, false},
-		"nobody knows what runs":        {func(w *world) { w.Workload.OpenShiftVersion = "" }, false},
-		"it is not installed":           {func(w *world) { w.Standing = facts.Standing{} }, false},
+		"a newer release is wanted":            {func(*world) {}, true},
+		"it is on its way to it":               {func(w *world) { w.Workload.Upgrading = "4.20.1" }, false},
+		"it is on its way to another":          {func(w *world) { w.Workload.Upgrading = "4.20.0" }, true},
+		"what runs is wanted":                  {func(w *world) { w.spec().Version = "4.19.3" }, false},
+		"an older one is wanted":               {func(w *world) { w.spec().Version = "4.19.2" }, false},
+		"a candidate of it runs":               {func(w *world) { w.Workload.OpenShiftVersion = "4.20.1-rc.2" }, true},
+		"the next patch has two digits":        {func(w *world) { w.spec().Version, w.Workload.OpenShiftVersion = "4.19.10", "4.19.9" }, true},
+		"what runs, by another channel":        {func(w *world) { w.spec().Version, w.spec().Upgrade.Channel = "4.19.3", "eus-4.20" }, false},
+		"what runs, and another was asked for": {func(w *world) { w.spec().Version, w.Workload.Rollout = "4.19.3", &facts.Rollout{Pending: true} }, true},
+		"what runs, and it fails":              {func(w *world) { w.spec().Version, w.Workload.Rollout = "4.19.3", &facts.Rollout{Failing: "x"} }, false},
+		"the cluster is deleted":               {func(w *world) { w.ControlPlane.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, false},
+		"what is known may be old":             {func(w *world) { w.Workload.UnreadSince = time.Now() }, false},
+		"the cluster does not answer":          {func(w *world) { w.Workload.Connected = false }, false},
+		"nobody knows what runs":               {func(w *world) { w.Workload.OpenShiftVersion = "" }, false},
+		"it is not installed":                  {func(w *world) { w.Standing = facts.Standing{} }, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			w := newWorld()
@@ -84,18 +90,18 @@ func TestWhatTheClusterIsAskedFor(t *testing.T) {
 		}, facts.Update{Version: "4.20.1", Image: newest}},
 		"by the channel that it has": {func(w *world) { w.spec().Upgrade.Channel = "stable-4.20" }, facts.Update{Version: "4.20.1"}},
 		"forced":                     {func(w *world) { w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = "v4.20.1" }, facts.Update{Version: "4.20.1", Force: true}},
-		"forced, whatever the risks and the health": {func(w *world) {
-			w.spec().Upgrade.WaivePreconditionsAndSignaturesFor, w.seen.Offers[0].Risks, w.seen.Unhealthy = "4.20.1", risks, []string{"x"}
+		"forced, with a risk that was accepted": {func(w *world) {
+			w.seen.Offers[0].Risks = risks[:1]
+			w.spec().Upgrade.AcceptedRisks, w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = []string{"SlowDisks"}, "4.20.1"
 		}, facts.Update{Version: "4.20.1", Image: newest, Force: true}},
-		"another was forced before": {func(w *world) { w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = "4.20.0" }, facts.Update{Version: "4.20.1"}},
-		"another was asked for, and refused": {func(w *world) {
-			w.seen.Asked = facts.Update{Version: "4.20.0"}
-			w.Workload.Rollout = &facts.Rollout{Refused: "no"}
-		}, facts.Update{Version: "4.20.1"}},
+		"another was forced before":                  {func(w *world) { w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = "4.20.0" }, facts.Update{Version: "4.20.1"}},
+		"another was asked for, and refused":         {func(w *world) { w.seen.Asked.Version = "4.20.0"; w.refused("no"); w.seen.Ours = true }, facts.Update{Version: "4.20.1"}},
+		"what was asked for has ended":               {func(w *world) { w.seen.Asked.Version = "4.19.3" }, facts.Update{Version: "4.20.1"}},
 		"the same, but not forced":                   {func(w *world) { w.seen.Asked = facts.Update{Version: "4.20.1", Force: true} }, facts.Update{Version: "4.20.1"}},
-		"instead of another patch that is under way": {func(w *world) { w.Workload.Upgrading = "4.20.0" }, facts.Update{Version: "4.20.1"}},
+		"instead of another patch that is under way": {func(w *world) { w.upgrading("4.20.0") }, facts.Update{Version: "4.20.1"}},
 		"instead of another patch that makes it unwell": {func(w *world) {
-			w.Workload.Upgrading, w.seen.Unhealthy = "4.20.0", []string{"ClusterOperator etcd is degraded"}
+			w.upgrading("4.20.0")
+			w.seen.Unhealthy = []string{"ClusterOperator etcd is degraded"}
 		}, facts.Update{Version: "4.20.1"}},
 		"the next major version, of which the graph knows": {func(w *world) { w.spec().Version, w.seen.Offers[0].Version = "5.0.1", "5.0.1" }, facts.Update{Version: "5.0.1"}},
 	} {
@@ -122,8 +128,8 @@ func TestWhatKeepsAClusterFromBeingAsked(t *testing.T) {
 		reason, message string
 		watched         bool
 	}{
-		"another minor version is under way": {func(w *world) { w.Workload.Upgrading = "4.19.9" }, controlplanev1.UpgradeInProgressReason, "v4.20.1 comes when that is done", true},
-		"a newer one is under way":           {func(w *world) { w.Workload.Upgrading = "4.20.4" }, controlplanev1.VersionMismatchReason, "set spec.version to v4.20.4", true},
+		"another minor version is under way": {func(w *world) { w.upgrading("4.19.9") }, controlplanev1.UpgradeInProgressReason, "v4.20.1 comes when that is done", true},
+		"a newer one is under way":           {func(w *world) { w.upgrading("4.20.4") }, controlplanev1.VersionMismatchReason, "set spec.version to v4.20.4", true},
 		"a minor version is skipped":         {func(w *world) { w.spec().Version = "4.21.0" }, controlplanev1.InvalidConfigurationReason, "set spec.version to a release of 4.20 first", true},
 		"it is not offered":                  {func(w *world) { w.seen.Offers = nil }, controlplanev1.UpgradeNotOfferedReason, "the channel stable-4.20", true},
 		"there is no channel": {func(w *world) {
@@ -137,14 +143,33 @@ func TestWhatKeepsAClusterFromBeingAsked(t *testing.T) {
 		"a risk is not accepted of what is given by digest": {func(w *world) {
 			w.spec().Config.ReleaseImage, w.seen.Offers[0].Risks = newest, []facts.Risk{{Name: "SlowDisks"}}
 		}, controlplanev1.UpgradeRiskNotAcceptedReason, "SlowDisks", true},
-		"the image is still that of what runs": {func(w *world) { w.spec().Config.ReleaseImage = "mirror.example.com/" + running }, controlplanev1.InvalidConfigurationReason, "config.releaseImage is still the image of v4.19.3", true},
-		"the ClusterImageSet is by tag":        {func(w *world) { w.useSet("quay.io/ocp-release:4.20.1-x86_64") }, controlplanev1.InvalidConfigurationReason, "config.clusterImageSetRef is named by tag", true},
-		"the ClusterImageSet is not there":     {func(w *world) { w.useSet(""); w.ImageSet = nil }, controlplanev1.ClusterImageSetMissingReason, "ClusterImageSet images does not exist", true},
-		"something in it is not well":          {func(w *world) { w.seen.Unhealthy = []string{"ClusterOperator etcd is degraded"} }, controlplanev1.WaitingForHealthyClusterReason, "ClusterOperator etcd is degraded", false},
-		"a Machine is missing":                 {func(w *world) { w.Machines = w.Machines[1:] }, controlplanev1.WaitingForReplacementReason, "there are 2 control-plane Machines", true},
-		"a Machine goes":                       {func(w *world) { w.Machines[1].DeletionTimestamp = &metav1.Time{Time: time.Now()} }, controlplanev1.WaitingForReplacementReason, "Machine m1 is being deleted", true},
-		"a Machine is being installed":         {func(w *world) { w.Machines[1].Status.NodeRef.Name = "" }, controlplanev1.WaitingForReplacementReason, "Machine m1 has no Node yet", true},
-		"a Machine is to be replaced":          {func(w *world) { w.sicken(1) }, controlplanev1.WaitingForReplacementReason, "Machine m1 is unhealthy", true},
+		"the image is still that of what runs":    {func(w *world) { w.spec().Config.ReleaseImage = "mirror.example.com/" + running }, controlplanev1.InvalidConfigurationReason, "config.releaseImage is still the image of v4.19.3", true},
+		"the ClusterImageSet is by tag":           {func(w *world) { w.useSet("quay.io/ocp-release:4.20.1-x86_64") }, controlplanev1.InvalidConfigurationReason, "config.clusterImageSetRef is named by tag", true},
+		"the ClusterImageSet is not there":        {func(w *world) { w.useSet(""); w.ImageSet = nil }, controlplanev1.ClusterImageSetMissingReason, "ClusterImageSet images does not exist", true},
+		"something in it is not well":             {func(w *world) { w.seen.Unhealthy = []string{"ClusterOperator etcd is degraded"} }, controlplanev1.WaitingForHealthyClusterReason, "ClusterOperator etcd is degraded", false},
+		"a Machine is missing":                    {func(w *world) { w.Machines = w.Machines[1:] }, controlplanev1.WaitingForReplacementReason, "there are 2 control-plane Machines", true},
+		"a Machine goes":                          {func(w *world) { w.Machines[1].DeletionTimestamp = &metav1.Time{Time: time.Now()} }, controlplanev1.WaitingForReplacementReason, "Machine m1 is being deleted", true},
+		"a Machine is being installed":            {func(w *world) { w.Machines[1].Status.NodeRef.Name = "" }, controlplanev1.WaitingForReplacementReason, "Machine m1 has no Node yet", true},
+		"a Machine is to be replaced":             {func(w *world) { w.sicken(1) }, controlplanev1.WaitingForReplacementReason, "Machine m1 is unhealthy", true},
+		"a Node is gone":                          {func(w *world) { w.Workload.Nodes = w.Workload.Nodes[:2] }, controlplanev1.WaitingForReplacementReason, "Node m2 of Machine m2 is not in the cluster", true},
+		"the kubeconfig leads to another cluster": {func(w *world) { w.Workload.Nodes[1].ProviderID = "metal3://other" }, controlplanev1.WaitingForReplacementReason, "Node m1 is not that of Machine m1", true},
+		"a host died": {func(w *world) {
+			w.Machines[1].Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionFalse}}
+		}, controlplanev1.WaitingForReplacementReason, "Node m1 of Machine m1 is not Ready", true},
+		"it was taken off that release":                      {func(w *world) { w.seen.Former = []string{"4.19.1", "4.20.1"} }, controlplanev1.VersionMismatchReason, "was brought from v4.20.1 to v4.19.3", true},
+		"it is being taken off that release":                 {func(w *world) { w.upgrading("4.20.0"); w.seen.Former = []string{"4.20.1"} }, controlplanev1.VersionMismatchReason, "was brought from v4.20.1 to v4.20.0", true},
+		"somebody else asked for another":                    {func(w *world) { w.seen.Asked.Version = "4.20.3"; w.refused("") }, controlplanev1.VersionMismatchReason, "somebody else asked the cluster for another release than v4.20.1: v4.20.3. Take", true},
+		"somebody else asked for an image, which is refused": {func(w *world) { w.seen.Asked.Image = "image"; w.refused("no signature") }, controlplanev1.VersionMismatchReason, "image, which refuses it (no signature). Take", true},
+		"somebody else asked for it, with its image":         {func(w *world) { w.seen.Asked = facts.Update{Version: "4.20.1", Image: newest}; w.refused("") }, controlplanev1.UpgradeInProgressReason, "waiting until it begins", true},
+		"what is known is older than what was looked at":     {func(w *world) { w.seen.Runs = "4.20.5" }, controlplanev1.UpgradeInProgressReason, "waiting for its news", false},
+		"another began meanwhile":                            {func(w *world) { w.seen.Upgrading = "4.20.5" }, controlplanev1.UpgradeInProgressReason, "waiting for its news", false},
+		"the next major version is not offered":              {func(w *world) { w.spec().Version, w.spec().Config.ReleaseImage = "5.0.1", newest }, controlplanev1.UpgradeNotOfferedReason, "v5.0.1 is not offered", true},
+		"something in it is not well, and it is forced": {func(w *world) {
+			w.spec().Upgrade.WaivePreconditionsAndSignaturesFor, w.seen.Unhealthy = "4.20.1", []string{"ClusterOperator etcd is degraded"}
+		}, controlplanev1.WaitingForHealthyClusterReason, "etcd is degraded", false},
+		"a risk is not accepted, and it is forced": {func(w *world) {
+			w.spec().Upgrade.WaivePreconditionsAndSignaturesFor, w.seen.Offers[0].Risks = "4.20.1", []facts.Risk{{Name: "SlowDisks"}}
+		}, controlplanev1.UpgradeRiskNotAcceptedReason, "SlowDisks", true},
 		"something is left of a host": {func(w *world) {
 			w.ControlPlane.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: "[{}]"}
 		}, controlplanev1.WaitingForReplacementReason, "being cleaned up", true},
@@ -152,11 +177,11 @@ func TestWhatKeepsAClusterFromBeingAsked(t *testing.T) {
 			w.seen.Asked.Version = "4.20.1"
 			w.Workload.Rollout = &facts.Rollout{Unseen: true, Refused: "the former"}
 		}, controlplanev1.UpgradeInProgressReason, "waiting until it begins", true},
-		"it was asked, and refuses": {func(w *world) { w.refuse("Cluster operator x should not be upgraded") }, controlplanev1.UpgradeRefusedReason, "the cluster refuses v4.20.1: Cluster operator x should not be upgraded", true},
+		"it was asked, and refuses": {func(w *world) { w.refuse("Cluster operator x should not be upgraded") }, controlplanev1.UpgradeRefusedReason, "the cluster refuses v4.20.1. Cluster operator x should not be upgraded", true},
 		"it refuses, and asks for acknowledgement": {func(w *world) {
 			w.refuse("AdminAckRequired")
 			w.seen.Gates = []facts.Gate{{Name: "ack-4.18-old", Message: "old"}, {Name: "ack-4.19-done", Acknowledged: true}, {Name: "ack-4.19-apis", Message: "APIs go"}}
-		}, controlplanev1.UpgradeRefusedReason, "AdminAckRequired. When you have checked it, name in spec.upgrade.acknowledgements: ack-4.19-apis (APIs go)", true},
+		}, controlplanev1.UpgradeRefusedReason, "the cluster refuses v4.20.1. When you have checked what it asks for, name in spec.upgrade.acknowledgements: ack-4.19-apis (APIs go). It says: AdminAckRequired", true},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, w := NewWithT(t), newWorld()
@@ -170,10 +195,21 @@ func TestWhatKeepsAClusterFromBeingAsked(t *testing.T) {
 	}
 }
 
-// refuse makes the cluster refuse what is wanted.
+// refuse makes the cluster refuse what is wanted, which we asked for.
 func (w *world) refuse(why string) {
-	w.seen.Asked.Version = "4.20.1"
-	w.Workload.Rollout = &facts.Rollout{Asked: w.seen.Asked, Refused: why}
+	w.seen.Asked.Version, w.seen.Ours = "4.20.1", true
+	w.refused(why)
+}
+
+// refused makes the cluster refuse what it was asked for.
+func (w *world) refused(why string) {
+	w.Workload.Rollout = &facts.Rollout{Asked: w.seen.Asked, Pending: true, Refused: why}
+}
+
+// upgrading makes the cluster be on its way to a release.
+func (w *world) upgrading(to string) {
+	w.Workload.Upgrading, w.seen.Upgrading, w.seen.Asked.Version = to, to, to
+	w.Workload.Rollout = &facts.Rollout{Asked: w.seen.Asked}
 }
 
 // sicken makes a MachineHealthCheck ask for the replacement of a Machine.
@@ -202,8 +238,31 @@ func TestTheChannelComesFirst(t *testing.T) {
 
 	w.spec().Version = "4.19.3"
 	request, step = Next(w.Facts, &w.seen)
-	g.Expect(request.Channel).To(Equal("fast-4.20"))
-	g.Expect(step).To(BeNil(), "no upgrade waits for it")
+	g.Expect(request.Empty()).To(BeTrue(), "it is for upgrades")
+	g.Expect(step).To(BeNil())
+}
+
+func TestWhatMayNotBeginIsTakenBack(t *testing.T) {
+	for situation, change := range map[string]func(*world){
+		"it is not wanted any more":       func(w *world) { w.spec().Version = "4.19.3" },
+		"an older one is wanted":          func(w *world) { w.spec().Version = "4.19.1" },
+		"a host is being replaced":        func(w *world) { w.Machines[0].DeletionTimestamp = &metav1.Time{Time: time.Now()} },
+		"the cluster is not well anymore": func(w *world) { w.seen.Unhealthy = []string{"x"} },
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g, w := NewWithT(t), newWorld()
+			w.refuse("no signature")
+			request, step := Next(w.Facts, &w.seen)
+			g.Expect(request.Empty()).To(BeTrue(), "it is tried again by the cluster")
+			g.Expect(step.Reason).To(Equal(controlplanev1.UpgradeRefusedReason))
+			change(w)
+			request, _ = Next(w.Facts, &w.seen)
+			g.Expect(request.Withdraw).To(BeTrue())
+			w.seen.Ours = false
+			request, _ = Next(w.Facts, &w.seen)
+			g.Expect(request.Withdraw).To(BeFalse(), "it is that of somebody else")
+		})
+	}
 }
 
 func TestOnlyWhatTheClusterAsksForIsAcknowledged(t *testing.T) {

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -10,6 +11,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +22,8 @@ const (
 	// currentConfigAnnotation of a Node names the rendered machine configuration that it has, releaseVersionAnnotation of that names its release (machine config operator).
 	currentConfigAnnotation  = "machineconfiguration.openshift.io/currentConfig"
 	releaseVersionAnnotation = "machineconfiguration.openshift.io/release-image-version"
+	// longest is how much is kept of what a cluster says of its release.
+	longest = 1024
 	// failing, invalid and releaseAccepted are conditions of a ClusterVersion that OpenShift's API has no names for (cluster version operator).
 	failing, invalid, releaseAccepted configv1.ClusterStatusConditionType = "Failing", "Invalid", "ReleaseAccepted"
 )
@@ -59,11 +63,12 @@ func rolloutOf(version *configv1.ClusterVersion, r *release) *facts.Rollout {
 		told[c.Type] = c
 	}
 	rollout := &facts.Rollout{Asked: AskedOf(version), Unseen: version.Status.ObservedGeneration < version.Generation}
+	rollout.Pending = isPending(rollout.Asked, version.Status.History)
 	if c := told[configv1.OperatorProgressing]; r.upgrading != "" {
-		rollout.Progress = c.Message
+		rollout.Progress = saying(c)
 	}
 	if c := told[failing]; c.Status == configv1.ConditionTrue {
-		rollout.Failing = c.Message
+		rollout.Failing = saying(c)
 	}
 	switch ignored, accepted := told[invalid], told[releaseAccepted]; {
 	case ignored.Status == configv1.ConditionTrue:
@@ -71,18 +76,41 @@ func rolloutOf(version *configv1.ClusterVersion, r *release) *facts.Rollout {
 	case accepted.Status == configv1.ConditionFalse:
 		rollout.Refused = saying(accepted)
 	}
-	if r.upgrading == "" && !rollout.Unseen && rollout.Failing == "" && rollout.Refused == "" {
+	if r.upgrading == "" && !rollout.Unseen && !rollout.Pending && rollout.Failing == "" && rollout.Refused == "" {
 		return nil
 	}
 	return rollout
 }
 
-// saying is what a condition says; its reason where it says nothing.
-func saying(c configv1.ClusterOperatorStatusCondition) string {
-	if c.Message == "" {
-		return c.Reason
+// isPending tells whether a request is not what the cluster runs, or works towards. While it is looked at nothing else tells of it.
+func isPending(asked facts.Update, history []configv1.UpdateHistory) bool {
+	switch {
+	case asked == facts.Update{}, len(history) == 0:
+		return false
+	case asked.Version != "":
+		return asked.Version != history[0].Version
 	}
-	return c.Message
+	return asked.Image != history[0].Image
+}
+
+// saying is what a condition says, the beginning of it; its reason where it says nothing.
+func saying(c configv1.ClusterOperatorStatusCondition) string {
+	words := cmp.Or(c.Message, c.Reason)
+	if len(words) > longest {
+		words = strings.ToValidUTF8(words[:longest], "") + "..."
+	}
+	return words
+}
+
+// ReleasesOf are the release that a cluster completed last, the one that is being rolled out over it, and those that it was asked for before and taken off.
+func ReleasesOf(version *configv1.ClusterVersion) (runs, upgrading string, former []string) {
+	r := releaseOf(version)
+	for _, entry := range version.Status.History[min(1, len(version.Status.History)):] {
+		if entry.Version != r.completed {
+			former = append(former, entry.Version)
+		}
+	}
+	return r.completed, r.upgrading, former
 }
 
 // AskedOf is the release that a cluster was asked for last.
@@ -106,8 +134,11 @@ func offersOf(version *configv1.ClusterVersion) uint64 {
 		}
 	}
 	for _, c := range version.Status.Conditions {
-		if c.Type == configv1.OperatorUpgradeable || c.Type == configv1.RetrievedUpdates {
-			told = append(told, string(c.Type), string(c.Status), c.Reason, c.Message)
+		switch c.Type {
+		case configv1.OperatorUpgradeable:
+			told = append(told, string(c.Type), string(c.Status), c.Message)
+		case configv1.RetrievedUpdates: // its message has another port with each try
+			told = append(told, string(c.Type), string(c.Status), c.Reason)
 		}
 	}
 	if len(told) == 0 {
@@ -125,10 +156,13 @@ func (c *Clusters) AwaitReleases(cluster client.ObjectKey, awaited bool) {
 		return
 	}
 	l.mu.Lock()
+	begins := awaited && !l.releasesAwaited
 	l.releasesAwaited = awaited
-	due := len(l.configsWithoutRelease()) > 0
+	if !begins {
+		l.configsWithoutRelease()
+	}
 	l.mu.Unlock()
-	if due {
+	if begins {
 		l.again()
 	}
 }
@@ -164,17 +198,19 @@ func (l *link) readReleases(ctx context.Context, access *access) {
 	})
 }
 
-// configsWithoutRelease are the machine configurations of Nodes of which it is not known, and has to be, of which release they are; the caller holds the lock.
+// configsWithoutRelease are the machine configurations of Nodes of which it is not known, and has to be, that they are of the newest release; nothing is kept where it matters to nobody.
+// A release that changes nothing in a configuration takes it over as it is: one of a former release may be of another one later. The caller holds the lock.
 func (l *link) configsWithoutRelease() []string {
-	if released := l.released(); released == nil || released.upgrading == "" && !l.releasesAwaited {
+	released := l.released()
+	if released == nil || released.upgrading == "" && !l.releasesAwaited {
 		l.releases = nil
 		return nil
 	}
-	var missing []string
+	missing := sets.New[string]()
 	for _, n := range l.nodes {
-		if _, known := l.releases[n.Config]; n.Config != "" && !known {
-			missing = append(missing, n.Config)
+		if n.Config != "" && l.releases[n.Config] != cmp.Or(released.upgrading, released.completed) {
+			missing.Insert(n.Config)
 		}
 	}
-	return missing
+	return sets.List(missing)
 }

@@ -17,7 +17,10 @@ func TestRollout(t *testing.T) {
 	condition := func(conditionType configv1.ClusterStatusConditionType, status configv1.ConditionStatus, message string) configv1.ClusterOperatorStatusCondition {
 		return configv1.ClusterOperatorStatusCondition{Type: conditionType, Status: status, Reason: "Reason", Message: message}
 	}
-	asked := facts.Update{Version: "4.20.1", Image: "image", Force: true}
+	runs, asked := facts.Update{Version: "4.19.3", Force: true}, facts.Update{Version: "4.20.1", Image: "image", Force: true}
+	ask := func(v *configv1.ClusterVersion, update facts.Update) {
+		v.Spec.DesiredUpdate = &configv1.Update{Version: update.Version, Image: update.Image, Force: update.Force}
+	}
 	for situation, tc := range map[string]struct {
 		change  func(*configv1.ClusterVersion)
 		rollout *facts.Rollout
@@ -26,28 +29,35 @@ func TestRollout(t *testing.T) {
 		"an operator is slow, which is no failure": {func(v *configv1.ClusterVersion) {
 			v.Status.Conditions = append(v.Status.Conditions, condition("Failing", configv1.ConditionUnknown, "etcd is slow"))
 		}, nil},
-		"it was not looked at yet": {func(v *configv1.ClusterVersion) { v.Generation = 3 }, &facts.Rollout{Asked: asked, Unseen: true}},
+		"it was not looked at yet":                            {func(v *configv1.ClusterVersion) { v.Generation = 3 }, &facts.Rollout{Asked: runs, Unseen: true}},
+		"it is being looked at, and nothing else tells of it": {func(v *configv1.ClusterVersion) { ask(v, asked) }, &facts.Rollout{Asked: asked, Pending: true}},
+		"an image is being looked at":                         {func(v *configv1.ClusterVersion) { ask(v, facts.Update{Image: "image"}) }, &facts.Rollout{Asked: facts.Update{Image: "image"}, Pending: true}},
+		"the image that runs was asked for":                   {func(v *configv1.ClusterVersion) { ask(v, facts.Update{Image: "release:4.19.3"}) }, nil},
+		"nothing was asked for":                               {func(v *configv1.ClusterVersion) { v.Spec.DesiredUpdate = nil }, nil},
 		"it is under way": {func(v *configv1.ClusterVersion) {
+			ask(v, asked)
 			v.Status.History = slices.Insert(v.Status.History, 0, configv1.UpdateHistory{State: configv1.PartialUpdate, Version: "4.20.1"})
 			v.Status.Conditions = append(v.Status.Conditions, condition("Progressing", configv1.ConditionTrue, "Working towards 4.20.1"))
 		}, &facts.Rollout{Asked: asked, Progress: "Working towards 4.20.1"}},
 		"it fails": {func(v *configv1.ClusterVersion) {
 			v.Status.Conditions = append(v.Status.Conditions, condition("Failing", configv1.ConditionTrue, "etcd is degraded"))
-		}, &facts.Rollout{Asked: asked, Failing: "etcd is degraded"}},
+		}, &facts.Rollout{Asked: runs, Failing: "etcd is degraded"}},
 		"it is refused, and nothing else tells of it": {func(v *configv1.ClusterVersion) {
+			ask(v, asked)
 			v.Status.Conditions = append(v.Status.Conditions, condition("ReleaseAccepted", configv1.ConditionFalse, "Preconditions failed"), condition("Progressing", configv1.ConditionFalse, "Cluster version is 4.19.3"))
-		}, &facts.Rollout{Asked: asked, Refused: "Preconditions failed"}},
+		}, &facts.Rollout{Asked: asked, Pending: true, Refused: "Preconditions failed"}},
 		"it is refused without a word": {func(v *configv1.ClusterVersion) {
+			ask(v, asked)
 			v.Status.Conditions = append(v.Status.Conditions, condition("ReleaseAccepted", configv1.ConditionFalse, ""))
-		}, &facts.Rollout{Asked: asked, Refused: "Reason"}},
+		}, &facts.Rollout{Asked: asked, Pending: true, Refused: "Reason"}},
 		"it is ignored": {func(v *configv1.ClusterVersion) {
 			v.Status.Conditions = append(v.Status.Conditions, condition("Invalid", configv1.ConditionTrue, "not in availableUpdates"))
-		}, &facts.Rollout{Asked: asked, Refused: "not in availableUpdates"}},
+		}, &facts.Rollout{Asked: runs, Refused: "not in availableUpdates"}},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			v := clusterVersionOf("4.19.3")
 			v.Generation, v.Status.ObservedGeneration = 2, 2
-			v.Spec.DesiredUpdate = &configv1.Update{Version: asked.Version, Image: asked.Image, Force: asked.Force}
+			ask(v, runs)
 			tc.change(v)
 			NewWithT(t).Expect(releaseOf(v).rollout).To(Equal(tc.rollout))
 		})
@@ -111,17 +121,32 @@ func TestTheReleaseOfANodeIsReadWhileTheClusterIsUpgraded(t *testing.T) {
 	h.Eventually(h.told).Should(HaveField("Nodes", ConsistOf(HaveField("Release", "4.19.3"))))
 	s.put(nodesPath, nodeWith("new"))
 	h.Eventually(h.told).Should(HaveField("Nodes", ConsistOf(HaveField("Release", "4.20.1"))))
-	asked := 0
-	for _, request := range s.requests() {
-		if request == "GET "+configsPath+"/old" {
-			asked++
-		}
-	}
-	h.Expect(asked).To(Equal(1), "it does not change")
+	h.Expect(s.asksFor(configsPath + "/new")).To(Equal(1))
+	s.put(nodesPath, nodeWith("new"))
+	h.Consistently(func() int { return s.asksFor(configsPath + "/new") }, "100ms").Should(Equal(1), "it is of the newest release")
 
 	s.put(versionsPath, clusterVersionOf("4.20.1"))
 	h.Eventually(h.told).Should(And(HaveField("OpenShiftVersion", "4.20.1"), HaveField("Rollout", BeNil())))
 	h.Eventually(func() string { return h.Observe(clusterKey).Nodes[0].Release }).Should(BeEmpty(), "nobody asks")
+}
+
+// asksFor counts how often an object was asked for.
+func (s *apiServer) asksFor(path string) int {
+	return len(slices.DeleteFunc(s.requests(), func(request string) bool { return request != "GET "+path }))
+}
+
+// The machine config operator names a configuration by its content, and writes another release into it when that is the same.
+func TestTheReleaseOfAConfigurationThatStaysIsReadAnew(t *testing.T) {
+	h, s := connectedHub(t)
+	s.put(configsPath, configOf("same", "4.19.3"))
+	s.put(nodesPath, nodeWith("same"))
+	upgrading := clusterVersionOf("4.19.3")
+	upgrading.Status.History = slices.Insert(upgrading.Status.History, 0, configv1.UpdateHistory{State: configv1.PartialUpdate, Version: "4.19.4"})
+	s.put(versionsPath, upgrading)
+	h.Eventually(h.told).Should(HaveField("Nodes", ConsistOf(HaveField("Release", "4.19.3"))))
+	s.put(configsPath, configOf("same", "4.19.4"))
+	s.put(versionsPath, upgrading.DeepCopy())
+	h.Eventually(h.told).Should(HaveField("Nodes", ConsistOf(HaveField("Release", "4.19.4"))))
 }
 
 func TestTheReleaseOfANodeIsReadWhereItIsAwaited(t *testing.T) {
@@ -135,7 +160,7 @@ func TestTheReleaseOfANodeIsReadWhereItIsAwaited(t *testing.T) {
 	h.Expect(h.Observe(clusterKey).Nodes).To(ConsistOf(HaveField("Release", "4.19.3")))
 
 	h.AwaitReleases(clusterKey, true)
-	h.Consistently(h.visits, "100ms").ShouldNot(Receive(), "all is known")
+	h.Consistently(h.visits, "100ms").ShouldNot(Receive(), "that was said before")
 	h.AwaitReleases(clusterKey, false)
 	h.Expect(h.Observe(clusterKey).Nodes).To(ConsistOf(HaveField("Release", "")))
 }
