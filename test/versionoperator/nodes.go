@@ -250,7 +250,7 @@ func (o *Operator) setKubelet(ctx context.Context, name, version string) error {
 		if err := o.api.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 			return err
 		}
-		node.Status.NodeInfo.KubeletVersion, node.Status.NodeInfo.KubeProxyVersion = version, version
+		node.Status.NodeInfo.KubeletVersion = version
 		return o.api.Status().Update(ctx, node)
 	}))
 }

@@ -18,9 +18,14 @@ import (
 )
 
 const (
-	// GatesNamespace and Gates, AcksNamespace and Acks are the ConfigMaps of what an administrator has to acknowledge, and of what one did.
-	GatesNamespace, Gates = "openshift-config-managed", "admin-gates"
-	AcksNamespace, Acks   = "openshift-config", "admin-acks"
+	// GatesNamespace has the ConfigMap Gates: what an administrator has to acknowledge.
+	GatesNamespace = "openshift-config-managed"
+	// Gates see GatesNamespace.
+	Gates = "admin-gates"
+	// AcksNamespace has the ConfigMap Acks: what an administrator has acknowledged.
+	AcksNamespace = "openshift-config"
+	// Acks see AcksNamespace.
+	Acks = "admin-acks"
 
 	// VersionName is the name of the ClusterVersion.
 	VersionName = "version"

@@ -22,8 +22,10 @@ import (
 const (
 	machineConfig = "machine-config"
 
-	// MasterPool and WorkerPool are the pools of every cluster. Others may be created.
-	MasterPool, WorkerPool = "master", "worker"
+	// MasterPool is the pool of the control plane.
+	MasterPool = "master"
+	// WorkerPool is the pool of the Nodes for which nobody made another.
+	WorkerPool = "worker"
 	// arbiterPool is one that the update waits for as well, where there is one.
 	arbiterPool = "arbiter"
 

@@ -57,8 +57,8 @@ func apiServer(t *testing.T) *env.WorkloadCluster {
 	environment.Do(func() {
 		ctrl.SetLogger(logr.Discard())
 		klog.SetLogger(logr.Discard()) // of watches that end
-		ctx := context.Background()
-		environment.env, environment.err = env.Start(ctx, env.Options{NoManagers: true, LeaveSignals: true}) //nolint:usetesting // It outlives the first test.
+		ctx := context.WithoutCancel(t.Context()) // it outlives the first test
+		environment.env, environment.err = env.Start(ctx, env.Options{NoManagers: true, LeaveSignals: true})
 		if environment.err == nil {
 			environment.cluster, environment.err = environment.env.NewWorkloadCluster(ctx, "upgraded")
 		}
@@ -162,7 +162,7 @@ func (w *world) start(change ...func(*versionoperator.Options)) {
 		f(&options)
 	}
 	w.operator = versionoperator.New(options)
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // It ends before the test, which it logs to.
+	ctx, cancel := context.WithCancel(context.Background()) // it ends before the test, which it logs to
 	var running sync.WaitGroup
 	operator, api := w.operator, w.api
 	running.Go(func() { operator.Run(ctx, api) })
