@@ -109,6 +109,19 @@ func TestWhatKubeletsOfOurHostsAskForIsApprovedOnce(t *testing.T) {
 	h.Expect(h.kubelets.looks).To(Equal(1), "there is nothing new, and what is not ours is nobody's to wait for")
 }
 
+// The connections of a manager that starts do not ask for requests at once, unless a host is awaited.
+func TestWhatIsNoticedSomeTimeAfterARestartIsLookedAt(t *testing.T) {
+	h := newInstalledHub(t)
+	h.askFor("csr-1", "n1")
+	noticed := h.workloads.facts.Requested
+	h.workloads.facts.Requested = ""
+	h.reconcile()
+	h.Expect(h.kubelets.looks).To(BeZero())
+	h.workloads.facts.Requested = noticed
+	h.reconcile()
+	h.Expect(h.kubelets.approved).To(Equal([]string{"csr-1"}))
+}
+
 func TestWhatDoesNotFitIsStillToldAfterARestart(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()

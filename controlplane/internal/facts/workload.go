@@ -38,7 +38,7 @@ type Workload struct {
 	UnreadSince time.Time
 	// Nodes of the cluster, by name.
 	Nodes []Node
-	// Requested is the certificate request of a kubelet that was made last, as far as it was noticed; empty: none was.
+	// Requested is the certificate request of a kubelet that was made last, as far as it was noticed; empty: none was. Where no host is awaited nobody looks for the first minutes of a connection.
 	Requested types.UID
 	// ServerCA are the certificates (PEM) by which hosts that join recognise the machine config server of the cluster. They are read while hosts are awaited; empty: not yet, or there are none.
 	ServerCA string

@@ -41,3 +41,8 @@ func (w *watcher) rests() bool {
 
 // wants tells whether a resource is to be watched; the caller holds the lock.
 func (l *link) wants(r resource) bool { return !r.onDemand || l.awaiting }
+
+// due tells whether a resource is to be read, unless it is already; the caller holds the lock.
+func (l *link) due(r resource) bool {
+	return l.wants(r) || !r.onlyAwaited && l.stop != nil && l.now().Sub(l.since) >= settled
+}

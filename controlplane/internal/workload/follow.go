@@ -16,7 +16,7 @@ import (
 type resource struct {
 	// name is that of the kind, in the plural; path is where it is watched, selector a label selector, and fields one of fields.
 	name, path, selector, fields string
-	// onDemand is true for what is watched only while a host is awaited, and read once for each connection else; not at all where onlyAwaited is true, too.
+	// onDemand is true for what is watched only while a host is awaited, and read once for each connection else, when that has settled; not at all where onlyAwaited is true, too.
 	onDemand, onlyAwaited bool
 	// read reads what is to be known, and the version from which on it is to be watched; empty: the cluster does not know the kind yet.
 	read func(ctx context.Context, c client.Client) (version string, put func(*link), err error)
@@ -57,7 +57,7 @@ type news struct {
 // follow makes all be watched that is not yet, after it was read, and tells whether that was possible.
 func (l *link) follow(ctx context.Context, access *access, kubernetes string) bool {
 	l.mu.Lock()
-	missing := slices.DeleteFunc(slices.Clone(resources), func(r resource) bool { return l.watching.Has(r.name) || r.onlyAwaited && !l.awaiting })
+	missing := slices.DeleteFunc(slices.Clone(resources), func(r resource) bool { return l.watching.Has(r.name) || !l.due(r) })
 	l.mu.Unlock()
 	found := l.read(ctx, access, missing...)
 	all := true
@@ -68,7 +68,7 @@ func (l *link) follow(ctx context.Context, access *access, kubernetes string) bo
 		}
 		if l.stop == nil {
 			l.watches, l.stop = context.WithCancel(context.WithoutCancel(ctx))
-			l.watching, l.onDemand = sets.New[string](), sets.New[string]()
+			l.watching, l.onDemand, l.since = sets.New[string](), sets.New[string](), l.now()
 		}
 		l.connected, l.failure = true, nil
 		l.kubernetes, l.lastSuccess, l.conn = kubernetes, l.now(), access.transport.Conn()

@@ -27,6 +27,8 @@ const (
 	visitInterval = 10 * time.Minute
 	// spread is by how much times differ between clusters, so that thousands do not come at once.
 	spread = 0.2
+	// settled is how long a connection has lasted when it is asked for what nobody awaits. Each manager that starts makes thousands, and has enough to read.
+	settled = visitInterval / 2
 	// retryFirst is when a cluster that does not answer, or a watch that ended, is tried again first; then the time doubles. While it is installed people wait for it, and there is nothing
 	// to watch that tells when its API opens; one that is installed is down, often with its whole site, and for long.
 	// One that answers, but not all, has rights that somebody may be mending.
@@ -55,8 +57,10 @@ type link struct {
 	refused    error
 	// connected is true from when the cluster answered until it does not. With another kubeconfig what is known stands until that one was tried.
 	connected bool
-	// watching are the resources that are watched, or need not be, in the context watches, until stop is called, which is nil when nothing is watched yet, or any more.
+	// watching are the resources that are watched, or need not be, in the context watches, until stop is called, which is nil when nothing is watched yet, or any more;
+	// since is from when on.
 	watching sets.Set[string]
+	since    time.Time
 	watches  context.Context //nolint:containedctx // of goroutines that outlive the visit that starts them
 	stop     context.CancelFunc
 	// awaiting is true while hosts of the cluster are awaited, onDemand are the resources that are watched for their sake.

@@ -32,6 +32,11 @@ func TestRequestsAreReadOnceAndWatchedWhileTheyAreAwaited(t *testing.T) {
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
 	h.link(clusterKey).watchTime = time.Second
 	h.visit(t.Context())
+	h.Expect(h.told().Requested).To(BeEmpty())
+	h.visit(t.Context())
+	h.Expect(s.requests()).NotTo(ContainElement(ContainSubstring(requestsPath)), "of thousands of connections that are made at a start none asks for what nobody awaits")
+	h.settle()
+	h.Expect(h.visit(t.Context())).To(BeNumerically(">=", visitInterval))
 	h.Expect(h.told().Requested).To(Equal(types.UID("late")), "they may have been made while nobody watched")
 	selected := "spec.signerName!=kubernetes.io/kube-apiserver-client"
 	h.Expect(s.requests()).To(ContainElement("GET " + requestsPath + " " + selected))
@@ -70,12 +75,47 @@ func TestRequestsAreReadOnceAndWatchedWhileTheyAreAwaited(t *testing.T) {
 	h.Eventually(func() int { return s.watched(requestsPath) }).Should(Equal(1), "and begins anew")
 }
 
+func TestRequestsAreReadAgainWhenTheNextConnectionHasLasted(t *testing.T) {
+	s := newAPIServer(t, "secret-token")
+	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h.visit(t.Context())
+	h.settle()
+	h.visit(t.Context())
+	s.set(func() { s.token = "another-token" })
+	h.visit(t.Context())
+	h.Expect(h.Observe(clusterKey).Connected).To(BeFalse())
+	s.set(func() { s.token = "secret-token" })
+	s.put(requestsPath, requestOf("meanwhile", 0))
+	begun := len(s.requests())
+	h.visit(t.Context())
+	h.Expect(h.Observe(clusterKey).Connected).To(BeTrue())
+	h.Expect(s.requests()[begun:]).NotTo(ContainElement(ContainSubstring(requestsPath)), "a site that is back brings all its clusters at once")
+	h.settle()
+	h.visit(t.Context())
+	h.Expect(h.Observe(clusterKey).Requested).To(Equal(types.UID("meanwhile")))
+}
+
+func TestRequestsThatAreAwaitedAreReadAtOnce(t *testing.T) {
+	s := newAPIServer(t, "secret-token")
+	s.put(requestsPath, requestOf("first", 0))
+	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h.visit(t.Context())
+	h.Await(clusterKey, true)
+	h.Eventually(h.visits).Should(Receive())
+	h.visit(t.Context())
+	h.Expect(h.Observe(clusterKey).Requested).To(Equal(types.UID("first")))
+	h.Eventually(func() int { return s.watched(requestsPath) }).Should(Equal(1))
+}
+
 // What is known of the health of the cluster, and whether hosts may be taken from it, does not depend on them.
 func TestRequestsThatCannotBeReadMakeNothingUnknown(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	s.refuse[requestsPath] = true
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h.visit(t.Context())
+	h.settle()
 	h.Expect(h.visit(t.Context())).To(BeNumerically(">", time.Minute), "the next visit is soon enough, for nobody awaits any")
+	h.Expect(s.requests()).To(ContainElement(ContainSubstring(requestsPath)))
 	h.Expect(h.told().UnreadSince).To(BeZero())
 	h.Await(clusterKey, true)
 	h.Expect(h.visit(t.Context())).To(BeNumerically("<", 4*retryFirst), "they are awaited")

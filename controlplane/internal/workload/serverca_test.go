@@ -42,6 +42,8 @@ func TestTheServerCAIsWatchedWhileHostsAreAwaited(t *testing.T) {
 	h.link(clusterKey)
 	h.visit(t.Context())
 	h.Expect(h.told().ServerCA).To(BeEmpty())
+	h.settle()
+	h.visit(t.Context())
 	h.Expect(s.requests()).NotTo(ContainElement(ContainSubstring("configmaps")), "thousands of clusters await nobody")
 
 	h.Await(clusterKey, true)
