@@ -177,7 +177,7 @@ func (r *Reconciler) ofSameName(ctx context.Context, obj client.Object) []ctrl.R
 }
 
 func (r *Reconciler) ifExists(ctx context.Context, key client.ObjectKey) []ctrl.Request {
-	if err := r.Client.Get(ctx, key, &controlplanev1.OpenshiftAssistedControlPlane{}); err != nil {
+	if err := r.Client.Get(ctx, key, &controlplanev1.OpenshiftAssistedControlPlane{}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	return []ctrl.Request{{NamespacedName: key}}
