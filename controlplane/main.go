@@ -67,7 +67,9 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := options.NewManager(provider.ManagerSpec{Name: managerName, FieldOwner: controlplane.FieldOwner, Scheme: scheme, Cache: controlplane.Cached(), Rest: controlplane.TrimInfra})
+	mgr, err := options.NewManager(provider.ManagerSpec{
+		Name: managerName, FieldOwner: controlplane.FieldOwner, Scheme: scheme, Cache: controlplane.Cached(), Rest: controlplane.TrimInfra, ByField: true,
+	})
 	if err != nil {
 		return err
 	}

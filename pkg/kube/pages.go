@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,6 +22,13 @@ const PageSize = 200
 func NewInformer(source toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	p := &pages{ListerWatcherWithContext: toolscache.ToListerWatcherWithContext(source)}
 	return &pagedInformer{SharedIndexInformer: toolscache.NewSharedIndexInformer(p, kind, resync, indexers), pages: p}
+}
+
+// NewInformerByField is NewInformer for those who list by fields, or all: to list a namespace as a whole is an error then. The index for that takes 200 bytes for each kind in each namespace.
+func NewInformerByField(source toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	fields := maps.Clone(indexers)
+	delete(fields, toolscache.NamespaceIndex)
+	return NewInformer(source, kind, resync, fields)
 }
 
 type pagedInformer struct {

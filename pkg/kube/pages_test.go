@@ -105,6 +105,15 @@ func TestPagesThatExpire(t *testing.T) {
 	g.Expect(s.asked[2].Limit).To(BeZero())
 }
 
+// A namespace for each cluster, with a dozen kinds in it: that index would be as large as what is kept of some kinds.
+func TestCachesThatAreListedByFieldsHaveNoIndexOfNamespaces(t *testing.T) {
+	g := NewWithT(t)
+	indexers := toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc, "field:a": toolscache.MetaNamespaceIndexFunc}
+	g.Expect(kube.NewInformer(&toolscache.ListWatch{}, &corev1.ConfigMap{}, 0, indexers).GetIndexer().GetIndexers()).To(HaveLen(2))
+	g.Expect(kube.NewInformerByField(&toolscache.ListWatch{}, &corev1.ConfigMap{}, 0, indexers).GetIndexer().GetIndexers()).To(And(HaveLen(1), HaveKey("field:a")))
+	g.Expect(indexers).To(HaveLen(2), "they are others'")
+}
+
 func TestTransformThatFailsIsNoCache(t *testing.T) {
 	g := NewWithT(t)
 	s := &server{objects: 1, total: new(int)}

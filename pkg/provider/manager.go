@@ -33,6 +33,8 @@ type ManagerSpec struct {
 	Cache map[client.Object]cache.ByObject
 	// Rest is what is kept of the kinds that Cache does not name; all but the managed fields of others when it is nil.
 	Rest toolscache.TransformFunc
+	// ByField is true for a manager that never lists a namespace of its cache as a whole.
+	ByField bool
 }
 
 // NewManager returns a manager with health checks.
@@ -94,6 +96,9 @@ func (o *Options) cacheOptions(spec ManagerSpec) cache.Options {
 		DefaultTransform: apply.KeepOwn(spec.FieldOwner),
 		ByObject:         spec.Cache,
 		NewInformer:      kube.NewInformer,
+	}
+	if spec.ByField {
+		options.NewInformer = kube.NewInformerByField
 	}
 	if spec.Rest != nil {
 		options.DefaultTransform = spec.Rest

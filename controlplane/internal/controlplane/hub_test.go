@@ -144,7 +144,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	})
 	stored := builder.Build()
 	h.Client = stored
-	cached := kubetest.Cached(stored, Cached(), TrimInfra)
+	cached := kubetest.ByField(kubetest.Cached(stored, Cached(), TrimInfra))
 	h.r = New(Options{
 		Client:       cached,
 		Metadata:     cached,

@@ -3,6 +3,7 @@ package kubetest
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,7 +16,7 @@ import (
 )
 
 // Cached returns a client that reads as from the cache of a manager: objects lack what is not kept of their kind. All other kinds are transformed by others.
-func Cached(c client.WithWatch, kinds map[client.Object]cache.ByObject, others toolscache.TransformFunc) client.Client {
+func Cached(c client.WithWatch, kinds map[client.Object]cache.ByObject, others toolscache.TransformFunc) client.WithWatch {
 	trim := func(obj runtime.Object) error {
 		transform := others
 		for kind, options := range kinds {
@@ -41,6 +42,19 @@ func Cached(c client.WithWatch, kinds map[client.Object]cache.ByObject, others t
 				return err
 			}
 			return meta.EachListItem(list, trim)
+		},
+	})
+}
+
+// ByField returns a client that does not list a namespace as a whole, as from a cache that has no index of namespaces.
+func ByField(c client.WithWatch) client.Client {
+	return interceptor.NewClient(c, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			options := client.ListOptions{}
+			if options.ApplyOptions(opts); options.Namespace != "" && options.FieldSelector == nil {
+				return fmt.Errorf("the cache cannot list %T by namespace", list)
+			}
+			return c.List(ctx, list, opts...)
 		},
 	})
 }
