@@ -60,7 +60,7 @@ func within(ctx context.Context, o options, part string, delay time.Duration, ou
 	}
 	own := env.ManagerOptions{ExtraArgs: diagnostics.Args}
 	l, err := lab.New(ctx, lab.Options{
-		Dir: dir, Out: out, StageDelay: delay, LeaveSignals: true, Bootstrap: own, ControlPlane: own, Heartbeat: heartbeat, Namespaces: o.simulated(),
+		Dir: dir, Out: out, StageDelay: delay, LeaveSignals: true, Bootstrap: own, ControlPlane: own, Heartbeat: heartbeat, Namespaces: o.simulated(), NoUpgrades: true,
 	})
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 )
 
 // WorkloadCluster stands for an installed OpenShift cluster: an API server with Nodes and the CRDs of ClusterVersion,
-// ClusterOperator, Infrastructure and MachineConfigPool, empty at first. No controller runs in it.
+// ClusterOperator, Infrastructure, MachineConfigPool and MachineConfig, empty at first. No controller runs in it.
 type WorkloadCluster struct {
 	// Name is the name that the cluster was reserved under.
 	Name string

@@ -53,6 +53,8 @@ type Options struct {
 	CoreTools string
 	// NoManagers leaves out what an assisted-service is not made of: Cluster API, CAPM3 and the managers of this repository.
 	NoManagers bool
+	// NoUpgrades leaves out what upgrades workload clusters, for measurements: see [Cluster.Versions].
+	NoUpgrades bool
 	// Core, Bootstrap and ControlPlane change how Cluster API core and the managers of this repository run.
 	Core, Bootstrap, ControlPlane env.ManagerOptions
 	// LeaveSignals is for a caller that handles interrupts itself and calls Stop.
@@ -73,6 +75,7 @@ type Lab struct {
 	Registry *Registry
 
 	samples string
+	options Options
 	front   *front // of the real service
 	rest    *assistedrest.Service
 	ca      []byte
@@ -93,7 +96,7 @@ func New(ctx context.Context, options Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{samples: samples, workloads: map[types.NamespacedName]*workload{}}
+	l := &Lab{samples: samples, options: options, workloads: map[types.NamespacedName]*workload{}}
 	l.life, l.end = context.WithCancel(context.Background())
 	if err := l.start(ctx, options); err != nil {
 		l.Stop()

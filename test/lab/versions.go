@@ -117,7 +117,7 @@ type Versions struct {
 	cluster *Cluster
 }
 
-// Versions is the handle for upgrades of the cluster; nil where its API is light.
+// Versions is the handle for upgrades of the cluster; nil where its API is light, and in a laboratory without.
 func (c *Cluster) Versions() *Versions {
 	if c.workload.versions == nil {
 		return nil

@@ -31,7 +31,7 @@ type workload struct {
 
 	// operate runs the operators of the cluster when its API is up, leave ends them, and the etcd that is its own.
 	operate, leave []func()
-	// versions plays what upgrades the cluster; nil where the API is light. operator is the etcd operator of a cluster whose etcd has members; nil for most.
+	// versions plays what upgrades the cluster; nil for a cluster that cannot be. operator is the etcd operator of a cluster whose etcd has members; nil for most.
 	versions *versionoperator.Operator
 	operator *etcdoperator.Operator
 	wipes    *wipes
@@ -63,7 +63,7 @@ func (l *Lab) reserveWorkload(key types.NamespacedName, light bool) (*workload, 
 		return nil, err
 	}
 	w := &workload{server: server, held: make(chan struct{}), rack: l.Rack}
-	if !light {
+	if !light && !l.options.NoUpgrades {
 		if err := l.useVersions(key, w); err != nil {
 			return nil, err
 		}

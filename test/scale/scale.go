@@ -36,7 +36,7 @@ func measure(ctx context.Context, o options, out io.Writer) (*report, error) {
 	}}
 	begin := time.Now()
 	var err error
-	if s.lab, err = lab.New(ctx, lab.Options{Dir: o.dir, Out: out, LeaveSignals: true, Bootstrap: own, ControlPlane: own}); err != nil {
+	if s.lab, err = lab.New(ctx, lab.Options{Dir: o.dir, Out: out, LeaveSignals: true, NoUpgrades: true, Bootstrap: own, ControlPlane: own}); err != nil {
 		return nil, err
 	}
 	defer s.lab.Stop()

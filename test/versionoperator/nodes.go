@@ -30,7 +30,7 @@ func ready(node *corev1.Node) bool {
 	})
 }
 
-// at tells that a Node has a configuration, and is done with it.
+// updatedTo tells whether a Node has a configuration, and is done with it.
 func updatedTo(node *corev1.Node, config string) bool {
 	a := node.Annotations
 	return a[currentAnnotation] == config && a[desiredAnnotation] == config && a[stateAnnotation] == stateDone
@@ -302,7 +302,7 @@ func (o *Operator) until(ctx context.Context, done func(context.Context) (bool, 
 			return errGone
 		case err == nil && is:
 			return nil
-		case !pause(ctx, min(look, max(o.options.Away, time.Millisecond))):
+		case !pause(ctx, min(step, max(o.options.Away, time.Millisecond))):
 			return context.Cause(ctx)
 		}
 	}

@@ -36,10 +36,10 @@ const (
 	defaultDrain    = 100 * time.Millisecond
 	defaultAway     = 500 * time.Millisecond
 
-	// settle is how long events are gathered, retry how long nothing is tried when something failed, look how often is looked whether a Node is back. acting bounds what is done at a time.
+	// settle is how long events are gathered, retry how long nothing is tried when something failed, step how often is looked whether a Node is back. acting bounds what is done at a time.
 	settle = 20 * time.Millisecond
 	retry  = time.Second
-	look   = 100 * time.Millisecond
+	step   = 100 * time.Millisecond
 	acting = 10 * time.Second
 )
 
@@ -328,12 +328,12 @@ func (o *Operator) look(ctx context.Context) (*view, error) {
 	v := &view{settings: o.snapshot(), version: &configv1.ClusterVersion{}, pools: map[string]*machineconfigv1.MachineConfigPool{}, rendered: map[string]string{}}
 	if err := o.api.Get(ctx, client.ObjectKey{Name: VersionName}, v.version); err != nil {
 		if client.IgnoreNotFound(err) == nil {
-			return nil, nil //nolint:nilnil // There is nothing to look at.
+			return nil, nil // There is nothing to look at.
 		}
 		return nil, fmt.Errorf("cannot read the ClusterVersion: %w", err)
 	}
 	if !o.state.adopted && !slices.ContainsFunc(v.version.Status.History, completed) {
-		return nil, nil //nolint:nilnil // Likewise.
+		return nil, nil // Likewise.
 	}
 	operators, nodes, pools, configs := &configv1.ClusterOperatorList{}, &corev1.NodeList{}, &machineconfigv1.MachineConfigPoolList{}, &machineconfigv1.MachineConfigList{}
 	for _, list := range []client.ObjectList{operators, nodes, pools, configs} {

@@ -2,7 +2,7 @@ package versionoperator
 
 import (
 	"context"
-	"crypto/md5" //nolint:gosec // The names of rendered configurations end with such a sum.
+	"crypto/md5"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -45,7 +45,7 @@ const (
 
 // renderedName is the name of the configuration of a pool for a release; salt tells those of one release apart.
 func renderedName(pool, version string, salt int) string {
-	sum := md5.Sum(fmt.Appendf(nil, "%s %s %d", pool, version, salt)) //nolint:gosec // Likewise.
+	sum := md5.Sum(fmt.Appendf(nil, "%s %s %d", pool, version, salt))
 	return "rendered-" + pool + "-" + hex.EncodeToString(sum[:])
 }
 
@@ -146,7 +146,7 @@ func (o *Operator) render(ctx context.Context, v *view, pool, name string) error
 func poolStatus(pool *machineconfigv1.MachineConfigPool, members []*corev1.Node) machineconfigv1.MachineConfigPoolStatus {
 	status := *pool.Status.DeepCopy()
 	target := pool.Spec.Configuration
-	status.ObservedGeneration, status.MachineCount = pool.Generation, int32(len(members)) //nolint:gosec // few
+	status.ObservedGeneration, status.MachineCount = pool.Generation, int32(len(members))
 	status.UpdatedMachineCount, status.ReadyMachineCount, status.UnavailableMachineCount, status.DegradedMachineCount = 0, 0, 0, 0
 	var failures []string
 	for _, node := range members {

@@ -202,7 +202,7 @@ func TestWhatOthersChangeIsNotWrittenAgainAtOnce(t *testing.T) {
 	now := h.r.now()
 	h.r.now = func() time.Time { return now }
 	h.upgradeTo("v4.19.9")
-	for range 4 {
+	for range 3 {
 		h.versions.seen.Asked = facts.Update{}
 		now = now.Add(looksApart)
 		h.settle()
