@@ -549,12 +549,12 @@ func TestSingleNodeTakesTheAPIAway(t *testing.T) {
 	var reboots atomic.Int32
 	w.install(1, 0, func(o *versionoperator.Options) {
 		o.Reboot = func(_ context.Context, node string) error {
-			reboots.Add(1)
-			w.server.Stop()
 			if node != "master-0" {
 				return fmt.Errorf("there is no Node %s", node)
 			}
-			return w.server.Start(w.ctx)
+			reboots.Add(1)
+			w.server.Process().Kill()
+			return w.server.Process().Start(w.ctx)
 		}
 	})
 	w.request(`{"version":"4.20.2"}`)
