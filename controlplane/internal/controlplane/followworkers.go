@@ -12,18 +12,17 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// followWorkers gives workers that have a version the release of their Nodes. OpenShift upgrades them in place, after the control plane, and nobody else would: the topology, which gave it, waits for it
-// before it passes on the next version.
+// followWorkers gives workers the version that their MachineDeployment asks for when their Nodes run it. OpenShift upgrades them in place, and nobody else would: a topology passes no other version
+// on before they bear it. Not earlier, either: Cluster API takes a Machine whose version is not that of its MachineDeployment for one that is being upgraded.
 func (r *Reconciler) followWorkers(ctx context.Context, s *scope) (bool, error) {
 	lagging := s.LaggingWorkers()
 	r.Workloads.AwaitReleases(s.ClusterKey(), len(lagging) > 0)
 	var errs []error
 	for _, m := range lagging {
-		release := s.ReleaseOf(m)
-		if release == "" || release == m.Spec.Version {
-			continue
+		wanted := s.WorkerVersion(m)
+		if s.Follows(m, wanted) {
+			errs = append(errs, r.setVersion(ctx, s, m, wanted))
 		}
-		errs = append(errs, r.setVersion(ctx, s, m, release))
 	}
 	return true, errors.Join(errs...)
 }

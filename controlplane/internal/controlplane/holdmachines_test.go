@@ -145,7 +145,7 @@ func TestWhatIsNotSeenYetIsNotHeldLate(t *testing.T) {
 	h.Expect(h.held()).NotTo(ContainElement(m.Name))
 
 	now = now.Add(reconcile.CacheLag)
-	h.r.Client = interceptor.NewClient(kubetest.Cached(h.Client.(client.WithWatch), Cached(), TrimInfra).(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
+	h.r.Client = interceptor.NewClient(kubetest.Cached(h.Client.(client.WithWatch), Cached(), TrimInfra), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if obj.GetName() == m.Name {
 				h.giveReason(m, clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason)

@@ -95,7 +95,7 @@ func trimMachineDeployment(deployment *clusterv1.MachineDeployment) *clusterv1.M
 	kept := &clusterv1.MachineDeployment{ObjectMeta: kube.Identity(&deployment.ObjectMeta)}
 	kept.Labels = kube.Only(deployment.Labels, clusterv1.ClusterTopologyMachineDeploymentNameLabel)
 	kept.Spec.ClusterName, kept.Spec.Replicas = deployment.Spec.ClusterName, deployment.Spec.Replicas
-	kept.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = deployment.Spec.Template.Spec.Bootstrap.ConfigRef.Kind
+	kept.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.Template.Spec.Version = deployment.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, deployment.Spec.Template.Spec.Version
 	return kept
 }
 
@@ -103,7 +103,7 @@ func trimMachineSet(set *clusterv1.MachineSet) *clusterv1.MachineSet {
 	kept := &clusterv1.MachineSet{ObjectMeta: kube.Identity(&set.ObjectMeta)}
 	kept.OwnerReferences = kube.Owners(set.OwnerReferences)
 	kept.Spec.ClusterName, kept.Spec.Replicas = set.Spec.ClusterName, set.Spec.Replicas
-	kept.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = set.Spec.Template.Spec.Bootstrap.ConfigRef.Kind
+	kept.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.Template.Spec.Version = set.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, set.Spec.Template.Spec.Version
 	return kept
 }
 

@@ -93,7 +93,7 @@ func TestOfAWorkerWhatIsReadIsCached(t *testing.T) {
 func TestOfThePlanForWorkersWhatIsReadIsCached(t *testing.T) {
 	g := NewWithT(t)
 	template := func(spec *clusterv1.MachineTemplateSpec) {
-		spec.Spec.Bootstrap.ConfigRef.Kind = "OpenshiftAssistedConfigTemplate"
+		spec.Spec.Bootstrap.ConfigRef.Kind, spec.Spec.Version = "OpenshiftAssistedConfigTemplate", "v4.19.3"
 	}
 	deployment := &clusterv1.MachineDeployment{ObjectMeta: identity(), Spec: clusterv1.MachineDeploymentSpec{ClusterName: "cluster1", Replicas: ptr.To[int32](2)}}
 	deployment.Labels = map[string]string{clusterv1.ClusterTopologyMachineDeploymentNameLabel: "w"}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -265,8 +266,34 @@ func TestAnUpgradeMadeOutsideIsNotTakenBack(t *testing.T) {
 	}
 }
 
-// worker makes a worker of a topology that bears a version, with a Node.
-func (h *hub) worker(name, version string, change func(*clusterv1.Machine)) {
+// workersOf makes a MachineDeployment that asks for a version, with the MachineSet that its Machines belong to, which had another.
+func (h *hub) workersOf(version string) {
+	h.t.Helper()
+	template := func(version string) clusterv1.MachineTemplateSpec {
+		return clusterv1.MachineTemplateSpec{Spec: clusterv1.MachineSpec{ClusterName: "cluster1", Version: version}}
+	}
+	meta := metav1.ObjectMeta{Namespace: lab, Name: "workers", UID: "deployment"}
+	h.Expect(h.Create(h.t.Context(), &clusterv1.MachineDeployment{ObjectMeta: meta, Spec: clusterv1.MachineDeploymentSpec{ClusterName: "cluster1", Template: template(version)}})).To(Succeed())
+	for name, version := range map[string]string{"set": "v4.19.3", "alone": "v4.19.3"} {
+		meta := metav1.ObjectMeta{Namespace: lab, Name: name, UID: types.UID(name)}
+		if name == "set" {
+			meta.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "workers", UID: "deployment", Controller: ptr.To(true)}}
+		}
+		h.Expect(h.Create(h.t.Context(), &clusterv1.MachineSet{ObjectMeta: meta, Spec: clusterv1.MachineSetSpec{ClusterName: "cluster1", Template: template(version)}})).To(Succeed())
+	}
+}
+
+// askWorkers makes the MachineDeployment ask for a version.
+func (h *hub) askWorkers(version string) {
+	h.t.Helper()
+	deployment := &clusterv1.MachineDeployment{}
+	h.get("workers", deployment)
+	deployment.Spec.Template.Spec.Version = version
+	h.Expect(h.Update(h.t.Context(), deployment)).To(Succeed())
+}
+
+// worker makes a worker of it that bears a version, with a Node of a release.
+func (h *hub) worker(name, version, release string, change func(*clusterv1.Machine)) {
 	h.t.Helper()
 	m := &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: name, UID: types.UID(name), Labels: map[string]string{clusterv1.ClusterNameLabel: "cluster1"}},
@@ -274,12 +301,14 @@ func (h *hub) worker(name, version string, change func(*clusterv1.Machine)) {
 			ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: facts.ConfigKind, Name: name},
 		}, FailureDomain: "rack1"},
 	}
+	m.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", Name: "set", UID: "set", Controller: ptr.To(true)}}
 	m.Status.NodeRef.Name = "node-" + name
 	if change != nil {
 		change(m)
 	}
 	h.Expect(h.Create(h.t.Context(), m)).To(Succeed())
 	h.Expect(h.Status().Update(h.t.Context(), m)).To(Succeed())
+	h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, facts.Node{Name: "node-" + name, Release: release})
 }
 
 func (h *hub) versionOf(name string) string {
@@ -290,46 +319,37 @@ func (h *hub) versionOf(name string) string {
 	return m.Spec.Version
 }
 
-func TestWorkersGetTheReleaseOfTheirNodes(t *testing.T) {
+func TestWorkersGetTheVersionThatTheirNodesRun(t *testing.T) {
 	h := installed(t)
-	h.worker("follows", "v4.19.3", nil)
-	h.worker("paused", "v4.19.3", nil)
-	h.worker("unversioned", "", nil)
-	h.worker("foreign", "v4.19.3", func(m *clusterv1.Machine) { m.Spec.Bootstrap.ConfigRef.Kind = "KubeadmConfig" })
-	h.worker("installing", "v4.19.3", func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "" })
+	h.workersOf("v4.19.3")
+	h.worker("follows", "v4.19.3", "4.19.9", nil)
+	h.worker("newer", "v4.19.3", "4.19.10", nil)
+	h.worker("paused", "v4.19.3", "4.19.3", nil)
+	h.worker("unread", "v4.19.3", "", nil)
+	h.worker("unversioned", "", "4.19.9", nil)
+	h.worker("foreign", "v4.19.3", "4.19.9", func(m *clusterv1.Machine) { m.Spec.Bootstrap.ConfigRef.Kind = "KubeadmConfig" })
+	h.worker("single", "v4.19.3", "4.19.9", func(m *clusterv1.Machine) { m.OwnerReferences = nil })
+	h.worker("set", "v4.19.3", "4.19.9", func(m *clusterv1.Machine) { m.OwnerReferences[0].UID = "alone" })
 	h.settle()
-	h.Expect(h.workloads.releasesAwaited).To(BeFalse(), "all bear what runs")
+	h.Expect(h.workloads.releasesAwaited).To(BeFalse(), "all bear what they are to bear")
+	h.Expect(h.versionOf("follows")).To(Equal("v4.19.3"), "its MachineDeployment would be taken for one that is being upgraded, and never be")
 
-	h.workloads.facts.OpenShiftVersion = "4.19.9" // the control plane is upgraded, and the workers follow
+	h.askWorkers("v4.19.9")
 	h.settle()
 	h.Expect(h.workloads.releasesAwaited).To(BeTrue())
-	h.Expect(h.versionOf("follows")).To(Equal("v4.19.3"), "of which release its Node is was not read yet")
-	for _, name := range []string{"follows", "unversioned", "foreign", "installing"} {
-		h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, facts.Node{Name: "node-" + name, Release: "4.19.9"})
+	for name, version := range map[string]string{
+		"follows": "v4.19.9", "newer": "v4.19.9", "paused": "v4.19.3", "unread": "v4.19.3", "unversioned": "", "foreign": "v4.19.3", "single": "v4.19.3", "set": "v4.19.3",
+	} {
+		h.Expect(h.versionOf(name)).To(Equal(version), name)
 	}
-	h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, facts.Node{Name: "node-paused", Release: "4.19.3"})
-	h.settle()
-	h.Expect(h.versionOf("follows")).To(Equal("v4.19.9"))
-	h.Expect(h.versionOf("paused")).To(Equal("v4.19.3"))
-	h.Expect(h.versionOf("unversioned")).To(BeEmpty())
-	h.Expect(h.versionOf("foreign")).To(Equal("v4.19.3"))
-	h.Expect(h.versionOf("installing")).To(Equal("v4.19.3"))
-	h.Expect(h.workloads.releasesAwaited).To(BeTrue(), "one is to follow")
 	writes := len(h.writes)
 	h.settle()
 	h.Expect(h.writes).To(HaveLen(writes))
 
-	h.workloads.facts.Nodes[len(h.workloads.facts.Nodes)-1].Release = "4.19.9"
+	for i := range h.workloads.facts.Nodes {
+		h.workloads.facts.Nodes[i].Release = "4.19.9"
+	}
 	h.settle()
-	h.Expect(h.versionOf("paused")).To(Equal("v4.19.9"))
+	h.Expect([]string{h.versionOf("paused"), h.versionOf("unread")}).To(Equal([]string{"v4.19.9", "v4.19.9"}))
 	h.Expect(h.workloads.releasesAwaited).To(BeFalse())
-}
-
-func TestWorkersThatAreReadyBeforeTheControlPlaneGetTheirVersionThen(t *testing.T) {
-	h := installed(t)
-	h.worker("early", "v4.19.3", nil)
-	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &facts.Rollout{}
-	h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, facts.Node{Name: "node-early", Release: "4.19.9"})
-	h.settle()
-	h.Expect(h.versionOf("early")).To(Equal("v4.19.9"))
 }

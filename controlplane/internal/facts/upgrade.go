@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/blang/semver/v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
@@ -123,20 +125,47 @@ func (f *Facts) ReleaseOf(m *clusterv1.Machine) string {
 	return ""
 }
 
-// LaggingWorkers are the workers of ours that bear an older release than the installed cluster runs, or is being brought to. A topology gives its workers a version, and takes them for being
-// upgraded as long as they bear another.
+// LaggingWorkers are the workers of ours that bear an older release than their MachineDeployment, or their MachineSet, asks for.
 func (f *Facts) LaggingWorkers() []*clusterv1.Machine {
-	runs, known := f.Runs()
-	if to, upgrading := f.release(f.Workload.Upgrading); upgrading && to.GT(runs) {
-		runs = to
-	}
-	if !known || !f.Installed() {
+	if !f.Installed() {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(f.Workers), func(m *clusterv1.Machine) bool {
 		version, given := f.release(m.Spec.Version)
-		return !given || version.GTE(runs) || m.Spec.Bootstrap.ConfigRef.Kind != ConfigKind || !m.Status.NodeRef.IsDefined() || !m.DeletionTimestamp.IsZero()
+		wanted, asked := f.release(f.WorkerVersion(m))
+		return !given || !asked || version.GTE(wanted) || m.Spec.Bootstrap.ConfigRef.Kind != ConfigKind || !m.Status.NodeRef.IsDefined() || !m.DeletionTimestamp.IsZero()
 	})
+}
+
+// Follows tells whether the Node of a Machine runs a release, or a newer one.
+func (f *Facts) Follows(m *clusterv1.Machine, version string) bool {
+	runs, known := f.release(f.ReleaseOf(m))
+	wanted, given := f.release(version)
+	return known && given && runs.GTE(wanted)
+}
+
+// WorkerVersion is the version that a worker is to bear; empty: none is given.
+func (f *Facts) WorkerVersion(m *clusterv1.Machine) string {
+	if owner := metav1.GetControllerOf(m); owner != nil {
+		return f.SetVersions[owner.UID]
+	}
+	return ""
+}
+
+// SetVersions are the versions that the Machines of MachineSets are to bear, by the UID of the set: those of the MachineDeployment where it has one, for a set that was superseded keeps the former.
+func SetVersions(deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet) map[types.UID]string {
+	of := map[types.UID]string{}
+	for i := range deployments {
+		of[deployments[i].UID] = deployments[i].Spec.Template.Spec.Version
+	}
+	versions := map[types.UID]string{}
+	for i := range sets {
+		versions[sets[i].UID] = sets[i].Spec.Template.Spec.Version
+		if owner := metav1.GetControllerOf(&sets[i]); owner != nil && OwnedByKind(&sets[i], "MachineDeployment") {
+			versions[sets[i].UID] = of[owner.UID]
+		}
+	}
+	return versions
 }
 
 func (f *Facts) release(version string) (semver.Version, bool) {
