@@ -93,8 +93,7 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 
 		upgraded = upgrade(ctx, cluster)
 		marked := before[1]
-		metav1.SetMetaDataAnnotation(&marked.ObjectMeta, clusterv1.DeleteMachineAnnotation, "")
-		Expect(laboratory.Client().Update(ctx, marked.Machine)).To(Succeed())
+		patch(ctx, marked.DeepCopy(), `{"metadata":{"annotations":{"`+clusterv1.DeleteMachineAnnotation+`":""}}}`)
 		Expect(cluster.ScaleControlPlane(ctx, 3)).To(Succeed())
 		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.UpgradeInProgressReason)).To(ContainSubstring("Machine " + marked.Name + " is not deleted"))
 		Expect(state(ctx, cluster).Machines).To(HaveEach(HaveField("DeletionTimestamp", BeNil())))

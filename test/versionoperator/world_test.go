@@ -56,7 +56,7 @@ func apiServer(t *testing.T) *env.WorkloadCluster {
 	t.Helper()
 	environment.Do(func() {
 		ctrl.SetLogger(logr.Discard())
-		klog.SetLogger(logr.Discard()) // of watches that end
+		klog.SetLogger(logr.Discard())            // of watches that end
 		ctx := context.WithoutCancel(t.Context()) // it outlives the first test
 		environment.env, environment.err = env.Start(ctx, env.Options{NoManagers: true, LeaveSignals: true})
 		if environment.err == nil {
