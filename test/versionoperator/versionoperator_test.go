@@ -104,7 +104,7 @@ func TestRefusals(t *testing.T) {
 		{"a conditional update without its image", `{"version":"4.20.4"}`, "Invalid", "True|InvalidClusterVersion|"},
 		{"an image of another version", byImage("4.20.2", image("4.20.3")), "ReleaseAccepted", "False|VerifyPayloadVersion|Verifying payload failed"},
 		{"an unknown image", byImage("", image("4.20.77")), "ReleaseAccepted", "False|RetrievePayload|Retrieving payload failed"},
-		{"an image by its tag", byImage("", "quay.io/openshift-release-dev/ocp-release:4.20.2-x86_64"), "ReleaseAccepted", "False|RetrievePayload|Retrieving payload failed"},
+		{"an image by its tag", byImage("", "quay.io/openshift-release-dev/ocp-release:4.20.2-x86_64"), "ReleaseAccepted", `False|RetrievePayload|Retrieving payload failed version="" image="quay.io/openshift-release-dev/ocp-release:4.20.2-x86_64" failure=The update cannot be verified: release images`},
 		{"an unsigned image", byImage("4.20.6", image("4.20.6")), "ReleaseAccepted", "False|RetrievePayload|Retrieving payload failed"},
 		{"an older version", byImage("4.20.0", image("4.20.0")), "ReleaseAccepted", "False|PreconditionChecks|Preconditions failed"},
 		{"a version behind the next minor one", byImage("4.22.0", image("4.22.0")), "ReleaseAccepted", "False|PreconditionChecks|Preconditions failed"},
