@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -62,8 +63,9 @@ func (s *suite) upgrade(ctx context.Context, c *fixture) {
 	GinkgoHelper()
 	cluster := s.cluster(ctx, c)
 	version := nextPatch(cluster.Spec.Topology.Version)
-	s.patch(ctx, cluster, `{"spec":{"topology":{"version":%q}}}`, version)
-	Eventually(func() string { return text(s.controlPlane(ctx, c), "spec", "version") }).WithTimeout(2*soon).Should(Equal(version), "the topology passes it on")
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"topology":{"version":%q}}}`, version))
+	Eventually(func() error { return s.client.Patch(ctx, cluster, patch) }).WithTimeout(2*soon).Should(Succeed(), "Cluster API takes no version while workers have another")
+	Eventually(func() string { return text(s.controlPlane(ctx, c), "spec", "version") }).Should(Equal(version), "the topology passes it on")
 	Eventually(func() metav1.Condition {
 		return condition(s.controlPlane(ctx, c), clusterv1.MachinesUpToDateCondition)
 	}).Should(And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring(strings.TrimPrefix(version, "v")))))
