@@ -40,7 +40,7 @@ func tell(s *snapshot) item {
 	if s.ControlPlane != nil {
 		conditions := s.ControlPlane.Status.Conditions
 		controlPlane.state = s.ControlPlane.Status.Installation.Progress
-		controlPlane.done = meta.IsStatusConditionTrue(conditions, controlplanev1.AvailableCondition)
+		controlPlane.done = meta.IsStatusConditionTrue(conditions, controlplanev1.AvailableCondition) && !meta.IsStatusConditionTrue(conditions, controlplanev1.RollingOutCondition)
 		controlPlane.waits = firstUnmet(s.State)
 	}
 	if len(s.etcd) > 0 {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -58,4 +59,22 @@ func TestMessagesAreShort(t *testing.T) {
 		To(Equal("45%: Installation in progress"))
 	g.Expect(clusterWaits("* RemoteConnectionProbe: not established\n* ControlPlaneAvailable: not installed\n* WorkersAvailable:\n  * MachineDeployment ha: 0 available")).
 		To(Equal("RemoteConnectionProbe: not established"), "the rest is told below")
+}
+
+func TestAnUpgradeIsToldUntilItIsDone(t *testing.T) {
+	g := NewWithT(t)
+	s := &snapshot{State: &lab.State{Cluster: &clusterv1.Cluster{}, ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}}, settled: true}
+	s.Cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1.ClusterAvailableCondition, Status: metav1.ConditionTrue}}
+	s.ControlPlane.Status.Version = "v4.19.11"
+	s.ControlPlane.Status.Conditions = []metav1.Condition{
+		{Type: controlplanev1.AvailableCondition, Status: metav1.ConditionTrue}, {Type: controlplanev1.RollingOutCondition, Status: metav1.ConditionTrue, Reason: "RollingOut", Message: "waiting on etcd"},
+	}
+	g.Expect(s.runs("v4.19.11")).To(BeFalse(), "it is still rolled out")
+	told := tell(s).children[0]
+	g.Expect(told.done).To(BeFalse())
+	g.Expect(told.waits).To(Equal("RollingOut: waiting on etcd"))
+	s.ControlPlane.Status.Conditions[1].Status = metav1.ConditionFalse
+	g.Expect(s.runs("v4.19.11")).To(BeTrue())
+	g.Expect(s.runs("v4.19.12")).To(BeFalse())
+	g.Expect(tell(s).children[0].done).To(BeTrue())
 }

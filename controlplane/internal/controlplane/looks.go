@@ -122,7 +122,7 @@ type etcdLook struct {
 func (r *Reconciler) mayLook(s *scope, task status.Task) (end func(), may bool) {
 	free, busy := r.looks.free, look{reason: controlplanev1.WaitingForEtcdReason, message: "waiting to ask etcd, for many clusters are asked at this time"}
 	if task == status.Upgrade {
-		free, busy = r.looks.upgrades, look{reason: controlplanev1.UpgradeInProgressReason, message: "waiting to look at the cluster, for many are looked at at this time"}
+		free, busy = r.looks.upgrades, look{reason: controlplanev1.UpgradeInProgressReason, message: "waiting to look at the cluster, after others"}
 	}
 	last := r.looks.before(lookKey{s.stored.UID, task})
 	left := looksApart - r.now().Sub(last.at)

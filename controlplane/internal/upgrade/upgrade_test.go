@@ -132,10 +132,12 @@ func TestWhatKeepsAClusterFromBeingAsked(t *testing.T) {
 		"a newer one is under way":           {func(w *world) { w.upgrading("4.20.4") }, controlplanev1.VersionMismatchReason, "set spec.version to v4.20.4", true},
 		"a minor version is skipped":         {func(w *world) { w.spec().Version = "4.21.0" }, controlplanev1.InvalidConfigurationReason, "set spec.version to a release of 4.20 first", true},
 		"it is not offered":                  {func(w *world) { w.seen.Offers = nil }, controlplanev1.UpgradeNotOfferedReason, "the channel stable-4.20", true},
-		"there is no channel": {func(w *world) {
-			w.seen.Offers, w.seen.Channel, w.seen.NoOffers = nil, "", "The update channel has not been configured."
+		"there is no channel": {
+			func(w *world) {
+				w.seen.Offers, w.seen.Channel, w.seen.NoOffers = nil, "", "The update channel has not been configured."
+			},
+			controlplanev1.UpgradeNotOfferedReason, "no channel: The update channel has not been configured. Set spec.upgrade.channel", true,
 		},
-			controlplanev1.UpgradeNotOfferedReason, "no channel: The update channel has not been configured. Set spec.upgrade.channel", true},
 		"a risk is not accepted": {func(w *world) {
 			w.seen.Offers[0].Risks = []facts.Risk{{Name: "SlowDisks", Message: "disks may be slow"}, {Name: "OldNICs", Message: "links may flap"}}
 			w.spec().Upgrade.AcceptedRisks = []string{"OldNICs"}
