@@ -71,7 +71,10 @@ var _ = Describe("An installed cluster", Label("upgrade"), func() {
 
 // Each spec begins with what the one before left: a cluster that runs the release of the one before.
 var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
-	const byDigest, outside, risky = "4.19.21", "4.19.22", "4.19.23"
+	const (
+		byDigest, outside, risky                   = "4.19.21", "4.19.22", "4.19.23"
+		minorPatch, nextMinorPatch, unsigned, last = "4.20.1", "4.20.2", "4.20.3", "4.20.4"
+	)
 	var cluster *lab.Cluster
 	var before *lab.State
 
@@ -148,6 +151,49 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 			node := nodeOf(ctx, workloadOf(cluster), before.Machines[0])
 			return node.Status.NodeInfo.KubeletVersion
 		}).WithTimeout(soon).Should(HavePrefix("v1.33."))
+	}, NodeTimeout(installTimeout))
+
+	It("are turned to another patch while they run, also while the API is away", func(ctx SpecContext) {
+		publish(cluster, minorPatch, minors)
+		publish(cluster, nextMinorPatch, minors)
+		cluster.Versions().Hold("machine-config")
+		ask(ctx, cluster, `{"version":"`+minorPatch+`"}`)
+		waitRollingOut(ctx, cluster, "to v"+minorPatch)
+		cluster.Server().Process().Kill()
+		waitRollingOut(ctx, cluster, "to v"+minorPatch+", whose API server does not answer now")
+		ask(ctx, cluster, `{"version":"`+nextMinorPatch+`"}`)
+		Expect(cluster.Server().Process().Start(ctx)).To(Succeed())
+		waitRollingOut(ctx, cluster, "to v"+nextMinorPatch)
+		cluster.Versions().Recover("machine-config")
+		expectUpgraded(ctx, cluster, nextMinorPatch)
+	}, NodeTimeout(installTimeout))
+
+	It("that are refused are taken back with the version, and forced only by name", func(ctx SpecContext) {
+		release := publish(cluster, unsigned, minors)
+		release.Unsigned = true
+		cluster.Versions().Offer(release)
+		ask(ctx, cluster, `{"version":"`+unsigned+`"}`)
+		waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition, controlplanev1.UpgradeRefusedReason)
+		Expect(asked(ctx, cluster)).To(HaveValue(HaveField("Version", unsigned)))
+		ask(ctx, cluster, `{"version":"`+nextMinorPatch+`"}`)
+		Eventually(ctx, func() *configv1.Update { return asked(ctx, cluster) }).WithTimeout(soon).Should(BeNil(), "the cluster would begin as soon as it has the signature")
+		expectUpgraded(ctx, cluster, nextMinorPatch)
+
+		ask(ctx, cluster, `{"version":"`+unsigned+`","upgrade":{"waivePreconditionsAndSignaturesFor":"`+unsigned+`"}}`)
+		expectUpgraded(ctx, cluster, unsigned)
+		Expect(asked(ctx, cluster)).To(HaveValue(HaveField("Force", true)))
+	}, NodeTimeout(installTimeout))
+
+	It("wait until the pool of the masters is not paused, and do not mind managers that die at each of their writes", func(ctx SpecContext) {
+		publish(cluster, last, minors)
+		Expect(cluster.Versions().PausePool(ctx, versionoperator.MasterPool, true)).To(Succeed())
+		ask(ctx, cluster, `{"version":"`+last+`"}`)
+		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition, controlplanev1.WaitingForHealthyClusterReason)).To(ContainSubstring("master is paused"))
+		live := makeMortal(ctx, "upgrades")
+		Expect(cluster.Versions().PausePool(ctx, versionoperator.MasterPool, false)).To(Succeed())
+		expectUpgraded(ctx, cluster, last)
+		Expect(live()).To(BeNumerically(">", 5), "deaths")
+		Expect(asked(ctx, cluster)).To(HaveValue(And(HaveField("Version", last), HaveField("Force", false))))
 	}, NodeTimeout(installTimeout))
 })
 
