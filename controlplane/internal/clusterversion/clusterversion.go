@@ -185,7 +185,7 @@ func ask(ctx context.Context, c client.Client, request facts.UpdateRequest) erro
 		spec["channel"] = request.Channel
 	}
 	if u := request.Update; u != nil { // what the request before it had, and this one has not, goes
-		spec["desiredUpdate"] = map[string]any{"version": orNull(u.Version), "image": orNull(u.Image), "force": u.Force, "architecture": nil}
+		spec["desiredUpdate"] = map[string]any{"version": u.Version, "image": u.Image, "force": u.Force, "architecture": nil}
 	} else if request.Withdraw {
 		spec["desiredUpdate"] = nil
 	}
@@ -202,14 +202,6 @@ func ask(ctx context.Context, c client.Client, request facts.UpdateRequest) erro
 		return fmt.Errorf("cannot write ClusterVersion %s of the workload cluster: %w", versionName, err)
 	}
 	return nil
-}
-
-// orNull is null, which takes a field away, for what is empty.
-func orNull(value string) any {
-	if value == "" {
-		return nil
-	}
-	return value
 }
 
 // acknowledge writes that an administrator has checked what a release asks for.

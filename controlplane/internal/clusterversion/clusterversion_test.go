@@ -87,6 +87,9 @@ func TestWhatAnUpgradeDependsUponIsRead(t *testing.T) {
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config", Name: "admin-acks"}, Data: map[string]string{"ack-4.19-b": "true", "ack-4.19-c": "false"}},
 		operator("dns", configv1.OperatorAvailable, configv1.ConditionTrue), operator("etcd", configv1.OperatorDegraded, configv1.ConditionTrue),
 		operator("ingress", configv1.OperatorAvailable, configv1.ConditionFalse), operator("network", configv1.OperatorDegraded, configv1.ConditionFalse),
+		pool("busy", func(p *machineconfigurationv1.MachineConfigPool) {
+			p.Status.Conditions = []machineconfigurationv1.MachineConfigPoolCondition{{Type: machineconfigurationv1.MachineConfigPoolUpdating, Status: corev1.ConditionTrue}}
+		}),
 		pool("infra", degraded), pool("master", paused), pool("worker", paused),
 	)
 	seen, err := c.Observe(t.Context(), client.ObjectKey{})

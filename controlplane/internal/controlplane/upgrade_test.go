@@ -329,6 +329,7 @@ func TestWorkersGetTheVersionThatTheirNodesRun(t *testing.T) {
 	h.worker("unversioned", "", "4.19.9", nil)
 	h.worker("foreign", "v4.19.3", "4.19.9", func(m *clusterv1.Machine) { m.Spec.Bootstrap.ConfigRef.Kind = "KubeadmConfig" })
 	h.worker("single", "v4.19.3", "4.19.9", func(m *clusterv1.Machine) { m.OwnerReferences = nil })
+	h.worker("installing", "v4.19.3", "4.19.9", func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "" })
 	h.worker("set", "v4.19.3", "4.19.9", func(m *clusterv1.Machine) { m.OwnerReferences[0].UID = "alone" })
 	h.settle()
 	h.Expect(h.workloads.releasesAwaited).To(BeFalse(), "all bear what they are to bear")
@@ -338,7 +339,7 @@ func TestWorkersGetTheVersionThatTheirNodesRun(t *testing.T) {
 	h.settle()
 	h.Expect(h.workloads.releasesAwaited).To(BeTrue())
 	for name, version := range map[string]string{
-		"follows": "v4.19.9", "newer": "v4.19.9", "paused": "v4.19.3", "unread": "v4.19.3", "unversioned": "", "foreign": "v4.19.3", "single": "v4.19.3", "set": "v4.19.3",
+		"follows": "v4.19.9", "newer": "v4.19.9", "paused": "v4.19.3", "unread": "v4.19.3", "unversioned": "", "foreign": "v4.19.3", "single": "v4.19.3", "set": "v4.19.3", "installing": "v4.19.3",
 	} {
 		h.Expect(h.versionOf(name)).To(Equal(version), name)
 	}
