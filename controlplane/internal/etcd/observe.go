@@ -17,8 +17,8 @@ import (
 const (
 	// controlPlaneLabel is that of the Nodes of the control plane, in all releases.
 	controlPlaneLabel = "node-role.kubernetes.io/master"
-	// desiredConfigAnnotation and currentConfigAnnotation of a Node name the machine configuration that it is to have, and has (pkg/daemon/constants of the machine config operator).
-	desiredConfigAnnotation, currentConfigAnnotation = "machineconfiguration.openshift.io/desiredConfig", "machineconfiguration.openshift.io/currentConfig"
+	// desiredConfigAnnotation of a Node names the machine configuration that it is to have, beside the one that it has (pkg/daemon/constants of the machine config operator).
+	desiredConfigAnnotation = "machineconfiguration.openshift.io/desiredConfig"
 )
 
 // observe reads the members last: they are what changes soonest.
@@ -119,5 +119,5 @@ func readNodes(ctx context.Context, c client.Client, seen *facts.Etcd) error {
 
 // configuring tells whether the machine config operator gives a Node another configuration. A Node that it has not seen yet has none of the annotations.
 func configuring(n *corev1.Node) bool {
-	return n.Annotations[desiredConfigAnnotation] != n.Annotations[currentConfigAnnotation]
+	return n.Annotations[desiredConfigAnnotation] != n.Annotations[workload.CurrentConfigAnnotation]
 }

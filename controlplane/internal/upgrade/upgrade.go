@@ -3,6 +3,7 @@
 package upgrade
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -118,10 +119,7 @@ func takenOff(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion)
 	if !slices.Contains(seen.Former, wanted.String()) {
 		return nil
 	}
-	now := seen.Runs
-	if f.Workload.Upgrading != "" {
-		now = f.Workload.Upgrading
-	}
+	now := cmp.Or(f.Workload.Upgrading, seen.Runs)
 	return watched(controlplanev1.VersionMismatchReason, "the cluster was brought from v%s to v%s in the cluster itself, and is not brought back from here: set spec.version to v%s, or ask for v%s there (oc adm upgrade)",
 		wanted, now, now, wanted)
 }

@@ -64,7 +64,7 @@ func (n *nodeList) remove(name string, uid types.UID) {
 }
 
 func factsOf(n *corev1.Node) facts.Node {
-	return facts.Node{Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID, HostUID: n.Labels[metal3.HostUIDLabel], Config: n.Annotations[currentConfigAnnotation]}
+	return facts.Node{Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID, HostUID: n.Labels[metal3.HostUIDLabel], Config: n.Annotations[CurrentConfigAnnotation]}
 }
 
 // takeNode reads a Node as a whole as long as it has no provider ID, which is set once.

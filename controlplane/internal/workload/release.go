@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// currentConfigAnnotation of a Node names the rendered machine configuration that it has, releaseVersionAnnotation of that names its release (machine config operator).
-	currentConfigAnnotation  = "machineconfiguration.openshift.io/currentConfig"
+	// CurrentConfigAnnotation of a Node names the rendered machine configuration that it has, releaseVersionAnnotation of that names its release (machine config operator).
+	CurrentConfigAnnotation  = "machineconfiguration.openshift.io/currentConfig"
 	releaseVersionAnnotation = "machineconfiguration.openshift.io/release-image-version"
 	// longest is how much is kept of what a cluster says of its release.
 	longest = 1024
@@ -158,9 +158,7 @@ func (c *Clusters) AwaitReleases(cluster client.ObjectKey, awaited bool) {
 	l.mu.Lock()
 	begins := awaited && !l.releasesAwaited
 	l.releasesAwaited = awaited
-	if !begins {
-		l.configsWithoutRelease()
-	}
+	l.forgetReleases()
 	l.mu.Unlock()
 	if begins {
 		l.again()
@@ -170,6 +168,7 @@ func (c *Clusters) AwaitReleases(cluster client.ObjectKey, awaited bool) {
 // readReleases reads, where it matters, of which release the machine configurations are that its Nodes have. One that cannot be read is asked for when something changes again.
 func (l *link) readReleases(ctx context.Context, access *access) {
 	l.mu.Lock()
+	l.forgetReleases()
 	missing := l.configsWithoutRelease()
 	l.mu.Unlock()
 	if len(missing) == 0 {
@@ -198,17 +197,29 @@ func (l *link) readReleases(ctx context.Context, access *access) {
 	})
 }
 
-// configsWithoutRelease are the machine configurations of Nodes of which it is not known, and has to be, that they are of the newest release; nothing is kept where it matters to nobody.
+// releasesMatter tells whether anybody asks of which release the Nodes are; the caller holds the lock.
+func (l *link) releasesMatter() bool {
+	released := l.released()
+	return released != nil && (released.upgrading != "" || l.releasesAwaited)
+}
+
+// forgetReleases keeps nothing of them where nobody does; the caller holds the lock.
+func (l *link) forgetReleases() {
+	if !l.releasesMatter() {
+		l.releases = nil
+	}
+}
+
+// configsWithoutRelease are the machine configurations of Nodes of which it is not known, and has to be, that they are of the newest release.
 // A release that changes nothing in a configuration takes it over as it is: one of a former release may be of another one later. The caller holds the lock.
 func (l *link) configsWithoutRelease() []string {
-	released := l.released()
-	if released == nil || released.upgrading == "" && !l.releasesAwaited {
-		l.releases = nil
+	if !l.releasesMatter() {
 		return nil
 	}
+	newest := cmp.Or(l.released().upgrading, l.released().completed)
 	missing := sets.New[string]()
 	for _, n := range l.nodes {
-		if n.Config != "" && l.releases[n.Config] != cmp.Or(released.upgrading, released.completed) {
+		if n.Config != "" && l.releases[n.Config] != newest {
 			missing.Insert(n.Config)
 		}
 	}

@@ -95,7 +95,7 @@ func TestOffersAreOthersWhenTheGraphOrTheClusterSaysOtherwise(t *testing.T) {
 
 func nodeWith(config string) *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: "n0", Labels: map[string]string{"metal3.io/uuid": "h0"}, Annotations: map[string]string{currentConfigAnnotation: config}},
+		ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: "n0", Labels: map[string]string{"metal3.io/uuid": "h0"}, Annotations: map[string]string{CurrentConfigAnnotation: config}},
 		Spec:       corev1.NodeSpec{ProviderID: "metal3://h0"},
 	}
 }
