@@ -48,7 +48,7 @@ type schemas map[k8sschema.GroupVersionKind]served
 // ourCRDs are the folders of our own CRDs.
 var ourCRDs = []string{"bootstrap/crd/bases", "controlplane/crd/bases"}
 
-// loadSchemas reads our CRDs and, from the Go modules of the tested versions, those of Cluster API and CAPM3.
+// loadSchemas reads our CRDs and, from the Go modules of the tested versions, those of Cluster API, CAPM3 and the Bare Metal Operator.
 var loadSchemas = sync.OnceValues(func() (schemas, error) {
 	core, err := moduleDir("..", "sigs.k8s.io/cluster-api")
 	if err != nil {
@@ -58,8 +58,12 @@ var loadSchemas = sync.OnceValues(func() (schemas, error) {
 	if err != nil {
 		return nil, err
 	}
+	operator, err := moduleDir("../test/tools/baremetal-operator", "github.com/metal3-io/baremetal-operator")
+	if err != nil {
+		return nil, err
+	}
 	all := schemas{}
-	for _, dir := range append(slices.Clone(ourCRDs), filepath.Join(core, "config/crd/bases"), filepath.Join(metal3, "config/crd/bases")) {
+	for _, dir := range append(slices.Clone(ourCRDs), filepath.Join(core, "config/crd/bases"), filepath.Join(metal3, "config/crd/bases"), filepath.Join(operator, "config/base/crds/bases")) {
 		crds, err := readCRDs(dir)
 		if err != nil {
 			return nil, err
