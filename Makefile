@@ -203,7 +203,7 @@ release: $(KUSTOMIZE) ## Render what clusterctl installs into out/. VERSION=v0.1
 	$(KUSTOMIZE) build config/controlplane/default | image > out/control-plane-components.yaml; \
 	$(KUSTOMIZE) build config/bootstrap/namespaced | image > out/bootstrap-components-namespaced.yaml; \
 	$(KUSTOMIZE) build config/controlplane/namespaced | image > out/control-plane-components-namespaced.yaml
-	cp metadata.yaml config/templates/cluster*.yaml out/
+	cp metadata.yaml config/templates/cluster*.yaml config/controlplane/in-place-updates.yaml out/
 
 .PHONY: clean
 clean: ## Remove what was built and the logs of tests; the tools stay.

@@ -45,6 +45,21 @@ const (
 	rolling     = `rollout: {strategy: {type: RollingUpdate}}`
 	settled     = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 2}`
 	otherConfig = `spec: {template: {spec: {bootstrap: {configRef: {name: two}}}}}`
+	half        = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 1}`
+	// byTurns updates one Machine after the other, said and inPlace let that be done in place, begun was asked for it, and back takes it back.
+	byTurns = `spec: {rollout: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}}`
+	said    = `
+metadata: {annotations: {bootstrap.cluster.x-k8s.io/update-in-place: v4.19.11}}
+spec:
+`
+	inPlace = said + `  template: {spec: {version: v4.19.11}}
+`
+	begun = inPlace + `  rollout: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}`
+	back  = `
+metadata: {annotations: {bootstrap.cluster.x-k8s.io/update-in-place: v4.19.10}}
+spec:
+  template: {spec: {version: v4.19.10}}
+`
 	// The owner does not exist: the finalizer keeps garbage collection off.
 	ownedSet = `
 kind: MachineSet
@@ -153,6 +168,28 @@ spec:
 			change:  `{metadata: {annotations: null}, ` + otherConfig + `}`,
 			refused: "would wipe",
 		},
+
+		"another version, updated in place":              {before: byTurns, status: settled, change: inPlace},
+		"more than the version, updated in place":        {before: byTurns, status: settled, change: said + `  template: {spec: {version: v4.19.11, failureDomain: rack1}}`, refused: "spec.template.spec.failureDomain would wipe"},
+		"another template, updated in place":             {before: byTurns, status: settled, change: said + `  template: {spec: {version: v4.19.11, bootstrap: {configRef: {name: two}}}}`, refused: "spec.template.spec.bootstrap would wipe"},
+		"a restart, updated in place":                    {before: byTurns, status: settled, change: inPlace + `  rollout: {after: "2026-01-01T00:00:00Z"}`, refused: "with this spec.rollout.after"},
+		"no version any more, updated in place":          {before: byTurns, status: settled, change: said + `  template: {spec: {version: null}}`, refused: "spec.template.spec.version would wipe"},
+		"in place, but to another version than is said":  {before: byTurns, status: settled, change: said + `  template: {spec: {version: v4.19.12}}`, refused: "spec.template.spec.version would wipe"},
+		"in place, said of the former version":           {before: begun, status: settled, change: `spec: {template: {spec: {version: v4.19.12}}}`, refused: "spec.template.spec.version would wipe"},
+		"updated in place, with a host more":             {before: byTurns, status: settled, change: inPlace + `  rollout: {strategy: {rollingUpdate: {maxSurge: 1}}}`, refused: "maxSurge to 0"},
+		"updated in place, with a share of the hosts":    {before: byTurns, status: settled, change: inPlace + `  rollout: {strategy: {rollingUpdate: {maxSurge: 50%}}}`, refused: "maxSurge to 0"},
+		"updated in place, as by default":                {status: settled, change: inPlace, refused: "maxSurge to 0"},
+		"updated in place, nothing is known":             {before: byTurns, change: inPlace, refused: "being updated in place to another version"},
+		"updated in place, while others are":             {before: byTurns, status: half, change: inPlace, refused: "being updated in place to another version"},
+		"updated in place, back before any was":          {before: begun, status: `{observedGeneration: 1, replicas: 2, upToDateReplicas: 0}`, change: back},
+		"updated in place, back when some were":          {before: begun, status: half, change: back, refused: "being updated in place to another version"},
+		"what was said is taken back while some are":     {before: begun, status: half, change: `metadata: {annotations: null}`, refused: "keep it until they are"},
+		"what was said is taken back before it is known": {before: begun, change: `metadata: {annotations: null}`, refused: "keep it until they are"},
+		"what was said is taken back when all are":       {before: begun, status: settled, change: `metadata: {annotations: null}`},
+		"taken back for OnDelete while some are":         {before: begun, status: half, change: `{metadata: {annotations: null}, spec: {` + onDelete + `}}`},
+		"more hosts while some are updated in place":     {before: begun, status: half, change: `spec: {rollout: {strategy: {rollingUpdate: {maxSurge: 1}}}}`, refused: "maxSurge to 0"},
+		"more replicas while some are updated in place":  {before: begun, status: half, change: `spec: {replicas: 3}`},
+		"OnDelete left for updates in place":             {before: `spec: {` + onDelete + `}`, status: half, change: inPlace + `  rollout: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}`, refused: "keep OnDelete"},
 
 		"no Machines":                           {before: `spec: {replicas: 0}`, status: `{observedGeneration: 1, replicas: 0}`, change: otherConfig},
 		"no Machines wanted, some are left":     {before: `spec: {replicas: 0}`, status: `{observedGeneration: 1, replicas: 1}`, change: otherConfig, refused: "would wipe"},

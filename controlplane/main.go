@@ -22,6 +22,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/clusterversion"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/controlplane"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/inplace"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
@@ -49,9 +50,11 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	options := &provider.Options{}
+	updates := inplace.Options{}
 	repositories := openshift.Repositories{}
 	flags := pflag.NewFlagSet(managerName, pflag.ContinueOnError)
 	options.AddFlags(flags)
+	updates.AddFlags(flags)
 	flags.StringVar(&repositories.OCP, "ocp-release-repository", openshift.DefaultOCPRepository, "Repository of OpenShift's release images, for hubs that use a mirror.")
 	flags.StringVar(&repositories.OKD, "okd-release-repository", openshift.DefaultOKDRepository, "Repository of OKD's release images, for hubs that use a mirror.")
 	if err := flags.Parse(args); err != nil {
@@ -61,6 +64,10 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("cannot read the flags: %w", err)
 	}
 	if err := options.Validate(); err != nil {
+		return err
+	}
+	tlsOptions, err := options.TLS()
+	if err != nil {
 		return err
 	}
 	scheme, err := newScheme()
@@ -98,6 +105,9 @@ func run(ctx context.Context, args []string) error {
 		Selected:     options.Selected,
 	})
 	if err := reconciler.SetupWithManager(ctx, mgr, options.ControllerOptions(), clusters); err != nil {
+		return err
+	}
+	if err := updates.SetupWithManager(mgr, clusters, tlsOptions); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {

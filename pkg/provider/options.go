@@ -2,6 +2,7 @@
 package provider
 
 import (
+	"crypto/tls"
 	"fmt"
 	"time"
 
@@ -68,6 +69,15 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("logging flags: %w", err)
 	}
 	return nil
+}
+
+// TLS is how a server of the manager treats connections, by the flags.
+func (o *Options) TLS() ([]func(*tls.Config), error) {
+	options, _, err := flags.GetManagerOptions(o.Manager)
+	if err != nil {
+		return nil, fmt.Errorf("TLS flags: %w", err)
+	}
+	return options, nil
 }
 
 // ControllerOptions are the options of a controller. Its queue is by priority, with the rate limits that controller-runtime has for such a queue: of each object

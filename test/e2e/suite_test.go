@@ -90,6 +90,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(os.RemoveAll(dir)).To(Succeed())
 	laboratoryOptions = lab.Options{
 		Dir: dir, Out: GinkgoWriter, CoreTools: os.Getenv(coreVariable), Backend: backend, Auth: assistedsim.AuthLocal, HTTPS: true,
+		Core: withInPlaceUpdates, ControlPlane: withInPlaceUpdates,
 	}
 	if os.Getenv(authVariable) == string(assistedsim.AuthNone) {
 		laboratoryOptions.Auth, laboratoryOptions.HTTPS = assistedsim.AuthNone, false

@@ -25,11 +25,13 @@ const (
 
 var _ = Describe("An installed cluster", Label("upgrade"), func() {
 	It("is upgraded to the next patch in place, Node by Node", func(ctx SpecContext) {
-		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "upgrade-patch", ClusterName: "patch"})
+		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "upgrade-patch", ClusterName: "patch", Edit: updatedInPlace})
+		registerExtension(ctx, cluster.Namespace)
 		waitAvailable(ctx, cluster)
 		before := state(ctx, cluster)
 		boots := bootCounts(before)
 		publish(cluster, nextPatch, patches)
+		Expect(cluster.Versions().PausePool(ctx, versionoperator.WorkerPool, true)).To(Succeed())
 		cluster.Versions().Hold("machine-config")
 
 		By("asking for it: the operators come first")
@@ -43,13 +45,16 @@ var _ = Describe("An installed cluster", Label("upgrade"), func() {
 		By("letting the hosts follow")
 		cluster.Versions().Recover("machine-config")
 		expectUpgraded(ctx, cluster, nextPatch)
+
+		By("letting Cluster API update the workers")
+		expectUpdatedInPlace(ctx, cluster, nextPatch, func() {
+			Expect(cluster.Versions().PausePool(ctx, versionoperator.WorkerPool, false)).To(Succeed())
+		})
+		Expect(nodeReleases(ctx, cluster)).To(HaveEach(nextPatch), "the workers followed after the end")
 		expectUnwiped(ctx, cluster, before)
 		for name, n := range bootCounts(state(ctx, cluster)) {
-			if m := machineNamed(before, name); m.IsControlPlane() {
-				Expect(n).To(Equal(boots[name]+1), "%s was rebooted once", name)
-			}
+			Expect(n).To(Equal(boots[name]+1), "%s was rebooted once", name)
 		}
-		Eventually(ctx, func() ([]string, error) { return nodeReleases(ctx, cluster) }).WithTimeout(soon).Should(HaveEach(nextPatch), "the workers follow after the end")
 	}, NodeTimeout(2*installTimeout))
 
 	It("is upgraded on a single host, which takes the API away while it restarts", func(ctx SpecContext) {

@@ -287,6 +287,12 @@ func (e *Env) Manager(name string) *process.Process {
 	return nil
 }
 
+// Webhooks is where a manager serves its webhooks, or its runtime extension, and the certificates by which it is recognised there.
+func (e *Env) Webhooks(name string) (url string, authorities []byte) {
+	server := e.managers[name].webhook
+	return server.url, server.caBundle
+}
+
 // Requests returns the requests of one user (see [process.Process]; empty for everybody) that arrived since a point in time.
 func (e *Env) Requests(user string, since time.Time) (audit.Requests, error) {
 	requests, err := audit.Read(e.auditLog)

@@ -140,7 +140,7 @@ func (m *manager) prepare(ctx context.Context, e *Env) error {
 		"--insecure-diagnostics=true",
 		"--health-addr=" + health,
 	})
-	if slices.ContainsFunc(m.objects, hasWebhook) {
+	if slices.ContainsFunc(m.objects, hasWebhook) || slices.ContainsFunc(container.Ports, isWebhookPort) {
 		args = append(args, "--webhook-port="+webhooks, "--webhook-cert-dir="+folder)
 	}
 	m.process = e.group.New(m.name, process.Clients, program, append(args, m.options.ExtraArgs...)...)
@@ -154,6 +154,11 @@ func (m *manager) prepare(ctx context.Context, e *Env) error {
 		}
 	}
 	return nil
+}
+
+// isWebhookPort finds the port of a server without a webhook configuration: a runtime extension.
+func isWebhookPort(port corev1.ContainerPort) bool {
+	return port.Name == "webhook-server"
 }
 
 func hasWebhook(object *unstructured.Unstructured) bool {

@@ -39,7 +39,7 @@ var machineChanges = kube.Changes(func(before, after *clusterv1.Machine) bool {
 	_, controlPlane := after.Labels[clusterv1.MachineControlPlaneLabel]
 	return controlPlane || before.Generation != after.Generation ||
 		facts.NodeAway(before) != facts.NodeAway(after) || facts.OwnedByKind(before, "MachineSet") != facts.OwnedByKind(after, "MachineSet") ||
-		facts.AwaitsNode(before) != facts.AwaitsNode(after) ||
+		facts.AwaitsNode(before) != facts.AwaitsNode(after) || facts.UpdatesInPlace(before) != facts.UpdatesInPlace(after) ||
 		conditions.GetReason(before, clusterv1.MachineBootstrapConfigReadyCondition) != conditions.GetReason(after, clusterv1.MachineBootstrapConfigReadyCondition)
 })
 

@@ -15,10 +15,9 @@ import (
 // followWorkers gives workers the version that their MachineDeployment asks for when their Nodes run it. OpenShift upgrades them in place, and nobody else would: a topology passes no other version
 // on before they bear it. Not earlier, either: Cluster API takes a Machine whose version is not that of its MachineDeployment for one that is being upgraded.
 func (r *Reconciler) followWorkers(ctx context.Context, s *scope) (bool, error) {
-	lagging := s.LaggingWorkers()
-	r.Workloads.AwaitReleases(s.ClusterKey(), len(lagging) > 0)
+	r.Workloads.AwaitReleases(s.ClusterKey(), s.AwaitsReleases())
 	var errs []error
-	for _, m := range lagging {
+	for _, m := range s.LaggingWorkers() {
 		wanted := s.WorkerVersion(m)
 		if s.Follows(m, wanted) {
 			errs = append(errs, r.setVersion(ctx, s, m, wanted))

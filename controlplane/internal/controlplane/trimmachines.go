@@ -56,7 +56,8 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 			kept.Spec.Bootstrap.DataSecretName = machine.Spec.Bootstrap.DataSecretName
 		}
 		kept.Status.Conditions = append(trimConditions(machine.Status.Conditions, clusterv1.MachineBootstrapConfigReadyCondition), nodeAway(machine)...)
-		kept.Annotations = kube.Only(machine.Annotations, controlplanev1.EtcdMemberHookAnnotation) // of one that was taken out of its control plane
+		// The hook is that of one that was taken out of its control plane.
+		kept.Annotations = kube.Only(machine.Annotations, controlplanev1.EtcdMemberHookAnnotation, clusterv1.UpdateInProgressAnnotation)
 		return kept
 	}
 	kept.Labels, kept.Annotations = machine.Labels, machine.Annotations

@@ -75,6 +75,8 @@ func TestOfAWorkerWhatIsReadIsCached(t *testing.T) {
 	kept.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.InfrastructureRef.Name = facts.ConfigKind, "m"
 	kept.Status.Conditions = []metav1.Condition{machineCondition(clusterv1.MachineBootstrapConfigReadyCondition)}
 	whole := burdened(kept)
+	kept.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
+	whole.Annotations[clusterv1.UpdateInProgressAnnotation] = ""
 	kept.Status.NodeRef.Name, whole.Status.NodeRef.Name = "n", "n"
 	whole.Spec.Bootstrap.ConfigRef.Name = "m"
 	whole.Spec.Bootstrap.DataSecretName = ptr.To("m")
@@ -83,6 +85,10 @@ func TestOfAWorkerWhatIsReadIsCached(t *testing.T) {
 	whole.Status.Conditions[len(whole.Status.Conditions)-1].Status = metav1.ConditionUnknown
 	kept.Status.Conditions = append(kept.Status.Conditions, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionUnknown})
 	g.Expect(trimMachine(whole)).To(Equal(kept), "that a Node is away is what it is kept for")
+
+	updated := kept.DeepCopy()
+	updated.Annotations = nil
+	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: kept, ObjectNew: updated})).To(BeTrue(), "Cluster API does not wait for it any more")
 
 	whole.Status.NodeRef.Name = ""
 	awaiting := trimMachine(whole)

@@ -319,6 +319,23 @@ func (h *hub) versionOf(name string) string {
 	return m.Spec.Version
 }
 
+// Of a Machine that Cluster API updates in place only the annotation tells: it bears the new version from the beginning.
+func TestReleasesOfNodesAreReadWhileWorkersAreUpdatedInPlace(t *testing.T) {
+	h := installed(t)
+	h.workersOf("v4.19.9")
+	h.worker("updating", "v4.19.9", "4.19.3", func(m *clusterv1.Machine) {
+		m.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
+	})
+	h.settle()
+	h.Expect(h.workloads.releasesAwaited).To(BeTrue())
+	m := &clusterv1.Machine{}
+	h.get("updating", m)
+	m.Annotations = nil
+	h.Expect(h.Update(t.Context(), m)).To(Succeed())
+	h.settle()
+	h.Expect(h.workloads.releasesAwaited).To(BeFalse())
+}
+
 func TestWorkersGetTheVersionThatTheirNodesRun(t *testing.T) {
 	h := installed(t)
 	h.workersOf("v4.19.3")

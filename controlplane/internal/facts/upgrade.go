@@ -137,6 +137,28 @@ func (f *Facts) LaggingWorkers() []*clusterv1.Machine {
 	})
 }
 
+// AwaitsReleases tells whether it matters which releases the Nodes of workers run although the cluster is not being upgraded any more: of one that lags behind, or that Cluster API updates in place.
+func (f *Facts) AwaitsReleases() bool {
+	return len(f.LaggingWorkers()) > 0 || slices.ContainsFunc(f.Workers, UpdatesInPlace)
+}
+
+// UpdatesInPlace tells whether Cluster API waits for a Machine to be as its MachineSet says.
+func UpdatesInPlace(m *clusterv1.Machine) bool {
+	_, updating := m.Annotations[clusterv1.UpdateInProgressAnnotation]
+	return updating
+}
+
+// ClusterFollows tells whether the cluster runs a release, or a newer one, or is being brought to it.
+func (f *Facts) ClusterFollows(version string) bool {
+	wanted, given := f.release(version)
+	for _, of := range []string{f.Workload.OpenShiftVersion, f.Workload.Upgrading} {
+		if v, ok := f.release(of); ok && given && v.GTE(wanted) {
+			return true
+		}
+	}
+	return false
+}
+
 // Follows tells whether the Node of a Machine runs a release, or a newer one.
 func (f *Facts) Follows(m *clusterv1.Machine, version string) bool {
 	runs, known := f.release(f.ReleaseOf(m))

@@ -11,8 +11,9 @@ import (
 
 const (
 	// ConfigKind is the kind of what our bootstrap provider makes hosts of.
-	ConfigKind         = "OpenshiftAssistedConfig"
-	configTemplateKind = "OpenshiftAssistedConfigTemplate"
+	ConfigKind = "OpenshiftAssistedConfig"
+	// ConfigTemplateKind is the kind of the templates of these.
+	ConfigTemplateKind = "OpenshiftAssistedConfigTemplate"
 )
 
 // CountWorkers is the number of workers that the objects of a Cluster ask for and that our bootstrap provider makes hosts of: those of its
@@ -21,13 +22,13 @@ func CountWorkers(cluster *clusterv1.Cluster, deployments []clusterv1.MachineDep
 	count := countPlanned(cluster, deployments)
 	for i := range deployments {
 		d := &deployments[i]
-		if d.DeletionTimestamp.IsZero() && d.Spec.Template.Spec.Bootstrap.ConfigRef.Kind == configTemplateKind {
+		if d.DeletionTimestamp.IsZero() && d.Spec.Template.Spec.Bootstrap.ConfigRef.Kind == ConfigTemplateKind {
 			count += ptr.Deref(d.Spec.Replicas, 1)
 		}
 	}
 	for i := range sets {
 		set := &sets[i]
-		if set.DeletionTimestamp.IsZero() && !OwnedByKind(set, "MachineDeployment") && set.Spec.Template.Spec.Bootstrap.ConfigRef.Kind == configTemplateKind {
+		if set.DeletionTimestamp.IsZero() && !OwnedByKind(set, "MachineDeployment") && set.Spec.Template.Spec.Bootstrap.ConfigRef.Kind == ConfigTemplateKind {
 			count += ptr.Deref(set.Spec.Replicas, 1)
 		}
 	}

@@ -20,7 +20,7 @@ func TestCountWorkers(t *testing.T) {
 		}
 		return d
 	}
-	set := clusterv1.MachineSet{Spec: clusterv1.MachineSetSpec{Replicas: ptr.To[int32](4), Template: template(configTemplateKind)}}
+	set := clusterv1.MachineSet{Spec: clusterv1.MachineSetSpec{Replicas: ptr.To[int32](4), Template: template(ConfigTemplateKind)}}
 	ownedSet := *set.DeepCopy()
 	ownedSet.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment"}}
 	machine := &clusterv1.Machine{Spec: template(ConfigKind).Spec}
@@ -43,14 +43,14 @@ func TestCountWorkers(t *testing.T) {
 	}{
 		"none": {},
 		"MachineDeployments add up": {deployments: []clusterv1.MachineDeployment{
-			deployment(ptr.To[int32](2), configTemplateKind, nil), deployment(ptr.To[int32](3), configTemplateKind, nil),
+			deployment(ptr.To[int32](2), ConfigTemplateKind, nil), deployment(ptr.To[int32](3), ConfigTemplateKind, nil),
 		}, count: 5},
-		"no replicas means one": {deployments: []clusterv1.MachineDeployment{deployment(nil, configTemplateKind, nil)}, count: 1},
+		"no replicas means one": {deployments: []clusterv1.MachineDeployment{deployment(nil, ConfigTemplateKind, nil)}, count: 1},
 		"a topology that has made one of its MachineDeployments": {
-			cluster: topology, deployments: []clusterv1.MachineDeployment{deployment(ptr.To[int32](3), configTemplateKind, ofTopology)}, count: 5,
+			cluster: topology, deployments: []clusterv1.MachineDeployment{deployment(ptr.To[int32](3), ConfigTemplateKind, ofTopology)}, count: 5,
 		},
 		"another bootstrap":   {deployments: []clusterv1.MachineDeployment{deployment(ptr.To[int32](2), "KubeadmConfigTemplate", nil)}},
-		"one that is deleted": {deployments: []clusterv1.MachineDeployment{deployment(ptr.To[int32](2), configTemplateKind, func(d *clusterv1.MachineDeployment) { d.DeletionTimestamp = ptr.To(metav1.Now()) })}},
+		"one that is deleted": {deployments: []clusterv1.MachineDeployment{deployment(ptr.To[int32](2), ConfigTemplateKind, func(d *clusterv1.MachineDeployment) { d.DeletionTimestamp = ptr.To(metav1.Now()) })}},
 		"a MachineSet that stands alone, and one of a MachineDeployment":               {sets: []clusterv1.MachineSet{set, ownedSet}, count: 4},
 		"a Machine that stands alone, one of a MachineSet, and one of a control plane": {machines: []*clusterv1.Machine{machine, ownedMachine, stray}, count: 1},
 	} {

@@ -204,6 +204,14 @@ func (c *Clusters) Observe(cluster client.ObjectKey) facts.Workload {
 	return facts.Workload{}
 }
 
+// Look is what is known of a cluster that the manager looks after; false for any other.
+func (c *Clusters) Look(cluster client.ObjectKey) (facts.Workload, bool) {
+	if l := c.known(cluster); l != nil {
+		return l.observe(), true
+	}
+	return facts.Workload{}, false
+}
+
 // Forget drops the connection to a cluster, and what is remembered of it.
 func (c *Clusters) Forget(cluster client.ObjectKey) {
 	c.mu.Lock()

@@ -1,0 +1,104 @@
+package inplace
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/wait"
+	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	"sigs.k8s.io/cluster-api/exp/runtime/catalog"
+	"sigs.k8s.io/cluster-api/exp/runtime/server"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+const (
+	certificate = "tls.crt"
+	// certificateInterval is how often it is looked whether the certificate is there: the file of a Secret that is made later than the Pod comes within a minute or two.
+	certificateInterval = 5 * time.Second
+)
+
+// Options of the server.
+type Options struct {
+	// Enabled is false where nothing is served.
+	Enabled bool
+	// Port that it listens on, on all addresses.
+	Port int
+	// CertDir has tls.crt and tls.key. Certificates that are renewed are taken up.
+	CertDir string
+}
+
+// AddFlags adds the flags to the set.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.Enabled, "in-place-updates", false, "Serve the runtime extension by which Cluster API (feature gates RuntimeSDK and InPlaceUpdates) updates workers in place.")
+	fs.IntVar(&o.Port, "webhook-port", server.DefaultPort, "Port of the runtime extension.")
+	fs.StringVar(&o.CertDir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "Folder with tls.crt and tls.key of the runtime extension.")
+}
+
+// SetupWithManager adds the server to a manager where it is enabled.
+func (o Options) SetupWithManager(mgr manager.Manager, workloads Workloads, tlsOptions []func(*tls.Config)) error {
+	if !o.Enabled {
+		return nil
+	}
+	s, err := newServer(o, tlsOptions, &Extension{Hub: mgr.GetClient(), Workloads: workloads})
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(s); err != nil {
+		return fmt.Errorf("cannot add the runtime extension: %w", err)
+	}
+	return nil
+}
+
+// runnable serves the extension as a runnable of a manager, whether or not that leads: one that does not looks after no cluster, and has to be asked again.
+type runnable struct {
+	*server.Server
+	certDir string
+}
+
+func newServer(options Options, tlsOptions []func(*tls.Config), extension *Extension) (*runnable, error) {
+	hooks := catalog.New()
+	if err := hooksv1.AddToCatalog(hooks); err != nil {
+		return nil, fmt.Errorf("cannot register the hooks of Cluster API: %w", err)
+	}
+	s, err := server.New(server.Options{Catalog: hooks, Port: options.Port, CertDir: options.CertDir, TLSOpts: tlsOptions})
+	if err != nil {
+		return nil, fmt.Errorf("cannot make the server of the runtime extension: %w", err)
+	}
+	for _, handler := range []server.ExtensionHandler{
+		{Hook: hooksv1.CanUpdateMachineSet, Name: "can-update-machineset", HandlerFunc: extension.CanUpdateMachineSet},
+		{Hook: hooksv1.UpdateMachine, Name: "update-machine", HandlerFunc: extension.UpdateMachine},
+	} {
+		if err := s.AddExtensionHandler(handler); err != nil {
+			return nil, fmt.Errorf("cannot serve hook %s: %w", handler.Name, err)
+		}
+	}
+	return &runnable{Server: s, certDir: options.CertDir}, nil
+}
+
+// Start serves until ctx ends, as soon as the certificate is there. Until then Cluster API cannot ask, and replaces nothing; all else that the manager does goes on.
+func (s *runnable) Start(ctx context.Context) error {
+	file := filepath.Join(s.certDir, certificate)
+	log := ctrl.Log.WithName("in-place-updates")
+	told := false
+	err := wait.PollUntilContextCancel(ctx, certificateInterval, true, func(context.Context) (bool, error) {
+		_, err := os.Stat(file)
+		if err != nil && !told {
+			told = true
+			log.Info("The runtime extension waits for its certificate: apply in-place-updates.yaml", "file", file, "reason", err.Error())
+		}
+		return err == nil, nil
+	})
+	if err != nil { // the manager stops
+		return nil //nolint:nilerr // It was asked to.
+	}
+	if err := s.Server.Start(ctx); err != nil {
+		return fmt.Errorf("cannot serve the runtime extension: %w", err)
+	}
+	return nil
+}

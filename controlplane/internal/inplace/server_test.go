@@ -1,0 +1,85 @@
+package inplace
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/util/cert"
+	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+)
+
+// What Cluster API asks for first is which hooks there are. The certificate may come later than the manager.
+func TestTheExtensionIsServedWhenItsCertificateIsThere(t *testing.T) {
+	g := NewWithT(t)
+	options := Options{Enabled: true, Port: freePort(t), CertDir: t.TempDir()}
+	s, err := newServer(options, nil, &Extension{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(s.NeedLeaderElection()).To(BeFalse())
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Start(ctx) }()
+	g.Consistently(ended).WithTimeout(time.Second).ShouldNot(Receive(), "it waits")
+
+	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(os.WriteFile(filepath.Join(options.CertDir, "tls.key"), key, 0o600)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(options.CertDir, "tls.crt"), certificate, 0o600)).To(Succeed())
+	authorities := x509.NewCertPool()
+	authorities.AppendCertsFromPEM(certificate)
+	core := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}}}
+	url := "https://127.0.0.1:" + strconv.Itoa(options.Port) + "/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery"
+	g.Eventually(func() ([]string, error) { return discover(ctx, core, url) }).WithTimeout(3 * certificateInterval).Should(ConsistOf("CanUpdateMachineSet", "UpdateMachine"))
+	stop()
+	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
+}
+
+func TestAManagerThatStopsEarlierWaitsForNoCertificate(t *testing.T) {
+	g := NewWithT(t)
+	s, err := newServer(Options{Enabled: true, Port: freePort(t), CertDir: t.TempDir()}, nil, &Extension{})
+	g.Expect(err).NotTo(HaveOccurred())
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	g.Expect(s.Start(ctx)).To(Succeed())
+}
+
+// discover are the hooks that an extension has.
+func discover(ctx context.Context, core *http.Client, url string) ([]string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader("{}"))
+	if err != nil {
+		return nil, err
+	}
+	answer, err := core.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	var found hooksv1.DiscoveryResponse
+	if err := json.NewDecoder(answer.Body).Decode(&found); err != nil {
+		return nil, err
+	}
+	var hooks []string
+	for _, h := range found.Handlers {
+		hooks = append(hooks, h.RequestHook.Hook)
+	}
+	return hooks, nil
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	g := NewWithT(t)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	defer func() { g.Expect(listener.Close()).To(Succeed()) }()
+	return listener.Addr().(*net.TCPAddr).Port
+}
