@@ -124,7 +124,7 @@ func (e *Extension) awaited(ctx context.Context, key client.ObjectKey, version s
 	f := &facts.Facts{Workload: workload}
 	node, runs := machine.Status.NodeRef.Name, f.ReleaseOf(machine)
 	switch {
-	case version == "" || f.Follows(machine, version) || wanted != version && f.Follows(machine, wanted):
+	case version == "" || f.Follows(machine, version) || f.Follows(machine, wanted):
 		return "", nil
 	case !known:
 		return notOurs(cluster), nil

@@ -98,6 +98,7 @@ func TestAMachineIsUpdatedWhenItsNodeRunsTheVersion(t *testing.T) {
 		"it was taken back":                {wanted: "v4.19.10", known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.10", Nodes: node("4.19.10")})},
 		"it was taken back, but came":      {wanted: "v4.19.12", known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}), waits: "Node n1 runs v4.19.10"},
 		"it runs the former":               {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}), waits: "Node n1 runs v4.19.10, its MachineConfigPool has not brought it to v4.19.11 yet"},
+		"the cluster runs a newer one":     {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.12", Nodes: node("4.19.10")}), waits: "Node n1 runs v4.19.10, its MachineConfigPool"},
 		"the cluster is on its way":        {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.10", Upgrading: "4.19.11", Nodes: node("4.19.10")}), waits: "Node n1 runs v4.19.10"},
 		"the cluster is not upgraded":      {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.10", Nodes: node("4.19.10")}), waits: "the cluster runs 4.19.10 and is not being upgraded to v4.19.11"},
 		"its release is not known yet":     {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("")}), waits: "looking which release Node n1 runs"},
