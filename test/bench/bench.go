@@ -27,6 +27,9 @@ const (
 	// singleNode is the sample for which there is a target of clusters in an hour.
 	singleNode = "sno"
 
+	// partOne and partMany are the parts of a run, and the folders of their logs.
+	partOne, partMany = "one", "many"
+
 	controlPlaneKind = "OpenshiftAssistedControlPlane"
 )
 
@@ -42,14 +45,14 @@ type bench struct {
 func measure(ctx context.Context, o options, out io.Writer) (*report, error) {
 	r := newReport(o)
 	if o.samples > 0 {
-		if err := within(ctx, o, "one", 0, out, func(b *bench) error { return b.single(ctx, r) }); err != nil {
+		if err := within(ctx, o, partOne, 0, out, func(b *bench) error { return b.single(ctx, r) }); err != nil {
 			return nil, err
 		}
 	}
 	if o.clusters == 0 {
 		return r, nil
 	}
-	return r, within(ctx, o, "many", o.delay, out, func(b *bench) error { return b.many(ctx, r) })
+	return r, within(ctx, o, partMany, o.delay, out, func(b *bench) error { return b.many(ctx, r) })
 }
 
 // within starts a laboratory, observes it while act runs, and stops it.
@@ -60,7 +63,7 @@ func within(ctx context.Context, o options, part string, delay time.Duration, ou
 	}
 	own := env.ManagerOptions{ExtraArgs: diagnostics.Args}
 	l, err := lab.New(ctx, lab.Options{
-		Dir: dir, Out: out, StageDelay: delay, LeaveSignals: true, Bootstrap: own, ControlPlane: own, Heartbeat: heartbeat, Namespaces: o.simulated(), NoUpgrades: true,
+		Dir: dir, Out: out, StageDelay: delay, LeaveSignals: true, Bootstrap: own, ControlPlane: own, Heartbeat: heartbeat, Namespaces: o.simulated(), NoUpgrades: part == partMany,
 	})
 	if err != nil {
 		return err
@@ -120,7 +123,7 @@ func (b *bench) one(ctx context.Context, r *report) error {
 	return cluster.Delete(ctx)
 }
 
-// oneByOne installs clusters whose release is given by digest, with a late worker, one after the other; a worker and a master are deleted of each.
+// oneByOne installs clusters whose release is given by digest, with a late worker, one after the other; each is upgraded, and a worker and a master are deleted of it.
 func (b *bench) oneByOne(ctx context.Context, r *report) error {
 	lookups := len(b.lab.Registry.Lookups())
 	for i := range b.options.samples {
@@ -131,8 +134,10 @@ func (b *bench) oneByOne(ctx context.Context, r *report) error {
 		}
 		mutations := lab.Mutations{Namespace: fmt.Sprintf("bench-sample-%d", i), ExtraHosts: 1, HoldAPI: true, Edit: b.byDigest, EtcdMembers: true}
 		cluster, err := b.install(ctx, sample, mutations, b.addLateWorker)
-		if err == nil {
-			err = b.takeHosts(ctx, cluster)
+		for _, then := range []func(context.Context, *lab.Cluster) error{b.upgrade, b.takeHosts} {
+			if err == nil {
+				err = then(ctx, cluster)
+			}
 		}
 		if err := errors.Join(err, stop()); err != nil {
 			return err

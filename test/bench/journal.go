@@ -86,6 +86,14 @@ func (j *journal) act(e effect) {
 	}
 }
 
+// done tells whether a manager has done something.
+func (j *journal) done(handOver, subject string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, known := j.effects[fact{handOver, subject}]
+	return known
+}
+
 // notify wakes whoever waits for a change. Called with mu held.
 func (j *journal) notify() {
 	close(j.changed)

@@ -8,7 +8,7 @@
 //
 //   - one cluster (3 control-plane hosts, 2 workers) with the release given by version: requests, then an idle minute, CPU and memory;
 //   - as many single clusters as -samples says, the release given by digest, each with a third worker that is added while the cluster
-//     installs and so has to wait until it adds hosts;
+//     installs and so has to wait until it adds hosts; each is then upgraded to its next patch, and loses a worker and a master;
 //   - in a second laboratory, as many clusters as -clusters says at once, the release given by version, HA ones with such a late worker too. Their own
 //     API servers are light ones (package lightapi): kube-apiservers for all of them would take what no real hub has to give.
 //

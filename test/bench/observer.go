@@ -41,6 +41,8 @@ const (
 	lateWorkerBound     = "adding-hosts -> late worker bound"
 	agentReleased       = "worker being deleted -> its Agent too"
 	memberRemoved       = "master waits for its hook -> removed from etcd, released"
+	upgradeRequested    = "version changed -> cluster asked for it"
+	upgradeReported     = "upgrade completed -> reported"
 	machineRuns         = "host installed -> Machine Running"
 )
 
@@ -48,12 +50,15 @@ const (
 const renewalAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-renewal"
 
 // handOvers in the order in which they happen.
-var handOvers = []string{deploymentCreated, bootDataHandedOut, hostBound, hostApproved, kubeconfigPublished, lateWorkerBound, agentReleased, memberRemoved}
+var handOvers = []string{
+	deploymentCreated, bootDataHandedOut, hostBound, hostApproved, kubeconfigPublished, lateWorkerBound, upgradeRequested, upgradeReported, agentReleased, memberRemoved,
+}
 
 // byOthers are hand-overs that people wait for and that others make, of what we did before: they have no target.
 var byOthers = []string{machineRuns}
 
-// Facts, each about an object that is named <namespace>/<name>, but for writtenKubeconfig: <namespace>/<name of the cluster>/<digest of the content>.
+// Facts, each about an object that is named <namespace>/<name>, but for writtenKubeconfig: <namespace>/<name of the cluster>/<digest of the content>, and for those
+// of upgrades: <namespace>/<name of the cluster> <version>.
 const (
 	infrastructureReady = "Cluster's infrastructure is provisioned and its endpoint known"
 	ownedByCluster      = "control plane is owned by its Cluster"
@@ -73,6 +78,10 @@ const (
 	machineRunning      = "Machine is running"
 	configDeleted       = "bootstrap config is being deleted"
 	waitsForHook        = "Machine waits for its pre-terminate hook"
+	versionWanted       = "spec.version is this one"
+	upgradeTold         = "control plane tells of the upgrade"
+	upgradeCompleted    = "history of the cluster says Completed"
+	upgradeOver         = "control plane tells of no upgrade any more"
 )
 
 // observer notes what it sees of the management cluster. All that is measured is seen by it through watches of the same kind, so that the
@@ -145,6 +154,7 @@ func (o *observer) see(object any, at time.Time) {
 	case *controlplanev1.OpenshiftAssistedControlPlane:
 		owned := slices.ContainsFunc(v.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == clusterv1.ClusterKind })
 		o.note(ownedByCluster, name(v), owned, at)
+		o.seeControlPlane(v, at)
 	case *bootstrapv1.OpenshiftAssistedConfig:
 		o.note(configDeleted, name(v), !v.DeletionTimestamp.IsZero(), at)
 		if ptr.Deref(v.Status.Initialization.DataSecretCreated, false) { // which its InfraEnv is named after

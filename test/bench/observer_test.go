@@ -5,10 +5,13 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
 func TestFromWhenAHostIsInstalledUntilItsMachineRuns(t *testing.T) {
@@ -37,4 +40,66 @@ func TestFromWhenAHostIsInstalledUntilItsMachineRuns(t *testing.T) {
 			g.Expect(measured[machineRuns][0].took).To(Equal(test.took))
 		})
 	}
+}
+
+func TestFromWhenAVersionChangesUntilTheUpgradeIsReported(t *testing.T) {
+	const before, after = "4.19.10", "4.19.11"
+	told := func(version, upgradingTo string) func(*observer, time.Time) {
+		cp := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
+		cp.Spec.Version, cp.Status.Upgrade.Version = version, upgradingTo
+		return func(o *observer, at time.Time) { o.see(cp, at) }
+	}
+	runs := func(asked *configv1.Update, newest configv1.UpdateHistory) func(*observer, time.Time) {
+		v := &configv1.ClusterVersion{Spec: configv1.ClusterVersionSpec{DesiredUpdate: asked}}
+		v.Status.History = []configv1.UpdateHistory{newest, {Version: before, State: configv1.CompletedUpdate}}
+		return func(o *observer, at time.Time) { o.seeVersion("ns/c", v, at) }
+	}
+	next := &configv1.Update{Version: after}
+	installed := runs(nil, configv1.UpdateHistory{Version: before, State: configv1.CompletedUpdate})
+	asked := runs(next, configv1.UpdateHistory{Version: before, State: configv1.CompletedUpdate})
+	begun, completed := runs(next, configv1.UpdateHistory{Version: after, State: configv1.PartialUpdate}), runs(next, configv1.UpdateHistory{Version: after, State: configv1.CompletedUpdate})
+
+	// A second lies between each and the next.
+	for name, test := range map[string]struct {
+		seen                []func(*observer, time.Time)
+		requested, reported []time.Duration
+	}{
+		"until it is asked for": {
+			seen:      []func(*observer, time.Time){told(before, ""), installed, told("v"+after, ""), asked},
+			requested: []time.Duration{time.Second},
+		},
+		"until its end is told": {
+			seen:      []func(*observer, time.Time){told(before, ""), told(after, ""), asked, begun, told(after, "v"+after), told(after, "v"+after), completed, completed, told(after, "")},
+			requested: []time.Duration{time.Second}, reported: []time.Duration{2 * time.Second},
+		},
+		"an end that is told before it is seen took no time": {
+			seen:      []func(*observer, time.Time){told(after, ""), asked, begun, told(after, "v"+after), told(after, ""), completed},
+			requested: []time.Duration{time.Second}, reported: []time.Duration{0},
+		},
+		"what was not told has no end": {
+			seen:      []func(*observer, time.Time){told(after, ""), asked, begun, told(after, ""), completed, told(after, "")},
+			requested: []time.Duration{time.Second},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, at := &observer{journal: newJournal()}, time.Now()
+			for _, see := range test.seen {
+				see(o, at)
+				at = at.Add(time.Second)
+			}
+			measured, unexplained := o.measured()
+			g := NewWithT(t)
+			g.Expect(unexplained).To(BeEmpty())
+			g.Expect(times(measured[upgradeRequested])).To(Equal(test.requested))
+			g.Expect(times(measured[upgradeReported])).To(Equal(test.reported))
+		})
+	}
+}
+
+func times(reactions []reaction) []time.Duration {
+	var took []time.Duration
+	for _, r := range reactions {
+		took = append(took, r.took)
+	}
+	return took
 }

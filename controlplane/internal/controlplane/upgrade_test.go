@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -91,6 +92,8 @@ func (h *hub) condition(conditionType string) metav1.Condition {
 
 func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
 	h := installed(t)
+	recorder := record.NewFakeRecorder(100)
+	h.r.Recorder = recorder
 	h.Expect(h.versions.looks).To(BeZero(), "nobody asked for another release")
 	h.upgradeTo("v4.19.9")
 	h.Expect(h.versions.asked).To(ConsistOf(facts.UpdateRequest{ResourceVersion: "7", Update: &facts.Update{Version: "4.19.9"}}))
@@ -140,6 +143,10 @@ func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
 	h.Expect(h.controlPlane().Status.Upgrade).To(BeZero())
 	h.Expect(h.condition(controlplanev1.RollingOutCondition).Status).To(Equal(metav1.ConditionFalse))
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Status).To(Equal(metav1.ConditionTrue))
+	close(recorder.Events)
+	h.Expect(recorder.Events).To(Receive(ContainSubstring("UpgradeRequested")))
+	h.Expect(recorder.Events).To(Receive(Equal("Normal UpgradeCompleted The cluster is upgraded, and runs v4.19.9")))
+	h.Expect(recorder.Events).To(BeClosed(), "each once")
 }
 
 func TestARefusedUpgradeIsTold(t *testing.T) {
