@@ -12,9 +12,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 )
 
-// whileHostsGo is the value of the annotation with which we keep clusterctl from moving a cluster that a host leaves: its Machine would live on elsewhere, for
-// clusterctl does not tell that it is being deleted, and what was recorded of its host would be wrong.
-const whileHostsGo = "removing-hosts"
+// Values of the annotation with which we keep clusterctl from moving an installed cluster.
+const (
+	// whileHostsGo: the Machine of a host that leaves would live on elsewhere, for clusterctl does not tell that it is being deleted, and what was recorded of its host would be wrong.
+	whileHostsGo = "removing-hosts"
+	// whileWorkersRollOut: a hub that does not update Machines in place would replace those that are not up to date.
+	whileWorkersRollOut = "updating-workers"
+)
 
 // allowMove lets clusterctl move an installed cluster. It comes after everything that the cluster needs elsewhere is there.
 func (r *Reconciler) allowMove(ctx context.Context, s *scope) (bool, error) {
@@ -35,20 +39,29 @@ func (s *scope) keepsItsNode() bool {
 	return s.Replicas() == 1 && len(s.Machines) == 1 && removal.Holds(s.Machines[0])
 }
 
-// blockMove keeps an installed cluster where it is while hosts leave it. It comes before anything happens to them.
+// staysFor is why an installed cluster must not be moved now; empty: it may be.
+func (s *scope) staysFor() string {
+	switch {
+	case s.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] != "",
+		slices.ContainsFunc(s.Machines, collections.HasDeletionTimestamp) && !s.keepsItsNode():
+		return whileHostsGo
+	case s.WorkersRollOut():
+		return whileWorkersRollOut
+	}
+	return ""
+}
+
+// blockMove keeps an installed cluster where it is while hosts leave it, or its workers are brought to another version. It comes before anything happens to the hosts.
 func (r *Reconciler) blockMove(ctx context.Context, s *scope) (bool, error) {
 	value, blocked := s.stored.Annotations[clusterctlv1.BlockMoveAnnotation]
-	going := s.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] != "" ||
-		slices.ContainsFunc(s.Machines, collections.HasDeletionTimestamp) && !s.keepsItsNode()
+	ours, reason := !blocked || value == whileHostsGo || value == whileWorkersRollOut, s.staysFor()
 	switch {
-	case !s.Installed() || s.GoesWhole():
+	case !s.Installed() || s.GoesWhole() || !ours || value == reason:
 		return true, nil
-	case going && !blocked:
-		after := s.stored.DeepCopy()
-		annotations.AddAnnotations(after, map[string]string{clusterctlv1.BlockMoveAnnotation: whileHostsGo})
-		return true, r.patchMetadata(ctx, s, after)
-	case !going && value == whileHostsGo:
+	case reason == "":
 		return true, r.unblockMove(ctx, s)
 	}
-	return true, nil
+	after := s.stored.DeepCopy()
+	annotations.AddAnnotations(after, map[string]string{clusterctlv1.BlockMoveAnnotation: reason})
+	return true, r.patchMetadata(ctx, s, after)
 }

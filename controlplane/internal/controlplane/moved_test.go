@@ -83,6 +83,52 @@ func TestNoMoveWhileAHostLeavesTheCluster(t *testing.T) {
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(clusterctlv1.BlockMoveAnnotation))
 }
 
+// A hub that does not update Machines in place replaces those that are not up to date.
+func TestNoMoveWhileWorkersRollOut(t *testing.T) {
+	h := installed(t)
+	h.workersOf("v4.19.3")
+	h.worker("first", "v4.19.3", "4.19.9", nil)
+	h.worker("last", "v4.19.3", "4.19.3", nil)
+	blocked := func() string {
+		h.settle()
+		return h.controlPlane().Annotations[clusterctlv1.BlockMoveAnnotation]
+	}
+	h.Expect(blocked()).To(BeEmpty())
+	h.askWorkers("v4.19.9")
+	h.Expect(blocked()).To(Equal(whileWorkersRollOut), "one lags behind")
+	writes := len(h.writes)
+	h.settle()
+	h.Expect(h.writes).To(HaveLen(writes), "once")
+
+	h.changeWorkers(func(d *clusterv1.MachineDeployment) {
+		d.Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
+	})
+	h.Expect(blocked()).To(BeEmpty(), "elsewhere it is left alone, too")
+	h.changeWorkers(func(d *clusterv1.MachineDeployment) {
+		d.Spec.Rollout.Strategy.Type = clusterv1.RollingUpdateMachineDeploymentStrategyType
+	})
+	h.Expect(blocked()).To(Equal(whileWorkersRollOut))
+
+	h.annotate(controlplanev1.ReleasedHostsAnnotation, recordOf(h.machines()[0].Name))
+	h.etcds.observing = errors.New("it does not answer")
+	h.Expect(blocked()).To(Equal(whileHostsGo))
+	cp := h.controlPlane()
+	delete(cp.Annotations, controlplanev1.ReleasedHostsAnnotation)
+	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+	h.Expect(blocked()).To(Equal(whileWorkersRollOut))
+
+	// Cluster API moves the last one: it bears the version from the beginning.
+	m := &clusterv1.Machine{}
+	h.get("last", m)
+	m.Spec.Version, m.Annotations = "v4.19.9", map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
+	h.Expect(h.Update(t.Context(), m)).To(Succeed())
+	h.Expect(blocked()).To(Equal(whileWorkersRollOut))
+	h.get("last", m)
+	m.Annotations = nil
+	h.Expect(h.Update(t.Context(), m)).To(Succeed())
+	h.Expect(blocked()).To(BeEmpty())
+}
+
 // The Machine of a single node is never released: where the cluster is moved to, it lives on.
 func TestASingleNodeMayBeMovedWhoseMachineIsBeingDeleted(t *testing.T) {
 	for situation, tc := range map[string]struct {

@@ -97,6 +97,7 @@ func trimMachineDeployment(deployment *clusterv1.MachineDeployment) *clusterv1.M
 	kept.Labels = kube.Only(deployment.Labels, clusterv1.ClusterTopologyMachineDeploymentNameLabel)
 	kept.Spec.ClusterName, kept.Spec.Replicas = deployment.Spec.ClusterName, deployment.Spec.Replicas
 	kept.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.Template.Spec.Version = deployment.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, deployment.Spec.Template.Spec.Version
+	kept.Spec.Rollout.Strategy.Type = deployment.Spec.Rollout.Strategy.Type
 	return kept
 }
 

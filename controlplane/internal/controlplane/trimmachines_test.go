@@ -103,6 +103,7 @@ func TestOfThePlanForWorkersWhatIsReadIsCached(t *testing.T) {
 	}
 	deployment := &clusterv1.MachineDeployment{ObjectMeta: identity(), Spec: clusterv1.MachineDeploymentSpec{ClusterName: "cluster1", Replicas: ptr.To[int32](2)}}
 	deployment.Labels = map[string]string{clusterv1.ClusterTopologyMachineDeploymentNameLabel: "w"}
+	deployment.Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
 	template(&deployment.Spec.Template)
 	planned := burdened(deployment)
 	planned.Spec.Template.Labels, planned.Status.Phase = map[string]string{"l": "v"}, "Running"

@@ -293,9 +293,14 @@ func (h *hub) workersOf(version string) {
 // askWorkers makes the MachineDeployment ask for a version.
 func (h *hub) askWorkers(version string) {
 	h.t.Helper()
+	h.changeWorkers(func(deployment *clusterv1.MachineDeployment) { deployment.Spec.Template.Spec.Version = version })
+}
+
+func (h *hub) changeWorkers(change func(*clusterv1.MachineDeployment)) {
+	h.t.Helper()
 	deployment := &clusterv1.MachineDeployment{}
 	h.get("workers", deployment)
-	deployment.Spec.Template.Spec.Version = version
+	change(deployment)
 	h.Expect(h.Update(h.t.Context(), deployment)).To(Succeed())
 }
 

@@ -39,8 +39,8 @@ type Facts struct {
 	Machines, Workers []*clusterv1.Machine
 	// DayOneWorkers is the number of workers that the objects of the Cluster ask for.
 	DayOneWorkers int32
-	// SetVersions are the versions that the MachineSets give their Machines, by UID of the set.
-	SetVersions map[types.UID]string
+	// Sets are what the MachineSets want of their Machines, by UID of the set.
+	Sets map[types.UID]MachineSet
 
 	// ImageSet is the ClusterImageSet that the configuration names, RegisteredSet the one that the AgentClusterInstall names. OwnSets were made for this control
 	// plane.

@@ -148,6 +148,14 @@ func UpdatesInPlace(m *clusterv1.Machine) bool {
 	return updating
 }
 
+// WorkersRollOut tells whether Cluster API brings workers to another version, one after the other.
+func (f *Facts) WorkersRollOut() bool {
+	return slices.ContainsFunc(f.Workers, UpdatesInPlace) || slices.ContainsFunc(f.LaggingWorkers(), func(m *clusterv1.Machine) bool {
+		owner := metav1.GetControllerOf(m)
+		return owner != nil && f.Sets[owner.UID].RollsOut
+	})
+}
+
 // ClusterFollows tells whether the cluster runs a release, or a newer one, or is being brought to it.
 func (f *Facts) ClusterFollows(version string) bool {
 	wanted, given := f.release(version)
@@ -169,25 +177,34 @@ func (f *Facts) Follows(m *clusterv1.Machine, version string) bool {
 // WorkerVersion is the version that a worker is to bear; empty: none is given.
 func (f *Facts) WorkerVersion(m *clusterv1.Machine) string {
 	if owner := metav1.GetControllerOf(m); owner != nil {
-		return f.SetVersions[owner.UID]
+		return f.Sets[owner.UID].Version
 	}
 	return ""
 }
 
-// SetVersions are the versions that the Machines of MachineSets are to bear, by the UID of the set: those of the MachineDeployment where it has one, for a set that was superseded keeps the former.
-func SetVersions(deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet) map[types.UID]string {
-	of := map[types.UID]string{}
+// MachineSet is what a MachineSet wants of its Machines, or its MachineDeployment where it has one, for a set that was superseded keeps what it wanted before.
+type MachineSet struct {
+	// Version is what the Machines are to bear; empty: none is given.
+	Version string
+	// RollsOut is true when Cluster API brings the Machines to it, in place or by replacing them.
+	RollsOut bool
+}
+
+// MachineSets finds that out, by the UID of the set.
+func MachineSets(deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet) map[types.UID]MachineSet {
+	of := map[types.UID]MachineSet{}
 	for i := range deployments {
-		of[deployments[i].UID] = deployments[i].Spec.Template.Spec.Version
+		spec := &deployments[i].Spec
+		of[deployments[i].UID] = MachineSet{Version: spec.Template.Spec.Version, RollsOut: spec.Rollout.Strategy.Type != clusterv1.OnDeleteMachineDeploymentStrategyType}
 	}
-	versions := map[types.UID]string{}
+	found := map[types.UID]MachineSet{}
 	for i := range sets {
-		versions[sets[i].UID] = sets[i].Spec.Template.Spec.Version
+		found[sets[i].UID] = MachineSet{Version: sets[i].Spec.Template.Spec.Version}
 		if owner := metav1.GetControllerOf(&sets[i]); owner != nil && OwnedByKind(&sets[i], "MachineDeployment") {
-			versions[sets[i].UID] = of[owner.UID]
+			found[sets[i].UID] = of[owner.UID]
 		}
 	}
-	return versions
+	return found
 }
 
 func (f *Facts) release(version string) (semver.Version, bool) {
