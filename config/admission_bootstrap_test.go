@@ -80,7 +80,47 @@ func TestOpenshiftAssistedConfigAdmission(t *testing.T) {
 		},
 		"kernel argument replaced": {
 			change:  `spec: {kernelArguments: [{operation: replace, value: "a=b"}]}`,
-			refused: "kernelArguments: operation replace is not supported by the installer: use delete for the old and append for the new value",
+			refused: `spec.kernelArguments[0].operation: Unsupported value: "replace": supported values: "append", "delete"`,
+		},
+		"kernel arguments of the live ISO": {
+			change: `spec: {bootMode: LiveISO, discoveryKernelArguments: [{operation: append, value: "rd.net.timeout.carrier=60"}, {operation: replace, value: "console=ttyS0=ttyS1"}, {operation: delete, value: quiet}]}`,
+		},
+		"kernel arguments of the live ISO where there is none": {
+			change:  `spec: {bootMode: DiskImage, discoveryKernelArguments: [{operation: append, value: quiet}]}`,
+			refused: "discoveryKernelArguments are those of the live ISO: in boot mode DiskImage there is none",
+		},
+		"kernel argument of the live ISO with a blank": {
+			change:  `spec: {discoveryKernelArguments: [{operation: append, value: "a b"}]}`,
+			refused: "spec.discoveryKernelArguments[0].value",
+		},
+		"arguments of the installer": {
+			change: `spec: {installerArguments: ["--save-partlabel", "data*", "--copy-network"]}`,
+		},
+		"argument of the installer that assisted-service does not allow": {
+			change:  `spec: {installerArguments: ["--insecure"]}`,
+			refused: "installerArguments: assisted-service allows --append-karg,",
+		},
+		"arguments of the installer in one": {
+			change:  `spec: {installerArguments: ["--copy-network", "data part"]}`,
+			refused: "installerArguments must hold no blanks: the value of an argument is the next item",
+		},
+		"minimal live ISO": {change: `spec: {imageType: minimal-iso}`},
+		"live ISO of another kind": {
+			change:  `spec: {imageType: disk}`,
+			refused: `spec.imageType: Unsupported value: "disk": supported values: "full-iso", "minimal-iso"`,
+		},
+		"labels of the Agent": {change: `spec: {agentLabels: {example.com/rack: "7", empty: ""}}`},
+		"label of the Agent with a key that is none": {
+			change:  `spec: {agentLabels: {"a b": c}}`,
+			refused: "the keys of agentLabels must be keys of labels",
+		},
+		"label of the Agent with a value that is none": {
+			change:  `spec: {agentLabels: {a: "b c"}}`,
+			refused: "spec.agentLabels.a",
+		},
+		"label of the Agent that is assisted-service's": {
+			change:  `spec: {agentLabels: {infraenvs.agent-install.openshift.io/x: y}}`,
+			refused: "agentLabels of agent-install.openshift.io are assisted-service's own",
 		},
 		"kernel argument with a blank": {
 			change:  `spec: {kernelArguments: [{operation: append, value: "a b"}]}`,
@@ -160,7 +200,7 @@ metadata: {name: worker}
 		"no content": {refused: "spec: Required value"},
 		"kernel argument replaced": {
 			change:  `spec: {template: {spec: {kernelArguments: [{operation: replace, value: "a=b"}]}}}`,
-			refused: "operation replace is not supported",
+			refused: `supported values: "append", "delete"`,
 		},
 		"no CPU core at all": {
 			change:  `spec: {template: {spec: {hostRequirements: {minCPUCores: 0}}}}`,

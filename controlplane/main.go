@@ -16,6 +16,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -48,15 +49,26 @@ func main() {
 	}
 }
 
+// settings are the flags.
+type settings struct {
+	provider.Options
+
+	updates      inplace.Options
+	repositories openshift.Repositories
+}
+
+// AddFlags adds the flags to the set.
+func (o *settings) AddFlags(fs *pflag.FlagSet) {
+	o.Options.AddFlags(fs)
+	o.updates.AddFlags(fs)
+	fs.StringVar(&o.repositories.OCP, "ocp-release-repository", openshift.DefaultOCPRepository, "Repository of OpenShift's release images, for hubs that use a mirror.")
+	fs.StringVar(&o.repositories.OKD, "okd-release-repository", openshift.DefaultOKDRepository, "Repository of OKD's release images, for hubs that use a mirror.")
+}
+
 func run(ctx context.Context, args []string) error {
-	options := &provider.Options{}
-	updates := inplace.Options{}
-	repositories := openshift.Repositories{}
+	options := &settings{}
 	flags := pflag.NewFlagSet(managerName, pflag.ContinueOnError)
 	options.AddFlags(flags)
-	updates.AddFlags(flags)
-	flags.StringVar(&repositories.OCP, "ocp-release-repository", openshift.DefaultOCPRepository, "Repository of OpenShift's release images, for hubs that use a mirror.")
-	flags.StringVar(&repositories.OKD, "okd-release-repository", openshift.DefaultOKDRepository, "Repository of OKD's release images, for hubs that use a mirror.")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
 			return nil
@@ -64,10 +76,6 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("cannot read the flags: %w", err)
 	}
 	if err := options.Validate(); err != nil {
-		return err
-	}
-	tlsOptions, err := options.TLS()
-	if err != nil {
 		return err
 	}
 	scheme, err := newScheme()
@@ -80,15 +88,26 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := options.addControllers(ctx, mgr); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("the manager failed: %w", err)
+	}
+	return nil
+}
+
+// addControllers adds to the manager all that it runs.
+func (o *settings) addControllers(ctx context.Context, mgr manager.Manager) error {
 	clusters := workload.NewClusters(workload.Options{
 		Cached:    mgr.GetCache(), // the client would read Secrets live
 		Live:      mgr.GetAPIReader(),
 		UserAgent: managerName,
-		Selected:  controlplane.ClustersOf(mgr.GetClient(), options.Selected),
+		Selected:  controlplane.ClustersOf(mgr.GetClient(), o.Selected),
 		Installed: controlplane.InstalledBy(mgr.GetClient()),
 		Requests:  controlplane.RequestsOf(mgr.GetClient()),
 	})
-	if err := clusters.SetupWithManager(mgr, options.ControllerOptions()); err != nil {
+	if err := clusters.SetupWithManager(mgr, o.ControllerOptions()); err != nil {
 		return err
 	}
 	reconciler := controlplane.New(controlplane.Options{
@@ -96,24 +115,22 @@ func run(ctx context.Context, args []string) error {
 		Metadata:     mgr.GetCache(),
 		Live:         mgr.GetAPIReader(),
 		Releases:     release.NewResolver(nil),
-		Repositories: repositories,
+		Repositories: o.repositories,
 		Workloads:    clusters,
 		Etcds:        etcd.New(clusters),
 		Kubelets:     kubelets.New(clusters),
 		Versions:     clusterversion.New(clusters),
 		Recorder:     mgr.GetEventRecorderFor(managerName),
-		Selected:     options.Selected,
+		Selected:     o.Selected,
 	})
-	if err := reconciler.SetupWithManager(ctx, mgr, options.ControllerOptions(), clusters); err != nil {
+	if err := reconciler.SetupWithManager(ctx, mgr, o.ControllerOptions(), clusters); err != nil {
 		return err
 	}
-	if err := updates.SetupWithManager(mgr, clusters, tlsOptions); err != nil {
+	tlsOptions, err := o.TLS()
+	if err != nil {
 		return err
 	}
-	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("the manager failed: %w", err)
-	}
-	return nil
+	return o.updates.SetupWithManager(mgr, clusters, tlsOptions)
 }
 
 func newScheme() (*runtime.Scheme, error) {

@@ -1,6 +1,8 @@
 package metal3
 
 import (
+	"strings"
+
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -8,6 +10,37 @@ import (
 
 // HostKind is the kind of which a Host is.
 const HostKind = "BareMetalHost"
+
+// Annotations of a BareMetalHost for the installation of that one host. They are those of assisted-service's own agent controller for BareMetalHosts
+// (internal/controller/controllers/bmh_agent_controller.go), which siteconfig and ZTP pipelines write.
+const (
+	settingsPrefix = "bmac.agent-install.openshift.io"
+	// HostnameAnnotation holds the name of the host and its Node.
+	HostnameAnnotation = settingsPrefix + "/hostname"
+	// RoleAnnotation holds the role that the host is meant for: master, worker or auto-assign.
+	RoleAnnotation = settingsPrefix + "/role"
+	// InstallerArgsAnnotation holds a JSON array of arguments of coreos-installer.
+	InstallerArgsAnnotation = settingsPrefix + "/installer-args"
+	// IgnitionAnnotation holds a JSON ignition for the installed host.
+	IgnitionAnnotation = settingsPrefix + "/ignition-config-overrides"
+	// NodeLabelAnnotationPrefix is followed by the key of a label of the Node, whose value the annotation holds.
+	NodeLabelAnnotationPrefix = settingsPrefix + ".node-label."
+)
+
+// Settings are the annotations of a BareMetalHost for its installation; nil: there are none.
+func Settings(annotations map[string]string) map[string]string {
+	var settings map[string]string
+	for key, value := range annotations {
+		switch {
+		case key == HostnameAnnotation, key == RoleAnnotation, key == InstallerArgsAnnotation, key == IgnitionAnnotation, strings.HasPrefix(key, NodeLabelAnnotationPrefix):
+			if settings == nil {
+				settings = map[string]string{}
+			}
+			settings[key] = value
+		}
+	}
+	return settings
+}
 
 // Host is a BareMetalHost with what is read of it. What the API server sends is decoded into it: a hub has many BareMetalHosts that are nobody's business here, and
 // the API's own type takes four times as much memory. It is only read: written, it would take away the rest.

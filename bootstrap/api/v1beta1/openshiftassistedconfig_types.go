@@ -15,7 +15,7 @@ const (
 	// (InfraEnv.spec.ignitionConfigOverride).
 	DiscoveryIgnitionOverrideAnnotation = "openshiftassistedconfig.cluster.x-k8s.io/discovery-ignition-override"
 
-	// IgnitionOverrideAnnotation holds a JSON ignition that is merged over the generated ignition of the installed host.
+	// IgnitionOverrideAnnotation holds a JSON ignition, of version 3.2.0 or older, that is merged over the generated ignition of the installed host.
 	IgnitionOverrideAnnotation = "openshiftassistedconfig.cluster.x-k8s.io/ignition-override"
 
 	// MachineConfigServerCAAnnotation holds, on the AgentClusterInstall of an installed cluster that hosts are to join, the certificates (PEM) by which they recognise its machine config
@@ -43,7 +43,7 @@ const (
 
 // OpenshiftAssistedConfigSpec says how a host is discovered and what the installed node gets.
 // Discovery settings (proxy, NTP sources, trust bundle...) may change until the host has booted; after that they have no effect.
-// +kubebuilder:validation:XValidation:rule="!has(self.kernelArguments) || self.kernelArguments.all(a, a.operation != 'replace')",message="kernelArguments: operation replace is not supported by the installer: use delete for the old and append for the new value"
+// +kubebuilder:validation:XValidation:rule="!has(self.discoveryKernelArguments) || self.?bootMode.orValue('') != 'DiskImage'",message="discoveryKernelArguments are those of the live ISO: in boot mode DiskImage there is none"
 type OpenshiftAssistedConfigSpec struct {
 	// bootMode is the way in which the host gets to run the discovery agent. When omitted it is LiveISO if the infrastructure
 	// machine's image has the format live-iso, and DiskImage otherwise.
@@ -87,6 +87,25 @@ type OpenshiftAssistedConfigSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	KernelArguments []KernelArgument `json:"kernelArguments,omitempty"`
 
+	// discoveryKernelArguments change the kernel command line of the live ISO that the host is discovered with. The installed host has kernelArguments.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	DiscoveryKernelArguments []DiscoveryKernelArgument `json:"discoveryKernelArguments,omitempty"`
+
+	// installerArguments are further arguments of coreos-installer, which writes the host's disk: those that assisted-service allows, such as --save-partlabel data* to keep
+	// partitions, or --copy-network to take the network configuration of the live ISO along.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.all(a, !a.startsWith('-') || a in ['--append-karg', '--delete-karg', '-n', '--copy-network', '--network-dir', '--save-partlabel', '--save-partindex', '--image-url', '--image-file'])",message="installerArguments: assisted-service allows --append-karg, --delete-karg, -n, --copy-network, --network-dir, --save-partlabel, --save-partindex, --image-url and --image-file; the value of an argument is the next item"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, !a.matches('\\\\s'))",message="installerArguments must hold no blanks: the value of an argument is the next item"
+	InstallerArguments []string `json:"installerArguments,omitempty"`
+
 	// additionalTrustBundle is a PEM bundle of certificates that the discovery agent trusts.
 	// +optional
 	// +kubebuilder:validation:MaxLength=262144
@@ -99,6 +118,20 @@ type OpenshiftAssistedConfigSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[0-9]+\.[0-9]+(\.[0-9]+)?(-[0-9A-Za-z.-]+)?$`
 	OSImageVersion string `json:"osImageVersion,omitempty"`
+
+	// imageType is the kind of the live ISO: full-iso has all that the host runs, minimal-iso (about 100 MiB) fetches most of it from assisted-service's image service when it
+	// boots, for BMCs that read slowly. When omitted it is assisted-service's default. In boot mode DiskImage it has no effect.
+	// +optional
+	// +kubebuilder:validation:Enum=full-iso;minimal-iso
+	ImageType string `json:"imageType,omitempty"`
+
+	// agentLabels are labels that assisted-service gives the host's Agent when it makes it.
+	// +optional
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && k.matches('^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$'))",message="the keys of agentLabels must be keys of labels"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.contains('agent-install.openshift.io/'))",message="agentLabels of agent-install.openshift.io are assisted-service's own"
+	AgentLabels map[string]LabelValue `json:"agentLabels,omitempty"`
 
 	// mirrorRegistryRef names a ConfigMap in the same namespace with the keys registries.conf and, optionally, ca-bundle.crt: the
 	// registry mirrors of the discovery agent. When omitted, those of the cluster are used.
@@ -157,6 +190,11 @@ type OpenshiftAssistedConfigSpec struct {
 	HostRequirements *HostRequirements `json:"hostRequirements,omitempty"`
 }
 
+// LabelValue is the value of a label.
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$`
+type LabelValue string
+
 // Proxy is an HTTP proxy.
 // +kubebuilder:validation:MinProperties=1
 type Proxy struct {
@@ -180,9 +218,9 @@ type Proxy struct {
 
 // KernelArgument is a change of the kernel command line of the installed host.
 type KernelArgument struct {
-	// operation is append or delete.
+	// operation is append or delete. To replace a value, delete the old one and append the new one.
 	// +required
-	// +kubebuilder:validation:Enum=append;replace;delete
+	// +kubebuilder:validation:Enum=append;delete
 	Operation string `json:"operation,omitempty"`
 
 	// value is the argument, key or key=value.
@@ -190,6 +228,21 @@ type KernelArgument struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^[^\s]+$`
+	Value string `json:"value,omitempty"`
+}
+
+// DiscoveryKernelArgument is a change of the kernel command line of the live ISO.
+type DiscoveryKernelArgument struct {
+	// operation is append, replace or delete.
+	// +required
+	// +kubebuilder:validation:Enum=append;replace;delete
+	Operation string `json:"operation,omitempty"`
+
+	// value is the argument, key or key=value; to replace one, key=old=new.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^[^\s"]+$`
 	Value string `json:"value,omitempty"`
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"testing"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -115,8 +116,12 @@ func TestOfAHostWhatIsReadIsCached(t *testing.T) {
 	kept.Spec.RootDeviceHints = &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
 	kept.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}, {MAC: "02:00:00:00:00:02"}}}
 	kept.Status.HardwareDetails.SystemVendor.SerialNumber = "S1"
+	kept.Annotations = map[string]string{
+		metal3.HostnameAnnotation: "h", metal3.RoleAnnotation: "master", metal3.InstallerArgsAnnotation: "[]", metal3.IgnitionAnnotation: "{}", metal3.NodeLabelAnnotationPrefix + "a": "b",
+	}
 	whole := kept.DeepCopy()
-	whole.Annotations, whole.Labels, whole.OwnerReferences = large, large, []metav1.OwnerReference{{Name: "m"}}
+	maps.Copy(whole.Annotations, large)
+	whole.Labels, whole.OwnerReferences = large, []metav1.OwnerReference{{Name: "m"}}
 	whole.Status.HardwareDetails.NIC = []metal3.NIC{{MAC: bootMAC}, {MAC: bootMAC}, {MAC: "02:00:00:00:00:02"}}
 	NewWithT(t).Expect(trimHost(whole)).To(Equal(kept))
 	NewWithT(t).Expect(trimHost(kept)).To(Equal(kept), "also the second time")

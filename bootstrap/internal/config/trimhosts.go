@@ -25,7 +25,7 @@ func trimHost(host *metal3.Host) *metal3.Host {
 	if consumer.Namespace == host.Namespace {
 		consumer.Namespace = host.Namespace // the same string, once
 	}
-	kept.Spec = host.Spec
+	kept.Spec, kept.Annotations = host.Spec, metal3.Settings(host.Annotations)
 	kept.Spec.ConsumerRef = &metal3.Consumer{Kind: metal3.MachineKind, Namespace: consumer.Namespace, Name: consumer.Name}
 	if found := host.Status.HardwareDetails; found != nil {
 		nics := make([]metal3.NIC, 0, len(found.NIC))

@@ -5,6 +5,7 @@ package desired
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/ignition"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // UserError is what keeps a host from being bound, for the user to change.
@@ -30,7 +32,11 @@ func AgentSpec(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte, 
 	if problem := belowRequirements(f, agent); problem != nil && !facts.Told(agent) {
 		return nil, problem
 	}
-	node, err := resolveNode(f, agent, metadata)
+	settings, err := settingsOf(f)
+	if err != nil {
+		return nil, err
+	}
+	node, err := resolveNode(f, agent, &settings, metadata)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +51,7 @@ func AgentSpec(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte, 
 		return nil, err
 	}
 	spec := &f.Config.Spec
-	if wanted.InstallerArgs, err = installerArgs(spec.KernelArguments); err != nil {
+	if wanted.InstallerArgs, err = installerArgs(spec, settings.installerArgs); err != nil {
 		return nil, err
 	}
 	wanted.IgnitionConfigOverrides, err = ignition.Build(ignition.Input{
@@ -57,10 +63,13 @@ func AgentSpec(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte, 
 		SentinelDir:    spec.BootstrapCommandSentinelDir,
 		KubeconfigPath: spec.PostBootstrapKubeconfigPath,
 		ServerCA:       f.ServerCA(),
-		Override:       f.Config.Annotations[bootstrapv1.IgnitionOverrideAnnotation],
+		Overrides: []ignition.Override{
+			{Of: "annotation " + bootstrapv1.IgnitionOverrideAnnotation, Config: f.Config.Annotations[bootstrapv1.IgnitionOverrideAnnotation]},
+			{Of: "annotation " + metal3.IgnitionAnnotation + " of the BareMetalHost", Config: settings.ignition},
+		},
 	})
 	if err != nil {
-		return nil, invalid("annotation %s: %s", bootstrapv1.IgnitionOverrideAnnotation, err)
+		return nil, invalid("%s", err)
 	}
 	return wanted, nil
 }
@@ -84,23 +93,19 @@ func Unbound(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	}
 }
 
-// installerArgs are the arguments of coreos-installer as JSON. assisted-service allows these two (its pkg/validations).
-func installerArgs(arguments []bootstrapv1.KernelArgument) (string, error) {
-	if len(arguments) == 0 {
-		return "", nil
+// installerArgs are the arguments of coreos-installer as JSON; empty: none.
+func installerArgs(spec *bootstrapv1.OpenshiftAssistedConfigSpec, ofHost []string) (string, error) {
+	var args []string
+	for _, a := range spec.KernelArguments {
+		args = append(args, "--"+a.Operation+"-karg", a.Value)
 	}
-	args := make([]string, 0, 2*len(arguments))
-	for _, a := range arguments {
-		switch a.Operation {
-		case "append", "delete":
-			args = append(args, "--"+a.Operation+"-karg", a.Value)
-		default:
-			return "", invalid("spec.kernelArguments: operation %q is not supported: use append or delete", a.Operation)
-		}
+	args = slices.Concat(args, spec.InstallerArguments, ofHost)
+	if len(args) == 0 {
+		return "", nil
 	}
 	raw, err := json.Marshal(args)
 	if err != nil {
-		return "", fmt.Errorf("cannot encode the kernel arguments: %w", err)
+		return "", fmt.Errorf("cannot encode the arguments of the installer: %w", err)
 	}
 	return string(raw), nil
 }

@@ -19,6 +19,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/sample"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // identified is a host that was identified: what is known of it, and its Agent.
@@ -79,6 +80,27 @@ func TestAgentSpec(t *testing.T) {
 		"kernel arguments": {func(h *identified) {
 			h.Config.Spec.KernelArguments = []bootstrapv1.KernelArgument{{Operation: "append", Value: "a=b"}, {Operation: "delete", Value: "quiet"}}
 		}, HaveField("InstallerArgs", `["--append-karg","a=b","--delete-karg","quiet"]`)},
+		"arguments of the installer come after them": {func(h *identified) {
+			h.Config.Spec.KernelArguments = []bootstrapv1.KernelArgument{{Operation: "append", Value: "a=b"}}
+			h.Config.Spec.InstallerArguments = []string{"--save-partlabel", "data*"}
+		}, HaveField("InstallerArgs", `["--append-karg","a=b","--save-partlabel","data*"]`)},
+		"settings of the BareMetalHost come before those of the config": {func(h *identified) {
+			h.Config.Spec.NodeRegistration = &bootstrapv1.NodeRegistration{Name: "$METADATA_NAME", KubeletExtraLabels: []string{"rack=r1", "row=7"}}
+			h.Config.Spec.InstallerArguments = []string{"--copy-network"}
+			h.Config.Annotations = map[string]string{bootstrapv1.IgnitionOverrideAnnotation: `{"ignition":{"version":"3.1.0"},"storage":{"files":[{"path":"/etc/motd","contents":{"source":"data:,config"}}]}}`}
+			h.Host.Annotations = map[string]string{
+				metal3.HostnameAnnotation: "edge-1", metal3.RoleAnnotation: "master", metal3.InstallerArgsAnnotation: `["--save-partlabel","data"]`,
+				metal3.NodeLabelAnnotationPrefix + "rack": "r9", metal3.NodeLabelAnnotationPrefix + "example.com/site": "",
+				metal3.IgnitionAnnotation: `{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/motd","contents":{"source":"data:,host"}}]}}`,
+			}
+		}, And(
+			HaveField("Hostname", "edge-1"), HaveField("InstallerArgs", `["--copy-network","--save-partlabel","data"]`),
+			HaveField("NodeLabels", And(HaveKeyWithValue("rack", "r9"), HaveKeyWithValue("row", "7"), HaveKeyWithValue("example.com/site", ""))),
+			HaveField("IgnitionConfigOverrides", And(ContainSubstring("data:,host"), Not(ContainSubstring("data:,config")), ContainSubstring(`"version":"3.2.0"`))),
+		)},
+		"a host of any role": {func(h *identified) {
+			h.Host.Annotations = map[string]string{metal3.RoleAnnotation: "auto-assign"}
+		}, HaveField("Role", BeEquivalentTo("master"))},
 		"a pool of workers": {func(h *identified) {
 			h.Machine.Labels = nil
 			h.Config.Spec.MachineConfigPool = "infra"
@@ -133,6 +155,21 @@ func TestAgentThatCannotBeTold(t *testing.T) {
 		}, bootstrapv1.InvalidConfigurationReason, "cannot be the value of a label"},
 		"hostname that is none": {func(h *identified) { h.Host.Name = "Rack_1" }, bootstrapv1.InvalidConfigurationReason, "spec.nodeRegistration.name"},
 		"no disk fits":          {func(h *identified) { h.Host.Spec.RootDeviceHints = &metal3api.RootDeviceHints{SerialNumber: "x"} }, bootstrapv1.InstallationDiskNotFoundReason, "/dev/sda"},
+		"broken override of the host": {func(h *identified) {
+			h.Host.Annotations = map[string]string{metal3.IgnitionAnnotation: "{"}
+		}, bootstrapv1.InvalidConfigurationReason, metal3.IgnitionAnnotation + " of the BareMetalHost"},
+		"host of another role": {func(h *identified) {
+			h.Host.Annotations = map[string]string{metal3.RoleAnnotation: "worker"}
+		}, bootstrapv1.InvalidConfigurationReason, "is for the role worker"},
+		"arguments of the host that are no list": {func(h *identified) {
+			h.Host.Annotations = map[string]string{metal3.InstallerArgsAnnotation: "--copy-network"}
+		}, bootstrapv1.InvalidConfigurationReason, "must be a JSON array"},
+		"label of the host that is none": {func(h *identified) {
+			h.Host.Annotations = map[string]string{metal3.NodeLabelAnnotationPrefix + "a": "b c"}
+		}, bootstrapv1.InvalidConfigurationReason, `"b c" cannot be the value of a label`},
+		"hostname of the host that is none": {func(h *identified) {
+			h.Host.Annotations = map[string]string{metal3.HostnameAnnotation: "Rack_1"}
+		}, bootstrapv1.InvalidConfigurationReason, "cannot be the name of a Node"},
 		"broken override": {func(h *identified) {
 			h.Config.Annotations = map[string]string{bootstrapv1.IgnitionOverrideAnnotation: "{"}
 		}, bootstrapv1.InvalidConfigurationReason, bootstrapv1.IgnitionOverrideAnnotation},

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/labels/format"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
@@ -24,10 +25,14 @@ func InfraEnv(f *facts.Facts) (*aiv1beta1.InfraEnv, error) {
 	spec := &f.Config.Spec
 	override := f.Config.Annotations[bootstrapv1.DiscoveryIgnitionOverrideAnnotation]
 	if override != "" && !json.Valid([]byte(override)) {
-		return nil, fmt.Errorf("annotation %s is not valid JSON: write an ignition config of version 3.1.0", bootstrapv1.DiscoveryIgnitionOverrideAnnotation)
+		return nil, fmt.Errorf("annotation %s is not valid JSON: write an ignition config of version 3.2.0 or 3.1.0", bootstrapv1.DiscoveryIgnitionOverrideAnnotation)
 	}
 	if _, err := metav1.LabelSelectorAsSelector(spec.NMStateConfigLabelSelector); err != nil {
 		return nil, fmt.Errorf("spec.nmStateConfigLabelSelector: %w", err)
+	}
+	imageType, err := imageType(f)
+	if err != nil {
+		return nil, err
 	}
 	infraEnv := &aiv1beta1.InfraEnv{
 		ObjectMeta: metav1.ObjectMeta{
@@ -47,8 +52,17 @@ func InfraEnv(f *facts.Facts) (*aiv1beta1.InfraEnv, error) {
 			IgnitionConfigOverride: override,
 			OSImageVersion:         osImageVersion(f),
 			MirrorRegistryRef:      mirrorRegistry(f),
-			ImageType:              models.ImageTypeFullIso,
+			ImageType:              imageType,
 		},
+	}
+	for _, a := range spec.DiscoveryKernelArguments {
+		infraEnv.Spec.KernelArguments = append(infraEnv.Spec.KernelArguments, aiv1beta1.KernelArgument{Operation: a.Operation, Value: a.Value})
+	}
+	for key, value := range spec.AgentLabels {
+		if infraEnv.Spec.AgentLabels == nil {
+			infraEnv.Spec.AgentLabels = map[string]string{}
+		}
+		infraEnv.Spec.AgentLabels[key] = string(value)
 	}
 	if spec.Proxy != nil {
 		infraEnv.Spec.Proxy = &aiv1beta1.Proxy{HTTPProxy: spec.Proxy.HTTPProxy, HTTPSProxy: spec.Proxy.HTTPSProxy, NoProxy: spec.Proxy.NoProxy}
@@ -57,6 +71,22 @@ func InfraEnv(f *facts.Facts) (*aiv1beta1.InfraEnv, error) {
 		infraEnv.Spec.NMStateConfigLabelSelector = *spec.NMStateConfigLabelSelector.DeepCopy()
 	}
 	return infraEnv, nil
+}
+
+// imageType is the config's own. The discovery ignition that takes the place of an ISO holds static networks only where the ISO would be a full one.
+func imageType(f *facts.Facts) (models.ImageType, error) {
+	spec := &f.Config.Spec
+	mode, err := bootmode.Choose(f.Config.Status.BootMode, spec.BootMode, f.InfraMachine)
+	if err != nil {
+		return "", err
+	}
+	if mode.Name() == bootstrapv1.BootModeLiveISO {
+		return models.ImageType(spec.ImageType), nil
+	}
+	if len(spec.DiscoveryKernelArguments) > 0 {
+		return "", fmt.Errorf("spec.discoveryKernelArguments are those of the live ISO, but the host boots in mode %s: remove them, or set spec.bootMode to %s", mode.Name(), bootstrapv1.BootModeLiveISO)
+	}
+	return models.ImageTypeFullIso, nil
 }
 
 // osImageVersion is the config's own, else the minor version that the cluster is installed with or, later, runs: an image that is much older may fail to install the

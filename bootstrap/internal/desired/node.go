@@ -25,7 +25,7 @@ type nodeIdentity struct {
 }
 
 // resolveNode resolves everything that is particular to the host, here and not on the host.
-func resolveNode(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte, error)) (*nodeIdentity, error) {
+func resolveNode(f *facts.Facts, agent *aiv1beta1.Agent, settings *hostSettings, metadata func() ([]byte, error)) (*nodeIdentity, error) {
 	registration := bootstrapv1.NodeRegistration{}
 	if f.Config.Spec.NodeRegistration != nil {
 		registration = *f.Config.Spec.NodeRegistration
@@ -39,7 +39,7 @@ func resolveNode(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte
 	if node.name, err = ignition.Resolve(registration.Name, values); err != nil {
 		return nil, invalid("spec.nodeRegistration.name: %s", err)
 	}
-	node.name = cmp.Or(node.name, defaultHostname(f, agent))
+	node.name = cmp.Or(settings.hostname, node.name, defaultHostname(f, agent))
 	if problems := validation.IsDNS1123Subdomain(node.name); len(problems) > 0 {
 		return nil, invalid("%q cannot be the name of a Node: %s: set spec.nodeRegistration.name", node.name, problems[0])
 	}
@@ -52,6 +52,7 @@ func resolveNode(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte
 	if node.labels, err = nodeLabels(registration.KubeletExtraLabels, values); err != nil {
 		return nil, err
 	}
+	node.labels = settings.over(node.labels)
 	if f.Host != nil {
 		node.labels[metal3.HostUIDLabel] = string(f.Host.UID)
 	}
@@ -122,14 +123,26 @@ func nodeLabels(pairs []string, values map[string]string) (map[string]string, er
 		switch {
 		case err != nil:
 			return nil, invalid("spec.nodeRegistration.kubeletExtraLabels: %s: %s", key, err)
-		case !ok || len(validation.IsQualifiedName(key)) > 0:
+		case !ok:
 			return nil, invalid("spec.nodeRegistration.kubeletExtraLabels: %q is not a label: write key=value", pair)
-		case len(validation.IsValidLabelValue(value)) > 0:
-			return nil, invalid("spec.nodeRegistration.kubeletExtraLabels: %s: %q cannot be the value of a label", key, value)
+		}
+		if problem := notALabel(key, value); problem != "" {
+			return nil, invalid("spec.nodeRegistration.kubeletExtraLabels: %s", problem)
 		}
 		labels[key] = value
 	}
 	return labels, nil
+}
+
+// notALabel says what is wrong with a label; empty: nothing.
+func notALabel(key, value string) string {
+	switch {
+	case len(validation.IsQualifiedName(key)) > 0:
+		return fmt.Sprintf("%q cannot be the key of a label", key)
+	case len(validation.IsValidLabelValue(value)) > 0:
+		return fmt.Sprintf("%s: %q cannot be the value of a label", key, value)
+	}
+	return ""
 }
 
 // defaultHostname is the BareMetalHost's name, else what the host calls itself, unless that says nothing.

@@ -6,7 +6,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/coreos/ignition/v2/config/v3_1/types"
+	"github.com/coreos/ignition/v2/config/v3_2/types"
 )
 
 const (

@@ -7,8 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/coreos/ignition/v2/config/v3_1"
-	"github.com/coreos/ignition/v2/config/v3_1/types"
+	"github.com/coreos/ignition/v2/config/util"
+	"github.com/coreos/ignition/v2/config/v3_2"
+	"github.com/coreos/ignition/v2/config/v3_2/types"
 	"k8s.io/utils/ptr"
 )
 
@@ -29,52 +30,84 @@ type Input struct {
 	// ServerCA are the certificates (PEM) by which the host recognises the machine config server of an installed cluster; assisted-service, from the middle of 2025 on, then has the host
 	// fetch its configuration by HTTPS (GetIgnitionEndpointAndCert in its internal/host/hostutil). Empty: it gets none.
 	ServerCA string
-	// Override is a JSON ignition that is merged over everything else.
-	Override string
+	// Overrides are merged over everything else, one after the other.
+	Overrides []Override
+}
+
+// Override is an ignition that a user gives.
+type Override struct {
+	// Of is where it was given, for errors.
+	Of string
+	// Config is its JSON; empty: there is none.
+	Config string
 }
 
 // Empty is the valid ignition that does nothing.
 const Empty = `{"ignition":{"version":"3.1.0"}}`
 
-// Build returns the JSON of the ignition. The same input gives the same bytes. The version is 3.1.0, the one in which assisted-service
-// merges ignition overrides.
+// lowest is the version of an ignition that needs no other.
+const lowest = "3.1.0"
+
+// Build returns the JSON of the ignition. The same input gives the same bytes. The version is 3.1.0, or 3.2.0 where an override is of that: assisted-service takes
+// these two (ParseToLatest in its internal/ignition).
 func Build(in Input) (string, error) {
-	config := types.Config{Ignition: types.Ignition{Version: types.MaxVersion.String()}}
+	config := types.Config{Ignition: types.Ignition{Version: lowest}}
 	addNode(&config, in)
 	addCommands(&config, in)
 	addSuccessSentinel(&config)
 	if in.ServerCA != "" {
 		config.Ignition.Security.TLS.CertificateAuthorities = []types.Resource{{Source: dataURL(in.ServerCA)}}
 	}
-	if in.Override != "" {
-		override, err := Parse([]byte(in.Override))
-		if err != nil {
-			return "", fmt.Errorf("the ignition override is not valid: %w", err)
+	overridden := false
+	for _, o := range in.Overrides {
+		if o.Config == "" {
+			continue
 		}
-		config = v3_1.Merge(config, override)
+		if err := merge(&config, o.Config); err != nil {
+			return "", fmt.Errorf("%s: the ignition override is not valid: %w", o.Of, err)
+		}
+		overridden = true
 	}
 	raw, err := json.Marshal(config)
 	if err != nil {
 		return "", fmt.Errorf("cannot encode the ignition: %w", err)
 	}
 	// What is generated here is valid whatever the input, which the tests check; validating it again for each host costs more than all else.
-	if in.Override == "" {
+	if !overridden {
 		return string(raw), nil
 	}
 	if _, err := Parse(raw); err != nil {
-		return "", fmt.Errorf("the ignition is not valid: %w", err)
+		return "", fmt.Errorf("the ignition with its overrides is not valid: %w", err)
 	}
 	return string(raw), nil
 }
 
-// Parse decodes and validates an ignition of version 3.1.0 or older.
+// merge lays an override over a config, which gets the version of the override where that is the newer one.
+func merge(config *types.Config, override string) error {
+	parsed, err := Parse([]byte(override))
+	if err != nil {
+		return err
+	}
+	version, _, err := util.GetConfigVersion([]byte(override))
+	if err != nil {
+		return fmt.Errorf("its version is not known: %w", err)
+	}
+	parsed.Ignition.Version = config.Ignition.Version
+	if version.Equal(types.MaxVersion) {
+		parsed.Ignition.Version = types.MaxVersion.String()
+	}
+	*config = v3_2.Merge(*config, parsed)
+	return nil
+}
+
+// Parse decodes and validates an ignition of version 3.2.0 or older.
 func Parse(raw []byte) (types.Config, error) {
-	config, report, err := v3_1.ParseCompatibleVersion(raw)
+	config, report, err := v3_2.ParseCompatibleVersion(raw)
 	if err != nil {
 		if report.IsFatal() {
 			return types.Config{}, fmt.Errorf("%w: %s", err, report.String())
 		}
-		return types.Config{}, fmt.Errorf("it must be an ignition config of version 3.1.0 or 3.0.0: %w", err)
+		return types.Config{}, fmt.Errorf("it must be an ignition config of version 3.2.0, 3.1.0 or 3.0.0: %w", err)
 	}
 	return config, nil
 }

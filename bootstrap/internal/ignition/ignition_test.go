@@ -2,12 +2,14 @@ package ignition
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/coreos/ignition/v2/config/v3_2/types"
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
 )
@@ -29,7 +31,7 @@ func TestBuildGolden(t *testing.T) {
 			PostCommands:   []string{"echo after"},
 			SentinelDir:    "/var/lib/sentinels/",
 			KubeconfigPath: "/etc/kubernetes/kubeconfig",
-			Override:       `{"ignition":{"version":"3.0.0"},"storage":{"files":[{"path":"/etc/motd","contents":{"source":"data:,hi"}}]}}`,
+			Overrides:      []Override{{Config: `{"ignition":{"version":"3.0.0"},"storage":{"files":[{"path":"/etc/motd","contents":{"source":"data:,hi"}}]}}`}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +39,7 @@ func TestBuildGolden(t *testing.T) {
 			got, err := Build(in)
 			g.Expect(err).NotTo(HaveOccurred())
 			ours := in
-			ours.Override = ""
+			ours.Overrides = nil
 			generated, err := Build(ours)
 			g.Expect(err).NotTo(HaveOccurred())
 			_, err = Parse([]byte(generated))
@@ -90,8 +92,40 @@ func TestBuildRefusesInvalidOverrides(t *testing.T) {
 		"not a JSON object": `[]`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Build(Input{Override: override})
-			NewWithT(t).Expect(err).To(MatchError(ContainSubstring("override")))
+			_, err := Build(Input{Overrides: []Override{{Of: "annotation a", Config: override}}})
+			NewWithT(t).Expect(err).To(MatchError(HavePrefix("annotation a: the ignition override is not valid")))
+		})
+	}
+}
+
+func TestOverridesAreMergedInTheirOrderAndVersion(t *testing.T) {
+	motd := func(version, text string) string {
+		return `{"ignition":{"version":"` + version + `"},"storage":{"files":[{"path":"/etc/motd","contents":{"source":"data:,` + text + `"}}]}}`
+	}
+	const partitions = `{"ignition":{"version":"3.2.0"},"storage":{"disks":[{"device":"/dev/sda","partitions":[{"label":"data","number":5,"resize":true}]}]}}` // resize came with 3.2
+	for name, tc := range map[string]struct {
+		overrides []string
+		wanted    OmegaMatcher
+	}{
+		"none":                     {nil, HaveField("Ignition.Version", "3.1.0")},
+		"empty ones":               {[]string{"", ""}, HaveField("Ignition.Version", "3.1.0")},
+		"an old one":               {[]string{motd("3.0.0", "a")}, HaveField("Ignition.Version", "3.1.0")},
+		"the later one wins":       {[]string{motd("3.1.0", "a"), motd("3.0.0", "b")}, HaveField("Storage.Files", ContainElement(HaveField("Contents.Source", HaveValue(Equal("data:,b")))))},
+		"a new one":                {[]string{partitions}, And(HaveField("Ignition.Version", "3.2.0"), HaveField("Storage.Disks", ConsistOf(HaveField("Partitions", ConsistOf(HaveField("Resize", HaveValue(BeTrue())))))))},
+		"a new one before an old":  {[]string{partitions, motd("3.1.0", "a")}, And(HaveField("Ignition.Version", "3.2.0"), HaveField("Storage.Disks", HaveLen(1)))},
+		"a new one after an older": {[]string{motd("3.1.0", "a"), partitions}, And(HaveField("Ignition.Version", "3.2.0"), HaveField("Storage.Disks", HaveLen(1)))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			in := Input{}
+			for _, config := range tc.overrides {
+				in.Overrides = append(in.Overrides, Override{Config: config})
+			}
+			raw, err := Build(in)
+			g.Expect(err).NotTo(HaveOccurred())
+			config := types.Config{}
+			g.Expect(json.Unmarshal([]byte(raw), &config)).To(Succeed())
+			g.Expect(config).To(tc.wanted)
 		})
 	}
 }

@@ -1,0 +1,48 @@
+package desired
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/sample"
+)
+
+func TestWhatTheLiveISOIs(t *testing.T) {
+	arguments := []bootstrapv1.DiscoveryKernelArgument{{Operation: "append", Value: "rd.net.timeout.carrier=60"}, {Operation: "replace", Value: "console=ttyS0=ttyS1"}, {Operation: "delete", Value: "quiet"}}
+	for name, tc := range map[string]struct {
+		format string // of the image of the Metal3Machine
+		change func(spec *bootstrapv1.OpenshiftAssistedConfigSpec)
+		wanted OmegaMatcher
+		failed string
+	}{
+		"nothing is asked for": {"live-iso", func(*bootstrapv1.OpenshiftAssistedConfigSpec) {}, And(
+			HaveField("ImageType", BeEmpty()), HaveField("KernelArguments", BeEmpty()), HaveField("AgentLabels", BeEmpty()),
+		), ""},
+		"a small one": {"live-iso", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.ImageType = "minimal-iso" }, HaveField("ImageType", BeEquivalentTo("minimal-iso")), ""},
+		"a disk image: the ignition has to hold static networks": {"raw", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.ImageType = "minimal-iso" }, HaveField("ImageType", BeEquivalentTo("full-iso")), ""},
+		"a disk image that is asked for": {"live-iso", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.BootMode = bootstrapv1.BootModeDiskImage }, HaveField("ImageType", BeEquivalentTo("full-iso")), ""},
+		"kernel arguments": {"live-iso", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.DiscoveryKernelArguments = arguments }, HaveField("KernelArguments", Equal([]aiv1beta1.KernelArgument{
+			{Operation: "append", Value: "rd.net.timeout.carrier=60"}, {Operation: "replace", Value: "console=ttyS0=ttyS1"}, {Operation: "delete", Value: "quiet"},
+		})), ""},
+		"kernel arguments of a disk image": {"raw", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.DiscoveryKernelArguments = arguments }, nil, "spec.discoveryKernelArguments are those of the live ISO, but the host boots in mode DiskImage"},
+		"labels of the Agent": {"live-iso", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.AgentLabels = map[string]bootstrapv1.LabelValue{"rack": "7"} }, HaveField("AgentLabels", Equal(map[string]string{"rack": "7"})), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			h := newIdentified()
+			h.Cluster, h.InfraMachine = &clusterv1.Cluster{}, sample.Metal3Machine(tc.format)
+			tc.change(&h.Config.Spec)
+			infraEnv, err := InfraEnv(h.Facts)
+			if tc.failed != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tc.failed)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(infraEnv.Spec).To(tc.wanted)
+		})
+	}
+}
