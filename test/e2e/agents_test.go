@@ -5,6 +5,7 @@ import (
 	"path"
 	"sync"
 
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
@@ -25,8 +26,8 @@ var _ = Describe("An Agent", Label("agents"), func() {
 		const namespace = "order"
 		specs := followAgents(ctx, namespace) // before there is any
 		cluster := apply(ctx, "compact", lab.Mutations{
-			Namespace: namespace, ClusterName: "orderly", HostOptions: []hosts.HostOption{hosts.WithRootDeviceHints(firstDisk)},
-			Edit: edit(controlPlaneKind, []any{"rack=b7"}, "spec", "openshiftAssistedConfigSpec", "nodeRegistration", "kubeletExtraLabels"),
+			Namespace: namespace, ClusterName: "orderly", HostOptions: []hosts.HostOption{hosts.WithRootDeviceHints(firstDisk), withSettings},
+			Edit: edit(controlPlaneKind, ordered, "spec", "openshiftAssistedConfigSpec"),
 		})
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 0)
@@ -43,7 +44,10 @@ var _ = Describe("An Agent", Label("agents"), func() {
 
 			disk := laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name)).Hardware().Disks[0]
 			Expect(m.Agent.Status.InstallationDiskID).To(Equal(disk.ByID))
-			Expect(nodeOf(ctx, workload, m).Labels).To(HaveKeyWithValue("rack", "b7"))
+			node := nodeOf(ctx, workload, m)
+			Expect(node.Name).To(Equal("node-of-"+m.Host.Name), "what the BareMetalHost says of itself")
+			Expect(node.Labels).To(And(HaveKeyWithValue("rack", "b7"), HaveKeyWithValue("row", "of-the-host")))
+			expectOrder(ctx, m)
 		}
 	}, NodeTimeout(installTimeout+soon))
 
@@ -100,6 +104,43 @@ var _ = Describe("An Agent", Label("agents"), func() {
 		Expect(host.Wipes()).To(BeZero())
 	}, NodeTimeout(2*installTimeout))
 })
+
+// ordered is what is asked for each host that is discovered and installed.
+var ordered = map[string]any{
+	"imageType":                "minimal-iso",
+	"agentLabels":              map[string]any{"example.com/site": "seven"},
+	"discoveryKernelArguments": []any{map[string]any{"operation": "append", "value": "rd.net.timeout.carrier=60"}},
+	"kernelArguments":          []any{map[string]any{"operation": "append", "value": "quiet"}},
+	"installerArguments":       []any{"--save-partlabel", "data*"},
+	"nodeRegistration":         map[string]any{"kubeletExtraLabels": []any{"rack=b7", "row=of-the-config"}},
+}
+
+// withSettings gives a BareMetalHost the annotations of ZTP pipelines for its installation.
+func withSettings(_ int, host *metal3api.BareMetalHost) {
+	host.Annotations = map[string]string{
+		"bmac.agent-install.openshift.io/hostname":                  "node-of-" + host.Name,
+		"bmac.agent-install.openshift.io/role":                      "master",
+		"bmac.agent-install.openshift.io/installer-args":            `["--copy-network"]`,
+		"bmac.agent-install.openshift.io/ignition-config-overrides": `{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/of-the-host","contents":{"source":"data:,yes"}}]}}`,
+		"bmac.agent-install.openshift.io.node-label.row":            "of-the-host",
+	}
+}
+
+// expectOrder checks that a host was discovered and installed as ordered.
+func expectOrder(ctx context.Context, m lab.Machine) {
+	GinkgoHelper()
+	Expect(m.Agent.Labels).To(HaveKeyWithValue("example.com/site", "seven"))
+	infraEnv := &aiv1beta1.InfraEnv{}
+	Expect(laboratory.Client().Get(ctx, client.ObjectKeyFromObject(m.Machine), infraEnv)).To(Succeed())
+	Expect(infraEnv.Spec.KernelArguments).To(ConsistOf(aiv1beta1.KernelArgument{Operation: "append", Value: "rd.net.timeout.carrier=60"}))
+	Expect(infraEnv.Status.ISODownloadURL).To(ContainSubstring("/minimal.iso"))
+	instruction, given := laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name)).Instruction()
+	Expect(given).To(BeTrue())
+	Expect(instruction.InstallerArgs).To(ContainSubstring(`"--append-karg","quiet","--save-partlabel","data*","--copy-network"`))
+	ignition, err := hosts.DecodeIgnition([]byte(instruction.IgnitionOverrides))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(ignition.Files).To(HaveKeyWithValue("/etc/of-the-host", HaveField("Contents", "yes")))
+}
 
 // allApproved tells whether every Machine that shall be has an approved Agent.
 func allApproved(s *lab.State) bool {
