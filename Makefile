@@ -136,16 +136,22 @@ test: unit ## Run the tests: unit, API server, contracts and end-to-end, on the 
 	$(MAKE) e2e BACKEND=real LABELS='($(ON_REAL)) && !nightly'
 	$(MAKE) e2e BACKEND=real AUTH=none LABELS='failure && !nightly'
 
+# The folders below test/tools with the other versions of Cluster API core that are tested: 1.13 and 1.14.
+NEWER_CORES := cluster-api-next cluster-api-1.14
 .PHONY: nightly
-nightly: ## Run what takes too long for every change: the other end-to-end specs, all of conformance on the newer Cluster API, and the unit tests with the race detector.
+nightly: ## Run what takes too long for every change: the other end-to-end specs, conformance, updates in place and admission policies on the newer versions of Cluster API, and the unit tests with the race detector.
 	$(MAKE) e2e BACKEND=simulated LABELS=nightly
 	$(MAKE) e2e BACKEND=real LABELS='!($(ON_REAL) || restart || names || hold || healthcheck)'
-	$(MAKE) conformance CORE=cluster-api-next
+	for core in $(NEWER_CORES); do \
+	  $(MAKE) conformance CORE=$$core; \
+	  $(MAKE) e2e CORE=$$core BACKEND=simulated LABELS='upgrade && !nightly' FOCUS='next patch in place'; \
+	  CORE=$$core go test ./config -count=1; \
+	done
 	go test -race -timeout 90m $$($(UNIT))
 
 # Beforehand, so that building does not count against the time-outs of tests.
 .PHONY: components
-components: ## Build the real components that tests start (kube-apiserver, Cluster API, assisted-service...), once; install PostgreSQL if it is missing. The newer Cluster API only with CORE=cluster-api-next, which e2e and conformance then run on.
+components: ## Build the real components that tests start (kube-apiserver, Cluster API, assisted-service...), once; install PostgreSQL if it is missing. A newer Cluster API only with CORE=cluster-api-next (1.13) or CORE=cluster-api-1.14, which e2e and conformance then run on.
 	@go run ./test/env/build
 
 # The tests that may start components are those that depend, however indirectly, on the package that builds them. All others are pure.
@@ -167,7 +173,7 @@ unit: pure ## Run the tests that need no installation.
 
 BACKEND ?= simulated
 AUTH ?= local
-# CORE=cluster-api-next runs e2e and conformance on the newer Cluster API: it is the folder below test/tools that core is built from.
+# CORE=cluster-api-next (1.13) and CORE=cluster-api-1.14 run e2e and conformance on a newer Cluster API: it is the folder below test/tools that core is built from.
 .PHONY: e2e
 e2e: components ## Run the end-to-end tests. FOCUS=<regular expression> or LABELS=<label filter> picks some, BACKEND=real takes the real assisted-service, AUTH=none one without authentication.
 	BACKEND=$(BACKEND) AUTH=$(AUTH) go test ./test/e2e -count=1 -timeout 45m -v \

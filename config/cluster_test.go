@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -11,6 +12,9 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
+
+// coreVariable is the folder below test/tools whose version of Cluster API core runs.
+const coreVariable = "CORE"
 
 // What only a real API server tells: it has the components of both providers, whose managers watch one namespace, and Cluster API. One is started for all tests
 // that need it.
@@ -23,7 +27,7 @@ func TestOnAManagementCluster(t *testing.T) {
 		Manifests: "namespaced", Variables: map[string]string{"WATCHED_NAMESPACE": watched},
 		ExtraArgs: []string{"--leader-elect", "--leader-elect-retry-period=200ms"}, // it has a Role, too
 	}
-	e, err := env.Start(ctx, env.Options{Dir: t.TempDir(), LeaveSignals: true, Bootstrap: one, ControlPlane: one})
+	e, err := env.Start(ctx, env.Options{Dir: t.TempDir(), LeaveSignals: true, CoreTools: os.Getenv(coreVariable), Bootstrap: one, ControlPlane: one})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(e.Stop)
 

@@ -4,14 +4,18 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 )
 
 // The title of the chapter of docs/conditions.md for each kind, and the file with its conditions and reasons.
@@ -36,6 +40,25 @@ func TestEveryConditionAndReasonIsDocumented(t *testing.T) {
 		g.Expect(rows(tables[0])).To(ConsistOf(append(conditions, "Paused")), "conditions of %s", kind) // Paused is Cluster API's
 		g.Expect(rows(tables[1])).To(ConsistOf(reasons), "reasons of %s", kind)
 	}
+}
+
+func TestTheVersionsOfClusterAPIThatAreTestedAreDocumented(t *testing.T) {
+	g := NewWithT(t)
+	builder, err := tools.NewBuilder(".", io.Discard)
+	g.Expect(err).NotTo(HaveOccurred())
+	folders, err := filepath.Glob("../test/tools/cluster-api*")
+	g.Expect(err).NotTo(HaveOccurred())
+	var versions []string
+	for _, folder := range folders {
+		version, err := builder.CoreVersion(filepath.Base(folder))
+		g.Expect(err).NotTo(HaveOccurred())
+		versions = append(versions, version.String())
+	}
+	slices.Sort(versions)
+	last := len(versions) - 1
+	content, err := os.ReadFile("../docs/operations/upgrading.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(content)).To(ContainSubstring("tested with Cluster API %s and %s.", strings.Join(versions[:last], ", "), versions[last]))
 }
 
 func rows(table string) []string {

@@ -3,14 +3,19 @@ package config_test
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"os"
 	"testing"
 	"time"
 
+	"github.com/blang/semver/v4"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 )
 
 // workers are a MachineDeployment of our provider and a MachineSet, which its tests change. The Cluster does not exist: Cluster API leaves them as they are.
@@ -38,6 +43,7 @@ type edit struct {
 	scale   bool   // the change is one of the subresource
 	change  string
 	refused string
+	since   string // version of Cluster API core
 }
 
 const (
@@ -46,6 +52,9 @@ const (
 	settled     = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 2}`
 	otherConfig = `spec: {template: {spec: {bootstrap: {configRef: {name: two}}}}}`
 	half        = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 1}`
+	// compared is what Cluster API says from 1.14 on of workers whose version is that of OpenShift, however they are, named of those that have no kubelet yet.
+	compared = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 0, versions: [{version: v1.32.0, replicas: 2}]}`
+	named    = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 2, versions: [{version: v4.19.10, replicas: 2}]}`
 	// byTurns updates one Machine after the other, said and inPlace let that be done in place, begun was asked for it, and back takes it back.
 	byTurns = `spec: {rollout: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}}`
 	said    = `
@@ -72,6 +81,10 @@ metadata:
 
 func checkReinstallation(ctx context.Context, t *testing.T, c client.Client) {
 	awaitPolicy(ctx, t, c)
+	builder, err := tools.NewBuilder(".", io.Discard)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	core, err := builder.CoreVersion(os.Getenv(coreVariable))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	for name, e := range map[string]edit{
 		"another bootstrap template, as a topology names it after every change": {
 			change:  otherConfig,
@@ -191,6 +204,14 @@ spec:
 		"more replicas while some are updated in place":  {before: begun, status: half, change: `spec: {replicas: 3}`},
 		"OnDelete left for updates in place":             {before: `spec: {` + onDelete + `}`, status: half, change: inPlace + `  rollout: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}`, refused: "keep OnDelete"},
 
+		"updated in place, kubelets are compared":            {since: "1.14.0", before: byTurns, status: compared, change: inPlace, refused: "set spec.rollout.strategy.type to OnDelete"},
+		"back, kubelets are compared":                        {since: "1.14.0", before: begun, status: compared, change: back, refused: "set spec.rollout.strategy.type to OnDelete"},
+		"updated in place before there are kubelets":         {since: "1.14.0", before: byTurns, status: named, change: inPlace},
+		"OnDelete with a version, kubelets are compared":     {since: "1.14.0", before: byTurns, status: compared, change: `spec: {` + onDelete + `, template: {spec: {version: v4.19.11}}}`},
+		"OnDelete without version, kubelets are compared":    {since: "1.14.0", before: `spec: {` + onDelete + `}`, status: compared, change: `spec: {template: {spec: {version: null}}}`},
+		"OnDelete is left, kubelets are compared":            {since: "1.14.0", before: `spec: {` + onDelete + `}`, status: compared, change: `spec: {` + rolling + `}`, refused: "keep OnDelete"},
+		"what was said is taken back, kubelets are compared": {since: "1.14.0", before: begun, status: compared, change: `metadata: {annotations: null}`, refused: "keep it until they are"},
+
 		"no Machines":                           {before: `spec: {replicas: 0}`, status: `{observedGeneration: 1, replicas: 0}`, change: otherConfig},
 		"no Machines wanted, some are left":     {before: `spec: {replicas: 0}`, status: `{observedGeneration: 1, replicas: 1}`, change: otherConfig, refused: "would wipe"},
 		"no Machines wanted, status unknown":    {before: `spec: {replicas: 0}`, change: otherConfig, refused: "would wipe"},
@@ -204,6 +225,9 @@ spec:
 		"such a MachineSet, as kubectl scales":  {before: ownedSet, scale: true, change: `spec: {replicas: 3}`},
 		"such a MachineSet of another provider": {before: ownedSet + otherProvider, change: otherConfig},
 	} {
+		if e.since != "" && core.LT(semver.MustParse(e.since)) {
+			continue // its status has not these fields
+		}
 		t.Run(name, func(t *testing.T) {
 			err := e.make(ctx, t, c)
 			if e.refused == "" {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/blang/semver/v4"
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -54,12 +55,14 @@ func TestConformance(t *testing.T) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	clusterctl, err := builder.Program(t.Context(), components.Clusterctl)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	conformance.Specs(ours(clusterctl))
+	core, err := builder.CoreVersion(os.Getenv(coreVariable))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	conformance.Specs(ours(clusterctl, core))
 	RunSpecs(t, "conformance")
 }
 
 // ours are the providers of this repository, in the laboratory.
-func ours(clusterctl string) *conformance.Provider {
+func ours(clusterctl string, core semver.Version) *conformance.Provider {
 	return &conformance.Provider{
 		Bootstrap: conformance.Component{
 			Name:      "openshift-agent",
@@ -90,6 +93,8 @@ func ours(clusterctl string) *conformance.Provider {
 		},
 		// From v1.13 on a Cluster without topology owns its infrastructure and control plane, but does not control them.
 		OwnerGraph: string(read("test/conformance/testdata/ownergraph-" + cmp.Or(os.Getenv(coreVariable), components.DefaultCoreTools) + ".golden")),
+		// The versions are those of OpenShift.
+		KubeletsCompared: core.GE(semver.MustParse("1.14.0")),
 		Exempt: map[string]string{
 			"P17": "hosts are not installed anew on a date: OpenShift renews its certificates itself",
 		},

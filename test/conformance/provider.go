@@ -28,6 +28,9 @@ type Provider struct {
 	Variables map[string]string
 	// OwnerGraph is the expected owner graph of an installed cluster of the sample Full, as [OwnerGraph] writes it.
 	OwnerGraph string
+	// KubeletsCompared is true where Cluster API core takes workers for outdated as long as their version is not literally that of their kubelets, as from v1.14 on, and
+	// the versions of the provider are others than those of Kubernetes.
+	KubeletsCompared bool
 	// Exempt names rules that do not apply, with the reason.
 	Exempt map[string]string
 	// Report is the file that the report is written to. Clusterctl is the program; empty: what needs it does not apply.

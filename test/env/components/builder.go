@@ -73,10 +73,22 @@ func (b *Builder) Program(ctx context.Context, c Component) (string, error) {
 	if built(target, inputs) { // by the process that held the lock
 		return target, nil
 	}
-	if err := b.build(ctx, source, target, c.pkg, ldflags(c, version)); err != nil {
+	pkg, err := b.packageOf(c)
+	if err != nil {
+		return "", err
+	}
+	if err := b.build(ctx, source, target, pkg, ldflags(c, version)); err != nil {
 		return "", err
 	}
 	return target, os.WriteFile(target+".inputs", []byte(inputs), 0o644)
+}
+
+// packageOf is the package that a component is built from.
+func (b *Builder) packageOf(c Component) (string, error) {
+	if c.pkg != "" {
+		return c.pkg, nil
+	}
+	return toolPackage(filepath.Join(b.root, "test", "tools", c.tools, "go.mod"))
 }
 
 // Manager builds one of this repository's own programs. The go command's cache decides whether there is anything to do.

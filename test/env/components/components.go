@@ -11,7 +11,7 @@ type Component struct {
 	tools string
 	// module is what is built, and whose version names the result.
 	module string
-	// binary is the name of the program, pkg the package it is built from.
+	// binary is the name of the program, pkg the package it is built from; empty: the tool that the folder's go.mod names.
 	binary, pkg string
 	// versioned programs are told their version by the linker, as Kubernetes' own build does.
 	versioned bool
@@ -46,9 +46,9 @@ var (
 	kustomize     = Component{tools: "manifests", module: "sigs.k8s.io/kustomize/kustomize/v5", binary: "kustomize", pkg: "sigs.k8s.io/kustomize/kustomize/v5"}
 )
 
-// Core is Cluster API core in the version that a folder below test/tools requires; empty: [DefaultCoreTools].
+// Core is Cluster API core in the version that a folder below test/tools requires; empty: [DefaultCoreTools]. Its package is not the same in all versions.
 func Core(tools string) Component {
-	return Component{tools: cmp.Or(tools, DefaultCoreTools), module: coreModule, binary: "cluster-api", pkg: coreModule}
+	return Component{tools: cmp.Or(tools, DefaultCoreTools), module: coreModule, binary: "cluster-api"}
 }
 
 // Base is what every management cluster consists of, and the tools that render its manifests.

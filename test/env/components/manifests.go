@@ -27,9 +27,13 @@ func (b *Builder) Kustomize(ctx context.Context, dir string) ([]byte, error) {
 	return manifests, nil
 }
 
-// Manifests renders the manifests of a manager, which come from the module that its program is built from.
+// Manifests renders the manifests of a manager, which lie beside the package that its program is built from.
 func (b *Builder) Manifests(ctx context.Context, c Component) ([]byte, error) {
-	return b.KustomizeModule(ctx, c.tools, c.module, "config/default")
+	pkg, err := b.packageOf(c)
+	if err != nil {
+		return nil, err
+	}
+	return b.KustomizeModule(ctx, c.tools, c.module, filepath.Join(strings.TrimPrefix(pkg, c.module), "config", "default"))
 }
 
 // KustomizeModule renders a kustomization that lies in a module required below test/tools.

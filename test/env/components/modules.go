@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/blang/semver/v4"
 )
 
 // modulePath is the module of this repository; it tells the top of a checkout from other modules.
@@ -40,6 +42,30 @@ func moduleVersion(goMod, module string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%s does not require %s", goMod, module)
+}
+
+// CoreVersion is the version of Cluster API core that a folder below test/tools requires; empty: [DefaultCoreTools].
+func (b *Builder) CoreVersion(tools string) (semver.Version, error) {
+	core := Core(tools)
+	version, err := moduleVersion(filepath.Join(b.root, "test", "tools", core.tools, "go.mod"), core.module)
+	if err != nil {
+		return semver.Version{}, err
+	}
+	return semver.ParseTolerant(version)
+}
+
+// toolPackage reads from a go.mod which package it has as its tool.
+func toolPackage(goMod string) (string, error) {
+	content, err := os.ReadFile(goMod)
+	if err != nil {
+		return "", fmt.Errorf("cannot read tools: %w", err)
+	}
+	for line := range strings.Lines(string(content)) {
+		if pkg, found := strings.CutPrefix(line, "tool "); found {
+			return strings.TrimSpace(pkg), nil
+		}
+	}
+	return "", fmt.Errorf("%s has no tool", goMod)
 }
 
 // findRoot returns the top of the checkout that dir is in.

@@ -27,6 +27,16 @@ replace example.com/replaced => example.com/replaced v9.9.9
 	g.Expect(err).To(MatchError(ContainSubstring("does not require example.com/replaced")))
 }
 
+func TestToolPackage(t *testing.T) {
+	g := NewWithT(t)
+	goMod := filepath.Join(t.TempDir(), "go.mod")
+	g.Expect(os.WriteFile(goMod, []byte("module example.com/m\n\ntool example.com/tool/core\n"), 0o600)).To(Succeed())
+	g.Expect(toolPackage(goMod)).To(Equal("example.com/tool/core"))
+	g.Expect(os.WriteFile(goMod, []byte("module example.com/m\n"), 0o600)).To(Succeed())
+	_, err := toolPackage(goMod)
+	g.Expect(err).To(MatchError(ContainSubstring("has no tool")))
+}
+
 func TestFindRoot(t *testing.T) {
 	g := NewWithT(t)
 	root, err := findRoot(".")
