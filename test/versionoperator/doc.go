@@ -6,6 +6,7 @@
 //     that of the workers, but for no pool while any is degraded.
 //   - Of each pool one Node after the other is given the rendered MachineConfig of the release: cordoned, rebooted, and let go when it is Ready. Masters wait for the quorum
 //     guard of etcd, as a drain does.
+//   - kube-apiserver keeps the cluster at its minor version while the kubelets of Nodes, such as those of a paused pool, would be too old for the next one.
 //   - A cluster is left alone until it is installed. What others write about a version, or a machine configuration that nobody knows, is not put right: tests do that.
 //   - All goes faster than in reality: see [Options]. While nothing happens nothing is asked; what can be watched is.
 package versionoperator

@@ -169,8 +169,11 @@ func (o *Operator) reportOperators(ctx context.Context, v *view) error {
 	for i := range v.operators {
 		operator := &v.operators[i]
 		var findings []finding
-		if operator.Name == machineConfig {
+		switch operator.Name {
+		case machineConfig:
 			findings = o.machineConfigFindings(v, operator)
+		case kubeAPIServer:
+			findings = v.kubeletFindings(operator)
 		}
 		f := v.faults[operator.Name]
 		switch f.kind {

@@ -427,6 +427,45 @@ func TestPausedWorkersDoNot(t *testing.T) {
 	w.Expect(w.releaseOf("worker-1")).To(Equal("4.20.2"))
 }
 
+// EUS: from an even minor version to the next even one, and no further.
+func TestOldKubeletsKeepTheMinorVersion(t *testing.T) {
+	w := newWorld(t)
+	w.install(1, 2, func(o *versionoperator.Options) { o.Releases = append(o.Releases, release("4.23.0", next)) })
+	w.pause("worker", true)
+	w.channel(next)
+	for _, version := range []string{"4.21.0", "4.22.0"} {
+		w.Eventually(w.available).Should(ContainElement(version))
+		w.Eventually(w.condition).WithArguments("Upgradeable").Should(BeEmpty(), "as far as %s", version)
+		w.request(fmt.Sprintf(`{"version":%q}`, version))
+		w.Eventually(w.last).Should(Equal(version + " Completed"))
+		w.Expect(w.releaseOf("worker-0")).To(Equal("4.20.1"))
+	}
+	const old = "Kubelet minor versions on nodes worker-0 and worker-1 will not be supported in the next OpenShift minor version upgrade."
+	w.Eventually(w.operatorCondition).WithArguments("kube-apiserver", "Upgradeable").Should(Equal("False|KubeletMinorVersion_KubeletMinorVersionUnsupportedNextUpgrade|KubeletMinorVersionUpgradeable: " + old))
+	w.request(`{"version":"4.23.0"}`)
+	w.Eventually(w.condition).WithArguments("ReleaseAccepted").Should(And(HavePrefix("False|PreconditionChecks|"), ContainSubstring(old)))
+	w.Consistently(w.last).Should(Equal("4.22.0 Completed"))
+
+	w.pause("worker", false)
+	w.Eventually(w.last).Should(Equal("4.23.0 Completed"), "it was tried again")
+	w.Eventually(w.releaseOf).WithArguments("worker-1").Should(Equal("4.23.0"))
+	w.Eventually(w.operatorCondition).WithArguments("kube-apiserver", "Upgradeable").Should(HavePrefix("True|AsExpected|"))
+}
+
+// An odd minor version is no place to begin with.
+func TestKubeletsOfAnOddMinorVersion(t *testing.T) {
+	w := newWorld(t)
+	w.install(1, 1)
+	w.channel(next)
+	w.request(`{"version":"4.21.0"}`)
+	w.Eventually(w.releaseOf).WithArguments("worker-0").Should(Equal("4.21.0"))
+	w.Eventually(w.last).Should(Equal("4.21.0 Completed"))
+	w.pause("worker", true)
+	w.request(`{"version":"4.22.0"}`)
+	w.Eventually(w.last).Should(Equal("4.22.0 Completed"))
+	w.Eventually(w.operatorCondition).WithArguments("kube-apiserver", "Upgradeable").Should(And(HavePrefix("False|"), ContainSubstring("Kubelet minor version (1.34.0) on node worker-0 will not")))
+}
+
 func TestDegradedWorkerHoldsTheUpdate(t *testing.T) {
 	w := newWorld(t)
 	w.install(1, 1)

@@ -481,6 +481,14 @@ type OpenshiftAssistedControlPlaneStatus struct {
 	// upgrade is the release that the installed cluster is being brought to, whoever asked for it; omitted: none.
 	// +optional
 	Upgrade UpgradeStatus `json:"upgrade,omitempty,omitzero"`
+	// poolsBehind are the MachineConfigPools of workers, the first 32, some of whose Nodes have not been brought to the release of the control plane yet: those of a pool that is paused, for example.
+	// Told from an upgrade on until they have; omitted: none is known.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	PoolsBehind []string `json:"poolsBehind,omitempty"`
 
 	// lastRemediation is the last replacement of an unhealthy Machine.
 	// +optional

@@ -453,6 +453,11 @@ func (in *OpenshiftAssistedControlPlaneStatus) DeepCopyInto(out *OpenshiftAssist
 	}
 	in.Installation.DeepCopyInto(&out.Installation)
 	in.Upgrade.DeepCopyInto(&out.Upgrade)
+	if in.PoolsBehind != nil {
+		in, out := &in.PoolsBehind, &out.PoolsBehind
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	in.LastRemediation.DeepCopyInto(&out.LastRemediation)
 }
 

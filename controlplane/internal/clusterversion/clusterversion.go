@@ -153,14 +153,12 @@ func readPools(ctx context.Context, c client.Client, seen *facts.ClusterVersion)
 		return fmt.Errorf("cannot list the MachineConfigPools of the workload cluster: %w", err)
 	}
 	for i := range pools.Items {
-		pool := &pools.Items[i]
-		if pool.Name == "master" && pool.Spec.Paused {
-			seen.Unhealthy = append(seen.Unhealthy, "MachineConfigPool master is paused, so that no upgrade ends")
+		pool := workload.PoolOf(&pools.Items[i])
+		if pool.Name == facts.MasterPool && pools.Items[i].Spec.Paused {
+			seen.Unhealthy = append(seen.Unhealthy, "MachineConfigPool "+pool.Name+" is paused, so that no upgrade ends")
 		}
-		for _, condition := range pool.Status.Conditions {
-			if condition.Type == machineconfigurationv1.MachineConfigPoolDegraded && condition.Status == corev1.ConditionTrue {
-				seen.Unhealthy = append(seen.Unhealthy, "MachineConfigPool "+pool.Name+" is degraded")
-			}
+		if pool.Degraded != "" {
+			seen.Unhealthy = append(seen.Unhealthy, fmt.Sprintf("MachineConfigPool %s is degraded (%s)", pool.Name, pool.Degraded))
 		}
 	}
 	return nil

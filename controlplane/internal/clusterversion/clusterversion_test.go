@@ -70,7 +70,9 @@ func pool(name string, change func(*machineconfigurationv1.MachineConfigPool)) *
 
 func TestWhatAnUpgradeDependsUponIsRead(t *testing.T) {
 	degraded := func(p *machineconfigurationv1.MachineConfigPool) {
-		p.Status.Conditions = []machineconfigurationv1.MachineConfigPoolCondition{{Type: machineconfigurationv1.MachineConfigPoolDegraded, Status: corev1.ConditionTrue}}
+		p.Status.Conditions = []machineconfigurationv1.MachineConfigPoolCondition{
+			{Type: machineconfigurationv1.MachineConfigPoolDegraded, Status: corev1.ConditionTrue}, {Type: machineconfigurationv1.MachineConfigPoolRenderDegraded, Status: corev1.ConditionTrue, Message: "no such file"},
+		}
 	}
 	paused := func(p *machineconfigurationv1.MachineConfigPool) { p.Spec.Paused = true }
 	c := newCluster(t, version(func(v *configv1.ClusterVersion) {
@@ -104,7 +106,7 @@ func TestWhatAnUpgradeDependsUponIsRead(t *testing.T) {
 		NoOffers: "no route",
 		Gates:    []facts.Gate{{Name: "ack-4.19-a", Message: "check a"}, {Name: "ack-4.19-b", Message: "check b", Acknowledged: true}, {Name: "ack-4.19-c", Message: "check c"}},
 		Unhealthy: []string{
-			"ClusterOperator etcd is degraded", "ClusterOperator ingress is not available", "MachineConfigPool infra is degraded", "MachineConfigPool master is paused, so that no upgrade ends",
+			"ClusterOperator etcd is degraded", "ClusterOperator ingress is not available", "MachineConfigPool infra is degraded (no such file)", "MachineConfigPool master is paused, so that no upgrade ends",
 		},
 	}))
 }

@@ -16,6 +16,7 @@ import (
 // on before they bear it. Not earlier, either: Cluster API takes a Machine whose version is not that of its MachineDeployment for one that is being upgraded.
 func (r *Reconciler) followWorkers(ctx context.Context, s *scope) (bool, error) {
 	r.Workloads.AwaitReleases(s.ClusterKey(), s.AwaitsReleases())
+	r.Workloads.AwaitPools(s.ClusterKey(), s.AwaitsPools())
 	var errs []error
 	for _, m := range s.LaggingWorkers() {
 		wanted := s.WorkerVersion(m)

@@ -49,8 +49,8 @@ type fakeWorkloads struct {
 	issue error
 	// awaited is what was said last of the kubelets.
 	awaited bool
-	// releasesAwaited is what was said last of the releases of Nodes.
-	releasesAwaited bool
+	// releasesAwaited is what was said last of the releases of Nodes, poolsAwaited of the MachineConfigPools.
+	releasesAwaited, poolsAwaited bool
 	// identify is the error of the question what the cluster is known by.
 	identify error
 }
@@ -82,6 +82,8 @@ func (f *fakeWorkloads) Observe(client.ObjectKey) facts.Workload { return f.fact
 func (f *fakeWorkloads) Forget(client.ObjectKey)                 {}
 
 func (f *fakeWorkloads) AwaitReleases(_ client.ObjectKey, awaited bool) { f.releasesAwaited = awaited }
+
+func (f *fakeWorkloads) AwaitPools(_ client.ObjectKey, awaited bool) { f.poolsAwaited = awaited }
 
 func (f *fakeWorkloads) Await(_ client.ObjectKey, awaited bool) { f.awaited = awaited }
 

@@ -83,6 +83,7 @@ type Workloads interface {
 	HasToken(ctx context.Context, cluster client.ObjectKey, boundTo types.UID) (bool, error)
 	Await(cluster client.ObjectKey, awaited bool)
 	AwaitReleases(cluster client.ObjectKey, awaited bool)
+	AwaitPools(cluster client.ObjectKey, awaited bool)
 	Identify(ctx context.Context, cluster client.ObjectKey) (facts.Identity, error)
 	Forget(cluster client.ObjectKey)
 }

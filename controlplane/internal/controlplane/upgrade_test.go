@@ -149,6 +149,43 @@ func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
 	h.Expect(recorder.Events).To(BeClosed(), "each once")
 }
 
+// EUS: the pool of the workers is paused until the control plane is two minor versions further.
+func TestAPausedPoolIsNamedUntilItsWorkersFollowed(t *testing.T) {
+	h := installed(t)
+	h.Expect(h.workloads.poolsAwaited).To(BeFalse(), "nobody upgrades it")
+	h.ask("v4.19.9", "")
+	cluster := &h.workloads.facts
+	cluster.Upgrading, cluster.PoolsKnown, cluster.Pools = "4.19.9", true, []facts.Pool{{Name: "worker", Paused: true}}
+	h.settle()
+	h.Expect(h.condition(controlplanev1.RollingOutCondition).Message).To(ContainSubstring("MachineConfigPool worker is paused"))
+
+	cluster.Pools[0].Behind = true
+	h.settle()
+	h.Expect(h.controlPlane().Status.PoolsBehind).To(ConsistOf("worker"))
+	cluster.OpenShiftVersion, cluster.ReleaseImage, cluster.Upgrading = "4.19.9", otherDigest, ""
+	h.settle()
+	h.expectVersions("v4.19.9")
+	told := h.condition(controlplanev1.RollingOutCondition)
+	h.Expect(told.Status).To(Equal(metav1.ConditionFalse))
+	h.Expect(told.Message).To(ContainSubstring("MachineConfigPool worker is paused"))
+	h.Expect(h.workloads.poolsAwaited).To(BeTrue(), "they lag behind")
+
+	cluster.PoolsKnown, cluster.Pools = false, nil // the manager begins anew
+	h.settle()
+	h.elapse()
+	h.reconcile()
+	h.Expect(h.condition(controlplanev1.RollingOutCondition)).To(Equal(told))
+	h.Expect(h.workloads.poolsAwaited).To(BeTrue())
+
+	cluster.PoolsKnown = true
+	h.settle()
+	h.elapse()
+	h.reconcile()
+	h.Expect(h.condition(controlplanev1.RollingOutCondition).Message).To(BeEmpty())
+	h.Expect(h.controlPlane().Status.PoolsBehind).To(BeEmpty())
+	h.Expect(h.workloads.poolsAwaited).To(BeFalse())
+}
+
 func TestARefusedUpgradeIsTold(t *testing.T) {
 	h := installed(t)
 	h.versions.seen.Asked = facts.Update{Version: "4.19.9"}

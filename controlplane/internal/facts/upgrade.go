@@ -142,6 +142,15 @@ func (f *Facts) AwaitsReleases() bool {
 	return len(f.LaggingWorkers()) > 0 || slices.ContainsFunc(f.Workers, UpdatesInPlace)
 }
 
+// AwaitsPools tells whether it matters how the MachineConfigPools of the cluster are although it is not being upgraded any more: its workers lag behind, or did so when that was seen last.
+func (f *Facts) AwaitsPools() bool {
+	before := &f.ControlPlane.Status
+	return f.Installed() && (before.Upgrade.Version != "" || len(before.PoolsBehind) > 0 || f.AwaitsReleases())
+}
+
+// PoolsMatter tells whether something is to be told of pools.
+func (f *Facts) PoolsMatter() bool { return f.Workload.Upgrading != "" || f.AwaitsPools() }
+
 // UpdatesInPlace tells whether Cluster API waits for a Machine to be as its MachineSet says.
 func UpdatesInPlace(m *clusterv1.Machine) bool {
 	_, updating := m.Annotations[clusterv1.UpdateInProgressAnnotation]

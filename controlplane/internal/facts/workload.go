@@ -38,6 +38,9 @@ type Workload struct {
 	UnreadSince time.Time
 	// Nodes of the cluster, by name.
 	Nodes []Node
+	// Pools are the MachineConfigPools that are paused, degraded or behind, by name. They are read while the cluster is being upgraded, or pools are awaited; PoolsKnown is true when they were.
+	Pools      []Pool
+	PoolsKnown bool
 	// Requested is the certificate request of a kubelet that was made last, as far as it was noticed; empty: none was. Where no host is awaited nobody looks for the first minutes of a connection.
 	Requested types.UID
 	// ServerCA are the certificates (PEM) by which hosts that join recognise the machine config server of the cluster. They are read while hosts are awaited; empty: not yet, or there are none.
@@ -61,6 +64,19 @@ type Node struct {
 	HostUID string
 	// Config names the rendered machine configuration that it has. Release is the release that this is of; known only while the cluster is being upgraded, or releases are awaited.
 	Config, Release string
+}
+
+// MasterPool is the MachineConfigPool of the control plane.
+const MasterPool = "master"
+
+// Pool is what matters of a MachineConfigPool.
+type Pool struct {
+	Name   string
+	Paused bool
+	// Degraded says, for people, why it is degraded; empty: it is not.
+	Degraded string
+	// Behind is true as long as not all of its Nodes have the configuration that they are to have.
+	Behind bool
 }
 
 // FailureKind is what matters of a Failure to those who act upon it.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
@@ -135,7 +136,21 @@ func (e *Extension) awaited(ctx context.Context, key client.ObjectKey, version s
 	case runs == "":
 		return fmt.Sprintf("looking which release Node %s runs", node), nil
 	}
-	return fmt.Sprintf("Node %s runs %s, its MachineConfigPool has not brought it to %s yet", node, runs, version), nil
+	return fmt.Sprintf("Node %s runs %s, its MachineConfigPool has not brought it to %s yet%s", node, runs, version, held(workload.Pools)), nil
+}
+
+// held names the pools that do not go on by themselves. Which of them a Node belongs to is not known here.
+func held(pools []facts.Pool) string {
+	var names []string
+	for _, pool := range pools {
+		if pool.Paused || pool.Degraded != "" {
+			names = append(names, pool.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s paused or degraded: see the condition RollingOut of the control plane)", strings.Join(names, ", "))
 }
 
 // wantedVersion is the version that the MachineDeployment of a Machine asks for; empty: it has none.

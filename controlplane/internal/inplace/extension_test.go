@@ -91,13 +91,18 @@ func TestAMachineIsUpdatedWhenItsNodeRunsTheVersion(t *testing.T) {
 		version, wanted string
 		waits           string
 	}{
-		"it runs it":                       {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.11")})},
-		"it runs a newer one":              {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.12", Nodes: node("4.19.12")})},
-		"it ran it before the API went":    {known: of(facts.Workload{OpenShiftVersion: "4.19.11", Nodes: node("4.19.11")})},
-		"none is asked for":                {version: "-", wanted: "-", known: observed{}},
-		"it was taken back":                {wanted: "v4.19.10", known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.10", Nodes: node("4.19.10")})},
-		"it was taken back, but came":      {wanted: "v4.19.12", known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}), waits: "Node n1 runs v4.19.10"},
-		"it runs the former":               {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}), waits: "Node n1 runs v4.19.10, its MachineConfigPool has not brought it to v4.19.11 yet"},
+		"it runs it":                    {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.11")})},
+		"it runs a newer one":           {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.12", Nodes: node("4.19.12")})},
+		"it ran it before the API went": {known: of(facts.Workload{OpenShiftVersion: "4.19.11", Nodes: node("4.19.11")})},
+		"none is asked for":             {version: "-", wanted: "-", known: observed{}},
+		"it was taken back":             {wanted: "v4.19.10", known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.10", Nodes: node("4.19.10")})},
+		"it was taken back, but came":   {wanted: "v4.19.12", known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}), waits: "Node n1 runs v4.19.10"},
+		"it runs the former":            {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}), waits: "Node n1 runs v4.19.10, its MachineConfigPool has not brought it to v4.19.11 yet"},
+		"its pool is paused": {
+			known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10"), Pools: []facts.Pool{{Name: "gpu", Degraded: "disk full"}, {Name: "infra", Behind: true}, {Name: "worker", Paused: true}}}),
+			waits: "to v4.19.11 yet (gpu, worker paused or degraded: see",
+		},
+		"no pool is held":                  {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10"), Pools: []facts.Pool{{Name: "infra", Behind: true}}}), waits: "to v4.19.11 yet"},
 		"the cluster runs a newer one":     {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.12", Nodes: node("4.19.10")}), waits: "Node n1 runs v4.19.10, its MachineConfigPool"},
 		"the cluster is on its way":        {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.10", Upgrading: "4.19.11", Nodes: node("4.19.10")}), waits: "Node n1 runs v4.19.10"},
 		"the cluster is not upgraded":      {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.10", Nodes: node("4.19.10")}), waits: "the cluster runs 4.19.10 and is not being upgraded to v4.19.11"},

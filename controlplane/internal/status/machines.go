@@ -60,6 +60,9 @@ func (v *View) machinesUpToDate() metav1.Condition {
 	}
 	c := v.aggregate(clusterv1.MachineUpToDateCondition, t)
 	if upgrade := v.upgradeUnderWay(); upgrade != "" && c.Status == metav1.ConditionTrue {
+		if held := v.held(); held != "" {
+			upgrade += "; " + held
+		}
 		return no(t, controlplanev1.UpgradeInProgressReason, upgrade) // it is done when the cluster says so
 	}
 	return c
@@ -92,7 +95,7 @@ func (v *View) rollingOut() metav1.Condition {
 	outdated := v.machinesThat(func(m *clusterv1.Machine) bool { return conditions.IsFalse(m, clusterv1.MachineUpToDateCondition) })
 	upgrade := v.upgradeUnderWay()
 	if len(outdated) == 0 && upgrade == "" {
-		return no(t, clusterv1.NotRollingOutReason, "")
+		return v.following()
 	}
 	c := yes(t, clusterv1.RollingOutReason)
 	said := []string{upgrade}
@@ -103,6 +106,7 @@ func (v *View) rollingOut() metav1.Condition {
 	if blocked := v.Found.Blocked(Upgrade); blocked != nil {
 		said = append(said, blocked.Message)
 	}
+	said = append(said, v.held())
 	if len(outdated) > 0 {
 		said = append(said, fmt.Sprintf("%d Machines are not up to date: %s", len(outdated), Names(outdated)))
 	}

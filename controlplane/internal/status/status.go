@@ -74,7 +74,7 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 		status.LastRemediation = controlplanev1.LastRemediationStatus{Machine: last.Machine, Time: last.Timestamp, RetryCount: &last.RetryCount}
 	}
 	status.ReleaseImage = v.reportedImage()
-	status.Upgrade = v.upgradeStatus()
+	status.Upgrade, status.PoolsBehind = v.upgradeStatus(), v.poolsBehind()
 	phase := v.Phase
 	percentage := v.percentage()
 	if phase == controlplanev1.InstallationInstalled {

@@ -4,10 +4,15 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
 // complete finds how far an upgrade is in what the cluster says of it (cluster version operator: "Working towards 4.20.1: 312 of 903 done (34% complete)").
@@ -54,4 +59,67 @@ func (v *View) upgradeUnderWay() string {
 		message += ": " + r.Progress
 	}
 	return message
+}
+
+// mostPools is how many pools the status names.
+const mostPools = 32
+
+// poolsBehind are the pools of workers that lag behind the control plane. As long as they cannot be asked it is what was seen last.
+func (v *View) poolsBehind() []string {
+	switch {
+	case !v.PoolsMatter():
+		return nil
+	case !v.Workload.PoolsKnown:
+		return v.ControlPlane.Status.PoolsBehind
+	}
+	var behind []string
+	for _, pool := range v.Workload.Pools {
+		if pool.Behind && pool.Name != facts.MasterPool && len(behind) < mostPools {
+			behind = append(behind, pool.Name)
+		}
+	}
+	return behind
+}
+
+// held tells which MachineConfigPools hold an upgrade up, or Nodes back, and what to do about it; empty: none does.
+func (v *View) held() string {
+	var told []string
+	for _, pool := range v.Workload.Pools {
+		if words := v.holds(&pool); v.PoolsMatter() && words != "" {
+			told = append(told, words)
+		}
+	}
+	if more := len(told) - shownNames; more > 0 {
+		told = append(told[:shownNames], fmt.Sprintf("and %d more MachineConfigPools, see oc get machineconfigpools", more))
+	}
+	return strings.Join(told, "; ")
+}
+
+// holds is that of one of them. One of workers that is paused is named as long as its Nodes come later for it.
+func (v *View) holds(pool *facts.Pool) string {
+	under := v.Workload.Upgrading != ""
+	name, unpause := "MachineConfigPool "+pool.Name, fmt.Sprintf(`oc patch machineconfigpool %s --type merge --patch '{"spec":{"paused":false}}'`, pool.Name)
+	switch {
+	case pool.Degraded != "":
+		return fmt.Sprintf("%s is degraded, and no upgrade begins or ends as long as any is (%s): see oc describe machineconfigpool %s", name, pool.Degraded, pool.Name)
+	case pool.Paused && pool.Name == facts.MasterPool && under:
+		return fmt.Sprintf("%s is paused, so that the upgrade does not end: %s", name, unpause)
+	case pool.Name == facts.MasterPool:
+		return ""
+	case pool.Paused && (under || pool.Behind):
+		return fmt.Sprintf("%s is paused, and its Nodes keep their release until it is not any more: %s", name, unpause)
+	case pool.Behind && !under:
+		return fmt.Sprintf("the Nodes of %s follow, see oc get machineconfigpool %s", name, pool.Name)
+	}
+	return ""
+}
+
+// following is the condition of a control plane that is done: its message tells of workers that are not.
+func (v *View) following() metav1.Condition {
+	const t = controlplanev1.RollingOutCondition
+	before := conditions.Get(v.ControlPlane, t)
+	if v.PoolsMatter() && !v.Workload.PoolsKnown && before != nil && before.Status == metav1.ConditionFalse {
+		return *before // what was seen last
+	}
+	return no(t, clusterv1.NotRollingOutReason, v.held())
 }

@@ -18,9 +18,16 @@ func (l *link) await(awaited bool) bool {
 	if !awaited || l.watching == nil {
 		return false
 	}
-	due := begins // for what is read only while hosts are awaited
+	return l.resume() || begins // for what is read only while hosts are awaited
+}
+
+// hostsAwaited tells whether hosts are awaited; the caller holds the lock.
+func (l *link) hostsAwaited() bool { return l.awaiting }
+
+// resume makes the next visit read, and watch, what is asked for again and rests, and tells whether there is anything; the caller holds the lock.
+func (l *link) resume() (due bool) {
 	for _, r := range resources {
-		if r.onDemand && l.watching.Has(r.name) && !l.onDemand.Has(r.name) {
+		if r.demand != nil && l.wants(r) && l.watching.Has(r.name) && !l.onDemand.Has(r.name) {
 			l.watching.Delete(r.name)
 			due = true
 		}
@@ -28,7 +35,7 @@ func (l *link) await(awaited bool) bool {
 	return due
 }
 
-// rests tells whether a watch that is to begin, for the first time or anew, does not, because no host is awaited.
+// rests tells whether a watch that is to begin, for the first time or anew, does not, because nobody asks for it.
 func (w *watcher) rests() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -40,7 +47,7 @@ func (w *watcher) rests() bool {
 }
 
 // wants tells whether a resource is to be watched; the caller holds the lock.
-func (l *link) wants(r resource) bool { return !r.onDemand || l.awaiting }
+func (l *link) wants(r resource) bool { return r.demand == nil || r.demand(l) }
 
 // due tells whether a resource is to be read, unless it is already; the caller holds the lock.
 func (l *link) due(r resource) bool {

@@ -1,6 +1,6 @@
 // Package workload keeps a connection to each installed cluster and knows, by watching, what of it matters on the hub: whether its API answers, its Nodes, its
-// release, the health of its control plane's operators, and the tokens that were issued. A hub has thousands of clusters: of each object only the metadata is
-// watched, at a fixed path, and what is kept of it is what is read of it.
+// release, the health of its control plane's operators, and the tokens that were issued; while it is upgraded, or its workers lag behind, its MachineConfigPools,
+// too. A hub has thousands of clusters: of each object only the metadata is watched, at a fixed path, and what is kept of it is what is read of it.
 package workload
 
 import (

@@ -16,15 +16,17 @@ import (
 type resource struct {
 	// name is that of the kind, in the plural; path is where it is watched, selector a label selector, and fields one of fields.
 	name, path, selector, fields string
-	// onDemand is true for what is watched only while a host is awaited, and read once for each connection else, when that has settled; not at all where onlyAwaited is true, too.
-	onDemand, onlyAwaited bool
+	// demand tells, to who holds the lock, whether somebody asks for it: else it is read once for each connection, when that has settled, and not watched; not even read where onlyAwaited is true.
+	// Nil: it is always watched.
+	demand      func(*link) bool
+	onlyAwaited bool
 	// read reads what is to be known, and the version from which on it is to be watched; empty: the cluster does not know the kind yet.
 	read func(ctx context.Context, c client.Client) (version string, put func(*link), err error)
 	// take reads what is to be known after a change; put is nil when it is nothing that matters.
 	take func(ctx context.Context, l *link, access *access, e watchEvent) (put func(*link), err error)
 }
 
-var resources = []resource{nodes, tokens, clusterVersions, clusterOperators, requests, serverCAs}
+var resources = []resource{nodes, tokens, clusterVersions, clusterOperators, requests, serverCAs, pools}
 
 // watchEvent is what a watch tells of an object; of a problem, code says what it is.
 type watchEvent struct {
@@ -78,7 +80,7 @@ func (l *link) follow(ctx context.Context, access *access, kubernetes string) bo
 				continue
 			}
 			l.watching.Insert(n.resource.name)
-			if n.resource.onDemand {
+			if n.resource.demand != nil {
 				l.onDemand.Insert(n.resource.name)
 			}
 			w := &watcher{link: l, resource: n.resource, ctx: l.watches, access: access, version: n.version}

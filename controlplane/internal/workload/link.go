@@ -63,10 +63,10 @@ type link struct {
 	since    time.Time
 	watches  context.Context //nolint:containedctx // of goroutines that outlive the visit that starts them
 	stop     context.CancelFunc
-	// awaiting is true while hosts of the cluster are awaited, onDemand are the resources that are watched for their sake.
+	// awaiting is true while hosts of the cluster are awaited, onDemand are the resources that are watched because somebody asks for them.
 	awaiting bool
 	onDemand sets.Set[string]
-	// unread is what cannot be read or watched, unreadOnDemand that which matters to hosts that are awaited: nothing that is known of the cluster is missing then.
+	// unread is what cannot be read or watched, unreadOnDemand that which only some ask for: nothing that is known of the cluster is missing then.
 	unread, unreadOnDemand sets.Set[string]
 
 	// lastSuccess is when the cluster answered a request last; on conn, while there is one, something may have come since.
@@ -79,7 +79,10 @@ type link struct {
 	// releases are those of the machine configurations of Nodes, by name, while the cluster is being upgraded or they are awaited.
 	releases        map[string]string
 	releasesAwaited bool
-	tokens          sets.Set[types.UID]
+	// pools are the MachineConfigPools of which something is to be told.
+	pools        []facts.Pool
+	poolsAwaited bool
+	tokens       sets.Set[types.UID]
 	// requested is the certificate request of a kubelet that was made last.
 	requested types.UID
 	// serverCA are the certificates by which hosts recognise the machine config server; read while hosts are awaited.
@@ -208,6 +211,9 @@ func (l *link) view() facts.Workload {
 	if l.onDemand.Has(serverCAs.name) { // what was read for others is not known to be true any more
 		seen.ServerCA = l.serverCA
 	}
+	if l.onDemand.Has(pools.name) {
+		seen.Pools, seen.PoolsKnown = slices.Clone(l.pools), true
+	}
 	for i, n := range seen.Nodes {
 		seen.Nodes[i].Release = l.releases[n.Config]
 	}
@@ -239,20 +245,24 @@ func (l *link) answered() time.Time {
 // update changes what is known, and tells of it if it makes a difference.
 func (l *link) update(change func()) {
 	l.mu.Lock()
-	before := l.view()
+	before, asked := l.view(), l.poolsMatter()
 	change()
 	after := l.view()
+	begins := l.poolsBegin(asked)
 	l.mu.Unlock()
 	before.LastSuccess = after.LastSuccess
 	if !reflect.DeepEqual(before, after) {
 		l.tell()
+	}
+	if begins {
+		l.again()
 	}
 }
 
 // unreadable notes whether something of a resource cannot be read or watched; the caller holds the lock.
 func (l *link) unreadable(ctx context.Context, r resource, what string, err error) {
 	unread := l.unread
-	if r.onDemand {
+	if r.demand != nil {
 		unread = l.unreadOnDemand
 	}
 	if err == nil {

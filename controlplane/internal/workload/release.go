@@ -95,7 +95,11 @@ func isPending(asked facts.Update, history []configv1.UpdateHistory) bool {
 
 // saying is what a condition says, the beginning of it; its reason where it says nothing.
 func saying(c configv1.ClusterOperatorStatusCondition) string {
-	words := cmp.Or(c.Message, c.Reason)
+	return shortened(cmp.Or(c.Message, c.Reason))
+}
+
+// shortened is the beginning of what a cluster says.
+func shortened(words string) string {
 	if len(words) > longest {
 		words = strings.ToValidUTF8(words[:longest], "") + "..."
 	}

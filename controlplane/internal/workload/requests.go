@@ -16,7 +16,7 @@ var otherSigners = fields.OneTermNotEqualSelector("spec.signerName", certificate
 
 // requests are what is known of the certificates that kubelets ask for: which of them was made last. They are read when they are decided.
 var requests = resource{
-	name: "CertificateSigningRequests", path: "/apis/" + certificatesv1.SchemeGroupVersion.String() + "/certificatesigningrequests", fields: otherSigners.String(), onDemand: true,
+	name: "CertificateSigningRequests", path: "/apis/" + certificatesv1.SchemeGroupVersion.String() + "/certificatesigningrequests", fields: otherSigners.String(), demand: (*link).hostsAwaited,
 	read: readRequests,
 	take: func(_ context.Context, _ *link, _ *access, e watchEvent) (func(*link), error) {
 		if e.Type != watch.Added {

@@ -14,6 +14,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
+	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,11 +62,13 @@ const (
 	versionsPath  = "/apis/config.openshift.io/v1/clusterversions"
 	operatorsPath = "/apis/config.openshift.io/v1/clusteroperators"
 	configsPath   = "/apis/machineconfiguration.openshift.io/v1/machineconfigs"
+	poolsPath     = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools"
 )
 
 var listKinds = map[string]schema.GroupVersionKind{
 	nodesPath: corev1.SchemeGroupVersion.WithKind("NodeList"), secretsPath: corev1.SchemeGroupVersion.WithKind("SecretList"),
 	versionsPath: configv1.GroupVersion.WithKind("ClusterVersionList"), operatorsPath: configv1.GroupVersion.WithKind("ClusterOperatorList"),
+	poolsPath:     machineconfigurationv1.GroupVersion.WithKind("MachineConfigPoolList"),
 	requestsPath:  certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequestList"),
 	serverCAsPath: corev1.SchemeGroupVersion.WithKind("ConfigMapList"), rootCAsPath: corev1.SchemeGroupVersion.WithKind("ConfigMapList"),
 }
@@ -74,7 +77,7 @@ var listKinds = map[string]schema.GroupVersionKind{
 func newAPIServer(t *testing.T, token string) *apiServer {
 	t.Helper()
 	s := &apiServer{t: t, token: token, refuse: map[string]bool{}, refuseWatch: map[string]bool{}, watches: map[string][]chan watchEventOf{}, objects: map[string]map[string]client.Object{
-		nodesPath: {}, secretsPath: {}, versionsPath: {}, operatorsPath: {}, requestsPath: {}, serverCAsPath: {}, rootCAsPath: {}, configsPath: {},
+		nodesPath: {}, secretsPath: {}, versionsPath: {}, operatorsPath: {}, requestsPath: {}, serverCAsPath: {}, rootCAsPath: {}, configsPath: {}, poolsPath: {},
 	}}
 	s.put(nodesPath, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: "n0", Labels: map[string]string{"metal3.io/uuid": "h0"}}})
 	s.put(versionsPath, clusterVersionOf("4.19.3"))

@@ -20,7 +20,7 @@ const (
 // serverCAs are the certificates by which a host that joins recognises the machine config server of the cluster.
 var serverCAs = resource{
 	name: "the ConfigMap " + serverCAName, path: "/api/v1/namespaces/" + serverCANamespace + "/configmaps", fields: metav1.ObjectNameField + "=" + serverCAName,
-	onDemand: true, onlyAwaited: true,
+	demand: (*link).hostsAwaited, onlyAwaited: true,
 	read: readServerCA,
 	take: func(ctx context.Context, _ *link, access *access, _ watchEvent) (put func(*link), err error) {
 		err = access.call(func(c client.Client) error {
