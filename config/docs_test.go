@@ -42,6 +42,54 @@ func TestEveryConditionAndReasonIsDocumented(t *testing.T) {
 	}
 }
 
+var annotationLiteral = regexp.MustCompile(`(?:[a-z0-9-]+\.)+(?:x-k8s|openshift)\.io(?:\.[a-z-]+\.|/[a-z-]+)`)
+
+// An annotation that is in no document can be used by nobody.
+func TestEveryAnnotationIsDocumented(t *testing.T) {
+	g := NewWithT(t)
+	content, err := os.ReadFile("../docs/annotations.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	files, err := filepath.Glob("../*/api/v1beta1/*.go")
+	g.Expect(err).NotTo(HaveOccurred())
+	found := 0
+	for _, file := range append(files, "../pkg/metal3/host.go", "bootstrap/policy/reinstallation.yaml") {
+		for _, annotation := range annotations(t, file) {
+			found++
+			g.Expect(string(content)).To(ContainSubstring(annotation), file)
+		}
+	}
+	g.Expect(found).To(BeNumerically(">", 15))
+}
+
+// annotations are those that a file names: the values of constants, or what is looked up.
+func annotations(t *testing.T, file string) []string {
+	t.Helper()
+	if filepath.Ext(file) != ".go" {
+		content, err := os.ReadFile(file)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		return annotationLiteral.FindAllString(string(content), -1)
+	}
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	var names []string
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		spec, is := n.(*ast.ValueSpec)
+		if !is || !strings.Contains(spec.Names[0].Name, "Annotation") {
+			return true
+		}
+		ast.Inspect(spec, func(n ast.Node) bool {
+			if literal, is := n.(*ast.BasicLit); is && literal.Kind == token.STRING {
+				value, err := strconv.Unquote(literal.Value) // after the prefix, if there is one
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+				names = append(names, value)
+			}
+			return true
+		})
+		return false
+	})
+	return names
+}
+
 func TestTheVersionsOfClusterAPIThatAreTestedAreDocumented(t *testing.T) {
 	g := NewWithT(t)
 	builder, err := tools.NewBuilder(".", io.Discard)
