@@ -43,7 +43,7 @@ const (
 
 // OpenshiftAssistedConfigSpec says how a host is discovered and what the installed node gets.
 // Discovery settings (proxy, NTP sources, trust bundle...) may change until the host has booted; after that they have no effect.
-// +kubebuilder:validation:XValidation:rule="!has(self.discoveryKernelArguments) || self.?bootMode.orValue('') != 'DiskImage'",message="discoveryKernelArguments are those of the live ISO: in boot mode DiskImage there is none"
+// +kubebuilder:validation:XValidation:rule="!has(self.discoveryKernelArguments) || !has(self.bootMode) || self.bootMode != 'DiskImage'",message="discoveryKernelArguments are those of the live ISO: in boot mode DiskImage there is none"
 type OpenshiftAssistedConfigSpec struct {
 	// bootMode is the way in which the host gets to run the discovery agent. When omitted it is LiveISO if the infrastructure
 	// machine's image has the format live-iso, and DiskImage otherwise.

@@ -24,12 +24,14 @@ func TestWhatTheLiveISOIs(t *testing.T) {
 		), ""},
 		"a small one": {"live-iso", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.ImageType = "minimal-iso" }, HaveField("ImageType", BeEquivalentTo("minimal-iso")), ""},
 		"a disk image: the ignition has to hold static networks": {"raw", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.ImageType = "minimal-iso" }, HaveField("ImageType", BeEquivalentTo("full-iso")), ""},
-		"a disk image that is asked for": {"live-iso", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.BootMode = bootstrapv1.BootModeDiskImage }, HaveField("ImageType", BeEquivalentTo("full-iso")), ""},
+		"a disk image that is asked for":                         {"live-iso", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.BootMode = bootstrapv1.BootModeDiskImage }, HaveField("ImageType", BeEquivalentTo("full-iso")), ""},
 		"kernel arguments": {"live-iso", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.DiscoveryKernelArguments = arguments }, HaveField("KernelArguments", Equal([]aiv1beta1.KernelArgument{
 			{Operation: "append", Value: "rd.net.timeout.carrier=60"}, {Operation: "replace", Value: "console=ttyS0=ttyS1"}, {Operation: "delete", Value: "quiet"},
 		})), ""},
 		"kernel arguments of a disk image": {"raw", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.DiscoveryKernelArguments = arguments }, nil, "spec.discoveryKernelArguments are those of the live ISO, but the host boots in mode DiskImage"},
-		"labels of the Agent": {"live-iso", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.AgentLabels = map[string]bootstrapv1.LabelValue{"rack": "7"} }, HaveField("AgentLabels", Equal(map[string]string{"rack": "7"})), ""},
+		"labels of the Agent": {"live-iso", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) {
+			spec.AgentLabels = map[string]bootstrapv1.LabelValue{"rack": "7"}
+		}, HaveField("AgentLabels", Equal(map[string]string{"rack": "7"})), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
