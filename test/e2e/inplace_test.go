@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,7 +72,7 @@ func workersOf(ctx context.Context, cluster *lab.Cluster) *clusterv1.MachineDepl
 func expectUpdatedInPlace(ctx context.Context, cluster *lab.Cluster, version string, goOn func()) {
 	GinkgoHelper()
 	images := hostImages(ctx, cluster)
-	patch(ctx, workersOf(ctx, cluster), `{"metadata":{"annotations":{"bootstrap.cluster.x-k8s.io/update-in-place":"v`+version+`"}},"spec":{"template":{"spec":{"version":"v`+version+`"}}}}`)
+	patch(ctx, workersOf(ctx, cluster), updateInPlace(version))
 	wait(ctx, cluster, "a worker that is updated", func(s *lab.State) bool {
 		for _, m := range s.Machines {
 			c := lab.Condition(m.Status.Conditions, clusterv1.MachineUpdatingCondition)
@@ -91,6 +93,34 @@ func expectUpdatedInPlace(ctx context.Context, cluster *lab.Cluster, version str
 		}
 	}).WithTimeout(installTimeout).Should(Succeed())
 	Expect(hostImages(ctx, cluster)).To(Equal(images), "Cluster API writes the templates over what belongs to a Machine that it moves; no host may be provisioned for it")
+}
+
+// updateInPlace gives workers a version that Cluster API is to update in place.
+func updateInPlace(version string) string {
+	return `{"metadata":{"annotations":{"bootstrap.cluster.x-k8s.io/update-in-place":"v` + version + `"}},"spec":{"template":{"spec":{"version":"v` + version + `"}}}}`
+}
+
+// expectFollowed gives workers a version on a Cluster API that cannot tell when it has updated them in place, and therefore must not be asked to: with OnDelete they bear it
+// when their pool has brought it to them.
+func expectFollowed(ctx context.Context, cluster *lab.Cluster, version string, goOn func()) {
+	GinkgoHelper()
+	images := hostImages(ctx, cluster)
+	wait(ctx, cluster, "workers that are not up to date for their kubelets alone: where this is not said any more, they can be updated in place", func(s *lab.State) bool {
+		return slices.ContainsFunc(s.Machines, func(m lab.Machine) bool {
+			return strings.HasPrefix(lab.Condition(m.Status.Conditions, clusterv1.MachineUpToDateCondition).Message, "* Node.status.nodeInfo.kubeletVersion")
+		})
+	})
+	workers := workersOf(ctx, cluster)
+	inPlace := client.RawPatch(types.MergePatchType, []byte(updateInPlace(version)))
+	Expect(laboratory.Client().Patch(ctx, workers.DeepCopy(), inPlace)).To(MatchError(ContainSubstring("set spec.rollout.strategy.type to OnDelete")))
+	patch(ctx, workers, `{"spec":{"rollout":{"strategy":{"type":"OnDelete","rollingUpdate":null}},"template":{"spec":{"version":"v`+version+`"}}}}`)
+	goOn()
+	Eventually(ctx, func(g Gomega) {
+		for _, m := range state(ctx, cluster).Machines {
+			g.Expect(bare(m.Spec.Version)).To(Equal(version), m.Name)
+		}
+	}).WithTimeout(installTimeout).Should(Succeed())
+	Expect(hostImages(ctx, cluster)).To(Equal(images))
 }
 
 // hostImages are what the hosts of a cluster were provisioned with.

@@ -47,7 +47,11 @@ var _ = Describe("An installed cluster", Label("upgrade"), func() {
 		expectUpgraded(ctx, cluster, nextPatch)
 
 		By("letting Cluster API update the workers")
-		expectUpdatedInPlace(ctx, cluster, nextPatch, func() {
+		expectUpdated := expectUpdatedInPlace
+		if kubeletsCompared {
+			expectUpdated = expectFollowed
+		}
+		expectUpdated(ctx, cluster, nextPatch, func() {
 			Expect(cluster.Versions().PausePool(ctx, versionoperator.WorkerPool, false)).To(Succeed())
 		})
 		Expect(nodeReleases(ctx, cluster)).To(HaveEach(nextPatch), "the workers followed after the end")
