@@ -15,6 +15,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 )
 
@@ -52,13 +53,21 @@ func TestEveryAnnotationIsDocumented(t *testing.T) {
 	files, err := filepath.Glob("../*/api/v1beta1/*.go")
 	g.Expect(err).NotTo(HaveOccurred())
 	found := 0
-	for _, file := range append(files, "../pkg/metal3/host.go", "bootstrap/policy/reinstallation.yaml") {
+	for _, file := range append(files, "bootstrap/policy/reinstallation.yaml") {
 		for _, annotation := range annotations(t, file) {
 			found++
 			g.Expect(string(content)).To(ContainSubstring(annotation), file)
 		}
 	}
 	g.Expect(found).To(BeNumerically(">", 15))
+	for _, annotation := range []string{metal3.HostnameAnnotation, metal3.RoleAnnotation, metal3.InstallerArgsAnnotation, metal3.IgnitionAnnotation, metal3.NodeLabelAnnotationPrefix + "<key>"} {
+		g.Expect(string(content)).To(ContainSubstring("| `" + annotation + "` |"))
+	}
+	policy, err := os.ReadFile("bootstrap/policy/reinstallation.yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	consent := regexp.MustCompile(`'([a-z./0-9-]+/reinstall-hosts)'\]\.orValue\(''\) != '([a-z-]+)'`).FindStringSubmatch(string(policy))
+	g.Expect(consent).To(HaveLen(3), "what the policy takes for consent")
+	g.Expect(string(content)).To(ContainSubstring("| `" + consent[1] + "` | `" + consent[2] + "`"))
 }
 
 // annotations are those that a file names: the values of constants, or what is looked up.

@@ -45,8 +45,7 @@ var _ = Describe("An Agent", Label("agents"), func() {
 			disk := laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name)).Hardware().Disks[0]
 			Expect(m.Agent.Status.InstallationDiskID).To(Equal(disk.ByID))
 			node := nodeOf(ctx, workload, m)
-			Expect(node.Name).To(Equal("node-of-"+m.Host.Name), "what the BareMetalHost says of itself")
-			Expect(node.Labels).To(And(HaveKeyWithValue("rack", "b7"), HaveKeyWithValue("row", "of-the-host")))
+			Expect(node.Labels).To(And(HaveKeyWithValue("rack", "b7"), HaveKeyWithValue("row", "of-the-host")), "what the BareMetalHost says of itself")
 			expectOrder(ctx, m)
 		}
 	}, NodeTimeout(installTimeout+soon))
@@ -118,7 +117,6 @@ var ordered = map[string]any{
 // withSettings gives a BareMetalHost the annotations of ZTP pipelines for its installation.
 func withSettings(_ int, host *metal3api.BareMetalHost) {
 	host.Annotations = map[string]string{
-		"bmac.agent-install.openshift.io/hostname":                  "node-of-" + host.Name,
 		"bmac.agent-install.openshift.io/role":                      "master",
 		"bmac.agent-install.openshift.io/installer-args":            `["--copy-network"]`,
 		"bmac.agent-install.openshift.io/ignition-config-overrides": `{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/of-the-host","contents":{"source":"data:,yes"}}]}}`,

@@ -94,8 +94,9 @@ type OpenshiftAssistedConfigSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	DiscoveryKernelArguments []DiscoveryKernelArgument `json:"discoveryKernelArguments,omitempty"`
 
-	// installerArguments are further arguments of coreos-installer, which writes the host's disk: those that assisted-service allows, such as --save-partlabel data* to keep
-	// partitions, or --copy-network to take the network configuration of the live ISO along.
+	// installerArguments are further arguments of coreos-installer, which writes the host's disk: those that assisted-service allows, such as --copy-network to take the network
+	// configuration of the live ISO along, or --save-partlabel data* to keep partitions. Those are there only where nobody wiped the disk before: in boot mode LiveISO, with
+	// automatedCleaningMode disabled in Metal3MachineTemplate and BareMetalHost.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -119,8 +120,8 @@ type OpenshiftAssistedConfigSpec struct {
 	// +kubebuilder:validation:Pattern=`^[0-9]+\.[0-9]+(\.[0-9]+)?(-[0-9A-Za-z.-]+)?$`
 	OSImageVersion string `json:"osImageVersion,omitempty"`
 
-	// imageType is the kind of the live ISO: full-iso has all that the host runs, minimal-iso (about 100 MiB) fetches most of it from assisted-service's image service when it
-	// boots, for BMCs that read slowly. When omitted it is assisted-service's default. In boot mode DiskImage it has no effect.
+	// imageType is the kind of the live ISO: full-iso, the default, has all that the host runs; minimal-iso (about 100 MiB) is for BMCs that read slowly, and fetches the rest when it
+	// boots, from assisted-service's image service, which has to be reachable from the host's network. In boot mode DiskImage it has no effect.
 	// +optional
 	// +kubebuilder:validation:Enum=full-iso;minimal-iso
 	ImageType string `json:"imageType,omitempty"`

@@ -105,7 +105,7 @@ func (r *Reconciler) nodeNameFree(ctx context.Context, s *scope) (bool, error) {
 		switch other := &machines.Items[i]; {
 		case other.Status.NodeRef.Name != name:
 		case other.DeletionTimestamp.IsZero():
-			return s.wait(stage, bootstrapv1.NodeNameTakenReason, "Node %s is Machine %s's, and Agent %s is to get the same name: set another spec.nodeRegistration.name", name, other.Name, s.agent.Name)
+			return s.wait(stage, bootstrapv1.NodeNameTakenReason, "Node %s is Machine %s's, and Agent %s is to get the same name: set another %s", name, other.Name, s.agent.Name, desired.NameGivenBy(s.Facts))
 		default:
 			return s.wait(stage, bootstrapv1.NodeNameTakenReason, "Node %s is still Machine %s's: Agent %s gets the name when that Machine is gone, with which the Node of this name is deleted",
 				name, other.Name, s.agent.Name)

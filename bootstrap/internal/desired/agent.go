@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,6 +94,34 @@ func Unbound(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	}
 }
 
+// installerFlags are the flags of coreos-installer that assisted-service allows (allowedFlags in its pkg/validations), and whether a value follows.
+var installerFlags = map[string]bool{
+	"--append-karg": true, "--delete-karg": true, "-n": false, "--copy-network": false, "--network-dir": true,
+	"--save-partlabel": true, "--save-partindex": true, "--image-url": true, "--image-file": true,
+}
+
+// notArguments says what is wrong with arguments of coreos-installer, which would notice when it is to write the disk; empty: nothing.
+func notArguments(args []string) string {
+	copied := false
+	for i := 0; i < len(args); i++ {
+		flag := args[i]
+		hasValue, known := installerFlags[flag]
+		switch {
+		case !known:
+			return fmt.Sprintf("%q is neither an argument that assisted-service allows nor the value of one", flag)
+		case !hasValue && copied:
+			return "--copy-network is there twice"
+		case !hasValue: // -n is short for it
+			copied = true
+		case i+1 == len(args) || strings.HasPrefix(args[i+1], "-"):
+			return flag + " has no value"
+		default:
+			i++
+		}
+	}
+	return ""
+}
+
 // installerArgs are the arguments of coreos-installer as JSON; empty: none.
 func installerArgs(spec *bootstrapv1.OpenshiftAssistedConfigSpec, ofHost []string) (string, error) {
 	var args []string
@@ -102,6 +131,9 @@ func installerArgs(spec *bootstrapv1.OpenshiftAssistedConfigSpec, ofHost []strin
 	args = slices.Concat(args, spec.InstallerArguments, ofHost)
 	if len(args) == 0 {
 		return "", nil
+	}
+	if problem := notArguments(args); problem != "" {
+		return "", invalid("spec.installerArguments and the annotation %s of the BareMetalHost: %s", metal3.InstallerArgsAnnotation, problem)
 	}
 	raw, err := json.Marshal(args)
 	if err != nil {

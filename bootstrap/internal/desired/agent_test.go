@@ -164,12 +164,28 @@ func TestAgentThatCannotBeTold(t *testing.T) {
 		"arguments of the host that are no list": {func(h *identified) {
 			h.Host.Annotations = map[string]string{metal3.InstallerArgsAnnotation: "--copy-network"}
 		}, bootstrapv1.InvalidConfigurationReason, "must be a JSON array"},
+		"argument that is not allowed": {func(h *identified) {
+			h.Host.Annotations = map[string]string{metal3.InstallerArgsAnnotation: `["--insecure"]`}
+		}, bootstrapv1.InvalidConfigurationReason, `"--insecure" is neither an argument that assisted-service allows`},
+		"value without an argument": {func(h *identified) {
+			h.Config.Spec.InstallerArguments = []string{"--copy-network", "data*"}
+		}, bootstrapv1.InvalidConfigurationReason, `"data*" is neither`},
+		"argument without a value at the end": {func(h *identified) {
+			h.Config.Spec.InstallerArguments = []string{"--save-partlabel"}
+		}, bootstrapv1.InvalidConfigurationReason, "--save-partlabel has no value"},
+		"argument in place of a value": {func(h *identified) {
+			h.Config.Spec.InstallerArguments = []string{"--save-partlabel", "--copy-network"}
+		}, bootstrapv1.InvalidConfigurationReason, "--save-partlabel has no value"},
+		"argument of the config that the host has, too": {func(h *identified) {
+			h.Config.Spec.InstallerArguments = []string{"--copy-network"}
+			h.Host.Annotations = map[string]string{metal3.InstallerArgsAnnotation: `["-n"]`}
+		}, bootstrapv1.InvalidConfigurationReason, "--copy-network is there twice"},
 		"label of the host that is none": {func(h *identified) {
 			h.Host.Annotations = map[string]string{metal3.NodeLabelAnnotationPrefix + "a": "b c"}
 		}, bootstrapv1.InvalidConfigurationReason, `"b c" cannot be the value of a label`},
 		"hostname of the host that is none": {func(h *identified) {
 			h.Host.Annotations = map[string]string{metal3.HostnameAnnotation: "Rack_1"}
-		}, bootstrapv1.InvalidConfigurationReason, "cannot be the name of a Node"},
+		}, bootstrapv1.InvalidConfigurationReason, "set the annotation bmac.agent-install.openshift.io/hostname of BareMetalHost"},
 		"broken override": {func(h *identified) {
 			h.Config.Annotations = map[string]string{bootstrapv1.IgnitionOverrideAnnotation: "{"}
 		}, bootstrapv1.InvalidConfigurationReason, bootstrapv1.IgnitionOverrideAnnotation},

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"strings"
 
@@ -46,6 +47,14 @@ func settingsOf(f *facts.Facts) (hostSettings, error) {
 		}
 	}
 	return settings, nil
+}
+
+// NameGivenBy says, for people, where another name of the host and its Node is given.
+func NameGivenBy(f *facts.Facts) string {
+	if f.Host != nil && f.Host.Annotations[metal3.HostnameAnnotation] != "" {
+		return fmt.Sprintf("the annotation %s of BareMetalHost %s", metal3.HostnameAnnotation, f.Host.Name)
+	}
+	return "spec.nodeRegistration.name"
 }
 
 // over adds the labels of the host to others.

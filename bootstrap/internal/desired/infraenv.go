@@ -59,6 +59,9 @@ func InfraEnv(f *facts.Facts) (*aiv1beta1.InfraEnv, error) {
 		infraEnv.Spec.KernelArguments = append(infraEnv.Spec.KernelArguments, aiv1beta1.KernelArgument{Operation: a.Operation, Value: a.Value})
 	}
 	for key, value := range spec.AgentLabels {
+		if problem := notALabel(key, string(value)); problem != "" {
+			return nil, fmt.Errorf("spec.agentLabels: %s", problem)
+		}
 		if infraEnv.Spec.AgentLabels == nil {
 			infraEnv.Spec.AgentLabels = map[string]string{}
 		}
@@ -80,8 +83,8 @@ func imageType(f *facts.Facts) (models.ImageType, error) {
 	if err != nil {
 		return "", err
 	}
-	if mode.Name() == bootstrapv1.BootModeLiveISO {
-		return models.ImageType(spec.ImageType), nil
+	if mode.Name() == bootstrapv1.BootModeLiveISO { // assisted-service's own default is a minimal one, which not each network has the rest for
+		return cmp.Or(models.ImageType(spec.ImageType), models.ImageTypeFullIso), nil
 	}
 	if len(spec.DiscoveryKernelArguments) > 0 {
 		return "", fmt.Errorf("spec.discoveryKernelArguments are those of the live ISO, but the host boots in mode %s: remove them, or set spec.bootMode to %s", mode.Name(), bootstrapv1.BootModeLiveISO)

@@ -20,7 +20,7 @@ func TestWhatTheLiveISOIs(t *testing.T) {
 		failed string
 	}{
 		"nothing is asked for": {"live-iso", func(*bootstrapv1.OpenshiftAssistedConfigSpec) {}, And(
-			HaveField("ImageType", BeEmpty()), HaveField("KernelArguments", BeEmpty()), HaveField("AgentLabels", BeEmpty()),
+			HaveField("ImageType", BeEquivalentTo("full-iso")), HaveField("KernelArguments", BeEmpty()), HaveField("AgentLabels", BeEmpty()),
 		), ""},
 		"a small one": {"live-iso", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.ImageType = "minimal-iso" }, HaveField("ImageType", BeEquivalentTo("minimal-iso")), ""},
 		"a disk image: the ignition has to hold static networks": {"raw", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.ImageType = "minimal-iso" }, HaveField("ImageType", BeEquivalentTo("full-iso")), ""},
@@ -29,6 +29,9 @@ func TestWhatTheLiveISOIs(t *testing.T) {
 			{Operation: "append", Value: "rd.net.timeout.carrier=60"}, {Operation: "replace", Value: "console=ttyS0=ttyS1"}, {Operation: "delete", Value: "quiet"},
 		})), ""},
 		"kernel arguments of a disk image": {"raw", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.DiscoveryKernelArguments = arguments }, nil, "spec.discoveryKernelArguments are those of the live ISO, but the host boots in mode DiskImage"},
+		"labels of the Agent that are none": {"live-iso", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) {
+			spec.AgentLabels = map[string]bootstrapv1.LabelValue{"a..b/c": "7"}
+		}, nil, `spec.agentLabels: "a..b/c" cannot be the key of a label`},
 		"labels of the Agent": {"live-iso", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) {
 			spec.AgentLabels = map[string]bootstrapv1.LabelValue{"rack": "7"}
 		}, HaveField("AgentLabels", Equal(map[string]string{"rack": "7"})), ""},

@@ -41,7 +41,7 @@ func resolveNode(f *facts.Facts, agent *aiv1beta1.Agent, settings *hostSettings,
 	}
 	node.name = cmp.Or(settings.hostname, node.name, defaultHostname(f, agent))
 	if problems := validation.IsDNS1123Subdomain(node.name); len(problems) > 0 {
-		return nil, invalid("%q cannot be the name of a Node: %s: set spec.nodeRegistration.name", node.name, problems[0])
+		return nil, invalid("%q cannot be the name of a Node: %s: set %s", node.name, problems[0], NameGivenBy(f))
 	}
 	if node.providerID, err = ignition.Resolve(registration.ProviderID, values); err != nil {
 		return nil, invalid("spec.nodeRegistration.providerID: %s", err)

@@ -124,6 +124,14 @@ func TestNoMoveWhileWorkersRollOut(t *testing.T) {
 	h.Expect(h.Update(t.Context(), m)).To(Succeed())
 	h.Expect(blocked()).To(Equal(whileWorkersRollOut))
 	h.get("last", m)
+	m.Spec.Bootstrap.ConfigRef.Kind = "KubeadmConfig"
+	h.Expect(h.Update(t.Context(), m)).To(Succeed())
+	h.Expect(blocked()).To(BeEmpty(), "it is not ours")
+	h.get("last", m)
+	m.Spec.Bootstrap.ConfigRef.Kind = facts.ConfigKind
+	h.Expect(h.Update(t.Context(), m)).To(Succeed())
+	h.Expect(blocked()).To(Equal(whileWorkersRollOut))
+	h.get("last", m)
 	m.Annotations = nil
 	h.Expect(h.Update(t.Context(), m)).To(Succeed())
 	h.Expect(blocked()).To(BeEmpty())

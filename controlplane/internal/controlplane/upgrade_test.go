@@ -145,7 +145,7 @@ func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Status).To(Equal(metav1.ConditionTrue))
 	close(recorder.Events)
 	h.Expect(recorder.Events).To(Receive(ContainSubstring("UpgradeRequested")))
-	h.Expect(recorder.Events).To(Receive(Equal("Normal UpgradeCompleted The cluster is upgraded, and runs v4.19.9")))
+	h.Expect(recorder.Events).To(Receive(Equal("Normal UpgradeCompleted The cluster runs v4.19.9 now")))
 	h.Expect(recorder.Events).To(BeClosed(), "each once")
 }
 

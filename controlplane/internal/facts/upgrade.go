@@ -159,7 +159,10 @@ func UpdatesInPlace(m *clusterv1.Machine) bool {
 
 // WorkersRollOut tells whether Cluster API brings workers to another version, one after the other.
 func (f *Facts) WorkersRollOut() bool {
-	return slices.ContainsFunc(f.Workers, UpdatesInPlace) || slices.ContainsFunc(f.LaggingWorkers(), func(m *clusterv1.Machine) bool {
+	begun := func(m *clusterv1.Machine) bool {
+		return UpdatesInPlace(m) && m.DeletionTimestamp.IsZero() && m.Spec.Bootstrap.ConfigRef.Kind == ConfigKind
+	}
+	return slices.ContainsFunc(f.Workers, begun) || slices.ContainsFunc(f.LaggingWorkers(), func(m *clusterv1.Machine) bool {
 		owner := metav1.GetControllerOf(m)
 		return owner != nil && f.Sets[owner.UID].RollsOut
 	})
