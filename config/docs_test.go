@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,6 +15,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
@@ -97,6 +100,24 @@ func annotations(t *testing.T, file string) []string {
 		return false
 	})
 	return names
+}
+
+// What assisted-service can be told is said here, too, or it is said why not.
+func TestEveryFieldOfAssistedServiceIsDocumented(t *testing.T) {
+	g := NewWithT(t)
+	content, err := os.ReadFile("../docs/ztp.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	for chapter, spec := range map[string]any{
+		"AgentClusterInstall": hiveext.AgentClusterInstallSpec{}, "InfraEnv": aiv1beta1.InfraEnvSpec{}, "Agent": aiv1beta1.AgentSpec{},
+	} {
+		_, text, found := strings.Cut(string(content), "\n## "+chapter+"\n")
+		g.Expect(found).To(BeTrue(), chapter)
+		text, _, _ = strings.Cut(text, "\n## ")
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(spec)) {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			g.Expect(text).To(MatchRegexp("(?m)^\\|[^|]*`%s`[^|]*\\|", name), chapter)
+		}
+	}
 }
 
 func TestTheVersionsOfClusterAPIThatAreTestedAreDocumented(t *testing.T) {

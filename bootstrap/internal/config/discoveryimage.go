@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -30,7 +31,11 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 	if proceed, err := r.pullSecret(ctx, s); !proceed {
 		return proceed, err
 	}
-	wanted, err := desired.InfraEnv(s.Facts)
+	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
+	if err != nil {
+		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
+	}
+	wanted, err := desired.InfraEnv(s.Facts, mode.Name())
 	if err != nil {
 		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
 	}

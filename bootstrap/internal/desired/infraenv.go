@@ -14,14 +14,13 @@ import (
 	"sigs.k8s.io/cluster-api/util/labels/format"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
 // InfraEnv is what serves the Machine's host. It has no cluster reference: a host is bound only once it is proven to be the Machine's. It has no owner
-// reference either: what is deleted with an InfraEnv is for the finalizer to decide.
-func InfraEnv(f *facts.Facts) (*aiv1beta1.InfraEnv, error) {
+// reference either: what is deleted with an InfraEnv is for the finalizer to decide. mode is how the host boots.
+func InfraEnv(f *facts.Facts, mode bootstrapv1.BootMode) (*aiv1beta1.InfraEnv, error) {
 	spec := &f.Config.Spec
 	override := f.Config.Annotations[bootstrapv1.DiscoveryIgnitionOverrideAnnotation]
 	if override != "" && !json.Valid([]byte(override)) {
@@ -30,7 +29,7 @@ func InfraEnv(f *facts.Facts) (*aiv1beta1.InfraEnv, error) {
 	if _, err := metav1.LabelSelectorAsSelector(spec.NMStateConfigLabelSelector); err != nil {
 		return nil, fmt.Errorf("spec.nmStateConfigLabelSelector: %w", err)
 	}
-	imageType, err := imageType(f)
+	imageType, err := imageType(spec, mode)
 	if err != nil {
 		return nil, err
 	}
@@ -77,17 +76,12 @@ func InfraEnv(f *facts.Facts) (*aiv1beta1.InfraEnv, error) {
 }
 
 // imageType is the config's own. The discovery ignition that takes the place of an ISO holds static networks only where the ISO would be a full one.
-func imageType(f *facts.Facts) (models.ImageType, error) {
-	spec := &f.Config.Spec
-	mode, err := bootmode.Choose(f.Config.Status.BootMode, spec.BootMode, f.InfraMachine)
-	if err != nil {
-		return "", err
-	}
-	if mode.Name() == bootstrapv1.BootModeLiveISO { // assisted-service's own default is a minimal one, which not each network has the rest for
+func imageType(spec *bootstrapv1.OpenshiftAssistedConfigSpec, mode bootstrapv1.BootMode) (models.ImageType, error) {
+	switch {
+	case mode == bootstrapv1.BootModeLiveISO: // assisted-service's own default is a minimal one, which not each network has the rest for
 		return cmp.Or(models.ImageType(spec.ImageType), models.ImageTypeFullIso), nil
-	}
-	if len(spec.DiscoveryKernelArguments) > 0 {
-		return "", fmt.Errorf("spec.discoveryKernelArguments are those of the live ISO, but the host boots in mode %s: remove them, or set spec.bootMode to %s", mode.Name(), bootstrapv1.BootModeLiveISO)
+	case len(spec.DiscoveryKernelArguments) > 0:
+		return "", fmt.Errorf("spec.discoveryKernelArguments are those of the live ISO, but the host boots in mode %s: remove them, or set spec.bootMode to %s", mode, bootstrapv1.BootModeLiveISO)
 	}
 	return models.ImageTypeFullIso, nil
 }

@@ -8,40 +8,39 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/sample"
 )
 
 func TestWhatTheLiveISOIs(t *testing.T) {
+	const live, disk = bootstrapv1.BootModeLiveISO, bootstrapv1.BootModeDiskImage
 	arguments := []bootstrapv1.DiscoveryKernelArgument{{Operation: "append", Value: "rd.net.timeout.carrier=60"}, {Operation: "replace", Value: "console=ttyS0=ttyS1"}, {Operation: "delete", Value: "quiet"}}
 	for name, tc := range map[string]struct {
-		format string // of the image of the Metal3Machine
+		mode   bootstrapv1.BootMode
 		change func(spec *bootstrapv1.OpenshiftAssistedConfigSpec)
 		wanted OmegaMatcher
 		failed string
 	}{
-		"nothing is asked for": {"live-iso", func(*bootstrapv1.OpenshiftAssistedConfigSpec) {}, And(
+		"nothing is asked for": {live, func(*bootstrapv1.OpenshiftAssistedConfigSpec) {}, And(
 			HaveField("ImageType", BeEquivalentTo("full-iso")), HaveField("KernelArguments", BeEmpty()), HaveField("AgentLabels", BeEmpty()),
 		), ""},
-		"a small one": {"live-iso", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.ImageType = "minimal-iso" }, HaveField("ImageType", BeEquivalentTo("minimal-iso")), ""},
-		"a disk image: the ignition has to hold static networks": {"raw", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.ImageType = "minimal-iso" }, HaveField("ImageType", BeEquivalentTo("full-iso")), ""},
-		"a disk image that is asked for":                         {"live-iso", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.BootMode = bootstrapv1.BootModeDiskImage }, HaveField("ImageType", BeEquivalentTo("full-iso")), ""},
-		"kernel arguments": {"live-iso", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.DiscoveryKernelArguments = arguments }, HaveField("KernelArguments", Equal([]aiv1beta1.KernelArgument{
+		"a small one": {live, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.ImageType = "minimal-iso" }, HaveField("ImageType", BeEquivalentTo("minimal-iso")), ""},
+		"a disk image: the ignition has to hold static networks": {disk, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.ImageType = "minimal-iso" }, HaveField("ImageType", BeEquivalentTo("full-iso")), ""},
+		"kernel arguments": {live, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.DiscoveryKernelArguments = arguments }, HaveField("KernelArguments", Equal([]aiv1beta1.KernelArgument{
 			{Operation: "append", Value: "rd.net.timeout.carrier=60"}, {Operation: "replace", Value: "console=ttyS0=ttyS1"}, {Operation: "delete", Value: "quiet"},
 		})), ""},
-		"kernel arguments of a disk image": {"raw", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.DiscoveryKernelArguments = arguments }, nil, "spec.discoveryKernelArguments are those of the live ISO, but the host boots in mode DiskImage"},
-		"labels of the Agent that are none": {"live-iso", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) {
+		"kernel arguments of a disk image": {disk, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.DiscoveryKernelArguments = arguments }, nil, "spec.discoveryKernelArguments are those of the live ISO, but the host boots in mode DiskImage"},
+		"labels of the Agent that are none": {live, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) {
 			spec.AgentLabels = map[string]bootstrapv1.LabelValue{"a..b/c": "7"}
 		}, nil, `spec.agentLabels: "a..b/c" cannot be the key of a label`},
-		"labels of the Agent": {"live-iso", func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) {
+		"labels of the Agent": {live, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) {
 			spec.AgentLabels = map[string]bootstrapv1.LabelValue{"rack": "7"}
 		}, HaveField("AgentLabels", Equal(map[string]string{"rack": "7"})), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			h := newIdentified()
-			h.Cluster, h.InfraMachine = &clusterv1.Cluster{}, sample.Metal3Machine(tc.format)
+			h.Cluster = &clusterv1.Cluster{}
 			tc.change(&h.Config.Spec)
-			infraEnv, err := InfraEnv(h.Facts)
+			infraEnv, err := InfraEnv(h.Facts, tc.mode)
 			if tc.failed != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(tc.failed)))
 				return
