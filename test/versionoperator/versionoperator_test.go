@@ -114,6 +114,10 @@ func TestRefusals(t *testing.T) {
 			part.WithT, part.t = NewWithT(t), t
 			before := w.version().Status
 			part.request(c.request)
+			part.Eventually(func() bool { // what is said of the request before it may be the same
+				v := part.version()
+				return v.Status.ObservedGeneration == v.Generation
+			}, patience).Should(BeTrue())
 			part.Eventually(part.condition, patience).WithArguments(c.condition).Should(HavePrefix(c.wanted))
 			part.Consistently(part.last, quiet/3).Should(Equal("4.20.1 Completed"))
 			after := part.version()
