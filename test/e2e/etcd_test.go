@@ -367,6 +367,7 @@ func upgrade(ctx context.Context, cluster *lab.Cluster) (done func()) {
 		next := configv1.UpdateHistory{State: configv1.PartialUpdate, StartedTime: metav1.Now(), Version: "4.99.0", Image: status.History[0].Image}
 		status.History = slices.Insert(status.History, 0, next)
 	})
+	waitRollingOut(ctx, cluster, "to v4.99.0") // what is scaled before the provider knows is scaled
 	return func() {
 		GinkgoHelper()
 		change(func(status *configv1.ClusterVersionStatus) { status.History = status.History[1:] })
