@@ -3,6 +3,7 @@ package desired
 import (
 	"encoding/base64"
 	"errors"
+	"strings"
 	"testing"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -180,6 +181,12 @@ func TestAgentThatCannotBeTold(t *testing.T) {
 			h.Config.Spec.InstallerArguments = []string{"--copy-network"}
 			h.Host.Annotations = map[string]string{metal3.InstallerArgsAnnotation: `["-n"]`}
 		}, bootstrapv1.InvalidConfigurationReason, "--copy-network is there twice"},
+		"several labels of the host that are none: the first is told, each time": {func(h *identified) {
+			h.Host.Annotations = map[string]string{}
+			for _, key := range strings.Split("a b c d e f g h", " ") {
+				h.Host.Annotations[metal3.NodeLabelAnnotationPrefix+key] = "no value"
+			}
+		}, bootstrapv1.InvalidConfigurationReason, metal3.NodeLabelAnnotationPrefix + "a of BareMetalHost"},
 		"label of the host that is none": {func(h *identified) {
 			h.Host.Annotations = map[string]string{metal3.NodeLabelAnnotationPrefix + "a": "b c"}
 		}, bootstrapv1.InvalidConfigurationReason, `"b c" cannot be the value of a label`},

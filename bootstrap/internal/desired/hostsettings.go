@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/openshift/assisted-service/models"
@@ -38,12 +39,12 @@ func settingsOf(f *facts.Facts) (hostSettings, error) {
 			return settings, invalid(`annotation %s of BareMetalHost %s must be a JSON array such as ["--save-partlabel", "data"]`, metal3.InstallerArgsAnnotation, f.Host.Name)
 		}
 	}
-	for key, value := range told {
+	for _, key := range slices.Sorted(maps.Keys(told)) { // of several problems always the same is told
 		if label, is := strings.CutPrefix(key, metal3.NodeLabelAnnotationPrefix); is {
-			if problem := notALabel(label, value); problem != "" {
+			if problem := notALabel(label, told[key]); problem != "" {
 				return settings, invalid("annotation %s of BareMetalHost %s: %s", key, f.Host.Name, problem)
 			}
-			settings.labels[label] = value
+			settings.labels[label] = told[key]
 		}
 	}
 	return settings, nil

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
@@ -57,14 +59,15 @@ func InfraEnv(f *facts.Facts, mode bootstrapv1.BootMode) (*aiv1beta1.InfraEnv, e
 	for _, a := range spec.DiscoveryKernelArguments {
 		infraEnv.Spec.KernelArguments = append(infraEnv.Spec.KernelArguments, aiv1beta1.KernelArgument{Operation: a.Operation, Value: a.Value})
 	}
-	for key, value := range spec.AgentLabels {
-		if problem := notALabel(key, string(value)); problem != "" {
+	for _, key := range slices.Sorted(maps.Keys(spec.AgentLabels)) { // of several problems always the same is told
+		value := string(spec.AgentLabels[key])
+		if problem := notALabel(key, value); problem != "" {
 			return nil, fmt.Errorf("spec.agentLabels: %s", problem)
 		}
 		if infraEnv.Spec.AgentLabels == nil {
 			infraEnv.Spec.AgentLabels = map[string]string{}
 		}
-		infraEnv.Spec.AgentLabels[key] = string(value)
+		infraEnv.Spec.AgentLabels[key] = value
 	}
 	if spec.Proxy != nil {
 		infraEnv.Spec.Proxy = &aiv1beta1.Proxy{HTTPProxy: spec.Proxy.HTTPProxy, HTTPSProxy: spec.Proxy.HTTPSProxy, NoProxy: spec.Proxy.NoProxy}

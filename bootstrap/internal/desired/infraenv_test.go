@@ -29,7 +29,7 @@ func TestWhatTheLiveISOIs(t *testing.T) {
 		})), ""},
 		"kernel arguments of a disk image": {disk, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.DiscoveryKernelArguments = arguments }, nil, "spec.discoveryKernelArguments are those of the live ISO, but the host boots in mode DiskImage"},
 		"labels of the Agent that are none": {live, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) {
-			spec.AgentLabels = map[string]bootstrapv1.LabelValue{"a..b/c": "7"}
+			spec.AgentLabels = map[string]bootstrapv1.LabelValue{"a..b/c": "7", "b..b/c": "7", "c..b/c": "7", "d..b/c": "7", "e..b/c": "7", "f..b/c": "7", "g..b/c": "7"}
 		}, nil, `spec.agentLabels: "a..b/c" cannot be the key of a label`},
 		"labels of the Agent": {live, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) {
 			spec.AgentLabels = map[string]bootstrapv1.LabelValue{"rack": "7"}
