@@ -22,7 +22,7 @@ type resource struct {
 	onlyAwaited bool
 	// read reads what is to be known, and the version from which on it is to be watched; empty: the cluster does not know the kind yet.
 	read func(ctx context.Context, c client.Client) (version string, put func(*link), err error)
-	// take reads what is to be known after a change; put is nil when it is nothing that matters.
+	// take reads what is to be known after a change; put is nil when it is nothing that matters. Nil: read does so.
 	take func(ctx context.Context, l *link, access *access, e watchEvent) (put func(*link), err error)
 }
 

@@ -18,13 +18,6 @@ var pools = resource{
 	name: "MachineConfigPools", path: "/apis/" + machineconfigurationv1.GroupVersion.String() + "/machineconfigpools",
 	demand: (*link).poolsMatter, onlyAwaited: true,
 	read: readPools,
-	take: func(ctx context.Context, _ *link, access *access, _ watchEvent) (put func(*link), err error) {
-		err = access.call(func(c client.Client) error {
-			_, put, err = readPools(ctx, c)
-			return err
-		})
-		return put, err
-	},
 }
 
 func readPools(ctx context.Context, c client.Client) (string, func(*link), error) {

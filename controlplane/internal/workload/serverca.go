@@ -22,13 +22,6 @@ var serverCAs = resource{
 	name: "the ConfigMap " + serverCAName, path: "/api/v1/namespaces/" + serverCANamespace + "/configmaps", fields: metav1.ObjectNameField + "=" + serverCAName,
 	demand: (*link).hostsAwaited, onlyAwaited: true,
 	read: readServerCA,
-	take: func(ctx context.Context, _ *link, access *access, _ watchEvent) (put func(*link), err error) {
-		err = access.call(func(c client.Client) error {
-			_, put, err = readServerCA(ctx, c)
-			return err
-		})
-		return put, err
-	},
 }
 
 func readServerCA(ctx context.Context, c client.Client) (string, func(*link), error) {

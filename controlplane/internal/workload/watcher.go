@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/streams"
 )
@@ -174,10 +175,23 @@ func (w *watcher) handle(line []byte) error {
 	return err
 }
 
+// readAgain reads all of a resource, whatever changed.
+func (w *watcher) readAgain(ctx context.Context, _ *link, access *access, _ watchEvent) (put func(*link), err error) {
+	err = access.call(func(c client.Client) error {
+		_, put, err = w.resource.read(ctx, c)
+		return err
+	})
+	return put, err
+}
+
 func (w *watcher) take(e watchEvent) error {
 	inTime, cancel := context.WithTimeout(w.ctx, answerTime)
 	defer cancel()
-	put, err := w.resource.take(inTime, w.link, w.access, e)
+	take := w.resource.take
+	if take == nil {
+		take = w.readAgain
+	}
+	put, err := take(inTime, w.link, w.access, e)
 	if err != nil || put == nil {
 		return err
 	}
