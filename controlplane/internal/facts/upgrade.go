@@ -133,8 +133,13 @@ func (f *Facts) LaggingWorkers() []*clusterv1.Machine {
 	return slices.DeleteFunc(slices.Clone(f.Workers), func(m *clusterv1.Machine) bool {
 		version, given := f.release(m.Spec.Version)
 		wanted, asked := f.release(f.WorkerVersion(m))
-		return !given || !asked || version.GTE(wanted) || m.Spec.Bootstrap.ConfigRef.Kind != ConfigKind || !m.Status.NodeRef.IsDefined() || !m.DeletionTimestamp.IsZero()
+		return !given || !asked || version.GTE(wanted) || !staysOurs(m) || !m.Status.NodeRef.IsDefined()
 	})
+}
+
+// staysOurs tells whether a worker is of ours, and is not being deleted.
+func staysOurs(m *clusterv1.Machine) bool {
+	return m.Spec.Bootstrap.ConfigRef.Kind == ConfigKind && m.DeletionTimestamp.IsZero()
 }
 
 // AwaitsReleases tells whether it matters which releases the Nodes of workers run although the cluster is not being upgraded any more: of one that lags behind, or that Cluster API updates in place.
@@ -159,9 +164,7 @@ func UpdatesInPlace(m *clusterv1.Machine) bool {
 
 // WorkersRollOut tells whether Cluster API brings workers to another version, one after the other.
 func (f *Facts) WorkersRollOut() bool {
-	begun := func(m *clusterv1.Machine) bool {
-		return UpdatesInPlace(m) && m.DeletionTimestamp.IsZero() && m.Spec.Bootstrap.ConfigRef.Kind == ConfigKind
-	}
+	begun := func(m *clusterv1.Machine) bool { return UpdatesInPlace(m) && staysOurs(m) }
 	return slices.ContainsFunc(f.Workers, begun) || slices.ContainsFunc(f.LaggingWorkers(), func(m *clusterv1.Machine) bool {
 		owner := metav1.GetControllerOf(m)
 		return owner != nil && f.Sets[owner.UID].RollsOut
