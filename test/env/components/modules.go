@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/blang/semver/v4"
+	"golang.org/x/mod/modfile"
 )
 
 // modulePath is the module of this repository; it tells the top of a checkout from other modules.
@@ -29,16 +29,28 @@ func (b *Builder) ModuleDir(ctx context.Context, dir, module string) (string, er
 	return found.Dir, nil
 }
 
-// moduleVersion reads from a go.mod which version of a module it requires.
-func moduleVersion(goMod, module string) (string, error) {
+// readModule reads a go.mod.
+func readModule(goMod string) (*modfile.File, error) {
 	content, err := os.ReadFile(goMod)
 	if err != nil {
-		return "", fmt.Errorf("cannot read versions: %w", err)
+		return nil, fmt.Errorf("cannot read versions: %w", err)
 	}
-	for line := range strings.Lines(string(content)) {
-		fields := slices.DeleteFunc(strings.Fields(line), func(s string) bool { return s == "require" })
-		if len(fields) >= 2 && fields[0] == module && strings.HasPrefix(fields[1], "v") {
-			return fields[1], nil
+	parsed, err := modfile.Parse(goMod, content, nil)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read versions: %w", err)
+	}
+	return parsed, nil
+}
+
+// moduleVersion reads from a go.mod which version of a module it requires.
+func moduleVersion(goMod, module string) (string, error) {
+	parsed, err := readModule(goMod)
+	if err != nil {
+		return "", err
+	}
+	for _, required := range parsed.Require {
+		if required.Mod.Path == module {
+			return required.Mod.Version, nil
 		}
 	}
 	return "", fmt.Errorf("%s does not require %s", goMod, module)
@@ -56,16 +68,14 @@ func (b *Builder) CoreVersion(tools string) (semver.Version, error) {
 
 // toolPackage reads from a go.mod which package it has as its tool.
 func toolPackage(goMod string) (string, error) {
-	content, err := os.ReadFile(goMod)
+	parsed, err := readModule(goMod)
 	if err != nil {
-		return "", fmt.Errorf("cannot read tools: %w", err)
+		return "", err
 	}
-	for line := range strings.Lines(string(content)) {
-		if pkg, found := strings.CutPrefix(line, "tool "); found {
-			return strings.TrimSpace(pkg), nil
-		}
+	if len(parsed.Tool) == 0 {
+		return "", fmt.Errorf("%s has no tool", goMod)
 	}
-	return "", fmt.Errorf("%s has no tool", goMod)
+	return parsed.Tool[0].Path, nil
 }
 
 // findRoot returns the top of the checkout that dir is in.
