@@ -15,7 +15,7 @@ const module = "github.com/openshift-agent/cluster-api-provider-openshift-agent/
 // pure are the rooms that compute: facts in, objects, decisions or conditions out. What else of ours they reach are types of APIs.
 var (
 	pure = sets.New(
-		"bootstrap/internal/desired", "bootstrap/internal/facts", "bootstrap/internal/ignition",
+		"bootstrap/internal/desired", "bootstrap/internal/facts", "bootstrap/internal/ignition", "bootstrap/internal/preflight",
 		"controlplane/internal/approval", "controlplane/internal/desired", "controlplane/internal/facts", "controlplane/internal/openshift", "controlplane/internal/remediation",
 		"controlplane/internal/removal", "controlplane/internal/status", "controlplane/internal/upgrade",
 		"pkg/assisted", "pkg/contract", "pkg/metal3",

@@ -87,7 +87,16 @@ type Image struct {
 //
 // +kubebuilder:object:generate=true
 type HostStatus struct {
-	HardwareDetails *Hardware `json:"hardware,omitempty"`
+	HardwareDetails *Hardware    `json:"hardware,omitempty"`
+	Provisioning    Provisioning `json:"provisioning,omitempty"`
+	// ErrorType is the kind of the error that ErrorMessage tells; both are empty when there is none.
+	ErrorType    string `json:"errorType,omitempty"`
+	ErrorMessage string `json:"errorMessage,omitempty"`
+}
+
+// Provisioning is how far the host is.
+type Provisioning struct {
+	State string `json:"state,omitempty"`
 }
 
 // Hardware is what the inspection found.
@@ -96,6 +105,19 @@ type HostStatus struct {
 type Hardware struct {
 	SystemVendor Vendor `json:"systemVendor,omitempty"`
 	NIC          []NIC  `json:"nics,omitempty"`
+	CPU          CPU    `json:"cpu,omitempty"`
+	RAMMebibytes int    `json:"ramMebibytes,omitempty"`
+	Storage      []Disk `json:"storage,omitempty"`
+}
+
+// CPU is the processors of a host.
+type CPU struct {
+	Count int `json:"count,omitempty"`
+}
+
+// Disk is a disk, or another kind of storage.
+type Disk struct {
+	SizeBytes int64 `json:"sizeBytes,omitempty"`
 }
 
 // Vendor is what the maker says of a system.

@@ -26,6 +26,10 @@ const (
 	// HostInstalledCondition is True once the host runs the installed system and has joined the cluster. It stays True.
 	HostInstalledCondition = "HostInstalled"
 
+	// HostAvailableCondition says of a Machine with Metal3 whether a BareMetalHost stands behind it, or could: before any server is touched which ones fit, or why none
+	// does. It advises, and holds nothing up; it goes when the host is installed.
+	HostAvailableCondition = "HostAvailable"
+
 	// DeletingCondition is True while the object is being deleted; the message says what is waited for.
 	DeletingCondition = "Deleting"
 )
@@ -69,6 +73,13 @@ const (
 	AssistedServiceNotRespondingReason    = "AssistedServiceNotResponding"
 	MachinePoolNotSupportedReason         = "MachinePoolNotSupported"
 	InternalErrorReason                   = clusterv1.InternalErrorReason
+	HostsFitReason                        = "HostsFit"
+	HostChosenReason                      = "HostChosen"
+	NoHostFitsReason                      = "NoHostFits"
+	TooFewHostsReason                     = "TooFewHosts"
+	NMStateConfigMismatchReason           = "NMStateConfigMismatch"
+	HostFailedReason                      = "HostFailed"
+	HostUnmanagedReason                   = "HostUnmanaged"
 	NotDeletingReason                     = "NotDeleting"
 	DeletingAgentReason                   = "DeletingAgent"
 	DeletingInfraEnvReason                = "DeletingInfraEnv"

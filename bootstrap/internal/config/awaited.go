@@ -7,12 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// awaited says what configs wait for that leads to them from no index: the MAC addresses of their hosts, on an Agent that booted another config's image, or the name
-// of their Nodes, until another Machine is gone that has it. It is remembered for those that wait only: an index of all hosts would grow with the hub.
+// awaited says what configs wait for that leads to them from no index: the MAC addresses of their hosts, on an Agent that booted another config's image, the name
+// of their Nodes, until another Machine is gone that has it, or any host. It is remembered for those that wait only: an index of all hosts would grow with the hub.
 type awaited struct {
 	mutex  sync.Mutex
 	values map[types.NamespacedName][]string
 }
+
+// anyHost is what configs wait for whose Machines have no host.
+const anyHost = "host"
 
 func newAwaited() *awaited { return &awaited{values: map[types.NamespacedName][]string{}} }
 

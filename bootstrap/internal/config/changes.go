@@ -54,14 +54,14 @@ var agentChanges = changed(func(before, after *aiv1beta1.Agent) bool {
 	return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !equality.Semantic.DeepEqual(before.Status, after.Status)
 })
 
-// hostChanges are those of what a host is recognised by.
+// hostChanges are those of what is left of a host in the cache: see [trimHost].
 var hostChanges = changed(func(before, after *metal3.Host) bool {
-	return !equality.Semantic.DeepEqual(before.Status.HardwareDetails, after.Status.HardwareDetails)
+	return !equality.Semantic.DeepEqual(before.Status, after.Status)
 })
 
 // infraMachineChanges are those of the few fields of the contract, and of CAPM3's metadata.
 var infraMachineChanges = changed(func(before, after *unstructured.Unstructured) bool {
-	for _, field := range [][]string{{"status", "ready"}, {"status", "initialization"}, {"status", "metaData"}} {
+	for _, field := range [][]string{{"spec", "hostSelector"}, {"status", "ready"}, {"status", "initialization"}, {"status", "metaData"}} {
 		was, _, _ := unstructured.NestedFieldNoCopy(before.Object, field...)
 		is, _, _ := unstructured.NestedFieldNoCopy(after.Object, field...)
 		if !equality.Semantic.DeepEqual(was, is) {

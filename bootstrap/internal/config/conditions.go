@@ -33,6 +33,11 @@ func summarise(s *scope, failure error) []metav1.Condition {
 			meta.RemoveStatusCondition(&result, stage.condition)
 		}
 	}
+	if c, ok := found[bootstrapv1.HostAvailableCondition]; ok {
+		set(&result, s, c)
+	} else if !s.Deleting() {
+		meta.RemoveStatusCondition(&result, bootstrapv1.HostAvailableCondition)
+	}
 	set(&result, s, deletingCondition(s, found))
 	set(&result, s, readyCondition(s, result, failure))
 	set(&result, s, contract.PausedCondition(s.Cluster, s.Config))

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/external"
 	"sigs.k8s.io/cluster-api/util/labels/format"
@@ -29,7 +32,7 @@ func (r *Reconciler) gather(ctx context.Context, config *bootstrapv1.OpenshiftAs
 	s := newScope(&facts.Facts{Config: config})
 	made := func(_ context.Context, f *facts.Facts) error { r.addMade(f, &s.again); return nil }
 	steps := []func(context.Context, *facts.Facts) error{
-		r.gatherMachine, r.gatherInfraEnvs, made, r.gatherCluster, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherDataSecret, r.gatherNetworks,
+		r.gatherMachine, r.gatherInfraEnvs, made, r.gatherCluster, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherWaiting, r.gatherDataSecret, r.gatherNetworks,
 	}
 	for _, step := range steps {
 		if err := step(ctx, s.Facts); err != nil {
@@ -193,29 +196,73 @@ func (r *Reconciler) gatherHost(ctx context.Context, f *facts.Facts) error {
 			return nil
 		}
 	}
+	if f.AwaitsHost() {
+		r.awaitedHosts.begun(keyOf(f.Config), anyHost)
+	}
 	var err error
-	f.Host, err = r.hostOf(ctx, consumer)
-	return err
+	if f.Hosts, err = r.hostsIn(ctx, namespace); err != nil {
+		return err
+	}
+	f.Host = hostOf(f.Hosts, consumer)
+	return nil
 }
 
-// hostOf finds the one BareMetalHost that names a Metal3Machine as its consumer; nil when there is none, or several. It looks at all of the namespace: only Machines
-// to which CAPM3 has not given a host ask for it, and an index would grow with all hosts of the hub.
-func (r *Reconciler) hostOf(ctx context.Context, consumer client.ObjectKey) (*metal3.Host, error) {
-	hosts := &metal3.HostList{}
-	if err := r.Client.List(ctx, hosts, client.InNamespace(consumer.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+// hostsIn lists the BareMetalHosts of a namespace, in the order of their names, for reading only. It looks at all of it: only Machines to which CAPM3 has not given a host
+// ask for it, and an index would grow with all hosts of the hub.
+func (r *Reconciler) hostsIn(ctx context.Context, namespace string) ([]*metal3.Host, error) {
+	list := &metal3.HostList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("cannot look for the BareMetalHost: %w", err)
 	}
+	hosts := make([]*metal3.Host, len(list.Items))
+	for i := range list.Items {
+		hosts[i] = &list.Items[i]
+	}
+	slices.SortFunc(hosts, func(a, b *metal3.Host) int { return strings.Compare(a.Name, b.Name) })
+	return hosts, nil
+}
+
+// hostOf is the one BareMetalHost that names a Metal3Machine as its consumer; nil when there is none, or several.
+func hostOf(hosts []*metal3.Host, consumer client.ObjectKey) *metal3.Host {
 	var found *metal3.Host
-	for i := range hosts.Items {
-		switch host := &hosts.Items[i]; {
+	for _, host := range hosts {
+		switch {
 		case metal3.ConsumerOf(host) != consumer:
 		case found != nil:
-			return nil, nil //nolint:nilnil // nothing tells which
+			return nil // nothing tells which
 		default:
 			found = host
 		}
 	}
-	return found.DeepCopy(), nil
+	return found.DeepCopy()
+}
+
+// gatherWaiting lists the Metal3Machines that wait for a host, as long as the Machine's own does.
+func (r *Reconciler) gatherWaiting(ctx context.Context, f *facts.Facts) error {
+	if !f.AwaitsHost() {
+		r.awaitedHosts.ended(keyOf(f.Config))
+		return nil
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion(f.InfraMachine.GetAPIVersion())
+	list.SetKind(f.InfraMachine.GetKind() + "List")
+	if err := r.Client.List(ctx, list, client.InNamespace(f.InfraMachine.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("cannot look for Machines that wait for a host: %w", err)
+	}
+	given := sets.New[client.ObjectKey]()
+	for _, host := range f.Hosts {
+		given.Insert(metal3.ConsumerOf(host))
+	}
+	for i := range list.Items {
+		machine := &list.Items[i]
+		if machine.GetAnnotations()[metal3.HostAnnotation] == "" && machine.GetDeletionTimestamp() == nil && !given.Has(client.ObjectKeyFromObject(machine)) {
+			f.Waiting = append(f.Waiting, machine)
+		}
+	}
+	slices.SortFunc(f.Waiting, func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), strings.Compare(a.GetName(), b.GetName()))
+	})
+	return nil
 }
 
 func (r *Reconciler) gatherDataSecret(ctx context.Context, f *facts.Facts) (err error) {

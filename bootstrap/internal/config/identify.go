@@ -8,13 +8,22 @@ import (
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/preflight"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
+
+// tellHost says which host stands behind the Machine, or could. It holds nothing up.
+func (s *scope) tellHost() {
+	if told := preflight.Host(s.Facts); told != nil {
+		s.conditions = append(s.conditions, *told)
+	}
+}
 
 // identifyHost proves which Agent runs on the Machine's host, before anything is told to it.
 func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
@@ -28,8 +37,8 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 		s.tell(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", strings.Join(found.Refusals, "; "))
 	}
 	if found.Agent == nil {
-		if mismatch := s.NetworkMismatch(); mismatch != "" && found.Reason == bootstrapv1.WaitingForHostReason {
-			found.Message += "; " + mismatch
+		if told := s.found(bootstrapv1.HostAvailableCondition); told != nil && told.Status == metav1.ConditionFalse && found.Reason == bootstrapv1.WaitingForHostReason {
+			found.Reason, found.Message = told.Reason, found.Message+"; "+told.Message
 		}
 		return s.wait(stage, found.Reason, "%s", found.Message)
 	}

@@ -79,7 +79,7 @@ func TestHostOfTheMetal3Machine(t *testing.T) {
 			infraMachine := metal3Machine("live-iso")
 			infraMachine.SetAnnotations(map[string]string{metal3.HostAnnotation: tc.annotation})
 			w := newWorld(t, host)
-			f := &facts.Facts{InfraMachine: infraMachine}
+			f := &facts.Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}, InfraMachine: infraMachine}
 			w.Expect(w.reconciler.gatherHost(t.Context(), f)).To(Succeed())
 			if tc.taken {
 				w.Expect(f.Host).NotTo(BeNil(), "it is taken")
@@ -95,7 +95,7 @@ func TestTwoHostsOfOneMetal3Machine(t *testing.T) {
 	second := bareMetalHost()
 	second.Name = "rack1-u8"
 	w := newWorld(t, bareMetalHost(), second)
-	f := &facts.Facts{InfraMachine: metal3Machine("live-iso")}
+	f := &facts.Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}, InfraMachine: metal3Machine("live-iso")}
 	w.Expect(w.reconciler.gatherHost(t.Context(), f)).To(Succeed())
 	w.Expect(f.Host).To(BeNil())
 	f.InfraMachine.SetAnnotations(map[string]string{metal3.HostAnnotation: "lab/rack1-u8"})
@@ -111,7 +111,7 @@ func TestAHostThatCannotBeRead(t *testing.T) {
 			return errors.New("no")
 		},
 	})
-	f := &facts.Facts{InfraMachine: metal3Machine("live-iso")}
+	f := &facts.Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}, InfraMachine: metal3Machine("live-iso")}
 	f.InfraMachine.SetAnnotations(map[string]string{metal3.HostAnnotation: "lab/rack1-u7"})
 	w.Expect(w.reconciler.gatherHost(t.Context(), f)).To(MatchError("cannot read BareMetalHost lab/rack1-u7: no"))
 }

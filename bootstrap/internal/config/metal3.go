@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -74,7 +73,7 @@ func servesBareMetalHosts(mapper meta.RESTMapper) (bool, error) {
 // awaitBareMetalHosts adds the controller that notices that the Bare Metal Operator is installed later. c is the controller of the configs.
 func (r *Reconciler) awaitBareMetalHosts(mgr ctrl.Manager, c controller.Controller) error {
 	later := &bareMetalHosts{reconciler: r, mapper: mgr.GetRESTMapper(), watch: func() error {
-		return c.Watch(source.Kind[client.Object](mgr.GetCache(), &metal3.Host{}, handler.EnqueueRequestsFromMapFunc(r.ofHost), hostChanges))
+		return c.Watch(source.Kind[client.Object](mgr.GetCache(), &metal3.Host{}, r.hostNews(), hostChanges))
 	}}
 	ours := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == bareMetalHostCRD })
 	err := ctrl.NewControllerManagedBy(mgr).Named("baremetalhosts").

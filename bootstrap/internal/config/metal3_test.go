@@ -24,7 +24,8 @@ func TestBareMetalHostsThatComeLater(t *testing.T) {
 	w.reconcile()
 	w.create(bareMetalHost(), discovered("a", "m", bootMAC))
 	w.reconcile()
-	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
+	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.NoHostFitsReason)
+	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(ContainSubstring("install the Bare Metal Operator"))
 
 	mapper, asked, watched := meta.NewDefaultRESTMapper(nil), 0, 0
 	later := &bareMetalHosts{reconciler: w.reconciler, mapper: mapper, watch: func() error {

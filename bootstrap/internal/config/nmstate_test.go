@@ -132,7 +132,7 @@ func TestNMStateConfigOfAnotherHost(t *testing.T) {
 			}
 			w.lasts(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
 			c := meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.ReadyCondition)
-			w.Expect(c.Reason).To(Equal(bootstrapv1.WaitingForHostReason))
+			w.Expect(c.Reason).To(onlyWhen(tc.warned, Equal(bootstrapv1.NMStateConfigMismatchReason)))
 			w.Expect(c.Message).To(onlyWhen(tc.warned, ContainSubstring("net=lab")))
 			w.Expect(w.event()).To(BeEmpty(), "it is told once")
 			before := w.writes

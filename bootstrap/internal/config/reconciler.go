@@ -97,8 +97,9 @@ type Reconciler struct {
 	made      *reconcile.Written[*aiv1beta1.InfraEnv]
 	data      *reconcile.Written[string]
 	protected *reconcile.Written[bool]
-	// awaited says which Agents are news for configs that did not make their image, awaitedNames which Machines keep the name of another's Node.
-	awaited, awaitedNames *awaited
+	// awaited says which Agents are news for configs that did not make their image, awaitedNames which Machines keep the name of another's Node, awaitedHosts for
+	// which configs any BareMetalHost is news.
+	awaited, awaitedNames, awaitedHosts *awaited
 	// unbound says since when an Agent is bound that assisted-service has not taken in.
 	unbound *reconcile.Lasting
 	// heldBack counts for how long a status waits to be written.
@@ -133,7 +134,7 @@ func New(options Options) *Reconciler {
 		wake:      make(chan event.GenericEvent, wakeUps),
 		now:       time.Now,
 	}
-	r.awaited, r.awaitedNames = newAwaited(), newAwaited()
+	r.awaited, r.awaitedNames, r.awaitedHosts = newAwaited(), newAwaited(), newAwaited()
 	now := func() time.Time { return r.now() }
 	r.downloads.Clock = injected{now: now}
 	r.ours = reconcile.NewWritten[ownPart](now)
@@ -175,6 +176,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	case s.Deleting():
 		return result, reconcile.Run(ctx, s, r.releaseForMove, r.releaseAgents, r.keepOthersAgents, r.releaseInfraEnv, r.releaseLeftAgents, r.releaseFinalizer)
 	default:
+		s.tellHost()
 		return result, reconcile.Run(ctx, s, r.hold, r.protectMachine, r.restore, r.prerequisites, r.discoveryImage, r.bootData, r.identifyHost, r.bindHost, r.approveHost, r.observeInstallation)
 	}
 }

@@ -41,7 +41,7 @@ func TestHostIsInstalled(t *testing.T) {
 	w.Expect(status.DataSecretName).To(Equal("m"))
 	w.Expect(status.Initialization.DataSecretCreated).To(HaveValue(BeTrue()))
 	w.Expect(status.BootMode).To(Equal(bootstrapv1.BootModeLiveISO))
-	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
+	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.NoHostFitsReason)
 
 	w.create(bareMetalHost())
 	w.reconcile()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -45,6 +46,11 @@ type notice struct {
 // newScope is a reconcile that has found out nothing.
 func newScope(f *facts.Facts) *scope {
 	return &scope{Facts: f, findings: findings{stored: f.Config.DeepCopy(), status: *f.Config.Status.DeepCopy()}}
+}
+
+// found returns a condition as it was found in this reconcile; nil when it was not.
+func (s *scope) found(conditionType string) *metav1.Condition {
+	return meta.FindStatusCondition(s.conditions, conditionType)
 }
 
 // pass records that a stage is done.

@@ -72,6 +72,13 @@ var stages = []stage{
 var besides = []stage{
 	{condition: bootstrapv1.ReadyCondition, unhurried: []string{bootstrapv1.InternalErrorReason}},
 	{
+		condition: bootstrapv1.HostAvailableCondition,
+		unhurried: []string{
+			bootstrapv1.HostsFitReason, bootstrapv1.HostChosenReason, bootstrapv1.NoHostFitsReason, bootstrapv1.TooFewHostsReason, bootstrapv1.NMStateConfigMismatchReason,
+		},
+		urgent: []string{bootstrapv1.HostFailedReason, bootstrapv1.HostUnmanagedReason},
+	},
+	{
 		condition: bootstrapv1.DeletingCondition,
 		unhurried: []string{bootstrapv1.NotDeletingReason},
 		urgent:    []string{bootstrapv1.DeletingAgentReason, bootstrapv1.DeletingInfraEnvReason, bootstrapv1.HostInAnotherClusterReason},

@@ -118,26 +118,56 @@ func TestOfAHostWhatIsReadIsCached(t *testing.T) {
 	kept.Status.HardwareDetails.SystemVendor.SerialNumber = "S1"
 	kept.Annotations = map[string]string{
 		metal3.HostnameAnnotation: "h", metal3.RoleAnnotation: "master", metal3.InstallerArgsAnnotation: "[]", metal3.IgnitionAnnotation: "{}", metal3.NodeLabelAnnotationPrefix + "a": "b",
+		"baremetalhost.metal3.io/paused": "",
 	}
+	kept.Status.ErrorType, kept.Status.ErrorMessage = "power management error", "no BMC"
 	whole := kept.DeepCopy()
 	maps.Copy(whole.Annotations, large)
 	whole.Labels, whole.OwnerReferences = large, []metav1.OwnerReference{{Name: "m"}}
+	whole.Status.Provisioning.State, whole.Status.HardwareDetails.RAMMebibytes = "provisioned", 1<<10
 	whole.Status.HardwareDetails.NIC = []metal3.NIC{{MAC: bootMAC}, {MAC: bootMAC}, {MAC: "02:00:00:00:00:02"}}
 	NewWithT(t).Expect(trimHost(whole)).To(Equal(kept))
 	NewWithT(t).Expect(trimHost(kept)).To(Equal(kept), "also the second time")
 }
 
-// TestOfAHostThatIsNoMachinesNothingIsCached: nobody looks at more before it is given to a Metal3Machine, of which its next version tells.
-func TestOfAHostThatIsNoMachinesNothingIsCached(t *testing.T) {
+// TestOfAFreeHostWhatItIsChosenByIsCached: CAPM3 may give it to a Metal3Machine.
+func TestOfAFreeHostWhatItIsChosenByIsCached(t *testing.T) {
 	g := NewWithT(t)
-	free, others, ours := bareMetalHost(), bareMetalHost(), bareMetalHost()
-	free.Spec.ConsumerRef, others.Spec.ConsumerRef.Kind = nil, "HostClaim"
-	for _, host := range []*metal3.Host{free, others} {
-		host.Spec.BMC.Address, host.Status.HardwareDetails = "redfish://bmc", &metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}}}
-		g.Expect(trimHost(host)).To(Equal(&metal3.Host{ObjectMeta: bareMetalHost().ObjectMeta}))
+	kept, ours := bareMetalHost(), bareMetalHost()
+	kept.Spec.ConsumerRef, kept.Labels = nil, map[string]string{"zone": "a", metal3.NodeReuseLabel: ""}
+	kept.Annotations, kept.Status.Provisioning.State = map[string]string{"baremetalhost.metal3.io/detached": ""}, "available"
+	kept.Status.HardwareDetails = &metal3.Hardware{
+		NIC: []metal3.NIC{{MAC: bootMAC}}, CPU: metal3.CPU{Count: 8}, RAMMebibytes: 1 << 10, Storage: []metal3.Disk{{SizeBytes: 2}},
 	}
+	whole := kept.DeepCopy()
+	maps.Copy(whole.Annotations, large)
+	whole.Spec.BMC.Address, whole.Spec.RootDeviceHints = "redfish://bmc", &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
+	whole.Status.HardwareDetails.SystemVendor.SerialNumber = "S1"
+	whole.Status.HardwareDetails.NIC = []metal3.NIC{{MAC: bootMAC}, {MAC: bootMAC}}
+	whole.Status.HardwareDetails.Storage = []metal3.Disk{{SizeBytes: 1}, {SizeBytes: 2}}
+	g.Expect(trimHost(whole)).To(Equal(kept))
+	g.Expect(trimHost(kept)).To(Equal(kept), "also the second time")
+
 	ours.Generation = 2
-	g.Expect(hostChanges.Update(event.UpdateEvent{ObjectOld: trimHost(free), ObjectNew: trimHost(ours)})).To(BeTrue(), "it is given to a Machine")
+	g.Expect(hostChanges.Update(event.UpdateEvent{ObjectOld: trimHost(whole), ObjectNew: trimHost(ours)})).To(BeTrue(), "it is given to a Machine")
+}
+
+// TestOfAHostThatIsNotToBeHadOnlyWhyIsCached: a hub may have many that were installed in other ways.
+func TestOfAHostThatIsNotToBeHadOnlyWhyIsCached(t *testing.T) {
+	g := NewWithT(t)
+	provisioned, broken, others := bareMetalHost(), bareMetalHost(), bareMetalHost()
+	provisioned.Spec.ConsumerRef, broken.Spec.ConsumerRef, others.Spec.ConsumerRef.Kind = nil, nil, "HostClaim"
+	provisioned.Status.Provisioning.State, broken.Status.Provisioning.State = "provisioned", "available"
+	broken.Status.ErrorType, broken.Status.ErrorMessage = "registration error", "no BMC"
+	for want, host := range map[string]*metal3.Host{"provisioned": provisioned, "registration error: no BMC": broken, "in use": others} {
+		host.Spec.BMC.Address, host.Labels = "redfish://bmc", map[string]string{"zone": "a"}
+		host.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}}}
+		kept := trimHost(host)
+		g.Expect(metal3.Unavailable(kept)).To(Equal(want))
+		g.Expect(kept.Status.HardwareDetails).To(BeNil(), want)
+		g.Expect(kept.Labels).To(BeEmpty(), want)
+		g.Expect(kept.Spec.BMC.Address).To(BeEmpty(), want)
+	}
 }
 
 func TestOfAnAgentWhatIsReadIsCached(t *testing.T) {
@@ -197,6 +227,7 @@ func TestOfAnInfraMachineWhatIsReadIsCached(t *testing.T) {
 	g := NewWithT(t)
 	kept := metal3Machine("live-iso")
 	unstructured.RemoveNestedField(kept.Object, "spec", "image", "checksum")
+	g.Expect(unstructured.SetNestedStringMap(kept.Object, map[string]string{"zone": "a"}, "spec", "hostSelector", "matchLabels")).To(Succeed())
 	for _, path := range [][]string{{"spec", "providerID"}, {"spec", "image", "format"}, {"status", "metaData", "name"}} {
 		g.Expect(unstructured.SetNestedField(kept.Object, "x", path...)).To(Succeed())
 	}
@@ -213,6 +244,7 @@ func TestOfAnInfraMachineWhatIsReadIsCached(t *testing.T) {
 	whole.SetAnnotations(map[string]string{"metal3.io/BareMetalHost": "lab/host"})
 	kept.SetAnnotations(whole.GetAnnotations())
 	unstructured.RemoveNestedField(kept.Object, "metadata", "managedFields")
+	unstructured.RemoveNestedField(kept.Object, "spec", "hostSelector")
 	g.Expect(TrimInfraMachine(whole)).To(Equal(kept), "once its host is chosen nothing is told to it")
 }
 

@@ -6,7 +6,9 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
@@ -14,29 +16,65 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// trimHost keeps what a host is recognised by, whose it is, and where and from what it was told to boot: all of the type. Of a host that is no Metal3Machine's nothing
-// is read: it may become ours, by a change of its own.
+// trimHost keeps what a host is recognised by, whose it is, where and from what it was told to boot, and what is wrong with it. Of a host that nobody has it keeps what
+// decides whether it fits a Machine; of one that is another's, or provisioned without a consumer, that it is not to be had.
 func trimHost(host *metal3.Host) *metal3.Host {
 	kept := &metal3.Host{ObjectMeta: kube.Identity(&host.ObjectMeta)}
 	consumer := metal3.ConsumerOf(host)
-	if consumer.Name == "" {
-		return kept
+	switch {
+	case consumer.Name != "":
+		trimOwned(kept, host, consumer)
+	case host.Spec.ConsumerRef != nil:
+		kept.Spec.ConsumerRef = &metal3.Consumer{Kind: kube.Word(host.Spec.ConsumerRef.Kind)}
+	default:
+		trimFree(kept, host)
 	}
+	return kept
+}
+
+// trimOwned adds what is read of the host of a Metal3Machine.
+func trimOwned(kept, host *metal3.Host, consumer types.NamespacedName) {
 	if consumer.Namespace == host.Namespace {
 		consumer.Namespace = host.Namespace // the same string, once
 	}
-	kept.Spec, kept.Annotations = host.Spec, metal3.Settings(host.Annotations)
+	kept.Spec = host.Spec
 	kept.Spec.ConsumerRef = &metal3.Consumer{Kind: metal3.MachineKind, Namespace: consumer.Namespace, Name: consumer.Name}
-	if found := host.Status.HardwareDetails; found != nil {
-		nics := make([]metal3.NIC, 0, len(found.NIC))
-		for _, nic := range found.NIC {
-			if !slices.Contains(nics, nic) {
-				nics = append(nics, nic)
-			}
-		}
-		kept.Status.HardwareDetails = &metal3.Hardware{SystemVendor: found.SystemVendor, NIC: slices.Clone(nics)}
+	kept.Annotations = metal3.Settings(host.Annotations)
+	for key, value := range kube.Only(host.Annotations, metal3.HoldingAnnotations...) {
+		metav1.SetMetaDataAnnotation(&kept.ObjectMeta, key, value)
 	}
-	return kept
+	kept.Status.ErrorType, kept.Status.ErrorMessage = kube.Word(host.Status.ErrorType), host.Status.ErrorMessage
+	if found := host.Status.HardwareDetails; found != nil {
+		kept.Status.HardwareDetails = &metal3.Hardware{SystemVendor: found.SystemVendor, NIC: trimNICs(found.NIC)}
+	}
+}
+
+// trimFree adds what is read of a host that has no consumer: what CAPM3 chooses by. On a hub that installs by other ways, too, most of these are provisioned.
+func trimFree(kept, host *metal3.Host) {
+	kept.Status.Provisioning.State = kube.Word(host.Status.Provisioning.State)
+	kept.Annotations = kube.Only(host.Annotations, metal3.HoldingAnnotations...)
+	kept.Status.ErrorType, kept.Status.ErrorMessage = kube.Word(host.Status.ErrorType), host.Status.ErrorMessage
+	kept.Labels = kube.Only(host.Labels, metal3.NodeReuseLabel)
+	if metal3.Unavailable(kept) != "" {
+		return
+	}
+	kept.Labels, kept.Spec.BootMACAddress = host.Labels, host.Spec.BootMACAddress
+	if found := host.Status.HardwareDetails; found != nil {
+		kept.Status.HardwareDetails = &metal3.Hardware{
+			NIC: trimNICs(found.NIC), CPU: found.CPU, RAMMebibytes: found.RAMMebibytes, Storage: []metal3.Disk{{SizeBytes: metal3.LargestDisk(found.Storage)}},
+		}
+	}
+}
+
+// trimNICs keeps each address once.
+func trimNICs(found []metal3.NIC) []metal3.NIC {
+	nics := make([]metal3.NIC, 0, len(found))
+	for _, nic := range found {
+		if !slices.Contains(nics, nic) {
+			nics = append(nics, nic)
+		}
+	}
+	return slices.Clone(nics)
 }
 
 // readConditions are the conditions of Agents that are read.
@@ -142,6 +180,9 @@ var readFields = [][]string{
 	{"status", "metaData", "name"},
 }
 
+// readBeforehand are those that are read until the host is chosen.
+var readBeforehand = append(slices.Clone(readFields), []string{"spec", "hostSelector"})
+
 // TrimInfraMachine is the cache transform of kinds that have none of their own: of infrastructure machines, which are all that is read without a type, it keeps what
 // is read. Once its host is chosen nothing is told to one, and the record of what it was told not needed.
 func TrimInfraMachine(in any) (any, error) {
@@ -149,9 +190,10 @@ func TrimInfraMachine(in any) (any, error) {
 	if !ok {
 		return apply.KeepOwn(FieldManager)(in)
 	}
-	kept := kube.Fields(machine, readFields)
-	if chosen := machine.GetAnnotations()[metal3.HostAnnotation] != ""; !chosen {
-		kept.SetManagedFields(apply.Own(FieldManager, machine.GetManagedFields()))
+	if chosen := machine.GetAnnotations()[metal3.HostAnnotation] != ""; chosen {
+		return kube.Fields(machine, readFields), nil
 	}
+	kept := kube.Fields(machine, readBeforehand)
+	kept.SetManagedFields(apply.Own(FieldManager, machine.GetManagedFields()))
 	return kept, nil
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"fmt"
+	"time"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
@@ -12,12 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/external"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -55,7 +58,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		WatchesRawSource(source.Channel(r.wake, &handler.EnqueueRequestForObject{})).
 		WithOptions(options)
 	if served {
-		b = b.Watches(&metal3.Host{}, handler.EnqueueRequestsFromMapFunc(r.ofHost), builder.WithPredicates(hostChanges))
+		b = b.Watches(&metal3.Host{}, r.hostNews(), builder.WithPredicates(hostChanges))
 	}
 	c, err := b.Build(reconcile.TolerateConflicts(r))
 	if err != nil {
@@ -165,6 +168,33 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 	return requests
 }
 
+// hostNewsDelay is after what time a change of some BareMetalHost is looked at by configs that wait for one: while many hosts are given away, each is news for all that wait.
+const hostNewsDelay = 5 * time.Second
+
+// hostNews reconciles the config whose host changes at once, and those that wait for a host a little later.
+func (r *Reconciler) hostNews() handler.EventHandler {
+	owner := handler.EnqueueRequestsFromMapFunc(r.ofHost)
+	waiting := func(host client.Object, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+		for _, config := range r.awaitedHosts.by(host.GetNamespace(), anyHost) {
+			queue.AddAfter(ctrl.Request{NamespacedName: config}, hostNewsDelay)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+			owner.Create(ctx, e, queue)
+			waiting(e.Object, queue)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+			owner.Update(ctx, e, queue)
+			waiting(e.ObjectNew, queue)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+			owner.Delete(ctx, e, queue)
+			waiting(e.Object, queue)
+		},
+	}
+}
+
 func (r *Reconciler) ofHost(ctx context.Context, o client.Object) []ctrl.Request {
 	host, ok := o.(*metal3.Host)
 	if !ok {
@@ -177,8 +207,15 @@ func (r *Reconciler) ofHost(ctx context.Context, o client.Object) []ctrl.Request
 	return r.ofInfraMachineNamed(ctx, consumer.Namespace, metal3.MachineKind, consumer.Name)
 }
 
+// ofInfraMachine maps to the config of the Machine, and to those that wait for a host, when it does not need one any more.
 func (r *Reconciler) ofInfraMachine(ctx context.Context, o client.Object) []ctrl.Request {
-	return r.ofInfraMachineNamed(ctx, o.GetNamespace(), o.GetObjectKind().GroupVersionKind().Kind, o.GetName())
+	requests := r.ofInfraMachineNamed(ctx, o.GetNamespace(), o.GetObjectKind().GroupVersionKind().Kind, o.GetName())
+	if o.GetDeletionTimestamp() != nil {
+		for _, config := range r.awaitedHosts.by(o.GetNamespace(), anyHost) {
+			requests = append(requests, ctrl.Request{NamespacedName: config})
+		}
+	}
+	return requests
 }
 
 func (r *Reconciler) ofInfraMachineNamed(ctx context.Context, namespace, kind, name string) []ctrl.Request {

@@ -61,6 +61,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.unbound.Ended(key)
 	r.awaited.ended(key)
 	r.awaitedNames.ended(key)
+	r.awaitedHosts.ended(key)
 }
 
 func keyOf(config *bootstrapv1.OpenshiftAssistedConfig) types.NamespacedName {

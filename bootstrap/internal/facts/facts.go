@@ -44,6 +44,10 @@ type Facts struct {
 	OthersDeployments []string
 	// Host is the BareMetalHost behind the infrastructure machine.
 	Host *metal3.Host
+	// Hosts are the BareMetalHosts of the namespace, and Waiting the Metal3Machines there that have none, the oldest first. They are looked for only as long as the
+	// Machine has no host. Hosts are nil, and not just empty, where the API of BareMetalHosts is not served.
+	Hosts   []*metal3.Host
+	Waiting []*unstructured.Unstructured
 	// DataSecret is the bootstrap data without its content.
 	DataSecret *metav1.PartialObjectMetadata
 	// Networks are the NMStateConfigs that the config selects, in the order of their names.
@@ -81,6 +85,11 @@ func (f *Facts) DataHandedOut() bool { return f.HandedOut() != "" }
 // HasBareMetalHost tells whether a BareMetalHost stands behind the infrastructure machine.
 func (f *Facts) HasBareMetalHost() bool {
 	return f.InfraMachine != nil && f.InfraMachine.GetKind() == metal3.MachineKind
+}
+
+// AwaitsHost tells whether the infrastructure machine is Metal3's and was given no host yet.
+func (f *Facts) AwaitsHost() bool {
+	return f.HasBareMetalHost() && f.Host == nil && f.InfraMachine.GetAnnotations()[metal3.HostAnnotation] == "" && !f.Deleting() && !f.WasInstalled()
 }
 
 // HostChosen tells whether the infrastructure provider may have looked at the boot image or data already, so that another would come too

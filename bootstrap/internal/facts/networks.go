@@ -44,11 +44,16 @@ func (f *Facts) NetworkMismatch() string {
 	if len(known) == 0 {
 		return ""
 	}
-	for _, network := range f.Networks {
-		if slices.ContainsFunc(metal3.NetworkMACs(network), func(mac string) bool { return slices.Contains(known, mac) }) {
-			return ""
-		}
+	if f.Addressed(known) {
+		return ""
 	}
 	return fmt.Sprintf("no NMStateConfig that matches %s has a MAC address of BareMetalHost %s/%s (%s), which boots without static addresses: correct spec.interfaces of its NMStateConfig and delete the Machine",
 		f.SelectedNetworks(), f.Host.Namespace, f.Host.Name, strings.Join(known, ", "))
+}
+
+// Addressed tells whether one of the selected NMStateConfigs is made for a host with these MAC addresses.
+func (f *Facts) Addressed(macs []string) bool {
+	return slices.ContainsFunc(f.Networks, func(network *aiv1beta1.NMStateConfig) bool {
+		return slices.ContainsFunc(metal3.NetworkMACs(network), func(mac string) bool { return slices.Contains(macs, mac) })
+	})
 }

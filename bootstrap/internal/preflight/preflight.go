@@ -1,0 +1,142 @@
+// Package preflight says, before a server is touched, whether there is a BareMetalHost for a Machine: which ones fit, and why the others do not. It advises: the
+// infrastructure provider chooses.
+package preflight
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// named is the number of hosts or Machines that a message names of each group; of the rest it has the number.
+const named = 8
+
+// Host is the condition HostAvailable; nil when there is nothing to say: the Machine is not Metal3's, or its host is installed.
+func Host(f *facts.Facts) *metav1.Condition {
+	switch {
+	case !f.HasBareMetalHost() || f.WasInstalled():
+		return nil
+	case f.Host != nil:
+		return chosen(f)
+	case !f.AwaitsHost():
+		return nil
+	}
+	return candidates(f)
+}
+
+func yes(reason, message string) *metav1.Condition {
+	return &metav1.Condition{Type: bootstrapv1.HostAvailableCondition, Status: metav1.ConditionTrue, Reason: reason, Message: message}
+}
+
+func no(reason, message string) *metav1.Condition {
+	return &metav1.Condition{Type: bootstrapv1.HostAvailableCondition, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+}
+
+// chosen is about the host that the Machine has.
+func chosen(f *facts.Facts) *metav1.Condition {
+	host := "BareMetalHost " + f.Host.Namespace + "/" + f.Host.Name
+	held := metal3.Unmanaged(f.Host)
+	switch {
+	case f.Host.Status.ErrorMessage != "":
+		return no(bootstrapv1.HostFailedReason, fmt.Sprintf("%s: %s", host, assisted.RedactURLs(metal3.Failure(f.Host))))
+	case held != "":
+		return no(bootstrapv1.HostUnmanagedReason, fmt.Sprintf("%s has the annotation %s: the Bare Metal Operator does nothing with it until that is taken off", host, held))
+	case f.NetworkMismatch() != "":
+		return no(bootstrapv1.NMStateConfigMismatchReason, f.NetworkMismatch())
+	}
+	return yes(bootstrapv1.HostChosenReason, host)
+}
+
+// candidates is about the hosts that the Machine may be given.
+func candidates(f *facts.Facts) *metav1.Condition {
+	selector, err := metal3.HostSelector(f.InfraMachine)
+	if err != nil {
+		return no(bootstrapv1.NoHostFitsReason, fmt.Sprintf("%s %s: %v", f.InfraMachine.GetKind(), f.InfraMachine.GetName(), err))
+	}
+	namespace := f.InfraMachine.GetNamespace()
+	switch {
+	case f.Hosts == nil:
+		return no(bootstrapv1.NoHostFitsReason, "this hub does not serve BareMetalHosts: install the Bare Metal Operator")
+	case len(f.Hosts) == 0:
+		return no(bootstrapv1.NoHostFitsReason, fmt.Sprintf("namespace %s has no BareMetalHost: create one for each Machine", namespace))
+	}
+	var fitting []string
+	misfits := misfits{}
+	for _, host := range f.Hosts {
+		if why := misfit(f, host, selector); why != "" {
+			misfits[why] = append(misfits[why], host.Name)
+		} else {
+			fitting = append(fitting, host.Name)
+		}
+	}
+	if len(fitting) == 0 {
+		return no(bootstrapv1.NoHostFitsReason, fmt.Sprintf("of the BareMetalHosts of namespace %s none fits: %s", namespace, misfits))
+	}
+	if older := ahead(f); older != nil {
+		message := fmt.Sprintf("the BareMetalHosts that fit (%s) are too few, %s that are older wait for hosts, too: %s; add hosts, or delete Machines", some(fitting), metal3.MachineKind+"s", some(older))
+		if len(misfits) > 0 {
+			message += "; of the others none fits: " + misfits.String()
+		}
+		return no(bootstrapv1.TooFewHostsReason, message)
+	}
+	if without := unaddressed(f, fitting); len(without) == len(fitting) {
+		return no(bootstrapv1.NMStateConfigMismatchReason, fmt.Sprintf("no NMStateConfig that matches %s has a MAC address of a BareMetalHost that fits (%s): the host would boot without static addresses; "+
+			"correct spec.interfaces of the NMStateConfigs", f.SelectedNetworks(), some(fitting)))
+	} else if len(without) > 0 {
+		return yes(bootstrapv1.HostsFitReason, fmt.Sprintf("BareMetalHosts that fit: %s; no NMStateConfig that matches %s has a MAC address of: %s", some(fitting), f.SelectedNetworks(), some(without)))
+	}
+	return yes(bootstrapv1.HostsFitReason, "BareMetalHosts that fit: "+some(fitting))
+}
+
+// unaddressed returns which hosts have no static addresses, where there are NMStateConfigs for those that have.
+func unaddressed(f *facts.Facts, names []string) []string {
+	if len(f.Networks) == 0 {
+		return nil
+	}
+	var without []string
+	for _, host := range f.Hosts {
+		known := metal3.IdentityOf(host).MACs
+		if slices.Contains(names, host.Name) && len(known) > 0 && !f.Addressed(known) {
+			without = append(without, host.Name)
+		}
+	}
+	return without
+}
+
+// misfits are names of hosts by why they do not fit.
+type misfits map[string][]string
+
+// String groups the hosts, the least common reason first: it is the one to look at.
+func (m misfits) String() string {
+	groups := make([]string, 0, len(m))
+	for why := range m {
+		groups = append(groups, why)
+	}
+	slices.SortFunc(groups, func(a, b string) int {
+		if len(m[a]) != len(m[b]) {
+			return len(m[a]) - len(m[b])
+		}
+		return strings.Compare(a, b)
+	})
+	for i, why := range groups {
+		groups[i] = some(m[why]) + " (" + why + ")"
+	}
+	return someOf(groups, "; ", "other reasons")
+}
+
+// some names the first of what is in a list.
+func some(names []string) string { return someOf(names, ", ", "more") }
+
+func someOf(names []string, separator, rest string) string {
+	if len(names) <= named {
+		return strings.Join(names, separator)
+	}
+	return fmt.Sprintf("%s%sand %d %s", strings.Join(names[:named], separator), separator, len(names)-named, rest)
+}

@@ -1,0 +1,224 @@
+package preflight
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/sample"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// metal3Machine is one that wants hosts with certain labels; a higher age is older.
+func metal3Machine(name string, age int, wanted map[string]any) *unstructured.Unstructured {
+	machine := sample.Metal3Machine("live-iso")
+	machine.SetName(name)
+	machine.SetCreationTimestamp(metav1.NewTime(time.Unix(int64(1000-age), 0)))
+	if wanted != nil {
+		machine.Object["spec"] = map[string]any{"hostSelector": map[string]any{"matchLabels": wanted}}
+	}
+	return machine
+}
+
+func free(name string, labels map[string]string) *metal3.Host {
+	host := &metal3.Host{ObjectMeta: metav1.ObjectMeta{Namespace: sample.Namespace, Name: name, Labels: labels}}
+	host.Status.Provisioning.State = "available"
+	return host
+}
+
+func taken(name string) *metal3.Host {
+	host := free(name, nil)
+	host.Spec.ConsumerRef = &metal3.Consumer{Kind: "Metal3Machine", Name: "other"}
+	return host
+}
+
+// waiting are the facts of the Machine whose Metal3Machine is the first one.
+func waiting(hosts []*metal3.Host, machines ...*unstructured.Unstructured) *facts.Facts {
+	f := &facts.Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}, Machine: &clusterv1.Machine{}, InfraMachine: machines[0], Hosts: hosts, Waiting: machines}
+	return f
+}
+
+var zoneA, zoneB = map[string]string{"zone": "a"}, map[string]string{"zone": "b"}
+
+func TestHostsBeforeOneIsChosen(t *testing.T) {
+	own := metal3Machine("m", 0, map[string]any{"zone": "a"})
+	inspecting, broken := free("i", zoneA), free("e", zoneA)
+	inspecting.Status.Provisioning.State = "inspecting"
+	broken.Status.ErrorType, broken.Status.ErrorMessage = "registration error", "cannot reach https://user:secret@bmc/redfish"
+	for name, tc := range map[string]struct {
+		hosts           []*metal3.Host
+		reason, message string
+	}{
+		"not even their API": {nil, bootstrapv1.NoHostFitsReason, "this hub does not serve BareMetalHosts: install the Bare Metal Operator"},
+		"none at all":        {[]*metal3.Host{}, bootstrapv1.NoHostFitsReason, "namespace lab has no BareMetalHost: create one for each Machine"},
+		"one fits":           {[]*metal3.Host{free("a", zoneA), free("b", zoneB)}, bootstrapv1.HostsFitReason, "BareMetalHosts that fit: a"},
+		"two fit":            {[]*metal3.Host{free("a", zoneA), free("b", zoneA), taken("c")}, bootstrapv1.HostsFitReason, "BareMetalHosts that fit: a, b"},
+		"none fits": {
+			[]*metal3.Host{taken("c"), taken("d"), inspecting, free("b", zoneB)}, bootstrapv1.NoHostFitsReason,
+			"of the BareMetalHosts of namespace lab none fits: i (inspecting); b (labels do not match hostSelector zone=a); c, d (in use)",
+		},
+		"one is broken": {[]*metal3.Host{broken}, bootstrapv1.NoHostFitsReason, "of the BareMetalHosts of namespace lab none fits: e (registration error: cannot reach https://bmc/...)"},
+	} {
+		told := Host(waiting(tc.hosts, own))
+		g := NewWithT(t)
+		g.Expect(told.Type).To(Equal(bootstrapv1.HostAvailableCondition), name)
+		g.Expect(told.Reason).To(Equal(tc.reason), name)
+		g.Expect(told.Status == metav1.ConditionTrue).To(Equal(tc.reason == bootstrapv1.HostsFitReason), name)
+		g.Expect(told.Message).To(Equal(tc.message), name)
+	}
+}
+
+func TestHostSelectorThatCannotBeUsedIsTold(t *testing.T) {
+	own := metal3Machine("m", 0, map[string]any{"zone": "a b"})
+	told := Host(waiting([]*metal3.Host{free("a", zoneA)}, own))
+	g := NewWithT(t)
+	g.Expect(told.Reason).To(Equal(bootstrapv1.NoHostFitsReason))
+	g.Expect(told.Message).To(HavePrefix("Metal3Machine m: spec.hostSelector: "))
+}
+
+// TestHostsAreGivenToTheOlderFirst has Machines that compete: what matters is whether all that are older and this one could have a host at once.
+func TestHostsAreGivenToTheOlderFirst(t *testing.T) {
+	whichever, zoned := map[string]any(nil), map[string]any{"zone": "a"}
+	for name, tc := range map[string]struct {
+		hosts    []*metal3.Host
+		own      map[string]any
+		others   []*unstructured.Unstructured
+		tooFew   bool
+		mentions string
+	}{
+		"as many as Machines":                   {[]*metal3.Host{free("a", zoneA), free("b", zoneB)}, whichever, []*unstructured.Unstructured{metal3Machine("o", 1, whichever)}, false, ""},
+		"one for two, the other is older":       {[]*metal3.Host{free("a", zoneA)}, whichever, []*unstructured.Unstructured{metal3Machine("o", 1, whichever)}, true, "wait for hosts, too: o; "},
+		"one for two, the other is younger":     {[]*metal3.Host{free("a", zoneA)}, whichever, []*unstructured.Unstructured{metal3Machine("o", -1, whichever)}, false, ""},
+		"the older one wants others":            {[]*metal3.Host{free("a", zoneA)}, whichever, []*unstructured.Unstructured{metal3Machine("o", 1, map[string]any{"zone": "b"})}, false, ""},
+		"the older one may have another":        {[]*metal3.Host{free("a", zoneA), free("b", zoneB)}, zoned, []*unstructured.Unstructured{metal3Machine("o", 1, whichever)}, false, ""},
+		"two older ones need both":              {[]*metal3.Host{free("a", zoneA), free("b", zoneB)}, zoned, []*unstructured.Unstructured{metal3Machine("o", 1, whichever), metal3Machine("p", 2, whichever)}, true, "too: p, o; "},
+		"the older one cannot have any":         {[]*metal3.Host{free("a", zoneA)}, whichever, []*unstructured.Unstructured{metal3Machine("o", 1, map[string]any{"zone": "a b"})}, false, ""},
+		"of the others it is told why they are": {[]*metal3.Host{free("a", zoneA), taken("t")}, whichever, []*unstructured.Unstructured{metal3Machine("o", 1, whichever)}, true, "none fits: t (in use)"},
+	} {
+		own := metal3Machine("m", 0, tc.own)
+		f := waiting(tc.hosts, append([]*unstructured.Unstructured{own}, tc.others...)...)
+		sortByAge(f.Waiting)
+		told := Host(f)
+		g := NewWithT(t)
+		if tc.tooFew {
+			g.Expect(told.Reason).To(Equal(bootstrapv1.TooFewHostsReason), name)
+			g.Expect(told.Status).To(Equal(metav1.ConditionFalse), name)
+			g.Expect(told.Message).To(ContainSubstring(tc.mentions), name)
+		} else {
+			g.Expect(told.Reason).To(Equal(bootstrapv1.HostsFitReason), name+": "+told.Message)
+		}
+	}
+}
+
+// TestAMachineThatDoesNotWait is about one that two hosts name: nothing tells which it has.
+func TestAMachineThatDoesNotWait(t *testing.T) {
+	f := waiting([]*metal3.Host{free("a", zoneA)}, metal3Machine("m", 0, nil))
+	f.Waiting = []*unstructured.Unstructured{metal3Machine("o", 1, nil), metal3Machine("p", 1, nil)}
+	NewWithT(t).Expect(Host(f).Reason).To(Equal(bootstrapv1.HostsFitReason))
+}
+
+func sortByAge(machines []*unstructured.Unstructured) {
+	slices.SortFunc(machines, func(a, b *unstructured.Unstructured) int {
+		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
+	})
+}
+
+func TestHardwareIsComparedBeforehand(t *testing.T) {
+	small, large, unknown := free("small", nil), free("large", nil), free("unknown", nil)
+	small.Status.HardwareDetails = &metal3.Hardware{CPU: metal3.CPU{Count: 8}, RAMMebibytes: 16 << 10, Storage: []metal3.Disk{{SizeBytes: 100 << 30}}}
+	large.Status.HardwareDetails = &metal3.Hardware{CPU: metal3.CPU{Count: 16}, RAMMebibytes: 32 << 10, Storage: []metal3.Disk{{SizeBytes: 200 << 30}}}
+	unknown.Status.HardwareDetails = &metal3.Hardware{}
+	f := waiting([]*metal3.Host{large, small, unknown, free("none", nil)}, metal3Machine("m", 0, nil))
+	f.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{MinCPUCores: 16, MinMemory: ptr.To(resource.MustParse("32Gi")), MinDiskSize: ptr.To(resource.MustParse("120Gi"))}
+	g := NewWithT(t)
+	g.Expect(Host(f).Message).To(Equal("BareMetalHosts that fit: large, unknown, none"))
+
+	f.Hosts = []*metal3.Host{small}
+	g.Expect(Host(f).Message).To(HaveSuffix("none fits: small (below spec.hostRequirements: 8 CPU cores, not 16, 16384 MiB of memory, not 32Gi, no disk above 100 GiB, not 120Gi)"))
+
+	f.Hosts, f.Waiting = []*metal3.Host{small, large}, append(f.Waiting, metal3Machine("o", 1, nil), metal3Machine("p", 2, nil))
+	sortByAge(f.Waiting)
+	g.Expect(Host(f).Reason).To(Equal(bootstrapv1.TooFewHostsReason), "the others may be given the small one, but there are two")
+	f.Waiting = f.Waiting[1:]
+	g.Expect(Host(f).Reason).To(Equal(bootstrapv1.HostsFitReason), "the other takes the small one")
+}
+
+func TestStaticNetworksAreComparedBeforehand(t *testing.T) {
+	one, other, silent := free("one", nil), free("other", nil), free("silent", nil)
+	one.Spec.BootMACAddress, other.Spec.BootMACAddress = "02:00:00:00:00:01", "02:00:00:00:00:02"
+	f := waiting([]*metal3.Host{one, other, silent}, metal3Machine("m", 0, nil))
+	f.Config.Spec.NMStateConfigLabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"net": "lab"}}
+	network := &aiv1beta1.NMStateConfig{}
+	network.Spec.Interfaces = []*aiv1beta1.Interface{{MacAddress: "02:00:00:00:00:01"}}
+	g := NewWithT(t)
+	g.Expect(Host(f).Message).To(Equal("BareMetalHosts that fit: one, other, silent"), "that there is no NMStateConfig at all is told elsewhere")
+
+	f.Networks = []*aiv1beta1.NMStateConfig{network}
+	told := Host(f)
+	g.Expect(told.Status).To(Equal(metav1.ConditionTrue))
+	g.Expect(told.Message).To(Equal("BareMetalHosts that fit: one, other, silent; no NMStateConfig that matches net=lab has a MAC address of: other"))
+
+	f.Hosts = []*metal3.Host{other}
+	told = Host(f)
+	g.Expect(told.Reason).To(Equal(bootstrapv1.NMStateConfigMismatchReason))
+	g.Expect(told.Status).To(Equal(metav1.ConditionFalse))
+	g.Expect(told.Message).To(ContainSubstring("(other)"))
+}
+
+func TestTheChosenHost(t *testing.T) {
+	f := waiting(nil, metal3Machine("m", 0, nil))
+	f.Host = sample.BareMetalHost()
+	g := NewWithT(t)
+	g.Expect(*Host(f)).To(Equal(*yes(bootstrapv1.HostChosenReason, "BareMetalHost lab/rack1-u7")))
+
+	f.Host.Annotations = map[string]string{"baremetalhost.metal3.io/detached": ""}
+	g.Expect(Host(f).Reason).To(Equal(bootstrapv1.HostUnmanagedReason))
+	g.Expect(Host(f).Message).To(ContainSubstring("baremetalhost.metal3.io/detached"))
+
+	f.Host.Status.ErrorType, f.Host.Status.ErrorMessage = "power management error", "no answer from https://root:calvin@10.0.0.1/redfish"
+	g.Expect(Host(f).Reason).To(Equal(bootstrapv1.HostFailedReason), "an error says more than that it is left alone")
+	g.Expect(Host(f).Message).To(And(HavePrefix("BareMetalHost lab/rack1-u7: power management error: "), Not(ContainSubstring("calvin"))))
+
+	f.Machine.Status.NodeRef.Name = "n"
+	g.Expect(Host(f)).To(BeNil(), "the host is installed")
+}
+
+func TestOthersAreNotAskedForBareMetalHosts(t *testing.T) {
+	f := waiting([]*metal3.Host{free("a", nil)}, metal3Machine("m", 0, nil))
+	g := NewWithT(t)
+	f.InfraMachine.SetAnnotations(map[string]string{metal3.HostAnnotation: "lab/gone"})
+	g.Expect(Host(f)).To(BeNil(), "it was given one, which cannot be read")
+	f.InfraMachine.SetKind("MetalStackMachine")
+	g.Expect(Host(f)).To(BeNil())
+	f.InfraMachine = nil
+	g.Expect(Host(f)).To(BeNil())
+}
+
+func TestLongMessagesAreCut(t *testing.T) {
+	var many []*metal3.Host
+	for i := range 200 {
+		host := free(fmt.Sprintf("host-%03d", i), nil)
+		host.Status.ErrorMessage = fmt.Sprintf("failure %03d %s", i, strings.Repeat("x", 80))
+		many = append(many, host)
+	}
+	told := Host(waiting(many, metal3Machine("m", 0, nil)))
+	g := NewWithT(t)
+	g.Expect(told.Message).To(HaveSuffix("; and 192 other reasons"))
+	g.Expect(len(told.Message)).To(BeNumerically("<", 2048))
+	for _, host := range many {
+		host.Status.ErrorMessage = ""
+	}
+	g.Expect(Host(waiting(many, metal3Machine("m", 0, nil))).Message).To(HaveSuffix("host-007, and 192 more"))
+}

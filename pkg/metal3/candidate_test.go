@@ -1,0 +1,92 @@
+package metal3
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+)
+
+func TestHostsThatAreToBeHad(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Host)
+		why    string
+	}{
+		"available":                     {func(*Host) {}, ""},
+		"ready, as older versions say":  {func(h *Host) { h.Status.Provisioning.State = "ready" }, ""},
+		"in use":                        {func(h *Host) { h.Spec.ConsumerRef = &Consumer{Kind: "Other"} }, "in use"},
+		"going":                         {func(h *Host) { h.DeletionTimestamp = ptr.To(metav1.Now()) }, "being deleted"},
+		"in error":                      {func(h *Host) { h.Status.ErrorType, h.Status.ErrorMessage = "registration error", " no BMC\n" }, "registration error: no BMC"},
+		"in an error of no kind":        {func(h *Host) { h.Status.ErrorMessage = "no BMC" }, "error: no BMC"},
+		"paused":                        {func(h *Host) { h.Annotations = map[string]string{"baremetalhost.metal3.io/paused": ""} }, "annotated with baremetalhost.metal3.io/paused"},
+		"unhealthy":                     {func(h *Host) { h.Annotations = map[string]string{"capm3.metal3.io/unhealthy": ""} }, "annotated with capm3.metal3.io/unhealthy"},
+		"unhealthy, as older ones say":  {func(h *Host) { h.Annotations = map[string]string{"capi.metal3.io/unhealthy": ""} }, "annotated with capi.metal3.io/unhealthy"},
+		"detached, which CAPM3 ignores": {func(h *Host) { h.Annotations = map[string]string{"baremetalhost.metal3.io/detached": ""} }, ""},
+		"kept":                          {func(h *Host) { h.Labels = map[string]string{NodeReuseLabel: "md-0"} }, "kept for the next Machine of md-0"},
+		"new":                           {func(h *Host) { h.Status.Provisioning.State = "" }, "not looked at by the Bare Metal Operator yet"},
+		"on the way":                    {func(h *Host) { h.Status.Provisioning.State = "inspecting" }, "inspecting"},
+		"provisioned by somebody else":  {func(h *Host) { h.Status.Provisioning.State = "externally provisioned" }, "externally provisioned"},
+	} {
+		host := &Host{}
+		host.Status.Provisioning.State = "available"
+		tc.change(host)
+		NewWithT(t).Expect(Unavailable(host)).To(Equal(tc.why), name)
+	}
+}
+
+func TestHostsThatTheBareMetalOperatorLeavesAlone(t *testing.T) {
+	g := NewWithT(t)
+	host := &Host{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"capm3.metal3.io/unhealthy": ""}}}
+	g.Expect(Unmanaged(host)).To(BeEmpty(), "that is CAPM3's affair")
+	host.Annotations["baremetalhost.metal3.io/detached"] = ""
+	g.Expect(Unmanaged(host)).To(Equal("baremetalhost.metal3.io/detached"))
+}
+
+func TestHostSelector(t *testing.T) {
+	host := labels.Set{"zone": "a", "size": "4"}
+	for name, tc := range map[string]struct {
+		selector any
+		matches  bool
+	}{
+		"none":                        {nil, true},
+		"a label":                     {map[string]any{"matchLabels": map[string]any{"zone": "a"}}, true},
+		"another label":               {map[string]any{"matchLabels": map[string]any{"zone": "b"}}, false},
+		"one of two labels":           {map[string]any{"matchLabels": map[string]any{"zone": "a", "rack": "1"}}, false},
+		"an expression":               {expression("zone", "in", "a", "b"), true},
+		"an expression in capitals":   {expression("zone", "NotIn", "a", "b"), false},
+		"an operator of labels alone": {expression("size", "gt", "3"), true},
+	} {
+		machine := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+		if tc.selector != nil {
+			machine.Object["spec"] = map[string]any{"hostSelector": tc.selector}
+		}
+		selector, err := HostSelector(machine)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred(), name)
+		NewWithT(t).Expect(selector.Matches(host)).To(Equal(tc.matches), name)
+	}
+}
+
+func expression(key, operator string, values ...any) map[string]any {
+	return map[string]any{"matchExpressions": []any{map[string]any{"key": key, "operator": operator, "values": values}}}
+}
+
+func TestHostSelectorThatCannotBeUsed(t *testing.T) {
+	for name, selector := range map[string]any{
+		"no operator":    expression("zone", "like", "a"),
+		"no label value": map[string]any{"matchLabels": map[string]any{"zone": "a b"}},
+		"no list":        map[string]any{"matchExpressions": "zone"},
+		"no object":      "zone",
+	} {
+		_, err := HostSelector(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"hostSelector": selector}}})
+		NewWithT(t).Expect(err).To(MatchError(HavePrefix("spec.hostSelector: ")), name)
+	}
+}
+
+func TestLargestDisk(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(LargestDisk(nil)).To(BeZero())
+	g.Expect(LargestDisk([]Disk{{SizeBytes: 1}, {SizeBytes: 3}, {SizeBytes: 2}})).To(BeEquivalentTo(3))
+}
