@@ -22,6 +22,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/clusterversion"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/controlplane"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/dns"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/inplace"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
@@ -116,6 +117,7 @@ func (o *settings) addControllers(ctx context.Context, mgr manager.Manager) erro
 		Live:         mgr.GetAPIReader(),
 		Releases:     release.NewResolver(nil),
 		Repositories: o.repositories,
+		Names:        dns.NewResolver(),
 		Workloads:    clusters,
 		Etcds:        etcd.New(clusters),
 		Kubelets:     kubelets.New(clusters),

@@ -18,10 +18,18 @@ var _ = Describe("An installation", Label("hold"), func() {
 		})
 		waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InstallationOnHoldReason)
 		wait(ctx, cluster, "ready to install", allApproved)
-		Expect(state(ctx, cluster).ControlPlane.Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending))
+		s := state(ctx, cluster)
+		Expect(s.ControlPlane.Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending))
+		// The machine that runs the tests has no record of the cluster, and perhaps no DNS.
+		told := lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.PreflightPassedCondition)
+		Expect(told.Reason).To(Or(Equal(controlplanev1.PreflightWarningsReason), Equal(controlplanev1.PreflightIncompleteReason)))
+		Expect(told.Message).To(ContainSubstring("api.patient."))
 		patch(ctx, controlPlaneOf(cluster), `{"spec":{"config":{"holdInstallation":false}}}`)
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 0)
+		wait(ctx, cluster, "told no more of what looks wrong: it is installed", func(s *lab.State) bool {
+			return lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.PreflightPassedCondition).Reason == ""
+		})
 	}, NodeTimeout(2*installTimeout))
 
 	It("goes on without us while its Cluster is paused, and we catch up afterwards", Label("nightly"), func(ctx SpecContext) {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"path"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -18,11 +19,23 @@ var _ = Describe("A host with static addresses", Label("network"), func() {
 		const namespace = "static"
 		cluster := apply(ctx, "sno", lab.Mutations{
 			Namespace: namespace, ClusterName: "fixed",
-			Edit: edit(controlPlaneKind, map[string]any{"matchLabels": map[string]any{"example.com/cluster": "fixed"}},
-				"spec", "openshiftAssistedConfigSpec", "nmStateConfigLabelSelector"),
+			Edit: edits(
+				edit(controlPlaneKind, map[string]any{"matchLabels": map[string]any{"example.com/cluster": "fixed"}},
+					"spec", "openshiftAssistedConfigSpec", "nmStateConfigLabelSelector"),
+				edit("Metal3MachineTemplate", map[string]any{"matchLabels": map[string]any{"example.com/rack": "b7"}}, "spec", "template", "spec", "hostSelector"),
+			),
 		})
 		s := wait(ctx, cluster, "waiting for its addresses", func(s *lab.State) bool { return configHas(s, bootstrapv1.WaitingForNMStateConfigReason) })
 		Expect(lab.Condition(s.Machines[0].Config.Status.Conditions, bootstrapv1.ReadyCondition).Message).To(ContainSubstring("example.com/cluster=fixed"))
+		told := func(reason string) func(*lab.State) bool {
+			return func(s *lab.State) bool {
+				c := lab.Condition(s.Machines[0].Config.Status.Conditions, bootstrapv1.HostAvailableCondition)
+				return c.Reason == reason && strings.Contains(c.Message, cluster.Hosts[0].Name)
+			}
+		}
+		wait(ctx, cluster, "told that the host does not fit, and why", told(bootstrapv1.NoHostFitsReason))
+		patch(ctx, cluster.Hosts[0].DeepCopy(), `{"metadata":{"labels":{"example.com/rack":"b7"}}}`)
+		wait(ctx, cluster, "told which host fits", told(bootstrapv1.HostsFitReason))
 		key := path.Join(namespace, cluster.Hosts[0].Name)
 		Consistently(ctx, func(g Gomega) {
 			g.Expect(state(ctx, cluster).Machines[0].Spec.Bootstrap.DataSecretName).To(BeNil())
@@ -39,6 +52,9 @@ var _ = Describe("A host with static addresses", Label("network"), func() {
 		s = state(ctx, cluster)
 		Expect(s.InfraEnvs[0].Status.InfraEnvDebugInfo.StaticNetworkDownloadURL).NotTo(BeEmpty())
 		Expect(events(ctx, namespace, "NMStateConfigMismatch")).To(BeEmpty())
+		wait(ctx, cluster, "told no more of hosts: its own is installed", func(s *lab.State) bool {
+			return lab.Condition(s.Machines[0].Config.Status.Conditions, bootstrapv1.HostAvailableCondition).Reason == ""
+		})
 		DeferCleanup(func(ctx SpecContext) { Expect(laboratory.Client().Delete(ctx, network)).To(Succeed()) }, NodeTimeout(soon))
 	}, NodeTimeout(2*installTimeout))
 })

@@ -66,7 +66,8 @@ func TestHostsBeforeOneIsChosen(t *testing.T) {
 		"one fits":           {[]*metal3.Host{free("a", zoneA), free("b", zoneB)}, bootstrapv1.HostsFitReason, "BareMetalHosts that fit: a"},
 		"two fit":            {[]*metal3.Host{free("a", zoneA), free("b", zoneA), taken("c")}, bootstrapv1.HostsFitReason, "BareMetalHosts that fit: a, b"},
 		"none fits": {
-			[]*metal3.Host{taken("c"), taken("d"), inspecting, free("b", zoneB)}, bootstrapv1.NoHostFitsReason,
+			[]*metal3.Host{taken("c"), taken("d"), inspecting, free("b", zoneB)},
+			bootstrapv1.NoHostFitsReason,
 			"of the BareMetalHosts of namespace lab none fits: i (inspecting); b (labels do not match hostSelector zone=a); c, d (in use)",
 		},
 		"one is broken": {[]*metal3.Host{broken}, bootstrapv1.NoHostFitsReason, "of the BareMetalHosts of namespace lab none fits: e (registration error: cannot reach https://bmc/...)"},
@@ -75,7 +76,11 @@ func TestHostsBeforeOneIsChosen(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(told.Type).To(Equal(bootstrapv1.HostAvailableCondition), name)
 		g.Expect(told.Reason).To(Equal(tc.reason), name)
-		g.Expect(told.Status == metav1.ConditionTrue).To(Equal(tc.reason == bootstrapv1.HostsFitReason), name)
+		wanted := metav1.ConditionFalse
+		if tc.reason == bootstrapv1.HostsFitReason {
+			wanted = metav1.ConditionTrue
+		}
+		g.Expect(told.Status).To(Equal(wanted), name)
 		g.Expect(told.Message).To(Equal(tc.message), name)
 	}
 }

@@ -48,6 +48,10 @@ const (
 	// CertificatesApprovedCondition is False while kubelets of the cluster's hosts ask for certificates that do not fit; else it is not there.
 	CertificatesApprovedCondition = "CertificatesApproved"
 
+	// PreflightPassedCondition tells, until the cluster is installed, whether its names, addresses and registries look right from the hub. It advises, and holds
+	// nothing up.
+	PreflightPassedCondition = "PreflightPassed"
+
 	// DeletingCondition is True while the object is being deleted; the message says what is waited for.
 	DeletingCondition = clusterv1.DeletingCondition
 )
@@ -119,5 +123,8 @@ const (
 	UpgradeRefusedReason                  = "UpgradeRefused"
 	UpgradeRiskNotAcceptedReason          = "UpgradeRiskNotAccepted"
 	WaitingForHealthyClusterReason        = "WaitingForHealthyCluster"
+	PreflightPassedReason                 = "PreflightPassed"
+	PreflightWarningsReason               = "PreflightWarnings"
+	PreflightIncompleteReason             = "PreflightIncomplete"
 	CertificateRequestNotFittingReason    = "CertificateRequestNotFitting"
 )

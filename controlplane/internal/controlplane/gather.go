@@ -137,6 +137,9 @@ func (r *Reconciler) gatherReferences(ctx context.Context, f *facts.Facts) error
 		if found == nil {
 			f.MissingConfigMaps = append(f.MissingConfigMaps, name)
 		}
+		if ref := f.ControlPlane.Spec.Config.ImageRegistryRef; ref != nil && ref.Name == name {
+			f.RegistryConfig = found
+		}
 	}
 	secrets := map[string]**metav1.PartialObjectMetadata{
 		f.PullSecretName(): &f.PullSecret,

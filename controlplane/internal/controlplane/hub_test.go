@@ -97,6 +97,7 @@ type hub struct {
 	etcds     *fakeEtcds
 	kubelets  *fakeKubelets
 	versions  *fakeVersions
+	dns       *fakeNames
 	writes    []string
 	// applyFails is what each server-side apply comes to, but for those of a status.
 	applyFails error
@@ -104,7 +105,7 @@ type hub struct {
 
 func newHub(t *testing.T, objects ...client.Object) *hub {
 	t.Helper()
-	h := &hub{WithT: NewWithT(t), t: t, workloads: &fakeWorkloads{}, etcds: &fakeEtcds{}, kubelets: &fakeKubelets{}, versions: &fakeVersions{}}
+	h := &hub{WithT: NewWithT(t), t: t, workloads: &fakeWorkloads{}, etcds: &fakeEtcds{}, kubelets: &fakeKubelets{}, versions: &fakeVersions{}, dns: dnsOf(controlPlane(nil))}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme, controlplanev1.AddToScheme,
@@ -157,6 +158,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		Etcds:        h.etcds,
 		Kubelets:     h.kubelets,
 		Versions:     h.versions,
+		Names:        h.dns,
 		Recorder:     record.NewFakeRecorder(1000),
 		Selected:     func(client.Object) bool { return true },
 	})

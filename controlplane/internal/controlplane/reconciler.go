@@ -109,6 +109,11 @@ type Versions interface {
 	Ask(ctx context.Context, cluster client.ObjectKey, request facts.UpdateRequest) error
 }
 
+// Names say where DNS names lead. What is not known is asked for, and done called when there is an answer; what is known counts for some time.
+type Names interface {
+	Addresses(name string, done func()) (facts.Name, time.Duration)
+}
+
 // Options are what a Reconciler needs.
 type Options struct {
 	// Client reads from caches all but Secrets and ConfigMaps.
@@ -120,11 +125,13 @@ type Options struct {
 	// Releases finds the digests of release images, Repositories says where they are.
 	Releases     *release.Resolver
 	Repositories openshift.Repositories
-	Workloads    Workloads
-	Etcds        Etcds
-	Kubelets     Kubelets
-	Versions     Versions
-	Recorder     record.EventRecorder
+	// Names asks the hub's DNS.
+	Names     Names
+	Workloads Workloads
+	Etcds     Etcds
+	Kubelets  Kubelets
+	Versions  Versions
+	Recorder  record.EventRecorder
 	// Selected tells whether this manager is to reconcile an object.
 	Selected func(client.Object) bool
 }
@@ -137,6 +144,8 @@ type Reconciler struct {
 	recent  *reconcile.Writes
 	// pullSecrets holds the contents of pull secrets by version.
 	pullSecrets *lru.Cache
+	// registries holds what ConfigMaps say of mirrors, by version.
+	registries *lru.Cache
 	// adminDigests holds the digests of assisted-service's kubeconfigs by version of their Secrets.
 	adminDigests *lru.Cache
 	// heldBack counts, by UID of the control plane, for how long its status differs from the stored one in words alone.
@@ -166,6 +175,7 @@ func New(options Options) *Reconciler {
 		Options:      options,
 		applier:      apply.New(options.Client, FieldOwner),
 		pullSecrets:  lru.New(rememberedPullSecrets),
+		registries:   lru.New(rememberedPullSecrets),
 		adminDigests: lru.New(rememberedClusters),
 		asked:        lru.New(rememberedClusters),
 		retries:      newRetries(),
@@ -229,6 +239,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 	// What is installed is looked after whatever the installation waits for.
 	return errors.Join(
 		reconcile.Run(ctx, s, r.guard, r.requirements, r.infraTemplate, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.machines),
+		reconcile.Run(ctx, s, r.preflight),
 		reconcile.Run(ctx, s, r.syncMachines),
 		reconcile.Run(ctx, s, r.remediate),
 		reconcile.Run(ctx, s, r.blockMove, r.cleanUpHosts, r.releaseHosts),

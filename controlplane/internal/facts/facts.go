@@ -58,6 +58,8 @@ type Facts struct {
 
 	// MissingConfigMaps are referenced but do not exist.
 	MissingConfigMaps []string
+	// RegistryConfig is the metadata of the ConfigMap with the registry mirrors; nil when none is named, or it does not exist.
+	RegistryConfig *metav1.PartialObjectMetadata
 	// PullSecret, Kubeconfig and AdminKubeconfig are the metadata of Secrets: the one that the installation takes its pull secret from, the published
 	// kubeconfig, and that of assisted-service; nil when they do not exist.
 	PullSecret, Kubeconfig, AdminKubeconfig *metav1.PartialObjectMetadata

@@ -9,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
 )
 
 // Findings are what the phases of one reconcile found out and did, as far as the status tells of it.
@@ -23,6 +24,9 @@ type Findings struct {
 	Machines []*clusterv1.Machine
 	// Kubeconfig is the published kubeconfig as this reconcile leaves it.
 	Kubeconfig *metav1.PartialObjectMetadata
+
+	// Preflight is what looks wrong before the cluster is installed; nil when nobody looked.
+	Preflight *preflight.Result
 
 	outcomes map[Task]Outcome
 }

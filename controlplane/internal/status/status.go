@@ -33,6 +33,7 @@ func (v *View) Compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		} else {
 			conditions.Delete(cp, controlplanev1.CertificatesApprovedCondition)
 		}
+		v.composePreflight(cp)
 	}
 	conditions.Set(cp, v.PausedCondition())
 }

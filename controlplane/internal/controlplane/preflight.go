@@ -1,0 +1,82 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
+)
+
+// preflight looks for what would go wrong with the installation. It holds nothing up.
+func (r *Reconciler) preflight(ctx context.Context, s *scope) (bool, error) {
+	if s.Installed() || s.Cluster == nil {
+		return true, nil
+	}
+	in := &preflight.Inputs{Facts: s.Facts, Names: map[string]facts.Name{}, Covered: s.covered()}
+	for _, wanted := range preflight.Names(s.Facts) {
+		answer, left := r.Names.Addresses(wanted, r.waker(s))
+		in.Names[wanted] = answer
+		s.again.In(left)
+	}
+	all := &controlplanev1.OpenshiftAssistedControlPlaneList{}
+	if err := r.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("cannot list control planes: %w", err)
+	}
+	for i := range all.Items {
+		in.Others = append(in.Others, &all.Items[i])
+	}
+	config := &s.ControlPlane.Spec.Config
+	if config.ReleaseImage != "" || config.ClusterImageSetRef != nil {
+		in.ReleaseImage = s.found.ReleaseImage
+	}
+	var err error
+	if in.Registries, err = r.readRegistries(ctx, s); err != nil {
+		return false, err
+	}
+	s.found.Preflight = ptr.To(preflight.Check(in))
+	return true, nil
+}
+
+// covered tells for which images the pull secret has credentials; nil when it was not read.
+func (s *scope) covered() func(string) bool {
+	if s.credentials == nil {
+		return nil
+	}
+	return func(image string) bool {
+		ref, err := name.ParseReference(image)
+		return err == nil && s.credentials.For(ref.Context()) != authn.Anonymous
+	}
+}
+
+type registriesContents struct {
+	version    string
+	registries *preflight.Registries
+}
+
+// readRegistries reads the ConfigMap with the mirrors, once for each of its versions; nil when there is none.
+func (r *Reconciler) readRegistries(ctx context.Context, s *scope) (*preflight.Registries, error) {
+	if s.RegistryConfig == nil {
+		return nil, nil //nolint:nilnil // there need be none
+	}
+	key := client.ObjectKeyFromObject(s.RegistryConfig)
+	if found, ok := r.registries.Get(key); ok {
+		if known := found.(registriesContents); known.version == s.RegistryConfig.ResourceVersion { //nolint:forcetypeassert // nothing else is put in
+			return known.registries, nil
+		}
+	}
+	configMap := &corev1.ConfigMap{}
+	if err := r.Live.Get(ctx, key, configMap); err != nil {
+		return nil, fmt.Errorf("cannot read ConfigMap %s: %w", key, err)
+	}
+	parsed := preflight.ParseRegistries(key.Name, configMap.Data)
+	r.registries.Add(key, registriesContents{s.RegistryConfig.ResourceVersion, parsed})
+	return parsed, nil
+}

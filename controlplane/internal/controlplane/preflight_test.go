@@ -1,0 +1,138 @@
+package controlplane
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+// fakeNames is a DNS that knows some names, and is asked for others.
+type fakeNames struct {
+	answers map[string]facts.Name
+	// counts is for how long an answer counts.
+	counts time.Duration
+	done   []func()
+}
+
+func (n *fakeNames) Addresses(name string, done func()) (facts.Name, time.Duration) {
+	answer, known := n.answers[name]
+	if !known {
+		n.done = append(n.done, done)
+	}
+	return answer, n.counts
+}
+
+const apiOfC1 = "api.cluster1.example.com"
+
+// dnsOf knows all names of a cluster.
+func dnsOf(cp *controlplanev1.OpenshiftAssistedControlPlane) *fakeNames {
+	config := &cp.Spec.Config
+	return &fakeNames{counts: 24 * time.Hour, answers: map[string]facts.Name{
+		apiOfC1: {Asked: true, Addresses: []netip.Addr{netip.MustParseAddr(config.APIVIPs[0])}},
+		"console-openshift-console.apps.cluster1.example.com": {Asked: true, Addresses: []netip.Addr{netip.MustParseAddr(config.IngressVIPs[0])}},
+		"validatenowildcarddns.cluster1.example.com":          {Asked: true},
+	}}
+}
+
+// expectPreflight expects a condition once it has lasted.
+func (h *hub) expectPreflight(status metav1.ConditionStatus, reason, message string) {
+	h.t.Helper()
+	h.elapse()
+	h.reconcile()
+	c := conditions.Get(h.controlPlane(), controlplanev1.PreflightPassedCondition)
+	h.Expect(c).NotTo(BeNil())
+	h.Expect(*c).To(And(HaveField("Status", status), HaveField("Reason", reason), HaveField("Message", ContainSubstring(message))))
+}
+
+func TestPreflightUntilTheClusterIsInstalled(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	answer := h.dns.answers[apiOfC1]
+	delete(h.dns.answers, apiOfC1)
+	h.reconcile()
+	h.expectPreflight(metav1.ConditionUnknown, controlplanev1.PreflightIncompleteReason, apiOfC1+" is being looked up")
+	h.Expect(h.machines()).To(HaveLen(3), "nothing waits for it")
+
+	for len(h.r.wake) > 0 {
+		<-h.r.wake
+	}
+	h.dns.done[0]()
+	h.Expect(h.r.wake).To(Receive(HaveField("Object.GetName()", "c1")), "it is looked at again when there is an answer")
+
+	h.dns.counts = time.Minute
+	h.dns.answers[apiOfC1] = facts.Name{Asked: true, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}
+	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "leads to 10.0.0.1, not to config.apiVIPs (192.168.111.5)")
+	h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", time.Minute)), "DNS cannot be watched")
+
+	h.dns.answers[apiOfC1] = answer
+	h.expectPreflight(metav1.ConditionTrue, controlplanev1.PreflightPassedReason, "")
+	h.reconcile()
+	before := len(h.writes)
+	h.reconcile()
+	h.Expect(h.writes).To(HaveLen(before), "nothing is written, since nothing changed")
+
+	h.install()
+	h.elapse()
+	h.reconcile()
+	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.PreflightPassedCondition)).To(BeNil())
+}
+
+func TestPreflightSeesOtherClustersOfTheHub(t *testing.T) {
+	other := controlPlane(nil)
+	other.Namespace, other.Name, other.UID, other.OwnerReferences[0].Name = "tenant", "c2", "other-uid", "cluster2"
+	h := newHub(t, append(world(nil), other)...).withTime()
+	h.reconcile()
+	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "control plane tenant/c2 has the same VIP 192.168.111.4, 192.168.111.5")
+}
+
+// TestPreflightReadsThePullSecret has one for another registry than that of the release image, and mirrors that it is not for.
+func TestPreflightReadsThePullSecret(t *testing.T) {
+	named := func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		cp.Spec.Config.ImageRegistryRef = &corev1.LocalObjectReference{Name: "mirrors"}
+	}
+	mirrors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "mirrors"}, Data: map[string]string{
+		"registries.conf": "[[registry]]\nlocation = \"docker.io\"\n[[registry.mirror]]\nlocation = \"registry.lab.example\"\n",
+	}}
+	objects := append(world(named), mirrors)
+	secret := objects[2].(*corev1.Secret) //nolint:forcetypeassert // see world
+	secret.Data[corev1.DockerConfigJsonKey] = []byte(`{"auths":{"registry.other.example":{"auth":"dTpw"}}}`)
+	h := newHub(t, objects...).withTime()
+	reads := 0
+	h.r.Live = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // it is one
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if _, is := obj.(*corev1.ConfigMap); is {
+				reads++
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+	})
+	h.reconcile()
+	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "no credentials for the mirror registry.lab.example")
+	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "no credentials for the release image "+digest)
+	h.Expect(reads).To(Equal(1), "a version of a ConfigMap is read once")
+
+	h.get("mirrors", mirrors)
+	mirrors.Data = map[string]string{"registries": "x"}
+	h.Expect(h.Update(t.Context(), mirrors)).To(Succeed())
+	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "ConfigMap mirrors has no key registries.conf")
+}
+
+// TestPreflightOfAnImageThatIsLookedUp does not ask for credentials: the registry says better whether they are right.
+func TestPreflightOfAnImageThatIsLookedUp(t *testing.T) {
+	objects := world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Config.ReleaseImage = "" })
+	secret := objects[2].(*corev1.Secret) //nolint:forcetypeassert // see world
+	secret.Data[corev1.DockerConfigJsonKey] = []byte(`{"auths":{}}`)
+	h := newHub(t, objects...).withTime()
+	h.reconcile()
+	h.expectPreflight(metav1.ConditionTrue, controlplanev1.PreflightPassedReason, "")
+}

@@ -1,0 +1,85 @@
+// Package dns finds out where the names of clusters lead, as seen from the hub.
+package dns
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/utils/lru"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+const (
+	// attemptTimeout limits one question.
+	attemptTimeout = 10 * time.Second
+	// fresh is for how long an answer counts. DNS cannot be watched.
+	fresh = 5 * time.Minute
+	// remembered is the number of names that are remembered, several for each cluster that is being installed.
+	remembered = 4096
+)
+
+// Resolver asks DNS, at most every five minutes for each name. No caller waits for it.
+type Resolver struct {
+	lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	now     func() time.Time
+	answers *lru.Cache
+	asking  singleflight.Group
+}
+
+type answer struct {
+	name facts.Name
+	at   time.Time
+}
+
+// NewResolver returns a Resolver that asks as the manager's process is told to: in a pod, the DNS of the hub.
+func NewResolver() *Resolver {
+	return &Resolver{lookup: net.DefaultResolver.LookupNetIP, now: time.Now, answers: lru.New(remembered)}
+}
+
+// Addresses returns what is known of a fully qualified name, and for how long that counts. When it is to be asked for, done is called once there is an answer.
+func (r *Resolver) Addresses(name string, done func()) (facts.Name, time.Duration) {
+	var last answer
+	if found, ok := r.answers.Get(name); ok {
+		last = found.(answer) //nolint:forcetypeassert // nothing else is put in
+		if left := fresh - r.now().Sub(last.at); left > 0 {
+			return last.name, left
+		}
+	}
+	go func() {
+		_, _, _ = r.asking.Do(name, func() (any, error) {
+			r.answers.Add(name, answer{r.ask(name), r.now()})
+			return nil, nil //nolint:nilnil // the answer is remembered
+		})
+		done()
+	}()
+	return last.name, fresh
+}
+
+// ask looks the name up as it stands, without the search domains of the manager's pod.
+func (r *Resolver) ask(name string) facts.Name {
+	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
+	defer cancel()
+	found, err := r.lookup(ctx, "ip", name+".")
+	var failure *net.DNSError
+	switch {
+	case errors.As(err, &failure) && failure.IsNotFound:
+		return facts.Name{Asked: true}
+	case errors.As(err, &failure) && failure.IsTimeout, errors.Is(err, context.DeadlineExceeded):
+		return facts.Name{Asked: true, Failure: "DNS does not answer"}
+	case err != nil:
+		return facts.Name{Asked: true, Failure: "DNS gives no answer"}
+	}
+	answer := facts.Name{Asked: true}
+	for _, address := range found {
+		answer.Addresses = append(answer.Addresses, address.Unmap())
+	}
+	slices.SortFunc(answer.Addresses, netip.Addr.Compare)
+	answer.Addresses = slices.Compact(answer.Addresses)
+	return answer
+}

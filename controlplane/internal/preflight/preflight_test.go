@@ -1,0 +1,200 @@
+package preflight
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+const (
+	api      = "api.c1.lab.example"
+	app      = "console-openshift-console.apps.c1.lab.example"
+	wildcard = "validatenowildcarddns.c1.lab.example"
+)
+
+func controlPlane(name, cluster string, apiVIPs, ingressVIPs []string) *controlplanev1.OpenshiftAssistedControlPlane {
+	cp := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "lab", Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: cluster},
+	}}
+	cp.Spec.Config.BaseDomain, cp.Spec.Config.APIVIPs, cp.Spec.Config.IngressVIPs = "lab.example", apiVIPs, ingressVIPs
+	return cp
+}
+
+// right is a cluster of which nothing is wrong.
+func right() *Inputs {
+	cp := controlPlane("c1", "c1", []string{"192.168.111.5"}, []string{"192.168.111.6"})
+	return &Inputs{
+		Facts:  &facts.Facts{ControlPlane: cp},
+		Names:  map[string]facts.Name{api: leadsTo("192.168.111.5"), app: leadsTo("192.168.111.6"), wildcard: {Asked: true}},
+		Others: []*controlplanev1.OpenshiftAssistedControlPlane{cp},
+	}
+}
+
+func leadsTo(addresses ...string) facts.Name {
+	found := facts.Name{Asked: true}
+	for _, address := range addresses {
+		found.Addresses = append(found.Addresses, netip.MustParseAddr(address))
+	}
+	return found
+}
+
+func TestNothingIsWrong(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(Names(right().Facts)).To(ConsistOf(api, app, wildcard))
+	g.Expect(Check(right())).To(Equal(Result{}))
+}
+
+func TestNames(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change            func(*Inputs)
+		warnings, unknown []string
+	}{
+		"of the API lead elsewhere": {
+			func(in *Inputs) { in.Names[api] = leadsTo("10.0.0.1", "192.168.111.5") },
+			[]string{"api.c1.lab.example leads to 10.0.0.1, not to config.apiVIPs (192.168.111.5)"},
+			nil,
+		},
+		"of applications lead to the API": {
+			func(in *Inputs) { in.Names[app] = leadsTo("192.168.111.5") },
+			[]string{"*.apps.c1.lab.example leads to 192.168.111.5, not to config.ingressVIPs (192.168.111.6)"},
+			nil,
+		},
+		"do not exist": {
+			func(in *Inputs) { in.Names[api] = leadsTo() },
+			[]string{"api.c1.lab.example does not exist in the hub's DNS: create a record for 192.168.111.5 (config.apiVIPs)"},
+			nil,
+		},
+		"one of two families": {
+			func(in *Inputs) {
+				in.ControlPlane.Spec.Config.APIVIPs = []string{"192.168.111.5", "fd00:0::5"}
+				in.Names[api] = leadsTo("fd00::5")
+			}, nil, nil,
+		},
+		"are any": {
+			func(in *Inputs) { in.Names[wildcard] = leadsTo("192.168.111.6") },
+			[]string{"every name below c1.lab.example leads to 192.168.111.6: OpenShift is not installed with a wildcard record *.c1.lab.example, replace it by records of api and *.apps"},
+			nil,
+		},
+		"are being looked up":     {func(in *Inputs) { delete(in.Names, app) }, nil, []string{"*.apps.c1.lab.example is being looked up"}},
+		"cannot be looked up":     {func(in *Inputs) { in.Names[api] = facts.Name{Asked: true, Failure: "DNS does not answer"} }, nil, []string{"api.c1.lab.example cannot be looked up on the hub: DNS does not answer"}},
+		"of a single node, right": {func(in *Inputs) { single(in); in.Names[api] = leadsTo("10.0.0.1") }, nil, nil},
+		"of a single node, none": {
+			func(in *Inputs) { single(in); in.Names[api] = leadsTo() },
+			[]string{"api.c1.lab.example does not exist in the hub's DNS: create a record for the node"},
+			nil,
+		},
+		"of a cluster with another one": {
+			func(in *Inputs) {
+				in.ControlPlane.Spec.Config.ClusterName = "other"
+				in.Names = map[string]facts.Name{"api.other.lab.example": leadsTo("192.168.111.5"), "console-openshift-console.apps.other.lab.example": leadsTo("192.168.111.6")}
+			}, nil, nil,
+		},
+	} {
+		in := right()
+		tc.change(in)
+		NewWithT(t).Expect(Check(in)).To(Equal(Result{Warnings: tc.warnings, Unknown: tc.unknown}), name)
+	}
+}
+
+func single(in *Inputs) {
+	in.ControlPlane.Spec.Config.APIVIPs, in.ControlPlane.Spec.Config.IngressVIPs = nil, nil
+}
+
+func TestClustersThatClash(t *testing.T) {
+	going := controlPlane("going", "c1", []string{"192.168.111.5"}, nil)
+	going.DeletionTimestamp = ptr.To(metav1.Now())
+	elsewhere := controlPlane("c1", "c1", nil, nil)
+	elsewhere.Namespace = "tenant"
+	for name, tc := range map[string]struct {
+		other *controlplanev1.OpenshiftAssistedControlPlane
+		want  string
+	}{
+		"not at all":                   {controlPlane("c2", "c2", []string{"192.168.111.7"}, nil), ""},
+		"by an address":                {controlPlane("c2", "c2", []string{"192.168.111.6"}, nil), "control plane lab/c2 has the same VIP 192.168.111.6"},
+		"by two":                       {controlPlane("c2", "c2", []string{"192.168.111.6"}, []string{"192.168.111.5"}), "the same VIP 192.168.111.5, 192.168.111.6"},
+		"by their domain":              {elsewhere, "the cluster of control plane tenant/c1 has the same domain c1.lab.example"},
+		"with one that goes":           {going, ""},
+		"with one that has no Cluster": {controlPlane("c2", "", nil, nil), ""},
+	} {
+		in := right()
+		in.Others = append(in.Others, tc.other)
+		found := strings.Join(Check(in).Warnings, "; ")
+		if tc.want == "" {
+			NewWithT(t).Expect(found).To(BeEmpty(), name)
+		} else {
+			NewWithT(t).Expect(found).To(ContainSubstring(tc.want), name)
+		}
+	}
+}
+
+const mirrors = `
+unqualified-search-registries = ["registry.lab.example"]
+[[registry]]
+prefix = ""
+location = "quay.io/openshift-release-dev"
+[[registry.mirror]]
+location = "registry.lab.example:5000/ocp"
+`
+
+func TestRegistries(t *testing.T) {
+	const release = "quay.io/openshift-release-dev/ocp-release@sha256:aa"
+	only := func(covered string) func(string) bool {
+		return func(image string) bool { return strings.HasPrefix(image, covered) }
+	}
+	for name, tc := range map[string]struct {
+		registries *Registries
+		covered    func(string) bool
+		image      string
+		want       string
+	}{
+		"all is covered":                    {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only(""), release, ""},
+		"the mirror is not":                 {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("quay.io"), release, "the pull secret pull has no credentials for the mirror registry.lab.example:5000/ocp: add them, unless it needs none"},
+		"the release image is not":          {nil, only("registry.lab.example"), release, "the pull secret pull has no credentials for the release image " + release},
+		"the release image is mirrored":     {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("registry.lab.example"), release, ""},
+		"the release image is another one":  {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("registry.lab.example"), "quay.io/openshift-release-dev-2/x@sha256:aa", "quay.io/openshift-release-dev-2/x"},
+		"the release image is looked up":    {nil, only("registry.lab.example"), "", ""},
+		"there is no pull secret":           {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), nil, release, ""},
+		"the mirrors cannot be used at all": {ParseRegistries("m", map[string]string{"registries.conf": "[["}), only(""), release, "ConfigMap m, key registries.conf is no TOML"},
+	} {
+		in := right()
+		in.ControlPlane.Spec.Config.PullSecretRef = &corev1.LocalObjectReference{Name: "pull"}
+		in.Registries, in.Covered, in.ReleaseImage = tc.registries, tc.covered, tc.image
+		found := strings.Join(Check(in).Warnings, "; ")
+		if tc.want == "" {
+			NewWithT(t).Expect(found).To(BeEmpty(), name)
+		} else {
+			NewWithT(t).Expect(found).To(ContainSubstring(tc.want), name)
+		}
+	}
+}
+
+func TestMirrorsThatCannotBeUsed(t *testing.T) {
+	for want, data := range map[string]map[string]string{
+		"has no key registries.conf":           {"registries": mirrors},
+		"names no mirror":                      {"registries.conf": `unqualified-search-registries = ["x"]`},
+		"names no mirror: each":                {"registries.conf": strings.ReplaceAll(mirrors, "location = \"quay.io", "loc = \"quay.io")},
+		"is no TOML":                           {"registries.conf": "registry: []"},
+		"ca-bundle.crt has no PEM certificate": {"registries.conf": mirrors, "ca-bundle.crt": "x"},
+	} {
+		NewWithT(t).Expect(ParseRegistries("m", data).Problem).To(And(HavePrefix("ConfigMap m"), ContainSubstring(want)))
+	}
+	NewWithT(t).Expect(ParseRegistries("m", map[string]string{"registries.conf": mirrors}).Problem).To(BeEmpty())
+}
+
+func TestPrefixOfMirrors(t *testing.T) {
+	g := NewWithT(t)
+	parsed := ParseRegistries("m", map[string]string{"registries.conf": strings.Replace(mirrors, `prefix = ""`, `prefix = "example.com/ocp"`, 1)})
+	g.Expect(parsed.mirrored("example.com/ocp@sha256:aa")).To(BeTrue())
+	g.Expect(parsed.mirrored("example.com/ocp")).To(BeTrue())
+	g.Expect(parsed.mirrored("example.com/ocp-other@sha256:aa")).To(BeFalse())
+	g.Expect(parsed.mirrored("other.com/ocp@sha256:aa")).To(BeFalse())
+}

@@ -1,0 +1,85 @@
+package preflight
+
+import (
+	"crypto/x509"
+	"fmt"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Keys of the ConfigMap with the mirrors, as assisted-service reads it.
+const (
+	registriesKey = "registries.conf"
+	bundleKey     = "ca-bundle.crt"
+)
+
+// Registries is what a ConfigMap says of mirrors.
+type Registries struct {
+	// Problem is why it cannot be used; empty when it can.
+	Problem string
+
+	found []registry
+}
+
+// registry is a part of registries.conf (containers-registries.conf(5)).
+type registry struct {
+	Prefix   string `toml:"prefix"`
+	Location string `toml:"location"`
+	Mirrors  []struct {
+		Location string `toml:"location"`
+	} `toml:"mirror"`
+}
+
+// ParseRegistries reads the data of a ConfigMap of that name.
+func ParseRegistries(name string, data map[string]string) *Registries {
+	var content struct {
+		Registries []registry `toml:"registry"`
+	}
+	text, ok := data[registriesKey]
+	if !ok {
+		return &Registries{Problem: fmt.Sprintf("ConfigMap %s has no key %s", name, registriesKey)}
+	}
+	if err := toml.Unmarshal([]byte(text), &content); err != nil {
+		return &Registries{Problem: fmt.Sprintf("ConfigMap %s, key %s is no TOML: %v", name, registriesKey, err)}
+	}
+	parsed := &Registries{found: content.Registries}
+	if len(parsed.mirrors()) == 0 {
+		parsed.Problem = fmt.Sprintf("ConfigMap %s, key %s names no mirror: each [[registry]] needs a location, and a [[registry.mirror]] with one", name, registriesKey)
+	}
+	if bundle, ok := data[bundleKey]; ok && !x509.NewCertPool().AppendCertsFromPEM([]byte(bundle)) {
+		parsed.Problem = fmt.Sprintf("ConfigMap %s, key %s has no PEM certificate", name, bundleKey)
+	}
+	return parsed
+}
+
+// mirrors are the repositories, or registries, that take the place of others, in the order in which they stand.
+func (r *Registries) mirrors() []string {
+	if r == nil {
+		return nil
+	}
+	var locations []string
+	for _, of := range r.found {
+		for _, mirror := range of.Mirrors {
+			if mirror.Location != "" && of.Location != "" {
+				locations = append(locations, mirror.Location)
+			}
+		}
+	}
+	return locations
+}
+
+// mirrored tells whether a mirror takes the place of where an image is.
+func (r *Registries) mirrored(image string) bool {
+	if r == nil {
+		return false
+	}
+	for _, of := range r.found {
+		for _, of := range []string{of.Prefix, of.Location} {
+			if rest, found := strings.CutPrefix(image, of); of != "" && found && (rest == "" || strings.ContainsAny(rest[:1], "/@:")) {
+				return true
+			}
+		}
+	}
+	return false
+}

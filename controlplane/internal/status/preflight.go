@@ -1,0 +1,27 @@
+package status
+
+import (
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+)
+
+// composePreflight tells what looks wrong until the cluster is installed.
+func (v *View) composePreflight(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+	const t = controlplanev1.PreflightPassedCondition
+	found := v.Found.Preflight
+	switch {
+	case v.Installed() || v.Deleting():
+		conditions.Delete(cp, t)
+	case found == nil: // nobody looked this time
+	case len(found.Warnings) > 0:
+		conditions.Set(cp, no(t, controlplanev1.PreflightWarningsReason, strings.Join(slices.Concat(found.Warnings, found.Unknown), "; ")))
+	case len(found.Unknown) > 0:
+		conditions.Set(cp, unknown(t, controlplanev1.PreflightIncompleteReason, strings.Join(found.Unknown, "; ")))
+	default:
+		conditions.Set(cp, yes(t, controlplanev1.PreflightPassedReason))
+	}
+}
