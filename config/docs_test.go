@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"golang.org/x/mod/modfile"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
@@ -139,6 +140,30 @@ func TestTheVersionsOfClusterAPIThatAreTestedAreDocumented(t *testing.T) {
 	g.Expect(string(content)).To(ContainSubstring("tested with Cluster API %s and %s.", strings.Join(versions[:last], ", "), versions[last]))
 }
 
+// TestVersionsThatAreTestedAreDocumented holds docs/versions.md against what the components are built from.
+func TestVersionsThatAreTestedAreDocumented(t *testing.T) {
+	g := NewWithT(t)
+	content, err := os.ReadFile("../docs/versions.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	for tool, tested := range map[string]struct{ part, module string }{
+		"kubernetes":       {"Kubernetes of the management cluster", "k8s.io/kubernetes"},
+		"cluster-api":      {"Cluster API core", "sigs.k8s.io/cluster-api"},
+		"cluster-api-next": {"Cluster API core", "sigs.k8s.io/cluster-api"},
+		"cluster-api-1.14": {"Cluster API core", "sigs.k8s.io/cluster-api"},
+		"clusterctl":       {"clusterctl", "sigs.k8s.io/cluster-api"},
+		"capm3":            {"Metal3 (CAPM3)", "github.com/metal3-io/cluster-api-provider-metal3"},
+		"assisted-service": {"assisted-service", "github.com/openshift/assisted-service"},
+	} {
+		raw, err := os.ReadFile(filepath.Join("../test/tools", tool, "go.mod"))
+		g.Expect(err).NotTo(HaveOccurred())
+		pins, err := modfile.Parse(tool, raw, nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		i := slices.IndexFunc(pins.Require, func(r *modfile.Require) bool { return r.Mod.Path == tested.module })
+		g.Expect(i).To(BeNumerically(">=", 0), "%s is pinned by %s", tested.module, tool)
+		g.Expect(string(content)).To(MatchRegexp(`(?m)^\| %s \|.*%s\b.*\|$`, regexp.QuoteMeta(tested.part), regexp.QuoteMeta(pins.Require[i].Mod.Version)), tool)
+	}
+}
+
 func rows(table string) []string {
 	var names []string
 	for _, row := range conditionRow.FindAllStringSubmatch(table, -1) {
@@ -211,7 +236,7 @@ func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
 func documents(t *testing.T) map[string][]byte {
 	t.Helper()
 	g, found := NewWithT(t), map[string][]byte{}
-	for _, pattern := range []string{"../README.md", "../CONTRIBUTING.md", "../docs/*.md", "../docs/adr/*.md", "../docs/operations/*.md"} {
+	for _, pattern := range []string{"../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md", "../SECURITY.md", "../docs/*.md", "../docs/adr/*.md", "../docs/operations/*.md"} {
 		paths, err := filepath.Glob(pattern)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(paths).NotTo(BeEmpty(), pattern)
