@@ -158,6 +158,9 @@ func TestHardwareIsComparedBeforehand(t *testing.T) {
 	g.Expect(Host(f).Reason).To(Equal(bootstrapv1.TooFewHostsReason), "the others may be given the small one, but there are two")
 	f.Waiting = f.Waiting[1:]
 	g.Expect(Host(f).Reason).To(Equal(bootstrapv1.HostsFitReason), "the other takes the small one")
+	large.Labels = zoneA
+	f.Waiting[0] = metal3Machine("o", 1, map[string]any{"zone": "a"})
+	g.Expect(Host(f).Reason).To(Equal(bootstrapv1.TooFewHostsReason), "the other needs the large one, and the small one does not fit this one")
 }
 
 func TestStaticNetworksAreComparedBeforehand(t *testing.T) {
