@@ -32,7 +32,7 @@ func (s *suite) topologyRules() {
 		properties := schemaOf(s.crd(ctx, s.ControlPlane.Template), "spec", "template", "spec").Properties
 		Expect(properties).NotTo(Or(HaveKey("version"), HaveKey("replicas")))
 		Expect(schemaOf(s.crd(ctx, s.ControlPlane.Template), "spec", "template", "spec", "machineTemplate", "spec", "infrastructureRef")).To(BeNil())
-		Expect(find(s.cluster(ctx, topology()).Status.Conditions, clusterv1.ClusterTopologyReconciledCondition).Status).To(Equal(metav1.ConditionTrue))
+		s.expectReconciled(ctx, topology())
 		controlPlane := s.controlPlane(ctx, topology())
 		Expect(text(controlPlane, "spec", "version")).To(Equal(s.cluster(ctx, topology()).Spec.Topology.Version))
 		Expect(text(controlPlane, "spec", "machineTemplate", "spec", "infrastructureRef", "name")).NotTo(BeEmpty(), "by the path of the contract")
@@ -67,6 +67,31 @@ func (s *suite) topologyRules() {
 	}, NodeTimeout(deleteTimeout))
 }
 
+// expectReconciled expects that a topology has made all that belongs to it. Where versions are compared with those of kubelets, Cluster API core takes its workers for ones that it still upgrades to
+// the version that they were made with.
+func (s *suite) expectReconciled(ctx context.Context, c *fixture) {
+	GinkgoHelper()
+	cluster := s.cluster(ctx, c)
+	reconciled := find(cluster.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
+	if !s.KubeletsCompared {
+		Expect(reconciled).To(HaveField("Status", metav1.ConditionTrue))
+		return
+	}
+	version := cluster.Spec.Topology.Version
+	Expect(reconciled).To(And(HaveField("Reason", clusterv1.ClusterTopologyReconciledClusterUpgradingReason), HaveField("Message", Equal(
+		fmt.Sprintf("Cluster is upgrading to %s\n  * MachineDeployment %s upgrading to version %s", version, strings.Join(s.workersOf(ctx, c), ", "), version)))))
+}
+
+// workersOf are the names of the MachineDeployments of a topology.
+func (s *suite) workersOf(ctx context.Context, c *fixture) []string {
+	GinkgoHelper()
+	var names []string
+	for _, deployment := range s.list(ctx, deploymentKind, c.namespace, inTopology) {
+		names = append(names, deployment.GetName())
+	}
+	return names
+}
+
 // expectUpgradedTwice expects that no Machine of a topology is replaced for another version, and none for the one after it, which workers may hold up.
 func (s *suite) expectUpgradedTwice(ctx context.Context, c *fixture) {
 	GinkgoHelper()
@@ -89,14 +114,10 @@ func (s *suite) expectHeldUp(ctx context.Context, c *fixture) {
 				To(Equal(fmt.Sprintf("* Node.status.nodeInfo.kubeletVersion %s, %s required", m.Status.NodeInfo.KubeletVersion, m.Spec.Version)), m.Name)
 		}
 	}).Should(Succeed())
-	var names []string
-	for _, deployment := range s.list(ctx, deploymentKind, c.namespace, inTopology) {
-		names = append(names, deployment.GetName())
-	}
 	cluster := s.cluster(ctx, c)
 	version := nextPatch(cluster.Spec.Topology.Version)
 	Expect(s.client.Patch(ctx, cluster, topologyVersion(version), client.DryRunAll)).To(And(Satisfy(apierrors.IsInvalid), MatchError(HaveSuffix(
-		"spec.topology.version: Invalid value: %q: version cannot be changed: there are still MachineDeployments completing a previous upgrade: [%s]", version, strings.Join(names, ", ")))))
+		"spec.topology.version: Invalid value: %q: version cannot be changed: there are still MachineDeployments completing a previous upgrade: [%s]", version, strings.Join(s.workersOf(ctx, c), ", ")))))
 }
 
 // takeWorkersOut takes the MachineDeployments of a topology out of it, as docs/operations/upgrading.md says: while nobody looks after the topology, for it deletes what

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -77,10 +78,26 @@ func (s *suite) waitingRules() {
 			}
 			return found
 		}).Should(ConsistOf(domains))
+		s.awaitHealthChecks(ctx, spread)
 		s.expectDeleted(ctx, spread)
 	}, NodeTimeout(deleteTimeout))
 
 	s.rule("I2", "what waits can be deleted", invariant, func(ctx SpecContext) { s.expectDeleted(ctx, waiting) }, NodeTimeout(deleteTimeout))
+}
+
+// awaitHealthChecks waits until the Cluster takes its MachineHealthChecks with it. From v1.14 on Cluster API makes it their owner only with its second look at them, 15 s after the first: one that
+// is gone by then leaves them behind.
+func (s *suite) awaitHealthChecks(ctx context.Context, f *fixture) {
+	GinkgoHelper()
+	Eventually(func() []string {
+		var left []string
+		for _, check := range s.list(ctx, healthCheckKind, f.namespace) {
+			if len(check.GetOwnerReferences()) == 0 {
+				left = append(left, check.GetName())
+			}
+		}
+		return left
+	}).Should(BeEmpty())
 }
 
 // isInfraCluster tells the infrastructure cluster from its group and name, before anything refers to it.

@@ -31,11 +31,12 @@ type (
 )
 
 var (
-	clusterKind    = clusterv1.GroupVersion.WithKind("Cluster")
-	machineKind    = clusterv1.GroupVersion.WithKind("Machine")
-	deploymentKind = clusterv1.GroupVersion.WithKind("MachineDeployment")
-	secretKind     = corev1.SchemeGroupVersion.WithKind("Secret")
-	configMapKind  = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	clusterKind     = clusterv1.GroupVersion.WithKind("Cluster")
+	machineKind     = clusterv1.GroupVersion.WithKind("Machine")
+	deploymentKind  = clusterv1.GroupVersion.WithKind("MachineDeployment")
+	healthCheckKind = clusterv1.GroupVersion.WithKind("MachineHealthCheck")
+	secretKind      = corev1.SchemeGroupVersion.WithKind("Secret")
+	configMapKind   = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 )
 
 const (

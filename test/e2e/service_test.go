@@ -12,6 +12,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
@@ -47,7 +48,10 @@ var _ = Describe("assisted-service", Label("service"), Serial, func() {
 		By("restarting the database while hosts are discovered")
 		database.Kill()
 		Expect(database.Start(ctx)).To(Succeed())
-		wait(ctx, cluster, "installing", installing)
+		wait(ctx, cluster, "installing", func(s *lab.State) bool {
+			startAgain(ctx, service)
+			return installing(s)
+		})
 
 		By("restarting the database, and then killing the service, while the cluster is installed")
 		database.Kill()
@@ -72,6 +76,17 @@ var _ = Describe("assisted-service", Label("service"), Serial, func() {
 		expectDeleted(ctx, cluster)
 	}, NodeTimeout(3*installTimeout))
 })
+
+// startAgain starts a process that ended by itself, as the kubelet does with containers. A panic in one of its controllers ends assisted-service (controller-runtime v0.16), and its database may
+// be gone at any moment of theirs.
+func startAgain(ctx context.Context, p *process.Process) {
+	GinkgoHelper()
+	if p.Running() {
+		return
+	}
+	GinkgoWriter.Printf("%s ended by itself, and is started again\n", p.Name)
+	Expect(p.Start(ctx)).To(Succeed())
+}
 
 // expectInstalledWhileCleared makes an assisted-service without its database look at an installed cluster. The service clears
 // what it has shown of the cluster, which is no reason to doubt the cluster, or to write to the service.
