@@ -61,7 +61,7 @@ var hostChanges = changed(func(before, after *metal3.Host) bool {
 
 // infraMachineChanges are those of the few fields of the contract, and of CAPM3's metadata.
 var infraMachineChanges = changed(func(before, after *unstructured.Unstructured) bool {
-	for _, field := range [][]string{{"spec", "hostSelector"}, {"status", "ready"}, {"status", "initialization"}, {"status", "metaData"}} {
+	for _, field := range [][]string{{"status", "ready"}, {"status", "initialization"}, {"status", "metaData"}} {
 		was, _, _ := unstructured.NestedFieldNoCopy(before.Object, field...)
 		is, _, _ := unstructured.NestedFieldNoCopy(after.Object, field...)
 		if !equality.Semantic.DeepEqual(was, is) {

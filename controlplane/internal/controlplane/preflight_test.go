@@ -85,6 +85,9 @@ func TestPreflightUntilTheClusterIsInstalled(t *testing.T) {
 	h.elapse()
 	h.reconcile()
 	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.PreflightPassedCondition)).To(BeNil())
+	h.dns.answers, h.dns.done = nil, nil
+	h.reconcile()
+	h.Expect(h.dns.done).To(BeEmpty(), "nothing is asked for an installed cluster")
 }
 
 func TestPreflightSeesOtherClustersOfTheHub(t *testing.T) {

@@ -93,7 +93,7 @@ func (r *Result) clashes(in *Inputs) {
 			continue
 		}
 		theirs := &facts.Facts{ControlPlane: other}
-		if theirs.ClusterName() != "" && theirs.Domain() == in.Domain() {
+		if theirs.Domain() == in.Domain() {
 			r.warn("the cluster of control plane %s/%s has the same domain %s: choose another config.clusterName or config.baseDomain", other.Namespace, other.Name, in.Domain())
 		}
 		if shared := vips.Intersection(vipsOf(other)); len(shared) > 0 {
