@@ -96,6 +96,20 @@ func TestOpenshiftAssistedConfigAdmission(t *testing.T) {
 		"arguments of the installer": {
 			change: `spec: {installerArguments: ["--save-partlabel", "data*", "--copy-network"]}`,
 		},
+		"partitions saved from the live ISO": {
+			change: `spec: {bootMode: LiveISO, installerArguments: ["--save-partindex", "5-"]}`,
+		},
+		"partitions saved by label where the disk is written before": {
+			change:  `spec: {bootMode: DiskImage, installerArguments: ["--copy-network", "--save-partlabel", "data*"]}`,
+			refused: "installerArguments: in boot mode DiskImage, which writes the disk before the host boots",
+		},
+		"partitions saved by index where the disk is written before": {
+			change:  `spec: {bootMode: DiskImage, installerArguments: ["--save-partindex", "5-"]}`,
+			refused: "installerArguments: in boot mode DiskImage",
+		},
+		"other arguments of the installer where the disk is written before": {
+			change: `spec: {bootMode: DiskImage, installerArguments: ["--copy-network"]}`,
+		},
 		"argument of the installer that assisted-service does not allow": {
 			change:  `spec: {installerArguments: ["--insecure"]}`,
 			refused: "installerArguments: assisted-service allows --append-karg,",

@@ -93,9 +93,22 @@ func TestControlPlaneNetworkAdmission(t *testing.T) {
 
 func TestControlPlaneSettingsAdmission(t *testing.T) {
 	checkAdmissions(t, minimalControlPlane, map[string]admission{
-		"encryption by TPM":       {change: `spec: {config: {diskEncryption: {enableOn: all, mode: tpmv2}}}`},
-		"encryption by Tang":      {change: `spec: {config: {diskEncryption: {enableOn: all, mode: tang, tangServers: '[{"url":"http://tang","thumbprint":"x"}]'}}}`},
-		"Tang without servers":    {change: `spec: {config: {diskEncryption: {enableOn: all, mode: tang}}}`, refused: "mode tang needs tangServers"},
+		"encryption by TPM":           {change: `spec: {config: {diskEncryption: {enableOn: all, mode: tpmv2}}}`},
+		"encryption by Tang":          {change: `spec: {config: {diskEncryption: {enableOn: all, mode: tang, tangServers: '[{"url":"http://tang","thumbprint":"x"}]'}}}`},
+		"Tang without servers":        {change: `spec: {config: {diskEncryption: {enableOn: all, mode: tang}}}`, refused: "mode tang needs tangServers"},
+		"encryption of two kinds":     {change: `spec: {config: {diskEncryption: {enableOn: "masters,workers", mode: tpmv2}}}`},
+		"encryption of nobody":        {change: `spec: {config: {diskEncryption: {enableOn: "workers,masters", mode: tpmv2}}}`, refused: "enableOn: Unsupported value"},
+		"host prefixes":               {change: `spec: {config: {hostPrefix: {ipv4: 24, ipv6: 64}}}`},
+		"host prefix of nothing":      {change: `spec: {config: {hostPrefix: {}}}`, refused: "should have at least 1 properties"},
+		"host prefix too long":        {change: `spec: {config: {hostPrefix: {ipv4: 33}}}`, refused: "hostPrefix.ipv4"},
+		"hyperthreading":              {change: `spec: {config: {hyperthreading: {controlPlane: Disabled, workers: Enabled}}}`},
+		"hyperthreading maybe":        {change: `spec: {config: {hyperthreading: {workers: Maybe}}}`, refused: "hyperthreading.workers: Unsupported value"},
+		"external platform":           {change: `spec: {config: {apiVIPs: null, ingressVIPs: null, externalPlatform: {name: metal-stack, cloudControllerManager: External}}}`},
+		"external platform of nobody": {change: `spec: {config: {apiVIPs: null, ingressVIPs: null, externalPlatform: {}}}`, refused: "externalPlatform.name: Required value"},
+		"external platform with virtual addresses": {
+			change:  `spec: {replicas: 3, config: {apiVIPs: [192.168.111.5], ingressVIPs: [192.168.111.4], externalPlatform: {name: metal-stack}}}`,
+			refused: "on an external platform the cluster has no virtual addresses",
+		},
 		"unknown capability set":  {change: `spec: {config: {capabilities: {baselineCapability: Some}}}`, refused: "baselineCapability"},
 		"install-config override": {change: `spec: {config: {installConfigOverride: '{"networking":{"networkType":"Cilium"}}'}}`},
 		"override that is YAML":   {change: `spec: {config: {installConfigOverride: 'networking: {}'}}`, refused: "installConfigOverride must be a JSON object"},
@@ -107,17 +120,25 @@ func TestControlPlaneUpdateAdmission(t *testing.T) {
 	const (
 		notNow   = "spec.replicas cannot change while the cluster is being installed"
 		network  = "apiVIPs, ingressVIPs, machineNetwork, networkType and loadBalancer cannot change once the installation has started"
+		fixed    = "hostPrefix, externalPlatform and hyperthreading cannot change once the installation has started"
 		settings = "the installation has started: change proxy, diskEncryption, capabilities, manifests, mastersSchedulable, ssh key and registry mirrors in the installed cluster instead"
 	)
 	in := func(phase, more string) string { return `{status: {installation: {phase: ` + phase + `}}` + more + `}` }
 	checkAdmissions(t, minimalControlPlane, map[string]admission{
-		"base domain":                       {before: in("Pending", ""), change: `spec: {config: {baseDomain: other.example.com}}`, refused: "baseDomain is immutable"},
-		"cluster name given later":          {before: in("Pending", ""), change: `spec: {config: {clusterName: other}}`, refused: "clusterName is immutable"},
-		"cluster name changed":              {before: `spec: {config: {clusterName: one}}`, change: `spec: {config: {clusterName: other}}`, refused: "clusterName is immutable"},
-		"replicas before installation":      {before: in("Pending", ""), change: in("Pending", `, spec: {replicas: 5}`)},
-		"replicas while preparing":          {before: in("Preparing", ""), change: in("Preparing", `, spec: {replicas: 5}`), refused: notNow},
-		"replicas while installing":         {before: in("Installing", ""), change: in("Installing", `, spec: {replicas: 5}`), refused: notNow},
-		"replicas while finalizing":         {before: in("Finalizing", ""), change: in("Finalizing", `, spec: {replicas: 5}`), refused: notNow},
+		"base domain":                     {before: in("Pending", ""), change: `spec: {config: {baseDomain: other.example.com}}`, refused: "baseDomain is immutable"},
+		"cluster name given later":        {before: in("Pending", ""), change: `spec: {config: {clusterName: other}}`, refused: "clusterName is immutable"},
+		"cluster name changed":            {before: `spec: {config: {clusterName: one}}`, change: `spec: {config: {clusterName: other}}`, refused: "clusterName is immutable"},
+		"replicas before installation":    {before: in("Pending", ""), change: in("Pending", `, spec: {replicas: 5}`)},
+		"replicas while preparing":        {before: in("Preparing", ""), change: in("Preparing", `, spec: {replicas: 5}`), refused: notNow},
+		"replicas while installing":       {before: in("Installing", ""), change: in("Installing", `, spec: {replicas: 5}`), refused: notNow},
+		"replicas while finalizing":       {before: in("Finalizing", ""), change: in("Finalizing", `, spec: {replicas: 5}`), refused: notNow},
+		"host prefix before installation": {before: in("Pending", ""), change: in("Pending", `, spec: {config: {hostPrefix: {ipv4: 24}}}`)},
+		"host prefix once installed":      {before: in("Installed", ""), change: in("Installed", `, spec: {config: {hostPrefix: {ipv4: 24}}}`), refused: fixed},
+		"external platform while installing": {
+			before: in("Installing", ""), change: in("Installing", `, spec: {config: {apiVIPs: null, ingressVIPs: null, externalPlatform: {name: other}}}`), refused: fixed,
+		},
+		"hyperthreading while preparing":    {before: in("Preparing", `, spec: {config: {hyperthreading: {workers: Disabled}}}`), change: in("Preparing", ""), refused: fixed},
+		"hyperthreading that stays":         {before: in("Installed", `, spec: {config: {hyperthreading: {workers: Disabled}}}`), change: in("Installed", `, spec: {config: {hyperthreading: {workers: Disabled}}}`)},
 		"replicas of an installed cluster":  {before: in("Installed", ""), change: in("Installed", `, spec: {replicas: 5}`)},
 		"replicas of a failed installation": {before: in("Failed", ""), change: in("Failed", `, spec: {replicas: 5}`)},
 		"installed cluster to single node": {

@@ -34,6 +34,7 @@ func TestOnAManagementCluster(t *testing.T) {
 	t.Run("a manager of one namespace may there what others may everywhere", func(t *testing.T) { checkRoles(ctx, t, e) })
 	t.Run("this is enough for it", func(t *testing.T) { checkManagers(ctx, t, e, begin) })
 	t.Run("the kinds of other infrastructure providers are added", func(t *testing.T) { checkOtherInfrastructure(ctx, t, e) })
+	t.Run("what is rendered from a ClusterInstance", func(t *testing.T) { checkSiteconfig(ctx, t, e) })
 	t.Run("owners of Secrets", func(t *testing.T) { checkOwners(ctx, t, e) })
 	t.Run("no edit reinstalls hosts unless the user says so", func(t *testing.T) { checkReinstallation(ctx, t, e.Client()) })
 }

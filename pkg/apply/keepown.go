@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"bytes"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
@@ -68,4 +70,46 @@ func once(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 	fields = &metav1.FieldsV1{Raw: []byte(key)} // what was given is somebody's, who may change it
 	records.Add(key, fields)
 	return fields
+}
+
+// KeepMetadata adds to what a cache keeps of an object the labels and annotations that were applied under a field manager, whatever their names are, and the record of it.
+func KeepMetadata(owner client.FieldOwner, of, kept metav1.Object) {
+	own := Own(owner, of.GetManagedFields())
+	if len(own) == 0 || own[0].FieldsV1 == nil {
+		return
+	}
+	owned := &fieldpath.Set{}
+	if owned.FromJSON(bytes.NewReader(own[0].FieldsV1.Raw)) != nil {
+		return // no record: what is stated is applied anew
+	}
+	kept.SetManagedFields(append(kept.GetManagedFields(), own...))
+	kept.SetLabels(with(kept.GetLabels(), of.GetLabels(), below(owned, "labels")))
+	kept.SetAnnotations(with(kept.GetAnnotations(), of.GetAnnotations(), below(owned, "annotations")))
+}
+
+// below are the fields of a part of the metadata.
+func below(owned *fieldpath.Set, part string) []fieldpath.PathElement {
+	for _, name := range []string{"metadata", part} {
+		children, found := owned.Children.Get(fieldpath.FieldNameElement(name))
+		if !found {
+			return nil
+		}
+		owned = children
+	}
+	return elements(owned)
+}
+
+func with(kept, all map[string]string, keys []fieldpath.PathElement) map[string]string {
+	for _, key := range keys {
+		if key.FieldName == nil {
+			continue
+		}
+		if value, found := all[*key.FieldName]; found {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[*key.FieldName] = value
+		}
+	}
+	return kept
 }

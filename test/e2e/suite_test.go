@@ -134,6 +134,12 @@ func apply(ctx context.Context, sample string, mutations lab.Mutations) *lab.Clu
 	GinkgoHelper()
 	cluster, err := laboratory.ApplySample(ctx, sample, mutations)
 	Expect(err).NotTo(HaveOccurred())
+	adopt(cluster)
+	return cluster
+}
+
+// adopt has a cluster deleted in the background when the spec or container ends that applied it.
+func adopt(cluster *lab.Cluster) {
 	applied.Lock()
 	applied.clusters = append(applied.clusters, cluster)
 	applied.Unlock()
@@ -143,7 +149,6 @@ func apply(ctx context.Context, sample string, mutations lab.Mutations) *lab.Clu
 			deleteLater(cluster)
 		}
 	}, NodeTimeout(soon))
-	return cluster
 }
 
 func deleteLater(cluster *lab.Cluster) {

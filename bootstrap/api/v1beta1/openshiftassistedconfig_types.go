@@ -44,6 +44,7 @@ const (
 // OpenshiftAssistedConfigSpec says how a host is discovered and what the installed node gets.
 // Discovery settings (proxy, NTP sources, trust bundle...) may change until the host has booted; after that they have no effect.
 // +kubebuilder:validation:XValidation:rule="!has(self.discoveryKernelArguments) || !has(self.bootMode) || self.bootMode != 'DiskImage'",message="discoveryKernelArguments are those of the live ISO: in boot mode DiskImage there is none"
+// +kubebuilder:validation:XValidation:rule="!has(self.bootMode) || self.bootMode != 'DiskImage' || !has(self.installerArguments) || !self.installerArguments.exists(a, a in ['--save-partlabel', '--save-partindex'])",message="installerArguments: in boot mode DiskImage, which writes the disk before the host boots, --save-partlabel and --save-partindex save nothing"
 type OpenshiftAssistedConfigSpec struct {
 	// bootMode is the way in which the host gets to run the discovery agent. When omitted it is LiveISO if the infrastructure
 	// machine's image has the format live-iso, and DiskImage otherwise.

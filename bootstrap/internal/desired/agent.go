@@ -52,7 +52,7 @@ func AgentSpec(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte, 
 		return nil, err
 	}
 	spec := &f.Config.Spec
-	if wanted.InstallerArgs, err = installerArgs(spec, settings.installerArgs); err != nil {
+	if wanted.InstallerArgs, err = installerArgs(f.Config, settings.installerArgs); err != nil {
 		return nil, err
 	}
 	wanted.IgnitionConfigOverrides, err = ignition.Build(ignition.Input{
@@ -122,18 +122,27 @@ func notArguments(args []string) string {
 	return ""
 }
 
+// savesPartitions tells whether arguments of coreos-installer keep partitions that are on the disk.
+func savesPartitions(args []string) bool {
+	return slices.Contains(args, "--save-partlabel") || slices.Contains(args, "--save-partindex")
+}
+
 // installerArgs are the arguments of coreos-installer as JSON; empty: none.
-func installerArgs(spec *bootstrapv1.OpenshiftAssistedConfigSpec, ofHost []string) (string, error) {
+func installerArgs(config *bootstrapv1.OpenshiftAssistedConfig, ofHost []string) (string, error) {
 	var args []string
-	for _, a := range spec.KernelArguments {
+	for _, a := range config.Spec.KernelArguments {
 		args = append(args, "--"+a.Operation+"-karg", a.Value)
 	}
-	args = slices.Concat(args, spec.InstallerArguments, ofHost)
+	args = slices.Concat(args, config.Spec.InstallerArguments, ofHost)
 	if len(args) == 0 {
 		return "", nil
 	}
 	if problem := notArguments(args); problem != "" {
 		return "", invalid("spec.installerArguments and the annotation %s of the BareMetalHost: %s", metal3.InstallerArgsAnnotation, problem)
+	}
+	if config.Status.BootMode == bootstrapv1.BootModeDiskImage && savesPartitions(ofHost) {
+		return "", invalid("annotation %s of the BareMetalHost: --save-partlabel and --save-partindex save nothing in boot mode %s, which has written the disk already: remove them",
+			metal3.InstallerArgsAnnotation, bootstrapv1.BootModeDiskImage)
 	}
 	raw, err := json.Marshal(args)
 	if err != nil {

@@ -177,6 +177,10 @@ func TestAgentThatCannotBeTold(t *testing.T) {
 		"argument in place of a value": {func(h *identified) {
 			h.Config.Spec.InstallerArguments = []string{"--save-partlabel", "--copy-network"}
 		}, bootstrapv1.InvalidConfigurationReason, "--save-partlabel has no value"},
+		"partitions of the host saved that are overwritten already": {func(h *identified) {
+			h.Config.Status.BootMode = bootstrapv1.BootModeDiskImage
+			h.Host.Annotations = map[string]string{metal3.InstallerArgsAnnotation: `["--save-partlabel", "data*"]`}
+		}, bootstrapv1.InvalidConfigurationReason, "of the BareMetalHost: --save-partlabel and --save-partindex save nothing in boot mode DiskImage"},
 		"argument of the config that the host has, too": {func(h *identified) {
 			h.Config.Spec.InstallerArguments = []string{"--copy-network"}
 			h.Host.Annotations = map[string]string{metal3.InstallerArgsAnnotation: `["-n"]`}

@@ -85,6 +85,9 @@ func imageType(spec *bootstrapv1.OpenshiftAssistedConfigSpec, mode bootstrapv1.B
 		return cmp.Or(models.ImageType(spec.ImageType), models.ImageTypeFullIso), nil
 	case len(spec.DiscoveryKernelArguments) > 0:
 		return "", fmt.Errorf("spec.discoveryKernelArguments are those of the live ISO, but the host boots in mode %s: remove them, or set spec.bootMode to %s", mode, bootstrapv1.BootModeLiveISO)
+	case savesPartitions(spec.InstallerArguments):
+		return "", fmt.Errorf("spec.installerArguments: --save-partlabel and --save-partindex save nothing in boot mode %s, which writes the disk before the host boots: remove them, or set spec.bootMode to %s",
+			mode, bootstrapv1.BootModeLiveISO)
 	}
 	return models.ImageTypeFullIso, nil
 }

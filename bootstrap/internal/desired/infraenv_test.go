@@ -28,6 +28,12 @@ func TestWhatTheLiveISOIs(t *testing.T) {
 			{Operation: "append", Value: "rd.net.timeout.carrier=60"}, {Operation: "replace", Value: "console=ttyS0=ttyS1"}, {Operation: "delete", Value: "quiet"},
 		})), ""},
 		"kernel arguments of a disk image": {disk, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.DiscoveryKernelArguments = arguments }, nil, "spec.discoveryKernelArguments are those of the live ISO, but the host boots in mode DiskImage"},
+		"partitions saved, in a disk image": {disk, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) {
+			spec.InstallerArguments = []string{"--save-partindex", "5-"}
+		}, nil, "--save-partlabel and --save-partindex save nothing in boot mode DiskImage, which writes the disk before"},
+		"partitions saved": {live, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) {
+			spec.InstallerArguments = []string{"--save-partindex", "5-"}
+		}, HaveField("ImageType", BeEquivalentTo("full-iso")), ""},
 		"labels of the Agent that are none": {live, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) {
 			spec.AgentLabels = map[string]bootstrapv1.LabelValue{"a..b/c": "7", "b..b/c": "7", "c..b/c": "7", "d..b/c": "7", "e..b/c": "7", "f..b/c": "7", "g..b/c": "7"}
 		}, nil, `spec.agentLabels: "a..b/c" cannot be the key of a label`},

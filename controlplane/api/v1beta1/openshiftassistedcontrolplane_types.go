@@ -213,6 +213,7 @@ type UpgradeSpec struct {
 // +kubebuilder:validation:XValidation:rule="self.?loadBalancer.type.orValue('ClusterManaged') == 'UserManaged' || !has(self.apiVIPs) || !has(self.ingressVIPs) || !self.apiVIPs.exists(v, v in self.ingressVIPs)",message="apiVIPs and ingressVIPs must be different addresses (or set loadBalancer.type to UserManaged)"
 // +kubebuilder:validation:XValidation:rule="self.?loadBalancer.type.orValue('ClusterManaged') != 'UserManaged' || (has(self.apiVIPs) && size(self.apiVIPs) > 0 && has(self.machineNetwork) && size(self.machineNetwork) > 0)",message="a user-managed load balancer needs its addresses in apiVIPs and ingressVIPs, and machineNetwork"
 // +kubebuilder:validation:XValidation:rule="!(has(self.releaseImage) && has(self.clusterImageSetRef))",message="give the release as releaseImage or as clusterImageSetRef, not both"
+// +kubebuilder:validation:XValidation:rule="!has(self.externalPlatform) || (size(self.?apiVIPs.orValue([])) == 0 && size(self.?ingressVIPs.orValue([])) == 0)",message="on an external platform the cluster has no virtual addresses: remove apiVIPs and ingressVIPs, or externalPlatform"
 type InstallationConfig struct {
 	// baseDomain is the DNS domain below which the cluster lives: its API is api.<clusterName>.<baseDomain>.
 	// +required
@@ -279,6 +280,18 @@ type InstallationConfig struct {
 	// +kubebuilder:validation:Enum=OpenShiftSDN;OVNKubernetes;Calico;Cilium;CiscoACI;None
 	NetworkType string `json:"networkType,omitempty"`
 
+	// hostPrefix is how much of the network of Pods (spec.clusterNetwork of the Cluster) each Node gets.
+	// +optional
+	HostPrefix *HostPrefix `json:"hostPrefix,omitempty"`
+
+	// externalPlatform makes the platform external, whose provider is told by manifestsConfigMapRefs, instead of none. It cannot be changed once the cluster is registered.
+	// +optional
+	ExternalPlatform *ExternalPlatform `json:"externalPlatform,omitempty"`
+
+	// hyperthreading of the hosts, which is enabled when omitted.
+	// +optional
+	Hyperthreading *Hyperthreading `json:"hyperthreading,omitempty"`
+
 	// loadBalancer says who balances the load of API and ingress.
 	// +optional
 	LoadBalancer *LoadBalancer `json:"loadBalancer,omitempty"`
@@ -335,6 +348,47 @@ type ClusterImageSetReference struct {
 	Name string `json:"name,omitempty"`
 }
 
+// HostPrefix is how much of the network of Pods each Node gets, as the length of a prefix.
+// +kubebuilder:validation:MinProperties=1
+type HostPrefix struct {
+	// ipv4 is the length in networks of IPv4. 23 when omitted, which is 512 addresses, or the whole network where that is smaller.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=32
+	IPv4 int32 `json:"ipv4,omitempty"`
+	// ipv6 is the length in networks of IPv6. 64 when omitted, or the whole network where that is smaller.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=128
+	IPv6 int32 `json:"ipv6,omitempty"`
+}
+
+// ExternalPlatform is a platform whose provider is not OpenShift's own.
+type ExternalPlatform struct {
+	// name of the provider. OpenShift only reports it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+	// cloudControllerManager is External where Nodes are to wait for a cloud controller manager, which the manifests bring. When omitted there is none.
+	// +optional
+	// +kubebuilder:validation:Enum=External
+	CloudControllerManager string `json:"cloudControllerManager,omitempty"`
+}
+
+// Hyperthreading says where processors run two threads on a core.
+// +kubebuilder:validation:MinProperties=1
+type Hyperthreading struct {
+	// controlPlane is Enabled or Disabled on the hosts of the control plane. Enabled when omitted.
+	// +optional
+	// +kubebuilder:validation:Enum=Enabled;Disabled
+	ControlPlane string `json:"controlPlane,omitempty"`
+	// workers is Enabled or Disabled on the workers. Enabled when omitted.
+	// +optional
+	// +kubebuilder:validation:Enum=Enabled;Disabled
+	Workers string `json:"workers,omitempty"`
+}
+
 // LoadBalancer says who balances the load of API and ingress.
 type LoadBalancer struct {
 	// type is ClusterManaged (keepalived and haproxy on the hosts; the default) or UserManaged (apiVIPs and ingressVIPs are the
@@ -349,7 +403,7 @@ type LoadBalancer struct {
 type DiskEncryption struct {
 	// enableOn says which hosts' disks are encrypted.
 	// +required
-	// +kubebuilder:validation:Enum=none;all;masters;workers;arbiters
+	// +kubebuilder:validation:Enum=none;all;masters;arbiters;workers;"masters,arbiters";"masters,workers";"arbiters,workers";"masters,arbiters,workers"
 	EnableOn string `json:"enableOn,omitempty"`
 	// mode is tpmv2 or tang.
 	// +required
@@ -590,6 +644,7 @@ type OpenshiftAssistedControlPlaneInitializationStatus struct {
 // +kubebuilder:validation:XValidation:rule="!(oldSelf.?status.installation.phase.orValue('Pending') in ['Preparing', 'Installing', 'Finalizing']) || self.spec.?replicas == oldSelf.spec.?replicas",message="spec.replicas cannot change while the cluster is being installed"
 // +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (self.spec.?replicas.orValue(1) == 1) == (oldSelf.spec.?replicas.orValue(1) == 1)",message="an installed single-node cluster cannot become a multi-node one, nor the other way round"
 // +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (has(self.spec.config.apiVIPs) == has(oldSelf.spec.config.apiVIPs) && (!has(self.spec.config.apiVIPs) || self.spec.config.apiVIPs == oldSelf.spec.config.apiVIPs) && has(self.spec.config.ingressVIPs) == has(oldSelf.spec.config.ingressVIPs) && (!has(self.spec.config.ingressVIPs) || self.spec.config.ingressVIPs == oldSelf.spec.config.ingressVIPs) && has(self.spec.config.machineNetwork) == has(oldSelf.spec.config.machineNetwork) && (!has(self.spec.config.machineNetwork) || self.spec.config.machineNetwork == oldSelf.spec.config.machineNetwork) && has(self.spec.config.networkType) == has(oldSelf.spec.config.networkType) && (!has(self.spec.config.networkType) || self.spec.config.networkType == oldSelf.spec.config.networkType) && has(self.spec.config.loadBalancer) == has(oldSelf.spec.config.loadBalancer) && (!has(self.spec.config.loadBalancer) || self.spec.config.loadBalancer == oldSelf.spec.config.loadBalancer))",message="apiVIPs, ingressVIPs, machineNetwork, networkType and loadBalancer cannot change once the installation has started"
+// +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (has(self.spec.config.hostPrefix) == has(oldSelf.spec.config.hostPrefix) && (!has(self.spec.config.hostPrefix) || self.spec.config.hostPrefix == oldSelf.spec.config.hostPrefix) && has(self.spec.config.externalPlatform) == has(oldSelf.spec.config.externalPlatform) && (!has(self.spec.config.externalPlatform) || self.spec.config.externalPlatform == oldSelf.spec.config.externalPlatform) && has(self.spec.config.hyperthreading) == has(oldSelf.spec.config.hyperthreading) && (!has(self.spec.config.hyperthreading) || self.spec.config.hyperthreading == oldSelf.spec.config.hyperthreading))",message="hostPrefix, externalPlatform and hyperthreading cannot change once the installation has started"
 // +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (has(self.spec.config.proxy) == has(oldSelf.spec.config.proxy) && (!has(self.spec.config.proxy) || self.spec.config.proxy == oldSelf.spec.config.proxy) && has(self.spec.config.diskEncryption) == has(oldSelf.spec.config.diskEncryption) && (!has(self.spec.config.diskEncryption) || self.spec.config.diskEncryption == oldSelf.spec.config.diskEncryption) && has(self.spec.config.capabilities) == has(oldSelf.spec.config.capabilities) && (!has(self.spec.config.capabilities) || self.spec.config.capabilities == oldSelf.spec.config.capabilities) && has(self.spec.config.installConfigOverride) == has(oldSelf.spec.config.installConfigOverride) && (!has(self.spec.config.installConfigOverride) || self.spec.config.installConfigOverride == oldSelf.spec.config.installConfigOverride) && has(self.spec.config.manifestsConfigMapRefs) == has(oldSelf.spec.config.manifestsConfigMapRefs) && (!has(self.spec.config.manifestsConfigMapRefs) || self.spec.config.manifestsConfigMapRefs == oldSelf.spec.config.manifestsConfigMapRefs) && has(self.spec.config.mastersSchedulable) == has(oldSelf.spec.config.mastersSchedulable) && (!has(self.spec.config.mastersSchedulable) || self.spec.config.mastersSchedulable == oldSelf.spec.config.mastersSchedulable) && has(self.spec.config.sshAuthorizedKey) == has(oldSelf.spec.config.sshAuthorizedKey) && (!has(self.spec.config.sshAuthorizedKey) || self.spec.config.sshAuthorizedKey == oldSelf.spec.config.sshAuthorizedKey) && has(self.spec.config.imageRegistryRef) == has(oldSelf.spec.config.imageRegistryRef) && (!has(self.spec.config.imageRegistryRef) || self.spec.config.imageRegistryRef == oldSelf.spec.config.imageRegistryRef))",message="the installation has started: change proxy, diskEncryption, capabilities, manifests, mastersSchedulable, ssh key and registry mirrors in the installed cluster instead"
 type OpenshiftAssistedControlPlane struct {
 	metav1.TypeMeta `json:",inline"`

@@ -141,7 +141,9 @@ type Reconciler struct {
 	Options
 
 	applier *apply.Applier
-	recent  *reconcile.Writes
+	// metadata writes what is passed on.
+	metadata *apply.Applier
+	recent   *reconcile.Writes
 	// pullSecrets holds the contents of pull secrets by version.
 	pullSecrets *lru.Cache
 	// registries holds what ConfigMaps say of mirrors, by version.
@@ -174,6 +176,7 @@ func New(options Options) *Reconciler {
 	r := &Reconciler{
 		Options:      options,
 		applier:      apply.New(options.Client, FieldOwner),
+		metadata:     apply.New(options.Client, metadataOwner),
 		pullSecrets:  lru.New(rememberedPullSecrets),
 		registries:   lru.New(rememberedPullSecrets),
 		adminDigests: lru.New(rememberedClusters),
@@ -250,6 +253,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 		reconcile.Run(ctx, s, r.tellServerCA),
 		reconcile.Run(ctx, s, r.tellStray),
 		reconcile.Run(ctx, s, r.relabel, r.markInstalled, r.dropImageSets),
+		reconcile.Run(ctx, s, r.passOn),
 		reconcile.Run(ctx, s, r.kubeconfig, r.nudge, r.allowMove, r.renewKubeconfig),
 		reconcile.Run(ctx, s, r.lendKubeconfig),
 		reconcile.Run(ctx, s, r.markUpToDate),

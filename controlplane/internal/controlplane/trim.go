@@ -53,9 +53,10 @@ func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeploym
 	kept.Annotations = kube.Only(deployment.Annotations, assisted.OpenShiftVersionAnnotation)
 	if deployment.Spec.Installed {
 		kept.Spec.Installed, kept.Spec.ClusterInstallRef = true, deployment.Spec.ClusterInstallRef
-		return kept
+	} else {
+		kept.Spec, kept.ManagedFields = deployment.Spec, apply.Own(FieldOwner, deployment.ManagedFields)
 	}
-	kept.Spec, kept.ManagedFields = deployment.Spec, apply.Own(FieldOwner, deployment.ManagedFields)
+	apply.KeepMetadata(metadataOwner, deployment, kept)
 	return kept
 }
 
@@ -67,11 +68,13 @@ func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInst
 		kept.Spec.ImageSetRef, kept.Spec.ClusterDeploymentRef = install.Spec.ImageSetRef, install.Spec.ClusterDeploymentRef
 		kept.Spec.ClusterMetadata = install.Spec.ClusterMetadata
 		kept.Spec.ProvisionRequirements.WorkerAgents = install.Spec.ProvisionRequirements.WorkerAgents
+		apply.KeepMetadata(metadataOwner, install, kept)
 		return kept
 	}
 	kept.Labels = kube.Only(install.Labels, append(slices.Clone(ownLabels), hiveext.ClusterConsumerLabel)...)
 	kept.Annotations = kube.Only(install.Annotations, assisted.InstallConfigOverridesAnnotation, bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation)
 	kept.Spec, kept.ManagedFields = install.Spec, apply.Own(FieldOwner, install.ManagedFields)
+	apply.KeepMetadata(metadataOwner, install, kept)
 	return kept
 }
 

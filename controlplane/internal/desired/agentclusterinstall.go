@@ -1,6 +1,8 @@
 package desired
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"net/netip"
 
@@ -26,7 +28,8 @@ const (
 	hostPrefixIPv6 = 64
 )
 
-// AgentClusterInstall is the wanted AgentClusterInstall of a release, which the ClusterImageSet names. It fails where the user's install-config override is no JSON object.
+// AgentClusterInstall is the wanted AgentClusterInstall of a release, which the ClusterImageSet names. It fails where the user's install-config override is no JSON object, or the part of a
+// Node larger than the network.
 //
 // userManagedNetworking is always stated, coherent with the platform: the admission webhook of assisted-service would else persist a value of
 // its own, which collides with a platform that is changed later.
@@ -34,9 +37,12 @@ func AgentClusterInstall(f *facts.Facts, imageSet string, version semver.Version
 	cp, config := f.ControlPlane, &f.ControlPlane.Spec.Config
 	overrides, err := installConfigOverrides(config.Capabilities, onBareMetal(config), version, cp.Annotations[controlplanev1.InstallConfigOverrideAnnotation], config.InstallConfigOverride)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: correct config.installConfigOverride or the annotation %s", err, controlplanev1.InstallConfigOverrideAnnotation)
 	}
 	aci := agentClusterInstall(f, imageSet)
+	if err := tooLarge(aci.Spec.Networking.ClusterNetwork); err != nil {
+		return nil, err
+	}
 	aci.Annotations = map[string]string{assisted.InstallConfigOverridesAnnotation: overrides}
 	aci.Spec.HoldInstallation = ptr.Deref(config.HoldInstallation, false)
 	for _, ref := range config.ManifestsConfigMapRefs {
@@ -58,7 +64,7 @@ func agentClusterInstall(f *facts.Facts, imageSet string) *hiveext.AgentClusterI
 			ImageSetRef:          &hivev1.ClusterImageSetReference{Name: imageSet},
 			ClusterDeploymentRef: corev1.LocalObjectReference{Name: cp.Name},
 			Networking:           networking(f),
-			PlatformType:         "None",
+			PlatformType:         hiveext.NonePlatformType,
 			APIVIPs:              config.APIVIPs,
 			IngressVIPs:          config.IngressVIPs,
 			ProvisionRequirements: hiveext.ProvisionRequirements{
@@ -70,14 +76,18 @@ func agentClusterInstall(f *facts.Facts, imageSet string) *hiveext.AgentClusterI
 		},
 	}
 	maps.Copy(aci.Labels, f.Labels())
-	if onBareMetal(config) {
-		aci.Spec.PlatformType = "BareMetal"
+	switch external := config.ExternalPlatform; {
+	case onBareMetal(config):
+		aci.Spec.PlatformType = hiveext.BareMetalPlatformType
+	case external != nil:
+		aci.Spec.PlatformType = hiveext.ExternalPlatformType
+		aci.Spec.ExternalPlatformSpec = &hiveext.ExternalPlatformSpec{PlatformName: external.Name, CloudControllerManager: hiveext.CloudControllerManager(external.CloudControllerManager)}
 	}
 	addOptions(aci, config)
 	return aci
 }
 
-// onBareMetal tells whether the platform is baremetal: the cluster has virtual addresses. Without them it is none.
+// onBareMetal tells whether the platform is baremetal: the cluster has virtual addresses. Without them it is none or external.
 func onBareMetal(config *controlplanev1.InstallationConfig) bool {
 	return len(config.APIVIPs) > 0 && len(config.IngressVIPs) > 0
 }
@@ -89,12 +99,21 @@ func addOptions(aci *hiveext.AgentClusterInstall, config *controlplanev1.Install
 	if ref := config.ImageRegistryRef; ref != nil && ref.Name != "" {
 		aci.Spec.MirrorRegistryRef = &hiveext.MirrorRegistryConfigMapReference{Name: ref.Name, Namespace: aci.Namespace}
 	}
+	if h := config.Hyperthreading; h != nil {
+		aci.Spec.ControlPlane = &hiveext.AgentMachinePool{Name: hiveext.MasterAgentMachinePool, Hyperthreading: hyperthreading(h.ControlPlane)}
+		aci.Spec.Compute = []hiveext.AgentMachinePool{{Name: hiveext.WorkerAgentMachinePool, Hyperthreading: hyperthreading(h.Workers)}}
+	}
 	if p := config.Proxy; p != nil {
 		aci.Spec.Proxy = &hiveext.Proxy{HTTPProxy: p.HTTPProxy, HTTPSProxy: p.HTTPSProxy, NoProxy: p.NoProxy}
 	}
 	if d := config.DiskEncryption; d != nil {
 		aci.Spec.DiskEncryption = &hiveext.DiskEncryption{EnableOn: ptr.To(d.EnableOn), Mode: ptr.To(d.Mode), TangServers: d.TangServers}
 	}
+}
+
+// hyperthreading is stated of all hosts where it is of some: assisted-service disables it on those of whom nothing is said then.
+func hyperthreading(said string) hiveext.HyperthreadingMode {
+	return cmp.Or(hiveext.HyperthreadingMode(said), hiveext.HyperthreadingEnabled)
 }
 
 func networking(f *facts.Facts) hiveext.Networking {
@@ -112,7 +131,7 @@ func networking(f *facts.Facts) hiveext.Networking {
 		pods = []string{defaultClusterNetwork}
 	}
 	for _, cidr := range pods {
-		n.ClusterNetwork = append(n.ClusterNetwork, hiveext.ClusterNetworkEntry{CIDR: cidr, HostPrefix: hostPrefix(cidr)})
+		n.ClusterNetwork = append(n.ClusterNetwork, hiveext.ClusterNetworkEntry{CIDR: cidr, HostPrefix: hostPrefix(cidr, config.HostPrefix)})
 	}
 	for _, cidr := range config.MachineNetwork {
 		n.MachineNetwork = append(n.MachineNetwork, hiveext.MachineNetworkEntry{CIDR: cidr})
@@ -120,14 +139,25 @@ func networking(f *facts.Facts) hiveext.Networking {
 	return n
 }
 
-// hostPrefix is the size of a Node's part of the network: the installer's default, or the whole of a network that is smaller.
-func hostPrefix(cidr string) int32 {
+// hostPrefix is the size of a Node's part of the network: as it is said, else the installer's default, or the whole of a network that is smaller.
+func hostPrefix(cidr string, said *controlplanev1.HostPrefix) int32 {
+	wanted := ptr.Deref(said, controlplanev1.HostPrefix{})
 	prefix, err := netip.ParsePrefix(cidr)
 	if err != nil {
-		return hostPrefixIPv4
+		return cmp.Or(wanted.IPv4, hostPrefixIPv4)
 	}
 	if prefix.Addr().Is6() {
-		return int32(max(hostPrefixIPv6, prefix.Bits())) //nolint:gosec // at most 128
+		return cmp.Or(wanted.IPv6, int32(max(hostPrefixIPv6, prefix.Bits()))) //nolint:gosec // at most 128
 	}
-	return int32(max(hostPrefixIPv4, prefix.Bits())) //nolint:gosec // at most 32
+	return cmp.Or(wanted.IPv4, int32(max(hostPrefixIPv4, prefix.Bits()))) //nolint:gosec // at most 32
+}
+
+// tooLarge tells of a Node's part that is larger than its network. assisted-service takes it, and the installation fails on it when all hosts are there.
+func tooLarge(networks []hiveext.ClusterNetworkEntry) error {
+	for _, network := range networks {
+		if prefix, err := netip.ParsePrefix(network.CIDR); err == nil && int(network.HostPrefix) < prefix.Bits() {
+			return fmt.Errorf("a Node cannot get a /%d of network %s: correct config.hostPrefix, or spec.clusterNetwork.pods of the Cluster", network.HostPrefix, network.CIDR)
+		}
+	}
+	return nil
 }

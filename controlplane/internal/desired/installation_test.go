@@ -59,6 +59,19 @@ func TestAgentClusterInstallGolden(t *testing.T) {
 			network.Pods.CIDRBlocks, network.Services.CIDRBlocks = []string{"10.128.0.0/14", "fd01::/48"}, []string{"172.30.0.0/16", "fd02::/112"}
 			config.MachineNetwork = []string{"192.168.111.0/24", "fd00::/64"}
 		},
+		"aci-external": func(f *facts.Facts, config *config) {
+			config.APIVIPs, config.IngressVIPs = nil, nil
+			config.ExternalPlatform = &controlplanev1.ExternalPlatform{Name: "metal-stack", CloudControllerManager: "External"}
+			config.Hyperthreading = &controlplanev1.Hyperthreading{ControlPlane: "Disabled"}
+			config.HostPrefix = &controlplanev1.HostPrefix{IPv4: 25, IPv6: 72}
+			network := &f.Cluster.Spec.ClusterNetwork
+			network.Pods.CIDRBlocks = []string{"10.128.0.0/14", "fd01::/48"}
+		},
+		"aci-hyperthreading-of-workers": func(_ *facts.Facts, config *config) {
+			config.Hyperthreading = &controlplanev1.Hyperthreading{Workers: "Disabled"}
+			config.HostPrefix = &controlplanev1.HostPrefix{IPv4: 14}
+			config.DiskEncryption = &controlplanev1.DiskEncryption{EnableOn: "masters,workers", Mode: "tpmv2"}
+		},
 		"aci-user-managed-load-balancer": func(_ *facts.Facts, config *config) {
 			config.LoadBalancer, config.IngressVIPs = &controlplanev1.LoadBalancer{Type: "UserManaged"}, config.APIVIPs
 			config.MachineNetwork = []string{"10.0.1.0/24", "10.0.2.0/24"}
@@ -73,6 +86,16 @@ func TestAgentClusterInstallGolden(t *testing.T) {
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			expectGolden(t, name, aci.Spec)
 		})
+	}
+}
+
+func TestAPartOfANodeIsNotLargerThanTheNetwork(t *testing.T) {
+	for cidr, prefix := range map[string]controlplanev1.HostPrefix{"10.128.0.0/14": {IPv4: 13}, "fd01::/48": {IPv6: 47}} {
+		f := factsOf(nil)
+		f.Cluster.Spec.ClusterNetwork.Pods.CIDRBlocks = []string{"172.16.0.0/12", cidr}
+		f.ControlPlane.Spec.Config.HostPrefix = &prefix
+		_, err := AgentClusterInstall(f, "lab-c1-12345678", semver.MustParse("4.19.3"))
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("of network " + cidr + ": correct config.hostPrefix")))
 	}
 }
 

@@ -1,0 +1,48 @@
+package desired
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestWhatIsPassedOnToAssistedService(t *testing.T) {
+	of := func(domains ...string) map[string]string {
+		all := map[string]string{}
+		for _, domain := range domains {
+			all[domain] = "v"
+		}
+		return all
+	}
+	theirs := []string{
+		"region", "example.com/site", "notkubernetes.io/a", "hive.openshift.io/reconcile-pause", "agent-install.openshift.io/any", "siteconfig.open-cluster-management.io/owned-by",
+		"cluster.open-cluster-management.io/backup",
+	}
+	not := []string{
+		"kubectl.kubernetes.io/last-applied-configuration", "app.kubernetes.io/instance", "kubernetes.io/description", "argocd.argoproj.io/tracking-id", "meta.helm.sh/release-name",
+		"helm.sh/chart", "kustomize.toolkit.fluxcd.io/name", "cluster.x-k8s.io/paused", "cluster.x-k8s.io/cluster-name", "clusterctl.cluster.x-k8s.io/block-move",
+		"controlplane.cluster.x-k8s.io/released-hosts", "topology.cluster.x-k8s.io/owned", "node.k8s.io/a", "agent-install.openshift.io/install-config-overrides",
+		"agentclusterinstalls.agent-install.openshift.io/consumer",
+	}
+	g := NewWithT(t)
+	from := &metav1.ObjectMeta{Name: "other", Labels: of(append(theirs, not...)...), Annotations: of(append(not, theirs...)...)}
+	to := &metav1.ObjectMeta{Namespace: "lab", Name: "c1", Labels: of("own")}
+	kind := hivev1.SchemeGroupVersion.WithKind("ClusterDeployment")
+	u := PassedOn(from, kind, to)
+	g.Expect(u.Object).To(Equal(map[string]any{
+		"apiVersion": "hive.openshift.io/v1", "kind": "ClusterDeployment",
+		"metadata": map[string]any{"namespace": "lab", "name": "c1", "labels": anyOf(of(theirs...)), "annotations": anyOf(of(theirs...))},
+	}))
+	from.Labels, from.Annotations = of(not...), nil
+	g.Expect(PassedOn(from, kind, to).Object["metadata"]).To(Equal(map[string]any{"namespace": "lab", "name": "c1"}))
+}
+
+func anyOf(all map[string]string) map[string]any {
+	converted := map[string]any{}
+	for key, value := range all {
+		converted[key] = value
+	}
+	return converted
+}
