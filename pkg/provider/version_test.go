@@ -42,6 +42,24 @@ func TestWhatIsNotReleasedHasAVersionToo(t *testing.T) {
 	g := NewWithT(t)
 	builtAs(t, "", "")
 	g.Expect(releaseVersion()).NotTo(BeEmpty())
+	g.Expect(buildInfoOf(t)).To(HaveKeyWithValue("version", releaseVersion()))
+}
+
+// buildInfoOf are the labels of the metric.
+func buildInfoOf(t *testing.T) map[string]string {
+	t.Helper()
+	g := NewWithT(t)
+	registry := prometheus.NewRegistry()
+	g.Expect(registerBuildInfo(registry)).To(Succeed())
+	families, err := registry.Gather()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(families).To(HaveLen(1))
+	g.Expect(families[0].GetName()).To(Equal("openshift_agent_build_info"))
+	labels := map[string]string{}
+	for _, label := range families[0].GetMetric()[0].GetLabel() {
+		labels[label.GetName()] = label.GetValue()
+	}
+	return labels
 }
 
 func TestFlagsAreReadAndChecked(t *testing.T) {
@@ -59,16 +77,7 @@ func TestFlagsAreReadAndChecked(t *testing.T) {
 func TestBuildInfoIsAMetric(t *testing.T) {
 	g := NewWithT(t)
 	builtAs(t, "v1.2.3", "0123abc")
-	registry := prometheus.NewRegistry()
-	g.Expect(registerBuildInfo(registry)).To(Succeed())
-	families, err := registry.Gather()
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(families).To(HaveLen(1))
-	g.Expect(families[0].GetName()).To(Equal("openshift_agent_build_info"))
-	labels := map[string]string{}
-	for _, label := range families[0].GetMetric()[0].GetLabel() {
-		labels[label.GetName()] = label.GetValue()
-	}
+	labels := buildInfoOf(t)
 	g.Expect(labels).To(HaveKeyWithValue("version", "v1.2.3"))
 	g.Expect(labels).To(HaveKeyWithValue("revision", "0123abc"))
 }
