@@ -26,6 +26,8 @@ const (
 	// sbomFile is the name of a bill of materials; the ending is the one that CycloneDX asks for.
 	sbomFile     = "sbom.cdx.json"
 	metadataFile = "metadata.yaml"
+	// providerName is how clusterctl and the Cluster API operator name both, besides their types.
+	providerName = "openshift-agent"
 )
 
 // provider is one of the two that are released.
@@ -38,6 +40,8 @@ type provider struct {
 	folder string
 	// image is the name of its image.
 	image string
+	// namespace is where it is installed, operatorKind how the Cluster API operator has it.
+	namespace, operatorKind string
 	// beside are further files for its users, as patterns from the top of the checkout.
 	beside []string
 }
@@ -45,9 +49,13 @@ type provider struct {
 // providers are what is released. Cluster templates go with the control plane provider: a release of clusterctl's own templates would be one of the
 // infrastructure provider, which is another project's.
 var providers = []provider{
-	{label: "bootstrap-openshift-agent", components: "bootstrap-components", folder: "bootstrap", image: "agent-bootstrap-provider"},
+	{
+		label: "bootstrap-openshift-agent", components: "bootstrap-components", folder: "bootstrap", image: "agent-bootstrap-provider",
+		namespace: "openshift-agent-bootstrap-system", operatorKind: "BootstrapProvider",
+	},
 	{
 		label: "control-plane-openshift-agent", components: "control-plane-components", folder: "controlplane", image: "agent-control-plane-provider",
+		namespace: "openshift-agent-control-plane-system", operatorKind: "ControlPlaneProvider",
 		beside: []string{"config/templates/cluster*.yaml", "config/controlplane/in-place-updates.yaml"},
 	},
 }
@@ -145,6 +153,9 @@ func (r *release) writeProvider(ctx context.Context, p provider, dir string) err
 		if files[p.components+suffix+".yaml"], err = r.render(ctx, p, variant); err != nil {
 			return err
 		}
+	}
+	if files[operatorFile], err = r.operatorManifests(p, files[p.components+".yaml"], files[metadataFile]); err != nil {
+		return err
 	}
 	if files[sbomFile], err = r.billOfMaterials(ctx, p); err != nil {
 		return err

@@ -53,10 +53,12 @@ func TestARelease(t *testing.T) {
 			"bootstrap-openshift-agent/v0.1.0/bootstrap-components-namespaced.yaml",
 			"bootstrap-openshift-agent/v0.1.0/metadata.yaml",
 			"bootstrap-openshift-agent/v0.1.0/sbom.cdx.json",
+			"bootstrap-openshift-agent/v0.1.0/cluster-api-operator.yaml",
 			"control-plane-openshift-agent/v0.1.0/control-plane-components.yaml",
 			"control-plane-openshift-agent/v0.1.0/control-plane-components-namespaced.yaml",
 			"control-plane-openshift-agent/v0.1.0/metadata.yaml",
 			"control-plane-openshift-agent/v0.1.0/sbom.cdx.json",
+			"control-plane-openshift-agent/v0.1.0/cluster-api-operator.yaml",
 			"control-plane-openshift-agent/v0.1.0/in-place-updates.yaml",
 			"control-plane-openshift-agent/v0.1.0/clusterclass-agent.yaml",
 			"control-plane-openshift-agent/v0.1.0/cluster-template.yaml",
@@ -78,6 +80,13 @@ func TestARelease(t *testing.T) {
 				g.Expect(files[path+variant+".yaml"]).To(ContainSubstring("image: "+image+"\n"), path+variant)
 				g.Expect(files[path+variant+".yaml"]).NotTo(ContainSubstring("ghcr.io"), path+variant)
 			}
+		}
+	})
+
+	t.Run("is for the namespaces that its components make", func(t *testing.T) {
+		for _, p := range providers {
+			made := `kind: Namespace\nmetadata:\n( .*\n)+  name: ` + p.namespace + `\n`
+			NewWithT(t).Expect(files[p.label+"/v0.1.0/"+p.components+".yaml"]).To(MatchRegexp(made))
 		}
 	})
 

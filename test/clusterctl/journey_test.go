@@ -12,6 +12,10 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
@@ -212,4 +216,20 @@ func (w *world) deleteClusters(clusters map[string]*lab.Cluster) {
 		NewWithT(w).Expect(<-gone).To(Succeed())
 	}
 	NewWithT(w).Expect(w.lab.Rack.Escaped()).To(BeEmpty(), "hosts that booted anything but what they were given")
+	w.deleteNamespaces(clusters)
+}
+
+// deleteNamespaces deletes what is left of the users' own: templates, Secrets, hosts.
+func (w *world) deleteNamespaces(clusters map[string]*lab.Cluster) {
+	w.Helper()
+	g := NewWithT(w)
+	for _, cluster := range clusters {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.Namespace}}
+		g.Expect(w.lab.Client().Delete(w.Context(), namespace)).To(Succeed())
+	}
+	for _, cluster := range clusters {
+		g.Eventually(func() error {
+			return w.lab.Client().Get(w.Context(), client.ObjectKey{Name: cluster.Namespace}, &corev1.Namespace{})
+		}).WithTimeout(2*soon).WithPolling(time.Second).Should(MatchError(apierrors.IsNotFound, "IsNotFound"), cluster.Namespace)
+	}
 }
