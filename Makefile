@@ -4,16 +4,19 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-# Version and registry of the images that `make release` and `make images` name.
+# Version of the managers, and registry of their images, which `make release` names and `make images` builds.
 VERSION ?= dev
 REGISTRY ?= ghcr.io/openshift-agent
+# What the managers say of themselves, with --version, in their first line and in a metric. The Dockerfiles have the same flags.
+REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
+BUILD_VARIABLES := github.com/prometheus/common/version
+LDFLAGS = -s -w -X $(BUILD_VARIABLES).Version=$(VERSION) -X $(BUILD_VARIABLES).Revision=$(REVISION)
 
 # ---- tools -------------------------------------------------------------------------------------------------------------------------
 # A tool lies in .tools/<module>-<checksum of its pins>: another pin is another folder, so a changed version is built anew.
 pins = $(shell cat test/tools/$(1)/go.mod test/tools/$(1)/go.sum | cksum | cut -d' ' -f1)
 DEV := .tools/dev-$(call pins,dev)
 LINT := .tools/lint-$(call pins,lint)
-MANIFESTS := .tools/kustomize-$(call pins,manifests)
 
 # golangci-lint remembers findings with the paths of the checkout that it saw first, and then misses its own exclusions in another one.
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/golangci-lint-cache
@@ -21,7 +24,6 @@ export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/golangci-lint-cache
 CONTROLLER_GEN := $(DEV)/controller-gen
 CRD_REF_DOCS := $(DEV)/crd-ref-docs
 GOLANGCI_LINT := $(LINT)/golangci-lint
-KUSTOMIZE := $(MANIFESTS)/kustomize
 
 # $(call tool,<module below test/tools>,<package>): builds into the target's place in one step, so that an interrupted build leaves nothing.
 define tool
@@ -37,8 +39,6 @@ $(CRD_REF_DOCS):
 	$(call tool,dev,github.com/elastic/crd-ref-docs)
 $(GOLANGCI_LINT):
 	$(call tool,lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
-$(KUSTOMIZE):
-	$(call tool,manifests,sigs.k8s.io/kustomize/kustomize/v5)
 
 ##@ Use
 
@@ -55,8 +55,8 @@ demo: ## Install a simulated cluster on real Cluster API and show it. SAMPLE=ha|
 
 .PHONY: build
 build: ## Build both managers into bin/.
-	CGO_ENABLED=0 go build -ldflags '-s -w' -o bin/bootstrap ./bootstrap
-	CGO_ENABLED=0 go build -ldflags '-s -w' -o bin/controlplane ./controlplane
+	CGO_ENABLED=0 go build -ldflags '$(LDFLAGS)' -o bin/bootstrap ./bootstrap
+	CGO_ENABLED=0 go build -ldflags '$(LDFLAGS)' -o bin/controlplane ./controlplane
 
 PROVIDERS := bootstrap controlplane
 GENERATED := bootstrap/api/v1beta1/zz_generated.deepcopy.go controlplane/api/v1beta1/zz_generated.deepcopy.go pkg/metal3/zz_generated.deepcopy.go \
@@ -201,19 +201,17 @@ scale: components ## Measure memory, goroutines, requests and CPU beside CLUSTER
 
 .PHONY: images
 images: ## Build the container images of both managers. ENGINE=podman|docker.
-	$(ENGINE) build -f Dockerfile.bootstrap -t $(REGISTRY)/agent-bootstrap-provider:$(VERSION) .
-	$(ENGINE) build -f Dockerfile.controlplane -t $(REGISTRY)/agent-control-plane-provider:$(VERSION) .
+	$(ENGINE) build $(BUILD_ARGS) -f Dockerfile.bootstrap -t $(REGISTRY)/agent-bootstrap-provider:$(VERSION) .
+	$(ENGINE) build $(BUILD_ARGS) -f Dockerfile.controlplane -t $(REGISTRY)/agent-control-plane-provider:$(VERSION) .
 ENGINE ?= podman
+BUILD_ARGS = --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION)
 
+OUT ?= out
 .PHONY: release
-release: $(KUSTOMIZE) ## Render what clusterctl installs into out/. VERSION=v0.1.0, REGISTRY=registry/path.
-	@mkdir -p out
-	@image() { sed -E 's#image: ghcr.io/openshift-agent/(.*):dev$$#image: $(REGISTRY)/\1:$(VERSION)#'; }; \
-	$(KUSTOMIZE) build config/bootstrap/default | image > out/bootstrap-components.yaml; \
-	$(KUSTOMIZE) build config/controlplane/default | image > out/control-plane-components.yaml; \
-	$(KUSTOMIZE) build config/bootstrap/namespaced | image > out/bootstrap-components-namespaced.yaml; \
-	$(KUSTOMIZE) build config/controlplane/namespaced | image > out/control-plane-components-namespaced.yaml
-	cp metadata.yaml config/templates/cluster*.yaml config/controlplane/in-place-updates.yaml out/
+release: ## Write what is released into out/: what clusterctl installs, bills of materials, checksums. VERSION=v0.1.0, REGISTRY=registry/path, OUT=folder.
+	@go run ./release -version '$(VERSION)' -registry '$(REGISTRY)' -out '$(OUT)'
+	@cd '$(OUT)' && sha256sum --check --quiet --strict SHA256SUMS
+	@echo "release $(VERSION) is in $(OUT)"
 
 .PHONY: clean
 clean: ## Remove what was built and the logs of tests; the tools stay.

@@ -30,7 +30,7 @@ const managerName = "openshift-agent-bootstrap"
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 
 func main() {
-	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil {
+	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil && !errors.Is(err, provider.ErrPrinted) {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
@@ -40,13 +40,7 @@ func run(ctx context.Context, args []string) error {
 	options := &provider.Options{}
 	flags := pflag.NewFlagSet(managerName, pflag.ContinueOnError)
 	options.AddFlags(flags)
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			return nil
-		}
-		return fmt.Errorf("cannot read the flags: %w", err)
-	}
-	if err := options.Validate(); err != nil {
+	if err := options.Parse(flags, args, os.Stdout); err != nil {
 		return err
 	}
 	scheme, err := newScheme()

@@ -1,9 +1,11 @@
 package provider
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
+	"github.com/prometheus/common/version"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsregistry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -43,6 +46,7 @@ type ManagerSpec struct {
 // OnlyMetadata) and are read without the cache; of managed fields only what the manager applied itself is kept.
 func (o *Options) NewManager(spec ManagerSpec) (manager.Manager, error) {
 	ctrl.SetLogger(klog.Background())
+	klog.InfoS("Starting manager", "manager", spec.Name, "version", releaseVersion(), "revision", version.GetRevision(), "go", version.GoVersion)
 	if err := limitMemory(); err != nil {
 		return nil, err
 	}
@@ -58,7 +62,7 @@ func (o *Options) NewManager(spec ManagerSpec) (manager.Manager, error) {
 	config.UserAgent = spec.Name
 	config.DisableCompression = true // the hub is near, and to compress what caches are filled with takes the API server longer than to make it
 	config.WarningHandler = nil
-	if err := countRequests(config); err != nil {
+	if err := errors.Join(countRequests(config), registerBuildInfo(metricsregistry.Registry)); err != nil {
 		return nil, err
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{

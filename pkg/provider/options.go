@@ -3,7 +3,9 @@ package provider
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -36,6 +38,8 @@ type Options struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	// HealthAddress serves /healthz and /readyz.
 	HealthAddress string
+	// Version prints the version and ends the program.
+	Version bool
 	// Manager holds the flags of metrics, profiling and TLS.
 	Manager flags.ManagerOptions
 
@@ -57,7 +61,24 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "How long the leader tries to renew its lease before it gives up.")
 	fs.DurationVar(&o.RetryPeriod, "leader-elect-retry-period", 2*time.Second, "How long managers wait between their tries.")
 	fs.StringVar(&o.HealthAddress, "health-addr", ":9440", "Address that serves /healthz and /readyz.")
+	fs.BoolVar(&o.Version, "version", false, "Print the version and exit.")
 	flags.AddManagerOptions(fs, &o.Manager)
+}
+
+// ErrPrinted tells that what the user asked for, help or the version, is printed, and that there is nothing else to do.
+var ErrPrinted = errors.New("printed what was asked for")
+
+// Parse reads the flags, of which [Options.AddFlags] has added some to the set, and checks them.
+func (o *Options) Parse(fs *pflag.FlagSet, args []string, out io.Writer) error {
+	switch err := fs.Parse(args); {
+	case errors.Is(err, pflag.ErrHelp):
+		return ErrPrinted
+	case err != nil:
+		return fmt.Errorf("cannot read the flags: %w", err)
+	case o.Version:
+		return errors.Join(ErrPrinted, printVersion(out, fs.Name()))
+	}
+	return o.Validate()
 }
 
 // Validate checks the flags and makes logging as they say.

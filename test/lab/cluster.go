@@ -59,7 +59,7 @@ func (l *Lab) newCluster(key types.NamespacedName, light bool) (*Cluster, error)
 // TakeOver makes a cluster of another laboratory, whose objects are being moved here, one of this laboratory too: its API server, and its machines. The namespace is made
 // ready for it.
 func (l *Lab) TakeOver(ctx context.Context, c *Cluster) (*Cluster, error) {
-	if err := l.ensureNamespace(ctx, c.Namespace); err != nil {
+	if err := l.EnsureNamespace(ctx, c.Namespace); err != nil {
 		return nil, err
 	}
 	if err := l.ensureCA(ctx, c.Namespace); err != nil {

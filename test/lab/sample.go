@@ -89,10 +89,25 @@ func (l *Lab) ApplySample(ctx context.Context, sample string, mutations Mutation
 	if err != nil {
 		return nil, err
 	}
+	return l.applyObjects(ctx, sample, objects, mutations)
+}
+
+// ApplyManifests applies what a user made otherwise, for example with clusterctl, for a cluster that [Mutations.Namespace] and [Mutations.ClusterName] tell. The hosts that it
+// needs are made, and the endpoint of the cluster is changed, as of a sample; no name is.
+func (l *Lab) ApplyManifests(ctx context.Context, manifests []byte, mutations Mutations) (*Cluster, error) {
+	objects, err := decode(manifests)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the manifests of %s: %w", mutations.ClusterName, err)
+	}
+	return l.applyObjects(ctx, mutations.ClusterName, objects, mutations)
+}
+
+// applyObjects applies what is named after the sample.
+func (l *Lab) applyObjects(ctx context.Context, sample string, objects []*unstructured.Unstructured, mutations Mutations) (*Cluster, error) {
 	if err := mutations.refuse(objects); err != nil {
 		return nil, fmt.Errorf("cannot apply sample %s: %w", sample, err)
 	}
-	if err := l.ensureNamespace(ctx, mutations.Namespace); err != nil {
+	if err := l.EnsureNamespace(ctx, mutations.Namespace); err != nil {
 		return nil, err
 	}
 	if err := l.ensureCA(ctx, mutations.Namespace); err != nil {
@@ -157,7 +172,8 @@ func (l *Lab) Apply(ctx context.Context, object *unstructured.Unstructured) erro
 	return nil
 }
 
-func (l *Lab) ensureNamespace(ctx context.Context, name string) error {
+// EnsureNamespace creates a namespace unless it exists.
+func (l *Lab) EnsureNamespace(ctx context.Context, name string) error {
 	err := l.Client().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("cannot create namespace %s: %w", name, err)
@@ -199,6 +215,15 @@ func (l *Lab) readSample(name string) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read sample %s: %w", name, err)
 	}
+	objects, err := decode(content)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read sample %s: %w", name, err)
+	}
+	return objects, nil
+}
+
+// decode returns the objects of a stream of YAML documents, in their order.
+func decode(content []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
 	for {
@@ -207,11 +232,11 @@ func (l *Lab) readSample(name string) ([]*unstructured.Unstructured, error) {
 			return objects, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cannot read sample %s: %w", name, err)
+			return nil, err
 		}
 		var fields map[string]any
 		if err := utilyaml.Unmarshal(document, &fields); err != nil { // keeps whole numbers whole
-			return nil, fmt.Errorf("cannot read sample %s: %w", name, err)
+			return nil, err
 		}
 		if len(fields) > 0 {
 			objects = append(objects, &unstructured.Unstructured{Object: fields})

@@ -91,15 +91,27 @@ func (b *Builder) packageOf(c Component) (string, error) {
 	return toolPackage(filepath.Join(b.root, "test", "tools", c.tools, "go.mod"))
 }
 
+// versionVariable is what the linker tells our managers of a release; see the Makefile.
+const versionVariable = "github.com/prometheus/common/version.Version"
+
 // Manager builds one of this repository's own programs. The go command's cache decides whether there is anything to do.
 func (b *Builder) Manager(ctx context.Context, name string) (string, error) {
+	return b.manager(ctx, name, name, "-s -w")
+}
+
+// ReleasedManager is the same with the version of a release.
+func (b *Builder) ReleasedManager(ctx context.Context, name, version string) (string, error) {
+	return b.manager(ctx, name, name+"-"+version, "-s -w -X "+versionVariable+"="+version)
+}
+
+func (b *Builder) manager(ctx context.Context, name, file, ldflags string) (string, error) {
 	unlock, err := b.lock()
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	target := filepath.Join(b.root, ".tools", "managers", name)
-	return target, b.build(ctx, b.root, target, "./"+name, "-s -w")
+	target := filepath.Join(b.root, ".tools", "managers", file)
+	return target, b.build(ctx, b.root, target, "./"+name, ldflags)
 }
 
 // build runs go build and puts the program in its place in one step: an interrupted build leaves no half program, and a

@@ -36,6 +36,31 @@ func (b *Builder) Manifests(ctx context.Context, c Component) ([]byte, error) {
 	return b.KustomizeModule(ctx, c.tools, c.module, filepath.Join(strings.TrimPrefix(pkg, c.module), "config", "default"))
 }
 
+// Release is what a provider that is not ours publishes for clusterctl.
+type Release struct {
+	Version              string
+	Components, Metadata []byte
+}
+
+// Release renders the release of a manager as its module has it. The images are those that its manifests name.
+func (b *Builder) Release(ctx context.Context, c Component) (Release, error) {
+	folder := filepath.Join("test", "tools", c.tools)
+	version, err := moduleVersion(filepath.Join(b.root, folder, "go.mod"), c.module)
+	if err != nil {
+		return Release{}, err
+	}
+	dir, err := b.ModuleDir(ctx, folder, c.module)
+	if err != nil {
+		return Release{}, err
+	}
+	metadata, err := os.ReadFile(filepath.Join(dir, "metadata.yaml"))
+	if err != nil {
+		return Release{}, fmt.Errorf("cannot read which contracts %s keeps: %w", c.module, err)
+	}
+	manifests, err := b.Manifests(ctx, c)
+	return Release{Version: version, Components: manifests, Metadata: metadata}, err
+}
+
 // KustomizeModule renders a kustomization that lies in a module required below test/tools.
 func (b *Builder) KustomizeModule(ctx context.Context, tools, module, folder string) ([]byte, error) {
 	dir, err := b.ModuleDir(ctx, filepath.Join("test", "tools", tools), module)

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"encoding/hex"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
+	. "github.com/onsi/gomega"
+)
+
+const root = ".."
+
+// write writes a release into a new folder.
+func write(t *testing.T, version, registry string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "out")
+	NewWithT(t).Expect(run(t.Context(), []string{"-root", root, "-out", out, "-version", version, "-registry", registry})).To(Succeed())
+	return out
+}
+
+// contents are the files of a folder.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(filepath.Join(dir, path))
+		files[path] = string(content)
+		return err
+	})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return files
+}
+
+func TestARelease(t *testing.T) {
+	out := write(t, "v0.1.0", "registry.example.com/team")
+	files := contents(t, out)
+
+	t.Run("is laid out as clusterctl reads local repositories", func(t *testing.T) {
+		NewWithT(t).Expect(slices.Collect(maps.Keys(files))).To(ConsistOf(
+			"SHA256SUMS",
+			"bootstrap-openshift-agent/v0.1.0/bootstrap-components.yaml",
+			"bootstrap-openshift-agent/v0.1.0/bootstrap-components-namespaced.yaml",
+			"bootstrap-openshift-agent/v0.1.0/metadata.yaml",
+			"bootstrap-openshift-agent/v0.1.0/sbom.cdx.json",
+			"bootstrap-openshift-agent/v0.1.0/cluster-api-operator.yaml",
+			"control-plane-openshift-agent/v0.1.0/control-plane-components.yaml",
+			"control-plane-openshift-agent/v0.1.0/control-plane-components-namespaced.yaml",
+			"control-plane-openshift-agent/v0.1.0/metadata.yaml",
+			"control-plane-openshift-agent/v0.1.0/sbom.cdx.json",
+			"control-plane-openshift-agent/v0.1.0/cluster-api-operator.yaml",
+			"control-plane-openshift-agent/v0.1.0/in-place-updates.yaml",
+			"control-plane-openshift-agent/v0.1.0/clusterclass-agent.yaml",
+			"control-plane-openshift-agent/v0.1.0/cluster-template.yaml",
+			"control-plane-openshift-agent/v0.1.0/cluster-template-compact.yaml",
+			"control-plane-openshift-agent/v0.1.0/cluster-template-sno.yaml",
+			"control-plane-openshift-agent/v0.1.0/cluster-template-disk-image.yaml",
+			"control-plane-openshift-agent/v0.1.0/cluster-template-okd.yaml",
+			"control-plane-openshift-agent/v0.1.0/cluster-template-topology.yaml",
+		))
+	})
+
+	t.Run("names its own images and no others", func(t *testing.T) {
+		g := NewWithT(t)
+		for path, image := range map[string]string{
+			"bootstrap-openshift-agent/v0.1.0/bootstrap-components":         "registry.example.com/team/agent-bootstrap-provider:v0.1.0",
+			"control-plane-openshift-agent/v0.1.0/control-plane-components": "registry.example.com/team/agent-control-plane-provider:v0.1.0",
+		} {
+			for _, variant := range []string{"", "-namespaced"} {
+				g.Expect(files[path+variant+".yaml"]).To(ContainSubstring("image: "+image+"\n"), path+variant)
+				g.Expect(files[path+variant+".yaml"]).NotTo(ContainSubstring("ghcr.io"), path+variant)
+			}
+		}
+	})
+
+	t.Run("is for the namespaces that its components make", func(t *testing.T) {
+		for _, p := range providers {
+			made := `kind: Namespace\nmetadata:\n( .*\n)+  name: ` + p.namespace + `\n`
+			NewWithT(t).Expect(files[p.label+"/v0.1.0/"+p.components+".yaml"]).To(MatchRegexp(made))
+		}
+	})
+
+	t.Run("has checksums of everything in it", func(t *testing.T) {
+		g := NewWithT(t)
+		check := exec.CommandContext(t.Context(), "sha256sum", "--check", "--strict", "SHA256SUMS")
+		check.Dir = out
+		checked, err := check.CombinedOutput()
+		g.Expect(err).NotTo(HaveOccurred(), string(checked))
+		g.Expect(strings.Count(string(checked), ": OK\n")).To(Equal(len(files) - 1))
+	})
+
+	t.Run("is the same when it is made again", func(t *testing.T) {
+		NewWithT(t).Expect(contents(t, write(t, "v0.1.0", "registry.example.com/team"))).To(Equal(files))
+	})
+
+	t.Run("takes the place of the one before", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(run(t.Context(), []string{"-root", root, "-out", out, "-version", "v0.1.1", "-registry", "registry.example.com/team"})).To(Succeed())
+		g.Expect(filepath.Join(out, "bootstrap-openshift-agent", "v0.1.0")).NotTo(BeADirectory())
+		g.Expect(filepath.Join(out, "bootstrap-openshift-agent", "v0.1.1")).To(BeADirectory())
+		left, err := filepath.Glob(filepath.Join(filepath.Dir(out), ".release-*"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(left).To(BeEmpty())
+	})
+}
+
+// What the go command itself says of a program with the same packages.
+func TestABillOfMaterialsHasWhatTheManagerIsMadeOf(t *testing.T) {
+	for _, p := range providers {
+		t.Run(p.folder, func(t *testing.T) {
+			g := NewWithT(t)
+			r := &release{root: root, version: "v0.1.0"}
+			content, err := r.billOfMaterials(t.Context(), p)
+			g.Expect(err).NotTo(HaveOccurred())
+			bom := &cdx.BOM{}
+			g.Expect(cdx.NewBOMDecoder(bytes.NewReader(content), cdx.BOMFileFormatJSON).Decode(bom)).To(Succeed())
+			g.Expect(bom.Metadata.Component.Name).To(Equal(p.image))
+			g.Expect(bom.Metadata.Component.Version).To(Equal("v0.1.0"))
+			g.Expect(bom.Metadata.Timestamp).To(BeEmpty())
+			g.Expect(bom.SerialNumber).To(BeEmpty())
+
+			const path = `{{with .Module}}{{if not .Main}}{{with .Replace}}{{.Path}}@{{.Version}}{{else}}{{.Path}}@{{.Version}}{{end}}{{end}}{{end}}`
+			here, err := goCommand(t.Context(), root, nil, "list", "-deps", "-f", path, "./"+p.folder)
+			g.Expect(err).NotTo(HaveOccurred())
+			var listed []string
+			for _, c := range (*bom.Components)[1:] {
+				listed = append(listed, c.Name+"@"+c.Version)
+				g.Expect(*c.Hashes).To(ConsistOf(HaveField("Algorithm", cdx.HashAlgoSHA256)), c.Name)
+				sum, err := hex.DecodeString((*c.Hashes)[0].Value)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(sum).To(HaveLen(32), c.Name)
+			}
+			for _, m := range strings.Fields(string(here)) {
+				g.Expect(listed).To(ContainElement(m), "what the program is made of on this machine is in the bill")
+			}
+			g.Expect((*bom.Components)[0].PackageURL).To(HavePrefix("pkg:golang/std@1."))
+			g.Expect(listed).NotTo(ContainElement(HavePrefix("github.com/onsi/ginkgo")), "what only tests are made of")
+			g.Expect(*(*bom.Dependencies)[0].Dependencies).To(HaveLen(len(*bom.Components)))
+		})
+	}
+}
+
+func TestPackageURL(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(packageURL("k8s.io/api", "v0.35.1")).To(Equal("pkg:golang/k8s.io/api@v0.35.1"))
+	g.Expect(packageURL("github.com/a/b/v2", "v2.0.0")).To(Equal("pkg:golang/github.com/a/b/v2@v2.0.0"))
+	g.Expect(packageURL("github.com/a/b", "v2.0.0+incompatible")).To(Equal("pkg:golang/github.com/a/b@v2.0.0%2Bincompatible"))
+	g.Expect(packageURL("std", "1.26.1")).To(Equal("pkg:golang/std@1.26.1"))
+}
+
+func TestWhatCannotBeReleasedIsRefused(t *testing.T) {
+	other := t.TempDir()
+	NewWithT(t).Expect(os.WriteFile(filepath.Join(other, "mine"), nil, 0o600)).To(Succeed())
+	for situation, tc := range map[string]struct{ version, registry, out, err string }{
+		"no version":               {"", "registry.example.com/team", "", `VERSION must be a semantic version with a leading v`},
+		"the version of a build":   {"dev", "registry.example.com/team", "", `not "dev"`},
+		"a version without v":      {"0.1.0", "registry.example.com/team", "", `not "0.1.0"`},
+		"half a version":           {"v0.1", "registry.example.com/team", "", `not "v0.1"`},
+		"what no image tag can be": {"v0.1.0+build", "registry.example.com/team", "", `not "v0.1.0+build"`},
+		"a series without contract": {
+			"v7.0.0", "registry.example.com/team", "", "metadata.yaml has no series v7.0",
+		},
+		"no registry":             {"v0.1.0", "", "", `REGISTRY must be a registry with a path and no scheme`},
+		"what is no registry":     {"v0.1.0", "https://registry.example.com", "", `not "https://registry.example.com"`},
+		"a folder of the user's":  {"v0.1.0", "registry.example.com/team", other, "holds something else than a release"},
+		"a prerelease is allowed": {"v0.1.0-rc.1", "registry.example.com/team", other, "holds something else than a release"},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			out := tc.out
+			if out == "" {
+				out = filepath.Join(t.TempDir(), "out")
+			}
+			err := run(t.Context(), []string{"-root", root, "-out", out, "-version", tc.version, "-registry", tc.registry})
+			g.Expect(err).To(MatchError(ContainSubstring(tc.err)))
+			if tc.out == "" {
+				g.Expect(out).NotTo(BeADirectory())
+			}
+		})
+	}
+	NewWithT(t).Expect(filepath.Join(other, "mine")).To(BeAnExistingFile())
+}
