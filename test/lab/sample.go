@@ -128,6 +128,7 @@ func (l *Lab) ApplySample(ctx context.Context, sample string, mutations Mutation
 		if err := l.Apply(ctx, object); err != nil {
 			return nil, err
 		}
+		c.applied = append(c.applied, object)
 	}
 	return c, nil
 }
