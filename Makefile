@@ -155,7 +155,7 @@ nightly: ## Run what takes too long for every change: the other end-to-end specs
 
 # Beforehand, so that building does not count against the time-outs of tests.
 .PHONY: components
-components: ## Build the real components that tests start (kube-apiserver, Cluster API, assisted-service...), once; install PostgreSQL if it is missing. A newer Cluster API only with CORE=cluster-api-next (1.13) or CORE=cluster-api-1.14, which e2e and conformance then run on.
+components: ## Build the real components that tests start (kube-apiserver, Cluster API, assisted-service...), once; install PostgreSQL and Prometheus if they are missing. A newer Cluster API only with CORE=cluster-api-next (1.13) or CORE=cluster-api-1.14, which e2e and conformance then run on.
 	@go run ./test/env/build
 
 # The tests that may start components are those that depend, however indirectly, on the package that builds them. All others are pure.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/argocd"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -52,6 +53,20 @@ var _ = Describe("Samples", Ordered, Label("samples"), func() {
 		}
 		Expect(len(seen)).To(BeNumerically("<=", 2), "one OpenShift and one OKD release in six clusters")
 	})
+
+	It("are in progress to Argo CD until they are installed, and never degraded", func() {
+		for _, cluster := range clusters {
+			for _, kind := range []string{"Cluster", "OpenshiftAssistedControlPlane", "AgentClusterInstall"} {
+				Expect(health.ofObject(kind, cluster.Key())).To(Equal([]string{argocd.Progressing, argocd.Healthy}), "%s %s", kind, cluster.Key())
+			}
+		}
+	})
+
+	It("do not differ from what Argo CD would apply again", func(ctx SpecContext) {
+		for _, cluster := range clusters {
+			Expect(cluster.Drift(ctx, "argocd-controller")).To(BeEmpty(), "of %s", cluster.Key())
+		}
+	}, NodeTimeout(soon))
 
 	It("need nothing, once installed, while nothing happens", Label("idle"), func(ctx SpecContext) {
 		expectIdle(ctx, slices.Collect(maps.Values(clusters))...)

@@ -108,6 +108,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	laboratory, err = lab.New(ctx, laboratoryOptions)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(laboratory.Stop)
+	health = followHealth(ctx)
 }, NodeTimeout(startTimeout))
 
 var _ = AfterSuite(func(ctx SpecContext) {
@@ -119,6 +120,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	Expect(laboratory.Failure()).NotTo(HaveOccurred())
 	Expect(laboratory.Rack.Escaped()).To(BeEmpty(), "hosts that booted anything but what they were given")
 	expectNoPanic(ctx)
+	health.expectSense()
 	expectNoSecretsLogged()
 	expectNoSecretsTold(ctx, metav1.NamespaceAll)
 }, NodeTimeout(2*deleteTimeout))

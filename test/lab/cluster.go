@@ -40,7 +40,8 @@ type Cluster struct {
 
 	lab      *Lab
 	workload *workload
-	rest     []*unstructured.Unstructured
+	// applied are the objects of the sample, rest those that are left out so far.
+	applied, rest []*unstructured.Unstructured
 }
 
 // NewCluster reserves the API server of a cluster that nothing was applied for yet. Hosts bring it up after [Cluster.ReleaseAPI].
@@ -89,7 +90,7 @@ func (c *Cluster) ApplyRest(ctx context.Context) error {
 			return err
 		}
 	}
-	c.rest = nil
+	c.applied, c.rest = append(c.applied, c.rest...), nil
 	return nil
 }
 

@@ -143,6 +143,7 @@ func (l *Lab) applyObjects(ctx context.Context, sample string, objects []*unstru
 		if err := l.Apply(ctx, object); err != nil {
 			return nil, err
 		}
+		c.applied = append(c.applied, object)
 	}
 	return c, nil
 }

@@ -126,6 +126,7 @@ func (c injected) Now() time.Time { return c.now() }
 
 // New returns a Reconciler.
 func New(options Options) *Reconciler {
+	options.Recorder = reconcile.LogEvents(options.Recorder, ctrl.Log.WithName("events"))
 	r := &Reconciler{
 		Options:   options,
 		applier:   apply.New(options.Client, FieldManager),

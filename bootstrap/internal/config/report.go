@@ -36,6 +36,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 		if err := apply.PatchStatus(ctx, r.Client, s.stored, reported); err != nil {
 			return err
 		}
+		measured(s.stored, reported)
 		r.remember(s, &s.status)
 		r.heldBack.Written(keyOf(s.Config))
 	}

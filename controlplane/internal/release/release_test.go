@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	. "github.com/onsi/gomega"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure/measuretest"
 )
 
 // newRegistry serves one release image and counts the questions about it.
@@ -138,4 +140,21 @@ func TestAnUnreachableRegistry(t *testing.T) {
 func TestCredentialsErrorsSayNothingSecret(t *testing.T) {
 	_, err := ParseCredentials([]byte(`{"auths": secret`))
 	NewWithT(t).Expect(err).To(MatchError(Not(ContainSubstring("secret"))))
+}
+
+func TestAnswersOfRegistriesAreMeasured(t *testing.T) {
+	g := NewWithT(t)
+	count := func(result string) float64 {
+		value, err := measuretest.Count("capi_openshift_agent_registry_request_duration_seconds", map[string]string{"result": result})
+		g.Expect(err).NotTo(HaveOccurred())
+		return value
+	}
+	image, _ := newRegistry(t, nil)
+	locked, _ := newRegistry(t, func(req *http.Request) bool { return req.Header.Get("Authorization") != "" })
+	for result, asked := range map[string]string{"found": image, "not_found": strings.Replace(image, "4.19.3", "4.99.0", 1), "unavailable": locked} {
+		before, r := count(result), NewResolver(nil)
+		_, _, _ = resolve(t, r, asked, Credentials{})
+		_, _, _ = r.Resolve(asked, Credentials{}, nil)
+		g.Expect(count(result)-before).To(BeEquivalentTo(1), "%s: what is remembered is not asked", result)
+	}
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"k8s.io/utils/lru"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
 
 var (
@@ -97,7 +99,9 @@ func (r *Resolver) Resolve(image string, credentials Credentials, done func()) (
 func (r *Resolver) ask(q question, credentials Credentials, delay time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
 	defer cancel()
+	began := time.Now()
 	byDigest, err := r.head(ctx, q.image, credentials)
+	measure.RegistryRequest(resultOf(err), time.Since(began))
 
 	r.mu.Lock()
 	waiting := r.running[q]
@@ -113,6 +117,17 @@ func (r *Resolver) ask(q question, credentials Credentials, delay time.Duration)
 	for _, done := range waiting {
 		done()
 	}
+}
+
+// resultOf is how metrics call the answer of a registry.
+func resultOf(err error) string {
+	switch {
+	case err == nil:
+		return "found"
+	case errors.Is(err, ErrNotFound):
+		return "not_found"
+	}
+	return "unavailable"
 }
 
 // head asks the registry; only the manifest's header is transferred.

@@ -80,7 +80,7 @@ func (v *View) available() metav1.Condition {
 	case v.Deleting():
 		return no(t, controlplanev1.NotAvailableReason, "the control plane is being deleted")
 	case !v.Installed():
-		return no(t, controlplanev1.NotAvailableReason, "the cluster is not installed: the condition Installed tells how far it is and what it waits for")
+		return no(t, v.whyNotInstalled(), "the cluster is not installed: the condition Installed tells how far it is and what it waits for")
 	case v.healthKnown() && len(v.Workload.Unhealthy) == 0:
 		return yes(t, controlplanev1.AvailableReason)
 	case v.healthKnown():
@@ -96,6 +96,14 @@ func (v *View) available() metav1.Condition {
 	default:
 		return v.healthUnknown(t)
 	}
+}
+
+// whyNotInstalled tells those apart who look at the Cluster alone, which mirrors Available: an installation that goes on, and one that has failed.
+func (v *View) whyNotInstalled() string {
+	if v.Phase == controlplanev1.InstallationFailed {
+		return controlplanev1.InstallationFailedReason
+	}
+	return controlplanev1.WaitingForInstallationReason
 }
 
 // healthUnknown says why nothing is known of the cluster's health.

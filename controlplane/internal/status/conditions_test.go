@@ -54,3 +54,15 @@ func TestWhatCannotBeReadIsNotHealthy(t *testing.T) {
 		})
 	}
 }
+
+// Cluster API mirrors Available into the Cluster, which may be all that somebody looks at.
+func TestAvailableTellsAFailedInstallationFromOneThatGoesOn(t *testing.T) {
+	for phase, reason := range map[controlplanev1.InstallationPhase]string{
+		controlplanev1.InstallationPending: controlplanev1.WaitingForInstallationReason, controlplanev1.InstallationInstalling: controlplanev1.WaitingForInstallationReason,
+		controlplanev1.InstallationFailed: controlplanev1.InstallationFailedReason,
+	} {
+		v := viewOf(factsOf(nil))
+		v.Phase = phase
+		NewWithT(t).Expect(v.available()).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", reason)), string(phase))
+	}
+}

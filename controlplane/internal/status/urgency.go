@@ -46,11 +46,14 @@ func OnlyWords(before, after *controlplanev1.OpenshiftAssistedControlPlaneStatus
 	return equality.Semantic.DeepEqual(before, same)
 }
 
+// Urgent tells whether a reason is for somebody to act upon.
+func Urgent(reason string) bool { return !slices.Contains(late, reason) }
+
 // urgent tells whether something came that somebody has to act upon, went, or, when the installation failed, is told in other words: which
 // host it was may be known a moment later.
 func urgent(before, after *metav1.Condition) bool {
 	if before.Reason != after.Reason {
-		return !slices.Contains(late, before.Reason) || !slices.Contains(late, after.Reason)
+		return Urgent(before.Reason) || Urgent(after.Reason)
 	}
 	return after.Reason == controlplanev1.InstallationFailedReason && before.Message != after.Message
 }

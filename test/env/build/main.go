@@ -1,10 +1,11 @@
 // Command build builds the components of the test environment that are not built yet, so that the first test does not
-// spend its time on it, and installs PostgreSQL where it is missing and may be installed. The environment variable CORE is the
+// spend its time on it, and installs PostgreSQL and Prometheus where they are missing and may be installed. The environment variable CORE is the
 // folder below test/tools whose version of Cluster API core is wanted.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -31,5 +32,5 @@ func build(ctx context.Context) error {
 	if err := builder.Build(ctx, components.All(os.Getenv("CORE"))...); err != nil {
 		return err
 	}
-	return builder.ProvidePostgreSQL(ctx)
+	return errors.Join(builder.ProvidePostgreSQL(ctx), builder.ProvidePrometheus(ctx))
 }

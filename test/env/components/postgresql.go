@@ -3,7 +3,6 @@ package components
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,38 +43,8 @@ func serverVersion(folder string) semver.Version {
 	return version
 }
 
-// servicePolicy is the program that Debian's packages ask whether they may start their services.
-const servicePolicy = "/usr/sbin/policy-rc.d"
-
 // ProvidePostgreSQL installs PostgreSQL where it is missing and we may; else it tells what to do.
 func (b *Builder) ProvidePostgreSQL(ctx context.Context) error {
 	_, missing := PostgreSQL()
-	if missing == nil {
-		return nil
-	}
-	if _, err := exec.LookPath("apt-get"); err != nil || os.Getuid() != 0 {
-		b.sayf("%v", missing)
-		return nil
-	}
-	b.sayf("installing PostgreSQL: apt-get install postgresql, without starting its service")
-	if _, err := os.Stat(servicePolicy); errors.Is(err, os.ErrNotExist) {
-		if err := os.WriteFile(servicePolicy, []byte("#!/bin/sh\nexit 101\n"), 0o755); err != nil {
-			return fmt.Errorf("cannot keep PostgreSQL's service from starting: %w", err)
-		}
-		defer os.Remove(servicePolicy)
-	}
-	apt := func(args ...string) error {
-		_, err := run(ctx, b.root, "env", append([]string{"DEBIAN_FRONTEND=noninteractive", "apt-get", "-y"}, args...)...)
-		return err
-	}
-	install := []string{"install", "--no-install-recommends", "postgresql"}
-	if apt(install...) == nil {
-		return nil
-	}
-	// The package lists may be missing or old. An update may fail for a list that is not needed.
-	updateErr := apt("update")
-	if err := apt(install...); err != nil {
-		return fmt.Errorf("cannot install PostgreSQL: %w", errors.Join(updateErr, err))
-	}
-	return nil
+	return b.provide(ctx, "postgresql", missing)
 }

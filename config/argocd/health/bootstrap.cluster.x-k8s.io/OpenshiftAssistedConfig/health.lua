@@ -1,0 +1,43 @@
+-- Reasons that need somebody: time alone does not mend them. What is merely missing is not among them, for example a Secret: another wave may bring it.
+local wrong = {
+  AssistedServiceNotResponding = true, BootImageOutdated = true, BootImageRejected = true, ClusterRegisteredAnew = true, DiscoveryImageFailed = true,
+  DiscoveryImageUnavailable = true, HostBelowRequirements = true, HostBootedDiscoveryAgain = true, HostInAnotherCluster = true,
+  HostInstallationFailed = true, HostRefused = true, IgnitionDownloadFailed = true, InfraEnvNotOurs = true, InstallationDiskNotFound = true,
+  InvalidConfiguration = true, MachinePoolNotSupported = true, NodeNameTaken = true,
+}
+
+local conditions = {}
+if obj.status ~= nil and obj.status.conditions ~= nil then
+  for _, c in ipairs(obj.status.conditions) do
+    conditions[c.type] = c
+  end
+end
+
+local function health(status, c)
+  if c.message == nil or c.message == "" then
+    return { status = status, message = c.reason }
+  end
+  return { status = status, message = c.reason .. ": " .. c.message }
+end
+
+if conditions.Paused ~= nil and conditions.Paused.status == "True" then
+  return { status = "Suspended", message = "the Cluster or the object is paused: nothing is changed" }
+end
+-- Ready has the reason of the deletion, or of the first step that is not done.
+local ready = conditions.Ready
+if ready ~= nil and wrong[ready.reason] then
+  return health("Degraded", ready)
+end
+if obj.metadata.deletionTimestamp ~= nil then
+  if conditions.Deleting ~= nil and conditions.Deleting.status == "True" then
+    return health("Progressing", conditions.Deleting)
+  end
+  return { status = "Progressing", message = "waiting for the deletion to begin" }
+end
+if ready == nil or obj.status.observedGeneration ~= obj.metadata.generation then
+  return { status = "Progressing", message = "waiting for the bootstrap provider to look at the spec" }
+end
+if ready.status == "True" then
+  return { status = "Healthy", message = "the host is installed" }
+end
+return health("Progressing", ready)

@@ -1,0 +1,77 @@
+-- Reasons that need somebody: time alone does not mend them. What is merely missing is not among them, for example a Secret: another wave may bring it.
+local wrong = {
+  AssistedServiceNotResponding = true, CertificateRequestNotFitting = true, ClusterVersionUnavailable = true, EtcdQuorumAtRisk = true,
+  EtcdTopologyNotSupported = true, EtcdUnknown = true, InstallationFailed = true, InstallationNotOurs = true, InstallationRejected = true,
+  InvalidConfiguration = true, KubeconfigRefused = true, KubeconfigUnauthorized = true, LastEtcdMember = true, MachineCreationFailed = true,
+  PreparationFailed = true, RegisteredAnew = true, RegistryUnavailable = true, ReleaseImageNotFound = true, UnsupportedVersion = true,
+  UpgradeFailing = true, UpgradeNotOffered = true, UpgradeRefused = true, UpgradeRiskNotAccepted = true, UserActionRequired = true,
+  VersionChangeNotSupported = true, VersionMismatch = true, WaitingForMachineAPI = true,
+}
+-- Conditions in the order in which they matter; those that are True while something is going on come last.
+local order = {
+  "Deleting", "Installed", "ReleaseImageResolved", "MachinesCreated", "Available", "ControlPlaneComponentsHealthy", "KubeconfigAvailable",
+  "MachinesUpToDate", "CertificatesApproved", "RollingOut", "ScalingUp", "ScalingDown", "Remediating",
+}
+local changes = { "RollingOut", "ScalingUp", "ScalingDown", "Remediating" }
+
+local conditions = {}
+if obj.status ~= nil and obj.status.conditions ~= nil then
+  for _, c in ipairs(obj.status.conditions) do
+    conditions[c.type] = c
+  end
+end
+
+local function is(type, status)
+  return conditions[type] ~= nil and conditions[type].status == status
+end
+
+local function health(status, type)
+  local c = conditions[type]
+  if c.message == nil or c.message == "" then
+    return { status = status, message = type .. ": " .. c.reason }
+  end
+  return { status = status, message = c.reason .. ": " .. c.message }
+end
+
+if is("Paused", "True") then
+  return { status = "Suspended", message = "the Cluster or its control plane is paused: nothing is changed" }
+end
+for _, type in ipairs(order) do
+  if conditions[type] ~= nil and wrong[conditions[type].reason] then
+    return health("Degraded", type)
+  end
+end
+if is("Deleting", "True") then
+  return health("Progressing", "Deleting")
+end
+if obj.metadata.deletionTimestamp ~= nil then
+  return { status = "Progressing", message = "waiting for the deletion to begin" }
+end
+if conditions.Installed == nil or obj.status.observedGeneration ~= obj.metadata.generation then
+  return { status = "Progressing", message = "waiting for the control plane provider to look at the spec" }
+end
+if not is("Installed", "True") then
+  if conditions.Installed.reason == "InstallationOnHold" then
+    return health("Suspended", "Installed")
+  end
+  -- What keeps an installation from being registered is told by the condition of that step.
+  if conditions.Installed.reason == "WaitingForAssistedService" and is("ReleaseImageResolved", "False") then
+    return health("Progressing", "ReleaseImageResolved")
+  end
+  return health("Progressing", "Installed")
+end
+if not is("Available", "True") then
+  if conditions.Available ~= nil and conditions.Available.reason == "WaitingForAPIServer" then
+    return health("Progressing", "Available")
+  end
+  return health("Degraded", "Available")
+end
+for _, type in ipairs(changes) do
+  if is(type, "True") then
+    return health("Progressing", type)
+  end
+end
+if not is("MachinesCreated", "True") then
+  return health("Progressing", "MachinesCreated")
+end
+return { status = "Healthy", message = "the cluster is installed and its control plane serves" }

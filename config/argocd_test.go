@@ -1,0 +1,249 @@
+package config_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/argocd"
+)
+
+const healthDir = "argocd/health"
+
+func mustLoadChecks(t *testing.T) argocd.Checks {
+	t.Helper()
+	checks, err := argocd.Load(healthDir)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return checks
+}
+
+// What the laboratory saw (test/e2e keeps it in _artifacts/e2e-*/health): each file begins with the health that was told of the object in it, and the first line of the message.
+func TestHealthOfWhatWasRecorded(t *testing.T) {
+	checks := mustLoadChecks(t)
+	files, err := filepath.Glob("argocd/testdata/*.yaml")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	seen := map[string][]string{}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			g := NewWithT(t)
+			content, err := os.ReadFile(file)
+			g.Expect(err).NotTo(HaveOccurred())
+			first, _, _ := strings.Cut(string(content), "\n")
+			status, message, _ := strings.Cut(strings.TrimPrefix(first, "# "), ": ")
+			recorded := &unstructured.Unstructured{Object: object(t, string(content))}
+			health, err := checks.Of(t.Context(), recorded)
+			g.Expect(err).NotTo(HaveOccurred())
+			line, _, _ := strings.Cut(health.Message, "\n")
+			g.Expect(argocd.Health{Status: health.Status, Message: line}).To(Equal(argocd.Health{Status: status, Message: message}))
+			seen[recorded.GetKind()] = append(seen[recorded.GetKind()], status)
+		})
+	}
+	for kind := range checks {
+		NewWithT(t).Expect(seen[kind.Kind]).To(ContainElements(argocd.Progressing, argocd.Healthy), "of %s", kind.Kind)
+	}
+}
+
+// What the laboratory does not come to, or not in every run.
+func TestHealthOf(t *testing.T) {
+	checks := mustLoadChecks(t)
+	const (
+		cluster = "apiVersion: cluster.x-k8s.io/v1beta2\nkind: Cluster\n"
+		host    = "apiVersion: metal3.io/v1alpha1\nkind: BareMetalHost\n"
+		install = "apiVersion: extensions.hive.openshift.io/v1beta1\nkind: AgentClusterInstall\nmetadata: {generation: 1}\n"
+		ours    = "metadata: {generation: 1}\nspec: {controlPlaneRef: {kind: OpenshiftAssistedControlPlane}}\n"
+		theirs  = "metadata: {generation: 1}\nspec: {controlPlaneRef: {kind: KubeadmControlPlane}}\n"
+		down    = "status: {observedGeneration: 1, conditions: [{type: Available, status: 'False', reason: NotAvailable, message: not yet}, {type: ControlPlaneInitialized, status: 'True', reason: Initialized}, {type: ControlPlaneAvailable, status: 'False', reason: NotAvailable, message: etcd}]}"
+	)
+	for situation, tc := range map[string]struct{ object, status, message string }{
+		"a Cluster that is not looked at yet": {cluster + ours, argocd.Progressing, "waiting for Cluster API to look at the Cluster"},
+		"a Cluster whose spec was just edited": {
+			cluster + "metadata: {generation: 2}\nstatus: {observedGeneration: 1, conditions: [{type: Available, status: 'True', reason: Available}]}",
+			argocd.Progressing, "waiting for Cluster API to look at the Cluster",
+		},
+		"a Cluster that does not serve any more":         {cluster + ours + down, argocd.Degraded, "ControlPlaneAvailable: etcd"},
+		"another provider's, which may be in the making": {cluster + theirs + down, argocd.Progressing, "Available: not yet"},
+		"a Cluster whose installation failed": {
+			cluster + ours + strings.Replace(down, "reason: NotAvailable, message: etcd", "reason: InstallationFailed, message: disk", 1), argocd.Degraded, "ControlPlaneAvailable: disk",
+		},
+		"a Cluster that is being installed": {
+			cluster + ours + strings.Replace(down, "reason: NotAvailable, message: etcd", "reason: WaitingForInstallation, message: later", 1), argocd.Progressing, "Available: not yet",
+		},
+		"a Cluster that is being upgraded": {
+			cluster + "metadata: {generation: 1}\nstatus: {observedGeneration: 1, conditions: [{type: Available, status: 'True', reason: Available}, {type: RollingOut, status: 'True', reason: RollingOut, message: one}]}",
+			argocd.Progressing, "RollingOut: one",
+		},
+		"a topology that cannot be reconciled": {
+			cluster + ours + "status: {observedGeneration: 1, conditions: [{type: Available, status: 'True', reason: Available}, {type: TopologyReconciled, status: 'False', reason: ReconcileFailed, message: no class}]}",
+			argocd.Degraded, "TopologyReconciled: no class",
+		},
+		"a Cluster of v1beta1": {
+			"apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\n" + ours + "status: {observedGeneration: 1, phase: Provisioned, v1beta2: {conditions: [{type: Available, status: 'False', reason: NotAvailable, message: hosts}]}}",
+			argocd.Progressing, "Available: hosts",
+		},
+		"a Cluster that is paused": {cluster + "metadata: {}\nspec: {paused: true}", argocd.Suspended, "the Cluster is paused"},
+		"a host in error": {
+			host + "metadata: {}\nstatus: {operationalStatus: error, errorType: registration error, errorMessage: BMC refuses, provisioning: {state: registering}}",
+			argocd.Degraded, "registration error: BMC refuses",
+		},
+		"a host that waits for its turn": {
+			host + "metadata: {}\nstatus: {operationalStatus: delayed, provisioning: {state: inspecting}}",
+			argocd.Progressing, "inspecting: waiting for other hosts that are being worked on",
+		},
+		"a host without BMC":          {host + "metadata: {}\nstatus: {provisioning: {state: unmanaged}}", argocd.Suspended, "spec.bmc is not set: nothing is done with the host"},
+		"a host that is not seen yet": {host + "metadata: {}", argocd.Progressing, "waiting for the Bare Metal Operator to look at the host"},
+		"a host that is paused":       {host + "metadata: {annotations: {baremetalhost.metal3.io/paused: ''}}\nstatus: {operationalStatus: error}", argocd.Suspended, "the host is paused by an annotation"},
+		"a host that runs something else": {
+			host + "metadata: {}\nstatus: {operationalStatus: OK, provisioning: {state: externally provisioned}}", argocd.Healthy, "the host runs what somebody else installed",
+		},
+		"an installation that was cancelled": {
+			install + "status: {conditions: [{type: Stopped, status: 'True', reason: InstallationCancelled, message: somebody did}, {type: Completed, status: 'False', reason: InstallationFailed}]}",
+			argocd.Degraded, "Stopped: somebody did",
+		},
+		"an installation that assisted-service refuses": {
+			install + "status: {conditions: [{type: SpecSynced, status: 'False', reason: InputError, message: bad CIDR}]}", argocd.Degraded, "SpecSynced: bad CIDR",
+		},
+		"an installation of which assisted-service has not heard": {
+			install + "status: {conditions: [{type: SpecSynced, status: 'False', reason: BackendError, message: later}]}", argocd.Progressing, "SpecSynced: later",
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(checks.Of(t.Context(), &unstructured.Unstructured{Object: object(t, tc.object)})).To(Equal(argocd.Health{Status: tc.status, Message: tc.message}))
+		})
+	}
+}
+
+// broughtLater are reasons about something that is missing, which another sync wave or a secrets operator may bring: Argo CD ends a sync at what is degraded.
+var broughtLater = []string{"PullSecretMissing", "ManifestsMissing", "ClusterImageSetMissing", "InfraTemplateMissing", "WaitingForNMStateConfig", "WaitingForImport"}
+
+// passing are reasons that are told at once, and are no trouble.
+var passing = []string{"HostInstalled", "DeletingAgent", "DeletingInfraEnv"}
+
+// A reason that is told at once because somebody has to act upon it is degraded, and no other.
+func TestOfEveryReasonItIsDecidedWhetherItIsDegraded(t *testing.T) {
+	checks := mustLoadChecks(t)
+	for _, kind := range []struct {
+		schema.GroupVersionKind
+		provider, condition string
+		urgent              func(t *testing.T) func(reason string) bool
+	}{
+		{
+			schema.GroupVersionKind{Group: "controlplane.cluster.x-k8s.io", Version: "v1beta1", Kind: "OpenshiftAssistedControlPlane"}, "controlplane", "Installed",
+			func(t *testing.T) func(string) bool {
+				t.Helper()
+				late := namesIn(t, "../controlplane/internal/status/urgency.go", "late")
+				return func(reason string) bool { return !slices.Contains(late, reason) }
+			},
+		},
+		{
+			schema.GroupVersionKind{Group: "bootstrap.cluster.x-k8s.io", Version: "v1beta1", Kind: "OpenshiftAssistedConfig"}, "bootstrap", "Ready",
+			func(t *testing.T) func(string) bool {
+				t.Helper()
+				urgent := namesIn(t, "../bootstrap/internal/config/stages.go", "urgent")
+				return func(reason string) bool { return slices.Contains(urgent, reason) }
+			},
+		},
+	} {
+		t.Run(kind.Kind, func(t *testing.T) {
+			g := NewWithT(t)
+			urgent := kind.urgent(t)
+			for name, reason := range reasonsOf(t, "../"+kind.provider+"/api/v1beta1/conditions.go") {
+				told := &unstructured.Unstructured{Object: object(t, "metadata: {generation: 1}\nstatus: {observedGeneration: 1, conditions: [{type: "+kind.condition+
+					", status: 'False', reason: "+reason+", message: why}]}")}
+				told.SetGroupVersionKind(kind.GroupVersionKind)
+				health, err := checks.Of(t.Context(), told)
+				g.Expect(err).NotTo(HaveOccurred())
+				wanted := urgent(name) && !slices.Contains(broughtLater, reason) && !slices.Contains(passing, reason)
+				g.Expect(health.Status == argocd.Degraded).To(Equal(wanted), "%s is %s", reason, health.Status)
+			}
+		})
+	}
+}
+
+// What users apply is made from the scripts, for Argo CD and for the operator of OpenShift GitOps.
+func TestArgoCDGetsTheChecks(t *testing.T) {
+	g := NewWithT(t)
+	checks := mustLoadChecks(t)
+	wanted, lists := map[string]any{}, map[string]any{}
+	for kind, script := range checks {
+		wanted["resource.customizations.health."+kind.Group+"_"+kind.Kind] = script
+		lists[kind.Group+"/"+kind.Kind] = script
+	}
+	configMaps := components(t, healthDir)
+	g.Expect(configMaps).To(HaveLen(1))
+	g.Expect(configMaps[0]).To(And(HaveKeyWithValue("metadata", HaveKeyWithValue("name", "argocd-cm")), HaveKeyWithValue("data", wanted)))
+
+	resources := components(t, "argocd/openshift-gitops")
+	g.Expect(resources).To(HaveLen(1), "the ConfigMap is only the source")
+	g.Expect(resources[0]).To(HaveKeyWithValue("kind", "ArgoCD"))
+	listed, _, err := unstructured.NestedSlice(resources[0], "spec", "resourceHealthChecks")
+	g.Expect(err).NotTo(HaveOccurred())
+	got := map[string]any{}
+	for _, item := range listed {
+		check := item.(map[string]any)
+		got[check["group"].(string)+"/"+check["kind"].(string)] = check["check"]
+	}
+	g.Expect(got).To(Equal(lists))
+}
+
+// reasonsOf are the values of the constants ...Reason of a file, by name, as far as they are written there.
+func reasonsOf(t *testing.T, file string) map[string]string {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	reasons := map[string]string{}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		spec, is := n.(*ast.ValueSpec)
+		if !is || !strings.HasSuffix(spec.Names[0].Name, "Reason") {
+			return true
+		}
+		if literal, is := spec.Values[0].(*ast.BasicLit); is {
+			value, err := strconv.Unquote(literal.Value)
+			g.Expect(err).NotTo(HaveOccurred())
+			reasons[spec.Names[0].Name] = value
+		}
+		return true
+	})
+	g.Expect(reasons).NotTo(BeEmpty())
+	return reasons
+}
+
+// namesIn are the names of the constants that a file lists: in the variable, or in the fields, of that name.
+func namesIn(t *testing.T, file, list string) []string {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	var names []string
+	collect := func(n ast.Node) bool {
+		if selector, is := n.(*ast.SelectorExpr); is {
+			names = append(names, selector.Sel.Name)
+		}
+		return true
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ValueSpec:
+			if n.Names[0].Name == list {
+				ast.Inspect(n, collect)
+			}
+		case *ast.KeyValueExpr:
+			if key, is := n.Key.(*ast.Ident); is && key.Name == list {
+				ast.Inspect(n.Value, collect)
+			}
+		}
+		return true
+	})
+	NewWithT(t).Expect(names).NotTo(BeEmpty(), "%s in %s", list, file)
+	return names
+}

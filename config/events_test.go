@@ -1,0 +1,93 @@
+package config_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// emitters are the functions that emit Events, with the type of these; empty: the first argument says it. The reason is the second.
+var emitters = map[string]string{"event": "Normal", "warn": "Warning", "tell": ""}
+
+var eventRow = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| (Normal|Warning) \\|")
+
+// Reasons are stable, and nobody finds those that stand nowhere.
+func TestEveryEventIsDocumented(t *testing.T) {
+	g := NewWithT(t)
+	content, err := os.ReadFile("../docs/events.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	for kind, provider := range map[string]string{"OpenshiftAssistedControlPlane": "controlplane", "OpenshiftAssistedConfig": "bootstrap"} {
+		_, chapter, found := strings.Cut(string(content), "\n## "+kind+"\n")
+		g.Expect(found).To(BeTrue(), kind)
+		chapter, _, _ = strings.Cut(chapter, "\n## ")
+		documented := map[string]string{}
+		for _, row := range eventRow.FindAllStringSubmatch(chapter, -1) {
+			documented[row[1]] = row[2]
+		}
+		g.Expect(documented).To(Equal(emitted(t, provider)), kind)
+	}
+}
+
+// emitted are the types of the Events of a provider, by reason.
+func emitted(t *testing.T, provider string) map[string]string {
+	t.Helper()
+	g := NewWithT(t)
+	constants := reasonsOf(t, "../"+provider+"/api/v1beta1/conditions.go")
+	files, err := filepath.Glob("../" + provider + "/internal/*/*.go")
+	g.Expect(err).NotTo(HaveOccurred())
+	found := map[string]string{}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		g.Expect(err).NotTo(HaveOccurred())
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			call, is := n.(*ast.CallExpr)
+			if !is {
+				return true
+			}
+			method, is := call.Fun.(*ast.SelectorExpr)
+			if !is {
+				return true
+			}
+			kind, is := emitters[method.Sel.Name]
+			if !is || len(call.Args) < 2 {
+				return true
+			}
+			if selector, is := call.Args[0].(*ast.SelectorExpr); is && kind == "" {
+				kind, is = strings.CutPrefix(selector.Sel.Name, "EventType")
+				if !is {
+					return true // another function of that name
+				}
+			}
+			found[reasonIn(t, constants, call.Args[1])] = kind
+			return true
+		})
+	}
+	return found
+}
+
+// reasonIn is the reason that an argument stands for.
+func reasonIn(t *testing.T, constants map[string]string, argument ast.Expr) string {
+	t.Helper()
+	switch argument := argument.(type) {
+	case *ast.BasicLit:
+		reason, err := strconv.Unquote(argument.Value)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		return reason
+	case *ast.SelectorExpr:
+		NewWithT(t).Expect(constants).To(HaveKey(argument.Sel.Name))
+		return constants[argument.Sel.Name]
+	}
+	t.Fatalf("an Event whose reason is neither written down nor a constant: %T", argument)
+	return ""
+}

@@ -1,0 +1,217 @@
+package config_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
+)
+
+// stateMetrics is what kube-state-metrics makes of recorded objects.
+func stateMetrics(t *testing.T, recorded ...string) string {
+	t.Helper()
+	g := NewWithT(t)
+	arguments := []string{"run", ".", absolute(t, "monitoring/kube-state-metrics.yaml")}
+	for _, name := range recorded {
+		arguments = append(arguments, absolute(t, "argocd/testdata/"+name+".yaml"))
+	}
+	cmd := exec.CommandContext(t.Context(), "go", arguments...)
+	cmd.Dir = "../test/tools/kube-state-metrics"
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	printed, err := cmd.Output()
+	g.Expect(err).NotTo(HaveOccurred(), stderr.String())
+	return string(printed)
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return path
+}
+
+func TestKubeStateMetricsTellsOfOurObjects(t *testing.T) {
+	g := NewWithT(t)
+	of := func(kind, labels, more, name, value string) string {
+		return `(?m)^capi_` + kind + `_` + name + `\{cluster_name="[^"]+",customresource_group="[^"]+",customresource_kind="[^"]+",customresource_version="v1beta1",` + labels + more + `\} ` + value + `$`
+	}
+	controlPlane := func(name, more, value string) string {
+		return of("openshiftassistedcontrolplane", `name="[^"]+",namespace="[^"]+",`, more+`.*uid="[^"]+"`, name, value)
+	}
+	installing := stateMetrics(t, "OpenshiftAssistedControlPlane-Progressing-Installing")
+	for _, metric := range []string{
+		controlPlane("created", "", `1\.\d+e\+09`),
+		controlPlane("spec_replicas", "", `[135]`),
+		controlPlane("status_replicas", "", `[135]`),
+		controlPlane("status_installation_phase", `phase="Installing",`, "1"),
+		controlPlane("status_installation_phase", `phase="Installed",`, "0"),
+		controlPlane("status_installation_percentage", "", `\d0`),
+	} {
+		g.Expect(installing).To(MatchRegexp(metric))
+	}
+	for _, metric := range []string{
+		`capi_openshiftassistedcontrolplane_status_condition\{.*status="True",type="Available".*\} 0`,
+		`capi_openshiftassistedcontrolplane_status_condition\{.*status="False",type="Available".*\} 1`,
+		`capi_openshiftassistedcontrolplane_status_condition_last_transition_time\{.*status="False",type="Available".*\} 1\.\d+e\+09`,
+		`capi_openshiftassistedcontrolplane_status_condition_reason\{.*reason="Installing",status="False",type="Installed".*\} 1`,
+		`capi_openshiftassistedcontrolplane_info\{.*wanted_version="[v0-9.]+".*\} 1`,
+	} {
+		g.Expect(installing).To(MatchRegexp(metric))
+	}
+	host := stateMetrics(t, "OpenshiftAssistedConfig-Degraded-HostInstallationFailed")
+	for _, metric := range []string{
+		`capi_openshiftassistedconfig_created\{.*\} 1\.\d+e\+09`,
+		`capi_openshiftassistedconfig_info\{.*boot_mode="[A-Za-z]+".*\} 1`,
+		`capi_openshiftassistedconfig_owner\{.*owner_kind="Machine".*\} 1`,
+		`capi_openshiftassistedconfig_status_condition_reason\{.*reason="HostInstallationFailed",status="False",type="Ready".*\} 1`,
+	} {
+		g.Expect(host).To(MatchRegexp(metric))
+	}
+}
+
+// promtool returns the program, or skips the test where it is not installed.
+func promtool(t *testing.T) string {
+	t.Helper()
+	program, missing := tools.Promtool()
+	if missing != nil {
+		t.Skip(missing)
+	}
+	return program
+}
+
+// rules are those of the PrometheusRule, as Prometheus reads them.
+func rules(t *testing.T) (content []byte, expressions map[string]string) {
+	t.Helper()
+	g := NewWithT(t)
+	file, err := os.ReadFile("monitoring/prometheusrule.yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	var rule struct {
+		Spec struct {
+			Groups []struct {
+				Name  string           `json:"name"`
+				Rules []map[string]any `json:"rules"`
+			} `json:"groups"`
+		} `json:"spec"`
+	}
+	g.Expect(yaml.Unmarshal(file, &rule)).To(Succeed())
+	expressions = map[string]string{}
+	for _, group := range rule.Spec.Groups {
+		for _, alert := range group.Rules {
+			expressions[alert["alert"].(string)] = alert["expr"].(string)
+		}
+	}
+	content, err = yaml.Marshal(rule.Spec)
+	g.Expect(err).NotTo(HaveOccurred())
+	return content, expressions
+}
+
+func TestAlertsSayWhatTheyShould(t *testing.T) {
+	g := NewWithT(t)
+	program, dir := promtool(t), t.TempDir()
+	content, expressions := rules(t)
+	tests, err := os.ReadFile("monitoring/testdata/alerts.yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	for alert := range expressions {
+		g.Expect(string(tests)).To(ContainSubstring("alertname: "+alert+"\n"), "an alert that no test sees")
+	}
+	g.Expect(os.WriteFile(filepath.Join(dir, "rules.yaml"), content, 0o600)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(dir, "alerts.yaml"), tests, 0o600)).To(Succeed())
+	output, err := exec.CommandContext(t.Context(), program, "test", "rules", filepath.Join(dir, "alerts.yaml")).CombinedOutput()
+	g.Expect(err).NotTo(HaveOccurred(), string(output))
+}
+
+var (
+	metricName = regexp.MustCompile(`\bcapi_[a-z_]+`)
+	ownMetric  = regexp.MustCompile(`Name: "([a-z_]+)"`)
+)
+
+// An alert about a metric that nobody has would never fire.
+func TestAlertsAreAboutMetricsThatThereAre(t *testing.T) {
+	g := NewWithT(t)
+	metrics := "\n" + stateMetrics(t, "OpenshiftAssistedControlPlane-Progressing-Installing", "OpenshiftAssistedConfig-Degraded-HostInstallationFailed")
+	source, err := os.ReadFile("../pkg/measure/measure.go")
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, name := range ownMetric.FindAllStringSubmatch(string(source), -1) {
+		metrics += "\ncapi_openshift_agent_" + name[1] + "{"
+	}
+	_, expressions := rules(t)
+	for alert, expression := range expressions {
+		for _, name := range metricName.FindAllString(expression, -1) {
+			g.Expect(metrics).To(ContainSubstring("\n"+strings.TrimSuffix(name, "_count")+"{"), alert)
+		}
+	}
+}
+
+// The alert about hosts names every reason that somebody has to act upon; that assisted-service does not respond has an alert of its own.
+func TestTheAlertAboutHostsNamesTheirTroubles(t *testing.T) {
+	g := NewWithT(t)
+	_, expressions := rules(t)
+	named := regexp.MustCompile(`reason=~"([^"]*)"`).FindStringSubmatch(expressions["OpenshiftAgentHostNeedsAttention"])
+	g.Expect(named).To(HaveLen(2))
+	urgent, reasons := namesIn(t, "../bootstrap/internal/config/stages.go", "urgent"), reasonsOf(t, "../bootstrap/api/v1beta1/conditions.go")
+	var wanted []string
+	for name, reason := range reasons {
+		if slices.Contains(urgent, name) && !slices.Contains(append(passing, "AssistedServiceNotResponding"), reason) {
+			wanted = append(wanted, reason)
+		}
+	}
+	g.Expect(strings.Split(named[1], "|")).To(ConsistOf(wanted))
+}
+
+// What is applied beside the providers finds their managers.
+func TestMonitoringFindsTheManagers(t *testing.T) {
+	g := NewWithT(t)
+	applied := map[string]map[string]any{}
+	for _, object := range components(t, "monitoring") {
+		metadata := object["metadata"].(map[string]any)
+		namespace, _ := metadata["namespace"].(string)
+		applied[strings.Join([]string{object["kind"].(string), namespace, metadata["name"].(string)}, "/")] = object
+	}
+	for provider, namespace := range map[string]string{"bootstrap": "openshift-agent-bootstrap-system", "controlplane": "openshift-agent-control-plane-system"} {
+		installed := map[string]map[string]any{}
+		for _, object := range components(t, provider+"/default") {
+			installed[object["kind"].(string)+"/"+object["metadata"].(map[string]any)["name"].(string)] = object
+		}
+		deployment := installed["Deployment/"+strings.TrimSuffix(namespace, "system")+"controller-manager"]
+		g.Expect(deployment).NotTo(BeNil())
+		labels, _, _ := unstructured.NestedStringMap(deployment, "spec", "template", "metadata", "labels")
+		for _, selector := range [][]string{{"PodMonitor", "spec", "selector", "matchLabels"}, {"NetworkPolicy", "spec", "podSelector", "matchLabels"}} {
+			selected, _, _ := unstructured.NestedStringMap(applied[selector[0]+"/"+namespace+"/manager"], selector[1:]...)
+			g.Expect(selected).NotTo(BeEmpty(), selector[0])
+			for key, value := range selected {
+				g.Expect(labels).To(HaveKeyWithValue(key, value), selector[0])
+			}
+		}
+		role, _, _ := unstructured.NestedString(applied["ClusterRoleBinding//"+strings.TrimSuffix(namespace, "system")+"metrics-scraper"], "roleRef", "name")
+		g.Expect(installed).To(HaveKey("ClusterRole/" + role))
+
+		containers, _, _ := unstructured.NestedSlice(deployment, "spec", "template", "spec", "containers")
+		ports, _, _ := unstructured.NestedSlice(containers[0].(map[string]any), "ports")
+		var served []any
+		for _, port := range ports {
+			served = append(served, port.(map[string]any)["name"])
+		}
+		endpoints, _, _ := unstructured.NestedSlice(applied["PodMonitor/"+namespace+"/manager"], "spec", "podMetricsEndpoints")
+		g.Expect(endpoints).To(HaveLen(1))
+		g.Expect(served).To(ContainElement(endpoints[0].(map[string]any)["port"]))
+		ingress, _, _ := unstructured.NestedSlice(applied["NetworkPolicy/"+namespace+"/manager"], "spec", "ingress")
+		var open []any
+		for _, rule := range ingress {
+			for _, port := range rule.(map[string]any)["ports"].([]any) {
+				open = append(open, port.(map[string]any)["port"])
+			}
+		}
+		g.Expect(open).To(ConsistOf(served), "what the manager serves is reached, and nothing else")
+	}
+}

@@ -1,0 +1,75 @@
+package controlplane
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure/measuretest"
+)
+
+func TestStagesOfAnInstallationAreMeasuredWhenTheyAreReached(t *testing.T) {
+	created := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	now, told := created.Add(time.Hour), created.Add(50*time.Minute)
+	in := func(phase controlplanev1.InstallationPhase) *controlplanev1.OpenshiftAssistedControlPlane {
+		cp := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(created)}}
+		cp.Status.Installation.Phase = phase
+		cp.Status.Conditions = []metav1.Condition{{Type: controlplanev1.InstalledCondition, LastTransitionTime: metav1.NewTime(told)}}
+		return cp
+	}
+	for situation, tc := range map[string]struct {
+		before, after controlplanev1.InstallationPhase
+		reached       []measure.Stage
+	}{
+		"the installation begins": {controlplanev1.InstallationPending, controlplanev1.InstallationPreparing, []measure.Stage{{Name: "Preparing", Took: time.Hour}}},
+		"a stage was too short to be reported": {
+			controlplanev1.InstallationPending, controlplanev1.InstallationInstalling, []measure.Stage{{Name: "Preparing", Took: time.Hour}, {Name: "Installing", Took: time.Hour}},
+		},
+		"it is installed, which the condition dates": {
+			controlplanev1.InstallationFinalizing, controlplanev1.InstallationInstalled, []measure.Stage{{Name: "Installed", Took: 50 * time.Minute}},
+		},
+		"it goes on":                        {controlplanev1.InstallationInstalling, controlplanev1.InstallationInstalling, nil},
+		"it fails":                          {controlplanev1.InstallationInstalling, controlplanev1.InstallationFailed, nil},
+		"it is tried again":                 {controlplanev1.InstallationFailed, controlplanev1.InstallationPending, nil},
+		"its preparation failed":            {controlplanev1.InstallationPreparing, controlplanev1.InstallationPending, nil},
+		"its control plane is new":          {"", controlplanev1.InstallationPending, nil},
+		"it was installed on another hub":   {"", controlplanev1.InstallationInstalled, nil},
+		"it turns out to be installed long": {controlplanev1.InstallationPending, controlplanev1.InstallationInstalled, nil},
+		"it is installed since long":        {controlplanev1.InstallationInstalled, controlplanev1.InstallationInstalled, nil},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			stages := reached(in(tc.before), in(tc.after), now)
+			g.Expect(stages).To(HaveLen(len(tc.reached)))
+			for i, stage := range tc.reached {
+				g.Expect(stages[i]).To(Equal(stage))
+			}
+		})
+	}
+}
+
+func TestWhatIsReportedIsMeasuredOnce(t *testing.T) {
+	g := NewWithT(t)
+	count := func(name string, labels map[string]string) float64 {
+		value, err := measuretest.Count("capi_openshift_agent_"+name, labels)
+		g.Expect(err).NotTo(HaveOccurred())
+		return value
+	}
+	failed := func() float64 {
+		return count("problems_total", map[string]string{"kind": "OpenshiftAssistedControlPlane", "reason": controlplanev1.InstallationFailedReason})
+	}
+	begun := func() float64 {
+		return count("installation_duration_seconds", map[string]string{"stage": "Installing"})
+	}
+	failedBefore, begunBefore := failed(), begun()
+	h := newFailedHub(t)
+	h.reconcile()
+	h.r = New(h.r.Options)
+	h.reconcile()
+	g.Expect(failed()-failedBefore).To(BeEquivalentTo(1), "also for a manager that begins anew")
+	g.Expect(begun() - begunBefore).To(BeEquivalentTo(1))
+}

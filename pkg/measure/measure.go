@@ -1,0 +1,93 @@
+// Package measure has the metrics of both providers beside those of controller-runtime. How things are at the moment, such as how many clusters are being
+// installed, is not among them: kube-state-metrics tells it from our objects (config/monitoring).
+package measure
+
+import (
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// namespace is what the names begin with: that of Cluster API's metrics, and ours.
+const namespace = "capi_openshift_agent"
+
+// minutes are the bounds of what takes as long as servers take to boot and to be installed.
+var minutes = []float64{60, 120, 300, 600, 900, 1200, 1800, 2400, 3000, 3600, 4500, 5400, 7200, 10800, 14400, 28800}
+
+var (
+	problems = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: namespace, Name: "problems_total",
+		Help: "How often an object began to tell, by the reason of a condition, that somebody has to act.",
+	}, []string{"kind", "reason"})
+
+	installations = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: namespace, Name: "installation_duration_seconds", Buckets: minutes,
+		Help: "Time from the creation of a control plane until its installation reached a stage.",
+	}, []string{"stage"})
+
+	hosts = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: namespace, Name: "host_stage_duration_seconds", Buckets: minutes,
+		Help: "Time that the stages of an installed host took.",
+	}, []string{"stage"})
+
+	registries = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: namespace, Name: "registry_request_duration_seconds",
+		Buckets: []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
+		Help:    "Time that registries took to answer, or not to answer, what digest a release image has.",
+	}, []string{"result"})
+)
+
+func init() {
+	metrics.Registry.MustRegister(problems, installations, hosts, registries)
+}
+
+// Problems counts those that began with a change of an object's conditions.
+func Problems(kind string, before, after []metav1.Condition, isProblem func(*metav1.Condition) bool) {
+	for _, reason := range Begun(before, after, isProblem) {
+		problems.WithLabelValues(kind, reason).Inc()
+	}
+}
+
+// Begun are the reasons of problems that some condition has now, and none had before. A status that was written is compared with the one that it replaced:
+// hence each problem begins once, whoever reconciles how often.
+func Begun(before, after []metav1.Condition, isProblem func(*metav1.Condition) bool) []string {
+	was := reasons(before, isProblem)
+	return slices.DeleteFunc(reasons(after, isProblem), func(reason string) bool { return slices.Contains(was, reason) })
+}
+
+func reasons(conditions []metav1.Condition, isProblem func(*metav1.Condition) bool) []string {
+	var found []string
+	for i := range conditions {
+		if isProblem(&conditions[i]) {
+			found = append(found, conditions[i].Reason)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// Stage is a part of an installation, and how long it took.
+type Stage struct {
+	Name string
+	Took time.Duration
+}
+
+// Installation observes stages that the installation of a cluster has reached.
+func Installation(stages []Stage) { observe(installations, stages) }
+
+// Host observes the stages of a host that was installed.
+func Host(stages []Stage) { observe(hosts, stages) }
+
+func observe(histogram *prometheus.HistogramVec, stages []Stage) {
+	for _, stage := range stages {
+		histogram.WithLabelValues(stage.Name).Observe(stage.Took.Seconds())
+	}
+}
+
+// RegistryRequest observes a question to a registry.
+func RegistryRequest(result string, took time.Duration) {
+	registries.WithLabelValues(result).Observe(took.Seconds())
+}

@@ -1,0 +1,51 @@
+package reconcile
+
+import (
+	"fmt"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// LogEvents returns a recorder that also writes each Event into the log: Events are what people ask about, and the API server forgets them within the hour.
+func LogEvents(recorder record.EventRecorder, log logr.Logger) record.EventRecorder {
+	return loggedEvents{EventRecorder: recorder, log: log}
+}
+
+type loggedEvents struct {
+	record.EventRecorder
+
+	log logr.Logger
+}
+
+// Event implements record.EventRecorder.
+func (e loggedEvents) Event(about runtime.Object, kind, reason, message string) {
+	e.write(about, kind, reason, message)
+	e.EventRecorder.Event(about, kind, reason, message)
+}
+
+// Eventf implements record.EventRecorder.
+func (e loggedEvents) Eventf(about runtime.Object, kind, reason, format string, args ...any) {
+	e.write(about, kind, reason, fmt.Sprintf(format, args...))
+	e.EventRecorder.Eventf(about, kind, reason, format, args...)
+}
+
+// write names the object, its Cluster and its Machine as controllers of Cluster API do.
+func (e loggedEvents) write(about runtime.Object, kind, reason, message string) {
+	log := e.log
+	if object, is := about.(client.Object); is {
+		log = log.WithValues("object", klog.KObj(object))
+		if cluster := object.GetLabels()[clusterv1.ClusterNameLabel]; cluster != "" {
+			log = log.WithValues("Cluster", klog.KRef(object.GetNamespace(), cluster))
+		}
+		if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == "Machine" {
+			log = log.WithValues("Machine", klog.KRef(object.GetNamespace(), owner.Name))
+		}
+	}
+	log.Info(message, "event", reason, "type", kind)
+}

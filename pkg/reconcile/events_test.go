@@ -1,0 +1,34 @@
+package reconcile
+
+import (
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+func TestEventsAreLoggedWithTheirClusterAndMachine(t *testing.T) {
+	g := NewWithT(t)
+	var lines []string
+	events := record.NewFakeRecorder(2)
+	recorder := LogEvents(events, funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
+	host := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "lab", Name: "config", Labels: map[string]string{clusterv1.ClusterNameLabel: "ha"},
+		OwnerReferences: []metav1.OwnerReference{{Kind: "Machine", Name: "ha-1", Controller: ptr.To(true)}},
+	}}
+	recorder.Event(host, corev1.EventTypeWarning, "HostRefused", "it is another")
+	recorder.Eventf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "alone"}}, corev1.EventTypeNormal, "MachinesCreated", "Made %d Machines", 3)
+	g.Expect(lines).To(HaveLen(2))
+	g.Expect(lines[0]).To(And(
+		ContainSubstring(`"msg"="it is another"`), ContainSubstring(`"event"="HostRefused"`), ContainSubstring(`"type"="Warning"`),
+		ContainSubstring(`"name"="ha"`), ContainSubstring(`"name"="ha-1"`), ContainSubstring(`"name"="config"`),
+	))
+	g.Expect(lines[1]).To(And(ContainSubstring("Made 3 Machines"), Not(ContainSubstring("Machine\"=")), Not(ContainSubstring("Cluster"))))
+	g.Expect(<-events.Events).To(Equal("Warning HostRefused it is another"))
+	g.Expect(<-events.Events).To(Equal("Normal MachinesCreated Made 3 Machines"))
+}

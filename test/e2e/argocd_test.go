@@ -1,0 +1,177 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/yaml"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/argocd"
+)
+
+// checkedByArgoCD are the kinds that we have health checks for.
+var checkedByArgoCD = []schema.GroupVersionKind{
+	{Group: "controlplane.cluster.x-k8s.io", Version: "v1beta1", Kind: "OpenshiftAssistedControlPlane"},
+	{Group: "bootstrap.cluster.x-k8s.io", Version: "v1beta1", Kind: "OpenshiftAssistedConfig"},
+	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Cluster"},
+	{Group: "extensions.hive.openshift.io", Version: "v1beta1", Kind: "AgentClusterInstall"},
+	{Group: "metal3.io", Version: "v1alpha1", Kind: "BareMetalHost"},
+}
+
+// firstWord is the reason with which a message begins.
+var firstWord = regexp.MustCompile(`^[A-Za-z]+`)
+
+// health is what Argo CD would make of everything that happens in the laboratory.
+var health *healthLog
+
+// healthLog runs the health checks on each version of an object that is seen.
+type healthLog struct {
+	checks argocd.Checks
+	// dir gets the first object for each health and message without names: what the unit tests of the checks have in testdata comes from here.
+	dir string
+
+	mu       sync.Mutex
+	byObject map[string][]string
+	seen     map[string]bool
+	problems []string
+}
+
+// followHealth begins to run the health checks, until the suite ends.
+func followHealth(ctx context.Context) *healthLog {
+	GinkgoHelper()
+	checks, err := argocd.Load(filepath.Join("..", "..", "config", "argocd", "health"))
+	Expect(err).NotTo(HaveOccurred())
+	h := &healthLog{checks: checks, dir: filepath.Join(laboratory.Dir(), "health"), byObject: map[string][]string{}, seen: map[string]bool{}}
+	Expect(os.MkdirAll(h.dir, 0o755)).To(Succeed())
+	objects, err := cache.New(laboratory.Env.Config(), cache.Options{Scheme: laboratory.Env.Scheme()})
+	Expect(err).NotTo(HaveOccurred())
+	for _, kind := range checkedByArgoCD {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(kind)
+		informer, err := objects.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		Expect(err).NotTo(HaveOccurred())
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc: h.note, UpdateFunc: func(_, object any) { h.note(object) },
+		})
+		Expect(err).NotTo(HaveOccurred())
+	}
+	following, end := context.WithCancel(context.Background())
+	DeferCleanup(end)
+	go func() {
+		defer GinkgoRecover()
+		Expect(objects.Start(following)).To(Succeed())
+	}()
+	return h
+}
+
+func (h *healthLog) note(seen any) {
+	object, is := seen.(*unstructured.Unstructured)
+	if !is {
+		return
+	}
+	found, err := h.checks.Of(context.Background(), object)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case err != nil:
+		h.problems = append(h.problems, err.Error())
+		return
+	case found.Status == argocd.Healthy && !installed(object):
+		h.problems = append(h.problems, fmt.Sprintf("%s %s/%s is healthy too early", object.GetKind(), object.GetNamespace(), object.GetName()))
+	}
+	key := healthKey(object.GetKind(), types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()})
+	if before := h.byObject[key]; len(before) == 0 || before[len(before)-1] != found.Status {
+		h.byObject[key] = append(before, found.Status)
+	}
+	h.keep(object, found)
+}
+
+// installed tells whether an object is as far as it may be called healthy, by the condition that says so.
+func installed(object *unstructured.Unstructured) bool {
+	wanted, known := map[string]string{
+		"OpenshiftAssistedControlPlane": "Available", "OpenshiftAssistedConfig": "HostInstalled", "Cluster": "Available", "AgentClusterInstall": "Completed",
+	}[object.GetKind()]
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	return !known || slices.ContainsFunc(conditions, func(c any) bool {
+		condition, is := c.(map[string]any)
+		return is && condition["type"] == wanted && condition["status"] == "True"
+	})
+}
+
+// keep writes an object the like of which was not seen before: of its kind, with this health for this reason.
+func (h *healthLog) keep(object *unstructured.Unstructured, found argocd.Health) {
+	name := fmt.Sprintf("%s-%s-%s", object.GetKind(), found.Status, firstWord.FindString(found.Message))
+	if h.seen[name] {
+		return
+	}
+	h.seen[name] = true
+	content, err := yaml.Marshal(essential(object.Object, kept))
+	if err == nil {
+		message, _, _ := strings.Cut(found.Message, "\n")
+		err = os.WriteFile(filepath.Join(h.dir, name+".yaml"), fmt.Appendf(nil, "# %s: %s\n%s", found.Status, message, content), 0o600)
+	}
+	if err != nil {
+		h.problems = append(h.problems, err.Error())
+	}
+}
+
+// kept is what of an object is kept: neither hardware nor the addresses of images, which have tokens in them.
+var kept = map[string]any{
+	"apiVersion": nil, "kind": nil,
+	"metadata": map[string]any{
+		"name": nil, "namespace": nil, "uid": nil, "generation": nil, "creationTimestamp": nil, "deletionTimestamp": nil, "labels": nil, "ownerReferences": nil,
+		"annotations": map[string]any{"baremetalhost.metal3.io/paused": nil},
+	},
+	"spec": map[string]any{"paused": nil, "controlPlaneRef": nil, "replicas": nil, "version": nil},
+	"status": map[string]any{
+		"conditions": nil, "observedGeneration": nil, "initialization": nil, "installation": nil, "phase": nil, "version": nil, "kubernetesVersion": nil,
+		"releaseImage": nil, "replicas": nil, "readyReplicas": nil, "availableReplicas": nil, "upToDateReplicas": nil, "bootMode": nil, "agentRef": nil,
+		"operationalStatus": nil, "errorMessage": nil, "errorType": nil, "provisioning": map[string]any{"state": nil},
+	},
+}
+
+// essential is the part of an object that is named.
+func essential(object, named map[string]any) map[string]any {
+	part := map[string]any{}
+	for key, below := range named {
+		value, there := object[key]
+		if fields, is := value.(map[string]any); is && below != nil {
+			value = essential(fields, below.(map[string]any))
+		}
+		if there {
+			part[key] = value
+		}
+	}
+	return part
+}
+
+// ofObject is how the health of an object went, without repetitions.
+func (h *healthLog) ofObject(kind string, key types.NamespacedName) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.byObject[healthKey(kind, key)])
+}
+
+// expectSense is about everything that was seen: each check gave an answer, and nothing was called healthy before it was installed.
+func (h *healthLog) expectSense() {
+	GinkgoHelper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	Expect(h.problems).To(BeEmpty())
+	Expect(len(h.byObject)).To(BeNumerically(">", 0))
+}
+
+func healthKey(kind string, key types.NamespacedName) string { return kind + " " + key.String() }
