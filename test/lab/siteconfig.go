@@ -92,7 +92,7 @@ func siteconfigTemplates(folder string) ([]corev1.ConfigMap, error) {
 // prepareFor makes what has to be there before a ClusterInstance, and gives its nodes the MAC addresses of their hosts.
 func (l *Lab) prepareFor(ctx context.Context, instance *siteconfig.ClusterInstance, image string) error {
 	namespace, spec := instance.Namespace, &instance.Spec
-	if err := l.ensureNamespace(ctx, namespace); err != nil {
+	if err := l.EnsureNamespace(ctx, namespace); err != nil {
 		return err
 	}
 	if err := l.ensureCA(ctx, namespace); err != nil {
