@@ -199,9 +199,9 @@ func (d *Deployments) load(ctx context.Context, deployment *appsv1.Deployment) (
 	if err != nil {
 		return nil, err
 	}
-	m.objects = append(roles, slices.DeleteFunc(definitions, func(o *unstructured.Unstructured) bool {
+	m.objects = slices.Concat(roles, slices.DeleteFunc(definitions, func(o *unstructured.Unstructured) bool {
 		return !slices.Contains(calledNamespaces(o), deployment.Namespace)
-	})...)
+	}))
 	if err := m.prepare(ctx, d.env); err != nil {
 		return nil, err
 	}
