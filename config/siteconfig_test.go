@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,7 +14,7 @@ import (
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/gomega"
-	. "github.com/onsi/gomega/gstruct"
+	"github.com/onsi/gomega/gstruct"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -73,17 +74,18 @@ func TestClusterInstancesAreRenderedIntoWhatIsAccepted(t *testing.T) {
 			g := NewWithT(t)
 			objects, err := sample.Render(taggedRelease, templates...)
 			g.Expect(err).NotTo(HaveOccurred())
-			stream := fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\n", sample.Spec.PullSecretRef.Name)
+			var stream bytes.Buffer
+			fmt.Fprintf(&stream, "apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\n", sample.Spec.PullSecretRef.Name)
 			for _, object := range objects {
 				g.Expect(object.GetNamespace()).To(Equal(sample.Namespace), object.GetKind())
 				content, err := json.Marshal(object)
 				g.Expect(err).NotTo(HaveOccurred())
-				stream += "---\n" + string(content) + "\n"
+				fmt.Fprintf(&stream, "---\n%s\n", content)
 				if object.GetKind() != "NMStateConfig" { // its schema is on the management cluster: see below
 					g.Expect(all.admit(t.Context(), object.Object, nil)).To(Succeed(), "%s", object.GetKind())
 				}
 			}
-			g.Expect(linked([]byte(stream))).To(Succeed())
+			g.Expect(linked(stream.Bytes())).To(Succeed())
 			g.Expect(objects[len(objects)-1].GetKind()).To(Equal("Cluster"), "what is created last is deleted first, and takes the Machines along while their hosts are there")
 		})
 	}
@@ -185,7 +187,7 @@ func TestAClusterInstanceArrivesInOurObjects(t *testing.T) {
 
 	g.Expect(r.hosts).To(HaveLen(5))
 	first, fourth := r.hosts["site-1"], r.hosts["site-4"]
-	g.Expect(first.Spec).To(MatchFields(IgnoreExtras, Fields{
+	g.Expect(first.Spec).To(gstruct.MatchFields(gstruct.IgnoreExtras, gstruct.Fields{
 		"BootMode": BeEquivalentTo("UEFISecureBoot"), "Architecture": Equal("aarch64"), "Online": BeTrue(), "BootMACAddress": Equal("52:54:00:aa:01:01"),
 		"RootDeviceHints": HaveValue(Equal(metal3api.RootDeviceHints{DeviceName: "/dev/sda"})), "AutomatedCleaningMode": BeEquivalentTo("metadata"),
 		"BMC": Equal(metal3api.BMCDetails{Address: spec.Nodes[0].BmcAddress, CredentialsName: "site-1-bmc", DisableCertificateVerification: true}),

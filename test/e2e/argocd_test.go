@@ -171,7 +171,7 @@ func (h *healthLog) expectSense() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	Expect(h.problems).To(BeEmpty())
-	Expect(len(h.byObject)).To(BeNumerically(">", 0))
+	Expect(h.byObject).NotTo(BeEmpty())
 }
 
 func healthKey(kind string, key types.NamespacedName) string { return kind + " " + key.String() }

@@ -26,7 +26,7 @@ type Spec struct {
 	ClusterImageSetNameRef string                        `json:"clusterImageSetNameRef"`
 	PullSecretRef          corev1.LocalObjectReference   `json:"pullSecretRef"`
 	SSHPublicKey           string                        `json:"sshPublicKey,omitempty"`
-	ApiVIPs                []string                      `json:"apiVIPs,omitempty"` //nolint:revive // the name that templates use
+	ApiVIPs                []string                      `json:"apiVIPs,omitempty"`
 	IngressVIPs            []string                      `json:"ingressVIPs,omitempty"`
 	HoldInstallation       bool                          `json:"holdInstallation,omitempty"`
 	AdditionalNTPSources   []string                      `json:"additionalNTPSources,omitempty"`

@@ -41,7 +41,7 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 	install, err := desired.AgentClusterInstall(s.Facts, s.imageSetName, s.found.Version)
 	if err != nil {
 		s.block(controlplanev1.InvalidConfigurationReason, err.Error())
-		return false, nil //nolint:nilerr // for the user to correct: told by a condition, not tried again
+		return false, nil // for the user to correct: told by a condition, not tried again
 	}
 	if err := r.apply(ctx, s, desired.ClusterDeployment(s.Facts, s.found.Version), s.Deployment); err != nil {
 		return s.rejected("ClusterDeployment", err)

@@ -56,14 +56,14 @@ func Check(in *Inputs) Result {
 	result.leads(in.Names[apiName(domain)], apiName(domain), "apiVIPs", config.APIVIPs)
 	result.leads(in.Names[appName(domain)], "*.apps."+domain, "ingressVIPs", config.IngressVIPs)
 	if found := in.Names[wildcardName(domain)]; len(found.Addresses) > 0 {
-		result.warn("every name below %s leads to %s: OpenShift is not installed with a wildcard record *.%s, replace it by records of api and *.apps", domain, list(found.Addresses), domain)
+		result.advise("every name below %s leads to %s: OpenShift is not installed with a wildcard record *.%s, replace it by records of api and *.apps", domain, list(found.Addresses), domain)
 	}
 	result.clashes(in)
 	result.registries(in)
 	return result
 }
 
-func (r *Result) warn(format string, args ...any) {
+func (r *Result) advise(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
 
@@ -77,11 +77,11 @@ func (r *Result) leads(found facts.Name, name, field string, vips []string) {
 	case found.Failure != "":
 		r.Unknown = append(r.Unknown, fmt.Sprintf("%s cannot be looked up on the hub: %s", name, found.Failure))
 	case len(found.Addresses) == 0 && len(wanted) == 0:
-		r.warn("%s does not exist in the hub's DNS: create a record for the node", name)
+		r.advise("%s does not exist in the hub's DNS: create a record for the node", name)
 	case len(found.Addresses) == 0:
-		r.warn("%s does not exist in the hub's DNS: create a record for %s (config.%s)", name, strings.Join(vips, ", "), field)
+		r.advise("%s does not exist in the hub's DNS: create a record for %s (config.%s)", name, strings.Join(vips, ", "), field)
 	case len(wanted) > 0 && len(astray) > 0:
-		r.warn("%s leads to %s, not to config.%s (%s)", name, list(astray), field, strings.Join(vips, ", "))
+		r.advise("%s leads to %s, not to config.%s (%s)", name, list(astray), field, strings.Join(vips, ", "))
 	}
 }
 
@@ -94,10 +94,10 @@ func (r *Result) clashes(in *Inputs) {
 		}
 		theirs := &facts.Facts{ControlPlane: other}
 		if theirs.Domain() == in.Domain() {
-			r.warn("the cluster of control plane %s/%s has the same domain %s: choose another config.clusterName or config.baseDomain", other.Namespace, other.Name, in.Domain())
+			r.advise("the cluster of control plane %s/%s has the same domain %s: choose another config.clusterName or config.baseDomain", other.Namespace, other.Name, in.Domain())
 		}
 		if shared := vips.Intersection(vipsOf(other)); len(shared) > 0 {
-			r.warn("control plane %s/%s has the same VIP %s: each cluster needs addresses of its own in a network", other.Namespace, other.Name, list(sorted(shared)))
+			r.advise("control plane %s/%s has the same VIP %s: each cluster needs addresses of its own in a network", other.Namespace, other.Name, list(sorted(shared)))
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (r *Result) clashes(in *Inputs) {
 // registries looks at the mirrors, and at what the pull secret is for.
 func (r *Result) registries(in *Inputs) {
 	if in.Registries != nil && in.Registries.Problem != "" {
-		r.warn("%s", in.Registries.Problem)
+		r.advise("%s", in.Registries.Problem)
 		return
 	}
 	mirrors := in.Registries.mirrors()
@@ -114,11 +114,11 @@ func (r *Result) registries(in *Inputs) {
 	}
 	for _, mirror := range mirrors {
 		if !in.Covered(mirror) {
-			r.warn("the pull secret %s has no credentials for the mirror %s: add them, unless it needs none", in.PullSecretName(), mirror)
+			r.advise("the pull secret %s has no credentials for the mirror %s: add them, unless it needs none", in.PullSecretName(), mirror)
 		}
 	}
 	if in.ReleaseImage != "" && !in.Covered(in.ReleaseImage) && !in.Registries.mirrored(in.ReleaseImage) {
-		r.warn("the pull secret %s has no credentials for the release image %s: add them, unless its registry needs none", in.PullSecretName(), in.ReleaseImage)
+		r.advise("the pull secret %s has no credentials for the release image %s: add them, unless its registry needs none", in.PullSecretName(), in.ReleaseImage)
 	}
 }
 
