@@ -20,7 +20,7 @@ func (r *Reconciler) preflight(ctx context.Context, s *scope) (bool, error) {
 	if s.Installed() || s.Cluster == nil {
 		return true, nil
 	}
-	in := &preflight.Inputs{Facts: s.Facts, Names: map[string]facts.Name{}, Covered: s.covered()}
+	in := &preflight.Inputs{Facts: s.Facts, Names: map[string]facts.Name{}, ReleaseImage: s.found.ReleaseImage, Covered: s.covered()}
 	for _, wanted := range preflight.Names(s.Facts) {
 		answer, left := r.Names.Addresses(wanted, r.waker(s))
 		in.Names[wanted] = answer
@@ -32,10 +32,6 @@ func (r *Reconciler) preflight(ctx context.Context, s *scope) (bool, error) {
 	}
 	for i := range all.Items {
 		in.Others = append(in.Others, &all.Items[i])
-	}
-	config := &s.ControlPlane.Spec.Config
-	if config.ReleaseImage != "" || config.ClusterImageSetRef != nil {
-		in.ReleaseImage = s.found.ReleaseImage
 	}
 	var err error
 	if in.Registries, err = r.readRegistries(ctx, s); err != nil {

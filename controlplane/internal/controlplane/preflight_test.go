@@ -129,13 +129,3 @@ func TestPreflightReadsThePullSecret(t *testing.T) {
 	h.Expect(h.Update(t.Context(), mirrors)).To(Succeed())
 	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "ConfigMap mirrors has no key registries.conf")
 }
-
-// TestPreflightOfAnImageThatIsLookedUp does not ask for credentials: the registry says better whether they are right.
-func TestPreflightOfAnImageThatIsLookedUp(t *testing.T) {
-	objects := world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Config.ReleaseImage = "" })
-	secret := objects[2].(*corev1.Secret) //nolint:forcetypeassert // see world
-	secret.Data[corev1.DockerConfigJsonKey] = []byte(`{"auths":{}}`)
-	h := newHub(t, objects...).withTime()
-	h.reconcile()
-	h.expectPreflight(metav1.ConditionTrue, controlplanev1.PreflightPassedReason, "")
-}

@@ -21,7 +21,7 @@ type Inputs struct {
 	Names map[string]facts.Name
 	// Others are all control planes of the hub.
 	Others []*controlplanev1.OpenshiftAssistedControlPlane
-	// ReleaseImage is the release image; empty when it is not known, or was found in its registry with the pull secret.
+	// ReleaseImage is the release image; empty when it is not known.
 	ReleaseImage string
 	// Registries is the configuration of mirrors; nil when there is none.
 	Registries *Registries
@@ -117,7 +117,9 @@ func (r *Result) registries(in *Inputs) {
 			r.advise("the pull secret %s has no credentials for the mirror %s: add them, unless it needs none", in.PullSecretName(), mirror)
 		}
 	}
-	if in.ReleaseImage != "" && !in.Covered(in.ReleaseImage) && !in.Registries.mirrored(in.ReleaseImage) {
+	config := &in.ControlPlane.Spec.Config
+	given := config.ReleaseImage != "" || config.ClusterImageSetRef != nil // else its registry was asked with the pull secret, which tells more
+	if given && in.ReleaseImage != "" && !in.Covered(in.ReleaseImage) && !in.Registries.mirrored(in.ReleaseImage) {
 		r.advise("the pull secret %s has no credentials for the release image %s: add them, unless its registry needs none", in.PullSecretName(), in.ReleaseImage)
 	}
 }

@@ -155,19 +155,24 @@ func TestRegistries(t *testing.T) {
 		covered    func(string) bool
 		image      string
 		want       string
+		lookedUp   bool
 	}{
-		"all is covered":                    {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only(""), release, ""},
-		"the mirror is not":                 {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("quay.io"), release, "the pull secret pull has no credentials for the mirror registry.lab.example:5000/ocp: add them, unless it needs none"},
-		"the release image is not":          {nil, only("registry.lab.example"), release, "the pull secret pull has no credentials for the release image " + release},
-		"the release image is mirrored":     {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("registry.lab.example"), release, ""},
-		"the release image is another one":  {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("registry.lab.example"), "quay.io/openshift-release-dev-2/x@sha256:aa", "quay.io/openshift-release-dev-2/x"},
-		"the release image is looked up":    {nil, only("registry.lab.example"), "", ""},
-		"there is no pull secret":           {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), nil, release, ""},
-		"the mirrors cannot be used at all": {ParseRegistries("m", map[string]string{"registries.conf": "[["}), only(""), release, "ConfigMap m, key registries.conf is no TOML"},
+		"all is covered":                    {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only(""), release, "", false},
+		"the mirror is not":                 {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("quay.io"), release, "the pull secret pull has no credentials for the mirror registry.lab.example:5000/ocp: add them, unless it needs none", false},
+		"the release image is not":          {nil, only("registry.lab.example"), release, "the pull secret pull has no credentials for the release image " + release, false},
+		"the release image is mirrored":     {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("registry.lab.example"), release, "", false},
+		"the release image is another one":  {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("registry.lab.example"), "quay.io/openshift-release-dev-2/x@sha256:aa", "quay.io/openshift-release-dev-2/x", false},
+		"the release image is looked up":    {nil, only("registry.lab.example"), release, "", true},
+		"the release image is not known":    {nil, only("registry.lab.example"), "", "", false},
+		"there is no pull secret":           {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), nil, release, "", false},
+		"the mirrors cannot be used at all": {ParseRegistries("m", map[string]string{"registries.conf": "[["}), only(""), release, "ConfigMap m, key registries.conf is no TOML", false},
 	} {
 		in := right()
 		in.ControlPlane.Spec.Config.PullSecretRef = &corev1.LocalObjectReference{Name: "pull"}
 		in.Registries, in.Covered, in.ReleaseImage = tc.registries, tc.covered, tc.image
+		if !tc.lookedUp {
+			in.ControlPlane.Spec.Config.ClusterImageSetRef = &controlplanev1.ClusterImageSetReference{Name: "set"}
+		}
 		found := strings.Join(Check(in).Warnings, "; ")
 		if tc.want == "" {
 			NewWithT(t).Expect(found).To(BeEmpty(), name)
