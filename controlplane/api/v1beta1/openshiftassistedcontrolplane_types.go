@@ -25,6 +25,10 @@ const (
 	// control plane is taken instead of the default one: <repository>:<version>-<architecture>.
 	ReleaseImageRepositoryOverrideAnnotation = "cluster.x-k8s.io/release-image-repository-override"
 
+	// PassOnAnnotation names, separated by commas, labels and annotations of the control plane that reach its ClusterDeployment and AgentClusterInstall beside those that
+	// always do: those that hive, assisted-service, the siteconfig operator and Advanced Cluster Management read.
+	PassOnAnnotation = "controlplane.cluster.x-k8s.io/pass-on"
+
 	// InstallConfigOverrideAnnotation holds a JSON merged into the install-config, as spec.config.installConfigOverride does; the
 	// field wins where both set the same.
 	InstallConfigOverrideAnnotation = "controlplane.cluster.x-k8s.io/install-config-override"
@@ -473,8 +477,8 @@ type InstallationStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	WorkerReplicas *int32 `json:"workerReplicas,omitempty"`
-	// reached tells when the installation came to each of its phases, in that order. It stays when the cluster is installed. Of a phase that was gone back
-	// to it is the first time; of a cluster that was installed elsewhere nothing is known.
+	// reached tells when the installation came to each of its phases for the first time, in that order. It stays when the cluster is installed, and when an installation is
+	// tried again; of a cluster that was installed elsewhere nothing is known.
 	// +optional
 	// +listType=map
 	// +listMapKey=phase

@@ -31,9 +31,9 @@ func (h *hub) say(value string) {
 	if cp.Annotations == nil {
 		cp.Annotations = map[string]string{}
 	}
-	cp.Labels["example.com/site"], cp.Annotations["agent-install.openshift.io/any"] = value, value
+	cp.Labels["cluster.open-cluster-management.io/backup"], cp.Annotations["agent-install.openshift.io/any"] = value, value
 	if value == "" {
-		delete(cp.Labels, "example.com/site")
+		delete(cp.Labels, "cluster.open-cluster-management.io/backup")
 		delete(cp.Annotations, "agent-install.openshift.io/any")
 	}
 	cp.Annotations[assisted.InstallConfigOverridesAnnotation] = `{"fips":"of the annotation"}`
@@ -54,7 +54,7 @@ func TestLabelsAndAnnotationsArePassedOn(t *testing.T) {
 				h.say(value)
 				h.reconcile()
 				for _, part := range h.parts() {
-					h.Expect(part.GetLabels()).To(HaveKeyWithValue("example.com/site", value), "%T", part)
+					h.Expect(part.GetLabels()).To(HaveKeyWithValue("cluster.open-cluster-management.io/backup", value), "%T", part)
 					h.Expect(part.GetAnnotations()).To(HaveKeyWithValue("agent-install.openshift.io/any", value), "%T", part)
 				}
 			}

@@ -1,11 +1,10 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
-	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/name"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,7 +19,7 @@ func (r *Reconciler) preflight(ctx context.Context, s *scope) (bool, error) {
 	if s.Installed() || s.Cluster == nil {
 		return true, nil
 	}
-	in := &preflight.Inputs{Facts: s.Facts, Names: map[string]facts.Name{}, ReleaseImage: s.found.ReleaseImage, Covered: s.covered()}
+	in := &preflight.Inputs{Facts: s.Facts, Names: map[string]facts.Name{}, ReleaseImage: cmp.Or(s.found.ReleaseImage, s.ControlPlane.Status.ReleaseImage)}
 	for _, wanted := range preflight.Names(s.Facts) {
 		answer, left := r.Names.Addresses(wanted, r.waker(s))
 		in.Names[wanted] = answer
@@ -34,6 +33,9 @@ func (r *Reconciler) preflight(ctx context.Context, s *scope) (bool, error) {
 		in.Others = append(in.Others, &all.Items[i])
 	}
 	var err error
+	if in.Covered, err = r.covered(ctx, s); err != nil {
+		return false, err
+	}
 	if in.Registries, err = r.readRegistries(ctx, s); err != nil {
 		return false, err
 	}
@@ -41,15 +43,16 @@ func (r *Reconciler) preflight(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// covered tells for which images the pull secret has credentials; nil when it was not read.
-func (s *scope) covered() func(string) bool {
-	if s.credentials == nil {
-		return nil
+// covered tells for which places the user's pull secret has credentials, also once its phase does not read it any more; nil when there is none that can be read.
+func (r *Reconciler) covered(ctx context.Context, s *scope) (func(string) bool, error) {
+	if s.ControlPlane.Spec.Config.PullSecretRef == nil || s.PullSecret == nil {
+		return nil, nil //nolint:nilnil // there need be none
 	}
-	return func(image string) bool {
-		ref, err := name.ParseReference(image)
-		return err == nil && s.credentials.For(ref.Context()) != authn.Anonymous
+	credentials, problem, err := r.readPullSecret(ctx, s.PullSecret)
+	if err != nil || problem != "" {
+		return nil, err
 	}
+	return credentials.Cover, nil
 }
 
 type registriesContents struct {

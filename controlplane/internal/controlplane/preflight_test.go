@@ -98,7 +98,7 @@ func TestPreflightSeesOtherClustersOfTheHub(t *testing.T) {
 	other.Namespace, other.Name, other.UID, other.OwnerReferences[0].Name = "tenant", "c2", "other-uid", "cluster2"
 	h := newHub(t, append(world(nil), other)...).withTime()
 	h.reconcile()
-	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "control plane tenant/c2 has the same VIP 192.168.111.4, 192.168.111.5")
+	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "of the VIPs 192.168.111.4, 192.168.111.5 are also those of 1 in other namespaces")
 }
 
 // TestPreflightReadsThePullSecret has one for another registry than that of the release image, and mirrors that it is not for.
@@ -123,9 +123,17 @@ func TestPreflightReadsThePullSecret(t *testing.T) {
 		},
 	})
 	h.reconcile()
-	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "no credentials for the mirror registry.lab.example")
+	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "no credentials for mirrors (registry.lab.example)")
 	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "no credentials for the release image "+digest)
 	h.Expect(reads).To(Equal(1), "a version of a ConfigMap is read once")
+
+	h.setState("installing", "", 10)
+	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "no credentials for mirrors (registry.lab.example)")
+	h.setState("insufficient", "", 0)
+	h.get("pull", secret)
+	secret.Data[corev1.DockerConfigJsonKey] = []byte(`{"auths":{"registry.lab.example":{"auth":"dTpw"},"quay.io":{"auth":"dTpw"}}}`)
+	h.Expect(h.Update(t.Context(), secret)).To(Succeed())
+	h.expectPreflight(metav1.ConditionTrue, controlplanev1.PreflightPassedReason, "")
 
 	h.get("mirrors", mirrors)
 	mirrors.Data = map[string]string{"registries": "x"}

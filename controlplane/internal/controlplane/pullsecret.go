@@ -37,7 +37,7 @@ func (r *Reconciler) pullSecret(ctx context.Context, s *scope) (bool, error) {
 		s.block(controlplanev1.PullSecretMissingReason, problem)
 		return false, nil
 	}
-	s.credentials = &credentials
+	s.credentials = credentials
 	return true, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -36,7 +35,7 @@ func (r *Reconciler) resolveImage(ctx context.Context, s *scope) (bool, error) {
 	if s.found.ReleaseImage = s.ResolvedBefore(tagged); s.found.ReleaseImage != "" {
 		return r.nameImage(ctx, s, tagged)
 	}
-	image, retryAfter, err := r.Releases.Resolve(tagged, ptr.Deref(s.credentials, release.Credentials{}), r.waker(s))
+	image, retryAfter, err := r.Releases.Resolve(tagged, s.credentials, r.waker(s))
 	if err != nil {
 		s.blockRelease(tagged, retryAfter, err)
 		return false, nil

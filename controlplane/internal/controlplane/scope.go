@@ -19,8 +19,8 @@ type scope struct {
 
 	// stored is the control plane as it was read, or as the API server answered when its metadata was written.
 	stored *controlplanev1.OpenshiftAssistedControlPlane
-	// credentials are those of the pull secret; nil when it was not read.
-	credentials *release.Credentials
+	// credentials are those of the pull secret.
+	credentials release.Credentials
 	// imageSetName names the ClusterImageSet of the release.
 	imageSetName string
 	// template is that of the infra machines; nil when there is none.

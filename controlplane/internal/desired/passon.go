@@ -9,12 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// notPassedOn are domains of labels and annotations that are about the one object that carries them: what manages it, what it was made of, how it is treated. Ours are among those of
-// Cluster API.
-var notPassedOn = []string{"kubernetes.io", "k8s.io", "x-k8s.io", "argoproj.io", "fluxcd.io", "helm.sh"}
+// passedOnDomains are those of labels and annotations that are read on ClusterDeployments and AgentClusterInstalls. Of others nobody knows what they are for: a tool that prunes
+// what it does not find in Git knows its objects by a label of any name.
+var passedOnDomains = []string{"hive.openshift.io", "agent-install.openshift.io", "siteconfig.open-cluster-management.io", "cluster.open-cluster-management.io"}
 
 // fromFields are those that follow from the spec.
 var fromFields = []string{assisted.InstallConfigOverridesAnnotation, hiveext.ClusterConsumerLabel}
@@ -25,21 +26,22 @@ func PassedOn(from metav1.Object, kind schema.GroupVersionKind, to metav1.Object
 	u.SetGroupVersionKind(kind)
 	u.SetNamespace(to.GetNamespace())
 	u.SetName(to.GetName())
-	if labels := passedOn(from.GetLabels()); len(labels) > 0 {
+	named := strings.Split(strings.ReplaceAll(from.GetAnnotations()[controlplanev1.PassOnAnnotation], " ", ""), ",")
+	if labels := passedOn(from.GetLabels(), named); len(labels) > 0 {
 		u.SetLabels(labels)
 	}
-	if annotations := passedOn(from.GetAnnotations()); len(annotations) > 0 {
+	if annotations := passedOn(from.GetAnnotations(), named); len(annotations) > 0 {
 		u.SetAnnotations(annotations)
 	}
 	return u
 }
 
-func passedOn(all map[string]string) map[string]string {
+func passedOn(all map[string]string, named []string) map[string]string {
 	passed := map[string]string{}
 	for key, value := range all {
-		domain, _, prefixed := strings.Cut(key, "/")
-		about := prefixed && slices.ContainsFunc(notPassedOn, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
-		if !about && !slices.Contains(fromFields, key) {
+		domain, _, _ := strings.Cut(key, "/")
+		read := slices.ContainsFunc(passedOnDomains, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
+		if (read || slices.Contains(named, key)) && !slices.Contains(fromFields, key) {
 			passed[key] = value
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	. "github.com/onsi/gomega"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
 func TestWhatIsPassedOnToAssistedService(t *testing.T) {
@@ -17,17 +19,18 @@ func TestWhatIsPassedOnToAssistedService(t *testing.T) {
 		return all
 	}
 	theirs := []string{
-		"region", "example.com/site", "notkubernetes.io/a", "hive.openshift.io/reconcile-pause", "agent-install.openshift.io/any", "siteconfig.open-cluster-management.io/owned-by",
+		"region", "example.com/site", "hive.openshift.io/reconcile-pause", "agent-install.openshift.io/any", "siteconfig.open-cluster-management.io/owned-by",
 		"cluster.open-cluster-management.io/backup",
 	}
 	not := []string{
 		"kubectl.kubernetes.io/last-applied-configuration", "app.kubernetes.io/instance", "kubernetes.io/description", "argocd.argoproj.io/tracking-id", "meta.helm.sh/release-name",
 		"helm.sh/chart", "kustomize.toolkit.fluxcd.io/name", "cluster.x-k8s.io/paused", "cluster.x-k8s.io/cluster-name", "clusterctl.cluster.x-k8s.io/block-move",
 		"controlplane.cluster.x-k8s.io/released-hosts", "topology.cluster.x-k8s.io/owned", "node.k8s.io/a", "agent-install.openshift.io/install-config-overrides",
-		"agentclusterinstalls.agent-install.openshift.io/consumer",
+		"agentclusterinstalls.agent-install.openshift.io/consumer", "example.com/instance", "nothive.openshift.io/a", "team", "velero.io/restore-name", "hive.openshift.io.example.com/a",
 	}
 	g := NewWithT(t)
 	from := &metav1.ObjectMeta{Name: "other", Labels: of(append(theirs, not...)...), Annotations: of(append(not, theirs...)...)}
+	from.Annotations[controlplanev1.PassOnAnnotation] = "region, example.com/site,agent-install.openshift.io/install-config-overrides"
 	to := &metav1.ObjectMeta{Namespace: "lab", Name: "c1", Labels: of("own")}
 	kind := hivev1.SchemeGroupVersion.WithKind("ClusterDeployment")
 	u := PassedOn(from, kind, to)

@@ -20,8 +20,8 @@ const (
 	attemptTimeout = 10 * time.Second
 	// fresh is for how long an answer counts. DNS cannot be watched.
 	fresh = 5 * time.Minute
-	// remembered is the number of names that are remembered, several for each cluster that is being installed.
-	remembered = 4096
+	// remembered is the number of names that are remembered, three for each cluster that is being installed: what is forgotten too early would be asked for without end.
+	remembered = 1 << 16
 )
 
 // Resolver asks DNS, at most every five minutes for each name. No caller waits for it.

@@ -25,8 +25,8 @@ type Inputs struct {
 	ReleaseImage string
 	// Registries is the configuration of mirrors; nil when there is none.
 	Registries *Registries
-	// Covered tells whether the pull secret has credentials for an image; nil when there is no pull secret, or it cannot be read.
-	Covered func(image string) bool
+	// Covered tells whether the pull secret has credentials for a registry, repository or image; nil when there is no pull secret, or it cannot be read.
+	Covered func(place string) bool
 }
 
 // Result is what was found.
@@ -55,7 +55,10 @@ func Check(in *Inputs) Result {
 	config, domain := &in.ControlPlane.Spec.Config, in.Domain()
 	result.leads(in.Names[apiName(domain)], apiName(domain), "apiVIPs", config.APIVIPs)
 	result.leads(in.Names[appName(domain)], "*.apps."+domain, "ingressVIPs", config.IngressVIPs)
-	if found := in.Names[wildcardName(domain)]; len(found.Addresses) > 0 {
+	switch found := in.Names[wildcardName(domain)]; {
+	case !found.Asked || found.Failure != "":
+		result.Unknown = append(result.Unknown, "whether there is a wildcard record *."+domain+" cannot be told yet")
+	case len(found.Addresses) > 0:
 		result.advise("every name below %s leads to %s: OpenShift is not installed with a wildcard record *.%s, replace it by records of api and *.apps", domain, list(found.Addresses), domain)
 	}
 	result.clashes(in)
@@ -77,7 +80,7 @@ func (r *Result) leads(found facts.Name, name, field string, vips []string) {
 	case found.Failure != "":
 		r.Unknown = append(r.Unknown, fmt.Sprintf("%s cannot be looked up on the hub: %s", name, found.Failure))
 	case len(found.Addresses) == 0 && len(wanted) == 0:
-		r.advise("%s does not exist in the hub's DNS: create a record for the node", name)
+		r.advise("%s does not exist in the hub's DNS: create a record", name)
 	case len(found.Addresses) == 0:
 		r.advise("%s does not exist in the hub's DNS: create a record for %s (config.%s)", name, strings.Join(vips, ", "), field)
 	case len(wanted) > 0 && len(astray) > 0:
@@ -87,19 +90,64 @@ func (r *Result) leads(found facts.Name, name, field string, vips []string) {
 
 // clashes looks for other clusters of the hub with the same name or addresses.
 func (r *Result) clashes(in *Inputs) {
-	vips := vipsOf(in.ControlPlane)
+	var domains, addresses others
+	vips, shared := vipsOf(in.ControlPlane), sets.New[netip.Addr]()
 	for _, other := range in.Others {
 		if other.Namespace == in.ControlPlane.Namespace && other.Name == in.ControlPlane.Name || !other.DeletionTimestamp.IsZero() {
 			continue
 		}
-		theirs := &facts.Facts{ControlPlane: other}
-		if theirs.Domain() == in.Domain() {
-			r.advise("the cluster of control plane %s/%s has the same domain %s: choose another config.clusterName or config.baseDomain", other.Namespace, other.Name, in.Domain())
+		if (&facts.Facts{ControlPlane: other}).Domain() == in.Domain() {
+			domains.add(in.ControlPlane, other)
 		}
-		if shared := vips.Intersection(vipsOf(other)); len(shared) > 0 {
-			r.advise("control plane %s/%s has the same VIP %s: each cluster needs addresses of its own in a network", other.Namespace, other.Name, list(sorted(shared)))
+		if same := vips.Intersection(vipsOf(other)); len(same) > 0 {
+			addresses.add(in.ControlPlane, other)
+			shared = shared.Union(same)
 		}
 	}
+	if domains.any() {
+		r.advise("the domain %s is also that of %s: choose another config.clusterName or config.baseDomain", in.Domain(), domains)
+	}
+	if addresses.any() {
+		r.advise("of the VIPs %s are also those of %s: each cluster needs addresses of its own in a network", list(sorted(shared)), addresses)
+	}
+}
+
+// others are control planes, by name where they are in the same namespace: what is in other namespaces may be somebody else's business.
+type others struct {
+	named     []string
+	elsewhere int
+}
+
+func (o *others) add(to, other *controlplanev1.OpenshiftAssistedControlPlane) {
+	if other.Namespace == to.Namespace {
+		o.named = append(o.named, other.Name)
+	} else {
+		o.elsewhere++
+	}
+}
+
+func (o *others) any() bool { return len(o.named) > 0 || o.elsewhere > 0 }
+
+// String says the same whatever order they were added in.
+func (o others) String() string {
+	slices.Sort(o.named)
+	var parts []string
+	if len(o.named) > 0 {
+		parts = append(parts, "control plane "+some(o.named))
+	}
+	if o.elsewhere > 0 {
+		parts = append(parts, fmt.Sprintf("%d in other namespaces", o.elsewhere))
+	}
+	return strings.Join(parts, " and ")
+}
+
+// some names the first of what is in a list.
+func some(names []string) string {
+	const named = 3
+	if len(names) <= named {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:named], ", "), len(names)-named)
 }
 
 // registries looks at the mirrors, and at what the pull secret is for.
@@ -108,14 +156,14 @@ func (r *Result) registries(in *Inputs) {
 		r.advise("%s", in.Registries.Problem)
 		return
 	}
-	mirrors := in.Registries.mirrors()
 	if in.Covered == nil {
+		if in.ControlPlane.Spec.Config.PullSecretRef != nil {
+			r.Unknown = append(r.Unknown, fmt.Sprintf("the pull secret %s cannot be read", in.PullSecretName()))
+		}
 		return
 	}
-	for _, mirror := range mirrors {
-		if !in.Covered(mirror) {
-			r.advise("the pull secret %s has no credentials for the mirror %s: add them, unless it needs none", in.PullSecretName(), mirror)
-		}
+	if uncovered := slices.DeleteFunc(in.Registries.mirrors(), in.Covered); len(uncovered) > 0 {
+		r.advise("the pull secret %s has no credentials for mirrors (%s): add them, unless these need none", in.PullSecretName(), some(uncovered))
 	}
 	config := &in.ControlPlane.Spec.Config
 	given := config.ReleaseImage != "" || config.ClusterImageSetRef != nil // else its registry was asked with the pull secret, which tells more

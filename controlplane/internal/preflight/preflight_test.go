@@ -1,7 +1,9 @@
 package preflight
 
 import (
+	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,14 +91,14 @@ func TestNames(t *testing.T) {
 		"of a single node, right": {func(in *Inputs) { single(in); in.Names[api] = leadsTo("10.0.0.1") }, nil, nil},
 		"of a single node, none": {
 			func(in *Inputs) { single(in); in.Names[api] = leadsTo() },
-			[]string{"api.c1.lab.example does not exist in the hub's DNS: create a record for the node"},
+			[]string{"api.c1.lab.example does not exist in the hub's DNS: create a record"},
 			nil,
 		},
 		"of a cluster with another one": {
 			func(in *Inputs) {
 				in.ControlPlane.Spec.Config.ClusterName = "other"
 				in.Names = map[string]facts.Name{"api.other.lab.example": leadsTo("192.168.111.5"), "console-openshift-console.apps.other.lab.example": leadsTo("192.168.111.6")}
-			}, nil, nil,
+			}, nil, []string{"whether there is a wildcard record *.other.lab.example cannot be told yet"},
 		},
 	} {
 		in := right()
@@ -119,9 +121,9 @@ func TestClustersThatClash(t *testing.T) {
 		want  string
 	}{
 		"not at all":                   {controlPlane("c2", "c2", []string{"192.168.111.7"}, nil), ""},
-		"by an address":                {controlPlane("c2", "c2", []string{"192.168.111.6"}, nil), "control plane lab/c2 has the same VIP 192.168.111.6"},
-		"by two":                       {controlPlane("c2", "c2", []string{"192.168.111.6"}, []string{"192.168.111.5"}), "the same VIP 192.168.111.5, 192.168.111.6"},
-		"by their domain":              {elsewhere, "the cluster of control plane tenant/c1 has the same domain c1.lab.example"},
+		"by an address":                {controlPlane("c2", "c2", []string{"192.168.111.6"}, nil), "of the VIPs 192.168.111.6 are also those of control plane c2: "},
+		"by two":                       {controlPlane("c2", "c2", []string{"192.168.111.6"}, []string{"192.168.111.5"}), "of the VIPs 192.168.111.5, 192.168.111.6 are also those of control plane c2: "},
+		"by their domain":              {elsewhere, "the domain c1.lab.example is also that of 1 in other namespaces: "},
 		"with one that goes":           {going, ""},
 		"with one that has no Cluster": {controlPlane("c2", "", nil, nil), ""},
 	} {
@@ -134,6 +136,24 @@ func TestClustersThatClash(t *testing.T) {
 			NewWithT(t).Expect(found).To(ContainSubstring(tc.want), name)
 		}
 	}
+}
+
+// TestClashesAreToldAlike however many there are, and in whatever order the cache has them.
+func TestClashesAreToldAlike(t *testing.T) {
+	g := NewWithT(t)
+	in := right()
+	for i := range 500 {
+		other := controlPlane(fmt.Sprintf("c%03d", i), "x", []string{"192.168.111.5"}, nil)
+		if i >= 5 {
+			other.Namespace = "tenant"
+		}
+		in.Others = append(in.Others, other)
+	}
+	told := Check(in)
+	g.Expect(told.Warnings).To(ConsistOf("of the VIPs 192.168.111.5 are also those of control plane c000, c001, c002 and 2 more and 495 in other namespaces: " +
+		"each cluster needs addresses of its own in a network"))
+	slices.Reverse(in.Others)
+	g.Expect(Check(in)).To(Equal(told))
 }
 
 const mirrors = `
@@ -158,13 +178,14 @@ func TestRegistries(t *testing.T) {
 		lookedUp   bool
 	}{
 		"all is covered":                    {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only(""), release, "", false},
-		"the mirror is not":                 {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("quay.io"), release, "the pull secret pull has no credentials for the mirror registry.lab.example:5000/ocp: add them, unless it needs none", false},
+		"the mirror is not":                 {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("quay.io"), release, "the pull secret pull has no credentials for mirrors (registry.lab.example:5000/ocp): add them", false},
 		"the release image is not":          {nil, only("registry.lab.example"), release, "the pull secret pull has no credentials for the release image " + release, false},
 		"the release image is mirrored":     {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("registry.lab.example"), release, "", false},
 		"the release image is another one":  {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("registry.lab.example"), "quay.io/openshift-release-dev-2/x@sha256:aa", "quay.io/openshift-release-dev-2/x", false},
 		"the release image is looked up":    {nil, only("registry.lab.example"), release, "", true},
 		"the release image is not known":    {nil, only("registry.lab.example"), "", "", false},
-		"there is no pull secret":           {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), nil, release, "", false},
+		"its registry is mirrored":          {ParseRegistries("m", map[string]string{"registries.conf": strings.Replace(mirrors, `prefix = ""`, `prefix = "*.io"`, 1)}), only("registry"), "registry.quay.io/x@sha256:aa", "", false},
+		"it is blocked, and not mirrored":   {ParseRegistries("m", map[string]string{"registries.conf": mirrors + "[[registry]]\nlocation = \"example.com\"\n"}), only("registry"), "example.com/x@sha256:aa", "example.com/x", false},
 		"the mirrors cannot be used at all": {ParseRegistries("m", map[string]string{"registries.conf": "[["}), only(""), release, "ConfigMap m, key registries.conf is no TOML", false},
 	} {
 		in := right()
@@ -180,6 +201,14 @@ func TestRegistries(t *testing.T) {
 			NewWithT(t).Expect(found).To(ContainSubstring(tc.want), name)
 		}
 	}
+}
+
+func TestPullSecretThatCannotBeRead(t *testing.T) {
+	g := NewWithT(t)
+	in := right()
+	g.Expect(Check(in).Unknown).To(BeEmpty(), "there is none")
+	in.ControlPlane.Spec.Config.PullSecretRef = &corev1.LocalObjectReference{Name: "pull"}
+	g.Expect(Check(in).Unknown).To(ConsistOf("the pull secret pull cannot be read"))
 }
 
 func TestMirrorsThatCannotBeUsed(t *testing.T) {

@@ -3,6 +3,7 @@ package preflight
 import (
 	"crypto/x509"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -71,15 +72,17 @@ func (r *Registries) mirrors() []string {
 
 // mirrored tells whether a mirror takes the place of where an image is.
 func (r *Registries) mirrored(image string) bool {
-	if r == nil {
-		return false
+	return r != nil && slices.ContainsFunc(r.found, func(of registry) bool {
+		return len(of.Mirrors) > 0 && (within(image, of.Prefix) || within(image, of.Location))
+	})
+}
+
+// within tells whether an image is below a prefix: a registry, also with a wildcard for the first parts of its name, or a repository.
+func within(image, prefix string) bool {
+	if domain, wildcard := strings.CutPrefix(prefix, "*."); wildcard {
+		host, _, _ := strings.Cut(image, "/")
+		return strings.HasSuffix(host, "."+domain)
 	}
-	for _, of := range r.found {
-		for _, of := range []string{of.Prefix, of.Location} {
-			if rest, found := strings.CutPrefix(image, of); of != "" && found && (rest == "" || strings.ContainsAny(rest[:1], "/@:")) {
-				return true
-			}
-		}
-	}
-	return false
+	rest, found := strings.CutPrefix(image, prefix)
+	return prefix != "" && found && (rest == "" || strings.ContainsAny(rest[:1], "/@:"))
 }

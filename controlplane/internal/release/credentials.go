@@ -31,17 +31,31 @@ func ParseCredentials(dockerConfigJSON []byte) (Credentials, error) {
 
 // For returns the credentials of a repository: those of the longest of its prefixes that has some, as the container tools do it.
 func (c Credentials) For(repository name.Repository) authn.Authenticator {
-	for prefix := repository.Name(); prefix != ""; {
+	if auth, ok := c.of(repository.Name()); ok {
+		return authn.FromConfig(auth)
+	}
+	return authn.Anonymous
+}
+
+// Cover tells whether there are credentials for a place: a registry, a repository, or an image by its digest.
+func (c Credentials) Cover(place string) bool {
+	place, _, _ = strings.Cut(place, "@")
+	_, ok := c.of(place)
+	return ok
+}
+
+// of finds what is said of the longest prefix of a repository or registry.
+func (c Credentials) of(prefix string) (authn.AuthConfig, bool) {
+	for {
 		for _, key := range []string{prefix, "https://" + prefix, "http://" + prefix} {
 			if auth, ok := c.auths[key]; ok {
-				return authn.FromConfig(auth)
+				return auth, true
 			}
 		}
 		i := strings.LastIndex(prefix, "/")
 		if i < 0 {
-			break
+			return authn.AuthConfig{}, false
 		}
 		prefix = prefix[:i]
 	}
-	return authn.Anonymous
 }

@@ -91,15 +91,13 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 	}
 }
 
-// reached is what was reached before, with the phase that the installation came to now. Nobody saw when it came to one in which it was already, or that it is in when it
-// is seen first and was installed.
+// reached is what was reached before, with the phase that the installation came to now for the first time. Nobody saw when it came to one in which it was already, or that it
+// is in when it is seen first and was installed.
 func (v *View) reached(phase controlplanev1.InstallationPhase) []controlplanev1.InstallationPhaseTime {
 	before := &v.ControlPlane.Status.Installation
-	if before.Phase == phase || before.Phase == "" && phase == controlplanev1.InstallationInstalled {
+	known := slices.ContainsFunc(before.Reached, func(r controlplanev1.InstallationPhaseTime) bool { return r.Phase == phase })
+	if known || before.Phase == phase || before.Phase == "" && phase == controlplanev1.InstallationInstalled {
 		return before.Reached
-	}
-	if i := slices.IndexFunc(before.Reached, func(r controlplanev1.InstallationPhaseTime) bool { return r.Phase == phase }); i >= 0 {
-		return before.Reached[:i+1]
 	}
 	return append(slices.Clone(before.Reached), controlplanev1.InstallationPhaseTime{Phase: phase, Time: metav1.NewTime(v.Now).Rfc3339Copy()})
 }
