@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -138,8 +139,15 @@ func replaceable(out string) error {
 	if err != nil {
 		return fmt.Errorf("cannot look at the folder of the release: %w", err)
 	}
-	if _, err := os.Stat(filepath.Join(out, checksums)); err != nil {
-		return fmt.Errorf("%s holds something else than a release (no %s): remove it, or give another folder", out, checksums)
+	for _, entry := range entries {
+		if entry.Name() == checksums && entry.Type().IsRegular() {
+			continue
+		}
+		versions, err := os.ReadDir(filepath.Join(out, entry.Name()))
+		ours := slices.ContainsFunc(providers, func(p provider) bool { return p.label == entry.Name() })
+		if !ours || err != nil || len(versions) != 1 {
+			return fmt.Errorf("%s holds something else than one release (%s): remove it, or give another folder", out, entry.Name())
+		}
 	}
 	return nil
 }

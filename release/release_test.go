@@ -161,19 +161,28 @@ func TestPackageURL(t *testing.T) {
 func TestWhatCannotBeReleasedIsRefused(t *testing.T) {
 	other := t.TempDir()
 	NewWithT(t).Expect(os.WriteFile(filepath.Join(other, "mine"), nil, 0o600)).To(Succeed())
+	beside, two := t.TempDir(), t.TempDir()
+	for _, file := range []string{filepath.Join(beside, checksums), filepath.Join(beside, "mine"), filepath.Join(two, checksums)} {
+		NewWithT(t).Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
+	}
+	for _, version := range []string{"v0.1.0", "v0.0.9"} {
+		NewWithT(t).Expect(os.MkdirAll(filepath.Join(two, providers[0].label, version), 0o700)).To(Succeed())
+	}
 	for situation, tc := range map[string]struct{ version, registry, out, err string }{
-		"no version":               {"", "registry.example.com/team", "", `VERSION must be a semantic version with a leading v`},
-		"the version of a build":   {"dev", "registry.example.com/team", "", `not "dev"`},
-		"a version without v":      {"0.1.0", "registry.example.com/team", "", `not "0.1.0"`},
-		"half a version":           {"v0.1", "registry.example.com/team", "", `not "v0.1"`},
-		"what no image tag can be": {"v0.1.0+build", "registry.example.com/team", "", `not "v0.1.0+build"`},
+		"files of the user's beside checksums": {"v0.1.0", "registry.example.com/team", beside, "holds something else than one release (mine)"},
+		"where releases are kept":              {"v0.1.0", "registry.example.com/team", two, "holds something else than one release (" + providers[0].label + ")"},
+		"no version":                           {"", "registry.example.com/team", "", `VERSION must be a semantic version with a leading v`},
+		"the version of a build":               {"dev", "registry.example.com/team", "", `not "dev"`},
+		"a version without v":                  {"0.1.0", "registry.example.com/team", "", `not "0.1.0"`},
+		"half a version":                       {"v0.1", "registry.example.com/team", "", `not "v0.1"`},
+		"what no image tag can be":             {"v0.1.0+build", "registry.example.com/team", "", `not "v0.1.0+build"`},
 		"a series without contract": {
 			"v7.0.0", "registry.example.com/team", "", "metadata.yaml has no series v7.0",
 		},
 		"no registry":             {"v0.1.0", "", "", `REGISTRY must be a registry with a path and no scheme`},
 		"what is no registry":     {"v0.1.0", "https://registry.example.com", "", `not "https://registry.example.com"`},
-		"a folder of the user's":  {"v0.1.0", "registry.example.com/team", other, "holds something else than a release"},
-		"a prerelease is allowed": {"v0.1.0-rc.1", "registry.example.com/team", other, "holds something else than a release"},
+		"a folder of the user's":  {"v0.1.0", "registry.example.com/team", other, "holds something else than one release (mine)"},
+		"a prerelease is allowed": {"v0.1.0-rc.1", "registry.example.com/team", other, "holds something else than one release (mine)"},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)

@@ -1,6 +1,7 @@
 package metal3
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 
 // What keeps CAPM3 from giving a host to a Metal3Machine (api/v1beta2/common_types.go and baremetal/metal3machine_manager.go of CAPM3 1.13).
 const (
-	// NodeReuseLabel names the control plane or MachineDeployment whose next Machine is to get the host.
+	// NodeReuseLabel names the control plane (cp-<name>) or MachineDeployment (md-<name>) whose next Machine is to get the host.
 	NodeReuseLabel = "infrastructure.cluster.x-k8s.io/node-reuse"
 
 	unhealthyAnnotation       = "capm3.metal3.io/unhealthy"
@@ -24,10 +25,11 @@ const (
 // HoldingAnnotations are those with which a BareMetalHost is left alone, by the Bare Metal Operator or by CAPM3.
 var HoldingAnnotations = []string{metal3api.PausedAnnotation, metal3api.DetachedAnnotation, unhealthyAnnotation, formerUnhealthyAnnotation}
 
-// Unavailable says, in words for people, why CAPM3 gives a host to no Metal3Machine; it is empty when it may. The rules are those of chooseHost in CAPM3's
-// baremetal/metal3machine_manager.go.
+// Unavailable says, in words for people, why CAPM3 does not give a host to whatever Metal3Machine wants one; it is empty when it may. The rules are those of chooseHost in CAPM3's
+// baremetal/metal3machine_manager.go. A host with [NodeReuseLabel] is given to the Machine that it is kept for, once it is available again.
 func Unavailable(host *Host) string {
-	switch reuse := host.Labels[NodeReuseLabel]; {
+	reuse, kept := host.Labels[NodeReuseLabel]
+	switch {
 	case host.Spec.ConsumerRef != nil:
 		return "in use"
 	case !host.DeletionTimestamp.IsZero():
@@ -36,8 +38,8 @@ func Unavailable(host *Host) string {
 		return Failure(host)
 	case annotation(host, metal3api.PausedAnnotation, unhealthyAnnotation, formerUnhealthyAnnotation) != "":
 		return "annotated with " + annotation(host, metal3api.PausedAnnotation, unhealthyAnnotation, formerUnhealthyAnnotation)
-	case reuse != "":
-		return "kept for the next Machine of " + reuse
+	case kept:
+		return "kept for the next Machine of " + cmp.Or(reuse, "nobody") + " by the label " + NodeReuseLabel
 	}
 	switch state := metal3api.ProvisioningState(host.Status.Provisioning.State); state {
 	case metal3api.StateReady, metal3api.StateAvailable:

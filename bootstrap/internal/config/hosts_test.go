@@ -121,9 +121,15 @@ func TestNewsOfHostsReachThoseThatWait(t *testing.T) {
 
 	going := metal3Machine("live-iso")
 	going.SetName("other")
-	w.Expect(w.reconciler.ofInfraMachine(t.Context(), going)).To(BeEmpty())
+	*queue = late{}
+	w.reconciler.infraMachineNews().Update(t.Context(), event.UpdateEvent{ObjectOld: going, ObjectNew: going}, queue)
+	w.Expect(queue.later).To(BeEmpty())
 	going.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
-	w.Expect(w.reconciler.ofInfraMachine(t.Context(), going)).To(HaveLen(1), "it does not need its host any more")
+	w.reconciler.infraMachineNews().Update(t.Context(), event.UpdateEvent{ObjectOld: going, ObjectNew: going}, queue)
+	w.Expect(queue.later).To(Equal([]string{"m"}), "it does not need its host any more")
+	own := metal3Machine("live-iso")
+	w.reconciler.infraMachineNews().Create(t.Context(), event.CreateEvent{Object: own}, queue)
+	w.Expect(queue.at).To(Equal([]string{"m"}), "its own is looked at at once")
 
 	w.create(bareMetalHost())
 	w.reconcile()

@@ -134,7 +134,7 @@ func TestOfAHostWhatIsReadIsCached(t *testing.T) {
 func TestOfAFreeHostWhatItIsChosenByIsCached(t *testing.T) {
 	g := NewWithT(t)
 	kept, ours := bareMetalHost(), bareMetalHost()
-	kept.Spec.ConsumerRef, kept.Labels = nil, map[string]string{"zone": "a", metal3.NodeReuseLabel: ""}
+	kept.Spec.ConsumerRef, kept.Labels = nil, map[string]string{"zone": "a"}
 	kept.Annotations, kept.Status.Provisioning.State = map[string]string{"baremetalhost.metal3.io/detached": ""}, "available"
 	kept.Status.HardwareDetails = &metal3.Hardware{
 		NIC: []metal3.NIC{{MAC: bootMAC}}, CPU: metal3.CPU{Count: 8}, RAMMebibytes: 1 << 10, Storage: []metal3.Disk{{SizeBytes: 2}},

@@ -77,7 +77,7 @@ func (r *Reconciler) watchInfraMachine(ctx context.Context, infraMachine *unstru
 	if r.tracker == nil {
 		return nil
 	}
-	if err := r.tracker.Watch(ctrl.LoggerFrom(ctx), infraMachine, handler.EnqueueRequestsFromMapFunc(r.ofInfraMachine), infraMachineChanges); err != nil {
+	if err := r.tracker.Watch(ctrl.LoggerFrom(ctx), infraMachine, r.infraMachineNews(), infraMachineChanges); err != nil {
 		return fmt.Errorf("cannot watch %s: %w", infraMachine.GetKind(), err)
 	}
 	return nil
@@ -168,27 +168,41 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 	return requests
 }
 
-// hostNewsDelay is after what time a change of some BareMetalHost is looked at by configs that wait for one: while many hosts are given away, each is news for all that wait.
+// hostNewsDelay is after what time a change that concerns all configs without a host is looked at by them: while many hosts are given away, each is news for all that wait.
 const hostNewsDelay = 5 * time.Second
 
 // hostNews reconciles the config whose host changes at once, and those that wait for a host a little later.
 func (r *Reconciler) hostNews() handler.EventHandler {
-	owner := handler.EnqueueRequestsFromMapFunc(r.ofHost)
-	waiting := func(host client.Object, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) {
-		for _, config := range r.awaitedHosts.by(host.GetNamespace(), anyHost) {
+	return r.newsOf(r.ofHost, func(client.Object) bool { return true })
+}
+
+// infraMachineNews reconciles the config of the Machine at once, and those that wait for a host when it does not need one any more.
+func (r *Reconciler) infraMachineNews() handler.EventHandler {
+	return r.newsOf(r.ofInfraMachine, func(o client.Object) bool { return o.GetDeletionTimestamp() != nil })
+}
+
+// newsOf reconciles at once what an object is mapped to, and later what waits for a host, where that concerns it.
+func (r *Reconciler) newsOf(mapped handler.MapFunc, concerns func(client.Object) bool) handler.EventHandler {
+	type requests = workqueue.TypedRateLimitingInterface[ctrl.Request]
+	owner := handler.EnqueueRequestsFromMapFunc(mapped)
+	waiting := func(o client.Object, queue requests) {
+		if !concerns(o) {
+			return
+		}
+		for _, config := range r.awaitedHosts.by(o.GetNamespace(), anyHost) {
 			queue.AddAfter(ctrl.Request{NamespacedName: config}, hostNewsDelay)
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue requests) {
 			owner.Create(ctx, e, queue)
 			waiting(e.Object, queue)
 		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue requests) {
 			owner.Update(ctx, e, queue)
 			waiting(e.ObjectNew, queue)
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue requests) {
 			owner.Delete(ctx, e, queue)
 			waiting(e.Object, queue)
 		},
@@ -207,15 +221,8 @@ func (r *Reconciler) ofHost(ctx context.Context, o client.Object) []ctrl.Request
 	return r.ofInfraMachineNamed(ctx, consumer.Namespace, metal3.MachineKind, consumer.Name)
 }
 
-// ofInfraMachine maps to the config of the Machine, and to those that wait for a host, when it does not need one any more.
 func (r *Reconciler) ofInfraMachine(ctx context.Context, o client.Object) []ctrl.Request {
-	requests := r.ofInfraMachineNamed(ctx, o.GetNamespace(), o.GetObjectKind().GroupVersionKind().Kind, o.GetName())
-	if o.GetDeletionTimestamp() != nil {
-		for _, config := range r.awaitedHosts.by(o.GetNamespace(), anyHost) {
-			requests = append(requests, ctrl.Request{NamespacedName: config})
-		}
-	}
-	return requests
+	return r.ofInfraMachineNamed(ctx, o.GetNamespace(), o.GetObjectKind().GroupVersionKind().Kind, o.GetName())
 }
 
 func (r *Reconciler) ofInfraMachineNamed(ctx context.Context, namespace, kind, name string) []ctrl.Request {

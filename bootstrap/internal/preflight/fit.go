@@ -10,14 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // misfit says why a host is none for the Machine; it is empty when it is one.
 func misfit(f *facts.Facts, host *metal3.Host, selector labels.Selector) string {
 	if why := metal3.Unavailable(host); why != "" {
-		return assisted.RedactURLs(why)
+		return told(why)
 	}
 	if !selector.Matches(labels.Set(host.Labels)) {
 		return "labels do not match hostSelector " + selector.String()

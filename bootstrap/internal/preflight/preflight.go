@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	stringsutil "k8s.io/utils/strings"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
@@ -17,6 +18,9 @@ import (
 
 // named is the number of hosts or Machines that a message names of each group; of the rest it has the number.
 const named = 8
+
+// maxWords is how many bytes of what others say are told.
+const maxWords = 512
 
 // Host is the condition HostAvailable; nil when there is nothing to say: the Machine is not Metal3's, or its host is installed.
 func Host(f *facts.Facts) *metav1.Condition {
@@ -45,13 +49,18 @@ func chosen(f *facts.Facts) *metav1.Condition {
 	held := metal3.Unmanaged(f.Host)
 	switch {
 	case f.Host.Status.ErrorMessage != "":
-		return no(bootstrapv1.HostFailedReason, fmt.Sprintf("%s: %s", host, assisted.RedactURLs(metal3.Failure(f.Host))))
+		return no(bootstrapv1.HostFailedReason, fmt.Sprintf("%s: %s", host, told(metal3.Failure(f.Host))))
 	case held != "":
 		return no(bootstrapv1.HostUnmanagedReason, fmt.Sprintf("%s has the annotation %s: the Bare Metal Operator does nothing with it until that is taken off", host, held))
 	case f.NetworkMismatch() != "":
 		return no(bootstrapv1.NMStateConfigMismatchReason, f.NetworkMismatch())
 	}
 	return yes(bootstrapv1.HostChosenReason, host)
+}
+
+// told is what may be told of what others say, and no more of it than fits into a condition several times.
+func told(words string) string {
+	return strings.ToValidUTF8(stringsutil.ShortenString(assisted.RedactURLs(words), maxWords), "")
 }
 
 // candidates is about the hosts that the Machine may be given.

@@ -218,13 +218,16 @@ func TestLongMessagesAreCut(t *testing.T) {
 	var many []*metal3.Host
 	for i := range 200 {
 		host := free(fmt.Sprintf("host-%03d", i), nil)
-		host.Status.ErrorMessage = fmt.Sprintf("failure %03d %s", i, strings.Repeat("x", 80))
+		host.Status.ErrorMessage = fmt.Sprintf("failure %03d %s", i, strings.Repeat("x", 8000))
 		many = append(many, host)
 	}
 	told := Host(waiting(many, metal3Machine("m", 0, nil)))
 	g := NewWithT(t)
 	g.Expect(told.Message).To(HaveSuffix("; and 192 other reasons"))
-	g.Expect(len(told.Message)).To(BeNumerically("<", 2048))
+	g.Expect(len(told.Message)).To(BeNumerically("<", 8192))
+	f := waiting(nil, metal3Machine("m", 0, nil))
+	f.Host = many[0]
+	g.Expect(len(Host(f).Message)).To(BeNumerically("<", 1024))
 	for _, host := range many {
 		host.Status.ErrorMessage = ""
 	}
