@@ -129,6 +129,9 @@ var broughtLater = []string{"PullSecretMissing", "ManifestsMissing", "ClusterIma
 // passing are reasons that are told at once, and are no trouble, or advise and hold nothing up.
 var passing = []string{"HostInstalled", "DeletingAgent", "DeletingInfraEnv", "PreflightWarnings"}
 
+// triedAgain are those of what others try again by themselves, most often with success.
+var triedAgain = []string{"HostFailed"}
+
 // A reason that is told at once because somebody has to act upon it is degraded, and no other.
 func TestOfEveryReasonItIsDecidedWhetherItIsDegraded(t *testing.T) {
 	checks := mustLoadChecks(t)
@@ -165,7 +168,7 @@ func TestOfEveryReasonItIsDecidedWhetherItIsDegraded(t *testing.T) {
 				told.SetGroupVersionKind(kind.GroupVersionKind)
 				health, err := checks.Of(t.Context(), told)
 				g.Expect(err).NotTo(HaveOccurred())
-				wanted := urgent(name) && !slices.Contains(broughtLater, reason) && !slices.Contains(passing, reason)
+				wanted := urgent(name) && !slices.Contains(slices.Concat(broughtLater, passing, triedAgain), reason)
 				if wanted {
 					g.Expect(health.Status).To(Equal(argocd.Degraded), reason)
 				} else {

@@ -224,17 +224,18 @@ func TestTheVersionOfAClusterInstanceIsFound(t *testing.T) {
 		image, imageSet, version string
 		said                     map[string]map[string]string
 	}{
-		"in the tag":                            {image: taggedRelease, imageSet: "any", version: "4.19.10"},
-		"in the tag, beside a digest":           {image: strings.Replace(digest, "@", ":4.19.11-multi@", 1), imageSet: "any", version: "4.19.11"},
-		"in the tag, a candidate":               {image: "quay.io/ocp-release:4.20.0-rc.3-aarch64", imageSet: "any", version: "4.20.0-rc.3"},
-		"in the tag, of OKD":                    {image: "quay.io/okd/scos-release:4.19.0-okd-scos.5", imageSet: "any", version: "4.19.0-okd-scos.5"},
-		"in the tag, a candidate of OKD":        {image: "quay.io/okd/scos-release:4.20.0-okd-scos.ec.3", imageSet: "any", version: "4.20.0-okd-scos.ec.3"},
-		"in the tag, of a nightly build":        {image: "registry.ci.openshift.org/ocp/release:4.20.0-0.nightly-2025-09-01-120000", imageSet: "any", version: "4.20.0-0.nightly-2025-09-01-120000"},
-		"in the name, the image is by digest":   {image: digest, imageSet: "img4.19.10-x86-64-appsub", version: "4.19.10"},
-		"said, whatever image and name tell":    {image: taggedRelease, imageSet: "openshift-4.19.10", version: "4.20.0-ec.1", said: said},
-		"said, where nothing else tells it":     {image: digest, imageSet: "latest", version: "4.20.0-ec.1", said: said},
-		"nowhere":                               {image: digest, imageSet: "latest"},
-		"nowhere: the port of a registry is no": {image: "registry.example.com:5000/4.19.10/ocp", imageSet: "latest"},
+		"in the tag":                             {image: taggedRelease, imageSet: "any", version: "4.19.10"},
+		"in the tag, beside a digest":            {image: strings.Replace(digest, "@", ":4.19.11-multi@", 1), imageSet: "any", version: "4.19.11"},
+		"in the tag, a candidate":                {image: "quay.io/ocp-release:4.20.0-rc.3-aarch64", imageSet: "any", version: "4.20.0-rc.3"},
+		"in the tag, of OKD":                     {image: "quay.io/okd/scos-release:4.19.0-okd-scos.5", imageSet: "any", version: "4.19.0-okd-scos.5"},
+		"in the tag, a candidate of OKD":         {image: "quay.io/okd/scos-release:4.20.0-okd-scos.ec.3", imageSet: "any", version: "4.20.0-okd-scos.ec.3"},
+		"in the tag, of a nightly build":         {image: "registry.ci.openshift.org/ocp/release:4.20.0-0.nightly-2025-09-01-120000", imageSet: "any", version: "4.20.0-0.nightly-2025-09-01-120000"},
+		"in the tag, of a nightly build for Arm": {image: "registry.ci.openshift.org/ocp-arm64/release-arm64:4.20.0-0.nightly-arm64-2025-09-01-120000", imageSet: "any", version: "4.20.0-0.nightly-arm64-2025-09-01-120000"},
+		"in the name, the image is by digest":    {image: digest, imageSet: "img4.19.10-x86-64-appsub", version: "4.19.10"},
+		"said, whatever image and name tell":     {image: taggedRelease, imageSet: "openshift-4.19.10", version: "4.20.0-ec.1", said: said},
+		"said, where nothing else tells it":      {image: digest, imageSet: "latest", version: "4.20.0-ec.1", said: said},
+		"nowhere":                                {image: digest, imageSet: "latest"},
+		"nowhere: the port of a registry is no":  {image: "registry.example.com:5000/4.19.10/ocp", imageSet: "latest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -259,6 +260,7 @@ func TestWhatAClusterInstanceCannotBeRenderedInto(t *testing.T) {
 		"clusterNetwork 10.64.0.0/14 has another hostPrefix": func(s *siteconfig.Spec) {
 			s.ClusterNetwork = append(s.ClusterNetwork, siteconfig.ClusterNetwork{CIDR: "10.64.0.0/14", HostPrefix: 24})
 		},
+		"diskEncryption type luks":                          func(s *siteconfig.Spec) { s.DiskEncryption = &siteconfig.DiskEncryption{Type: "luks"} },
 		"role arbiter":                                      func(s *siteconfig.Spec) { s.Nodes[3].Role = "arbiter" },
 		"hostRef leads to namespace pool":                   func(s *siteconfig.Spec) { s.Nodes[0].HostRef = &siteconfig.Reference{Name: "a", Namespace: "pool"} },
 		"site-2 is of another cpuArchitecture than other n": func(s *siteconfig.Spec) { s.Nodes[1].CPUArchitecture = "aarch64" },
@@ -289,6 +291,19 @@ func TestAClusterInstanceOfSeveralArchitectures(t *testing.T) {
 	g.Expect(r.hosts["site-1"].Spec.Architecture).To(Equal("x86_64"))
 	g.Expect(r.config.Spec.Template.Spec.CPUArchitecture).To(Equal("aarch64"))
 	g.Expect(r.hosts["from-the-pool"].Spec.Architecture).To(Equal("aarch64"))
+}
+
+func TestWhatZTPCallsOtherwise(t *testing.T) {
+	g := NewWithT(t)
+	instance := siteconfigSamples(t)["ha"]
+	instance.Spec.DiskEncryption = &siteconfig.DiskEncryption{Type: "nbde", Tang: []siteconfig.Tang{{URL: "http://tang.example.com", Thumbprint: "abc"}}}
+	instance.Spec.Proxy = &aiv1beta1.Proxy{}
+	r, err := renderInstance(t, instance, taggedRelease)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(r.controlPlane.Spec.Config.DiskEncryption.Mode).To(Equal("tang"))
+	g.Expect(r.controlPlane.Spec.Config.Proxy).To(BeNil(), "an empty one is none")
+	g.Expect(r.controlPlane.Spec.OpenshiftAssistedConfigSpec.Proxy).To(BeNil())
+	g.Expect(r.config.Spec.Template.Spec.Proxy).To(BeNil())
 }
 
 // Workers of a single node join later, whatever the operator counts.

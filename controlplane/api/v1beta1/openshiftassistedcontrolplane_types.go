@@ -477,23 +477,6 @@ type InstallationStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	WorkerReplicas *int32 `json:"workerReplicas,omitempty"`
-	// reached tells when the installation came to each of its phases for the first time, in that order. It stays when the cluster is installed, and when an installation is
-	// tried again; of a cluster that was installed elsewhere nothing is known.
-	// +optional
-	// +listType=map
-	// +listMapKey=phase
-	// +kubebuilder:validation:MaxItems=8
-	Reached []InstallationPhaseTime `json:"reached,omitempty"`
-}
-
-// InstallationPhaseTime tells when an installation came to a phase.
-type InstallationPhaseTime struct {
-	// phase is the phase.
-	// +required
-	Phase InstallationPhase `json:"phase,omitempty"`
-	// time at which it was seen first.
-	// +required
-	Time metav1.Time `json:"time,omitempty,omitzero"`
 }
 
 // OpenshiftAssistedControlPlaneStatus is what was observed of the control plane.

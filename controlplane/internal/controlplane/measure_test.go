@@ -14,47 +14,52 @@ import (
 
 func TestStagesOfAnInstallationAreMeasuredWhenTheyAreReached(t *testing.T) {
 	created := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
-	const (
-		pending    = controlplanev1.InstallationPending
-		preparing  = controlplanev1.InstallationPreparing
-		installing = controlplanev1.InstallationInstalling
-		failed     = controlplanev1.InstallationFailed
-	)
-	at := func(phases ...controlplanev1.InstallationPhase) *controlplanev1.OpenshiftAssistedControlPlane {
+	now, told := created.Add(time.Hour), created.Add(50*time.Minute)
+	in := func(phase controlplanev1.InstallationPhase) *controlplanev1.OpenshiftAssistedControlPlane {
 		cp := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(created)}}
-		for i, phase := range phases {
-			cp.Status.Installation.Reached = append(cp.Status.Installation.Reached,
-				controlplanev1.InstallationPhaseTime{Phase: phase, Time: metav1.NewTime(created.Add(time.Duration(i) * time.Hour))})
-		}
+		cp.Status.Installation.Phase = phase
+		cp.Status.Conditions = []metav1.Condition{{Type: controlplanev1.InstalledCondition, LastTransitionTime: metav1.NewTime(told)}}
 		return cp
 	}
 	for situation, tc := range map[string]struct {
-		before, after *controlplanev1.OpenshiftAssistedControlPlane
-		want          []measure.Stage
+		before, after controlplanev1.InstallationPhase
+		reached       []measure.Stage
 	}{
-		"its control plane is new":          {at(), at(pending), nil},
-		"the installation begins":           {at(pending), at(pending, preparing), []measure.Stage{{Name: "Preparing", Took: time.Hour}}},
-		"two stages are reported at once":   {at(pending), at(pending, preparing, installing), []measure.Stage{{Name: "Preparing", Took: time.Hour}, {Name: "Installing", Took: 2 * time.Hour}}},
-		"it goes on, or back, or on again":  {at(pending, preparing), at(pending, preparing), nil},
-		"it fails":                          {at(pending, preparing), at(pending, preparing, failed), nil},
-		"nobody saw how it was installed":   {at(), at(), nil},
-		"its clock was behind the server's": {at(), at(preparing), []measure.Stage{{Name: "Preparing"}}},
+		"the installation begins": {controlplanev1.InstallationPending, controlplanev1.InstallationPreparing, []measure.Stage{{Name: "Preparing", Took: time.Hour}}},
+		"a stage was too short to be reported": {
+			controlplanev1.InstallationPending, controlplanev1.InstallationInstalling, []measure.Stage{{Name: "Preparing", Took: time.Hour}, {Name: "Installing", Took: time.Hour}},
+		},
+		"it is installed, which the condition dates": {
+			controlplanev1.InstallationFinalizing, controlplanev1.InstallationInstalled, []measure.Stage{{Name: "Installed", Took: 50 * time.Minute}},
+		},
+		"it goes on":                        {controlplanev1.InstallationInstalling, controlplanev1.InstallationInstalling, nil},
+		"it fails":                          {controlplanev1.InstallationInstalling, controlplanev1.InstallationFailed, nil},
+		"it is tried again":                 {controlplanev1.InstallationFailed, controlplanev1.InstallationPending, nil},
+		"its preparation failed":            {controlplanev1.InstallationPreparing, controlplanev1.InstallationPending, nil},
+		"its control plane is new":          {"", controlplanev1.InstallationPending, nil},
+		"it was installed on another hub":   {"", controlplanev1.InstallationInstalled, nil},
+		"it turns out to be installed long": {controlplanev1.InstallationPending, controlplanev1.InstallationInstalled, nil},
+		"it is installed since long":        {controlplanev1.InstallationInstalled, controlplanev1.InstallationInstalled, nil},
 	} {
-		NewWithT(t).Expect(reached(tc.before, tc.after)).To(Equal(tc.want), situation)
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			stages := reached(in(tc.before), in(tc.after), now)
+			g.Expect(stages).To(HaveLen(len(tc.reached)))
+			for i, stage := range tc.reached {
+				g.Expect(stages[i]).To(Equal(stage))
+			}
+		})
 	}
 }
 
 func TestWhatThePreflightAdvisesIsNoProblem(t *testing.T) {
 	g := NewWithT(t)
-	count := func() float64 {
-		value, err := measuretest.Count("capi_openshift_agent_problems_total", map[string]string{"kind": measuredKind, "reason": controlplanev1.PreflightWarningsReason})
-		g.Expect(err).NotTo(HaveOccurred())
-		return value
-	}
 	after := &controlplanev1.OpenshiftAssistedControlPlane{}
 	after.Status.Conditions = []metav1.Condition{{Type: controlplanev1.PreflightPassedCondition, Status: metav1.ConditionFalse, Reason: controlplanev1.PreflightWarningsReason}}
-	measured(&controlplanev1.OpenshiftAssistedControlPlane{}, after)
-	g.Expect(count()).To(BeZero())
+	measured(&controlplanev1.OpenshiftAssistedControlPlane{}, after, time.Now())
+	value, err := measuretest.Count("capi_openshift_agent_problems_total", map[string]string{"kind": measuredKind, "reason": controlplanev1.PreflightWarningsReason})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(value).To(BeZero())
 }
 
 func TestWhatIsReportedIsMeasuredOnce(t *testing.T) {

@@ -38,7 +38,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 	}
 	r.recent.Wrote(reconcile.Key("", cp), s.stored.ResourceVersion)
 	r.announce(s.stored, cp)
-	measured(s.stored, cp)
+	measured(s.stored, cp, r.now())
 	if s.stored.Status.Upgrade.Version != "" && cp.Status.Upgrade.Version == "" {
 		r.event(cp, "UpgradeCompleted", "The cluster runs v%s now", s.Workload.OpenShiftVersion)
 	}

@@ -107,10 +107,3 @@ func (h *hub) chooseHosts() {
 		h.Expect(h.Update(h.t.Context(), u)).To(Succeed())
 	}
 }
-
-func TestWhenTheInstallationReachedItsPhasesIsTold(t *testing.T) {
-	h := newHub(t, world(nil)...).withTime()
-	h.install()
-	h.Expect(h.controlPlane().Status.Installation.Reached).To(HaveExactElements(
-		HaveField("Phase", controlplanev1.InstallationPending), HaveField("Phase", controlplanev1.InstallationInstalled)))
-}

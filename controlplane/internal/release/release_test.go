@@ -151,7 +151,7 @@ func TestAnswersOfRegistriesAreMeasured(t *testing.T) {
 	}
 	image, _ := newRegistry(t, nil)
 	locked, _ := newRegistry(t, func(req *http.Request) bool { return req.Header.Get("Authorization") != "" })
-	for result, asked := range map[string]string{"found": image, "not_found": strings.Replace(image, "4.19.3", "4.99.0", 1), "unavailable": locked} {
+	for result, asked := range map[string]string{"found": image, "not_found": strings.Replace(image, "4.19.3", "4.99.0", 1), "refused": locked, "unavailable": "127.0.0.1:1/ocp/release:4.19.3-x86_64"} {
 		before, r := count(result), NewResolver(nil)
 		_, _, _ = resolve(t, r, asked, Credentials{})
 		_, _, _ = r.Resolve(asked, Credentials{}, nil)

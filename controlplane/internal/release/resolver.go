@@ -24,6 +24,8 @@ var (
 	ErrNotFound = errors.New("the registry has no such image")
 	// ErrUnavailable says that the registry gave no answer, or refused one.
 	ErrUnavailable = errors.New("the registry cannot be asked")
+
+	errRefused = fmt.Errorf("%w: it refuses the credentials of the pull secret", ErrUnavailable)
 )
 
 const (
@@ -126,6 +128,8 @@ func resultOf(err error) string {
 		return "found"
 	case errors.Is(err, ErrNotFound):
 		return "not_found"
+	case errors.Is(err, errRefused):
+		return "refused"
 	}
 	return "unavailable"
 }
@@ -160,7 +164,7 @@ func classify(err error) error {
 	case answer.StatusCode == http.StatusNotFound:
 		return ErrNotFound
 	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("%w: it refuses the credentials of the pull secret (%s)", ErrUnavailable, http.StatusText(answer.StatusCode))
+		return fmt.Errorf("%w (%s)", errRefused, http.StatusText(answer.StatusCode))
 	default:
 		return fmt.Errorf("%w: it answered %d %s", ErrUnavailable, answer.StatusCode, http.StatusText(answer.StatusCode))
 	}

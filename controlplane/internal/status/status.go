@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/blang/semver/v4"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -87,19 +86,7 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 		Percentage:     &percentage,
 		Progress:       progress(phase, percentage),
 		WorkerReplicas: ptr.To(v.WorkerReplicas()),
-		Reached:        v.reached(phase),
 	}
-}
-
-// reached is what was reached before, with the phase that the installation came to now for the first time. Nobody saw when it came to one in which it was already, or that it
-// is in when it is seen first and was installed.
-func (v *View) reached(phase controlplanev1.InstallationPhase) []controlplanev1.InstallationPhaseTime {
-	before := &v.ControlPlane.Status.Installation
-	known := slices.ContainsFunc(before.Reached, func(r controlplanev1.InstallationPhaseTime) bool { return r.Phase == phase })
-	if known || before.Phase == phase || before.Phase == "" && phase == controlplanev1.InstallationInstalled {
-		return before.Reached
-	}
-	return append(slices.Clone(before.Reached), controlplanev1.InstallationPhaseTime{Phase: phase, Time: metav1.NewTime(v.Now).Rfc3339Copy()})
 }
 
 // percentage is how much of the installation is done, in full tens: every single percent would be a write for each cluster.
