@@ -129,7 +129,7 @@ func TestNewsOfHostsReachThoseThatWait(t *testing.T) {
 	w.Expect(queue.later).To(Equal([]string{"m"}), "it does not need its host any more")
 	own := metal3Machine("live-iso")
 	w.reconciler.infraMachineNews().Create(t.Context(), event.CreateEvent{Object: own}, queue)
-	w.Expect(queue.at).To(Equal([]string{"m"}), "its own is looked at at once")
+	w.Expect(queue.at).To(Equal([]string{"m"}), "its own, and not later")
 
 	w.create(bareMetalHost())
 	w.reconcile()
