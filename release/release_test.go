@@ -161,7 +161,8 @@ func TestPackageURL(t *testing.T) {
 func TestWhatCannotBeReleasedIsRefused(t *testing.T) {
 	other := t.TempDir()
 	NewWithT(t).Expect(os.WriteFile(filepath.Join(other, "mine"), nil, 0o600)).To(Succeed())
-	beside, two := t.TempDir(), t.TempDir()
+	beside, two, photos := t.TempDir(), t.TempDir(), t.TempDir()
+	NewWithT(t).Expect(os.MkdirAll(filepath.Join(photos, "photos", "2026"), 0o700)).To(Succeed())
 	for _, file := range []string{filepath.Join(beside, checksums), filepath.Join(beside, "mine"), filepath.Join(two, checksums)} {
 		NewWithT(t).Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
 	}
@@ -170,6 +171,7 @@ func TestWhatCannotBeReleasedIsRefused(t *testing.T) {
 	}
 	for situation, tc := range map[string]struct{ version, registry, out, err string }{
 		"files of the user's beside checksums": {"v0.1.0", "registry.example.com/team", beside, "holds something else than one release (mine)"},
+		"folders of the user's":                {"v0.1.0", "registry.example.com/team", photos, "holds something else than one release (photos)"},
 		"where releases are kept":              {"v0.1.0", "registry.example.com/team", two, "holds something else than one release (" + providers[0].label + ")"},
 		"no version":                           {"", "registry.example.com/team", "", `VERSION must be a semantic version with a leading v`},
 		"the version of a build":               {"dev", "registry.example.com/team", "", `not "dev"`},

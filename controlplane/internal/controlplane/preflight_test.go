@@ -128,6 +128,7 @@ func TestPreflightReadsThePullSecret(t *testing.T) {
 	h.Expect(reads).To(Equal(1), "a version of a ConfigMap is read once")
 
 	h.setState("installing", "", 10)
+	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "no credentials for the release image "+digest)
 	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "no credentials for mirrors (registry.lab.example)")
 	h.setState("insufficient", "", 0)
 	h.get("pull", secret)

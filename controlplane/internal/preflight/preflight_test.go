@@ -184,7 +184,7 @@ func TestRegistries(t *testing.T) {
 		"the release image is another one":  {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("registry.lab.example"), "quay.io/openshift-release-dev-2/x@sha256:aa", "quay.io/openshift-release-dev-2/x", false},
 		"the release image is looked up":    {nil, only("registry.lab.example"), release, "", true},
 		"the release image is not known":    {nil, only("registry.lab.example"), "", "", false},
-		"its registry is mirrored":          {ParseRegistries("m", map[string]string{"registries.conf": strings.Replace(mirrors, `prefix = ""`, `prefix = "*.io"`, 1)}), only("registry"), "registry.quay.io/x@sha256:aa", "", false},
+		"its registry is mirrored":          {ParseRegistries("m", map[string]string{"registries.conf": strings.Replace(mirrors, `prefix = ""`, `prefix = "*.io"`, 1)}), only("registry.lab"), "registry.quay.io/x@sha256:aa", "", false},
 		"it is blocked, and not mirrored":   {ParseRegistries("m", map[string]string{"registries.conf": mirrors + "[[registry]]\nlocation = \"example.com\"\n"}), only("registry"), "example.com/x@sha256:aa", "example.com/x", false},
 		"the mirrors cannot be used at all": {ParseRegistries("m", map[string]string{"registries.conf": "[["}), only(""), release, "ConfigMap m, key registries.conf is no TOML", false},
 	} {
