@@ -65,13 +65,13 @@ func expectRetried(ctx context.Context, namespace string, asked, anew func()) {
 	failInstallation(ctx, cluster)
 	failed := state(ctx, cluster)
 	asked()
-	cluster.ReleaseAPI()
 	patch(ctx, controlPlaneOf(cluster), `{"metadata":{"annotations":{"`+controlplanev1.RetryInstallationAnnotation+`":"once"}}}`)
 	waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.RetryingInstallationReason)
 	wait(ctx, cluster, "begun anew", func(s *lab.State) bool {
 		return s.ControlPlane.Annotations[controlplanev1.RetriedInstallationAnnotation] == `{"asked":"once"}`
 	})
 	anew()
+	cluster.ReleaseAPI() // the API of the former attempt, if one of its hosts came so far, would have stopped the retry
 	waitAvailable(ctx, cluster)
 	installed := state(ctx, cluster)
 	expectInstallation(installed, 0)
