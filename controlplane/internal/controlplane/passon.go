@@ -21,17 +21,8 @@ func (r *Reconciler) passOn(ctx context.Context, s *scope) (bool, error) {
 		if err != nil {
 			return false, fmt.Errorf("cannot tell the kind of %T: %w", obj, err)
 		}
-		key, version := reconcile.Key("metadata "+kind.Kind, obj), obj.GetResourceVersion()
-		if left := r.recent.Unseen(key, version); left > 0 {
-			s.again.In(left)
-			continue
-		}
-		changed, err := r.metadata.Apply(ctx, desired.PassedOn(s.ControlPlane, kind, obj), obj)
-		if err != nil {
+		if err := r.applyBy(ctx, s, r.metadata, reconcile.Key("metadata "+kind.Kind, obj), desired.PassedOn(s.ControlPlane, kind, obj), obj); err != nil {
 			return false, fmt.Errorf("cannot pass labels and annotations on to %s %s: %w", kind.Kind, obj.GetName(), err)
-		}
-		if changed {
-			r.recent.Wrote(key, version)
 		}
 	}
 	return true, nil

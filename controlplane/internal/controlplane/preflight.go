@@ -55,27 +55,16 @@ func (r *Reconciler) covered(ctx context.Context, s *scope) (func(string) bool, 
 	return credentials.Cover, nil
 }
 
-type registriesContents struct {
-	version    string
-	registries *preflight.Registries
-}
-
 // readRegistries reads the ConfigMap with the mirrors, once for each of its versions; nil when there is none.
 func (r *Reconciler) readRegistries(ctx context.Context, s *scope) (*preflight.Registries, error) {
 	if s.RegistryConfig == nil {
 		return nil, nil //nolint:nilnil // there need be none
 	}
-	key := client.ObjectKeyFromObject(s.RegistryConfig)
-	if found, ok := r.registries.Get(key); ok {
-		if known := found.(registriesContents); known.version == s.RegistryConfig.ResourceVersion { //nolint:forcetypeassert // nothing else is put in
-			return known.registries, nil
+	return r.registries.of(s.RegistryConfig, func(key client.ObjectKey) (*preflight.Registries, error) {
+		configMap := &corev1.ConfigMap{}
+		if err := r.Live.Get(ctx, key, configMap); err != nil {
+			return nil, fmt.Errorf("cannot read ConfigMap %s: %w", key, err)
 		}
-	}
-	configMap := &corev1.ConfigMap{}
-	if err := r.Live.Get(ctx, key, configMap); err != nil {
-		return nil, fmt.Errorf("cannot read ConfigMap %s: %w", key, err)
-	}
-	parsed := preflight.ParseRegistries(key.Name, configMap.Data)
-	r.registries.Add(key, registriesContents{s.RegistryConfig.ResourceVersion, parsed})
-	return parsed, nil
+		return preflight.ParseRegistries(key.Name, configMap.Data), nil
+	})
 }

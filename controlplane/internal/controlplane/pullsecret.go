@@ -13,9 +13,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 )
 
-// rememberedPullSecrets is the number of pull secrets whose contents are kept.
-const rememberedPullSecrets = 512
-
 // pullSecret makes sure that the pull secret exists and can be read.
 func (r *Reconciler) pullSecret(ctx context.Context, s *scope) (bool, error) {
 	if s.Begun {
@@ -50,31 +47,30 @@ func (r *Reconciler) placeholder(ctx context.Context, s *scope) (bool, error) {
 }
 
 type pullSecretContents struct {
-	version     string
 	credentials release.Credentials
 	problem     string
 }
 
 // readPullSecret reads the contents of a Secret, once for each of its versions. problem says what the user has to mend.
 func (r *Reconciler) readPullSecret(ctx context.Context, metadata *metav1.PartialObjectMetadata) (release.Credentials, string, error) {
-	key := client.ObjectKeyFromObject(metadata)
-	if found, ok := r.pullSecrets.Get(key); ok {
-		if known := found.(pullSecretContents); known.version == metadata.ResourceVersion { //nolint:forcetypeassert // nothing else is put in
-			return known.credentials, known.problem, nil
+	found, err := r.pullSecrets.of(metadata, func(key client.ObjectKey) (pullSecretContents, error) {
+		secret := &corev1.Secret{}
+		if err := r.Live.Get(ctx, key, secret); err != nil {
+			return pullSecretContents{}, fmt.Errorf("cannot read the pull secret %s: %w", key, err)
 		}
+		return parsePullSecret(secret), nil
+	})
+	return found.credentials, found.problem, err
+}
+
+func parsePullSecret(secret *corev1.Secret) pullSecretContents {
+	value, ok := secret.Data[corev1.DockerConfigJsonKey]
+	if !ok {
+		return pullSecretContents{problem: fmt.Sprintf("Secret %s has no key %s: create it with type %s", secret.Name, corev1.DockerConfigJsonKey, corev1.SecretTypeDockerConfigJson)}
 	}
-	secret := &corev1.Secret{}
-	if err := r.Live.Get(ctx, key, secret); err != nil {
-		return release.Credentials{}, "", fmt.Errorf("cannot read the pull secret %s: %w", key, err)
+	credentials, err := release.ParseCredentials(value)
+	if err != nil {
+		return pullSecretContents{problem: fmt.Sprintf("Secret %s, key %s: %v", secret.Name, corev1.DockerConfigJsonKey, err)}
 	}
-	contents := pullSecretContents{version: metadata.ResourceVersion}
-	if value, ok := secret.Data[corev1.DockerConfigJsonKey]; !ok {
-		contents.problem = fmt.Sprintf("Secret %s has no key %s: create it with type %s", key.Name, corev1.DockerConfigJsonKey, corev1.SecretTypeDockerConfigJson)
-	} else if credentials, err := release.ParseCredentials(value); err != nil {
-		contents.problem = fmt.Sprintf("Secret %s, key %s: %v", key.Name, corev1.DockerConfigJsonKey, err)
-	} else {
-		contents.credentials = credentials
-	}
-	r.pullSecrets.Add(key, contents)
-	return contents.credentials, contents.problem, nil
+	return pullSecretContents{credentials: credentials}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
@@ -145,9 +146,9 @@ type Reconciler struct {
 	metadata *apply.Applier
 	recent   *reconcile.Writes
 	// pullSecrets holds the contents of pull secrets by version.
-	pullSecrets *lru.Cache
+	pullSecrets contents[pullSecretContents]
 	// registries holds what ConfigMaps say of mirrors, by version.
-	registries *lru.Cache
+	registries contents[*preflight.Registries]
 	// adminDigests holds the digests of assisted-service's kubeconfigs by version of their Secrets.
 	adminDigests *lru.Cache
 	// heldBack counts, by UID of the control plane, for how long its status differs from the stored one in words alone.
@@ -178,8 +179,8 @@ func New(options Options) *Reconciler {
 		Options:      options,
 		applier:      apply.New(options.Client, FieldOwner),
 		metadata:     apply.New(options.Client, metadataOwner),
-		pullSecrets:  lru.New(rememberedPullSecrets),
-		registries:   lru.New(rememberedPullSecrets),
+		pullSecrets:  newContents[pullSecretContents](),
+		registries:   newContents[*preflight.Registries](),
 		adminDigests: lru.New(rememberedClusters),
 		asked:        lru.New(rememberedClusters),
 		retries:      newRetries(),
@@ -263,12 +264,17 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 
 // apply writes desired unless observed holds it, or what was written a moment ago has not reached the cache yet.
 func (r *Reconciler) apply(ctx context.Context, s *scope, desired, observed client.Object) error {
-	key, version := appliedKey(desired), kube.VersionOf(observed)
+	return r.applyBy(ctx, s, r.applier, appliedKey(desired), desired, observed)
+}
+
+// applyBy is apply by one of the field managers; key is under which it is remembered that it applied the object.
+func (r *Reconciler) applyBy(ctx context.Context, s *scope, by *apply.Applier, key string, desired, observed client.Object) error {
+	version := kube.VersionOf(observed)
 	if left := r.recent.Unseen(key, version); left > 0 {
 		s.again.In(left)
 		return nil
 	}
-	changed, err := r.applier.Apply(ctx, desired, observed)
+	changed, err := by.Apply(ctx, desired, observed)
 	if err == nil && changed {
 		r.recent.Wrote(key, version)
 	}
