@@ -8,7 +8,6 @@ import (
 	"os"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -19,6 +18,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/config"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string) error {
 func newScheme() (*runtime.Scheme, error) {
 	kinds := runtime.NewSchemeBuilder(
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme,
-		aiv1beta1.AddToScheme, hiveext.AddToScheme, hivev1.AddToScheme, metal3.AddToScheme,
+		assisted.AddToScheme, hiveext.AddToScheme, hivev1.AddToScheme, metal3.AddToScheme,
 	)
 	scheme := runtime.NewScheme()
 	return scheme, kinds.AddToScheme(scheme)

@@ -1,7 +1,5 @@
 package config_test
 
-import "testing"
-
 const minimalConfig = `
 apiVersion: bootstrap.cluster.x-k8s.io/v1beta1
 kind: OpenshiftAssistedConfig
@@ -14,8 +12,8 @@ const (
 	notApproved = `{type: HostApproved, status: "False", reason: HostBinding, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}`
 )
 
-func TestOpenshiftAssistedConfigAdmission(t *testing.T) {
-	checkAdmissions(t, minimalConfig, map[string]admission{
+func openshiftAssistedConfigAdmissions() admissions {
+	return admissions{minimalConfig, map[string]admission{
 		"no spec at all": {},
 		"unknown boot mode": {
 			change:  `spec: {bootMode: PXE}`,
@@ -48,6 +46,12 @@ func TestOpenshiftAssistedConfigAdmission(t *testing.T) {
 			before: `{spec: {bootMode: LiveISO}, status: {initialization: {dataSecretCreated: true}}}`,
 			change: `{spec: {bootMode: LiveISO, additionalNTPSources: [ntp]}, status: {initialization: {dataSecretCreated: true}}}`,
 		},
+		"role":                        {change: `spec: {role: Arbiter}`},
+		"role that stays":             {before: `spec: {role: Arbiter}`, change: `spec: {role: Arbiter, additionalNTPSources: [ntp]}`},
+		"role that there is not":      {change: `spec: {role: Master}`, refused: `supported values: "Arbiter"`},
+		"role set later":              {before: `{}`, change: `spec: {role: Arbiter}`, refused: "spec.role is immutable: the control plane provider sets it"},
+		"role removed":                {before: `spec: {role: Arbiter}`, change: `spec: {additionalNTPSources: [ntp]}`, refused: "spec.role is immutable"},
+		"role removed with the spec":  {before: `spec: {role: Arbiter}`, change: `{}`, refused: "spec.role is immutable"},
 		"pool":                        {change: `spec: {machineConfigPool: infra}`},
 		"pool that is no name":        {change: `spec: {machineConfigPool: Infra_1}`, refused: "spec.machineConfigPool"},
 		"pool of control-plane hosts": {change: `spec: {machineConfigPool: master}`, refused: "machineConfigPool is for workers"},
@@ -75,6 +79,24 @@ func TestOpenshiftAssistedConfigAdmission(t *testing.T) {
 			before: `{spec: {machineConfigPool: infra}, status: {conditions: [` + approved + `]}}`,
 			change: `{spec: {machineConfigPool: infra, additionalNTPSources: [ntp]}, status: {conditions: [` + approved + `]}}`,
 		},
+		"root device hints": {
+			change: `spec: {rootDeviceHints: {deviceName: /dev/disk/by-path/pci-0, hctl: "0:0:0:0", model: PERC, vendor: DELL, serialNumber: S1, minSizeGigabytes: 120, wwn: "0x1", wwnWithExtension: "0x12", wwnVendorExtension: "0x2", rotational: false}}`,
+		},
+		"root device hints for the live ISO": {change: `spec: {bootMode: LiveISO, rootDeviceHints: {deviceName: /dev/sda}}`},
+		"root device hints where the disk is written before": {
+			change:  `spec: {bootMode: DiskImage, rootDeviceHints: {deviceName: /dev/sda}}`,
+			refused: "rootDeviceHints choose nothing in boot mode DiskImage, which writes the disk before the host boots",
+		},
+		"no root device hint":                      {change: `spec: {rootDeviceHints: {}}`, refused: "spec.rootDeviceHints"},
+		"root device hint that is no device":       {change: `spec: {rootDeviceHints: {deviceName: sda}}`, refused: "spec.rootDeviceHints.deviceName"},
+		"root device hint that is no SCSI address": {change: `spec: {rootDeviceHints: {hctl: "0:0"}}`, refused: "spec.rootDeviceHints.hctl"},
+		"disks of no size":                         {change: `spec: {rootDeviceHints: {minSizeGigabytes: 0}}`, refused: "spec.rootDeviceHints.minSizeGigabytes"},
+		"the only NTP servers":                     {change: `spec: {ntpSources: [ntp.example.com, 192.0.2.1]}`},
+		"the only NTP servers, and no others":      {change: `spec: {ntpSources: [ntp.example.com], additionalNTPSources: []}`},
+		"the only NTP servers, and further ones":   {change: `spec: {ntpSources: [ntp.example.com], additionalNTPSources: [ntp]}`, refused: "ntpSources are the only ones: additionalNTPSources must be left out"},
+		"none as the only NTP servers":             {change: `spec: {ntpSources: []}`, refused: "spec.ntpSources"},
+		"time for network interfaces":              {change: `spec: {imageType: minimal-iso, networkDiscoveryDelaySeconds: 30}`},
+		"less than no time for network interfaces": {change: `spec: {networkDiscoveryDelaySeconds: -1}`, refused: "spec.networkDiscoveryDelaySeconds"},
 		"kernel arguments appended and deleted": {
 			change: `spec: {kernelArguments: [{operation: append, value: "rd.break=cmdline"}, {operation: delete, value: quiet}]}`,
 		},
@@ -89,6 +111,11 @@ func TestOpenshiftAssistedConfigAdmission(t *testing.T) {
 			change:  `spec: {bootMode: DiskImage, discoveryKernelArguments: [{operation: append, value: quiet}]}`,
 			refused: "discoveryKernelArguments are those of the live ISO: in boot mode DiskImage there is none",
 		},
+		"kernel argument of the live ISO inserted": {
+			change:  `spec: {discoveryKernelArguments: [{operation: insert, value: quiet}]}`,
+			refused: `spec.discoveryKernelArguments[0].operation: Unsupported value: "insert"`,
+		},
+		"an architecture as Go names it": {change: `spec: {cpuArchitecture: amd64}`, refused: `spec.cpuArchitecture: Unsupported value: "amd64"`},
 		"kernel argument of the live ISO with a blank": {
 			change:  `spec: {discoveryKernelArguments: [{operation: append, value: "a b"}]}`,
 			refused: "spec.discoveryKernelArguments[0].value",
@@ -101,14 +128,14 @@ func TestOpenshiftAssistedConfigAdmission(t *testing.T) {
 		},
 		"partitions saved by label where the disk is written before": {
 			change:  `spec: {bootMode: DiskImage, installerArguments: ["--copy-network", "--save-partlabel", "data*"]}`,
-			refused: "installerArguments: in boot mode DiskImage, which writes the disk before the host boots",
+			refused: "installerArguments: in boot mode DiskImage, in which OpenShift is installed to the disk that the host runs from, only --append-karg",
 		},
 		"partitions saved by index where the disk is written before": {
 			change:  `spec: {bootMode: DiskImage, installerArguments: ["--save-partindex", "5-"]}`,
 			refused: "installerArguments: in boot mode DiskImage",
 		},
 		"other arguments of the installer where the disk is written before": {
-			change: `spec: {bootMode: DiskImage, installerArguments: ["--copy-network"]}`,
+			change: `spec: {bootMode: DiskImage, installerArguments: ["--copy-network", "--append-karg", "nosmt", "--delete-karg", "quiet"]}`,
 		},
 		"argument of the installer that assisted-service does not allow": {
 			change:  `spec: {installerArguments: ["--insecure"]}`,
@@ -171,16 +198,16 @@ func TestOpenshiftAssistedConfigAdmission(t *testing.T) {
 			change:  `spec: {bootmode: LiveISO}`,
 			refused: "unknown fields: spec.bootmode",
 		},
-	})
+	}}
 }
 
-func TestNodeRegistrationAdmission(t *testing.T) {
+func nodeRegistrationAdmissions() admissions {
 	const (
 		badName  = "name must be a host name of lower-case letters, digits, '-' and '.', in which variables ($NAME) may stand"
 		badLabel = "kubeletExtraLabels must be label-key=value; the value may hold letters, digits, '-', '_', '.' and variables ($NAME)"
 		badID    = "providerID must look like scheme://path, in which variables ($NAME) may stand"
 	)
-	checkAdmissions(t, minimalConfig, map[string]admission{
+	return admissions{minimalConfig, map[string]admission{
 		"name":                       {change: `spec: {nodeRegistration: {name: node-1.lab}}`},
 		"name by variable":           {change: `spec: {nodeRegistration: {name: $METADATA_NAME}}`},
 		"name with variable":         {change: `spec: {nodeRegistration: {name: "node-${METADATA_NAME}.lab"}}`},
@@ -199,26 +226,30 @@ func TestNodeRegistrationAdmission(t *testing.T) {
 		"providerID with a backtick": {change: "spec: {nodeRegistration: {providerID: 'metal3://`reboot`'}}", refused: badID},
 		"providerID with backslash":  {change: `spec: {nodeRegistration: {providerID: 'metal3://a\b'}}`, refused: badID},
 		"providerID with a quote":    {change: `spec: {nodeRegistration: {providerID: "metal3://a'b"}}`, refused: badID},
-	})
+	}}
 }
 
 // A template is refused for what its OpenshiftAssistedConfigs would be refused for.
-func TestOpenshiftAssistedConfigTemplateAdmission(t *testing.T) {
+func openshiftAssistedConfigTemplateAdmissions() admissions {
 	const base = `
 apiVersion: bootstrap.cluster.x-k8s.io/v1beta1
 kind: OpenshiftAssistedConfigTemplate
 metadata: {name: worker}
 `
-	checkAdmissions(t, base, map[string]admission{
+	return admissions{base, map[string]admission{
 		"settings":   {change: `spec: {template: {metadata: {labels: {a: b}}, spec: {bootMode: DiskImage, hostRequirements: {minCPUCores: 8, minMemory: 32Gi, minDiskSize: 120Gi}}}}`},
 		"no content": {refused: "spec: Required value"},
 		"kernel argument replaced": {
 			change:  `spec: {template: {spec: {kernelArguments: [{operation: replace, value: "a=b"}]}}}`,
 			refused: `supported values: "append", "delete"`,
 		},
+		"role of a control-plane host": {
+			change:  `spec: {template: {spec: {role: Arbiter}}}`,
+			refused: "role is for control-plane Machines: set spec.arbiter of the OpenshiftAssistedControlPlane",
+		},
 		"no CPU core at all": {
 			change:  `spec: {template: {spec: {hostRequirements: {minCPUCores: 0}}}}`,
 			refused: "minCPUCores",
 		},
-	})
+	}}
 }

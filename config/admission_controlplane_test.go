@@ -1,6 +1,6 @@
 package config_test
 
-import "testing"
+import "strings"
 
 const minimalControlPlane = `
 apiVersion: controlplane.cluster.x-k8s.io/v1beta1
@@ -15,14 +15,14 @@ spec:
   config: {baseDomain: lab.example.com, apiVIPs: [192.168.111.5], ingressVIPs: [192.168.111.6]}
 `
 
-func TestControlPlaneShapeAdmission(t *testing.T) {
-	const badReplicas = "replicas must be 1 (single node), 3, 4 or 5"
-	checkAdmissions(t, minimalControlPlane, map[string]admission{
+func controlPlaneShapeAdmissions() admissions {
+	const badReplicas = "replicas must be 1 (single node), 2 (with fencing), 3, 4 or 5"
+	return admissions{minimalControlPlane, map[string]admission{
 		"three":                         {},
 		"four":                          {change: `spec: {replicas: 4}`},
 		"five":                          {change: `spec: {replicas: 5}`},
 		"none":                          {change: `spec: {replicas: 0}`, refused: badReplicas},
-		"two":                           {change: `spec: {replicas: 2}`, refused: badReplicas},
+		"two":                           {change: `spec: {replicas: 2}`, refused: "two nodes have no quorum of their own: with replicas 2 set fencing, or set replicas to 3 with an arbiter"},
 		"six":                           {change: `spec: {replicas: 6}`, refused: badReplicas},
 		"single node":                   {change: `spec: {replicas: 1, config: {apiVIPs: null, ingressVIPs: null}}`},
 		"single node by default":        {change: `spec: {replicas: null, config: {apiVIPs: null, ingressVIPs: null}}`},
@@ -35,10 +35,15 @@ func TestControlPlaneShapeAdmission(t *testing.T) {
 			change:  `spec: {machineTemplate: null}`,
 			refused: "spec.machineTemplate: Required value",
 		},
-		"names with a random part": {change: `spec: {machineNaming: {template: "{{ .cluster.name }}-{{ .random }}"}}`},
+		"names with a random part":        {change: `spec: {machineNaming: {template: "{{ .cluster.name }}-{{ .random }}"}}`},
+		"names as of KubeadmControlPlane": {change: `spec: {machineNaming: {template: "{{- .kubeadmControlPlane.name }}-cp.{{ .random }}"}}`},
 		"names that would collide": {
 			change:  `spec: {machineNaming: {template: "{{ .cluster.name }}"}}`,
 			refused: "template must contain {{ .random }}",
+		},
+		"names by an action": {
+			change:  `spec: {machineNaming: {template: "{{/* {{ .random }} */}}x"}}`,
+			refused: "template may hold text and the variables {{ .cluster.name }}, {{ .controlPlane.name }} and {{ .random }}, and nothing else",
 		},
 		"a pool for control-plane hosts": {
 			change:  `spec: {openshiftAssistedConfigSpec: {machineConfigPool: infra}}`,
@@ -48,27 +53,91 @@ func TestControlPlaneShapeAdmission(t *testing.T) {
 			change:  `spec: {openshiftAssistedConfigSpec: {nodeRegistration: {name: Node1}}}`,
 			refused: "name must be a host name",
 		},
-	})
+	}}
 }
 
-func TestControlPlaneReleaseAdmission(t *testing.T) {
+func arbiterAdmissions() admissions {
+	const (
+		release  = "an arbiter needs version 4.20 or newer"
+		presence = "spec.arbiter can be neither set nor removed"
+	)
+	of := func(version string) string { return `spec: {version: ` + version + `, arbiter: {}}` }
+	const small = `spec: {arbiter: {machineTemplate: {spec: {infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: Metal3MachineTemplate, name: small}}}, openshiftAssistedConfigSpec: {hostRequirements: {minCPUCores: 2}}}}`
+	return admissions{strings.Replace(minimalControlPlane, "4.19.10", "4.20.4", 1), map[string]admission{
+		"like the others":            {change: `spec: {arbiter: {}}`},
+		"from a template of its own": {change: small},
+		"without a master":           {change: `spec: {replicas: 4, arbiter: {}}`, refused: "with an arbiter replicas must be 3: two masters and the arbiter"},
+		"of a single node":           {change: `spec: {replicas: null, arbiter: {}, config: {apiVIPs: null, ingressVIPs: null}}`, refused: "with an arbiter replicas must be 3"},
+		"without VIPs":               {change: `spec: {arbiter: {}, config: {apiVIPs: null, ingressVIPs: null}}`, refused: "a cluster with an arbiter is one of platform baremetal: set config.apiVIPs and config.ingressVIPs"},
+		"in a pool of workers":       {change: `spec: {arbiter: {openshiftAssistedConfigSpec: {machineConfigPool: infra}}}`, refused: "machineConfigPool is for workers: the host of an arbiter belongs to the pool arbiter"},
+		"with a role":                {change: `spec: {arbiter: {openshiftAssistedConfigSpec: {role: Arbiter}}}`, refused: "role of an arbiter is set by the control plane provider: leave it out"},
+		"by the role of all":         {change: `spec: {openshiftAssistedConfigSpec: {role: Arbiter}}`, refused: "role is set by the control plane provider: set spec.arbiter"},
+		"made from nothing":          {change: `spec: {arbiter: {machineTemplate: {spec: {}}}}`, refused: "should have at least 1 properties"},
+		"technology preview":         {change: of("4.19.10"), refused: release},
+		"before there was one":       {change: of("v4.9.0"), refused: release},
+		"4.2":                        {change: of("4.2.20"), refused: release},
+		"a candidate":                {change: of("4.20.0-rc.1")},
+		"OKD":                        {change: of("v4.21.0-okd-scos.5")},
+		"a release of three digits":  {change: of("4.100.0")},
+		"5.0":                        {change: of("5.0.1")},
+		"10.0":                       {change: of("10.0.1")},
+		"set later":                  {before: `{}`, change: `spec: {arbiter: {}}`, refused: presence},
+		"removed":                    {before: `spec: {arbiter: {}}`, change: `{}`, refused: presence},
+		"changed":                    {before: `spec: {arbiter: {}}`, change: small},
+	}}
+}
+
+func fencingAdmissions() admissions {
+	const (
+		number   = "with fencing replicas must be 2"
+		release  = "fencing needs version 4.20 or newer"
+		presence = "spec.fencing can be neither set nor removed"
+		fencing  = `fencing: {credentialsFrom: BareMetalHosts}`
+	)
+	two := `spec: {replicas: 2, ` + fencing + `}`
+	of := func(version string) string { return `spec: {replicas: 2, version: ` + version + `, ` + fencing + `}` }
+	return admissions{strings.Replace(minimalControlPlane, "4.19.10", "4.22.4", 1), map[string]admission{
+		"two nodes":                  {change: two},
+		"two nodes of platform none": {change: `spec: {replicas: 2, ` + fencing + `, config: {apiVIPs: null, ingressVIPs: null}}`},
+		"two nodes of another platform": {
+			change:  `spec: {replicas: 2, ` + fencing + `, config: {apiVIPs: null, ingressVIPs: null, externalPlatform: {name: other}}}`,
+			refused: "a cluster with fencing is one of platform baremetal or none: remove config.externalPlatform",
+		},
+		"three nodes":                {change: `spec: {` + fencing + `}`, refused: number},
+		"a single node":              {change: `spec: {replicas: null, ` + fencing + `, config: {apiVIPs: null, ingressVIPs: null}}`, refused: number},
+		"two nodes and an arbiter":   {change: `spec: {arbiter: {}, ` + fencing + `}`, refused: number},
+		"credentials from nowhere":   {change: `spec: {replicas: 2, fencing: {}}`, refused: "spec.fencing.credentialsFrom: Required value"},
+		"credentials from elsewhere": {change: `spec: {replicas: 2, fencing: {credentialsFrom: Vault}}`, refused: `Unsupported value: "Vault"`},
+		"before there was one":       {change: of("4.19.10"), refused: release},
+		"4.2":                        {change: of("4.2.20"), refused: release},
+		"technology preview":         {change: of("v4.20.0")},
+		"OKD":                        {change: of("4.22.0-okd-scos.5")},
+		"5.0":                        {change: of("5.0.1")},
+		"set later":                  {before: `{}`, change: two, refused: presence},
+		"removed":                    {before: two, change: `spec: {replicas: 3}`, refused: presence},
+		"scaled":                     {before: two, change: `spec: {replicas: 3, ` + fencing + `}`, refused: number},
+		"upgraded":                   {before: two, change: of("4.22.9")},
+	}}
+}
+
+func controlPlaneReleaseAdmissions() admissions {
 	const digest = "quay.io/openshift-release-dev/ocp-release@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	checkAdmissions(t, minimalControlPlane, map[string]admission{
+	return admissions{minimalControlPlane, map[string]admission{
 		"leading v":            {change: `spec: {version: v4.19.10}`},
 		"OKD":                  {change: `spec: {version: 4.19.0-okd-scos.17}`},
 		"release candidate":    {change: `spec: {version: 4.20.0-rc.1}`},
-		"minor version only":   {change: `spec: {version: "4.19"}`, refused: "spec.version"},
+		"minor version only":   {change: `spec: {version: "4.19"}`, refused: "spec.version in body should be at least 5 chars long"},
 		"channel":              {change: `spec: {version: stable-4.19}`, refused: "spec.version"},
 		"no version":           {change: `spec: {version: null}`, refused: "spec.version: Required value"},
 		"release by digest":    {change: `spec: {config: {releaseImage: "` + digest + `"}}`},
 		"release by tag":       {change: `spec: {config: {releaseImage: "quay.io/openshift-release-dev/ocp-release:4.19.10-x86_64"}}`, refused: "spec.config.releaseImage"},
 		"ClusterImageSet":      {change: `spec: {config: {clusterImageSetRef: {name: ocp-4.19}}}`},
 		"digest and image set": {change: `spec: {config: {releaseImage: "` + digest + `", clusterImageSetRef: {name: x}}}`, refused: "give the release as releaseImage or as clusterImageSetRef, not both"},
-	})
+	}}
 }
 
-func TestControlPlaneNetworkAdmission(t *testing.T) {
-	checkAdmissions(t, minimalControlPlane, map[string]admission{
+func controlPlaneNetworkAdmissions() admissions {
+	return admissions{minimalControlPlane, map[string]admission{
 		"inside the machine network":  {change: `spec: {config: {machineNetwork: [192.168.111.0/24]}}`},
 		"inside one of two networks":  {change: `spec: {config: {machineNetwork: [10.0.0.0/24, 192.168.111.0/24]}}`},
 		"API outside the networks":    {change: `spec: {config: {apiVIPs: [192.168.112.5], machineNetwork: [192.168.111.0/24]}}`, refused: "each of apiVIPs must lie in one of machineNetwork (or set loadBalancer.type to UserManaged)"},
@@ -87,12 +156,14 @@ func TestControlPlaneNetworkAdmission(t *testing.T) {
 		"load balancer, no network":   {change: `spec: {config: {loadBalancer: {type: UserManaged}}}`, refused: "a user-managed load balancer needs its addresses in apiVIPs and ingressVIPs, and machineNetwork"},
 		"load balancer, no addresses": {change: `spec: {config: {loadBalancer: {type: UserManaged}, apiVIPs: null, ingressVIPs: null, machineNetwork: [192.168.111.0/24]}}`, refused: "a user-managed load balancer needs its addresses"},
 		"unknown network plug-in":     {change: `spec: {config: {networkType: Flannel}}`, refused: "spec.config.networkType: Unsupported value"},
+		"somebody's load balancer":    {change: `spec: {config: {loadBalancer: {type: Somebodys}}}`, refused: "loadBalancer.type: Unsupported value"},
+		"cluster name with a dot":     {change: `spec: {config: {clusterName: lab.one}}`, refused: "spec.config.clusterName"},
 		"domain in upper case":        {change: `spec: {config: {baseDomain: Lab.example.com}}`, refused: "spec.config.baseDomain"},
-	})
+	}}
 }
 
-func TestControlPlaneSettingsAdmission(t *testing.T) {
-	checkAdmissions(t, minimalControlPlane, map[string]admission{
+func controlPlaneSettingsAdmissions() admissions {
+	return admissions{minimalControlPlane, map[string]admission{
 		"encryption by TPM":           {change: `spec: {config: {diskEncryption: {enableOn: all, mode: tpmv2}}}`},
 		"encryption by Tang":          {change: `spec: {config: {diskEncryption: {enableOn: all, mode: tang, tangServers: '[{"url":"http://tang","thumbprint":"x"}]'}}}`},
 		"Tang without servers":        {change: `spec: {config: {diskEncryption: {enableOn: all, mode: tang}}}`, refused: "mode tang needs tangServers"},
@@ -104,6 +175,8 @@ func TestControlPlaneSettingsAdmission(t *testing.T) {
 		"hyperthreading":              {change: `spec: {config: {hyperthreading: {controlPlane: Disabled, workers: Enabled}}}`},
 		"hyperthreading maybe":        {change: `spec: {config: {hyperthreading: {workers: Maybe}}}`, refused: "hyperthreading.workers: Unsupported value"},
 		"external platform":           {change: `spec: {config: {apiVIPs: null, ingressVIPs: null, externalPlatform: {name: metal-stack, cloudControllerManager: External}}}`},
+		"encryption by a password":    {change: `spec: {config: {diskEncryption: {enableOn: all, mode: password}}}`, refused: "diskEncryption.mode: Unsupported value"},
+		"controller of the platform":  {change: `spec: {config: {apiVIPs: null, ingressVIPs: null, externalPlatform: {name: metal-stack, cloudControllerManager: Internal}}}`, refused: "cloudControllerManager: Unsupported value"},
 		"external platform of nobody": {change: `spec: {config: {apiVIPs: null, ingressVIPs: null, externalPlatform: {}}}`, refused: "externalPlatform.name: Required value"},
 		"external platform with virtual addresses": {
 			change:  `spec: {replicas: 3, config: {apiVIPs: [192.168.111.5], ingressVIPs: [192.168.111.4], externalPlatform: {name: metal-stack}}}`,
@@ -113,10 +186,10 @@ func TestControlPlaneSettingsAdmission(t *testing.T) {
 		"install-config override": {change: `spec: {config: {installConfigOverride: '{"networking":{"networkType":"Cilium"}}'}}`},
 		"override that is YAML":   {change: `spec: {config: {installConfigOverride: 'networking: {}'}}`, refused: "installConfigOverride must be a JSON object"},
 		"unknown field":           {change: `spec: {config: {baseDomian: x}}`, refused: "unknown fields: spec.config.baseDomian"},
-	})
+	}}
 }
 
-func TestControlPlaneUpdateAdmission(t *testing.T) {
+func controlPlaneUpdateAdmissions() admissions {
 	const (
 		notNow   = "spec.replicas cannot change while the cluster is being installed"
 		network  = "apiVIPs, ingressVIPs, machineNetwork, networkType and loadBalancer cannot change once the installation has started"
@@ -124,7 +197,7 @@ func TestControlPlaneUpdateAdmission(t *testing.T) {
 		settings = "the installation has started: change proxy, diskEncryption, capabilities, manifests, mastersSchedulable, ssh key and registry mirrors in the installed cluster instead"
 	)
 	in := func(phase, more string) string { return `{status: {installation: {phase: ` + phase + `}}` + more + `}` }
-	checkAdmissions(t, minimalControlPlane, map[string]admission{
+	return admissions{minimalControlPlane, map[string]admission{
 		"base domain":                     {before: in("Pending", ""), change: `spec: {config: {baseDomain: other.example.com}}`, refused: "baseDomain is immutable"},
 		"cluster name given later":        {before: in("Pending", ""), change: `spec: {config: {clusterName: other}}`, refused: "clusterName is immutable"},
 		"cluster name changed":            {before: `spec: {config: {clusterName: one}}`, change: `spec: {config: {clusterName: other}}`, refused: "clusterName is immutable"},
@@ -163,18 +236,32 @@ func TestControlPlaneUpdateAdmission(t *testing.T) {
 			before: in("Installed", ""), change: in("Installed", `, spec: {version: 4.19.11, config: {pullSecretRef: {name: other}}}`),
 		},
 		"progress of the installation": {before: in("Pending", ""), change: in("Installing", "")},
-	})
+	}}
 }
 
-func TestControlPlaneTemplateAdmission(t *testing.T) {
+func controlPlaneTemplateAdmissions() admissions {
 	const base = `
 apiVersion: controlplane.cluster.x-k8s.io/v1beta1
 kind: OpenshiftAssistedControlPlaneTemplate
 metadata: {name: lab}
 spec: {template: {spec: {config: {baseDomain: lab.example.com}}}}
 `
-	checkAdmissions(t, base, map[string]admission{
-		"settings": {change: `spec: {template: {spec: {machineTemplate: {spec: {deletion: {nodeDrainTimeoutSeconds: 600}}}}}}`},
+	return admissions{base, map[string]admission{
+		"settings":   {change: `spec: {template: {spec: {machineTemplate: {spec: {deletion: {nodeDrainTimeoutSeconds: 600}}}}}}`},
+		"an arbiter": {change: `spec: {template: {spec: {arbiter: {}}}}`},
+		"fencing":    {change: `spec: {template: {spec: {fencing: {credentialsFrom: BareMetalHosts}}}}`},
+		"an arbiter in a pool of workers": {
+			change:  `spec: {template: {spec: {arbiter: {openshiftAssistedConfigSpec: {machineConfigPool: infra}}}}}`,
+			refused: "machineConfigPool is for workers: the host of an arbiter belongs to the pool arbiter",
+		},
+		"an arbiter with a role": {
+			change:  `spec: {template: {spec: {arbiter: {openshiftAssistedConfigSpec: {role: Arbiter}}}}}`,
+			refused: "role of an arbiter is set by the control plane provider: leave it out",
+		},
+		"arbiters by the role of all": {
+			change:  `spec: {template: {spec: {openshiftAssistedConfigSpec: {role: Arbiter}}}}`,
+			refused: "role is set by the control plane provider: set spec.arbiter",
+		},
 		"what the topology sets": {
 			change:  `spec: {template: {spec: {version: 4.19.10}}}`,
 			refused: "unknown fields: spec.template.spec.version",
@@ -183,5 +270,5 @@ spec: {template: {spec: {config: {baseDomain: lab.example.com}}}}
 			change:  `spec: {template: {spec: {config: {apiVIPs: [192.168.111.5]}}}}`,
 			refused: "must have the same number of addresses",
 		},
-	})
+	}}
 }

@@ -3,13 +3,17 @@ package config_test
 import (
 	"context"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
 
@@ -25,7 +29,8 @@ func TestOnAManagementCluster(t *testing.T) {
 	begin := time.Now()
 	one := env.ManagerOptions{
 		Manifests: "namespaced", Variables: map[string]string{"WATCHED_NAMESPACE": watched},
-		ExtraArgs: []string{"--leader-elect", "--leader-elect-retry-period=200ms"}, // it has a Role, too
+		// It has a Role for the lease, too. On a machine that is busy it must not lose it.
+		ExtraArgs: []string{"--leader-elect", "--leader-elect-retry-period=200ms", "--leader-elect-lease-duration=3m", "--leader-elect-renew-deadline=2m"},
 	}
 	e, err := env.Start(ctx, env.Options{Dir: t.TempDir(), LeaveSignals: true, CoreTools: os.Getenv(coreVariable), Bootstrap: one, ControlPlane: one})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -36,5 +41,66 @@ func TestOnAManagementCluster(t *testing.T) {
 	t.Run("the kinds of other infrastructure providers are added", func(t *testing.T) { checkOtherInfrastructure(ctx, t, e) })
 	t.Run("what is rendered from a ClusterInstance", func(t *testing.T) { checkSiteconfig(ctx, t, e) })
 	t.Run("owners of Secrets", func(t *testing.T) { checkOwners(ctx, t, e) })
+	t.Run("InfraEnvs of an older and of a newer assisted-service", func(t *testing.T) { checkNewerInfraEnvs(ctx, t, e) })
+	t.Run("a field that the kind of another version lacks is refused for good", func(t *testing.T) { checkUnknownField(ctx, t, e.Client()) })
+	t.Run("the network plug-ins that an older assisted-service refuses", func(t *testing.T) { checkNetworkTypes(ctx, t, e.Client()) })
 	t.Run("no edit reinstalls hosts unless the user says so", func(t *testing.T) { checkReinstallation(ctx, t, e.Client()) })
+}
+
+// checkUnknownField applies what an assisted-service does not know that is from before a field of its AgentClusterInstall, and a bootstrap provider from before a field of its config.
+func checkUnknownField(ctx context.Context, t *testing.T, c client.Client) {
+	g := NewWithT(t)
+	install := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "extensions.hive.openshift.io/v1beta1", "kind": "AgentClusterInstall", "metadata": map[string]any{"namespace": "default", "name": "lab"},
+		"spec": map[string]any{"provisionRequirements": map[string]any{"controlPlaneAgents": int64(2), "witnessAgents": int64(1)}},
+	}}
+	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(install), client.FieldOwner("test"), client.DryRunAll)
+	g.Expect(err).To(MatchError(ContainSubstring("witnessAgents")))
+	g.Expect(kube.Refused(err)).To(BeTrue(), "%v", err)
+
+	config := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "bootstrap.cluster.x-k8s.io/v1beta1", "kind": "OpenshiftAssistedConfig", "metadata": map[string]any{"namespace": "default", "name": "lab"},
+		"spec": map[string]any{"bootMode": "LiveISO", "part": "Witness"},
+	}}
+	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(config), client.FieldOwner("test"), client.DryRunAll)
+	g.Expect(kube.Undeclared(err)).To(Equal("spec.part"), "so an older bootstrap provider refuses the role of an arbiter: %v", err)
+}
+
+// checkNetworkTypes applies each network plug-in that can be asked for: docs/ztp.md says which of them the AgentClusterInstall of the tested assisted-service (April 2025) refuses, and how
+// they are said to it instead.
+func checkNetworkTypes(ctx context.Context, t *testing.T, c client.Client) {
+	g := NewWithT(t)
+	var refused []string
+	for _, networkType := range networkTypes(t) {
+		install := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "extensions.hive.openshift.io/v1beta1", "kind": "AgentClusterInstall", "metadata": map[string]any{"namespace": "default", "name": "lab"},
+			"spec": map[string]any{
+				"clusterDeploymentRef": map[string]any{"name": "lab"}, "networking": map[string]any{"networkType": networkType},
+				"provisionRequirements": map[string]any{"controlPlaneAgents": int64(3)},
+			},
+		}}
+		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(install), client.FieldOwner("test"), client.DryRunAll)
+		if err != nil {
+			g.Expect(err).To(MatchError(ContainSubstring("spec.networking.networkType: Unsupported value")))
+			g.Expect(kube.Refused(err)).To(BeTrue(), "%v", err)
+			refused = append(refused, networkType)
+		}
+	}
+	g.Expect(refused).To(ConsistOf("Calico", "Cilium", "CiscoACI", "None"), "what docs/ztp.md says")
+}
+
+// networkTypes are the values that networkType of a control plane may have.
+func networkTypes(t *testing.T) []string {
+	t.Helper()
+	var values []string
+	for _, crd := range ourDefinitions(t) {
+		if crd.Spec.Names.Kind != "OpenshiftAssistedControlPlane" {
+			continue
+		}
+		spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		for _, value := range spec.Properties["config"].Properties["networkType"].Enum {
+			values = append(values, strings.Trim(string(value.Raw), `"`))
+		}
+	}
+	return values
 }

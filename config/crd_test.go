@@ -39,6 +39,22 @@ func TestCRDsKeepTheContract(t *testing.T) {
 	}
 }
 
+// What is omitted is shown all the same, and kubectl scale finds it.
+func TestTheWantedMachinesOfAControlPlaneAreShownWhenTheyAreOmitted(t *testing.T) {
+	g := NewWithT(t)
+	for _, crd := range ourDefinitions(t) {
+		if crd.Spec.Names.Kind != "OpenshiftAssistedControlPlane" {
+			continue
+		}
+		version := crd.Spec.Versions[0]
+		g.Expect(version.AdditionalPrinterColumns).To(ContainElement(And(HaveField("Name", "Desired"), HaveField("JSONPath", ".spec.replicas"))))
+		g.Expect(version.Subresources.Scale.SpecReplicasPath).To(Equal(".spec.replicas"))
+		g.Expect(version.Schema.OpenAPIV3Schema.Properties["spec"].Properties["replicas"].Default).To(HaveField("Raw", MatchJSON("1")))
+		return
+	}
+	t.Fatal("there is no such CRD")
+}
+
 // The conventions of Kubernetes APIs that keep an object small and its merge predictable: every string, list and map is
 // bounded, every list says how it merges, every field says what it means and begins with its name.
 func TestCRDsFollowAPIConventions(t *testing.T) {

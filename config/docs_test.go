@@ -20,6 +20,7 @@ import (
 	"golang.org/x/mod/modfile"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/docs"
 	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 )
 
@@ -146,13 +147,14 @@ func TestVersionsThatAreTestedAreDocumented(t *testing.T) {
 	content, err := os.ReadFile("../docs/versions.md")
 	g.Expect(err).NotTo(HaveOccurred())
 	for tool, tested := range map[string]struct{ part, module string }{
-		"kubernetes":       {"Kubernetes of the management cluster", "k8s.io/kubernetes"},
-		"cluster-api":      {"Cluster API core", "sigs.k8s.io/cluster-api"},
-		"cluster-api-next": {"Cluster API core", "sigs.k8s.io/cluster-api"},
-		"cluster-api-1.14": {"Cluster API core", "sigs.k8s.io/cluster-api"},
-		"clusterctl":       {"clusterctl", "sigs.k8s.io/cluster-api"},
-		"capm3":            {"Metal3 (CAPM3)", "github.com/metal3-io/cluster-api-provider-metal3"},
-		"assisted-service": {"assisted-service", "github.com/openshift/assisted-service"},
+		"kubernetes":         {"Kubernetes of the management cluster", "k8s.io/kubernetes"},
+		"cluster-api":        {"Cluster API core", "sigs.k8s.io/cluster-api"},
+		"cluster-api-next":   {"Cluster API core", "sigs.k8s.io/cluster-api"},
+		"cluster-api-1.14":   {"Cluster API core", "sigs.k8s.io/cluster-api"},
+		"clusterctl":         {"clusterctl", "sigs.k8s.io/cluster-api"},
+		"capm3":              {"Metal3 (CAPM3)", "github.com/metal3-io/cluster-api-provider-metal3"},
+		"assisted-service":   {"assisted-service", "github.com/openshift/assisted-service"},
+		"baremetal-operator": {"Bare Metal Operator", "github.com/metal3-io/baremetal-operator"},
 	} {
 		raw, err := os.ReadFile(filepath.Join("../test/tools", tool, "go.mod"))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -201,52 +203,24 @@ func constants(t *testing.T, path string) (conditions, reasons []string) {
 	return conditions, reasons
 }
 
-var (
-	// snippet is a block of YAML in a document, without its indentation in a list.
-	snippet = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
-	code    = regexp.MustCompile("`[^`\n]*`")
-	link    = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
-)
+var code = regexp.MustCompile("`[^`\n]*`")
 
 // Every whole manifest in the documents is one that the API server accepts.
 func TestManifestsInDocumentsAreAccepted(t *testing.T) {
 	g, all := NewWithT(t), mustLoadSchemas(t)
+	documents, err := docs.Read("..")
+	g.Expect(err).NotTo(HaveOccurred())
 	found := 0
-	for path, content := range documents(t) {
-		for _, match := range snippet.FindAllSubmatch(content, -1) {
-			if text := string(match[1]); !strings.Contains(text, "apiVersion:") || strings.Contains(text, "apiVersion: rbac.") {
+	for _, document := range documents {
+		for _, block := range document.Blocks("yaml") {
+			if !strings.Contains(block.Text, "apiVersion:") || strings.Contains(block.Text, "apiVersion: rbac.") {
 				continue // a part of a manifest, or one of Kubernetes itself
 			}
 			found++
-			g.Expect(admitAll(t.Context(), all, match[1])).To(Succeed(), "%s: %s", path, match[1])
+			g.Expect(admitAll(t.Context(), all, []byte(block.Text))).To(Succeed(), "%s:%d: %s", document.Path, block.Line, block.Text)
 		}
 	}
 	g.Expect(found).To(BeNumerically(">", 0))
-}
-
-func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
-	for path, content := range documents(t) {
-		for _, match := range link.FindAllSubmatch(code.ReplaceAll(content, nil), -1) {
-			target := filepath.Join(filepath.Dir(path), string(match[1]))
-			NewWithT(t).Expect(target).To(BeAnExistingFile(), "%s links to %s", path, match[1])
-		}
-	}
-}
-
-func documents(t *testing.T) map[string][]byte {
-	t.Helper()
-	g, found := NewWithT(t), map[string][]byte{}
-	for _, pattern := range []string{"../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md", "../SECURITY.md", "../docs/*.md", "../docs/adr/*.md", "../docs/operations/*.md"} {
-		paths, err := filepath.Glob(pattern)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(paths).NotTo(BeEmpty(), pattern)
-		for _, path := range paths {
-			content, err := os.ReadFile(path)
-			g.Expect(err).NotTo(HaveOccurred())
-			found[path] = content
-		}
-	}
-	return found
 }
 
 // provenBy matches what the table of docs/assisted-service.md names as a proof.

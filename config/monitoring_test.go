@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,13 +18,20 @@ import (
 	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 )
 
+// installingHost is a host in a stage of its installation.
+const installingHost = "OpenshiftAssistedConfig-in-a-stage"
+
 // stateMetrics is what kube-state-metrics makes of recorded objects.
 func stateMetrics(t *testing.T, recorded ...string) string {
 	t.Helper()
 	g := NewWithT(t)
 	arguments := []string{"run", ".", absolute(t, "monitoring/kube-state-metrics.yaml")}
 	for _, name := range recorded {
-		arguments = append(arguments, absolute(t, "argocd/testdata/"+name+".yaml"))
+		path := "argocd/testdata/" + name + ".yaml"
+		if name == installingHost { // what Argo CD is shown has no stages
+			path = "monitoring/testdata/" + name + ".yaml"
+		}
+		arguments = append(arguments, absolute(t, path))
 	}
 	cmd := exec.CommandContext(t.Context(), "go", arguments...)
 	cmd.Dir = "../test/tools/kube-state-metrics"
@@ -57,6 +65,7 @@ func TestKubeStateMetricsTellsOfOurObjects(t *testing.T) {
 		controlPlane("status_installation_phase", `phase="Installing",`, "1"),
 		controlPlane("status_installation_phase", `phase="Installed",`, "0"),
 		controlPlane("status_installation_percentage", "", `\d0`),
+		controlPlane("status_installation_start_time", "", `1\.\d+e\+09`),
 	} {
 		g.Expect(installing).To(MatchRegexp(metric))
 	}
@@ -78,16 +87,14 @@ func TestKubeStateMetricsTellsOfOurObjects(t *testing.T) {
 	} {
 		g.Expect(host).To(MatchRegexp(metric))
 	}
-}
-
-// promtool returns the program, or skips the test where it is not installed.
-func promtool(t *testing.T) string {
-	t.Helper()
-	program, missing := tools.Promtool()
-	if missing != nil {
-		t.Skip(missing)
+	g.Expect(host).NotTo(ContainSubstring("installation_stage_start_time"), "it is not told of one that has none")
+	inAStage := stateMetrics(t, installingHost)
+	for _, metric := range []string{
+		`capi_openshiftassistedconfig_status_installation_stage_start_time\{.*stage="Writing image to disk".*\} 1\.\d+e\+09`,
+		`capi_openshiftassistedconfig_status_installation_percentage\{.*\} 42`,
+	} {
+		g.Expect(inAStage).To(MatchRegexp(metric))
 	}
-	return program
 }
 
 // rules are those of the PrometheusRule, as Prometheus reads them.
@@ -118,7 +125,9 @@ func rules(t *testing.T) (content []byte, expressions map[string]string) {
 
 func TestAlertsSayWhatTheyShould(t *testing.T) {
 	g := NewWithT(t)
-	program, dir := promtool(t), t.TempDir()
+	dir := t.TempDir()
+	program, missing := tools.Promtool()
+	g.Expect(missing).NotTo(HaveOccurred())
 	content, expressions := rules(t)
 	tests, err := os.ReadFile("monitoring/testdata/alerts.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -179,7 +188,15 @@ func TestMonitoringFindsTheManagers(t *testing.T) {
 		namespace, _ := metadata["namespace"].(string)
 		applied[strings.Join([]string{object["kind"].(string), namespace, metadata["name"].(string)}, "/")] = object
 	}
+	seen := map[string]bool{}
+	for object := range applied {
+		kind, name := path.Split(object)
+		name = strings.Split(kind, "/")[0] + "/" + name
+		g.Expect(seen).NotTo(HaveKey(name), "in one namespace, as that of the chart, both would be the same object")
+		seen[name] = true
+	}
 	for provider, namespace := range map[string]string{"bootstrap": "openshift-agent-bootstrap-system", "controlplane": "openshift-agent-control-plane-system"} {
+		manager := strings.TrimSuffix(strings.TrimPrefix(namespace, "openshift-agent-"), "system") + "manager"
 		installed := map[string]map[string]any{}
 		for _, object := range components(t, provider+"/default") {
 			installed[object["kind"].(string)+"/"+object["metadata"].(map[string]any)["name"].(string)] = object
@@ -187,9 +204,13 @@ func TestMonitoringFindsTheManagers(t *testing.T) {
 		deployment := installed["Deployment/"+strings.TrimSuffix(namespace, "system")+"controller-manager"]
 		g.Expect(deployment).NotTo(BeNil())
 		labels, _, _ := unstructured.NestedStringMap(deployment, "spec", "template", "metadata", "labels")
+		labelOfJob, _, _ := unstructured.NestedString(applied["PodMonitor/"+namespace+"/"+manager], "spec", "jobLabel")
+		g.Expect(labels).To(HaveKey(labelOfJob))
+		_, expressions := rules(t)
+		g.Expect(expressions["OpenshiftAgentManagerDown"]).To(ContainSubstring(`up{job="`+labels[labelOfJob]+`"}`), "the job is the provider, in whatever namespace")
 		for _, selector := range [][]string{{"PodMonitor", "spec", "selector", "matchLabels"}, {"NetworkPolicy", "spec", "podSelector", "matchLabels"}} {
-			selected, _, _ := unstructured.NestedStringMap(applied[selector[0]+"/"+namespace+"/manager"], selector[1:]...)
-			g.Expect(selected).NotTo(BeEmpty(), selector[0])
+			selected, _, _ := unstructured.NestedStringMap(applied[selector[0]+"/"+namespace+"/"+manager], selector[1:]...)
+			g.Expect(selected).To(HaveKey("cluster.x-k8s.io/provider"), "%s is for one of two that may be in one namespace", selector[0])
 			for key, value := range selected {
 				g.Expect(labels).To(HaveKeyWithValue(key, value), selector[0])
 			}
@@ -203,10 +224,10 @@ func TestMonitoringFindsTheManagers(t *testing.T) {
 		for _, port := range ports {
 			served = append(served, port.(map[string]any)["name"])
 		}
-		endpoints, _, _ := unstructured.NestedSlice(applied["PodMonitor/"+namespace+"/manager"], "spec", "podMetricsEndpoints")
+		endpoints, _, _ := unstructured.NestedSlice(applied["PodMonitor/"+namespace+"/"+manager], "spec", "podMetricsEndpoints")
 		g.Expect(endpoints).To(HaveLen(1))
 		g.Expect(served).To(ContainElement(endpoints[0].(map[string]any)["port"]))
-		ingress, _, _ := unstructured.NestedSlice(applied["NetworkPolicy/"+namespace+"/manager"], "spec", "ingress")
+		ingress, _, _ := unstructured.NestedSlice(applied["NetworkPolicy/"+namespace+"/"+manager], "spec", "ingress")
 		var open []any
 		for _, rule := range ingress {
 			for _, port := range rule.(map[string]any)["ports"].([]any) {

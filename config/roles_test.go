@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/docs"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
 
@@ -207,9 +208,9 @@ func checkOtherInfrastructure(ctx context.Context, t *testing.T, e *env.Env) {
 	content, err := os.ReadFile("../docs/getting-started.md")
 	g.Expect(err).NotTo(HaveOccurred())
 	var example string
-	for _, block := range snippet.FindAllStringSubmatch(string(content), -1) {
-		if strings.Contains(block[1], "aggregate-to-openshift-agent") {
-			example = block[1]
+	for _, block := range docs.Parse("docs/getting-started.md", content).Blocks("yaml") {
+		if strings.Contains(block.Text, "aggregate-to-openshift-agent") {
+			example = block.Text
 		}
 	}
 	var role rbacv1.ClusterRole

@@ -3,6 +3,7 @@ package config_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,9 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // optional matches a setting that a sample shows but does not use: "  # key: value" or "  # - item".
@@ -33,6 +37,11 @@ func TestSamplesAreAccepted(t *testing.T) {
 	}
 }
 
+// typed are kinds of assisted-service and hive, whose modules hold Go types and no schemas.
+var typed = map[any]func() any{
+	"NMStateConfig": func() any { return &aiv1beta1.NMStateConfig{} }, "ClusterImageSet": func() any { return &hivev1.ClusterImageSet{} },
+}
+
 // admitAll validates every object of a YAML stream but those of Kubernetes itself.
 func admitAll(ctx context.Context, all schemas, content []byte) error {
 	objects, err := readManifests(bytes.NewReader(content))
@@ -41,6 +50,16 @@ func admitAll(ctx context.Context, all schemas, content []byte) error {
 	}
 	for _, object := range objects {
 		if !strings.Contains(fmt.Sprint(object["apiVersion"]), ".") && object["apiVersion"] == "v1" {
+			continue
+		}
+		if newObject, ok := typed[object["kind"]]; ok {
+			content, err := json.Marshal(object)
+			if err == nil {
+				err = yaml.UnmarshalStrict(content, newObject())
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", object["kind"], err)
+			}
 			continue
 		}
 		if err := all.admit(ctx, object, nil); err != nil {
@@ -81,6 +100,10 @@ func references(key string, value any) []string {
 			found = append(found, fmt.Sprintf("%s %s", value["kind"], name))
 		case key == "pullSecretRef":
 			found = append(found, fmt.Sprintf("Secret %s", name))
+		case key == "imageRegistryRef":
+			found = append(found, fmt.Sprintf("ConfigMap %s", name))
+		case key == "clusterImageSetRef":
+			found = append(found, fmt.Sprintf("ClusterImageSet %s", name))
 		}
 		if cluster, ok := value["clusterName"]; ok && key == "spec" {
 			found = append(found, fmt.Sprintf("Cluster %s", cluster))
@@ -96,33 +119,106 @@ func references(key string, value any) []string {
 	return found
 }
 
-// variables are what the cluster templates ask the user for.
-var variables = map[string]string{
-	"CLUSTER_NAME": "lab", "BASE_DOMAIN": "example.com", "OPENSHIFT_VERSION": "4.19.10", "PULL_SECRET": `{"auths":{}}`,
-	"API_VIP": "192.168.1.5", "INGRESS_VIP": "192.168.1.6", "MACHINE_NETWORK": "192.168.1.0/24",
-	"CONTROL_PLANE_MACHINE_COUNT": "3", "WORKER_MACHINE_COUNT": "2",
-	"IMAGE_URL": "http://images/rhcos.qcow2", "IMAGE_CHECKSUM": "http://images/rhcos.qcow2.sha256sum",
+// templates are the cluster templates of clusterctl, by the end of their names, each with its sample and how many workers that has.
+var templates = map[string]struct {
+	sample, workers string
+	// without is what the sample has and the template leaves to the user, as "kind name".
+	without string
+}{
+	"":              {sample: "ha", workers: "2"},
+	"-compact":      {sample: "compact"},
+	"-sno":          {sample: "sno"},
+	"-disk-image":   {sample: "ha-disk-image", workers: "2"},
+	"-okd":          {sample: "okd", workers: "2"},
+	"-arbiter":      {sample: "arbiter"},
+	"-two-node":     {sample: "two-node"},
+	"-dual-stack":   {sample: "dual-stack"},
+	"-disconnected": {sample: "disconnected", without: "ConfigMap disconnected-mirrors"},
+	"-proxy":        {sample: "proxy"},
+	"-topology":     {sample: "clusterclass", workers: "2"},
 }
 
-func TestClusterTemplatesAreAccepted(t *testing.T) {
+var (
+	// sampleValue matches, in a sample, what the variables of templates stand for; where there are several the first one is meant.
+	sampleValue = map[string]*regexp.Regexp{
+		"CLUSTER_NAME":                regexp.MustCompile(`(?m)kind: Cluster\nmetadata:\n  name: (.+)$`),
+		"CONTROL_PLANE_MACHINE_COUNT": regexp.MustCompile(`(?m)replicas: (3|1)$`),
+		"BASE_DOMAIN":                 regexp.MustCompile(`(?m)(?:baseDomain: |name: baseDomain\n +value: )((?:lab\.)?example\.com)$`),
+		"OPENSHIFT_VERSION":           regexp.MustCompile(`version: (v?4\.\S+)`),
+		"PULL_SECRET":                 regexp.MustCompile(`'({"auths".*})'`),
+		"API_VIP":                     regexp.MustCompile(`(?im)apiVIPs:?.*\n(?: +value:\n)? +- (\S+)$`),
+		"INGRESS_VIP":                 regexp.MustCompile(`(?im)ingressVIPs:?.*\n(?: +value:\n)? +- (\S+)$`),
+		"MACHINE_NETWORK":             regexp.MustCompile(`(?im)machineNetwork:?.*\n(?: +value:\n)? +- (\S+)$`),
+		"IPV6_API_VIP":                regexp.MustCompile(`(?m)apiVIPs:.*\n.*\n +- (\S+)$`),
+		"IPV6_INGRESS_VIP":            regexp.MustCompile(`(?m)ingressVIPs:.*\n.*\n +- (\S+)$`),
+		"IPV6_MACHINE_NETWORK":        regexp.MustCompile(`(?m)machineNetwork:.*\n.*\n +- (\S+)$`),
+		"IMAGE_URL":                   regexp.MustCompile(`(?m)url: (.+qcow2)$`),
+		"IMAGE_CHECKSUM":              regexp.MustCompile(`(?m)checksum: (.+sha256sum)$`),
+		"CLUSTER_HTTP_PROXY":          regexp.MustCompile(`httpProxy: (\S+)`),
+		"CLUSTER_HTTPS_PROXY":         regexp.MustCompile(`httpsProxy: (\S+)`),
+		"CLUSTER_NO_PROXY":            regexp.MustCompile(`noProxy: (\S+)`),
+		"NTP_SERVER":                  regexp.MustCompile(`(?m)additionalNTPSources:.*\n +- (\S+)$`),
+		"RELEASE_IMAGE":               regexp.MustCompile(`releaseImage: (\S+)`),
+		"MIRRORS_CONFIG_MAP":          regexp.MustCompile(`imageRegistryRef:.*\n +name: (\S+)`),
+	}
+	// fixedValue matches what is of a sample, and no user's.
+	fixedValue = regexp.MustCompile(`lab\.example\.com|[^.]\bexample\.com$|192\.168\.111\.|192\.0\.2\.|2001:db8|placeholder before`)
+)
+
+// A template is its sample, which the end-to-end tests install, with variables: with the values of the sample they make it again.
+func TestClusterTemplatesAreTheSamplesWithVariables(t *testing.T) {
 	g, all := NewWithT(t), mustLoadSchemas(t)
 	files, err := filepath.Glob("templates/cluster-template*.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(len(files)).To(BeNumerically(">=", 5))
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
+	g.Expect(files).To(HaveLen(len(templates)))
+	used := map[string]bool{}
+	for flavour, of := range templates {
+		t.Run("template"+flavour, func(t *testing.T) {
 			g := NewWithT(t)
-			content, err := os.ReadFile(file)
-			g.Expect(err).NotTo(HaveOccurred())
-			expanded := []byte(os.Expand(string(content), func(name string) string {
-				g.Expect(variables).To(HaveKey(name))
-				return variables[name]
-			}))
-			g.Expect(admitAll(t.Context(), all, expanded)).To(Succeed())
-			g.Expect(linked(expanded)).To(Succeed())
-			for _, fixed := range []string{"lab.example.com", "192.168.111.", "placeholder before"} {
-				g.Expect(string(content)).NotTo(ContainSubstring(fixed), "it is of the sample")
+			sample, template := content(t, "samples/"+of.sample+".yaml"), content(t, "templates/cluster-template"+flavour+".yaml")
+			g.Expect(fixedValue.FindAllString(template, -1)).To(BeEmpty(), "it is of the sample")
+			expanded := os.Expand(template, func(name string) string {
+				used[name] = true
+				if name == "WORKER_MACHINE_COUNT" {
+					g.Expect(of.workers).NotTo(BeEmpty(), "it has no workers")
+					return of.workers
+				}
+				g.Expect(sampleValue).To(HaveKey(name))
+				value := sampleValue[name].FindStringSubmatch(sample)
+				g.Expect(value).NotTo(BeEmpty(), name)
+				return value[1]
+			})
+			if strings.HasSuffix(flavour, "-topology") {
+				expanded = content(t, "templates/clusterclass-agent.yaml") + "\n---\n" + expanded
 			}
+			wanted, made := byName(t, sample), byName(t, expanded)
+			if of.without != "" {
+				g.Expect(wanted).To(HaveKey(of.without))
+				delete(wanted, of.without)
+			}
+			g.Expect(made).To(Equal(wanted))
+			g.Expect(admitAll(t.Context(), all, []byte(expanded))).To(Succeed())
 		})
 	}
+	g.Expect(used).To(HaveLen(len(sampleValue)+1), "sampleValue has some that no template asks for: remove them")
+}
+
+func content(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return string(content)
+}
+
+// byName are the objects of a YAML stream, by "kind name".
+func byName(t *testing.T, stream string) map[string]map[string]any {
+	t.Helper()
+	objects, err := readManifests(strings.NewReader(stream))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	found := map[string]map[string]any{}
+	for _, object := range objects {
+		found[fmt.Sprintf("%s %s", object["kind"], object["metadata"].(map[string]any)["name"])] = object
+	}
+	NewWithT(t).Expect(found).To(HaveLen(len(objects)))
+	return found
 }

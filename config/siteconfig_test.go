@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,7 +77,9 @@ func TestClusterInstancesAreRenderedIntoWhatIsAccepted(t *testing.T) {
 			objects, err := sample.Render(taggedRelease, templates...)
 			g.Expect(err).NotTo(HaveOccurred())
 			var stream bytes.Buffer
+			// The pull secret and the ClusterImageSet are on the hub already.
 			fmt.Fprintf(&stream, "apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\n", sample.Spec.PullSecretRef.Name)
+			fmt.Fprintf(&stream, "---\napiVersion: hive.openshift.io/v1\nkind: ClusterImageSet\nmetadata: {name: %s}\n", sample.Spec.ClusterImageSetNameRef)
 			for _, object := range objects {
 				g.Expect(object.GetNamespace()).To(Equal(sample.Namespace), object.GetKind())
 				content, err := json.Marshal(object)
@@ -254,14 +258,13 @@ func TestTheVersionOfAClusterInstanceIsFound(t *testing.T) {
 
 func TestWhatAClusterInstanceCannotBeRenderedInto(t *testing.T) {
 	for message, change := range map[string]func(*siteconfig.Spec){
-		"clusterType HostedControlPlane":     func(s *siteconfig.Spec) { s.ClusterType = "HostedControlPlane" },
-		"clusterType HighlyAvailableArbiter": func(s *siteconfig.Spec) { s.ClusterType = "HighlyAvailableArbiter" },
-		"platformType None":                  func(s *siteconfig.Spec) { s.PlatformType = "None" },
+		"clusterType HostedControlPlane": func(s *siteconfig.Spec) { s.ClusterType = "HostedControlPlane" },
+		"platformType None":              func(s *siteconfig.Spec) { s.PlatformType = "None" },
 		"clusterNetwork 10.64.0.0/14 has another hostPrefix": func(s *siteconfig.Spec) {
 			s.ClusterNetwork = append(s.ClusterNetwork, siteconfig.ClusterNetwork{CIDR: "10.64.0.0/14", HostPrefix: 24})
 		},
 		"diskEncryption type luks":                          func(s *siteconfig.Spec) { s.DiskEncryption = &siteconfig.DiskEncryption{Type: "luks"} },
-		"role arbiter":                                      func(s *siteconfig.Spec) { s.Nodes[3].Role = "arbiter" },
+		"site-4 is an arbiter, too":                         func(s *siteconfig.Spec) { s.Nodes[2].Role, s.Nodes[3].Role = "arbiter", "arbiter" },
 		"hostRef leads to namespace pool":                   func(s *siteconfig.Spec) { s.Nodes[0].HostRef = &siteconfig.Reference{Name: "a", Namespace: "pool"} },
 		"site-2 is of another cpuArchitecture than other n": func(s *siteconfig.Spec) { s.Nodes[1].CPUArchitecture = "aarch64" },
 		"site-5 is of another cpuArchitecture than other w": func(s *siteconfig.Spec) { s.Nodes[4].CPUArchitecture = "aarch64" },
@@ -291,6 +294,38 @@ func TestAClusterInstanceOfSeveralArchitectures(t *testing.T) {
 	g.Expect(r.hosts["site-1"].Spec.Architecture).To(Equal("x86_64"))
 	g.Expect(r.config.Spec.Template.Spec.CPUArchitecture).To(Equal("aarch64"))
 	g.Expect(r.hosts["from-the-pool"].Spec.Architecture).To(Equal("aarch64"))
+}
+
+func TestAClusterInstanceWithAnArbiter(t *testing.T) {
+	g := NewWithT(t)
+	instance := siteconfigSamples(t)["ha"]
+	instance.Spec.ClusterType, instance.Spec.ClusterImageSetNameRef = "HighlyAvailableArbiter", "openshift-4.20.4"
+	arbiter := &instance.Spec.Nodes[2]
+	arbiter.Role, arbiter.AutomatedCleaningMode = "arbiter", "metadata"
+	arbiter.NodeNetwork = siteconfigSamples(t)["sno"].Spec.Nodes[0].NodeNetwork
+	r, err := renderInstance(t, instance, strings.Replace(taggedRelease, "4.19.10", "4.20.4", 1))
+	g.Expect(err).NotTo(HaveOccurred())
+	cp := r.controlPlane.Spec
+	g.Expect(cp.Replicas).To(HaveValue(BeEquivalentTo(3)))
+	g.Expect(cp.Arbiter.MachineTemplate.Spec.InfrastructureRef.Name).To(Equal("site-arbiter"))
+	g.Expect(r.hosts["site-3"].Annotations).To(HaveKeyWithValue("bmac.agent-install.openshift.io/role", "arbiter"))
+	for group, hosts := range map[string][]string{"site-control-plane": {"site-1", "site-2"}, "site-arbiter": {"site-3"}, "site-worker": {"site-4", "site-5"}} {
+		template := r.machines[group]
+		selected, found, err := unstructured.NestedStringMap(template.Object, "spec", "template", "spec", "hostSelector", "matchLabels")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(found).To(BeTrue(), group)
+		for name, host := range r.hosts {
+			g.Expect(labels.SelectorFromSet(selected).Matches(labels.Set(host.Labels))).To(Equal(slices.Contains(hosts, name)), "%s for %s", name, group)
+		}
+	}
+	g.Expect(r.machines["site-arbiter"].Object).To(HaveKeyWithValue("spec", HaveKeyWithValue("template", HaveKeyWithValue("spec", HaveKeyWithValue("automatedCleaningMode", "metadata")))))
+	networks, err := metav1.LabelSelectorAsSelector(cp.OpenshiftAssistedConfigSpec.NMStateConfigLabelSelector)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(networks.Matches(labels.Set(r.networks["site-3"].Labels))).To(BeTrue(), "the network of the arbiter is selected with those of the masters")
+	g.Expect(networks.Matches(labels.Set{"bootstrap.cluster.x-k8s.io/cluster": "site", "bootstrap.cluster.x-k8s.io/role": "worker"})).To(BeFalse())
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&r.controlPlane)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(mustLoadSchemas(t).admit(t.Context(), object, nil)).To(Succeed())
 }
 
 func TestWhatZTPCallsOtherwise(t *testing.T) {
@@ -331,8 +366,15 @@ func TestEveryFieldOfAClusterInstanceIsDocumented(t *testing.T) {
 	g.Expect(found).To(BeTrue())
 	node, _, _ = strings.Cut(node, "\n## ")
 	for table, of := range map[string]any{cluster: siteconfig.Spec{}, node: siteconfig.Node{}} {
+		names := []string{"pruneManifests"} // which no template can use, as little as the next one
+		if table == cluster {
+			names = append(names, "reinstall")
+		}
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(of)) {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			names = append(names, name)
+		}
+		for _, name := range names {
 			g.Expect(table).To(MatchRegexp("(?m)^\\|[^|]*`%s`[^|]*\\|", name), "%T", of)
 		}
 	}

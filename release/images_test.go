@@ -1,9 +1,12 @@
 package main
 
 import (
+	"crypto/sha256"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +29,15 @@ func instructions(t *testing.T, folder string) []string {
 	return found
 }
 
-// No container engine is needed to see this; whether the images can be built is not tried.
+// expand puts values in the place of arguments.
+func expand(text string, values map[string]string) string {
+	for argument, value := range values {
+		text = strings.ReplaceAll(text, argument, value)
+	}
+	return text
+}
+
+// No container engine is needed to see this. That an engine would take the Dockerfiles, and what it would run, is tested in test/tools/dockerfile.
 func TestImagesAreStaticUnprivilegedAndForManyPlatforms(t *testing.T) {
 	for _, p := range providers {
 		t.Run(p.folder, func(t *testing.T) {
@@ -34,11 +45,17 @@ func TestImagesAreStaticUnprivilegedAndForManyPlatforms(t *testing.T) {
 			all := instructions(t, p.folder)
 			var from []string
 			last := 0
+			defaults := map[string]string{}
 			for i, line := range all {
+				if argument, found := strings.CutPrefix(line, "ARG "); found && len(from) == 0 {
+					name, value, _ := strings.Cut(argument, "=")
+					defaults["${"+name+"}"] = expand(value, defaults)
+				}
 				if image, found := strings.CutPrefix(line, "FROM "); found {
-					from, last = append(from, image), i
+					from, last = append(from, expand(image, defaults)), i
 				}
 			}
+			g.Expect(all).To(ContainElements("ARG GO_IMAGE=docker.io/library/golang:${GO_VERSION}", HavePrefix("ARG BASE_IMAGE=")), "whoever builds may name both by digest")
 			g.Expect(from).To(HaveLen(2), "one stage builds, the other is shipped")
 			g.Expect(from[0]).To(HavePrefix("--platform=${BUILDPLATFORM"), "Go compiles for other platforms, nothing is emulated")
 			for _, image := range from {
@@ -46,13 +63,16 @@ func TestImagesAreStaticUnprivilegedAndForManyPlatforms(t *testing.T) {
 				g.Expect(image).NotTo(ContainSubstring(":latest"))
 			}
 
-			build := all[last-1]
+			build, rest, _ := strings.Cut(all[last-1], " && ")
+			g.Expect(rest).To(HavePrefix("cp LICENSE /LICENSE && touch --date=@${SOURCE_DATE_EPOCH} /manager /LICENSE"), "no file has the time of the build")
+			g.Expect(all[:last]).To(ContainElement("ARG SOURCE_DATE_EPOCH=0"))
 			g.Expect(build).To(ContainSubstring("CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} go build -trimpath -buildvcs=false"), "static, and the same from every folder")
 			g.Expect(build).To(HaveSuffix(" ./" + p.folder))
 
 			shipped := all[last+1:]
 			g.Expect(shipped).NotTo(ContainElement(HavePrefix("RUN ")), "there is no shell")
 			g.Expect(shipped).To(ContainElements("USER 65532:65532", `ENTRYPOINT ["/manager"]`, "COPY --from=build /manager /manager"))
+			g.Expect(shipped).NotTo(ContainElement(MatchRegexp("^(COPY|ADD) [^-]")), "what comes from the checkout has another time in each")
 		})
 	}
 }
@@ -76,6 +96,31 @@ func TestImagesSayTheirVersionAsOtherBuildsDo(t *testing.T) {
 	}
 }
 
+// Modules are downloaded before the sources are copied, so that a change of these downloads nothing again: what go.mod replaces by a folder has to be there.
+func TestImagesHaveAllModulesBeforeTheyDownload(t *testing.T) {
+	for _, p := range providers {
+		t.Run(p.folder, func(t *testing.T) {
+			g := NewWithT(t)
+			image := t.TempDir()
+			all := instructions(t, p.folder)
+			download := slices.IndexFunc(all, func(line string) bool { return strings.HasSuffix(line, " go mod download") })
+			for _, line := range all[:download] {
+				if copied := strings.Fields(line); copied[0] == "COPY" {
+					into := filepath.Join(image, copied[len(copied)-1])
+					g.Expect(os.MkdirAll(into, 0o700)).To(Succeed())
+					for _, file := range copied[1 : len(copied)-1] {
+						content, err := os.ReadFile(filepath.Join(root, file))
+						g.Expect(err).NotTo(HaveOccurred())
+						g.Expect(os.WriteFile(filepath.Join(into, filepath.Base(file)), content, 0o600)).To(Succeed())
+					}
+				}
+			}
+			_, err := goCommand(t.Context(), image, nil, "list", "-m", "all")
+			g.Expect(err).NotTo(HaveOccurred())
+		})
+	}
+}
+
 func TestImagesAreBuiltWithAGoThatTheModuleAllows(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile(filepath.Join(root, "go.mod"))
@@ -91,4 +136,145 @@ func TestImagesAreBuiltWithAGoThatTheModuleAllows(t *testing.T) {
 		versions[version] = true
 	}
 	g.Expect(versions).To(HaveLen(1), "both are built with the same")
+}
+
+// make tells an engine what to do: that engine is played by a script, which writes it down, and says of each image that it has a digest.
+func TestImagesAreBuiltAndPushedByMake(t *testing.T) {
+	const engine = `#!/bin/sh
+echo "$@" >> "$(dirname "$0")/calls"
+digest=sha256:$(printf '%064d' "$(wc -l < "$(dirname "$0")/calls")")
+case "$1" in
+push) [ "$2" != --digestfile ] || echo "$digest" > "$3" ;;
+buildx) echo "$digest" ;;
+esac
+`
+	for name, wanted := range map[string]string{
+		"podman": "push --digestfile bin/digest registry.example.com/team/agent-bootstrap-provider:v0.1.0\npush --digestfile bin/digest registry.example.com/team/agent-control-plane-provider:v0.1.0\n",
+		"docker": "push registry.example.com/team/agent-bootstrap-provider:v0.1.0\nbuildx imagetools inspect --format {{.Manifest.Digest}} registry.example.com/team/agent-bootstrap-provider:v0.1.0\n" +
+			"push registry.example.com/team/agent-control-plane-provider:v0.1.0\nbuildx imagetools inspect --format {{.Manifest.Digest}} registry.example.com/team/agent-control-plane-provider:v0.1.0\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			dir := t.TempDir()
+			script := filepath.Join(dir, name)
+			g.Expect(os.WriteFile(script, []byte(engine), 0o700)).To(Succeed())
+			content, err := os.ReadFile(filepath.Join(root, "Makefile"))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(os.WriteFile(filepath.Join(dir, "Makefile"), content, 0o600)).To(Succeed())
+			run := func(targets ...string) string {
+				g.Expect(os.RemoveAll(filepath.Join(dir, "calls"))).To(Succeed())
+				cmd := exec.CommandContext(t.Context(), "make", append(targets, "ENGINE="+script, "VERSION=v0.1.0", "REGISTRY=registry.example.com/team", "REVISION=0123", "SOURCE_DATE_EPOCH=1700000000")...)
+				cmd.Dir = dir
+				out, err := cmd.CombinedOutput()
+				g.Expect(err).NotTo(HaveOccurred(), string(out))
+				calls, err := os.ReadFile(filepath.Join(dir, "calls"))
+				g.Expect(err).NotTo(HaveOccurred())
+				return string(calls)
+			}
+			g.Expect(run("push")).To(Equal(wanted))
+			g.Expect(filepath.Join(dir, "bin", "images.txt")).To(BeARegularFile())
+			r := &release{imagesFile: filepath.Join(dir, "bin", "images.txt"), registry: "registry.example.com/team", version: "v0.1.0"}
+			g.Expect(r.readImages()).To(Succeed(), "what is written is what a release takes")
+			g.Expect(r.imageOf(providers[0])).NotTo(Equal(r.imageOf(providers[1])))
+
+			built := run("images", "BASE_IMAGE=registry.example.com/static@sha256:0123")
+			g.Expect(strings.Count(built, "\n")).To(Equal(len(providers)))
+			for line := range strings.Lines(built) {
+				g.Expect(line).To(ContainSubstring("--build-arg VERSION=v0.1.0 --build-arg REVISION=0123 --build-arg SOURCE_DATE_EPOCH=1700000000 --build-arg BASE_IMAGE=registry.example.com/static@sha256:0123 "))
+				g.Expect(strings.Contains(line, "--timestamp 1700000000")).To(Equal(name == "podman"), line)
+			}
+		})
+	}
+}
+
+func TestImagesByDigest(t *testing.T) {
+	const bootstrap, controlPlane = "registry.example.com/team/agent-bootstrap-provider", "registry.example.com/team/agent-control-plane-provider"
+	one, other := "@sha256:"+strings.Repeat("1", 64), "@sha256:"+strings.Repeat("2", 64)
+	list := func(t *testing.T, lines ...string) string {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "images.txt")
+		NewWithT(t).Expect(os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600)).To(Succeed())
+		return path
+	}
+	release := func(t *testing.T, images string) (string, error) {
+		t.Helper()
+		out := filepath.Join(t.TempDir(), "out")
+		return out, run(t.Context(), []string{"-root", root, "-out", out, "-version", "v0.1.0", "-registry", "registry.example.com/team", "-images", images}, t.Output())
+	}
+	t.Run("are in all that is released", func(t *testing.T) {
+		g := NewWithT(t)
+		out, err := release(t, list(t, controlPlane+other, "", bootstrap+one))
+		g.Expect(err).NotTo(HaveOccurred())
+		files := contents(t, out)
+		for file, image := range map[string]string{
+			"bootstrap-openshift-agent/v0.1.0/bootstrap-components.yaml":                    bootstrap + one,
+			"bootstrap-openshift-agent/v0.1.0/bootstrap-components-namespaced.yaml":         bootstrap + one,
+			"bootstrap-openshift-agent/v0.1.0/cluster-api-operator.yaml":                    bootstrap + one,
+			"control-plane-openshift-agent/v0.1.0/control-plane-components.yaml":            controlPlane + other,
+			"control-plane-openshift-agent/v0.1.0/control-plane-components-namespaced.yaml": controlPlane + other,
+			"control-plane-openshift-agent/v0.1.0/cluster-api-operator.yaml":                controlPlane + other,
+		} {
+			g.Expect(files[file]).To(ContainSubstring("image: "+image+"\n"), file)
+			g.Expect(files[file]).NotTo(ContainSubstring("-provider:"), file)
+		}
+		values := string(unpacked(t, filepath.Join(out, chartFile("v0.1.0")))["values.yaml"])
+		for image, digest := range map[string]string{bootstrap: one, controlPlane: other} {
+			g.Expect(values).To(ContainSubstring("repository: " + image + "\n    tag: \"\"\n"))
+			g.Expect(values).To(ContainSubstring("digest: " + digest[1:] + "\n"))
+		}
+	})
+	for situation, tc := range map[string]struct {
+		lines []string
+		err   string
+	}{
+		"an image is missing":       {[]string{bootstrap + one}, "IMAGES has no " + controlPlane},
+		"an image is there twice":   {[]string{bootstrap + one, bootstrap + other, controlPlane + one}, "IMAGES has " + bootstrap + " twice"},
+		"one has only a tag":        {[]string{bootstrap + ":v0.1.0", controlPlane + one}, "IMAGES must have lines such as " + bootstrap + "@sha256:..."},
+		"one is of another place":   {[]string{"registry.example.com/other/agent-bootstrap-provider" + one, controlPlane + one}, "which is no image of this release"},
+		"half a digest":             {[]string{bootstrap + "@sha256:0123", controlPlane + one}, "IMAGES must have lines such as"},
+		"nothing is in the file":    {nil, "IMAGES has no " + bootstrap},
+		"the name of another image": {[]string{"registry.example.com/team/manager" + one, bootstrap + one, controlPlane + one}, "which is no image of this release"},
+	} {
+		t.Run("are refused when "+situation, func(t *testing.T) {
+			_, err := release(t, list(t, tc.lines...))
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tc.err)))
+		})
+	}
+	t.Run("are refused without the file", func(t *testing.T) {
+		_, err := release(t, filepath.Join(t.TempDir(), "images.txt"))
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("cannot read IMAGES")))
+	})
+}
+
+// The commands of the Dockerfiles, run in two folders, with nothing remembered from one to the other. It takes some minutes: make nightly asks for it.
+func TestManagersAreTheSameWhereverTheyAreBuilt(t *testing.T) {
+	if os.Getenv("REPRODUCE") == "" {
+		t.Skip("builds everything twice: only with REPRODUCE=1")
+	}
+	var sums [2]map[string][sha256.Size]byte
+	for i := range sums {
+		sums[i] = map[string][sha256.Size]byte{}
+		g := NewWithT(t)
+		dir, cache := filepath.Join(t.TempDir(), strings.Repeat("deeper/", i+1)), t.TempDir()
+		g.Expect(os.MkdirAll(dir, 0o700)).To(Succeed())
+		for _, file := range []string{"go.mod", "go.sum", "bootstrap", "controlplane", "pkg"} {
+			out, err := exec.CommandContext(t.Context(), "cp", "-r", filepath.Join(root, file), dir).CombinedOutput()
+			g.Expect(err).NotTo(HaveOccurred(), string(out))
+		}
+		for _, p := range providers {
+			all := strings.Join(instructions(t, p.folder), "\n")
+			command := regexp.MustCompile(`CGO_ENABLED=0 .* -o /manager ./` + p.folder).FindString(all)
+			g.Expect(command).NotTo(BeEmpty())
+			program := filepath.Join(dir, "manager")
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(command, "-o /manager", "-o "+program, 1))
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "TARGETOS=linux", "TARGETARCH=amd64", "VERSION=v0.1.0", "REVISION=0123", "GOWORK=off", "GOCACHE="+cache)
+			out, err := cmd.CombinedOutput()
+			g.Expect(err).NotTo(HaveOccurred(), string(out))
+			content, err := os.ReadFile(program)
+			g.Expect(err).NotTo(HaveOccurred())
+			sums[i][p.folder] = sha256.Sum256(content)
+		}
+	}
+	NewWithT(t).Expect(sums[0]).To(Equal(sums[1]))
 }

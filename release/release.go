@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,6 +28,8 @@ const (
 	// sbomFile is the name of a bill of materials; the ending is the one that CycloneDX asks for.
 	sbomFile     = "sbom.cdx.json"
 	metadataFile = "metadata.yaml"
+	// extensionFile has what belongs to the runtime extension for updates in place.
+	extensionFile = "in-place-updates.yaml"
 	// providerName is how clusterctl and the Cluster API operator name both, besides their types.
 	providerName = "openshift-agent"
 )
@@ -43,6 +46,8 @@ type provider struct {
 	image string
 	// namespace is where it is installed, operatorKind how the Cluster API operator has it.
 	namespace, operatorKind string
+	// values is the section of the chart's values that is about it.
+	values string
 	// beside are further files for its users, as patterns from the top of the checkout.
 	beside []string
 }
@@ -52,18 +57,22 @@ type provider struct {
 var providers = []provider{
 	{
 		label: "bootstrap-openshift-agent", components: "bootstrap-components", folder: "bootstrap", image: "agent-bootstrap-provider",
-		namespace: "openshift-agent-bootstrap-system", operatorKind: "BootstrapProvider",
+		namespace: "openshift-agent-bootstrap-system", operatorKind: "BootstrapProvider", values: "bootstrap",
 	},
 	{
 		label: "control-plane-openshift-agent", components: "control-plane-components", folder: "controlplane", image: "agent-control-plane-provider",
-		namespace: "openshift-agent-control-plane-system", operatorKind: "ControlPlaneProvider",
-		beside: []string{"config/templates/cluster*.yaml", "config/controlplane/in-place-updates.yaml"},
+		namespace: "openshift-agent-control-plane-system", operatorKind: "ControlPlaneProvider", values: "controlPlane",
+		beside: []string{"config/templates/cluster*.yaml", "config/controlplane/" + extensionFile},
 	},
 }
 
 // release is one release.
 type release struct {
 	root, out, version, registry string
+	// imagesFile names the images by their digests; empty: their tags are the version.
+	imagesFile string
+	// digests are those of the images, by the names of these.
+	digests map[string]string
 }
 
 // validate refuses what clusterctl or a registry would refuse later.
@@ -97,7 +106,11 @@ func (r *release) validateSeries() error {
 	return fmt.Errorf("%s has no series %s: add it with the contract that it keeps", metadataFile, semver.MajorMinor(r.version))
 }
 
+// imageOf is the image of a manager as the release names it.
 func (r *release) imageOf(p provider) string {
+	if digest := r.digests[p.image]; digest != "" {
+		return r.registry + "/" + p.image + "@" + digest
+	}
 	return r.registry + "/" + p.image + ":" + r.version
 }
 
@@ -116,10 +129,8 @@ func (r *release) write(ctx context.Context) error {
 	}
 	defer os.RemoveAll(temporary) //nolint:errcheck // what is left is hidden, and in nobody's way
 	whole := filepath.Join(temporary, "whole")
-	for _, p := range providers {
-		if err := r.writeProvider(ctx, p, filepath.Join(whole, p.label, r.version)); err != nil {
-			return fmt.Errorf("provider %s: %w", p.label, err)
-		}
+	if err := r.writeInto(ctx, whole); err != nil {
+		return err
 	}
 	if err := writeChecksums(whole); err != nil {
 		return err
@@ -140,7 +151,7 @@ func replaceable(out string) error {
 		return fmt.Errorf("cannot look at the folder of the release: %w", err)
 	}
 	for _, entry := range entries {
-		if entry.Name() == checksums && entry.Type().IsRegular() {
+		if isChart, _ := path.Match(chartFile("v*"), entry.Name()); entry.Type().IsRegular() && (isChart || entry.Name() == checksums) {
 			continue
 		}
 		versions, err := os.ReadDir(filepath.Join(out, entry.Name()))
@@ -152,22 +163,47 @@ func replaceable(out string) error {
 	return nil
 }
 
-func (r *release) writeProvider(ctx context.Context, p provider, dir string) error {
-	files, err := r.filesBeside(p)
+// writeInto writes all but the checksums into a folder.
+func (r *release) writeInto(ctx context.Context, dir string) error {
+	c, err := newChart(r.root, r.version)
 	if err != nil {
 		return err
 	}
+	for _, p := range providers {
+		files, err := r.filesOf(ctx, p)
+		if err == nil {
+			err = errors.Join(c.add(p, files), writeFiles(filepath.Join(dir, p.label, r.version), files))
+		}
+		if err != nil {
+			return fmt.Errorf("provider %s: %w", p.label, err)
+		}
+	}
+	packed, err := c.archive()
+	if err != nil {
+		return err
+	}
+	return writeFiles(dir, map[string][]byte{chartFile(r.version): packed})
+}
+
+// filesOf are the files that are released of a provider.
+func (r *release) filesOf(ctx context.Context, p provider) (map[string][]byte, error) {
+	files, err := r.filesBeside(p)
+	if err != nil {
+		return nil, err
+	}
 	for variant, suffix := range map[string]string{"default": "", "namespaced": "-namespaced"} {
 		if files[p.components+suffix+".yaml"], err = r.render(ctx, p, variant); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if files[operatorFile], err = r.operatorManifests(p, files[p.components+".yaml"], files[metadataFile]); err != nil {
-		return err
+		return nil, err
 	}
-	if files[sbomFile], err = r.billOfMaterials(ctx, p); err != nil {
-		return err
-	}
+	files[sbomFile], err = r.billOfMaterials(ctx, p)
+	return files, err
+}
+
+func writeFiles(dir string, files map[string][]byte) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("cannot make the folder: %w", err)
 	}

@@ -22,7 +22,7 @@ const root = ".."
 func write(t *testing.T, version, registry string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
-	NewWithT(t).Expect(run(t.Context(), []string{"-root", root, "-out", out, "-version", version, "-registry", registry})).To(Succeed())
+	NewWithT(t).Expect(run(t.Context(), []string{"-root", root, "-out", out, "-version", version, "-registry", registry}, t.Output())).To(Succeed())
 	return out
 }
 
@@ -49,6 +49,7 @@ func TestARelease(t *testing.T) {
 	t.Run("is laid out as clusterctl reads local repositories", func(t *testing.T) {
 		NewWithT(t).Expect(slices.Collect(maps.Keys(files))).To(ConsistOf(
 			"SHA256SUMS",
+			"cluster-api-provider-openshift-agent-0.1.0.tgz",
 			"bootstrap-openshift-agent/v0.1.0/bootstrap-components.yaml",
 			"bootstrap-openshift-agent/v0.1.0/bootstrap-components-namespaced.yaml",
 			"bootstrap-openshift-agent/v0.1.0/metadata.yaml",
@@ -66,6 +67,11 @@ func TestARelease(t *testing.T) {
 			"control-plane-openshift-agent/v0.1.0/cluster-template-sno.yaml",
 			"control-plane-openshift-agent/v0.1.0/cluster-template-disk-image.yaml",
 			"control-plane-openshift-agent/v0.1.0/cluster-template-okd.yaml",
+			"control-plane-openshift-agent/v0.1.0/cluster-template-arbiter.yaml",
+			"control-plane-openshift-agent/v0.1.0/cluster-template-two-node.yaml",
+			"control-plane-openshift-agent/v0.1.0/cluster-template-dual-stack.yaml",
+			"control-plane-openshift-agent/v0.1.0/cluster-template-disconnected.yaml",
+			"control-plane-openshift-agent/v0.1.0/cluster-template-proxy.yaml",
 			"control-plane-openshift-agent/v0.1.0/cluster-template-topology.yaml",
 		))
 	})
@@ -105,7 +111,7 @@ func TestARelease(t *testing.T) {
 
 	t.Run("takes the place of the one before", func(t *testing.T) {
 		g := NewWithT(t)
-		g.Expect(run(t.Context(), []string{"-root", root, "-out", out, "-version", "v0.1.1", "-registry", "registry.example.com/team"})).To(Succeed())
+		g.Expect(run(t.Context(), []string{"-root", root, "-out", out, "-version", "v0.1.1", "-registry", "registry.example.com/team"}, t.Output())).To(Succeed())
 		g.Expect(filepath.Join(out, "bootstrap-openshift-agent", "v0.1.0")).NotTo(BeADirectory())
 		g.Expect(filepath.Join(out, "bootstrap-openshift-agent", "v0.1.1")).To(BeADirectory())
 		left, err := filepath.Glob(filepath.Join(filepath.Dir(out), ".release-*"))
@@ -129,7 +135,7 @@ func TestABillOfMaterialsHasWhatTheManagerIsMadeOf(t *testing.T) {
 			g.Expect(bom.Metadata.Timestamp).To(BeEmpty())
 			g.Expect(bom.SerialNumber).To(BeEmpty())
 
-			const path = `{{with .Module}}{{if not .Main}}{{with .Replace}}{{.Path}}@{{.Version}}{{else}}{{.Path}}@{{.Version}}{{end}}{{end}}{{end}}`
+			const path = `{{with .Module}}{{with or .Replace .}}{{if .Version}}{{.Path}}@{{.Version}}{{end}}{{end}}{{end}}` // the modules of this checkout have no version
 			here, err := goCommand(t.Context(), root, nil, "list", "-deps", "-f", path, "./"+p.folder)
 			g.Expect(err).NotTo(HaveOccurred())
 			var listed []string
@@ -145,7 +151,14 @@ func TestABillOfMaterialsHasWhatTheManagerIsMadeOf(t *testing.T) {
 			}
 			g.Expect((*bom.Components)[0].PackageURL).To(HavePrefix("pkg:golang/std@1."))
 			g.Expect(listed).NotTo(ContainElement(HavePrefix("github.com/onsi/ginkgo")), "what only tests are made of")
-			g.Expect(*(*bom.Dependencies)[0].Dependencies).To(HaveLen(len(*bom.Components)))
+			g.Expect(listed).NotTo(ContainElement(Or(HavePrefix("./"), HavePrefix(modulePath))), "what is released here")
+			var refs []string
+			for _, c := range *bom.Components {
+				g.Expect(c.BOMRef).To(Equal(c.PackageURL), c.Name)
+				refs = append(refs, c.BOMRef)
+			}
+			g.Expect(*bom.Dependencies).To(ConsistOf(HaveField("Ref", bom.Metadata.Component.BOMRef)))
+			g.Expect(*(*bom.Dependencies)[0].Dependencies).To(ConsistOf(refs))
 		})
 	}
 }
@@ -192,7 +205,7 @@ func TestWhatCannotBeReleasedIsRefused(t *testing.T) {
 			if out == "" {
 				out = filepath.Join(t.TempDir(), "out")
 			}
-			err := run(t.Context(), []string{"-root", root, "-out", out, "-version", tc.version, "-registry", tc.registry})
+			err := run(t.Context(), []string{"-root", root, "-out", out, "-version", tc.version, "-registry", tc.registry}, t.Output())
 			g.Expect(err).To(MatchError(ContainSubstring(tc.err)))
 			if tc.out == "" {
 				g.Expect(out).NotTo(BeADirectory())

@@ -27,7 +27,6 @@ var architectures = []string{"amd64", "arm64"}
 // module is what the go command tells of a module.
 type module struct {
 	Path, Version, Sum string
-	Main               bool
 	Replace            *module
 }
 
@@ -81,18 +80,27 @@ func (r *release) listModules(ctx context.Context, p provider, architecture stri
 	if err != nil {
 		return err
 	}
-	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+	if err := readModules(out, found); err != nil {
+		return fmt.Errorf("cannot read the modules of %s: %w", p.folder, err)
+	}
+	return nil
+}
+
+// readModules adds the modules of the packages that the go command has listed. One that is replaced is the one that replaces it.
+func readModules(list []byte, found map[string]module) error {
+	for decoder := json.NewDecoder(bytes.NewReader(list)); ; {
 		var listed struct{ Module *module }
 		switch err := decoder.Decode(&listed); {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("cannot read the modules of %s: %w", p.folder, err)
+			return err
 		}
-		if m := listed.Module; m != nil && !m.Main { // packages of Go itself are in no module
-			if m.Replace != nil {
-				m = m.Replace
-			}
+		m := listed.Module
+		if m != nil && m.Replace != nil {
+			m = m.Replace
+		}
+		if m != nil && m.Version != "" { // packages of Go itself are in no module, and the modules of this checkout have no version
 			found[m.Path] = *m
 		}
 	}

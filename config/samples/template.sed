@@ -1,11 +1,24 @@
 # Turns a sample into a cluster template for clusterctl: variables in place of what differs between users. See `make generate`.
+# What a ConfigMap of the user holds, which is as long as a file, is left out; the variable has its name.
+/^# Where the mirror has what/,/^---$/d
+s/name: ${CLUSTER_NAME}-mirrors$/name: ${MIRRORS_CONFIG_MAP}/
 s/lab\.example\.com/${BASE_DOMAIN}/
-s/192\.168\.111\.0\/24/${MACHINE_NETWORK}/
-s/192\.168\.111\.[0-9]*5$/${API_VIP}/
-s/192\.168\.111\.[0-9]*6$/${INGRESS_VIP}/
+s/- ntp\.example\.com$/- ${NTP_SERVER}/
+s/httpProxy: .*/httpProxy: ${CLUSTER_HTTP_PROXY}/
+s/httpsProxy: .*/httpsProxy: ${CLUSTER_HTTPS_PROXY}/
+s/noProxy: [^ ]*/noProxy: '${CLUSTER_NO_PROXY}'/
+s/\(baseDomain: \|api\.${CLUSTER_NAME}\.\)example\.com$/\1${BASE_DOMAIN}/
+s/\(192\.168\.111\|192\.0\.2\)\.0\/24/${MACHINE_NETWORK}/
+s/\(192\.168\.111\|192\.0\.2\)\.[0-9]*5$/${API_VIP}/
+s/\(192\.168\.111\|192\.0\.2\)\.[0-9]*6$/${INGRESS_VIP}/
+s/2001:db8::\/64/${IPV6_MACHINE_NETWORK}/
+s/2001:db8::5$/${IPV6_API_VIP}/
+s/2001:db8::6$/${IPV6_INGRESS_VIP}/
 s/^\( *replicas: \)3$/\1${CONTROL_PLANE_MACHINE_COUNT}/
-s/^\( *replicas: \)2$/\1${WORKER_MACHINE_COUNT}/
+# Two nodes that fence each other are always two.
+/^kind: OpenshiftAssistedControlPlane$/,/^---$/!s/^\( *replicas: \)2$/\1${WORKER_MACHINE_COUNT}/
 s/version: v*4\.[^ ]*/version: ${OPENSHIFT_VERSION}/
+s/releaseImage: .*/releaseImage: ${RELEASE_IMAGE}/
 s/'{"auths".*}'/'${PULL_SECRET}'/
 s/ Replace the placeholder before you apply\.//
 s/https:\/\/images\.\${BASE_DOMAIN}\/.*qcow2$/${IMAGE_URL}/

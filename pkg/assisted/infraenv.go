@@ -17,7 +17,7 @@ type ImageStatus struct {
 
 // ObserveImage reads the state of the discovery image. URLs count only together with a condition that says that the image was made:
 // assisted-service keeps old URLs in some of its error states.
-func ObserveImage(infraEnv *aiv1beta1.InfraEnv) ImageStatus {
+func ObserveImage(infraEnv *InfraEnv) ImageStatus {
 	for i := range infraEnv.Status.Conditions {
 		c := &infraEnv.Status.Conditions[i]
 		if c.Type != aiv1beta1.ImageCreatedCondition {

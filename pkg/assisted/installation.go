@@ -8,6 +8,7 @@ import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // OpenShiftVersionAnnotation holds, on a ClusterDeployment, the OpenShift release of the cluster without leading v. The control plane provider
@@ -103,6 +104,17 @@ func phaseOf(state string, completed *hivev1.ClusterInstallCondition) Phase {
 	default:
 		return PhasePending
 	}
+}
+
+// InstalledAt is since when an AgentClusterInstall says that its cluster is installed; nil when it does not.
+func InstalledAt(aci *hiveext.AgentClusterInstall) *metav1.Time {
+	if aci == nil {
+		return nil
+	}
+	if c := conditionOf(aci, hiveext.ClusterCompletedCondition); c != nil && c.Status == corev1.ConditionTrue {
+		return &c.LastTransitionTime
+	}
+	return nil
 }
 
 func conditionOf(aci *hiveext.AgentClusterInstall, conditionType hivev1.ClusterInstallConditionType) *hivev1.ClusterInstallCondition {

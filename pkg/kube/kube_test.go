@@ -94,22 +94,56 @@ func TestPatchMetadata(t *testing.T) {
 	g.Expect(PatchMetadata(t.Context(), c, before, late, "test")).To(MatchError(apierrors.IsConflict, "a conflict"), "ours would be lost")
 }
 
+// TestPatchMetadataOfWhatIsTrimmed takes off the last annotation and label that are cached: of the others, which the cache leaves out, nothing may be lost.
+func TestPatchMetadataOfWhatIsTrimmed(t *testing.T) {
+	g := NewWithT(t)
+	stored := secret("there")
+	stored.Annotations = map[string]string{"example.com/ours": "1", "example.com/theirs": "2"}
+	stored.Labels = map[string]string{"ours": "1", "theirs": "2"}
+	c := fake.NewClientBuilder().WithObjects(stored).Build()
+	before := &corev1.Secret{}
+	g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(stored), before)).To(Succeed())
+	before.Annotations, before.Labels = Only(before.Annotations, "example.com/ours"), Only(before.Labels, "ours")
+	after := before.DeepCopy()
+	delete(after.Annotations, "example.com/ours")
+	delete(after.Labels, "ours")
+	g.Expect(PatchMetadata(t.Context(), c, before, after, "test")).To(Succeed())
+	found := &corev1.Secret{}
+	g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(stored), found)).To(Succeed())
+	g.Expect(found.Annotations).To(Equal(map[string]string{"example.com/theirs": "2"}))
+	g.Expect(found.Labels).To(Equal(map[string]string{"theirs": "2"}))
+}
+
 func TestRefused(t *testing.T) {
 	kind, resource := schema.GroupKind{Kind: "Secret"}, corev1.Resource("secrets")
 	for situation, tc := range map[string]struct {
 		err     error
 		refused bool
 	}{
-		"no error":             {nil, false},
-		"the schema":           {apierrors.NewInvalid(kind, "s", field.ErrorList{field.Required(field.NewPath("spec"), "")}), true},
-		"not to be understood": {apierrors.NewBadRequest("what?"), true},
-		"a webhook":            {fmt.Errorf("cannot write: %w", apierrors.NewForbidden(resource, "s", errors.New(`admission webhook "w" denied the request: no`))), true},
-		"a missing right":      {apierrors.NewForbidden(resource, "s", errors.New("no RBAC policy matched")), false},
-		"a conflict":           {apierrors.NewConflict(resource, "s", errors.New("changed")), false},
-		"a webhook is away":    {apierrors.NewInternalError(errors.New("failed calling webhook")), false},
+		"no error":                   {nil, false},
+		"the schema":                 {apierrors.NewInvalid(kind, "s", field.ErrorList{field.Required(field.NewPath("spec"), "")}), true},
+		"not to be understood":       {apierrors.NewBadRequest("what?"), true},
+		"a webhook":                  {fmt.Errorf("cannot write: %w", apierrors.NewForbidden(resource, "s", errors.New(`admission webhook "w" denied the request: no`))), true},
+		"a missing right":            {apierrors.NewForbidden(resource, "s", errors.New("no RBAC policy matched")), false},
+		"a conflict":                 {apierrors.NewConflict(resource, "s", errors.New("changed")), false},
+		"a field of another version": {apierrors.NewInternalError(errors.New("failed to create typed patch object: .spec.provisionRequirements.arbiterAgents: field not declared in schema")), true},
+		"a webhook is away":          {apierrors.NewInternalError(errors.New("failed calling webhook")), false},
+		"a field that is not there":  {errors.New("failed to create typed patch object (lab/m; v1, Kind=Foo): .spec.a: field not declared in schema"), true},
 	} {
 		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(Refused(tc.err)).To(Equal(tc.refused)) })
 	}
+}
+
+func TestUndeclared(t *testing.T) {
+	const answer = "cannot apply InfraEnv lab/m: failed to create typed patch object (lab/m; agent-install.openshift.io/v1beta1, Kind=InfraEnv): "
+	for told, wanted := range map[string]string{
+		".spec.ntpSources: field not declared in schema":                                              "spec.ntpSources",
+		"errors:\n  .spec.a: field not declared in schema\n  .spec.b.c: field not declared in schema": "spec.a",
+		".spec.a: expected string, got 1":                                                             "",
+	} {
+		NewWithT(t).Expect(Undeclared(errors.New(answer+told))).To(Equal(wanted), told)
+	}
+	NewWithT(t).Expect(Undeclared(nil)).To(BeEmpty())
 }
 
 func TestExternal(t *testing.T) {

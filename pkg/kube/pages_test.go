@@ -60,7 +60,7 @@ func filled(t *testing.T, s *server, transform toolscache.TransformFunc) toolsca
 	informer := kube.NewInformer(source, &corev1.ConfigMap{}, 0, toolscache.Indexers{})
 	g.Expect(informer.SetTransform(transform)).To(Succeed())
 	go informer.RunWithContext(t.Context())
-	g.Eventually(informer.HasSynced).WithTimeout(10 * time.Second).Should(BeTrue())
+	g.Eventually(informer.HasSynced).WithTimeout(time.Minute).Should(BeTrue())
 	return informer.GetStore()
 }
 
@@ -123,6 +123,6 @@ func TestTransformThatFailsIsNoCache(t *testing.T) {
 	failed := make(chan error, 10)
 	g.Expect(informer.SetWatchErrorHandler(func(_ *toolscache.Reflector, err error) { failed <- err })).To(Succeed())
 	go informer.RunWithContext(t.Context())
-	g.Eventually(failed).WithTimeout(10 * time.Second).Should(Receive(MatchError(ContainSubstring("cannot be reduced"))))
+	g.Eventually(failed).WithTimeout(time.Minute).Should(Receive(MatchError(ContainSubstring("cannot be reduced"))))
 	g.Expect(informer.HasSynced()).To(BeFalse())
 }

@@ -17,6 +17,9 @@ const namespace = "capi_openshift_agent"
 // minutes are the bounds of what takes as long as servers take to boot and to be installed.
 var minutes = []float64{60, 120, 300, 600, 900, 1200, 1800, 2400, 3000, 3600, 4500, 5400, 7200, 10800, 14400, 28800}
 
+// seconds are the bounds of what a manager does at once, or after something that it had to wait for: the times in objects are of full seconds.
+var seconds = []float64{1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 1800}
+
 var (
 	problems = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: namespace, Name: "problems_total",
@@ -33,6 +36,11 @@ var (
 		Help: "Time that the stages of an installed host took.",
 	}, []string{"stage"})
 
+	reactions = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: namespace, Name: "reaction_duration_seconds", Buckets: seconds,
+		Help: "Time from when somebody else was done with a part until the manager had done what follows, by what was handed over.",
+	}, []string{"handover"})
+
 	registries = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace, Name: "registry_request_duration_seconds",
 		Buckets: []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
@@ -41,7 +49,7 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(problems, installations, hosts, registries)
+	metrics.Registry.MustRegister(problems, installations, hosts, reactions, registries)
 }
 
 // Problems counts those that began with a change of an object's conditions.
@@ -90,4 +98,42 @@ func observe(histogram *prometheus.HistogramVec, stages []Stage) {
 // RegistryRequest observes a question to a registry.
 func RegistryRequest(result string, took time.Duration) {
 	registries.WithLabelValues(result).Observe(took.Seconds())
+}
+
+// Handover is something that somebody else has done, and upon which a manager acts.
+type Handover string
+
+// The hand-overs whose time the objects tell, by what is done then.
+const (
+	// ImageReady is the discovery image of a host, upon which the host may be started.
+	ImageReady Handover = "image_ready"
+	// AgentRegistered is the Agent of a host, which is then proven to be a Machine's.
+	AgentRegistered Handover = "agent_registered"
+	// ClusterAcceptsHosts is the end of an installation, upon which hosts that waited for it are bound.
+	ClusterAcceptsHosts Handover = "cluster_accepts_hosts"
+	// KubeconfigWritten is assisted-service's kubeconfig, which is then published.
+	KubeconfigWritten Handover = "kubeconfig_written"
+	// ClusterInstalled is the end of an installation, which is then told to Cluster API.
+	ClusterInstalled Handover = "cluster_installed"
+)
+
+// Reaction is how long it took until a manager had acted upon a hand-over.
+type Reaction struct {
+	To   Handover
+	Took time.Duration
+}
+
+// ReactionTo is the reaction at a time to what was handed over at another; of what nobody dates, and of clocks that differ, there is none.
+func ReactionTo(handover Handover, since *metav1.Time, now time.Time) []Reaction {
+	if since.IsZero() || now.Before(since.Time) {
+		return nil
+	}
+	return []Reaction{{To: handover, Took: now.Sub(since.Time)}}
+}
+
+// Reactions observes reactions.
+func Reactions(those []Reaction) {
+	for _, reaction := range those {
+		reactions.WithLabelValues(string(reaction.To)).Observe(reaction.Took.Seconds())
+	}
 }

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,5 +34,24 @@ func TestAProblemBeginsOnce(t *testing.T) {
 		"nobody has told anything yet": {nil, nil},
 	} {
 		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(Begun(tc.before, tc.after, isProblem)).To(BeEmpty()) })
+	}
+}
+
+func TestAReactionIsTheTimeSinceAHandover(t *testing.T) {
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	at := func(seconds int) *metav1.Time {
+		return &metav1.Time{Time: noon.Add(time.Duration(seconds) * time.Second)}
+	}
+	for situation, tc := range map[string]struct {
+		since  *metav1.Time
+		wanted []Reaction
+	}{
+		"it was a moment ago":      {at(-3), []Reaction{{ImageReady, 3 * time.Second}}},
+		"it is now":                {at(0), []Reaction{{ImageReady, 0}}},
+		"nobody tells when it was": {nil, nil},
+		"its time is not set":      {&metav1.Time{}, nil},
+		"another clock is ahead":   {at(2), nil},
+	} {
+		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(ReactionTo(ImageReady, tc.since, noon)).To(Equal(tc.wanted)) })
 	}
 }

@@ -11,12 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
 // What keeps CAPM3 from giving a host to a Metal3Machine (api/v1beta2/common_types.go and baremetal/metal3machine_manager.go of CAPM3 1.13).
 const (
 	// NodeReuseLabel names the control plane (cp-<name>) or MachineDeployment (md-<name>) whose next Machine is to get the host.
 	NodeReuseLabel = "infrastructure.cluster.x-k8s.io/node-reuse"
+
+	// FailureDomainLabel names the failure domain of a host.
+	FailureDomainLabel = "infrastructure.cluster.x-k8s.io/failure-domain"
 
 	unhealthyAnnotation       = "capm3.metal3.io/unhealthy"
 	formerUnhealthyAnnotation = "capi.metal3.io/unhealthy"
@@ -25,10 +29,39 @@ const (
 // HoldingAnnotations are those with which a BareMetalHost is left alone, by the Bare Metal Operator or by CAPM3.
 var HoldingAnnotations = []string{metal3api.PausedAnnotation, metal3api.DetachedAnnotation, unhealthyAnnotation, formerUnhealthyAnnotation}
 
-// Unavailable says, in words for people, why CAPM3 does not give a host to whatever Metal3Machine wants one; it is empty when it may. The rules are those of chooseHost in CAPM3's
-// baremetal/metal3machine_manager.go. A host with [NodeReuseLabel] is given to the Machine that it is kept for, once it is available again.
-func Unavailable(host *Host) string {
-	reuse, kept := host.Labels[NodeReuseLabel]
+// ReuseName is the value of [NodeReuseLabel] of the hosts that are kept for a Metal3Machine; empty: none is. CAPM3 has it from the owners of the Machine; the Metal3Machine has it in the labels that
+// it was made with.
+func ReuseName(machine *unstructured.Unstructured) string {
+	told := machine.GetLabels()
+	_, controlPlane := told[clusterv1.MachineControlPlaneLabel]
+	switch {
+	case controlPlane && told[clusterv1.MachineControlPlaneNameLabel] != "":
+		return "cp-" + told[clusterv1.MachineControlPlaneNameLabel]
+	case !controlPlane && told[clusterv1.MachineDeploymentNameLabel] != "":
+		return "md-" + told[clusterv1.MachineDeploymentNameLabel]
+	}
+	return ""
+}
+
+// KeptFor tells whether a host is kept for the Metal3Machines of a [ReuseName].
+func KeptFor(host *Host, reuse string) bool {
+	return reuse != "" && host.Labels[NodeReuseLabel] == reuse
+}
+
+// Unavailable says, in words for people, why CAPM3 does not give a host to a Metal3Machine of a [ReuseName]; it is empty when it may. The rules are those of chooseHost in CAPM3's
+// baremetal/metal3machine_manager.go.
+func Unavailable(host *Host, reuse string) string {
+	return cmp.Or(excluded(host, reuse), unready(host))
+}
+
+// Awaited tells whether CAPM3 waits for a host: it is kept for the Metal3Machine, and not available yet. No other is given to it meanwhile.
+func Awaited(host *Host, reuse string) bool {
+	return KeptFor(host, reuse) && excluded(host, reuse) == "" && unready(host) != ""
+}
+
+// excluded says why a host is left out, whatever the Bare Metal Operator does with it.
+func excluded(host *Host, reuse string) string {
+	keeps, kept := host.Labels[NodeReuseLabel]
 	switch {
 	case host.Spec.ConsumerRef != nil:
 		return "in use"
@@ -38,9 +71,14 @@ func Unavailable(host *Host) string {
 		return Failure(host)
 	case annotation(host, metal3api.PausedAnnotation, unhealthyAnnotation, formerUnhealthyAnnotation) != "":
 		return "annotated with " + annotation(host, metal3api.PausedAnnotation, unhealthyAnnotation, formerUnhealthyAnnotation)
-	case kept:
-		return "kept for the next Machine of " + cmp.Or(reuse, "nobody") + " by the label " + NodeReuseLabel
+	case kept && !KeptFor(host, reuse):
+		return "kept for the next Machine of " + cmp.Or(keeps, "nobody") + " by the label " + NodeReuseLabel
 	}
+	return ""
+}
+
+// unready says what the Bare Metal Operator does with a host that is not available; empty: it is.
+func unready(host *Host) string {
 	switch state := metal3api.ProvisioningState(host.Status.Provisioning.State); state {
 	case metal3api.StateReady, metal3api.StateAvailable:
 		return ""

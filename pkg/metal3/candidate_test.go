@@ -25,6 +25,7 @@ func TestHostsThatAreToBeHad(t *testing.T) {
 		"unhealthy":                     {func(h *Host) { h.Annotations = map[string]string{"capm3.metal3.io/unhealthy": ""} }, "annotated with capm3.metal3.io/unhealthy"},
 		"unhealthy, as older ones say":  {func(h *Host) { h.Annotations = map[string]string{"capi.metal3.io/unhealthy": ""} }, "annotated with capi.metal3.io/unhealthy"},
 		"detached, which CAPM3 ignores": {func(h *Host) { h.Annotations = map[string]string{"baremetalhost.metal3.io/detached": ""} }, ""},
+		"kept for this one":             {func(h *Host) { h.Labels = map[string]string{NodeReuseLabel: "md-own"} }, ""},
 		"kept":                          {func(h *Host) { h.Labels = map[string]string{NodeReuseLabel: "md-0"} }, "kept for the next Machine of md-0 by the label infrastructure.cluster.x-k8s.io/node-reuse"},
 		"kept for nobody":               {func(h *Host) { h.Labels = map[string]string{NodeReuseLabel: ""} }, "kept for the next Machine of nobody by the label infrastructure.cluster.x-k8s.io/node-reuse"},
 		"new":                           {func(h *Host) { h.Status.Provisioning.State = "" }, "not looked at by the Bare Metal Operator yet"},
@@ -34,8 +35,28 @@ func TestHostsThatAreToBeHad(t *testing.T) {
 		host := &Host{}
 		host.Status.Provisioning.State = "available"
 		tc.change(host)
-		NewWithT(t).Expect(Unavailable(host)).To(Equal(tc.why), name)
+		NewWithT(t).Expect(Unavailable(host, "md-own")).To(Equal(tc.why), name)
 	}
+}
+
+func TestWhichHostsAreKeptForAMachine(t *testing.T) {
+	const cp, name, md = "cluster.x-k8s.io/control-plane", "cluster.x-k8s.io/control-plane-name", "cluster.x-k8s.io/deployment-name"
+	for reuse, told := range map[string]map[string]string{"cp-c1": {cp: "", name: "c1", md: "0"}, "md-0": {md: "0"}, "": {cp: "", md: "0"}} {
+		machine := &unstructured.Unstructured{Object: map[string]any{}}
+		machine.SetLabels(told)
+		NewWithT(t).Expect(ReuseName(machine)).To(Equal(reuse))
+	}
+	g := NewWithT(t)
+	host := &Host{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{NodeReuseLabel: ""}}}
+	g.Expect(ReuseName(&unstructured.Unstructured{Object: map[string]any{}})).To(BeEmpty())
+	g.Expect(KeptFor(host, "")).To(BeFalse(), "who keeps hosts for nobody keeps none for others")
+	host.Labels[NodeReuseLabel], host.Status.Provisioning.State = "md-0", "deprovisioning"
+	g.Expect(Awaited(host, "md-0")).To(BeTrue())
+	g.Expect(Awaited(host, "md-1")).To(BeFalse())
+	host.Status.ErrorMessage = "no BMC"
+	g.Expect(Awaited(host, "md-0")).To(BeFalse(), "CAPM3 passes it over then")
+	host.Status.ErrorMessage, host.Status.Provisioning.State = "", "available"
+	g.Expect(Awaited(host, "md-0")).To(BeFalse())
 }
 
 func TestHostsThatTheBareMetalOperatorLeavesAlone(t *testing.T) {

@@ -17,12 +17,14 @@ const (
 	settingsPrefix = "bmac.agent-install.openshift.io"
 	// HostnameAnnotation holds the name of the host and its Node.
 	HostnameAnnotation = settingsPrefix + "/hostname"
-	// RoleAnnotation holds the role that the host is meant for: master, worker or auto-assign.
+	// RoleAnnotation holds the role that the host is meant for: master, arbiter, worker or auto-assign.
 	RoleAnnotation = settingsPrefix + "/role"
 	// InstallerArgsAnnotation holds a JSON array of arguments of coreos-installer.
 	InstallerArgsAnnotation = settingsPrefix + "/installer-args"
 	// IgnitionAnnotation holds a JSON ignition for the installed host.
 	IgnitionAnnotation = settingsPrefix + "/ignition-config-overrides"
+	// FencingCredentialsAnnotation names the Secret with which the other node of a two-node cluster fences the host: address, username, password, certificateVerification.
+	FencingCredentialsAnnotation = settingsPrefix + "/fencing-credentials-secret-name"
 	// NodeLabelAnnotationPrefix is followed by the key of a label of the Node, whose value the annotation holds.
 	NodeLabelAnnotationPrefix = settingsPrefix + ".node-label."
 )
@@ -32,7 +34,7 @@ func Settings(annotations map[string]string) map[string]string {
 	var settings map[string]string
 	for key, value := range annotations {
 		switch {
-		case key == HostnameAnnotation, key == RoleAnnotation, key == InstallerArgsAnnotation, key == IgnitionAnnotation, strings.HasPrefix(key, NodeLabelAnnotationPrefix):
+		case key == HostnameAnnotation, key == RoleAnnotation, key == InstallerArgsAnnotation, key == IgnitionAnnotation, key == FencingCredentialsAnnotation, strings.HasPrefix(key, NodeLabelAnnotationPrefix):
 			if settings == nil {
 				settings = map[string]string{}
 			}
@@ -68,7 +70,9 @@ type HostSpec struct {
 
 // BMC is a management controller.
 type BMC struct {
-	Address string `json:"address,omitempty"`
+	Address                        string `json:"address,omitempty"`
+	CredentialsName                string `json:"credentialsName,omitempty"`
+	DisableCertificateVerification bool   `json:"disableCertificateVerification,omitempty"`
 }
 
 // Consumer is what a host is given to.

@@ -86,6 +86,50 @@ func (wanted HostIdentity) Mismatch(observed HostIdentity) string {
 	return fmt.Sprintf("it reports the MAC addresses %s, not spec.bootMACAddress %s; spec.bmc.address %s may belong to another host", list(observed.MACs), wanted.BootMAC, wanted.BMC)
 }
 
+// Shared is what a host has that another one has, too, and so proves nothing.
+type Shared struct {
+	// MACs are such addresses, normalised. Some makers give the NIC between system and management controller the same address in all their servers.
+	MACs []string
+	// Serial tells that the serial number is one: makers who do not burn one in leave a text of their own.
+	Serial bool
+}
+
+// SharedBy returns what a host has in common with others.
+func SharedBy(host *Host, hosts []*Host) Shared {
+	own := IdentityOf(host)
+	var shared Shared
+	for _, other := range hosts {
+		if other.Name == host.Name && other.Namespace == host.Namespace {
+			continue
+		}
+		identity := IdentityOf(other)
+		shared.Serial = shared.Serial || own.Serial != "" && strings.EqualFold(own.Serial, identity.Serial)
+		for _, mac := range identity.MACs {
+			if slices.Contains(own.MACs, mac) {
+				shared.MACs = append(shared.MACs, mac)
+			}
+		}
+	}
+	slices.Sort(shared.MACs)
+	shared.MACs = slices.Compact(shared.MACs)
+	return shared
+}
+
+// MismatchWithout likewise, where addresses that other hosts have, too, prove nothing: the stated boot MAC address does, and a serial number that is the host's alone.
+func (wanted HostIdentity) MismatchWithout(shared Shared, observed HostIdentity) string {
+	mismatch := wanted.Mismatch(observed)
+	sameSerial := wanted.Serial != "" && !shared.Serial && strings.EqualFold(wanted.Serial, observed.Serial)
+	if mismatch != "" || !shares(observed.MACs, shared.MACs) || sameSerial {
+		return mismatch
+	}
+	own := wanted
+	own.Inspected = slices.DeleteFunc(slices.Clone(wanted.Inspected), func(mac string) bool { return mac != wanted.BootMAC && slices.Contains(shared.MACs, mac) })
+	if mismatch = own.Mismatch(observed); mismatch != "" {
+		mismatch += "; several BareMetalHosts have " + list(shared.MACs)
+	}
+	return mismatch
+}
+
 // Shares tells whether both have a MAC address in common, as those of one host have.
 func (wanted HostIdentity) Shares(observed HostIdentity) bool {
 	return shares(observed.MACs, wanted.MACs)
@@ -135,8 +179,11 @@ func normaliseMACs(addresses []string) []string {
 	return slices.Compact(macs)
 }
 
-// placeholderSerials are what vendors put where a serial number was never burnt in (DMI defaults of AMI and others, and of QEMU).
-var placeholderSerials = []string{"", "none", "not specified", "to be filled by o.e.m.", "default string", "system serial number", "0", "unspecified system serial number"}
+// placeholderSerials are what vendors put where a serial number was never burnt in (DMI defaults of AMI, Supermicro and others, and of QEMU).
+var placeholderSerials = []string{
+	"", "none", "not specified", "to be filled by o.e.m.", "default string", "system serial number", "0", "unspecified system serial number",
+	"0123456789", "123456789", "not available", "n/a", "empty", "chassis serial number",
+}
 
 func meaningfulSerial(serial string) string {
 	serial = strings.TrimSpace(serial)

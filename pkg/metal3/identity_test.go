@@ -78,6 +78,54 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
+// Several servers have the NIC between system and management controller with the same address.
+func TestAddressesThatOtherHostsHaveProveNothing(t *testing.T) {
+	const usb = "0a:ca:fe:f0:0d:04"
+	host, other := hostWith("02:00:00:00:00:01", "", "02:00:00:00:00:01", "02:00:00:00:00:02", usb), hostWith("02:00:00:00:00:03", "", "02:00:00:00:00:03", usb)
+	host.Name, other.Name = "host", "other"
+	shared := SharedBy(host, []*Host{host, other})
+	NewWithT(t).Expect(shared).To(Equal(Shared{MACs: []string{usb}}))
+	silent, known := hostWith("", "", "02:00:00:00:00:01", usb), hostWith("02:00:00:00:00:01", "A1", "02:00:00:00:00:01", usb)
+	for name, tc := range map[string]struct {
+		host  *Host
+		agent *aiv1beta1.Agent
+		want  string
+	}{
+		"the host itself": {host, agentWith("", usb, "02:00:00:00:00:02", "02:00:00:00:00:01"), ""},
+		"the host itself, with a bond of another NIC":          {host, agentWith("", usb, "02:00:00:00:00:02", "02:00:00:00:00:02"), ""},
+		"another server with that NIC":                         {host, agentWith("", usb, "02:00:00:00:00:03"), "several BareMetalHosts have " + usb},
+		"another server, where no boot MAC address is stated":  {silent, agentWith("", usb, "02:00:00:00:00:03"), "several BareMetalHosts have " + usb},
+		"the host itself, where no boot MAC address is stated": {silent, agentWith("", usb, "02:00:00:00:00:01"), ""},
+		"another server, and both have serial numbers":         {known, agentWith("B2", usb, "02:00:00:00:00:03"), "serial number B2, not A1"},
+		"the same serial number, and another bond":             {known, agentWith("A1", usb, "02:00:00:00:00:09"), ""},
+		"the same serial number, which is no one's": {
+			hostWith("02:00:00:00:00:01", "0123456789", "02:00:00:00:00:01", usb), agentWith("0123456789", usb, "02:00:00:00:00:03"), "several BareMetalHosts have " + usb,
+		},
+		"no NIC in common": {host, agentWith("", "02:00:00:00:00:09"), "not spec.bootMACAddress"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := IdentityOf(tc.host).MismatchWithout(shared, AgentIdentity(tc.agent))
+			if tc.want == "" {
+				NewWithT(t).Expect(got).To(BeEmpty())
+			} else {
+				NewWithT(t).Expect(got).To(ContainSubstring(tc.want))
+			}
+		})
+	}
+}
+
+// Makers who burn in no serial number leave texts of their own.
+func TestASerialNumberThatOtherHostsHaveProvesNothing(t *testing.T) {
+	const usb = "0a:ca:fe:f0:0d:04"
+	host, other := hostWith("02:00:00:00:00:01", "A1", "02:00:00:00:00:01", usb), hostWith("02:00:00:00:00:03", "a1", "02:00:00:00:00:03", usb)
+	host.Name, other.Name = "host", "other"
+	shared := SharedBy(host, []*Host{host, other})
+	g := NewWithT(t)
+	g.Expect(shared.Serial).To(BeTrue())
+	g.Expect(IdentityOf(host).MismatchWithout(shared, AgentIdentity(agentWith("A1", usb, "02:00:00:00:00:03")))).To(ContainSubstring("several BareMetalHosts have " + usb))
+	g.Expect(IdentityOf(host).MismatchWithout(shared, AgentIdentity(agentWith("A1", usb, "02:00:00:00:00:01")))).To(BeEmpty(), "its boot MAC address is its own")
+}
+
 func TestAddressesInCommon(t *testing.T) {
 	g, host := NewWithT(t), IdentityOf(hostWith("02-00-00-00-00-0a", "", "02:00:00:00:00:0B"))
 	g.Expect(host.Shares(AgentIdentity(agentWith("", "02:00:00:00:00:0A")))).To(BeTrue(), "the stated one")

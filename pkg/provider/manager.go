@@ -61,7 +61,6 @@ func (o *Options) NewManager(spec ManagerSpec) (manager.Manager, error) {
 	config.QPS, config.Burst = o.QPS, o.Burst
 	config.UserAgent = spec.Name
 	config.DisableCompression = true // the hub is near, and to compress what caches are filled with takes the API server longer than to make it
-	config.WarningHandler = nil
 	if err := errors.Join(countRequests(config), registerBuildInfo(metricsregistry.Registry)); err != nil {
 		return nil, err
 	}

@@ -35,17 +35,23 @@ func (e loggedEvents) Eventf(about runtime.Object, kind, reason, format string, 
 	e.EventRecorder.Eventf(about, kind, reason, format, args...)
 }
 
-// write names the object, its Cluster and its Machine as controllers of Cluster API do.
+// write writes an Event into the log.
 func (e loggedEvents) write(about runtime.Object, kind, reason, message string) {
-	log := e.log
-	if object, is := about.(client.Object); is {
-		log = log.WithValues("object", klog.KObj(object))
-		if cluster := object.GetLabels()[clusterv1.ClusterNameLabel]; cluster != "" {
-			log = log.WithValues("Cluster", klog.KRef(object.GetNamespace(), cluster))
-		}
-		if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == "Machine" {
-			log = log.WithValues("Machine", klog.KRef(object.GetNamespace(), owner.Name))
-		}
+	of(e.log, about).Info(message, "event", reason, "type", kind)
+}
+
+// of names the object of what is logged, its Cluster and its Machine as controllers of Cluster API do.
+func of(log logr.Logger, about runtime.Object) logr.Logger {
+	object, is := about.(client.Object)
+	if !is {
+		return log
 	}
-	log.Info(message, "event", reason, "type", kind)
+	log = log.WithValues("object", klog.KObj(object))
+	if cluster := object.GetLabels()[clusterv1.ClusterNameLabel]; cluster != "" {
+		log = log.WithValues("Cluster", klog.KRef(object.GetNamespace(), cluster))
+	}
+	if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == "Machine" {
+		log = log.WithValues("Machine", klog.KRef(object.GetNamespace(), owner.Name))
+	}
+	return log
 }

@@ -27,7 +27,7 @@ const (
 	HostInstalledCondition = "HostInstalled"
 
 	// HostAvailableCondition says of a Machine with Metal3 whether a BareMetalHost stands behind it, or could: before any server is touched which ones fit, or why none
-	// does. It advises, and holds nothing up; it goes when the host is installed.
+	// does. It advises, and holds nothing up; it goes when the host is installed, and comes back while the Bare Metal Operator reports an error of it.
 	HostAvailableCondition = "HostAvailable"
 
 	// DeletingCondition is True while the object is being deleted; the message says what is waited for.
@@ -56,11 +56,13 @@ const (
 	WaitingForHostIdentityReason          = "WaitingForHostIdentity"
 	HostRefusedReason                     = "HostRefused"
 	HostIdentifiedReason                  = "HostIdentified"
+	ContradictoryRoleReason               = "ContradictoryRole"
 	HostBelowRequirementsReason           = "HostBelowRequirements"
 	InstallationDiskNotFoundReason        = "InstallationDiskNotFound"
 	ClusterNotAcceptingHostsReason        = "ClusterNotAcceptingHosts"
 	ClusterRegisteredAnewReason           = "ClusterRegisteredAnew"
 	NodeNameTakenReason                   = "NodeNameTaken"
+	FencingCredentialsUnusableReason      = "FencingCredentialsUnusable"
 	HostBindingReason                     = "HostBinding"
 	HostBoundReason                       = "HostBound"
 	WaitingForHostValidationReason        = "WaitingForHostValidation"

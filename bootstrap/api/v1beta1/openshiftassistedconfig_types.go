@@ -22,6 +22,14 @@ const (
 	// server, from which they get their configuration. The control plane provider writes it. Without it assisted-service has hosts fetch that by plain HTTP.
 	MachineConfigServerCAAnnotation = "bootstrap.cluster.x-k8s.io/machine-config-server-ca"
 
+	// ArbiterLabel marks the control-plane Machine whose host becomes an arbiter of the cluster instead of a master, and what belongs to it, for people and their selectors. The control
+	// plane provider sets it. It decides nothing: that does spec.role of the Machine's OpenshiftAssistedConfig.
+	ArbiterLabel = "bootstrap.cluster.x-k8s.io/arbiter"
+
+	// ClusterWithArbiterAnnotation marks the AgentClusterInstall of a control plane with an arbiter, which is none of two nodes with fencing, whatever is counted in it: an assisted-service
+	// from before arbiters has no field for their number. The control plane provider sets it.
+	ClusterWithArbiterAnnotation = "bootstrap.cluster.x-k8s.io/cluster-with-arbiter"
+
 	// InstallationGivenUpAnnotation marks the AgentClusterInstall of a failed installation that is given up, so that it can be tried again: none of its hosts has a Node. The control plane
 	// provider sets it.
 	InstallationGivenUpAnnotation = "bootstrap.cluster.x-k8s.io/installation-given-up"
@@ -41,11 +49,26 @@ const (
 	BootModeDiskImage BootMode = "DiskImage"
 )
 
+// HostRole is what the host of a control-plane Machine becomes instead of a master.
+// +kubebuilder:validation:Enum=Arbiter
+type HostRole string
+
+// HostRoleArbiter makes the host an arbiter: a member of etcd that is no master.
+const HostRoleArbiter HostRole = "Arbiter"
+
 // OpenshiftAssistedConfigSpec says how a host is discovered and what the installed node gets.
 // Discovery settings (proxy, NTP sources, trust bundle...) may change until the host has booted; after that they have no effect.
 // +kubebuilder:validation:XValidation:rule="!has(self.discoveryKernelArguments) || !has(self.bootMode) || self.bootMode != 'DiskImage'",message="discoveryKernelArguments are those of the live ISO: in boot mode DiskImage there is none"
-// +kubebuilder:validation:XValidation:rule="!has(self.bootMode) || self.bootMode != 'DiskImage' || !has(self.installerArguments) || !self.installerArguments.exists(a, a in ['--save-partlabel', '--save-partindex'])",message="installerArguments: in boot mode DiskImage, which writes the disk before the host boots, --save-partlabel and --save-partindex save nothing"
+// +kubebuilder:validation:XValidation:rule="!has(self.bootMode) || self.bootMode != 'DiskImage' || !has(self.installerArguments) || !self.installerArguments.exists(a, a in ['--save-partlabel', '--save-partindex', '--network-dir', '--image-url', '--image-file'])",message="installerArguments: in boot mode DiskImage, in which OpenShift is installed to the disk that the host runs from, only --append-karg, --delete-karg, -n and --copy-network have an effect"
+// +kubebuilder:validation:XValidation:rule="!has(self.bootMode) || self.bootMode != 'DiskImage' || !has(self.rootDeviceHints)",message="rootDeviceHints choose nothing in boot mode DiskImage, which writes the disk before the host boots: the infrastructure provider chooses it, Metal3 by the root device hints of the BareMetalHost"
+// +kubebuilder:validation:XValidation:rule="!has(self.ntpSources) || !has(self.additionalNTPSources) || size(self.additionalNTPSources) == 0",message="ntpSources are the only ones: additionalNTPSources must be left out beside them"
 type OpenshiftAssistedConfigSpec struct {
+	// role is what the host of a control-plane Machine becomes instead of a master: Arbiter, a member of etcd that is no master. The control plane provider sets it when it makes the
+	// config of the arbiter that spec.arbiter of an OpenshiftAssistedControlPlane asks for, and nobody else does; it does not change. When omitted the host becomes a master, or the worker
+	// that its Machine is.
+	// +optional
+	Role HostRole `json:"role,omitempty"`
+
 	// bootMode is the way in which the host gets to run the discovery agent. When omitted it is LiveISO if the infrastructure
 	// machine's image has the format live-iso, and DiskImage otherwise.
 	// +optional
@@ -68,6 +91,16 @@ type OpenshiftAssistedConfigSpec struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	AdditionalNTPSources []string `json:"additionalNTPSources,omitempty"`
 
+	// ntpSources are host names or IP addresses of the only NTP servers that the host uses, in place of those that it finds, by DHCP or in its image, and of additionalNTPSources.
+	// assisted-service has it from 2026 on; with an older one the host is not discovered, and the condition DiscoveryImageReady says so.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	NTPSources []string `json:"ntpSources,omitempty"`
+
 	// sshAuthorizedKey gives access to the host while it runs the discovery agent.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16384
@@ -76,6 +109,13 @@ type OpenshiftAssistedConfigSpec struct {
 	// nmStateConfigLabelSelector selects the NMStateConfigs (static network configuration, matched by MAC) of the host.
 	// +optional
 	NMStateConfigLabelSelector *metav1.LabelSelector `json:"nmStateConfigLabelSelector,omitempty"`
+
+	// networkDiscoveryDelaySeconds is for how long a host that boots a minimal ISO waits for its network interfaces before its static networks are applied, which are matched by MAC. It is
+	// for interfaces that take their time to appear. assisted-service has it from 2026 on, as ntpSources.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3600
+	NetworkDiscoveryDelaySeconds *int32 `json:"networkDiscoveryDelaySeconds,omitempty"`
 
 	// cpuArchitecture of the host. assisted-service takes x86_64 when it is omitted.
 	// +optional
@@ -97,7 +137,8 @@ type OpenshiftAssistedConfigSpec struct {
 
 	// installerArguments are further arguments of coreos-installer, which writes the host's disk: those that assisted-service allows, such as --copy-network to take the network
 	// configuration of the live ISO along, or --save-partlabel data* to keep partitions. Those are there only where nobody wiped the disk before: in boot mode LiveISO, with
-	// automatedCleaningMode disabled in Metal3MachineTemplate and BareMetalHost.
+	// automatedCleaningMode disabled in Metal3MachineTemplate and BareMetalHost. In boot mode DiskImage coreos-installer is not run, and only --append-karg, --delete-karg, -n and
+	// --copy-network have an effect: others are refused.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -190,6 +231,12 @@ type OpenshiftAssistedConfigSpec struct {
 	// hostRequirements are the minimum hardware of the host. A host below them is not bound and not approved.
 	// +optional
 	HostRequirements *HostRequirements `json:"hostRequirements,omitempty"`
+
+	// rootDeviceHints tell the disk to which OpenShift is installed: the one that all of them fit. A host of which no disk fits, or several do, is not bound and not approved.
+	// Root device hints of the host's BareMetalHost count in place of all of these. Without any assisted-service chooses. They are for boot mode LiveISO: in boot mode DiskImage OpenShift
+	// is installed to the disk that the host boots from, and these are refused.
+	// +optional
+	RootDeviceHints *RootDeviceHints `json:"rootDeviceHints,omitempty"`
 }
 
 // LabelValue is the value of a label.
@@ -313,6 +360,67 @@ type HostRequirements struct {
 	MinDiskSize *resource.Quantity `json:"minDiskSize,omitempty"`
 }
 
+// RootDeviceHints tell a disk of a host, in the way of the root device hints of a BareMetalHost.
+// +kubebuilder:validation:MinProperties=1
+type RootDeviceHints struct {
+	// deviceName is the name of the disk, such as /dev/sda, or a link to it in /dev/disk/by-path or /dev/disk/by-id.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^/dev/[^\s]+$`
+	DeviceName string `json:"deviceName,omitempty"`
+
+	// hctl is the SCSI address of the disk: host, channel, target and LUN, such as 0:0:0:0.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[0-9]+:[0-9]+:[0-9]+:[0-9]+$`
+	HCTL string `json:"hctl,omitempty"`
+
+	// model is the model of the disk, or a part of it, whatever the case of letters.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Model string `json:"model,omitempty"`
+
+	// vendor is the maker of the disk, or a part of its name, whatever the case of letters.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Vendor string `json:"vendor,omitempty"`
+
+	// serialNumber is the whole serial number of the disk.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	SerialNumber string `json:"serialNumber,omitempty"`
+
+	// minSizeGigabytes is the minimum size of the disk, in GiB.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MinSizeGigabytes int32 `json:"minSizeGigabytes,omitempty"`
+
+	// wwn is the World Wide Name of the disk, such as 0x5000c500a0b1c2d3.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	WWN string `json:"wwn,omitempty"`
+
+	// wwnWithExtension is the World Wide Name of the disk with the extension of its vendor.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	WWNWithExtension string `json:"wwnWithExtension,omitempty"`
+
+	// wwnVendorExtension is the extension of the vendor alone.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	WWNVendorExtension string `json:"wwnVendorExtension,omitempty"`
+
+	// rotational is true for spinning disks, and false for all others.
+	// +optional
+	Rotational *bool `json:"rotational,omitempty"`
+}
+
 // OpenshiftAssistedConfigStatus is what was observed of the host.
 // +kubebuilder:validation:MinProperties=1
 type OpenshiftAssistedConfigStatus struct {
@@ -341,10 +449,20 @@ type OpenshiftAssistedConfigStatus struct {
 	// +optional
 	AgentRef *corev1.LocalObjectReference `json:"agentRef,omitempty"`
 
-	// installationProgress is the stage that the host's installation has reached, in assisted-service's words.
+	// installationProgress is the stage that the host's installation has reached, in assisted-service's words. A stage that is over within seconds may be left out.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	InstallationProgress string `json:"installationProgress,omitempty"`
+
+	// installationStageStartTime is since when the host is in that stage, as assisted-service tells it.
+	// +optional
+	InstallationStageStartTime *metav1.Time `json:"installationStageStartTime,omitempty"`
+
+	// installationPercentage is how many of the stages the host has reached, as assisted-service counts them: 0 to 100. It changes only with the stage.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	InstallationPercentage *int32 `json:"installationPercentage,omitempty"`
 
 	// observedGeneration is the generation of the spec that the status was computed from.
 	// +optional
@@ -371,10 +489,13 @@ type OpenshiftAssistedConfigInitializationStatus struct {
 // +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].reason",description="How far the host is"
 // +kubebuilder:printcolumn:name="Agent",type="string",JSONPath=".status.agentRef.name",description="Agent of the host"
 // +kubebuilder:printcolumn:name="Stage",type="string",JSONPath=".status.installationProgress",description="Installation stage"
+// +kubebuilder:printcolumn:name="Stage Age",type="date",JSONPath=".status.installationStageStartTime",description="Time that the host has been in this stage"
+// +kubebuilder:printcolumn:name="Percentage",type="integer",priority=10,JSONPath=".status.installationPercentage",description="How many of the stages are reached"
 // +kubebuilder:printcolumn:name="Boot Mode",type="string",priority=10,JSONPath=".status.bootMode",description="Boot mode in force"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
 // +kubebuilder:validation:XValidation:rule="!oldSelf.?status.initialization.dataSecretCreated.orValue(false) || (has(self.spec) && has(self.spec.bootMode) ? self.spec.bootMode : 'unset') == (has(oldSelf.spec) && has(oldSelf.spec.bootMode) ? oldSelf.spec.bootMode : 'unset')",message="spec.bootMode is immutable once the bootstrap data was handed out: delete the Machine to boot its host in another way"
 // +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.conditions) && oldSelf.status.conditions.exists(c, c.type == 'HostApproved' && c.status == 'True')) || (has(self.spec) && has(self.spec.machineConfigPool) ? self.spec.machineConfigPool : 'worker') == (has(oldSelf.spec) && has(oldSelf.spec.machineConfigPool) ? oldSelf.spec.machineConfigPool : 'worker')",message="spec.machineConfigPool is immutable once the host was approved: move its Node to another pool in the cluster; before the installation, add the pool to the manifests, or delete the Machine"
+// +kubebuilder:validation:XValidation:rule="(has(self.spec) && has(self.spec.role) ? self.spec.role : 'none') == (has(oldSelf.spec) && has(oldSelf.spec.role) ? oldSelf.spec.role : 'none')",message="spec.role is immutable: the control plane provider sets it when it makes the config of an arbiter; delete the Machine, and one of the role that is missing takes its place"
 type OpenshiftAssistedConfig struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -419,6 +540,7 @@ type OpenshiftAssistedConfigTemplateResource struct {
 	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 	// spec of the objects that are made.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.role)",message="role is for control-plane Machines: set spec.arbiter of the OpenshiftAssistedControlPlane, which makes one of them an arbiter"
 	Spec OpenshiftAssistedConfigSpec `json:"spec,omitempty,omitzero"`
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	ignitionconfig "github.com/coreos/ignition/v2/config"
+	"github.com/dustin/go-humanize/english"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -36,7 +37,7 @@ func (DiskImage) UserData(ctx context.Context, source string, caBundle []byte) (
 	}
 	if _, report, err := ignitionconfig.Parse(data.Value); err != nil || report.IsFatal() {
 		// The report quotes the ignition, which holds the pull secret.
-		return Data{}, fmt.Errorf("what assisted-service serves is not a valid ignition config (%d bytes)", len(data.Value))
+		return Data{}, fmt.Errorf("what assisted-service serves is not a valid ignition config (%s)", english.Plural(len(data.Value), "byte", ""))
 	}
 	return data, nil
 }

@@ -22,7 +22,7 @@ func (r *Reconciler) approveHost(ctx context.Context, s *scope) (bool, error) {
 	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
 	switch {
 	case synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason:
-		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "assisted-service refuses the settings of Agent %s: %s", agent.Name, assisted.RedactURLs(synced.Message))
+		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "assisted-service refuses the settings of Agent %s: %s", agent.Name, explained(assisted.RedactURLs(synced.Message)))
 	case agent.Status.DebugInfo.State != models.HostStatusKnown || synced.Status != corev1.ConditionTrue:
 		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage(r.now()))
 	case agent.Status.Role != s.wanted.Role:

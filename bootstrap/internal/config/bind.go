@@ -8,6 +8,7 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -18,6 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
 
 // bindHost tells the Agent everything, its cluster included, once the cluster accepts hosts.
@@ -31,6 +33,9 @@ func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 		s.pass(stage, "")
 		return true, nil
 	}
+	if !s.Machine.DeletionTimestamp.IsZero() { // Cluster API gives the host back before it deletes the config: an installation would be begun, and ended by that
+		return s.wait(stage, bootstrapv1.WaitingForMachineReason, "Machine %s is being deleted: Agent %s is not installed for it", s.Machine.Name, agent.Name)
+	}
 	if !assisted.HasInventory(agent) {
 		return s.wait(stage, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", agent.Name)
 	}
@@ -43,6 +48,7 @@ func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 		return false, err
 	}
 	s.wanted = wanted
+	s.wanted.FencingCredentialsSecretRef = s.fencing.Secret
 	return r.bind(ctx, s)
 }
 
@@ -77,9 +83,19 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	if proceed, err := r.tellAgent(ctx, s, stage, true, false); !proceed {
 		return proceed, err
 	}
+	measure.Reactions(measure.ReactionTo(measure.ClusterAcceptsHosts, s.awaitedUntil(), r.now()))
+	return r.registeredWithCluster(s, refusedByService)
+}
+
+// registeredWithCluster waits until assisted-service has taken the Agent, which was told to join, into the cluster.
+func (r *Reconciler) registeredWithCluster(s *scope, refusedByService bool) (bool, error) {
+	const stage = bootstrapv1.HostBoundCondition
+	agent := s.agent
+	unbound := facts.Unbound(agent)
 	switch {
 	case refusedByService:
-		return s.wait(stage, bootstrapv1.HostBindingReason, "assisted-service refuses to bind Agent %s: %s", agent.Name, assisted.RedactURLs(synced.Message))
+		return s.wait(stage, bootstrapv1.HostBindingReason, "assisted-service refuses to bind Agent %s: %s", agent.Name,
+			explained(assisted.RedactURLs(assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition).Message)))
 	case !facts.Bound(agent) || unbound: // after that the host takes its time, which has to register anew
 		_, _ = s.wait(stage, bootstrapv1.HostBindingReason, "waiting for assisted-service to take Agent %s into the cluster", agent.Name)
 		return r.overdue(s, r.unbound.Since(keyOf(s.Config)))
@@ -88,6 +104,18 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	}
 	s.pass(stage, "")
 	return true, nil
+}
+
+// awaitedUntil is when the installation ended for which the host waited to be bound; nil when it did not wait for that, or was bound before.
+func (s *scope) awaitedUntil() *metav1.Time {
+	waited := s.Recorded(bootstrapv1.HostBoundCondition)
+	if facts.Bound(s.agent) || waited == nil || waited.Reason != bootstrapv1.ClusterNotAcceptingHostsReason {
+		return nil
+	}
+	if ended := assisted.InstalledAt(s.Install); ended != nil && !ended.Before(&waited.LastTransitionTime) {
+		return ended
+	}
+	return nil
 }
 
 // nodeNameFree waits as long as another Machine of the cluster has a Node of the name that the host is to get. What is done last for a Machine that goes, by assisted-service
@@ -115,16 +143,22 @@ func (r *Reconciler) nodeNameFree(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// tellAgent applies what the Agent is told. It returns false when the API server refuses it for good.
+// tellAgent applies what the Agent is told. It returns false when the API server refuses it for what it says.
 func (r *Reconciler) tellAgent(ctx context.Context, s *scope, stage string, bind, approve bool) (bool, error) {
 	told := desired.Agent(s.agent, s.wanted, bind, approve)
+	if s.fencing.Source != "" {
+		told.Annotations = map[string]string{desired.FencingAnnotation: s.fencing.Source}
+	}
 	if !approve {
 		// The cache may not have our approval yet: it must not be taken back.
 		told.SetResourceVersion(s.agent.ResourceVersion)
 	}
 	_, err := r.applier.Apply(ctx, told, s.agent)
+	if field := kube.Undeclared(err); field != "" {
+		return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, tooOld, "Agents", field)
+	}
 	if kube.Refused(err) {
-		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "Agent %s is refused: %s", s.agent.Name, assisted.RedactURLs(err.Error()))
+		return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, "Agent %s is refused: %s", s.agent.Name, assisted.RedactURLs(err.Error()))
 	}
 	return err == nil, err
 }

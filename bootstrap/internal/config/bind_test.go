@@ -32,6 +32,46 @@ func TestLateWorkerWaitsForTheClusterToAcceptHosts(t *testing.T) {
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "it is bound once the cluster accepts hosts")
 }
 
+// TestNoHostForAMachineThatIsBeingDeleted covers a Machine whose config Cluster API deletes only after the host was given back: until then a host that shows up would be installed, and wiped in the
+// middle of it.
+func TestNoHostForAMachineThatIsBeingDeleted(t *testing.T) {
+	deleted := func(w *world) {
+		machine := read(w, "m", &clusterv1.Machine{})
+		w.change(machine, func() { machine.Finalizers = []string{clusterv1.MachineFinalizer} })
+		w.remove(machine)
+	}
+	t.Run("before its host is known", func(t *testing.T) {
+		w := booted(t)
+		deleted(w)
+		w.create(discovered("a", "m", bootMAC))
+		w.reconcile()
+		w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.WaitingForMachineReason)
+		w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound")
+		w.Expect(w.agent("a").Spec.Approved).To(BeFalse())
+	})
+	t.Run("when its host was bound", func(t *testing.T) {
+		w := booted(t)
+		w.create(discovered("a", "m", bootMAC))
+		w.reconcile()
+		w.registerWithCluster("a", "known")
+		deleted(w)
+		w.reconcile()
+		w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "it was bound, and is released with the config")
+		w.Expect(w.agent("a").Spec.Approved).To(BeFalse(), "it is not approved")
+	})
+	t.Run("after its host was approved", func(t *testing.T) {
+		w := booted(t)
+		w.create(discovered("a", "m", bootMAC))
+		w.reconcile()
+		w.registerWithCluster("a", "known")
+		w.reconcile()
+		w.Expect(w.agent("a").Spec.Approved).To(BeTrue())
+		deleted(w)
+		w.reconcile()
+		w.lasts(bootstrapv1.HostApprovedCondition, metav1.ConditionTrue, bootstrapv1.HostApprovedReason)
+	})
+}
+
 // TestWorkerOfAClusterThatIsInstalledAlone covers single nodes: one known host more, and assisted-service would never start.
 func TestWorkerOfAClusterThatIsInstalledAlone(t *testing.T) {
 	w := booted(t)

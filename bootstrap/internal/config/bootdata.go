@@ -11,6 +11,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
 
 // bootData puts the boot image in place and hands out the bootstrap data, strictly in this order: the infrastructure provider waits for the
@@ -48,6 +49,7 @@ func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
 		if err := r.protect(ctx, s, true); err != nil {
 			return false, err
 		}
+		s.reactions = append(s.reactions, measure.ReactionTo(measure.ImageReady, s.infraEnv.Status.CreatedTime, r.now())...)
 	}
 	return s.handOut(mode, s.Config.Name)
 }
@@ -113,7 +115,7 @@ func (r *Reconciler) bootImage(ctx context.Context, s *scope, mode bootmode.Mode
 	if !s.HostChosen() {
 		changed, err := r.applier.Apply(ctx, desired, observed)
 		if kube.Refused(err) {
-			return s.wait(stage, bootstrapv1.BootImageRejectedReason, "%s %s cannot take the boot image: %s",
+			return r.refused(s, stage, bootstrapv1.BootImageRejectedReason, "%s %s cannot take the boot image: %s",
 				observed.GetKind(), observed.GetName(), assisted.RedactURLs(err.Error()))
 		}
 		if err != nil {

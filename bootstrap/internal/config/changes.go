@@ -49,9 +49,11 @@ var machineChanges = changed(func(before, after *clusterv1.Machine) bool {
 	return differs
 })
 
-// agentChanges are those of what is left of an Agent in the cache: see [trimAgent].
+// agentChanges are those of what is left of an Agent in the cache: see [trimAgent]. Its percentage is told together with its stage, and is no news alone.
 var agentChanges = changed(func(before, after *aiv1beta1.Agent) bool {
-	return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !equality.Semantic.DeepEqual(before.Status, after.Status)
+	was, is := before.Status, after.Status
+	was.Progress.InstallationPercentage, is.Progress.InstallationPercentage = 0, 0
+	return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !equality.Semantic.DeepEqual(was, is)
 })
 
 // hostChanges are those of what is left of a host in the cache: see [trimHost].

@@ -38,7 +38,7 @@ func summarise(s *scope, failure error) []metav1.Condition {
 	} else if !s.Deleting() {
 		meta.RemoveStatusCondition(&result, bootstrapv1.HostAvailableCondition)
 	}
-	set(&result, s, deletingCondition(s, found))
+	set(&result, s, deletingCondition(s, found, failure))
 	set(&result, s, readyCondition(s, result, failure))
 	set(&result, s, contract.PausedCondition(s.Cluster, s.Config))
 	slices.SortStableFunc(result, func(a, b metav1.Condition) int { return rank(a.Type) - rank(b.Type) })
@@ -50,12 +50,18 @@ func set(conditions *[]metav1.Condition, s *scope, c metav1.Condition) {
 	meta.SetStatusCondition(conditions, c)
 }
 
-func deletingCondition(s *scope, found map[string]metav1.Condition) metav1.Condition {
+// deletingCondition says what the deletion waits for; after an error as before, or that nothing could be decided yet.
+func deletingCondition(s *scope, found map[string]metav1.Condition, failure error) metav1.Condition {
 	if c, ok := found[bootstrapv1.DeletingCondition]; ok {
 		return c
 	}
+	if recorded := s.Recorded(bootstrapv1.DeletingCondition); s.Deleting() && recorded != nil && recorded.Status == metav1.ConditionTrue {
+		return *recorded
+	}
 	if s.Deleting() {
-		return metav1.Condition{Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.DeletingInfraEnvReason}
+		return metav1.Condition{
+			Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.InternalErrorReason, Message: internalError(bootstrapv1.DeletingCondition, failure),
+		}
 	}
 	return metav1.Condition{Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.NotDeletingReason}
 }

@@ -16,6 +16,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
@@ -49,7 +50,7 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 		annotations[InfraEnvAnnotation] = id
 	}
 	if s.DataSecret != nil && holds(s.DataSecret.Annotations, annotations) {
-		return true, r.keepOwner(ctx, s)
+		return true, r.keepOwner(ctx, s, s.DataSecret, SourceAnnotation)
 	}
 	if last, left := r.data.Unseen(keyOf(s.Config), kube.VersionOf(s.DataSecret)); last == digest && left > 0 { // it is not downloaded twice
 		s.again.In(left)
@@ -68,7 +69,7 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 			Name:            s.Config.Name,
 			Labels:          map[string]string{clusterv1.ClusterNameLabel: s.Cluster.Name},
 			Annotations:     annotations,
-			OwnerReferences: []metav1.OwnerReference{ownerOf(s.Config)},
+			OwnerReferences: []metav1.OwnerReference{desired.OwnerOf(s.Config)},
 		},
 		Type: clusterv1.ClusterSecretType,
 		Data: map[string][]byte{"value": data.Value, "format": []byte("ignition")},
@@ -83,7 +84,7 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 
 // sourceDigest identifies what the data is made from. Without authentication assisted-service's URLs stay the same when the ignition changes, so
 // the generations of the InfraEnv and its NMStateConfigs count as well. That the content of the pull secret changed cannot be seen there.
-func sourceDigest(infraEnv *aiv1beta1.InfraEnv, networks []*aiv1beta1.NMStateConfig, mode bootmode.Mode, source string) string {
+func sourceDigest(infraEnv *assisted.InfraEnv, networks []*aiv1beta1.NMStateConfig, mode bootmode.Mode, source string) string {
 	parts := []string{string(mode.Name())}
 	if mode.UserDataFollowsSource() {
 		parts = append(parts, source, strconv.FormatInt(infraEnv.Generation, 10))
@@ -105,23 +106,20 @@ func holds(have, wanted map[string]string) bool {
 	return true
 }
 
-func ownerOf(config *bootstrapv1.OpenshiftAssistedConfig) metav1.OwnerReference {
-	return *metav1.NewControllerRef(config, bootstrapv1.GroupVersion.WithKind("OpenshiftAssistedConfig"))
-}
-
-// keepOwner restores owner reference and label, which Cluster API's contract asks for, without touching the data.
-func (r *Reconciler) keepOwner(ctx context.Context, s *scope) error {
-	if s.DataSecret == nil || s.dataSecretTaken() || s.Machine == nil {
+// keepOwner restores owner reference and label of a Secret of ours, as after a restore from a backup, without touching its data. For the bootstrap data Cluster API's contract asks for both.
+// By the annotation that says what it was made from a Secret is ours.
+func (r *Reconciler) keepOwner(ctx context.Context, s *scope, secret *metav1.PartialObjectMetadata, annotation string) error {
+	if secret == nil || secret.Annotations[annotation] == "" || s.Machine == nil {
 		return nil
 	}
-	if metav1.IsControlledBy(s.DataSecret, s.Config) && s.DataSecret.Labels[clusterv1.ClusterNameLabel] == s.Machine.Spec.ClusterName {
+	if metav1.IsControlledBy(secret, s.Config) && secret.Labels[clusterv1.ClusterNameLabel] == s.Machine.Spec.ClusterName {
 		return nil
 	}
-	after := s.DataSecret.DeepCopy()
-	after.OwnerReferences = []metav1.OwnerReference{ownerOf(s.Config)}
+	after := secret.DeepCopy()
+	after.OwnerReferences = []metav1.OwnerReference{desired.OwnerOf(s.Config)}
 	metav1.SetMetaDataLabel(&after.ObjectMeta, clusterv1.ClusterNameLabel, s.Machine.Spec.ClusterName)
-	if err := client.IgnoreNotFound(r.Client.Patch(ctx, after, client.MergeFrom(s.DataSecret))); err != nil {
-		return fmt.Errorf("cannot restore the owner of the bootstrap data: %w", err)
+	if err := client.IgnoreNotFound(r.Client.Patch(ctx, after, client.MergeFrom(secret))); err != nil {
+		return fmt.Errorf("cannot restore the owner of Secret %s: %w", secret.Name, err)
 	}
 	return nil
 }

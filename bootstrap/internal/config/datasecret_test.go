@@ -17,13 +17,14 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // offer is assisted-service offering the image under other URLs.
 func (w *world) offer(iso, ignition string) {
 	w.t.Helper()
-	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
+	infraEnv := read(w, "m", &assisted.InfraEnv{})
 	w.change(infraEnv, func() {
 		infraEnv.Status.ISODownloadURL = iso
 		infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL = ignition
@@ -139,7 +140,7 @@ func TestIgnitionBehindItsInfraEnv(t *testing.T) {
 			w.reconcile()
 			w.downloaded()
 			w.Expect(w.data()).To(Equal(first))
-			infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
+			infraEnv := read(w, "m", &assisted.InfraEnv{})
 			w.change(infraEnv, func() { infraEnv.Generation++ })
 			w.reconcile()
 			w.Expect(w.downloaded().RequeueAfter).NotTo(BeZero(), "it is looked at again")
@@ -239,18 +240,18 @@ func TestChangedSettingsReachAnUnusedInfraEnv(t *testing.T) {
 	config := w.config()
 	w.change(config, func() { config.Spec.AdditionalNTPSources = []string{"ntp.example"} })
 	w.reconcile()
-	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).Spec.AdditionalNTPSources).To(ConsistOf("ntp.example"))
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.AdditionalNTPSources).To(ConsistOf("ntp.example"))
 	w.create(discovered("a", "m", bootMAC))
 	config = w.config()
 	w.change(config, func() { config.Spec.AdditionalNTPSources = nil })
 	w.reconcile()
-	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).Spec.AdditionalNTPSources).To(ConsistOf("ntp.example"), "an InfraEnv that a host has booted from is left alone")
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.AdditionalNTPSources).To(ConsistOf("ntp.example"), "an InfraEnv that a host has booted from is left alone")
 }
 
 func TestImageFailureAndRecovery(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
-	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
+	infraEnv := read(w, "m", &assisted.InfraEnv{})
 	w.change(infraEnv, func() {
 		infraEnv.Status.Conditions = []conditionsv1.Condition{{
 			Type: aiv1beta1.ImageCreatedCondition, Status: corev1.ConditionFalse, Reason: "ImageCreationError", Message: "cannot reach https://img/?api_key=top-secret now",

@@ -16,7 +16,7 @@ import (
 // discoveryImage keeps the InfraEnv in the desired state until a host has booted from it, and waits for its image.
 func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
-	if s.Namesake != nil && s.Namesake.Labels[bootstrapv1.ConfigNameLabel] != format.MustFormatValue(s.Config.Name) {
+	if s.Namesake != nil && !s.NamesakeUnlabelled && s.Namesake.Labels[bootstrapv1.ConfigNameLabel] != format.MustFormatValue(s.Config.Name) {
 		return s.wait(stage, bootstrapv1.InfraEnvNotOursReason,
 			"InfraEnv %s exists and does not belong to this object: delete it or the Machine", s.Namesake.Name)
 	}
@@ -43,8 +43,11 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 		return s.waitForNetwork() // what is made afterwards has the addresses from the start
 	}
 	if _, err := r.applier.Apply(ctx, wanted, s.Namesake); err != nil {
+		if field := kube.Undeclared(err); field != "" {
+			return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, tooOld, "InfraEnvs", field)
+		}
 		if kube.Refused(err) {
-			return s.wait(stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", wanted.Name, assisted.RedactURLs(err.Error()))
+			return r.refused(s, stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", wanted.Name, assisted.RedactURLs(err.Error()))
 		}
 		return false, err
 	}

@@ -21,6 +21,8 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -32,7 +34,7 @@ func (r *Reconciler) gather(ctx context.Context, config *bootstrapv1.OpenshiftAs
 	s := newScope(&facts.Facts{Config: config})
 	made := func(_ context.Context, f *facts.Facts) error { r.addMade(f, &s.again); return nil }
 	steps := []func(context.Context, *facts.Facts) error{
-		r.gatherMachine, r.gatherInfraEnvs, made, r.gatherCluster, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherWaiting, r.gatherDataSecret, r.gatherNetworks,
+		r.gatherMachine, r.gatherInfraEnvs, made, r.gatherCluster, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherWaiting, r.gatherDataSecret, r.gatherFencing, r.gatherNetworks,
 	}
 	for _, step := range steps {
 		if err := step(ctx, s.Facts); err != nil {
@@ -59,7 +61,7 @@ func (r *Reconciler) gatherMachine(ctx context.Context, f *facts.Facts) error {
 }
 
 func (r *Reconciler) gatherInfraEnvs(ctx context.Context, f *facts.Facts) error {
-	list := &aiv1beta1.InfraEnvList{}
+	list := &assisted.InfraEnvList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(f.Config.Namespace), client.MatchingFields{infraEnvByConfig: format.MustFormatValue(f.Config.Name)}); err != nil {
 		return fmt.Errorf("cannot look for InfraEnvs: %w", err)
 	}
@@ -67,11 +69,37 @@ func (r *Reconciler) gatherInfraEnvs(ctx context.Context, f *facts.Facts) error 
 		f.InfraEnvs = append(f.InfraEnvs, &list.Items[i])
 	}
 	if f.Machine == nil {
-		return nil
+		return r.gatherLeftInfraEnv(ctx, f)
 	}
 	var err error
-	f.Namesake, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: f.Config.Namespace, Name: f.Machine.Name}, &aiv1beta1.InfraEnv{})
-	return err
+	if f.Namesake, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: f.Config.Namespace, Name: f.Machine.Name}, &assisted.InfraEnv{}); err != nil || f.Namesake == nil {
+		return err
+	}
+	if f.NamesakeUnlabelled = unlabelled(f.Namesake); f.NamesakeUnlabelled {
+		f.InfraEnvs = append(f.InfraEnvs, f.Namesake)
+	}
+	return nil
+}
+
+// unlabelled tells whether we made an InfraEnv, and somebody took the label off by which it is found.
+func unlabelled(infraEnv *assisted.InfraEnv) bool {
+	_, labelled := infraEnv.Labels[bootstrapv1.ConfigNameLabel]
+	return !labelled && len(apply.Own(FieldManager, infraEnv.ManagedFields)) > 0
+}
+
+// gatherLeftInfraEnv looks for the InfraEnv without label of a Machine that is gone. The config mostly has that one's name; if there is a Machine of it, the InfraEnv is that one's.
+func (r *Reconciler) gatherLeftInfraEnv(ctx context.Context, f *facts.Facts) error {
+	key := client.ObjectKeyFromObject(f.Config)
+	left, err := kube.Read(ctx, r.Client, key, &assisted.InfraEnv{})
+	if err != nil || left == nil || !unlabelled(left) {
+		return err
+	}
+	machine, err := kube.Read(ctx, r.Client, key, &clusterv1.Machine{})
+	if err != nil || machine != nil {
+		return err
+	}
+	f.InfraEnvs = append(f.InfraEnvs, left)
+	return nil
 }
 
 func (r *Reconciler) gatherCluster(ctx context.Context, f *facts.Facts) error {
@@ -192,6 +220,10 @@ func (r *Reconciler) gatherHost(ctx context.Context, f *facts.Facts) error {
 		if host != nil {
 			if metal3.ConsumerOf(host) == consumer { // else the annotation outlived the association
 				f.Host = host
+				return r.gatherShared(ctx, f)
+			}
+			if host.Spec.ConsumerRef != nil {
+				f.TakenHost = host
 			}
 			return nil
 		}
@@ -204,6 +236,23 @@ func (r *Reconciler) gatherHost(ctx context.Context, f *facts.Facts) error {
 		return err
 	}
 	f.Host = hostOf(f.Hosts, consumer)
+	return r.gatherShared(ctx, f)
+}
+
+// gatherShared looks for what does not tell the host from others of the namespace, as long as it is not proven which Agent runs on it. CAPM3 and the Bare Metal Operator keep all
+// hosts of a pool in one.
+func (r *Reconciler) gatherShared(ctx context.Context, f *facts.Facts) error {
+	if f.Host == nil || f.HandsOff() || f.ApprovedAgent() != nil {
+		return nil
+	}
+	hosts := f.Hosts
+	if hosts == nil { // CAPM3 has told which one it is: nobody had to look for it
+		var err error
+		if hosts, err = r.hostsIn(ctx, f.Host.Namespace); err != nil {
+			return err
+		}
+	}
+	f.Shared = metal3.SharedBy(f.Host, hosts)
 	return nil
 }
 

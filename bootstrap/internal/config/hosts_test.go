@@ -81,7 +81,7 @@ func TestMachinesThatHaveAHostNeedNoOther(t *testing.T) {
 	w.lasts(bootstrapv1.HostAvailableCondition, metav1.ConditionTrue, bootstrapv1.HostsFitReason)
 }
 
-// TestWhatBefallsTheChosenHostIsTold until it is installed.
+// TestWhatBefallsTheChosenHostIsTold until it is installed, and errors afterwards, too.
 func TestWhatBefallsTheChosenHostIsTold(t *testing.T) {
 	w := booted(t)
 	w.reconcile()
@@ -98,7 +98,17 @@ func TestWhatBefallsTheChosenHostIsTold(t *testing.T) {
 	w.change(machine, func() { machine.Status.NodeRef.Name = "rack1-u7" })
 	w.clock = w.clock.Add(reconcile.HeldBack)
 	w.reconcile()
+	w.wants(bootstrapv1.HostAvailableCondition, metav1.ConditionFalse, bootstrapv1.HostFailedReason)
+	host = read(w, "rack1-u7", bareMetalHost())
+	w.change(host, func() { host.Status.ErrorType, host.Status.ErrorMessage = "", "" })
+	w.reconcile()
+	w.clock = w.clock.Add(reconcile.HeldBack)
+	w.reconcile()
 	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(BeEmpty(), "it is installed, and the host Metal3's affair")
+	host = read(w, "rack1-u7", bareMetalHost())
+	w.change(host, func() { host.Status.ErrorType, host.Status.ErrorMessage = "provisioning error", "cleaning failed" })
+	w.reconcile()
+	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(Equal("BareMetalHost lab/rack1-u7: provisioning error: cleaning failed"), "a Machine that is deleted waits for it")
 }
 
 // TestNewsOfHostsReachThoseThatWait, and for these not at once: hosts are given away in swarms.

@@ -15,6 +15,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/preflight"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -49,12 +51,12 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 		}
 		return s.wait(stage, bootstrapv1.WaitingForHostReason, "Agent %s is being deleted; its host comes back as another one if it still runs the discovery agent", s.agent.Name)
 	}
-	message := fmt.Sprintf("Agent %s runs on the host", s.agent.Name)
-	if s.Host != nil {
-		message = fmt.Sprintf("Agent %s runs on BareMetalHost %s/%s", s.agent.Name, s.Host.Namespace, s.Host.Name)
-	}
+	message := s.runsOn()
 	if ref := s.Config.Status.AgentRef; ref == nil || ref.Name != s.agent.Name {
 		s.status.AgentRef = &corev1.LocalObjectReference{Name: s.agent.Name}
+		if !facts.Bound(s.agent) { // else it was known before: the status was lost
+			s.reactions = append(s.reactions, measure.ReactionTo(measure.AgentRegistered, &s.agent.CreationTimestamp, r.now())...)
+		}
 	}
 	unused := make([]string, 0, len(found.Others))
 	for _, other := range found.Others {
@@ -71,6 +73,14 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 	}
 	s.pass(stage, message)
 	return true, nil
+}
+
+// runsOn says where the Agent runs.
+func (s *scope) runsOn() string {
+	if s.Host == nil {
+		return fmt.Sprintf("Agent %s runs on the host", s.agent.Name)
+	}
+	return fmt.Sprintf("Agent %s runs on BareMetalHost %s/%s", s.agent.Name, s.Host.Namespace, s.Host.Name)
 }
 
 // toldRefusals tells whether the last report named the same refusals.
@@ -98,7 +108,7 @@ func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) ([]*aiv1bet
 		if s.ownInfraEnv(facts.InfraEnvOf(agent)) || !agent.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if observed := metal3.AgentIdentity(agent); wanted.Shares(observed) && wanted.Mismatch(observed) == "" {
+		if observed := metal3.AgentIdentity(agent); wanted.Shares(observed) && s.Mismatch(agent) == "" {
 			found = append(found, agent.DeepCopy())
 		}
 	}
@@ -108,5 +118,5 @@ func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) ([]*aiv1bet
 
 // ownInfraEnv tells whether an InfraEnv, by its name, is one of the Machine's.
 func (s *scope) ownInfraEnv(name string) bool {
-	return slices.ContainsFunc(s.InfraEnvs, func(e *aiv1beta1.InfraEnv) bool { return e.Name == name })
+	return slices.ContainsFunc(s.InfraEnvs, func(e *assisted.InfraEnv) bool { return e.Name == name })
 }

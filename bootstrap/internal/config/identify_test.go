@@ -173,6 +173,72 @@ func TestForeignHostIsRefused(t *testing.T) {
 	w.Expect(w.agent("impostor").Spec.ClusterDeploymentName).To(BeNil(), "no other is")
 }
 
+// TestServersWithANICOfTheSameAddress: without serial numbers each would be taken for each other, whoever has the other one, and whatever is the matter with it.
+func TestServersWithANICOfTheSameAddress(t *testing.T) {
+	for name, is := range map[string]func(*metal3.Host){
+		"free":                             func(*metal3.Host) {},
+		"provisioned by nobody's consumer": func(other *metal3.Host) { other.Status.Provisioning.State = "provisioned" },
+		"in error":                         func(other *metal3.Host) { other.Status.ErrorMessage = "no BMC" },
+		"paused": func(other *metal3.Host) {
+			metav1.SetMetaDataAnnotation(&other.ObjectMeta, metal3.HoldingAnnotations[0], "")
+		},
+		"of another kind of consumer": func(other *metal3.Host) { other.Spec.ConsumerRef = &metal3.Consumer{Kind: "HostClaim", Name: "c"} },
+		"of another Metal3Machine": func(other *metal3.Host) {
+			other.Spec.ConsumerRef = &metal3.Consumer{Kind: metal3.MachineKind, Name: "other"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { refuseByASharedNIC(t, is) })
+	}
+}
+
+func refuseByASharedNIC(t *testing.T, is func(*metal3.Host)) {
+	t.Helper()
+	const usb = "0a:ca:fe:f0:0d:04"
+	w := booted(t)
+	host := read(w, "rack1-u7", bareMetalHost())
+	w.change(host, func() { host.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}, {MAC: usb}}} })
+	other := freeHost("rack1-u8", "")
+	other.Spec.BootMACAddress = "02:00:00:00:00:66"
+	other.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: "02:00:00:00:00:66"}, {MAC: usb}}}
+	is(other)
+	w.create(other, withNIC(discovered("their-own", "elsewhere", "02:00:00:00:00:66"), usb))
+	w.reconcile()
+	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
+
+	w.create(withNIC(discovered("impostor", "m", "02:00:00:00:00:66"), usb))
+	w.reconcile()
+	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
+	w.Expect(w.message(bootstrapv1.HostIdentifiedCondition)).To(ContainSubstring("several BareMetalHosts have " + usb))
+	w.create(withNIC(discovered("right", "m", bootMAC), usb))
+	w.reconcile()
+	w.Expect(w.agent("right").Spec.ClusterDeploymentName).NotTo(BeNil(), "the right host is bound")
+	w.Expect(w.agent("impostor").Spec.ClusterDeploymentName).To(BeNil(), "no other is")
+}
+
+// withNIC gives the machine of an Agent a further address.
+func withNIC(agent *aiv1beta1.Agent, mac string) *aiv1beta1.Agent {
+	agent.Status.Inventory.Interfaces = append(agent.Status.Inventory.Interfaces, aiv1beta1.HostInterface{MacAddress: mac})
+	return agent
+}
+
+// TestHostThatSomebodyElseTakes between its choice and its use.
+func TestHostThatSomebodyElseTakes(t *testing.T) {
+	w := booted(t)
+	infraMachine := w.infraMachine()
+	w.change(infraMachine, func() { infraMachine.SetAnnotations(map[string]string{metal3.HostAnnotation: "lab/rack1-u7"}) })
+	host := read(w, "rack1-u7", bareMetalHost())
+	w.change(host, func() { host.Spec.ConsumerRef.Name = "other" })
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.NoHostFitsReason)
+	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(ContainSubstring("BareMetalHost lab/rack1-u7, which was given to Metal3Machine m, says by spec.consumerRef that it is another's"))
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "its host is another's")
+
+	w.change(host, func() { host.Spec.ConsumerRef.Name = "m" })
+	w.reconcile()
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "it is the Machine's again")
+}
+
 func TestHostThatBootedAnotherImage(t *testing.T) {
 	w := booted(t)
 	w.create(discovered("a", "elsewhere", bootMAC))

@@ -8,6 +8,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -37,7 +38,7 @@ func indexes() []kube.Index {
 		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configBySecret, secretsOfConfig),
 		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByConfigMap, configMapsOfConfig),
 		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByNetworks, networksOfConfig),
-		kube.IndexOf(&aiv1beta1.InfraEnv{}, infraEnvByConfig, labelled[*aiv1beta1.InfraEnv](bootstrapv1.ConfigNameLabel)),
+		kube.IndexOf(&assisted.InfraEnv{}, infraEnvByConfig, labelled[*assisted.InfraEnv](bootstrapv1.ConfigNameLabel)),
 		kube.IndexOf(&aiv1beta1.Agent{}, agentByInfraEnv, labelled[*aiv1beta1.Agent](aiv1beta1.InfraEnvNameLabel)),
 		kube.IndexOf(&clusterv1.Cluster{}, clusterByControlPlane, func(c *clusterv1.Cluster) []string { return kube.Some(c.Spec.ControlPlaneRef.Name) }),
 		kube.IndexOf(&hivev1.ClusterDeployment{}, deploymentsByPullSecret, pullSecretOfDeployment),

@@ -1,8 +1,12 @@
 package config
 
 import (
+	"slices"
+
+	"github.com/openshift/assisted-service/models"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
@@ -15,6 +19,27 @@ const measuredKind = "OpenshiftAssistedConfig"
 func measured(before, after *bootstrapv1.OpenshiftAssistedConfig) {
 	measure.Problems(measuredKind, before.Status.Conditions, after.Status.Conditions, isProblem)
 	measure.Host(stagesOfHost(before, after))
+}
+
+// passedWords is what the log says of conditions that have become True; approval and end of the installation have Events.
+var passedWords = map[string]string{
+	bootstrapv1.DiscoveryImageReadyCondition: "The discovery image is ready",
+	bootstrapv1.DataSecretAvailableCondition: "Boot image and bootstrap data are in place, the host may be started",
+	bootstrapv1.HostIdentifiedCondition:      "The host is identified",
+	bootstrapv1.HostBoundCondition:           "The host belongs to the cluster",
+	clusterv1.PausedCondition:                "Paused, nothing is changed",
+}
+
+// logged writes the change that was written into the log, but for what its Events say.
+func (r *Reconciler) logged(before, after *bootstrapv1.OpenshiftAssistedConfig, events []notice) {
+	was, is := before.Status.Conditions, after.Status.Conditions
+	r.progress.Passed(after, was, is, passedWords)
+	r.progress.Begun(after, is, slices.DeleteFunc(measure.Begun(was, is, isProblem), func(reason string) bool {
+		return slices.ContainsFunc(events, func(e notice) bool { return e.reason == reason })
+	}))
+	if stage := after.Status.InstallationProgress; stage != string(models.HostStageDone) {
+		r.progress.Reached(after, before.Status.InstallationProgress, stage, "The host is in stage "+stage)
+	}
 }
 
 // isProblem tells whether somebody has to act upon a condition. Ready only repeats another.

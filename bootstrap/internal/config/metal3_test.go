@@ -6,9 +6,11 @@ import (
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -52,4 +54,26 @@ func TestBareMetalHostsThatComeLater(t *testing.T) {
 	w.Expect(watched).To(Equal(1), "it is watched once")
 	w.reconcile()
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "the host is found")
+}
+
+// TestMetadataOfTheHost is rendered by CAPM3 into a Secret of the infra machine: the host is told what the config takes from it, and nothing before it is there.
+func TestMetadataOfTheHost(t *testing.T) {
+	w := booted(t)
+	infraMachine := read(w, "m", metal3Machine("live-iso"))
+	w.change(infraMachine, func() {
+		w.Expect(unstructured.SetNestedField(infraMachine.Object, "m-metadata", "status", "metaData", "name")).To(Succeed())
+	})
+	config := w.config()
+	w.change(config, func() {
+		config.Spec.NodeRegistration = &bootstrapv1.NodeRegistration{Name: "$METADATA_RACK-7", KubeletExtraLabels: []string{"row=$METADATA_ROW"}}
+	})
+	w.create(discovered("a", "m", bootMAC))
+	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: keyOf(config)})
+	w.Expect(err).To(MatchError(ContainSubstring("m-metadata")), "it is not rendered yet")
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound")
+
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m-metadata"}, Data: map[string][]byte{"metaData": []byte("rack: r7\nrow: \"12\"\n"), "networkData": []byte("rack: other\n")}})
+	w.reconcile()
+	w.Expect(w.agent("a").Spec.Hostname).To(Equal("r7-7"))
+	w.Expect(w.agent("a").Spec.NodeLabels).To(HaveKeyWithValue("row", "12"))
 }

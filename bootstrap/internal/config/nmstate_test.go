@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
 func staticNetwork(name, mac string, labels map[string]string) *aiv1beta1.NMStateConfig {
@@ -36,7 +37,7 @@ func static() map[string]client.Object {
 // takeIn is assisted-service that has the NMStateConfigs in its image.
 func (w *world) takeIn() {
 	w.t.Helper()
-	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
+	infraEnv := read(w, "m", &assisted.InfraEnv{})
 	w.change(infraEnv, func() {
 		infraEnv.Status.InfraEnvDebugInfo.StaticNetworkDownloadURL = "http://service.example/static-network-config"
 	})
@@ -47,7 +48,7 @@ func TestHostWaitsForItsNMStateConfig(t *testing.T) {
 	w.reconcile()
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForNMStateConfigReason)
 	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(ContainSubstring("net=lab"), "the selector is named")
-	w.Expect(w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"}, &aiv1beta1.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "not found"), "no image without addresses is made")
+	w.Expect(w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"}, &assisted.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "not found"), "no image without addresses is made")
 	w.create(staticNetwork("n", bootMAC, map[string]string{"net": "lab"}))
 	w.reconcile()
 	w.makeImage()
@@ -67,7 +68,7 @@ func TestImageWithoutTheNMStateConfig(t *testing.T) {
 	w.makeImage()
 	w.reconcile()
 	w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForNMStateConfigReason)
-	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).Spec.NMStateConfigLabelSelector.MatchLabels).To(HaveKeyWithValue("net", "lab"), "the InfraEnv knows the selector")
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.NMStateConfigLabelSelector.MatchLabels).To(HaveKeyWithValue("net", "lab"), "the InfraEnv knows the selector")
 	w.create(staticNetwork("n", bootMAC, map[string]string{"net": "lab"}))
 	w.reconcile()
 	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)

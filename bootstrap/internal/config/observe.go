@@ -1,14 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"context"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -20,7 +20,7 @@ func (r *Reconciler) observeInstallation(_ context.Context, s *scope) (bool, err
 	message := assisted.RedactURLs(info.StateInfo)
 	switch info.State {
 	case models.HostStatusInstalled, models.HostStatusAddedToExistingCluster:
-		s.status.InstallationProgress = string(models.HostStageDone)
+		s.reached(models.HostStageDone)
 		s.tell(corev1.EventTypeNormal, bootstrapv1.HostInstalledReason, "Agent %s is installed", agent.Name)
 		s.pass(stage, "")
 		return true, nil
@@ -32,7 +32,7 @@ func (r *Reconciler) observeInstallation(_ context.Context, s *scope) (bool, err
 	case models.HostStatusInstallingPendingUserAction:
 		return s.wait(stage, bootstrapv1.HostBootedDiscoveryAgainReason, "Agent %s did not boot from its disk: %s: make the host boot from the disk that it was installed to", agent.Name, message)
 	case models.HostStatusInstalling, models.HostStatusInstallingInProgress:
-		s.status.InstallationProgress = coarseStage(agent)
+		s.reached(cmp.Or(agent.Status.Progress.CurrentStage, models.HostStageStartingInstallation))
 		return s.wait(stage, bootstrapv1.HostInstallingReason, "Agent %s is being installed", agent.Name)
 	case models.HostStatusDisconnected:
 		return s.wait(stage, bootstrapv1.WaitingForHostReason, "Agent %s is out of touch with assisted-service: look at the host's console", agent.Name)
@@ -45,10 +45,13 @@ func (r *Reconciler) observeInstallation(_ context.Context, s *scope) (bool, err
 	return s.wait(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to start the installation")
 }
 
-// coarseStage is one of two stages of the installation of a host: each change costs a request, and the Agent shows all of them.
-func coarseStage(agent *aiv1beta1.Agent) string {
-	if facts.BootedItsDisk(agent) {
-		return string(models.HostStageRebooting)
+// reached puts the stage of the host into the status, and since when it lasts where the Agent tells of the same one: it may be behind its own state. What ticks within a stage
+// is left out: it would be a write each time.
+func (s *scope) reached(stage models.HostStage) {
+	progress := &s.agent.Status.Progress
+	s.status.InstallationProgress, s.status.InstallationStageStartTime, s.status.InstallationPercentage = string(stage), nil, nil
+	if progress.CurrentStage == stage {
+		s.status.InstallationStageStartTime = progress.StageStartTime.DeepCopy()
+		s.status.InstallationPercentage = ptr.To(int32(min(max(progress.InstallationPercentage, 0), 100))) //nolint:gosec // within 0..100
 	}
-	return string(models.HostStageInstalling)
 }

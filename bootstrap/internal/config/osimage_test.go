@@ -5,10 +5,11 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
 // upgraded is a cluster that was installed with 4.19.3 and runs what its control-plane Machines say.
@@ -35,7 +36,7 @@ func controlPlaneMachine(name, cluster, release string) client.Object {
 
 func (w *world) osImageVersion() string {
 	w.t.Helper()
-	return read(w, "m", &aiv1beta1.InfraEnv{}).Spec.OSImageVersion
+	return read(w, "m", &assisted.InfraEnv{}).Spec.OSImageVersion
 }
 
 func TestDiscoveryImageFollowsTheRunningRelease(t *testing.T) {
@@ -79,7 +80,7 @@ func TestDiscoveryImageOfAHostThatMayBoot(t *testing.T) {
 	upgrade("4.22.1")
 	w.Expect(w.osImageVersion()).To(Equal("4.21"))
 
-	w.remove(read(w, "m", &aiv1beta1.InfraEnv{}))
+	w.remove(read(w, "m", &assisted.InfraEnv{}))
 	w.reconcile()
 	w.reconcile()
 	w.Expect(w.osImageVersion()).To(Equal("4.22"), "one that is made anew is of the release that runs now")

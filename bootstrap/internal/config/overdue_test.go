@@ -30,7 +30,7 @@ func TestAssistedServiceIsAway(t *testing.T) {
 				t.Helper()
 				w := newWorld(t, values(lab())...)
 				w.reconcile()
-				infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
+				infraEnv := read(w, "m", &assisted.InfraEnv{})
 				w.change(infraEnv, func() { infraEnv.CreationTimestamp = metav1.NewTime(w.clock) })
 				return w
 			},

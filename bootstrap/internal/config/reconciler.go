@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
@@ -20,6 +19,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -90,20 +90,24 @@ type Reconciler struct {
 	// ignitions are the downloads of discovery ignitions; downloads spaces the attempts, which cannot be watched.
 	ignitions *bootmode.Downloads
 	downloads *flowcontrol.Backoff
+	// refusals spaces the attempts at what the API server refuses.
+	refusals *flowcontrol.Backoff
 	// wake reconciles configs whose ignition was downloaded.
 	wake chan event.GenericEvent
 	// What was written last, by config: to itself, the InfraEnv that was made, the digest of what the data was made from, whether the Machine is protected.
 	ours      *reconcile.Written[ownPart]
-	made      *reconcile.Written[*aiv1beta1.InfraEnv]
+	made      *reconcile.Written[*assisted.InfraEnv]
 	data      *reconcile.Written[string]
 	protected *reconcile.Written[bool]
 	// awaited says which Agents are news for configs that did not make their image, awaitedNames which Machines keep the name of another's Node, awaitedHosts for
-	// which configs any BareMetalHost is news.
-	awaited, awaitedNames, awaitedHosts *awaited
+	// which configs any BareMetalHost is news, awaitedSecrets of which Secrets a host is fenced.
+	awaited, awaitedNames, awaitedHosts, awaitedSecrets *awaited
 	// unbound says since when an Agent is bound that assisted-service has not taken in.
 	unbound *reconcile.Lasting
 	// heldBack counts for how long a status waits to be written.
 	heldBack *reconcile.HoldBack
+	// progress is the log of what was reported.
+	progress reconcile.Progress
 	now      func() time.Time
 }
 
@@ -132,14 +136,16 @@ func New(options Options) *Reconciler {
 		applier:   apply.New(options.Client, FieldManager),
 		ignitions: bootmode.NewDownloads(),
 		downloads: flowcontrol.NewBackOff(downloadBackOff, maxDownloadBackOff),
+		refusals:  flowcontrol.NewBackOff(refusedRetry, maxRefusedRetry),
 		wake:      make(chan event.GenericEvent, wakeUps),
+		progress:  reconcile.NewProgress(ctrl.Log.WithName("progress")),
 		now:       time.Now,
 	}
-	r.awaited, r.awaitedNames, r.awaitedHosts = newAwaited(), newAwaited(), newAwaited()
+	r.awaited, r.awaitedNames, r.awaitedHosts, r.awaitedSecrets = newAwaited(), newAwaited(), newAwaited(), newAwaited()
 	now := func() time.Time { return r.now() }
-	r.downloads.Clock = injected{now: now}
+	r.downloads.Clock, r.refusals.Clock = injected{now: now}, injected{now: now}
 	r.ours = reconcile.NewWritten[ownPart](now)
-	r.made = reconcile.NewWritten[*aiv1beta1.InfraEnv](now)
+	r.made = reconcile.NewWritten[*assisted.InfraEnv](now)
 	r.data = reconcile.NewWritten[string](now)
 	r.protected = reconcile.NewWritten[bool](now)
 	r.unbound = reconcile.NewLasting(now)
@@ -178,6 +184,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		return result, reconcile.Run(ctx, s, r.releaseForMove, r.releaseAgents, r.keepOthersAgents, r.releaseInfraEnv, r.releaseLeftAgents, r.releaseFinalizer)
 	default:
 		s.tellHost()
-		return result, reconcile.Run(ctx, s, r.hold, r.protectMachine, r.restore, r.prerequisites, r.discoveryImage, r.bootData, r.identifyHost, r.bindHost, r.approveHost, r.observeInstallation)
+		return result, reconcile.Run(ctx, s, r.hold, r.protectMachine, r.relabel, r.restore, r.prerequisites, r.discoveryImage, r.bootData, r.identifyHost, r.fenceHost, r.bindHost, r.approveHost, r.observeInstallation)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
 // TestHostIsInstalled is the whole story of one host with a live ISO.
@@ -21,7 +22,7 @@ func TestHostIsInstalled(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 
 	w.reconcile()
-	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
+	infraEnv := read(w, "m", &assisted.InfraEnv{})
 	w.Expect(infraEnv.Spec.ClusterRef).To(BeNil())
 	w.Expect(infraEnv.OwnerReferences).To(BeEmpty())
 	w.Expect(infraEnv.Spec.OSImageVersion).To(Equal("4.19"))
@@ -153,7 +154,7 @@ func TestWhatIsWaitedFor(t *testing.T) {
 		"no infrastructure machine": {func(o map[string]client.Object) { delete(o, "metal3") }, bootstrapv1.WaitingForInfraMachineReason},
 		"no pull secret":            {func(o map[string]client.Object) { delete(o, "pullSecret") }, bootstrapv1.PullSecretMissingReason},
 		"an InfraEnv of someone's": {func(o map[string]client.Object) {
-			o["ie"] = &aiv1beta1.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}
+			o["ie"] = &assisted.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}
 		}, bootstrapv1.InfraEnvNotOursReason},
 		"an override that is broken": {func(o map[string]client.Object) {
 			o["config"].SetAnnotations(map[string]string{bootstrapv1.DiscoveryIgnitionOverrideAnnotation: "{"})

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -15,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
 func installOf(w *world, obj client.Object) *hiveext.AgentClusterInstall {
@@ -31,7 +34,7 @@ func joined(t *testing.T) *world {
 	w.create(agent)
 	w.reconcile()
 	w.registerWithCluster("a", "installed")
-	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
+	infraEnv := read(w, "m", &assisted.InfraEnv{})
 	w.change(infraEnv, func() { infraEnv.Finalizers = []string{"infraenv.agent-install.openshift.io/ai-deprovision"} })
 	return w
 }
@@ -56,11 +59,11 @@ func TestDeletionInOrder(t *testing.T) {
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
 	w.Expect(w.agent("a").DeletionTimestamp).NotTo(BeNil(), "the Agent goes first: without its InfraEnv the Node would stay")
-	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).To(BeNil(), "the Agent goes first: without its InfraEnv the Node would stay")
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil(), "the Agent goes first: without its InfraEnv the Node would stay")
 	w.letGo("a", &aiv1beta1.Agent{})
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
-	w.letGo("m", &aiv1beta1.InfraEnv{})
+	w.letGo("m", &assisted.InfraEnv{})
 	w.reconcile()
 	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is taken away")
 }
@@ -84,7 +87,7 @@ func TestDeletionOfTheWholeCluster(t *testing.T) {
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
 	w.Expect(w.agent("stranger").DeletionTimestamp).To(BeNil(), "it stays as long as its host could register again")
-	w.letGo("m", &aiv1beta1.InfraEnv{})
+	w.letGo("m", &assisted.InfraEnv{})
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
 	w.letGo("stranger", &aiv1beta1.Agent{})
@@ -94,9 +97,9 @@ func TestDeletionOfTheWholeCluster(t *testing.T) {
 
 func TestDeletionWhenEverythingIsGone(t *testing.T) {
 	w := joined(t)
-	w.letGo("m", &aiv1beta1.InfraEnv{})
+	w.letGo("m", &assisted.InfraEnv{})
 	w.letGo("a", &aiv1beta1.Agent{})
-	for _, obj := range []client.Object{read(w, "m", &clusterv1.Machine{}), read(w, "c", &clusterv1.Cluster{}), read(w, "m", &aiv1beta1.InfraEnv{}), w.agent("a"), w.config()} {
+	for _, obj := range []client.Object{read(w, "m", &clusterv1.Machine{}), read(w, "c", &clusterv1.Cluster{}), read(w, "m", &assisted.InfraEnv{}), w.agent("a"), w.config()} {
 		w.remove(obj)
 	}
 	w.reconcile()
@@ -111,7 +114,7 @@ func TestDeletionForMoveDeletesNothing(t *testing.T) {
 	w.reconcile()
 	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is taken away")
 	w.Expect(w.agent("a").DeletionTimestamp).To(BeNil(), "nothing is deleted")
-	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).To(BeNil(), "nothing is deleted")
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil(), "nothing is deleted")
 }
 
 func TestHostOfALiveMachineIsKept(t *testing.T) {
@@ -165,8 +168,8 @@ func TestAgentOfAnotherClusterStays(t *testing.T) {
 	w.create(other)
 	w.remove(read(w, "m", &clusterv1.Machine{}))
 	w.remove(w.config())
-	w.letGo("m", &aiv1beta1.InfraEnv{})
-	w.remove(read(w, "m", &aiv1beta1.InfraEnv{}))
+	w.letGo("m", &assisted.InfraEnv{})
+	w.remove(read(w, "m", &assisted.InfraEnv{}))
 	w.reconcile()
 	w.letGo("a", &aiv1beta1.Agent{})
 	w.reconcile()
@@ -197,7 +200,7 @@ func TestAgentThatIsBoundToAnotherCluster(t *testing.T) {
 			w.reconcile()
 			w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.HostInAnotherClusterReason)
 			w.Expect(w.agent("a").DeletionTimestamp).To(BeNil(), "the host of another cluster is not taken")
-			w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).To(BeNil(), "the host of another cluster is not taken")
+			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil(), "the host of another cluster is not taken")
 			w.Expect(w.message(bootstrapv1.DeletingCondition)).NotTo(ContainSubstring("tenant"), "it does not name what is in another namespace")
 			agent = w.agent("a")
 			w.change(agent, func() { agent.Spec.ClusterDeploymentName = nil })
@@ -232,4 +235,19 @@ func TestDeletedAgentOfAHostThatWasNeverInstalled(t *testing.T) {
 			w.Expect(agent.Annotations).To(HaveKey(skipSpokeCleanupAnnotation), "the Agent does not wait for a Node that never was")
 		})
 	}
+}
+
+// TestADeletionThatFailsSaysSo: before anything was told of it, and without forgetting what was.
+func TestADeletionThatFailsSaysSo(t *testing.T) {
+	w := joined(t)
+	w.remove(read(w, "m", &clusterv1.Machine{}))
+	w.remove(w.config())
+	failed := summarise(newScope(&facts.Facts{Config: w.config()}), errors.New("no"))
+	for _, name := range []string{bootstrapv1.DeletingCondition, bootstrapv1.ReadyCondition} {
+		w.Expect(failed).To(ContainElement(And(HaveField("Type", name), HaveField("Reason", bootstrapv1.InternalErrorReason), HaveField("Message", ContainSubstring("is tried again")))))
+	}
+	w.reconcile()
+	told := w.message(bootstrapv1.DeletingCondition)
+	w.Expect(told).NotTo(BeEmpty())
+	w.Expect(summarise(newScope(&facts.Facts{Config: w.config()}), errors.New("no"))).To(ContainElement(And(HaveField("Type", bootstrapv1.DeletingCondition), HaveField("Message", told))))
 }

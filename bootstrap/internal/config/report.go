@@ -14,6 +14,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
 
 // report writes the status if it changed, at once or when the change lasts, and emits the events.
@@ -37,6 +38,8 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 			return err
 		}
 		measured(s.stored, reported)
+		measure.Reactions(s.reactions)
+		r.logged(s.stored, reported, s.events)
 		r.remember(s, &s.status)
 		r.heldBack.Written(keyOf(s.Config))
 	}

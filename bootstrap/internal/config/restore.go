@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
@@ -13,8 +14,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // restore keeps what is known of a Machine that is older than the status of its config (after a move or a restore), and keeps hands off a host
@@ -24,12 +27,18 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
 		s.status.DataSecretName = *s.Machine.Spec.Bootstrap.DataSecretName
 		s.status.Initialization.DataSecretCreated = ptr.To(true)
 	}
+	if s.Config.Status.BootMode == "" && s.DataHandedOut() && s.InfraMachine != nil {
+		if mode, err := bootmode.Choose("", s.Config.Spec.BootMode, s.InfraMachine); err == nil {
+			s.status.BootMode = mode.Name()
+		}
+	}
 	if !s.HandsOff() {
 		return true, nil
 	}
-	if err := r.keepOwner(ctx, s); err != nil {
+	if err := errors.Join(r.keepOwner(ctx, s, s.DataSecret, SourceAnnotation), r.keepOwner(ctx, s, s.FencingSecret, desired.FencingAnnotation)); err != nil {
 		return false, err
 	}
+	s.recall()
 	s.pass(bootstrapv1.DiscoveryImageReadyCondition, "")
 	s.pass(bootstrapv1.DataSecretAvailableCondition, "")
 	if agent := s.discoveredAgain(r.now()); agent != nil {
@@ -40,6 +49,9 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
 			"the host is installed but booted the discovery image again (Agent %s); it is not installed a second time: make it boot from its disk, or delete the Machine", agent.Name)
 	} else {
 		message := ""
+		if s.agent != nil {
+			message = s.runsOn()
+		}
 		if recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition); recorded != nil && recorded.Status == metav1.ConditionTrue {
 			message = recorded.Message
 		}
@@ -49,6 +61,28 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
 	s.pass(bootstrapv1.HostApprovedCondition, "")
 	s.pass(bootstrapv1.HostInstalledCondition, "")
 	return false, nil
+}
+
+// recall takes from the Agent of an installed host what the status tells of it: a status may have been lost, and an Agent may be behind its own state when it is installed. The Agent is
+// proven as before the installation; what it does not tell any more stays.
+func (s *scope) recall() {
+	if s.InfraMachine == nil { // it tells whether there is a BareMetalHost to compare with
+		return
+	}
+	agent := desired.Identify(s.Facts, nil).Agent
+	if agent == nil || !facts.Installed(agent) || !facts.Bound(agent) || !agent.Spec.Approved || s.BoundElsewhere(agent) {
+		return
+	}
+	switch {
+	case s.Config.Status.AgentRef == nil:
+		s.status.AgentRef = &corev1.LocalObjectReference{Name: agent.Name}
+	case !s.Known(agent):
+		return
+	}
+	s.agent = agent
+	if s.status.InstallationProgress == "" || agent.Status.Progress.CurrentStage == models.HostStageDone {
+		s.reached(models.HostStageDone)
+	}
 }
 
 // discoveredAgain returns an Agent on the Machine's installed host that waits to be installed, or to be sent back to its disk; nil when there is none.
@@ -64,7 +98,7 @@ func (s *scope) discoveredAgain(now time.Time) *aiv1beta1.Agent {
 		case !assisted.HasInventory(agent):
 			continue
 		}
-		if s.Host == nil || metal3.IdentityOf(s.Host).Mismatch(metal3.AgentIdentity(agent)) == "" {
+		if s.Host == nil || s.Mismatch(agent) == "" {
 			return agent
 		}
 	}

@@ -9,8 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -27,15 +29,18 @@ type findings struct {
 	// status is the one to report.
 	status bootstrapv1.OpenshiftAssistedConfigStatus
 	// infraEnv is the one whose image the host boots, once it exists.
-	infraEnv *aiv1beta1.InfraEnv
+	infraEnv *assisted.InfraEnv
 	// agent is the one of the Machine's host, once it is identified.
 	agent *aiv1beta1.Agent
-	// wanted is what the Agent is to be told, once it is known.
-	wanted *aiv1beta1.AgentSpec
+	// wanted is what the Agent is to be told, once it is known; fencing is the part of it that is about its BMC.
+	wanted  *aiv1beta1.AgentSpec
+	fencing desired.Fencing
 
 	conditions []metav1.Condition
 	events     []notice
-	again      reconcile.Again
+	// reactions are how long it took until what the status tells now was done; they count when it is written.
+	reactions []measure.Reaction
+	again     reconcile.Again
 }
 
 // notice is an event for people who watch the host.

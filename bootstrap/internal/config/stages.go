@@ -53,7 +53,10 @@ var stages = []stage{
 		unhurried: []string{
 			bootstrapv1.ClusterNotAcceptingHostsReason, bootstrapv1.WaitingForHostValidationReason, bootstrapv1.HostBindingReason, bootstrapv1.HostBoundReason,
 		},
-		urgent: []string{bootstrapv1.HostBelowRequirementsReason, bootstrapv1.InstallationDiskNotFoundReason, bootstrapv1.ClusterRegisteredAnewReason, bootstrapv1.NodeNameTakenReason},
+		urgent: []string{
+			bootstrapv1.ContradictoryRoleReason, bootstrapv1.HostBelowRequirementsReason, bootstrapv1.InstallationDiskNotFoundReason, bootstrapv1.ClusterRegisteredAnewReason,
+			bootstrapv1.NodeNameTakenReason, bootstrapv1.FencingCredentialsUnusableReason,
+		},
 	},
 	{
 		condition: bootstrapv1.HostApprovedCondition,

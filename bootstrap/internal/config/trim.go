@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
@@ -26,7 +27,7 @@ import (
 func Cached() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&aiv1beta1.Agent{}:             {Transform: kube.Reduce(trimAgent)},
-		&aiv1beta1.InfraEnv{}:          {Transform: kube.Reduce(trimInfraEnv)},
+		&assisted.InfraEnv{}:           {Transform: kube.Reduce(trimInfraEnv)},
 		&aiv1beta1.NMStateConfig{}:     {Transform: kube.Reduce(trimNMStateConfig)},
 		&metal3.Host{}:                 {Transform: kube.Reduce(trimHost)},
 		&clusterv1.Machine{}:           {Transform: kube.Reduce(trimMachine)},
@@ -79,23 +80,23 @@ func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeploym
 
 func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInstall {
 	kept := &hiveext.AgentClusterInstall{ObjectMeta: kube.Identity(&install.ObjectMeta)}
-	kept.Annotations = kube.Only(install.Annotations, bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation)
+	kept.Annotations = kube.Only(install.Annotations, bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation, bootstrapv1.ClusterWithArbiterAnnotation)
 	kept.Spec.ProvisionRequirements, kept.Spec.MirrorRegistryRef = install.Spec.ProvisionRequirements, install.Spec.MirrorRegistryRef
 	kept.Status.DebugInfo.State, kept.Status.DebugInfo.StateInfo = install.Status.DebugInfo.State, install.Status.DebugInfo.StateInfo
 	for _, c := range install.Status.Conditions {
 		if c.Type == hiveext.ClusterCompletedCondition {
-			kept.Status.Conditions = append(kept.Status.Conditions, hivev1.ClusterInstallCondition{Type: c.Type, Status: c.Status, Reason: c.Reason})
+			kept.Status.Conditions = append(kept.Status.Conditions, hivev1.ClusterInstallCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime})
 		}
 	}
 	return kept
 }
 
 // trimInfraEnv keeps the whole spec: we state it.
-func trimInfraEnv(infraEnv *aiv1beta1.InfraEnv) *aiv1beta1.InfraEnv {
-	kept := &aiv1beta1.InfraEnv{ObjectMeta: kube.Identity(&infraEnv.ObjectMeta), Spec: infraEnv.Spec}
+func trimInfraEnv(infraEnv *assisted.InfraEnv) *assisted.InfraEnv {
+	kept := &assisted.InfraEnv{ObjectMeta: kube.Identity(&infraEnv.ObjectMeta), Spec: infraEnv.Spec}
 	kept.Labels, kept.ManagedFields = infraEnv.Labels, apply.Own(FieldManager, infraEnv.ManagedFields)
 	kept.Status.Conditions = infraEnv.Status.Conditions
-	kept.Status.ISODownloadURL = infraEnv.Status.ISODownloadURL
+	kept.Status.ISODownloadURL, kept.Status.CreatedTime = infraEnv.Status.ISODownloadURL, infraEnv.Status.CreatedTime
 	kept.Status.BootArtifacts.DiscoveryIgnitionURL = infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL
 	kept.Status.InfraEnvDebugInfo.StaticNetworkDownloadURL = infraEnv.Status.InfraEnvDebugInfo.StaticNetworkDownloadURL
 	return kept
@@ -111,10 +112,10 @@ func trimNMStateConfig(network *aiv1beta1.NMStateConfig) *aiv1beta1.NMStateConfi
 // trimSecret keeps that there is one, and of bootstrap data that we wrote whose it is and what it was made from.
 func trimSecret(secret *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	kept := kube.MetadataIdentity(secret)
-	if secret.Annotations[SourceAnnotation] == "" {
+	if secret.Annotations[SourceAnnotation] == "" && secret.Annotations[desired.FencingAnnotation] == "" {
 		return kept
 	}
 	kept.Labels, kept.OwnerReferences = kube.Only(secret.Labels, clusterv1.ClusterNameLabel), kube.Owners(secret.OwnerReferences)
-	kept.Annotations = kube.Only(secret.Annotations, SourceAnnotation, InfraEnvAnnotation, ModifiedAnnotation)
+	kept.Annotations = kube.Only(secret.Annotations, SourceAnnotation, InfraEnvAnnotation, ModifiedAnnotation, desired.FencingAnnotation)
 	return kept
 }

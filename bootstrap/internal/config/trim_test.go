@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"testing"
+	"time"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/gomega"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -92,9 +94,9 @@ func TestOfAClusterAndItsInstallationWhatIsReadIsCached(t *testing.T) {
 
 func TestOfAnInfraEnvAllThatIsStatedIsCached(t *testing.T) {
 	g := NewWithT(t)
-	infraEnv := &aiv1beta1.InfraEnv{
+	infraEnv := &assisted.InfraEnv{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"l": "v"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply}}},
-		Spec:       aiv1beta1.InfraEnvSpec{SSHAuthorizedKey: "key", IgnitionConfigOverride: "{}"},
+		Spec:       assisted.InfraEnvSpec{InfraEnvSpec: aiv1beta1.InfraEnvSpec{SSHAuthorizedKey: "key", IgnitionConfigOverride: "{}"}, NTPSources: []string{"ntp"}},
 	}
 	infraEnv.Status.ISODownloadURL, infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL = "iso", "ignition"
 	infraEnv.Status.InfraEnvDebugInfo.StaticNetworkDownloadURL = "networks"
@@ -134,15 +136,14 @@ func TestOfAHostWhatIsReadIsCached(t *testing.T) {
 func TestOfAFreeHostWhatItIsChosenByIsCached(t *testing.T) {
 	g := NewWithT(t)
 	kept, ours := bareMetalHost(), bareMetalHost()
-	kept.Spec.ConsumerRef, kept.Labels = nil, map[string]string{"zone": "a"}
+	kept.Spec.ConsumerRef, kept.Labels, kept.Spec.BMC.Address = nil, map[string]string{"zone": "a"}, "redfish://bmc"
 	kept.Annotations, kept.Status.Provisioning.State = map[string]string{"baremetalhost.metal3.io/detached": ""}, "available"
 	kept.Status.HardwareDetails = &metal3.Hardware{
-		NIC: []metal3.NIC{{MAC: bootMAC}}, CPU: metal3.CPU{Count: 8}, RAMMebibytes: 1 << 10, Storage: []metal3.Disk{{SizeBytes: 2}},
+		SystemVendor: metal3.Vendor{SerialNumber: "S1"}, NIC: []metal3.NIC{{MAC: bootMAC}}, CPU: metal3.CPU{Count: 8}, RAMMebibytes: 1 << 10, Storage: []metal3.Disk{{SizeBytes: 2}},
 	}
 	whole := kept.DeepCopy()
 	maps.Copy(whole.Annotations, large)
-	whole.Spec.BMC.Address, whole.Spec.RootDeviceHints = "redfish://bmc", &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
-	whole.Status.HardwareDetails.SystemVendor.SerialNumber = "S1"
+	whole.Spec.RootDeviceHints = &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
 	whole.Status.HardwareDetails.NIC = []metal3.NIC{{MAC: bootMAC}, {MAC: bootMAC}}
 	whole.Status.HardwareDetails.Storage = []metal3.Disk{{SizeBytes: 1}, {SizeBytes: 2}}
 	g.Expect(trimHost(whole)).To(Equal(kept))
@@ -152,8 +153,40 @@ func TestOfAFreeHostWhatItIsChosenByIsCached(t *testing.T) {
 	g.Expect(hostChanges.Update(event.UpdateEvent{ObjectOld: trimHost(whole), ObjectNew: trimHost(ours)})).To(BeTrue(), "it is given to a Machine")
 }
 
-// TestOfAHostThatIsNotToBeHadOnlyWhyIsCached: a hub may have many that were installed in other ways.
-func TestOfAHostThatIsNotToBeHadOnlyWhyIsCached(t *testing.T) {
+// TestOfAHostThatIsKeptItsLabelsAreCached: whether CAPM3 waits for it, they tell.
+func TestOfAHostThatIsKeptItsLabelsAreCached(t *testing.T) {
+	g := NewWithT(t)
+	host := bareMetalHost()
+	host.Spec.ConsumerRef, host.Spec.BMC.Address = nil, "redfish://bmc"
+	host.Labels = map[string]string{metal3.NodeReuseLabel: "md-0", "zone": "a"}
+	host.Annotations = map[string]string{metal3.FencingCredentialsAnnotation: "own"}
+	for _, state := range []string{"deprovisioning", "available"} {
+		host.Status.Provisioning.State = state
+		kept := trimHost(host)
+		g.Expect(kept.Labels).To(Equal(host.Labels), state)
+		g.Expect(metal3.Awaited(kept, "md-0")).To(Equal(state == "deprovisioning"))
+		g.Expect(metal3.Unavailable(kept, "md-1")).To(ContainSubstring("kept for"))
+	}
+	kept := trimHost(host)
+	g.Expect(kept.Spec.BMC.Address).To(Equal("redfish://bmc"), "whether a node can be fenced by it")
+	g.Expect(kept.Annotations).To(HaveKey(metal3.FencingCredentialsAnnotation))
+}
+
+func TestOfAMetal3MachineWhatItIsGivenAHostByIsCached(t *testing.T) {
+	g := NewWithT(t)
+	machine := metal3Machine("live-iso")
+	machine.SetLabels(map[string]string{clusterv1.MachineDeploymentNameLabel: "0", "other": "x"})
+	g.Expect(unstructured.SetNestedField(machine.Object, "rack1", "spec", "failureDomain")).To(Succeed())
+	trimmed, err := TrimInfraMachine(machine)
+	g.Expect(err).NotTo(HaveOccurred())
+	kept, ok := trimmed.(*unstructured.Unstructured)
+	g.Expect(ok).To(BeTrue())
+	g.Expect(kept.GetLabels()).To(Equal(map[string]string{clusterv1.MachineDeploymentNameLabel: "0"}))
+	g.Expect(kept.Object["spec"]).To(HaveKeyWithValue("failureDomain", "rack1"))
+}
+
+// TestOfAHostThatIsNotToBeHadOnlyWhyAndItsIdentityIsCached: a hub may have many that were installed in other ways.
+func TestOfAHostThatIsNotToBeHadOnlyWhyAndItsIdentityIsCached(t *testing.T) {
 	g := NewWithT(t)
 	provisioned, broken, others := bareMetalHost(), bareMetalHost(), bareMetalHost()
 	provisioned.Spec.ConsumerRef, broken.Spec.ConsumerRef, others.Spec.ConsumerRef.Kind = nil, nil, "HostClaim"
@@ -161,10 +194,11 @@ func TestOfAHostThatIsNotToBeHadOnlyWhyIsCached(t *testing.T) {
 	broken.Status.ErrorType, broken.Status.ErrorMessage = "registration error", "no BMC"
 	for want, host := range map[string]*metal3.Host{"provisioned": provisioned, "registration error: no BMC": broken, "in use": others} {
 		host.Spec.BMC.Address, host.Labels = "redfish://bmc", map[string]string{"zone": "a"}
-		host.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}}}
+		host.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}}, SystemVendor: metal3.Vendor{SerialNumber: "S1"}, RAMMebibytes: 1 << 10}
 		kept := trimHost(host)
-		g.Expect(metal3.Unavailable(kept)).To(Equal(want))
-		g.Expect(kept.Status.HardwareDetails).To(BeNil(), want)
+		g.Expect(metal3.Unavailable(kept, "")).To(Equal(want))
+		g.Expect(metal3.IdentityOf(kept).MACs).To(Equal([]string{bootMAC}), "others are not recognised by what it has, too")
+		g.Expect(kept.Status.HardwareDetails).To(Equal(&metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}}, SystemVendor: metal3.Vendor{SerialNumber: "S1"}}), want)
 		g.Expect(kept.Labels).To(BeEmpty(), want)
 		g.Expect(kept.Spec.BMC.Address).To(BeEmpty(), want)
 	}
@@ -178,6 +212,7 @@ func TestOfAnAgentWhatIsReadIsCached(t *testing.T) {
 	whole.Annotations, whole.ManagedFields = map[string]string{skipSpokeCleanupAnnotation: "", "other": "large"}, []metav1.ManagedFieldsEntry{service, told}
 	whole.Spec.ClusterDeploymentName, whole.Spec.Role, whole.Spec.IgnitionConfigOverrides = &aiv1beta1.ClusterReference{Name: "cp"}, models.HostRoleWorker, "large"
 	whole.Status.Role, whole.Status.InstallationDiskID, whole.Status.Progress.CurrentStage = models.HostRoleWorker, "disk", models.HostStageJoined
+	whole.Status.Progress.StageStartTime, whole.Status.Progress.InstallationPercentage = &metav1.Time{Time: time.Unix(1, 0)}, 88
 	whole.Status.DebugInfo.StateInfo, whole.Status.Inventory.SystemVendor.SerialNumber = "info", "S1"
 	whole.Status.Conditions = append(whole.Status.Conditions, sampleCondition("Other", corev1.ConditionTrue), sampleCondition(aiv1beta1.InstalledCondition, corev1.ConditionFalse))
 	waiting := whole.DeepCopy()

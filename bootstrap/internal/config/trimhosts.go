@@ -9,7 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -17,9 +19,14 @@ import (
 )
 
 // trimHost keeps what a host is recognised by, whose it is, where and from what it was told to boot, and what is wrong with it. Of a host that nobody has it keeps what
-// decides whether it fits a Machine; of one that is another's, or provisioned without a consumer, that it is not to be had.
+// decides whether it fits a Machine; of one that is another's, or provisioned without a consumer, that it is not to be had. What it is recognised by is kept of each: others
+// are not recognised by what it has, too.
 func trimHost(host *metal3.Host) *metal3.Host {
 	kept := &metal3.Host{ObjectMeta: kube.Identity(&host.ObjectMeta)}
+	kept.Spec.BootMACAddress = host.Spec.BootMACAddress
+	if found := host.Status.HardwareDetails; found != nil {
+		kept.Status.HardwareDetails = &metal3.Hardware{SystemVendor: found.SystemVendor, NIC: trimNICs(found.NIC)}
+	}
 	consumer := metal3.ConsumerOf(host)
 	switch {
 	case consumer.Name != "":
@@ -44,9 +51,6 @@ func trimOwned(kept, host *metal3.Host, consumer types.NamespacedName) {
 		metav1.SetMetaDataAnnotation(&kept.ObjectMeta, key, value)
 	}
 	kept.Status.ErrorType, kept.Status.ErrorMessage = kube.Word(host.Status.ErrorType), host.Status.ErrorMessage
-	if found := host.Status.HardwareDetails; found != nil {
-		kept.Status.HardwareDetails = &metal3.Hardware{SystemVendor: found.SystemVendor, NIC: trimNICs(found.NIC)}
-	}
 }
 
 // trimFree adds what is read of a host that has no consumer: what CAPM3 chooses by. On a hub that installs by other ways, too, most of these are provisioned.
@@ -55,14 +59,20 @@ func trimFree(kept, host *metal3.Host) {
 	kept.Annotations = kube.Only(host.Annotations, metal3.HoldingAnnotations...)
 	kept.Status.ErrorType, kept.Status.ErrorMessage = kube.Word(host.Status.ErrorType), host.Status.ErrorMessage
 	kept.Labels = kube.Only(host.Labels, metal3.NodeReuseLabel)
-	if metal3.Unavailable(kept) != "" {
+	keptFor := kept.Labels[metal3.NodeReuseLabel] // whom it is kept for may have it
+	if metal3.Awaited(kept, keptFor) {
+		kept.Labels = host.Labels
+	}
+	if metal3.Unavailable(kept, keptFor) != "" {
 		return
 	}
-	kept.Labels, kept.Spec.BootMACAddress = host.Labels, host.Spec.BootMACAddress
+	kept.Labels, kept.Spec.BMC = host.Labels, host.Spec.BMC
+	if named, is := host.Annotations[metal3.FencingCredentialsAnnotation]; is {
+		metav1.SetMetaDataAnnotation(&kept.ObjectMeta, metal3.FencingCredentialsAnnotation, named)
+	}
 	if found := host.Status.HardwareDetails; found != nil {
-		kept.Status.HardwareDetails = &metal3.Hardware{
-			NIC: trimNICs(found.NIC), CPU: found.CPU, RAMMebibytes: found.RAMMebibytes, Storage: []metal3.Disk{{SizeBytes: metal3.LargestDisk(found.Storage)}},
-		}
+		details := kept.Status.HardwareDetails
+		details.CPU, details.RAMMebibytes, details.Storage = found.CPU, found.RAMMebibytes, []metal3.Disk{{SizeBytes: metal3.LargestDisk(found.Storage)}}
 	}
 }
 
@@ -91,9 +101,10 @@ var readOnceApproved = []conditionsv1.ConditionType{aiv1beta1.ValidatedCondition
 func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	kept := &aiv1beta1.Agent{ObjectMeta: kube.Identity(&agent.ObjectMeta)}
 	kept.Labels = kube.Only(agent.Labels, aiv1beta1.InfraEnvNameLabel)
-	kept.Annotations = kube.Only(agent.Annotations, skipSpokeCleanupAnnotation)
+	kept.Annotations = kube.Only(agent.Annotations, skipSpokeCleanupAnnotation, desired.FencingAnnotation)
 	status, found := &kept.Status, &agent.Status
 	status.Progress.CurrentStage, status.DebugInfo.State = kube.Word(found.Progress.CurrentStage), kube.Word(found.DebugInfo.State)
+	status.Progress.StageStartTime, status.Progress.InstallationPercentage = found.Progress.StageStartTime, found.Progress.InstallationPercentage
 	status.Inventory.SystemVendor.SerialNumber = found.Inventory.SystemVendor.SerialNumber
 	status.Inventory.Interfaces = trimInterfaces(found.Inventory.Interfaces)
 	if facts.Bound(agent) && agent.Spec.Approved {
@@ -181,7 +192,14 @@ var readFields = [][]string{
 }
 
 // readBeforehand are those that are read until the host is chosen.
-var readBeforehand = append(slices.Clone(readFields), []string{"spec", "hostSelector"})
+var readBeforehand = append(
+	slices.Clone(readFields),
+	[]string{"metadata", "labels", clusterv1.MachineControlPlaneLabel},
+	[]string{"metadata", "labels", clusterv1.MachineControlPlaneNameLabel},
+	[]string{"metadata", "labels", clusterv1.MachineDeploymentNameLabel},
+	[]string{"spec", "hostSelector"},
+	[]string{"spec", "failureDomain"},
+)
 
 // TrimInfraMachine is the cache transform of kinds that have none of their own: of infrastructure machines, which are all that is read without a type, it keeps what
 // is read. Once its host is chosen nothing is told to one, and the record of what it was told not needed.

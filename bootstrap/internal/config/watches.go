@@ -27,6 +27,8 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -47,7 +49,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		For(&bootstrapv1.OpenshiftAssistedConfig{}, builder.WithPredicates(r.configChanges())).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine), builder.WithPredicates(machineChanges)).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanges)).
-		Watches(&aiv1beta1.InfraEnv{}, handler.EnqueueRequestsFromMapFunc(r.ofInfraEnv)).
+		Watches(&assisted.InfraEnv{}, handler.EnqueueRequestsFromMapFunc(r.ofInfraEnv)).
 		Watches(&aiv1beta1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.ofAgent), builder.WithPredicates(agentChanges)).
 		Watches(&aiv1beta1.NMStateConfig{}, handler.EnqueueRequestsFromMapFunc(r.ofNMStateConfig)).
 		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(r.ofInstallation), builder.WithPredicates(
@@ -134,13 +136,13 @@ func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []ctrl.Requ
 	return r.configs(ctx, o.GetNamespace(), configByCluster, o.GetName())
 }
 
-// ofInfraEnv maps by the label, or, where the name was too long for a label, by the name that InfraEnv and config share.
+// ofInfraEnv maps by the label, or, where the name was too long for a label, or the label was taken off what we made, by the name that InfraEnv and config share.
 func (r *Reconciler) ofInfraEnv(ctx context.Context, o client.Object) []ctrl.Request {
-	label, ours := o.GetLabels()[bootstrapv1.ConfigNameLabel]
-	if !ours {
+	label, labelled := o.GetLabels()[bootstrapv1.ConfigNameLabel]
+	if !labelled && len(apply.Own(FieldManager, o.GetManagedFields())) == 0 {
 		return nil
 	}
-	if requests := r.request(ctx, o.GetNamespace(), label); requests != nil {
+	if requests := r.request(ctx, o.GetNamespace(), label); labelled && requests != nil {
 		return requests
 	}
 	return r.request(ctx, o.GetNamespace(), o.GetName())
@@ -153,7 +155,7 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 		return nil
 	}
 	var requests []ctrl.Request
-	infraEnv, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: agent.Namespace, Name: facts.InfraEnvOf(agent)}, &aiv1beta1.InfraEnv{})
+	infraEnv, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: agent.Namespace, Name: facts.InfraEnvOf(agent)}, &assisted.InfraEnv{})
 	notMapped(ctx, err, "InfraEnv", facts.InfraEnvOf(agent))
 	if infraEnv != nil {
 		requests = r.ofInfraEnv(ctx, infraEnv)
@@ -269,9 +271,12 @@ func (r *Reconciler) ofNMStateConfig(ctx context.Context, o client.Object) []ctr
 	return requests
 }
 
-// ofSecret maps pull secrets, certificate authorities and bootstrap data.
+// ofSecret maps pull secrets, certificate authorities and bootstrap data, and the credentials of BMCs to the configs of hosts that are fenced.
 func (r *Reconciler) ofSecret(ctx context.Context, o client.Object) []ctrl.Request {
 	requests := r.configs(ctx, o.GetNamespace(), configBySecret, o.GetName())
+	for _, config := range r.awaitedSecrets.by(o.GetNamespace(), o.GetName()) {
+		requests = append(requests, ctrl.Request{NamespacedName: config})
+	}
 	deployments := &hivev1.ClusterDeploymentList{}
 	if err := r.Client.List(ctx, deployments, client.InNamespace(o.GetNamespace()), client.MatchingFields{deploymentsByPullSecret: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		notMapped(ctx, err, "ClusterDeployments by", deploymentsByPullSecret)

@@ -56,6 +56,8 @@ type world struct {
 	events     *record.FakeRecorder
 	// writes counts the requests that change something, reports those of them that write the status.
 	writes, reports int
+	// refusal is what the API server answers to all that is applied; nil: it takes it.
+	refusal error
 	// clock is the time by which the reconciler judges what lasts.
 	clock time.Time
 	// outdated is the one Agent that the cache has, when it is behind.
@@ -70,7 +72,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme,
-		aiv1beta1.AddToScheme, hiveext.AddToScheme, hivev1.AddToScheme, metal3.AddToScheme,
+		assisted.AddToScheme, hiveext.AddToScheme, hivev1.AddToScheme, metal3.AddToScheme,
 	} {
 		NewWithT(t).Expect(add(scheme)).To(Succeed())
 	}
@@ -82,6 +84,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w := &world{WithT: NewWithT(t), t: t, events: record.NewFakeRecorder(100), clock: time.Now()}
 	builder := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).
 		WithStatusSubresource(&bootstrapv1.OpenshiftAssistedConfig{}).
+		WithReturnManagedFields().
 		WithInterceptorFuncs(w.counting())
 	for _, i := range indexes() {
 		builder = builder.WithIndex(i.Object, i.Field, i.Values)
@@ -119,6 +122,9 @@ func (w *world) counting() interceptor.Funcs {
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			w.writes++
+			if w.refusal != nil {
+				return w.refusal
+			}
 			if err := w.precondition(ctx, c, o); err != nil {
 				return err
 			}
@@ -263,7 +269,7 @@ func (w *world) remove(obj client.Object) {
 // makeImage is assisted-service making the discovery image.
 func (w *world) makeImage() {
 	w.t.Helper()
-	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
+	infraEnv := read(w, "m", &assisted.InfraEnv{})
 	w.change(infraEnv, func() {
 		infraEnv.Status.ISODownloadURL = isoURL
 		infraEnv.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.ImageCreatedCondition, Status: corev1.ConditionTrue, Reason: "InfraEnvAvailable"}}

@@ -3,11 +3,11 @@ package config
 import (
 	"slices"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"k8s.io/apimachinery/pkg/types"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -40,7 +40,7 @@ func (r *Reconciler) addMade(f *facts.Facts, again *reconcile.Again) {
 	if left == 0 {
 		return
 	}
-	if slices.ContainsFunc(f.InfraEnvs, func(e *aiv1beta1.InfraEnv) bool { return e.Name == made.Name }) {
+	if slices.ContainsFunc(f.InfraEnvs, func(e *assisted.InfraEnv) bool { return e.Name == made.Name }) {
 		r.made.Forget(key) // it is seen: when it is not there next time it is gone
 		return
 	}
@@ -62,6 +62,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.awaited.ended(key)
 	r.awaitedNames.ended(key)
 	r.awaitedHosts.ended(key)
+	r.awaitedSecrets.ended(key)
 }
 
 func keyOf(config *bootstrapv1.OpenshiftAssistedConfig) types.NamespacedName {

@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -36,13 +36,13 @@ func withoutInfraEnvs(t *testing.T, c client.Client) client.Client {
 	NewWithT(t).Expect(ok).To(BeTrue(), "it is the fake client")
 	return interceptor.NewClient(watching, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if _, ok := o.(*aiv1beta1.InfraEnv); ok {
+			if _, ok := o.(*assisted.InfraEnv); ok {
 				key.Name = "unseen"
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if _, ok := list.(*aiv1beta1.InfraEnvList); ok {
+			if _, ok := list.(*assisted.InfraEnvList); ok {
 				return nil
 			}
 			return c.List(ctx, list, opts...)
@@ -58,10 +58,10 @@ func TestInfraEnvIsMadeOnce(t *testing.T) {
 	w.reconciler.Client = withoutInfraEnvs(t, w)
 	w.Expect(w.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag))
 	w.Expect(w.writes).To(Equal(before))
-	w.remove(read(w, "m", &aiv1beta1.InfraEnv{}))
+	w.remove(read(w, "m", &assisted.InfraEnv{}))
 	w.clock = w.clock.Add(reconcile.CacheLag)
 	w.reconcile()
-	read(w, "m", &aiv1beta1.InfraEnv{}) // made again: it was not behind the cache, it was gone
+	read(w, "m", &assisted.InfraEnv{}) // made again: it was not behind the cache, it was gone
 }
 
 // TestInfraEnvThatVanishedIsMadeAgain needs no time once the cache has held the InfraEnv.
@@ -69,9 +69,9 @@ func TestInfraEnvThatVanishedIsMadeAgain(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	w.reconcile()
-	w.remove(read(w, "m", &aiv1beta1.InfraEnv{}))
+	w.remove(read(w, "m", &assisted.InfraEnv{}))
 	w.reconcile()
-	read(w, "m", &aiv1beta1.InfraEnv{})
+	read(w, "m", &assisted.InfraEnv{})
 }
 
 // TestConfigOfTheSameNameIsAnother is one that is made right after another of its name is gone.
@@ -79,7 +79,7 @@ func TestConfigOfTheSameNameIsAnother(t *testing.T) {
 	objects := lab()
 	w := newWorld(t, values(objects)...)
 	w.reconcile()
-	w.remove(read(w, "m", &aiv1beta1.InfraEnv{}))
+	w.remove(read(w, "m", &assisted.InfraEnv{}))
 	former := w.config()
 	w.change(former, func() { former.Finalizers = nil })
 	w.remove(former)
@@ -87,7 +87,7 @@ func TestConfigOfTheSameNameIsAnother(t *testing.T) {
 	objects["config"].SetResourceVersion("")
 	w.create(objects["config"])
 	w.reconcile()
-	read(w, "m", &aiv1beta1.InfraEnv{}) // what was made for the former one is not waited for
+	read(w, "m", &assisted.InfraEnv{}) // what was made for the former one is not waited for
 }
 
 // TestFinalizerIsAddedOnce is a reconcile on a cache that is behind our finalizer, of a config whose status is held back.

@@ -30,6 +30,9 @@ func invalid(format string, args ...any) *UserError {
 // assisted-service accepts changes and silently ignores them. Requirements and the disk are settled before the host is bound: what changes later does not take
 // it out of the cluster again. metadata returns the host's Metal3 metadata, and is only asked when a variable needs it.
 func AgentSpec(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte, error)) (*aiv1beta1.AgentSpec, error) {
+	if problem := f.RoleContradiction(); problem != "" {
+		return nil, &UserError{bootstrapv1.ContradictoryRoleReason, problem}
+	}
 	if problem := belowRequirements(f, agent); problem != nil && !facts.Told(agent) {
 		return nil, problem
 	}
@@ -122,9 +125,18 @@ func notArguments(args []string) string {
 	return ""
 }
 
-// savesPartitions tells whether arguments of coreos-installer keep partitions that are on the disk.
-func savesPartitions(args []string) bool {
-	return slices.Contains(args, "--save-partlabel") || slices.Contains(args, "--save-partindex")
+// withoutCoreosInstaller are the flags that count for a host that boots from its disk as well: assisted-installer heeds them itself when it installs to the root that it runs from, without coreos-installer
+// (WriteImageToExistingRoot in its src/ops, 2025).
+var withoutCoreosInstaller = []string{"--append-karg", "--delete-karg", "-n", "--copy-network"}
+
+// ofCoreosInstaller is the first flag that nobody but coreos-installer heeds; empty: there is none.
+func ofCoreosInstaller(args []string) string {
+	for _, arg := range args {
+		if strings.HasPrefix(arg, "-") && !slices.Contains(withoutCoreosInstaller, arg) {
+			return arg
+		}
+	}
+	return ""
 }
 
 // installerArgs are the arguments of coreos-installer as JSON; empty: none.
@@ -140,9 +152,9 @@ func installerArgs(config *bootstrapv1.OpenshiftAssistedConfig, ofHost []string)
 	if problem := notArguments(args); problem != "" {
 		return "", invalid("spec.installerArguments and the annotation %s of the BareMetalHost: %s", metal3.InstallerArgsAnnotation, problem)
 	}
-	if config.Status.BootMode == bootstrapv1.BootModeDiskImage && savesPartitions(ofHost) {
-		return "", invalid("annotation %s of the BareMetalHost: --save-partlabel and --save-partindex save nothing in boot mode %s, which has written the disk already: remove them",
-			metal3.InstallerArgsAnnotation, bootstrapv1.BootModeDiskImage)
+	if flag := ofCoreosInstaller(ofHost); flag != "" && config.Status.BootMode == bootstrapv1.BootModeDiskImage {
+		return "", invalid("annotation %s of the BareMetalHost: %s has no effect in boot mode %s, in which OpenShift is installed to the disk that the host runs from: remove it",
+			metal3.InstallerArgsAnnotation, flag, bootstrapv1.BootModeDiskImage)
 	}
 	raw, err := json.Marshal(args)
 	if err != nil {

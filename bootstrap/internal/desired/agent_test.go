@@ -3,6 +3,7 @@ package desired
 import (
 	"encoding/base64"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/ignition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/sample"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -39,6 +41,13 @@ func newIdentified() *identified {
 	}, sample.Agent("a", "m", sample.BootMAC)}
 }
 
+// asArbiter makes the config that of an arbiter, in a cluster that counts one.
+func asArbiter(h *identified) {
+	h.Config.Spec.Role, h.Config.Labels = bootstrapv1.HostRoleArbiter, map[string]string{bootstrapv1.ArbiterLabel: ""}
+	h.Install = &hiveext.AgentClusterInstall{ObjectMeta: metav1.ObjectMeta{Name: "cp"}}
+	h.Install.Spec.ProvisionRequirements.ArbiterAgents = 1
+}
+
 func withoutHost(h *identified) {
 	h.Host = nil
 	h.InfraMachine = &unstructured.Unstructured{Object: map[string]any{"kind": "MetalStackMachine", "spec": map[string]any{"providerID": "metalstack://p/1"}}}
@@ -51,6 +60,51 @@ func withServerCA(state string) *hiveext.AgentClusterInstall {
 	return install
 }
 
+// secondDisk gives the host a further disk, and returns hints that only this one fits.
+func secondDisk(h *identified) *bootstrapv1.RootDeviceHints {
+	disks := &h.agent.Status.Inventory.Disks
+	*disks = append(*disks, aiv1beta1.HostDisk{
+		ID: "second", Path: "/dev/sdb", DriveType: "HDD", Hctl: "0:0:1:0", Model: "PERC H730", Vendor: "DELL", Serial: "S1", Wwn: "0x6141877069FEE3002AB7", SizeBytes: 400 << 30,
+		InstallationEligibility: aiv1beta1.HostInstallationEligibility{Eligible: true},
+	})
+	return &bootstrapv1.RootDeviceHints{
+		DeviceName: "/dev/sdb", HCTL: "0:0:1:0", Model: "perc", Vendor: "dell", SerialNumber: "S1", MinSizeGigabytes: 400,
+		WWN: "0x6141877069fee300", WWNWithExtension: "0x6141877069fee3002ab7", WWNVendorExtension: "0x2ab7", Rotational: ptr.To(true),
+	}
+}
+
+// Each hint of the config reaches the choice of the disk: a wrong one alone leaves none.
+func TestEveryRootDeviceHintCounts(t *testing.T) {
+	for name, wrong := range map[string]bootstrapv1.RootDeviceHints{
+		"deviceName": {DeviceName: "/dev/sdz"}, "hctl": {HCTL: "9:0:0:0"}, "model": {Model: "x"}, "vendor": {Vendor: "x"}, "serialNumber": {SerialNumber: "x"},
+		"minSizeGigabytes": {MinSizeGigabytes: 1000}, "wwn": {WWN: "0x9"}, "wwnWithExtension": {WWNWithExtension: "0x9"}, "wwnVendorExtension": {WWNVendorExtension: "0x9"},
+		"rotational": {Rotational: ptr.To(false), Vendor: "dell"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newIdentified()
+			secondDisk(h)
+			h.Config.Spec.RootDeviceHints = &wrong
+			_, err := AgentSpec(h.Facts, h.agent, nil)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring("matches the root device hints")))
+		})
+	}
+	NewWithT(t).Expect(reflect.TypeFor[bootstrapv1.RootDeviceHints]().NumField()).To(Equal(reflect.TypeFor[metal3api.RootDeviceHints]().NumField()), "all that a BareMetalHost may say")
+}
+
+// holdsFile matches an ignition that has a text in one of its files.
+func holdsFile(text string) OmegaMatcher {
+	return WithTransform(func(raw string) ([]string, error) {
+		config, err := ignition.Parse([]byte(raw))
+		var files []string
+		for _, file := range config.Storage.Files {
+			_, encoded, _ := strings.Cut(ptr.Deref(file.Contents.Source, ""), "base64,")
+			decoded, problem := base64.StdEncoding.DecodeString(encoded)
+			files, err = append(files, string(decoded)), errors.Join(err, problem)
+		}
+		return files, err
+	}, ContainElement(ContainSubstring(text)))
+}
+
 func TestAgentSpec(t *testing.T) {
 	metadata := func() ([]byte, error) { return []byte("name: node-7\nrack: r1\n"), nil }
 	for name, tc := range map[string]struct {
@@ -61,6 +115,19 @@ func TestAgentSpec(t *testing.T) {
 			HaveField("Hostname", "rack1-u7"), HaveField("Role", BeEquivalentTo("master")), HaveField("NodeLabels", HaveKeyWithValue("metal3.io/uuid", "bmh-uid")),
 			HaveField("InstallationDiskID", BeEmpty()), HaveField("ClusterDeploymentName.Name", "cp"),
 		)},
+		"an arbiter, on a host that is meant for one": {func(h *identified) {
+			asArbiter(h)
+			h.Host.Annotations = map[string]string{metal3.RoleAnnotation: "arbiter"}
+		}, And(HaveField("Role", BeEquivalentTo("arbiter")), HaveField("NodeLabels", HaveLen(1)))},
+		"an arbiter whose labels were stripped": {func(h *identified) {
+			asArbiter(h)
+			delete(h.Config.Labels, bootstrapv1.ArbiterLabel)
+		}, HaveField("Role", BeEquivalentTo("arbiter"))},
+		"a master whose Machine was given the label of an arbiter by hand": {func(h *identified) { h.Machine.Labels[bootstrapv1.ArbiterLabel] = "" }, HaveField("Role", BeEquivalentTo("master"))},
+		"a worker that bears the label of an arbiter": {func(h *identified) {
+			h.Machine.Labels = map[string]string{bootstrapv1.ArbiterLabel: ""}
+			h.Config.Labels = h.Machine.Labels
+		}, HaveField("Role", BeEquivalentTo("worker"))},
 		"a worker": {func(h *identified) { h.Machine.Labels = nil }, HaveField("Role", BeEquivalentTo("worker"))},
 		"variables are resolved here": {func(h *identified) {
 			h.Config.Spec.NodeRegistration = &bootstrapv1.NodeRegistration{
@@ -75,7 +142,33 @@ func TestAgentSpec(t *testing.T) {
 			withoutHost(h)
 			h.agent.Status.Inventory.Hostname = "localhost.localdomain"
 		}, HaveField("Hostname", "m")},
+		"no BareMetalHost: the kubelet gets the providerID of the infrastructure machine": {withoutHost, HaveField("IgnitionConfigOverrides", holdsFile(`KUBELET_PROVIDERID="metalstack://p/1"`))},
+		"no BareMetalHost: a providerID of the config comes before": {func(h *identified) {
+			withoutHost(h)
+			h.Config.Spec.NodeRegistration = &bootstrapv1.NodeRegistration{ProviderID: "own://1"}
+		}, HaveField("IgnitionConfigOverrides", And(holdsFile(`KUBELET_PROVIDERID="own://1"`), Not(holdsFile("metalstack"))))},
+		"Metal3 writes the providerID into the Node itself": {func(*identified) {}, HaveField("IgnitionConfigOverrides", Not(holdsFile("PROVIDERID")))},
 		"root device hints": {func(h *identified) {
+			h.Host.Spec.RootDeviceHints = &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
+		}, HaveField("InstallationDiskID", "/dev/disk/by-id/wwn-0x525400000002")},
+		"root device hints of the config": {func(h *identified) {
+			h.Config.Spec.RootDeviceHints = secondDisk(h)
+		}, HaveField("InstallationDiskID", "second")},
+		"root device hints of the config, without a BareMetalHost": {func(h *identified) {
+			withoutHost(h)
+			h.Config.Spec.RootDeviceHints = secondDisk(h)
+		}, HaveField("InstallationDiskID", "second")},
+		"root device hints of the BareMetalHost count in place of those of the config, which they are not mixed with": {func(h *identified) {
+			h.Config.Spec.RootDeviceHints = secondDisk(h)
+			h.Host.Spec.RootDeviceHints = &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
+		}, HaveField("InstallationDiskID", "/dev/disk/by-id/wwn-0x525400000002")},
+		"empty root device hints of the BareMetalHost are none": {func(h *identified) {
+			h.Config.Spec.RootDeviceHints = secondDisk(h)
+			h.Host.Spec.RootDeviceHints = &metal3api.RootDeviceHints{}
+		}, HaveField("InstallationDiskID", "second")},
+		"root device hints of the BareMetalHost, by which its disk was written": {func(h *identified) {
+			h.Config.Status.BootMode = bootstrapv1.BootModeDiskImage
+			h.Config.Spec.RootDeviceHints = secondDisk(h)
 			h.Host.Spec.RootDeviceHints = &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
 		}, HaveField("InstallationDiskID", "/dev/disk/by-id/wwn-0x525400000002")},
 		"kernel arguments": {func(h *identified) {
@@ -155,7 +248,14 @@ func TestAgentThatCannotBeTold(t *testing.T) {
 			h.Config.Spec.NodeRegistration = &bootstrapv1.NodeRegistration{KubeletExtraLabels: []string{"a=$METADATA_SPACE"}}
 		}, bootstrapv1.InvalidConfigurationReason, "cannot be the value of a label"},
 		"hostname that is none": {func(h *identified) { h.Host.Name = "Rack_1" }, bootstrapv1.InvalidConfigurationReason, "spec.nodeRegistration.name"},
-		"no disk fits":          {func(h *identified) { h.Host.Spec.RootDeviceHints = &metal3api.RootDeviceHints{SerialNumber: "x"} }, bootstrapv1.InstallationDiskNotFoundReason, "/dev/sda"},
+		"no disk fits": {
+			func(h *identified) { h.Host.Spec.RootDeviceHints = &metal3api.RootDeviceHints{SerialNumber: "x"} }, bootstrapv1.InstallationDiskNotFoundReason,
+			"none of the host's disks (/dev/sda) matches the root device hints; the hints are those of BareMetalHost rack1-u7",
+		},
+		"no disk fits the hints of the config": {
+			func(h *identified) { h.Config.Spec.RootDeviceHints = &bootstrapv1.RootDeviceHints{SerialNumber: "x"} }, bootstrapv1.InstallationDiskNotFoundReason,
+			"none of the host's disks (/dev/sda) matches the root device hints; the hints are those of spec.rootDeviceHints",
+		},
 		"broken override of the host": {func(h *identified) {
 			h.Host.Annotations = map[string]string{metal3.IgnitionAnnotation: "{"}
 		}, bootstrapv1.InvalidConfigurationReason, metal3.IgnitionAnnotation + " of the BareMetalHost"},
@@ -180,7 +280,17 @@ func TestAgentThatCannotBeTold(t *testing.T) {
 		"partitions of the host saved that are overwritten already": {func(h *identified) {
 			h.Config.Status.BootMode = bootstrapv1.BootModeDiskImage
 			h.Host.Annotations = map[string]string{metal3.InstallerArgsAnnotation: `["--save-partlabel", "data*"]`}
-		}, bootstrapv1.InvalidConfigurationReason, "of the BareMetalHost: --save-partlabel and --save-partindex save nothing in boot mode DiskImage"},
+		}, bootstrapv1.InvalidConfigurationReason, "has no effect in boot mode DiskImage"},
+		"root device hints of the config, where the disk is written already": {func(h *identified) {
+			h.Config.Status.BootMode = bootstrapv1.BootModeDiskImage
+			h.Config.Spec.RootDeviceHints = secondDisk(h)
+		}, bootstrapv1.InvalidConfigurationReason, "spec.rootDeviceHints choose nothing in boot mode DiskImage"},
+		"the same, with a least size of the disk": {func(h *identified) {
+			withoutHost(h)
+			h.Config.Status.BootMode = bootstrapv1.BootModeDiskImage
+			h.Config.Spec.RootDeviceHints = secondDisk(h)
+			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{MinDiskSize: ptr.To(resource.MustParse("300Gi"))}
+		}, bootstrapv1.InvalidConfigurationReason, "spec.rootDeviceHints choose nothing in boot mode DiskImage"},
 		"argument of the config that the host has, too": {func(h *identified) {
 			h.Config.Spec.InstallerArguments = []string{"--copy-network"}
 			h.Host.Annotations = map[string]string{metal3.InstallerArgsAnnotation: `["-n"]`}
@@ -200,6 +310,23 @@ func TestAgentThatCannotBeTold(t *testing.T) {
 		"broken override": {func(h *identified) {
 			h.Config.Annotations = map[string]string{bootstrapv1.IgnitionOverrideAnnotation: "{"}
 		}, bootstrapv1.InvalidConfigurationReason, bootstrapv1.IgnitionOverrideAnnotation},
+		"arbiter of a cluster that counts none": {func(h *identified) {
+			asArbiter(h)
+			h.Install.Spec.ProvisionRequirements.ArbiterAgents = 0
+		}, bootstrapv1.ContradictoryRoleReason, "AgentClusterInstall cp counts no arbiters"},
+		"arbiter of a hub that cannot count it": {func(h *identified) {
+			asArbiter(h)
+			h.Install.Spec.ProvisionRequirements.ArbiterAgents = 0
+			h.Install.Annotations = map[string]string{bootstrapv1.ClusterWithArbiterAnnotation: ""}
+		}, bootstrapv1.ContradictoryRoleReason, "is from before arbiters: upgrade it"},
+		"arbiter whose Machine is none of a control plane": {func(h *identified) {
+			asArbiter(h)
+			h.Machine.Labels = nil
+		}, bootstrapv1.ContradictoryRoleReason, "it lacks the label cluster.x-k8s.io/control-plane"},
+		"arbiter by the label of its config alone": {func(h *identified) {
+			asArbiter(h)
+			h.Config.Spec.Role = ""
+		}, bootstrapv1.ContradictoryRoleReason, "remove the label, and it becomes a master"},
 		"control-plane host in another pool": {func(h *identified) { h.Config.Spec.MachineConfigPool = "infra" }, bootstrapv1.InvalidConfigurationReason, "spec.machineConfigPool"},
 		"everything too small": {func(h *identified) {
 			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{MinCPUCores: 32, MinMemory: ptr.To(resource.MustParse("64Gi")), MinDiskSize: ptr.To(resource.MustParse("1Ti"))}

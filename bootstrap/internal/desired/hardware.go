@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 
@@ -21,7 +22,7 @@ func belowRequirements(f *facts.Facts, agent *aiv1beta1.Agent) *UserError {
 	inventory := &agent.Status.Inventory
 	var missing []string
 	if inventory.Cpu.Count < int64(wanted.MinCPUCores) {
-		missing = append(missing, fmt.Sprintf("it has %d CPU cores, not %d", inventory.Cpu.Count, wanted.MinCPUCores))
+		missing = append(missing, fmt.Sprintf("it has %s, not %d", english.Plural(int(inventory.Cpu.Count), "CPU core", ""), wanted.MinCPUCores))
 	}
 	memory := cmp.Or(inventory.Memory.UsableBytes, inventory.Memory.PhysicalBytes)
 	if wanted.MinMemory != nil && memory < wanted.MinMemory.Value() {
@@ -55,17 +56,42 @@ func rootDeviceHintsMatch(f *facts.Facts, agent *aiv1beta1.Agent) bool {
 }
 
 func selectDisk(f *facts.Facts, agent *aiv1beta1.Agent, minBytes int64) (string, error) {
-	disks := agent.Status.Inventory.Disks
-	var hints *metal3api.RootDeviceHints
-	if f.Host != nil {
-		hints = f.Host.Spec.RootDeviceHints
-	}
-	disk, err := metal3.SelectDisk(hints, minBytes, disks, agent.Status.InstallationDiskID)
+	hints, given, err := rootDeviceHints(f)
 	if err != nil {
-		return "", &UserError{bootstrapv1.InstallationDiskNotFoundReason, err.Error()}
+		return "", err
+	}
+	disk, err := metal3.SelectDisk(hints, minBytes, agent.Status.Inventory.Disks, agent.Status.InstallationDiskID)
+	if err != nil {
+		return "", &UserError{bootstrapv1.InstallationDiskNotFoundReason, err.Error() + given}
 	}
 	if disk == nil {
 		return "", nil
 	}
 	return disk.ID, nil
+}
+
+// rootDeviceHints are those of the BareMetalHost, else those of the config, and where they were given, for people. They are not mixed: hints of two who do not know of each other would
+// fit no disk.
+func rootDeviceHints(f *facts.Facts) (hints *metal3api.RootDeviceHints, given string, err error) {
+	if f.Host != nil && f.Host.Spec.RootDeviceHints != nil && *f.Host.Spec.RootDeviceHints != (metal3api.RootDeviceHints{}) {
+		return f.Host.Spec.RootDeviceHints, fmt.Sprintf("; the hints are those of BareMetalHost %s", f.Host.Name), nil
+	}
+	told := f.Config.Spec.RootDeviceHints
+	switch {
+	case told == nil:
+		return nil, "", nil
+	case f.Config.Status.BootMode == bootstrapv1.BootModeDiskImage:
+		return nil, "", hintsChooseNothing(bootstrapv1.BootModeDiskImage)
+	}
+	return &metal3api.RootDeviceHints{
+		DeviceName: told.DeviceName, HCTL: told.HCTL, Model: told.Model, Vendor: told.Vendor, SerialNumber: told.SerialNumber,
+		MinSizeGigabytes: int(told.MinSizeGigabytes), WWN: told.WWN, WWNWithExtension: told.WWNWithExtension, WWNVendorExtension: told.WWNVendorExtension, Rotational: told.Rotational,
+	}, "; the hints are those of spec.rootDeviceHints", nil
+}
+
+// hintsChooseNothing says why root device hints of the config are not for a host that boots from its disk: assisted-installer then installs to the root that it runs from, whatever
+// disk the Agent names (WriteImageToExistingRoot in its src/ops). Those of a BareMetalHost chose that disk before, when Metal3 wrote it.
+func hintsChooseNothing(mode bootstrapv1.BootMode) *UserError {
+	return invalid("spec.rootDeviceHints choose nothing in boot mode %s, which writes the disk before the host boots, and OpenShift is installed to that one: remove them, and have the infrastructure "+
+		"provider choose the disk (Metal3 does by the root device hints of the BareMetalHost), or set spec.bootMode to %s", mode, bootstrapv1.BootModeLiveISO)
 }

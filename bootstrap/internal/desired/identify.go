@@ -59,7 +59,7 @@ func Identify(f *facts.Facts, elsewhere []*aiv1beta1.Agent) Identification {
 		case !assisted.HasInventory(agent):
 			silent = append(silent, agent.Name)
 		default:
-			if mismatch := wanted.Mismatch(metal3.AgentIdentity(agent)); mismatch == "" {
+			if mismatch := f.Mismatch(agent); mismatch == "" {
 				matching = append(matching, agent)
 			} else {
 				result.Refusals = append(result.Refusals, fmt.Sprintf("Agent %s is not BareMetalHost %s: %s", agent.Name, name, mismatch))

@@ -48,3 +48,49 @@ func TestSeveralAgentsOfOneHost(t *testing.T) {
 		})
 	}
 }
+
+// TestWithoutABareMetalHost is about a Machine of which only its image is known: whoever booted it alone is its host.
+func TestWithoutABareMetalHost(t *testing.T) {
+	bind := func(agent *aiv1beta1.Agent, approved bool) {
+		agent.Spec.ClusterDeploymentName, agent.Spec.Approved = &aiv1beta1.ClusterReference{Namespace: sample.Namespace, Name: "cp"}, approved
+	}
+	silent := func(agent *aiv1beta1.Agent) { agent.Status.Inventory = aiv1beta1.HostInventory{} }
+	const both = "Agents a, b booted the discovery image of this Machine, and nothing tells which of them is its host: delete the Agent that is not"
+	for situation, tc := range map[string]struct {
+		agents               int
+		change               func(first, second *aiv1beta1.Agent)
+		wanted, reason, told string
+		refusals             []string
+	}{
+		"nobody booted it":              {agents: 0, reason: bootstrapv1.WaitingForHostReason, told: "waiting for the host to boot the discovery image"},
+		"one":                           {agents: 1, wanted: "a"},
+		"one that has told nothing":     {agents: 1, change: func(first, _ *aiv1beta1.Agent) { silent(first) }, reason: bootstrapv1.WaitingForHostIdentityReason, told: "waiting for Agent a to report its hardware"},
+		"one that was bound just now":   {agents: 1, change: func(first, _ *aiv1beta1.Agent) { silent(first); bind(first, false) }, wanted: "a"},
+		"two":                           {agents: 2, reason: bootstrapv1.HostRefusedReason, told: both, refusals: []string{both}},
+		"two, one of them told nothing": {agents: 2, change: func(_, second *aiv1beta1.Agent) { silent(second) }, reason: bootstrapv1.HostRefusedReason, told: both, refusals: []string{both}},
+		"two, one of them is bound":     {agents: 2, change: func(_, second *aiv1beta1.Agent) { bind(second, false) }, reason: bootstrapv1.HostRefusedReason, told: both, refusals: []string{both}},
+		"two, somebody approved one":    {agents: 2, change: func(_, second *aiv1beta1.Agent) { second.Spec.Approved = true }, reason: bootstrapv1.HostRefusedReason, told: both, refusals: []string{both}},
+		"two, one of them is approved":  {agents: 2, change: func(_, second *aiv1beta1.Agent) { bind(second, true) }, wanted: "b", refusals: []string{"2 Agents booted the discovery image of this Machine"}},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			first, second := sample.Agent("a", "m", sample.BootMAC), sample.Agent("b", "m", "02:00:00:00:00:66")
+			if tc.change != nil {
+				tc.change(first, second)
+			}
+			h := newIdentified()
+			withoutHost(h)
+			h.Agents = []*aiv1beta1.Agent{first, second}[:tc.agents]
+			found := Identify(h.Facts, nil)
+			g := NewWithT(t)
+			name := ""
+			if found.Agent != nil {
+				name = found.Agent.Name
+			}
+			g.Expect(name).To(Equal(tc.wanted))
+			g.Expect(found.Reason).To(Equal(tc.reason))
+			g.Expect(found.Message).To(Equal(tc.told))
+			g.Expect(found.Refusals).To(Equal(tc.refusals))
+			g.Expect(found.Others).To(BeEmpty())
+		})
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/labels/format"
 
@@ -22,7 +23,7 @@ import (
 
 // InfraEnv is what serves the Machine's host. It has no cluster reference: a host is bound only once it is proven to be the Machine's. It has no owner
 // reference either: what is deleted with an InfraEnv is for the finalizer to decide. mode is how the host boots.
-func InfraEnv(f *facts.Facts, mode bootstrapv1.BootMode) (*aiv1beta1.InfraEnv, error) {
+func InfraEnv(f *facts.Facts, mode bootstrapv1.BootMode) (*assisted.InfraEnv, error) {
 	spec := &f.Config.Spec
 	override := f.Config.Annotations[bootstrapv1.DiscoveryIgnitionOverrideAnnotation]
 	if override != "" && !json.Valid([]byte(override)) {
@@ -35,7 +36,7 @@ func InfraEnv(f *facts.Facts, mode bootstrapv1.BootMode) (*aiv1beta1.InfraEnv, e
 	if err != nil {
 		return nil, err
 	}
-	infraEnv := &aiv1beta1.InfraEnv{
+	infraEnv := &assisted.InfraEnv{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: f.Config.Namespace,
 			Name:      f.Machine.Name,
@@ -44,7 +45,7 @@ func InfraEnv(f *facts.Facts, mode bootstrapv1.BootMode) (*aiv1beta1.InfraEnv, e
 				bootstrapv1.ConfigNameLabel: format.MustFormatValue(f.Config.Name),
 			},
 		},
-		Spec: aiv1beta1.InfraEnvSpec{
+		Spec: assisted.InfraEnvSpec{InfraEnvSpec: aiv1beta1.InfraEnvSpec{
 			PullSecretRef:          &corev1.LocalObjectReference{Name: f.PullSecretName()},
 			AdditionalNTPSources:   spec.AdditionalNTPSources,
 			SSHAuthorizedKey:       spec.SSHAuthorizedKey,
@@ -54,7 +55,11 @@ func InfraEnv(f *facts.Facts, mode bootstrapv1.BootMode) (*aiv1beta1.InfraEnv, e
 			OSImageVersion:         osImageVersion(f),
 			MirrorRegistryRef:      mirrorRegistry(f),
 			ImageType:              imageType,
-		},
+		}},
+	}
+	infraEnv.Spec.NTPSources = spec.NTPSources
+	if delay := spec.NetworkDiscoveryDelaySeconds; delay != nil {
+		infraEnv.Spec.NetworkDiscoveryDelaySeconds = ptr.To(int64(*delay))
 	}
 	for _, a := range spec.DiscoveryKernelArguments {
 		infraEnv.Spec.KernelArguments = append(infraEnv.Spec.KernelArguments, aiv1beta1.KernelArgument{Operation: a.Operation, Value: a.Value})
@@ -85,9 +90,11 @@ func imageType(spec *bootstrapv1.OpenshiftAssistedConfigSpec, mode bootstrapv1.B
 		return cmp.Or(models.ImageType(spec.ImageType), models.ImageTypeFullIso), nil
 	case len(spec.DiscoveryKernelArguments) > 0:
 		return "", fmt.Errorf("spec.discoveryKernelArguments are those of the live ISO, but the host boots in mode %s: remove them, or set spec.bootMode to %s", mode, bootstrapv1.BootModeLiveISO)
-	case savesPartitions(spec.InstallerArguments):
-		return "", fmt.Errorf("spec.installerArguments: --save-partlabel and --save-partindex save nothing in boot mode %s, which writes the disk before the host boots: remove them, or set spec.bootMode to %s",
-			mode, bootstrapv1.BootModeLiveISO)
+	case ofCoreosInstaller(spec.InstallerArguments) != "":
+		return "", fmt.Errorf("spec.installerArguments: %s has no effect in boot mode %s, in which OpenShift is installed to the disk that the host runs from: remove it, or set spec.bootMode to %s",
+			ofCoreosInstaller(spec.InstallerArguments), mode, bootstrapv1.BootModeLiveISO)
+	case spec.RootDeviceHints != nil:
+		return "", hintsChooseNothing(mode)
 	}
 	return models.ImageTypeFullIso, nil
 }

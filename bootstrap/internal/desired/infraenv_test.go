@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -30,13 +31,28 @@ func TestWhatTheLiveISOIs(t *testing.T) {
 		"kernel arguments of a disk image": {disk, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.DiscoveryKernelArguments = arguments }, nil, "spec.discoveryKernelArguments are those of the live ISO, but the host boots in mode DiskImage"},
 		"partitions saved, in a disk image": {disk, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) {
 			spec.InstallerArguments = []string{"--save-partindex", "5-"}
-		}, nil, "--save-partlabel and --save-partindex save nothing in boot mode DiskImage, which writes the disk before"},
+		}, nil, "has no effect in boot mode DiskImage, in which OpenShift is installed to the disk that the host runs from"},
 		"partitions saved": {live, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) {
 			spec.InstallerArguments = []string{"--save-partindex", "5-"}
+		}, HaveField("ImageType", BeEquivalentTo("full-iso")), ""},
+		"root device hints of a disk image": {disk, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) {
+			spec.RootDeviceHints = &bootstrapv1.RootDeviceHints{DeviceName: "/dev/sda"}
+		}, nil, "spec.rootDeviceHints choose nothing in boot mode DiskImage, which writes the disk before"},
+		"root device hints": {live, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) {
+			spec.RootDeviceHints = &bootstrapv1.RootDeviceHints{DeviceName: "/dev/sda"}
 		}, HaveField("ImageType", BeEquivalentTo("full-iso")), ""},
 		"labels of the Agent that are none": {live, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) {
 			spec.AgentLabels = map[string]bootstrapv1.LabelValue{"a..b/c": "7", "b..b/c": "7", "c..b/c": "7", "d..b/c": "7", "e..b/c": "7", "f..b/c": "7", "g..b/c": "7"}
 		}, nil, `spec.agentLabels: "a..b/c" cannot be the key of a label`},
+		"the only NTP servers": {live, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) { spec.NTPSources = []string{"ntp"} }, And(
+			HaveField("NTPSources", ConsistOf("ntp")), HaveField("AdditionalNTPSources", BeEmpty()),
+		), ""},
+		"slow network interfaces": {
+			live, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) {
+				spec.NetworkDiscoveryDelaySeconds = ptr.To[int32](30)
+			},
+			HaveField("NetworkDiscoveryDelaySeconds", HaveValue(BeEquivalentTo(30))), "",
+		},
 		"labels of the Agent": {live, func(spec *bootstrapv1.OpenshiftAssistedConfigSpec) {
 			spec.AgentLabels = map[string]bootstrapv1.LabelValue{"rack": "7"}
 		}, HaveField("AgentLabels", Equal(map[string]string{"rack": "7"})), ""},

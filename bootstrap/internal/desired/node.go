@@ -81,7 +81,7 @@ func joinPool(f *facts.Facts, node *nodeIdentity) error {
 		return nil
 	}
 	if f.Role() != models.HostRoleWorker {
-		return invalid("spec.machineConfigPool: hosts of the control plane belong to the pool master: remove it")
+		return invalid("spec.machineConfigPool: hosts of the control plane belong to the pool %s: remove it", f.Role())
 	}
 	node.labels["node-role.kubernetes.io/"+pool] = ""
 	return nil

@@ -73,7 +73,12 @@ func (f *Facts) ApprovedAgent() *aiv1beta1.Agent {
 // else does not count.
 func (f *Facts) MayBeHost(agent *aiv1beta1.Agent) bool {
 	return f.Host == nil || !assisted.HasInventory(agent) || Bound(agent) || agent.Spec.Approved || f.Known(agent) ||
-		metal3.IdentityOf(f.Host).Mismatch(metal3.AgentIdentity(agent)) == ""
+		f.Mismatch(agent) == ""
+}
+
+// Mismatch says why the machine on which an Agent runs is not the Machine's host, in words for people; empty when it is.
+func (f *Facts) Mismatch(agent *aiv1beta1.Agent) string {
+	return metal3.IdentityOf(f.Host).MismatchWithout(f.Shared, metal3.AgentIdentity(agent))
 }
 
 // BoundElsewhere tells whether an Agent belongs to another cluster than the Machine's.

@@ -14,11 +14,59 @@ import (
 
 // Role is the one that the host plays in the cluster.
 func (f *Facts) Role() models.HostRole {
-	if _, ok := f.Machine.Labels[clusterv1.MachineControlPlaneLabel]; ok {
-		return models.HostRoleMaster
+	if _, controlPlane := f.Machine.Labels[clusterv1.MachineControlPlaneLabel]; !controlPlane {
+		return models.HostRoleWorker
 	}
-	return models.HostRoleWorker
+	if f.meantForArbiter() {
+		return models.HostRoleArbiter
+	}
+	return models.HostRoleMaster
 }
+
+func (f *Facts) meantForArbiter() bool { return f.Config.Spec.Role == bootstrapv1.HostRoleArbiter }
+
+// RoleContradiction says what speaks against the role that the host is to play; empty: nothing. A host of the wrong role could not be made another without being installed anew.
+func (f *Facts) RoleContradiction() string {
+	_, marked := f.Config.Labels[bootstrapv1.ArbiterLabel]
+	switch {
+	case f.meantForArbiter() && f.Role() != models.HostRoleArbiter:
+		return fmt.Sprintf("spec.role is %s, but Machine %s is none of a control plane: it lacks the label %s. If it is, put that back; else delete the Machine, and leave spec.role to the control plane provider",
+			bootstrapv1.HostRoleArbiter, f.Machine.Name, clusterv1.MachineControlPlaneLabel)
+	case f.meantForArbiter() && f.withArbiter() && f.Install.Spec.ProvisionRequirements.ArbiterAgents == 0:
+		return fmt.Sprintf("the host becomes an arbiter, of which AgentClusterInstall %s has no number (spec.provisionRequirements.arbiterAgents): the assisted-service of this hub, or its "+
+			"CustomResourceDefinitions, is from before arbiters: upgrade it", f.Install.Name)
+	case f.meantForArbiter() && f.Install != nil && f.Install.Spec.ProvisionRequirements.ArbiterAgents == 0:
+		return fmt.Sprintf("spec.role is %s, but AgentClusterInstall %s counts no arbiters (spec.provisionRequirements.arbiterAgents is 0): if spec.arbiter of the control plane is not set, delete Machine %s, "+
+			"and another takes its place; else see the condition Installed of the control plane", bootstrapv1.HostRoleArbiter, f.Install.Name, f.Machine.Name)
+	case marked && f.Role() == models.HostRoleMaster:
+		return fmt.Sprintf("the label %s says that the host becomes an arbiter, but spec.role does not: remove the label, and it becomes a master; or delete Machine %s, and one of the role that is missing takes its place",
+			bootstrapv1.ArbiterLabel, f.Machine.Name)
+	}
+	return ""
+}
+
+// TwoNodes tells whether the cluster is one of two nodes that fence each other: so assisted-service takes two masters without an arbiter. The number of arbiters is no proof that there is none: a hub whose
+// AgentClusterInstalls have no such field drops it.
+func (f *Facts) TwoNodes() bool {
+	if f.Install == nil || f.withArbiter() {
+		return false
+	}
+	wanted := f.Install.Spec.ProvisionRequirements
+	return wanted.ControlPlaneAgents == 2 && wanted.ArbiterAgents == 0
+}
+
+// withArbiter tells whether the control plane provider says that the cluster has an arbiter.
+func (f *Facts) withArbiter() bool {
+	return f.Install != nil && metav1.HasAnnotation(f.Install.ObjectMeta, bootstrapv1.ClusterWithArbiterAnnotation)
+}
+
+// Fenced tells whether the Machine's host is fenced by the other node of its cluster.
+func (f *Facts) Fenced() bool {
+	return f.Machine != nil && f.TwoNodes() && f.Role() == models.HostRoleMaster
+}
+
+// FencingSecretName is the name of the Secret by which assisted-service learns the credentials of the host's BMC.
+func (f *Facts) FencingSecretName() string { return f.Config.Name + "-fencing-credentials" }
 
 // Runs tells whether the cluster is installed, also while assisted-service does not say so: its database may be away.
 func (f *Facts) Runs() bool { return f.Installation().DayTwo || f.ControlPlaneRuns }
@@ -67,6 +115,8 @@ func (f *Facts) ClusterDeleting() bool {
 func (f *Facts) NotAccepted() string {
 	installation := f.Installation()
 	switch {
+	case f.TwoNodes() && f.Role() == models.HostRoleWorker:
+		return "the cluster is one of two nodes with fencing, which has no workers: if it is, remove the MachineDeployment"
 	case !installation.AcceptsHosts:
 		return fmt.Sprintf("the cluster does not accept hosts in state %q", installation.State)
 	case !installation.DayTwo && f.Role() == models.HostRoleWorker && f.Install.Spec.ProvisionRequirements.WorkerAgents == 0:

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/annotations"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -36,20 +37,28 @@ type Facts struct {
 	// RunningRelease is the release that an installed cluster runs. It is looked for only as long as the discovery image may have to follow it.
 	RunningRelease string
 	// InfraEnvs are those that serve this config: one, or more after a mishap. Namesake is the InfraEnv that has the Machine's name.
-	InfraEnvs []*aiv1beta1.InfraEnv
-	Namesake  *aiv1beta1.InfraEnv
+	InfraEnvs []*assisted.InfraEnv
+	Namesake  *assisted.InfraEnv
+	// NamesakeUnlabelled is true when we made the Namesake, and somebody took the label off by which it is found.
+	NamesakeUnlabelled bool
 	// Agents are those that booted from the InfraEnvs, in the order of their names.
 	Agents []*aiv1beta1.Agent
 	// OthersDeployments are the ClusterDeployments of other clusters to which Agents are bound, where the Machine's Cluster is gone.
 	OthersDeployments []string
 	// Host is the BareMetalHost behind the infrastructure machine.
 	Host *metal3.Host
+	// Shared is what other BareMetalHosts of the namespace have in common with the Host. It is looked for only until an Agent is approved.
+	Shared metal3.Shared
+	// TakenHost is the BareMetalHost that the infrastructure machine names as its own, where that one names another consumer.
+	TakenHost *metal3.Host
 	// Hosts are the BareMetalHosts of the namespace, and Waiting the Metal3Machines there that have none, the oldest first. They are looked for only as long as the
 	// Machine has no host. Hosts are nil, and not just empty, where the API of BareMetalHosts is not served.
 	Hosts   []*metal3.Host
 	Waiting []*unstructured.Unstructured
 	// DataSecret is the bootstrap data without its content.
 	DataSecret *metav1.PartialObjectMetadata
+	// FencingSecret is the Secret with the name of that which holds the credentials of the host's BMC, without its content. It is looked for only where the host is fenced.
+	FencingSecret *metav1.PartialObjectMetadata
 	// Networks are the NMStateConfigs that the config selects, in the order of their names.
 	Networks []*aiv1beta1.NMStateConfig
 }

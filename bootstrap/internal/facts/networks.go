@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -30,7 +31,7 @@ func (f *Facts) NetworksMissing() bool {
 
 // NetworksNotTakenIn tells whether assisted-service has not put the first NMStateConfig into the image of an InfraEnv yet. It says so by an address at which
 // it serves them; of a second one, or a change, nothing can be seen but another URL of the image.
-func (f *Facts) NetworksNotTakenIn(infraEnv *aiv1beta1.InfraEnv) bool {
+func (f *Facts) NetworksNotTakenIn(infraEnv *assisted.InfraEnv) bool {
 	return len(f.Networks) > 0 && infraEnv.Status.InfraEnvDebugInfo.StaticNetworkDownloadURL == "" && !f.DataHandedOut()
 }
 

@@ -32,6 +32,7 @@ func addCommands(config *types.Config, in Input) {
 	}
 }
 
+// addScript adds a script and its unit. Units are written as the host reads them: go-systemd's unit package would escape nothing in them, and paths were validated to need none.
 func addScript(config *types.Config, name, sentinel, order, contents string) {
 	file := path.Join(scriptDir, name+".sh")
 	addFile(config, file, contents, 0o700)

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,12 +76,20 @@ func render(t *testing.T, raw string) string {
 			g.Expect(err).NotTo(HaveOccurred())
 			source = string(text)
 		}
-		b.WriteString("=== file " + f.Path + "\n" + source)
+		fmt.Fprintf(&b, "=== file %s%s%s%s\n%s", f.Path, said(" mode %04o", f.Mode), said(" overwrite %t", f.Overwrite), said(" of user %s", f.User.Name), source)
 	}
 	for _, u := range config.Systemd.Units {
-		b.WriteString("=== unit " + u.Name + "\n" + ptr.Deref(u.Contents, ""))
+		fmt.Fprintf(&b, "=== unit %s%s%s\n%s", u.Name, said(" enabled %t", u.Enabled), said(" masked %t", u.Mask), ptr.Deref(u.Contents, ""))
 	}
 	return b.String()
+}
+
+// said shows a field that the config has; what it has not is up to the host.
+func said[T any](format string, field *T) string {
+	if field == nil {
+		return ""
+	}
+	return fmt.Sprintf(format, *field)
 }
 
 func TestBuildRefusesInvalidOverrides(t *testing.T) {
@@ -135,6 +144,17 @@ func TestEmptyIsValid(t *testing.T) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 }
 
+func TestLabelsThatKubeletsMaySet(t *testing.T) {
+	for key, may := range map[string]bool{
+		"zone": true, "metal3.io/uuid": true, "kubernetes.io": true, "mykubernetes.io/a": true, "kubernetes.io.example.com/a": true,
+		"kubernetes.io/hostname": true, "beta.kubernetes.io/arch": true, "topology.kubernetes.io/zone": true, "failure-domain.beta.kubernetes.io/region": true,
+		"node.kubernetes.io/instance-type": true, "node.kubernetes.io/anything": true, "rack.node.kubernetes.io/a": true, "kubelet.kubernetes.io/a": true,
+		"kubernetes.io/anything": false, "k8s.io/a": false, "node-role.kubernetes.io/infra": false, "topology.kubernetes.io/rack": false, "team.k8s.io/a": false,
+	} {
+		NewWithT(t).Expect(kubeletMaySet(key)).To(Equal(may), key)
+	}
+}
+
 func TestResolve(t *testing.T) {
 	g := NewWithT(t)
 	values := map[string]string{"METADATA_UUID": "u-1", "METADATA_NAME": "n"}
@@ -144,6 +164,7 @@ func TestResolve(t *testing.T) {
 		"${METADATA_NAME}.example":      "n.example",
 		`metal3://"$METADATA_UUID"`:     "metal3://u-1",
 		"$METADATA_NAME-$METADATA_NAME": "n-n",
+		"a$1$$-$":                       "a$1$$-$", "${a b}": "${a b}", "${METADATA_UUID": "${METADATA_UUID",
 	} {
 		got, err := Resolve(text, values)
 		g.Expect(err).NotTo(HaveOccurred(), text)

@@ -3,11 +3,13 @@ package ignition
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/coreos/ignition/v2/config/v3_2/types"
+	kubeletapis "k8s.io/kubelet/pkg/apis"
 )
 
 const (
@@ -49,24 +51,12 @@ func kubeletLabels(labels map[string]string) string {
 	return strings.Join(pairs, ",")
 }
 
-// kubeletMaySet tells whether a kubelet starts with the label in --node-labels: it refuses those of the kubernetes.io and k8s.io domains
-// unless they have a prefix of its own or are well known (k8s.io/kubelet/pkg/apis, IsKubeletLabel).
+// kubernetesLabel is a label of the domains kubernetes.io and k8s.io.
+var kubernetesLabel = regexp.MustCompile(`^([^/]+\.)?(kubernetes|k8s)\.io/`)
+
+// kubeletMaySet tells whether a kubelet starts with the label in --node-labels: of Kubernetes' own labels it takes only those that are meant for it.
 func kubeletMaySet(key string) bool {
-	domain, _, qualified := strings.Cut(key, "/")
-	if !qualified {
-		return true
-	}
-	within := func(parents ...string) bool {
-		return slices.ContainsFunc(parents, func(p string) bool { return domain == p || strings.HasSuffix(domain, "."+p) })
-	}
-	if !within("kubernetes.io", "k8s.io") || within("kubelet.kubernetes.io", "node.kubernetes.io") {
-		return true
-	}
-	return slices.Contains([]string{
-		"kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
-		"beta.kubernetes.io/instance-type", "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
-		"failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
-	}, key)
+	return kubeletapis.IsKubeletLabel(key) || !kubernetesLabel.MatchString(key)
 }
 
 // environmentLine is one assignment of a systemd environment file: in double quotes a backslash makes the next character literal, and

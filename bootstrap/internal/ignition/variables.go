@@ -7,6 +7,7 @@ import (
 	"strings"
 )
 
+// variable matches less than os.Expand would replace: $1, $$ and braces around anything else are a user's own text.
 var variable = regexp.MustCompile(`\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))`)
 
 // Variables returns the names of the variables ($NAME or ${NAME}) in the texts, sorted.

@@ -5,23 +5,80 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// misfit says why a host is none for the Machine; it is empty when it is one.
-func misfit(f *facts.Facts, host *metal3.Host, selector labels.Selector) string {
-	if why := metal3.Unavailable(host); why != "" {
+// misfit says why a host is none for the Machine; it is empty when it is one. from are those from which CAPM3 takes one.
+func misfit(f *facts.Facts, host *metal3.Host, selector labels.Selector, from *pool) string {
+	if why := metal3.Unavailable(host, metal3.ReuseName(f.InfraMachine)); why != "" {
 		return told(why)
 	}
-	if !selector.Matches(labels.Set(host.Labels)) {
+	switch {
+	case !selector.Matches(labels.Set(host.Labels)):
 		return "labels do not match hostSelector " + selector.String()
+	case !from.hosts.Has(host):
+		return "others come first, which the label " + metal3.NodeReuseLabel + " keeps for the Machine"
+	case len(from.near) > 0 && !from.near.Has(host):
+		return "others come first, which are in the failure domain " + from.domain
 	}
-	return belowRequirements(f, host)
+	return unfit(f, host)
+}
+
+// unfit says what a host lacks that CAPM3 does not look at: if it is given to the Machine it is discovered, and not bound.
+func unfit(f *facts.Facts, host *metal3.Host) string {
+	if why := belowRequirements(f, host); why != "" || !f.Fenced() {
+		return why
+	}
+	if err := desired.FencingProblem(host); err != nil {
+		return told(err.Error())
+	}
+	return ""
+}
+
+// pool is the hosts from which CAPM3 takes the one of a Metal3Machine.
+type pool struct {
+	// hosts are those that may be given to it: those that are kept for it, where there are some, else all others that are to be had.
+	hosts sets.Set[*metal3.Host]
+	// near are those of them in its failure domain: they come first. domain is that one; empty: it has none.
+	near   sets.Set[*metal3.Host]
+	domain string
+	// awaited is a host that is kept for it and is not available yet: it is given no other meanwhile.
+	awaited *metal3.Host
+}
+
+// poolOf is that of a Metal3Machine with a selector of hosts.
+func poolOf(f *facts.Facts, machine *unstructured.Unstructured, selector labels.Selector) *pool {
+	p, reuse := &pool{near: sets.New[*metal3.Host]()}, metal3.ReuseName(machine)
+	kept, free := sets.New[*metal3.Host](), sets.New[*metal3.Host]()
+	for _, host := range f.Hosts {
+		switch {
+		case !selector.Matches(labels.Set(host.Labels)):
+		case metal3.Awaited(host, reuse):
+			p.awaited = host
+		case metal3.Unavailable(host, reuse) != "":
+		case metal3.KeptFor(host, reuse):
+			kept.Insert(host)
+		default:
+			free.Insert(host)
+		}
+	}
+	if p.hosts = kept; len(kept) == 0 {
+		p.hosts = free
+	}
+	p.domain, _, _ = unstructured.NestedString(machine.Object, "spec", "failureDomain")
+	for host := range p.hosts {
+		if p.domain != "" && host.Labels[metal3.FailureDomainLabel] == p.domain {
+			p.near.Insert(host)
+		}
+	}
+	return p
 }
 
 // belowRequirements compares what the inspection found with hostRequirements. What it did not find is left to the discovery.
@@ -32,7 +89,7 @@ func belowRequirements(f *facts.Facts, host *metal3.Host) string {
 	}
 	var missing []string
 	if cores := found.CPU.Count; cores > 0 && cores < int(wanted.MinCPUCores) {
-		missing = append(missing, fmt.Sprintf("%d CPU cores, not %d", cores, wanted.MinCPUCores))
+		missing = append(missing, fmt.Sprintf("%s, not %d", english.Plural(cores, "CPU core", ""), wanted.MinCPUCores))
 	}
 	if mebibytes := int64(found.RAMMebibytes); mebibytes > 0 && wanted.MinMemory != nil && mebibytes<<20 < wanted.MinMemory.Value() {
 		missing = append(missing, fmt.Sprintf("%d MiB of memory, not %s", mebibytes, wanted.MinMemory))
@@ -73,15 +130,15 @@ func available(f *facts.Facts, machine *unstructured.Unstructured) []int {
 	if err != nil {
 		return nil
 	}
+	from := poolOf(f, machine, selector)
+	if from.awaited != nil {
+		return nil
+	}
 	var fitting []int
 	for i, host := range f.Hosts {
-		if metal3.Unavailable(host) != "" || !selector.Matches(labels.Set(host.Labels)) {
-			continue
+		if from.hosts.Has(host) && (machine.GetName() != f.InfraMachine.GetName() || unfit(f, host) == "") {
+			fitting = append(fitting, i)
 		}
-		if machine.GetName() == f.InfraMachine.GetName() && belowRequirements(f, host) != "" {
-			continue
-		}
-		fitting = append(fitting, i)
 	}
 	return fitting
 }

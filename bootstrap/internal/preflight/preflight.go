@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	stringsutil "k8s.io/utils/strings"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -22,13 +24,16 @@ const named = 8
 // maxWords is how many bytes of what others say are told.
 const maxWords = 512
 
-// Host is the condition HostAvailable; nil when there is nothing to say: the Machine is not Metal3's, or its host is installed.
+// Host is the condition HostAvailable; nil when there is nothing to say: the Machine is not Metal3's, or its host is installed and nothing is wrong with it. What is wrong is told as long as the Machine
+// has the host: one that is being deleted waits until the host could be deprovisioned.
 func Host(f *facts.Facts) *metav1.Condition {
 	switch {
-	case !f.HasBareMetalHost() || f.WasInstalled():
+	case !f.HasBareMetalHost() || f.WasInstalled() && !released(f) && (f.Host == nil || f.Host.Status.ErrorMessage == ""):
 		return nil
 	case f.Host != nil:
 		return chosen(f)
+	case f.TakenHost != nil:
+		return claimed(f)
 	case !f.AwaitsHost():
 		return nil
 	}
@@ -43,6 +48,17 @@ func no(reason, message string) *metav1.Condition {
 	return &metav1.Condition{Type: bootstrapv1.HostAvailableCondition, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
+// released tells whether a Machine that goes waits for its host to be deprovisioned, which may take hours where disks are cleaned.
+func released(f *facts.Facts) bool {
+	return f.Host != nil && f.InfraMachine.GetDeletionTimestamp() != nil
+}
+
+// claimed is about a host that somebody else took.
+func claimed(f *facts.Facts) *metav1.Condition {
+	return no(bootstrapv1.NoHostFitsReason, fmt.Sprintf("BareMetalHost %s/%s, which was given to %s %s, says by spec.consumerRef that it is another's: it is left alone as long as it does; find out who else takes hosts of this namespace",
+		f.TakenHost.Namespace, f.TakenHost.Name, f.InfraMachine.GetKind(), f.InfraMachine.GetName()))
+}
+
 // chosen is about the host that the Machine has.
 func chosen(f *facts.Facts) *metav1.Condition {
 	host := "BareMetalHost " + f.Host.Namespace + "/" + f.Host.Name
@@ -52,6 +68,10 @@ func chosen(f *facts.Facts) *metav1.Condition {
 		return no(bootstrapv1.HostFailedReason, fmt.Sprintf("%s: %s", host, told(metal3.Failure(f.Host))))
 	case held != "":
 		return no(bootstrapv1.HostUnmanagedReason, fmt.Sprintf("%s has the annotation %s: the Bare Metal Operator does nothing with it until that is taken off", host, held))
+	case released(f):
+		return yes(bootstrapv1.HostChosenReason, host+" is being deprovisioned")
+	case f.Fenced() && f.ApprovedAgent() == nil && desired.FencingProblem(f.Host) != nil:
+		return no(bootstrapv1.FencingCredentialsUnusableReason, told(desired.FencingProblem(f.Host).Error()))
 	case f.NetworkMismatch() != "":
 		return no(bootstrapv1.NMStateConfigMismatchReason, f.NetworkMismatch())
 	}
@@ -76,10 +96,15 @@ func candidates(f *facts.Facts) *metav1.Condition {
 	case len(f.Hosts) == 0:
 		return no(bootstrapv1.NoHostFitsReason, fmt.Sprintf("namespace %s has no BareMetalHost: create one for each Machine", namespace))
 	}
+	from := poolOf(f, f.InfraMachine, selector)
+	if kept := from.awaited; kept != nil {
+		return no(bootstrapv1.NoHostFitsReason, fmt.Sprintf("Metal3 waits for BareMetalHost %s (%s), which the label %s keeps for the Machine, and gives it no other meanwhile", kept.Name,
+			metal3.Unavailable(kept, metal3.ReuseName(f.InfraMachine)), metal3.NodeReuseLabel))
+	}
 	var fitting []string
 	misfits := misfits{}
 	for _, host := range f.Hosts {
-		if why := misfit(f, host, selector); why != "" {
+		if why := misfit(f, host, selector, from); why != "" {
 			misfits[why] = append(misfits[why], host.Name)
 		} else {
 			fitting = append(fitting, host.Name)
@@ -101,7 +126,11 @@ func candidates(f *facts.Facts) *metav1.Condition {
 	} else if len(without) > 0 {
 		return yes(bootstrapv1.HostsFitReason, fmt.Sprintf("BareMetalHosts that fit: %s; no NMStateConfig that matches %s has a MAC address of: %s", some(fitting), f.SelectedNetworks(), some(without)))
 	}
-	return yes(bootstrapv1.HostsFitReason, "BareMetalHosts that fit: "+some(fitting))
+	message := "BareMetalHosts that fit: " + some(fitting)
+	if from.domain != "" && len(from.near) == 0 {
+		message += fmt.Sprintf("; none has the failure domain %s of the Machine (label %s): Metal3 takes any of them", from.domain, metal3.FailureDomainLabel)
+	}
+	return yes(bootstrapv1.HostsFitReason, message)
 }
 
 // unaddressed returns which hosts have no static addresses, where there are NMStateConfigs for those that have.
@@ -137,15 +166,17 @@ func (m misfits) String() string {
 	for i, why := range groups {
 		groups[i] = some(m[why]) + " (" + why + ")"
 	}
-	return someOf(groups, "; ", "other reasons")
+	return someOf(groups, "; ", func(rest int) string { return english.Plural(rest, "other reason", "") })
 }
 
 // some names the first of what is in a list.
-func some(names []string) string { return someOf(names, ", ", "more") }
+func some(names []string) string {
+	return someOf(names, ", ", func(rest int) string { return fmt.Sprintf("%d more", rest) })
+}
 
-func someOf(names []string, separator, rest string) string {
+func someOf(names []string, separator string, rest func(int) string) string {
 	if len(names) <= named {
 		return strings.Join(names, separator)
 	}
-	return fmt.Sprintf("%s%sand %d %s", strings.Join(names[:named], separator), separator, len(names)-named, rest)
+	return fmt.Sprintf("%s%sand %s", strings.Join(names[:named], separator), separator, rest(len(names)-named))
 }

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -163,6 +165,75 @@ func TestHardwareIsComparedBeforehand(t *testing.T) {
 	g.Expect(Host(f).Reason).To(Equal(bootstrapv1.TooFewHostsReason), "the other needs the large one, and the small one does not fit this one")
 }
 
+// TestHostsThatAreKept has hosts with Metal3's label of node reuse: those that are kept for the Machine come before all others, and are waited for.
+func TestHostsThatAreKept(t *testing.T) {
+	label := func(host *metal3.Host, keptFor, state string) *metal3.Host {
+		host.Labels = map[string]string{metal3.NodeReuseLabel: keptFor, "zone": "a"}
+		host.Status.Provisioning.State = state
+		return host
+	}
+	own := metal3Machine("m", 0, map[string]any{"zone": "a"})
+	own.SetLabels(map[string]string{clusterv1.MachineDeploymentNameLabel: "0"})
+	other := metal3Machine("o", 1, map[string]any{"zone": "a"})
+	f := waiting([]*metal3.Host{free("free", zoneA), label(free("kept", nil), "md-0", "available"), label(free("others", nil), "md-1", "available")}, own, other)
+	sortByAge(f.Waiting)
+	g := NewWithT(t)
+	g.Expect(Host(f).Message).To(Equal("BareMetalHosts that fit: kept"), "the older one takes the free one: it is given none that is kept")
+
+	f.Hosts[1].Status.Provisioning.State = "deprovisioning"
+	g.Expect(*Host(f)).To(And(HaveField("Reason", bootstrapv1.NoHostFitsReason), HaveField("Message",
+		"Metal3 waits for BareMetalHost kept (deprovisioning), which the label infrastructure.cluster.x-k8s.io/node-reuse keeps for the Machine, and gives it no other meanwhile")))
+	f.Hosts[1].Labels["zone"] = "b"
+	g.Expect(Host(f).Reason).To(Equal(bootstrapv1.TooFewHostsReason), "one that is kept and does not match is nothing to CAPM3, and the older one is before this one")
+	f.Waiting = []*unstructured.Unstructured{own}
+	g.Expect(Host(f).Message).To(Equal("BareMetalHosts that fit: free"))
+
+	f.Hosts = []*metal3.Host{free("free", zoneA), label(free("kept", nil), "md-0", "available")}
+	f.Hosts[1].Status.HardwareDetails = &metal3.Hardware{CPU: metal3.CPU{Count: 1}}
+	f.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{MinCPUCores: 2}
+	g.Expect(Host(f).Message).To(HaveSuffix("none fits: kept (below spec.hostRequirements: 1 CPU core, not 2); free (others come first, which the label infrastructure.cluster.x-k8s.io/node-reuse keeps for the Machine)"))
+}
+
+func TestHostsOfTheFailureDomainComeFirst(t *testing.T) {
+	own := metal3Machine("m", 0, nil)
+	own.Object["spec"] = map[string]any{"failureDomain": "rack1"}
+	f := waiting([]*metal3.Host{free("here", map[string]string{metal3.FailureDomainLabel: "rack1"}), free("there", map[string]string{metal3.FailureDomainLabel: "rack2"})}, own)
+	g := NewWithT(t)
+	g.Expect(Host(f).Message).To(Equal("BareMetalHosts that fit: here"))
+	f.Hosts[0].Spec.ConsumerRef = &metal3.Consumer{Kind: "Metal3Machine", Name: "other"}
+	g.Expect(*Host(f)).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Message", "BareMetalHosts that fit: there; none has the failure domain rack1 of the Machine "+
+		"(label infrastructure.cluster.x-k8s.io/failure-domain): Metal3 takes any of them")))
+}
+
+// TestTheBMCOfAHostThatIsToBeFenced: what is wrong with its address is told before it is switched on.
+func TestTheBMCOfAHostThatIsToBeFenced(t *testing.T) {
+	ipmi, redfish, secret := free("ipmi", nil), free("redfish", nil), free("secret", nil)
+	ipmi.Spec.BMC = metal3.BMC{Address: "ipmi://10.0.0.1", CredentialsName: "bmc"}
+	redfish.Spec.BMC = metal3.BMC{Address: "redfish://10.0.0.2/redfish/v1/Systems/1", CredentialsName: "bmc"}
+	secret.Spec.BMC, secret.Annotations = ipmi.Spec.BMC, map[string]string{metal3.FencingCredentialsAnnotation: "own"}
+	f := waiting([]*metal3.Host{ipmi, redfish, secret}, metal3Machine("m", 0, nil))
+	f.Install = &hiveext.AgentClusterInstall{}
+	f.Install.Spec.ProvisionRequirements.ControlPlaneAgents = 3
+	f.Machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
+	g := NewWithT(t)
+	g.Expect(Host(f).Message).To(Equal("BareMetalHosts that fit: ipmi, redfish, secret"), "nobody is fenced")
+	f.Install.Spec.ProvisionRequirements.ControlPlaneAgents = 2
+	g.Expect(Host(f).Message).To(Equal("BareMetalHosts that fit: redfish, secret"))
+	f.Hosts = []*metal3.Host{ipmi}
+	g.Expect(*Host(f)).To(And(HaveField("Reason", bootstrapv1.NoHostFitsReason), HaveField("Message", ContainSubstring(`(spec.bmc.address of BareMetalHost ipmi, by which the other node fences it, has the driver "ipmi"`))))
+
+	f.Host = ipmi
+	g.Expect(*Host(f)).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", bootstrapv1.FencingCredentialsUnusableReason), HaveField("Message", ContainSubstring(`has the driver "ipmi"`))))
+	f.Host = redfish
+	g.Expect(Host(f).Reason).To(Equal(bootstrapv1.HostChosenReason))
+	redfish.Spec.BMC.CredentialsName = ""
+	g.Expect(Host(f).Reason).To(Equal(bootstrapv1.FencingCredentialsUnusableReason))
+	agent := sample.Agent("a", "m", sample.BootMAC)
+	agent.Spec.Approved, agent.Spec.ClusterDeploymentName = true, &aiv1beta1.ClusterReference{}
+	f.Agents, f.Config.Status.AgentRef = []*aiv1beta1.Agent{agent}, &corev1.LocalObjectReference{Name: "a"}
+	g.Expect(Host(f).Reason).To(Equal(bootstrapv1.HostChosenReason), "nothing can be done about it any more")
+}
+
 func TestStaticNetworksAreComparedBeforehand(t *testing.T) {
 	one, other, silent := free("one", nil), free("other", nil), free("silent", nil)
 	one.Spec.BootMACAddress, other.Spec.BootMACAddress = "02:00:00:00:00:01", "02:00:00:00:00:02"
@@ -200,7 +271,28 @@ func TestTheChosenHost(t *testing.T) {
 	g.Expect(Host(f).Message).To(And(HavePrefix("BareMetalHost lab/rack1-u7: power management error: "), Not(ContainSubstring("calvin"))))
 
 	f.Machine.Status.NodeRef.Name = "n"
-	g.Expect(Host(f)).To(BeNil(), "the host is installed")
+	g.Expect(Host(f).Reason).To(Equal(bootstrapv1.HostFailedReason), "of an installed host, too: whoever deletes the Machine waits for it")
+	f.Host.Status.ErrorType, f.Host.Status.ErrorMessage = "", ""
+	g.Expect(Host(f)).To(BeNil(), "the host is installed, and the annotation somebody's intention")
+	now := metav1.Now()
+	f.InfraMachine.SetDeletionTimestamp(&now)
+	g.Expect(Host(f).Reason).To(Equal(bootstrapv1.HostUnmanagedReason), "the Machine goes, and nobody deprovisions its host")
+	f.Host.Annotations = nil
+	g.Expect(*Host(f)).To(Equal(*yes(bootstrapv1.HostChosenReason, "BareMetalHost lab/rack1-u7 is being deprovisioned")))
+	f.Host = nil
+	g.Expect(Host(f)).To(BeNil(), "the host is not the Machine's any more")
+}
+
+// TestAHostThatSomebodyElseTook, after it was given to the Machine.
+func TestAHostThatSomebodyElseTook(t *testing.T) {
+	f := waiting(nil, metal3Machine("m", 0, nil))
+	f.InfraMachine.SetAnnotations(map[string]string{metal3.HostAnnotation: "lab/rack1-u7"})
+	f.TakenHost = sample.BareMetalHost()
+	g := NewWithT(t)
+	g.Expect(Host(f).Reason).To(Equal(bootstrapv1.NoHostFitsReason))
+	g.Expect(Host(f).Message).To(HavePrefix("BareMetalHost lab/rack1-u7, which was given to Metal3Machine m, says by spec.consumerRef that it is another's"))
+	f.Machine.Status.NodeRef.Name = "n"
+	g.Expect(Host(f)).To(BeNil(), "it is installed")
 }
 
 func TestOthersAreNotAskedForBareMetalHosts(t *testing.T) {

@@ -48,6 +48,9 @@ const (
 	// CertificatesApprovedCondition is False while kubelets of the cluster's hosts ask for certificates that do not fit; else it is not there.
 	CertificatesApprovedCondition = "CertificatesApproved"
 
+	// HostsKeepUpCondition is False while a host is much slower than the others that are installed beside it; else it is not there. It advises, and holds nothing up.
+	HostsKeepUpCondition = "HostsKeepUp"
+
 	// PreflightPassedCondition tells, until the cluster is installed, whether its names, addresses and registries look right from the hub. It advises, and holds
 	// nothing up.
 	PreflightPassedCondition = "PreflightPassed"
@@ -104,6 +107,8 @@ const (
 	MachinesCreatedReason                 = "MachinesCreated"
 	InfraTemplateMissingReason            = "InfraTemplateMissing"
 	MachineCreationFailedReason           = "MachineCreationFailed"
+	BootstrapProviderOutdatedReason       = "BootstrapProviderOutdated"
+	ArbiterMismatchReason                 = "ArbiterMismatch"
 	WaitingForInstallationReason          = "WaitingForInstallation"
 	NotDeletingReason                     = clusterv1.NotDeletingReason
 	WaitingForWorkersDeletionReason       = "WaitingForWorkersDeletion"
@@ -127,4 +132,5 @@ const (
 	PreflightWarningsReason               = "PreflightWarnings"
 	PreflightIncompleteReason             = "PreflightIncomplete"
 	CertificateRequestNotFittingReason    = "CertificateRequestNotFitting"
+	HostsFallBehindReason                 = "HostsFallBehind"
 )

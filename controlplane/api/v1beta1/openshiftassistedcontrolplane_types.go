@@ -35,11 +35,19 @@ const (
 )
 
 // OpenshiftAssistedControlPlaneSpec is the wanted control plane.
-// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas in [1, 3, 4, 5]",message="replicas must be 1 (single node), 3, 4 or 5"
+// +kubebuilder:validation:XValidation:rule="!has(self.arbiter) || self.?replicas.orValue(1) == 3",message="with an arbiter replicas must be 3: two masters and the arbiter"
+// +kubebuilder:validation:XValidation:rule="!has(self.arbiter) || (size(self.config.?apiVIPs.orValue([])) > 0 && size(self.config.?ingressVIPs.orValue([])) > 0)",message="a cluster with an arbiter is one of platform baremetal: set config.apiVIPs and config.ingressVIPs"
+// +kubebuilder:validation:XValidation:rule="!has(self.arbiter) || self.version.matches('^v?([5-9]|[1-9][0-9]+|4[.]([2-9][0-9]|[1-9][0-9][0-9]+))[.]')",message="an arbiter needs version 4.20 or newer: in 4.19 it is a technology preview, which cannot be upgraded, and before there is none"
+// +kubebuilder:validation:XValidation:rule="!has(self.fencing) || self.?replicas.orValue(1) == 2",message="with fencing replicas must be 2: a cluster of two nodes, each of which can power off the other"
+// +kubebuilder:validation:XValidation:rule="has(self.fencing) || self.?replicas.orValue(1) != 2",message="two nodes have no quorum of their own: with replicas 2 set fencing, or set replicas to 3 with an arbiter"
+// +kubebuilder:validation:XValidation:rule="!has(self.fencing) || !has(self.config.externalPlatform)",message="a cluster with fencing is one of platform baremetal or none: remove config.externalPlatform"
+// +kubebuilder:validation:XValidation:rule="!has(self.fencing) || self.version.matches('^v?([5-9]|[1-9][0-9]+|4[.]([2-9][0-9]|[1-9][0-9][0-9]+))[.]')",message="fencing needs version 4.20 or newer: before there are no clusters of two nodes"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas in [1, 2, 3, 4, 5]",message="replicas must be 1 (single node), 2 (with fencing), 3, 4 or 5"
 // +kubebuilder:validation:XValidation:rule="self.?replicas.orValue(1) != 1 || (size(self.config.?apiVIPs.orValue([])) == 0 && size(self.config.?ingressVIPs.orValue([])) == 0)",message="a single-node cluster (replicas: 1) has no VIPs: remove config.apiVIPs and config.ingressVIPs, or set replicas to 3, 4 or 5"
 type OpenshiftAssistedControlPlaneSpec struct {
-	// replicas is the number of control-plane Machines: 1 (single node), 3, 4 or 5. 1 when omitted.
+	// replicas is the number of control-plane Machines: 1 (single node), 2 (with fencing), 3, 4 or 5. 1 when omitted.
 	// +optional
+	// +kubebuilder:default=1
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// version is the OpenShift or OKD release: 4.19.3, v4.19.3 or 4.19.0-okd-scos.5. It is not a Kubernetes version. A newer one than an
@@ -54,6 +62,16 @@ type OpenshiftAssistedControlPlaneSpec struct {
 	// +required
 	MachineTemplate OpenshiftAssistedControlPlaneMachineTemplate `json:"machineTemplate,omitempty,omitzero"`
 
+	// arbiter makes one of the three control-plane Machines an arbiter: a member of etcd on a small host that runs little else, beside two masters. It is there from the
+	// beginning, or never; what it says may be changed.
+	// +optional
+	Arbiter *ArbiterSpec `json:"arbiter,omitempty"`
+
+	// fencing makes a cluster of two nodes and nothing else: each powers off the other by its BMC before it goes on alone. It is there from the beginning, or never, and
+	// replicas is 2. The hosts need BMCs that speak Redfish. OpenShift 4.20 and 4.21 have it as a technology preview, which cannot be upgraded.
+	// +optional
+	Fencing *FencingSpec `json:"fencing,omitempty"`
+
 	// machineNaming gives the Machines other names than <control plane>-<5 characters>.
 	// +optional
 	MachineNaming MachineNamingSpec `json:"machineNaming,omitempty,omitzero"`
@@ -61,6 +79,7 @@ type OpenshiftAssistedControlPlaneSpec struct {
 	// openshiftAssistedConfigSpec is the spec of each control-plane Machine's OpenshiftAssistedConfig.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.machineConfigPool)",message="machineConfigPool is for workers: hosts of the control plane belong to the pool master"
+	// +kubebuilder:validation:XValidation:rule="!has(self.role)",message="role is set by the control plane provider: set spec.arbiter to make one of the Machines an arbiter"
 	OpenshiftAssistedConfigSpec bootstrapv1.OpenshiftAssistedConfigSpec `json:"openshiftAssistedConfigSpec,omitempty,omitzero"`
 
 	// remediation limits how often unhealthy Machines are replaced, which a MachineHealthCheck finds.
@@ -120,6 +139,57 @@ type OpenshiftAssistedControlPlaneMachineSettings struct {
 	Taints []clusterv1.MachineTaint `json:"taints,omitempty"`
 }
 
+// ArbiterSpec is what the Machine of an arbiter is made from. Each field that is omitted is that of the other control-plane Machines.
+type ArbiterSpec struct {
+	// machineTemplate is what the Machine is made from.
+	// +optional
+	MachineTemplate ArbiterMachineTemplate `json:"machineTemplate,omitempty,omitzero"`
+
+	// openshiftAssistedConfigSpec is the spec of the Machine's OpenshiftAssistedConfig.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.machineConfigPool)",message="machineConfigPool is for workers: the host of an arbiter belongs to the pool arbiter"
+	// +kubebuilder:validation:XValidation:rule="!has(self.role)",message="role of an arbiter is set by the control plane provider: leave it out, spec.arbiter says it"
+	OpenshiftAssistedConfigSpec *bootstrapv1.OpenshiftAssistedConfigSpec `json:"openshiftAssistedConfigSpec,omitempty"`
+}
+
+// ArbiterMachineTemplate is what the Machine of an arbiter is made from.
+// +kubebuilder:validation:MinProperties=1
+type ArbiterMachineTemplate struct {
+	// metadata goes, in place, to the Machine, its infra machine and OpenshiftAssistedConfig.
+	// +optional
+	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec goes to the Machine; all of it but infrastructureRef in place.
+	// +optional
+	Spec ArbiterMachineTemplateSpec `json:"spec,omitempty,omitzero"`
+}
+
+// ArbiterMachineTemplateSpec goes to the Machine of an arbiter.
+// +kubebuilder:validation:MinProperties=1
+type ArbiterMachineTemplateSpec struct {
+	// infrastructureRef names the template of the infra machine, in the same namespace.
+	// +optional
+	InfrastructureRef clusterv1.ContractVersionedObjectReference `json:"infrastructureRef,omitempty,omitzero"`
+
+	OpenshiftAssistedControlPlaneMachineSettings `json:",inline"`
+}
+
+// FencingSpec says how the two nodes of a cluster fence each other.
+type FencingSpec struct {
+	// credentialsFrom says where the addresses and credentials come from by which the nodes reach each other's BMCs. BareMetalHosts: from the BareMetalHost of each Machine
+	// and the Secret that its spec.bmc.credentialsName names, or from the Secret that its annotation bmac.agent-install.openshift.io/fencing-credentials-secret-name
+	// names. They are copied into the cluster: whoever administers it can power its hosts off and on.
+	// +required
+	CredentialsFrom FencingCredentialsSource `json:"credentialsFrom,omitempty"`
+}
+
+// FencingCredentialsSource is where the credentials of BMCs come from.
+// +kubebuilder:validation:Enum=BareMetalHosts
+type FencingCredentialsSource string
+
+// FencingCredentialsFromBareMetalHosts takes them from the BareMetalHosts of the Machines.
+const FencingCredentialsFromBareMetalHosts FencingCredentialsSource = "BareMetalHosts"
+
 // MachineDeletionSpec holds the time-outs of a Machine's deletion, in seconds. 0 or omitted: no limit.
 // +kubebuilder:validation:MinProperties=1
 type MachineDeletionSpec struct {
@@ -141,11 +211,12 @@ type MachineDeletionSpec struct {
 // +kubebuilder:validation:MinProperties=1
 type MachineNamingSpec struct {
 	// template is a Go template with the variables .cluster.name, .controlPlane.name (called .kubeadmControlPlane by KubeadmControlPlane)
-	// and .random, which it must contain: '{{ .controlPlane.name }}-{{ .random }}'.
+	// and .random, which it must contain: '{{ .controlPlane.name }}-{{ .random }}'. It holds no actions or functions.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('[{][{] *[.]random *[}][}]')",message="template must contain {{ .random }}"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([^{}]|[{][{]-? *[.](random|(cluster|controlPlane|kubeadmControlPlane)[.]name) *-?[}][}])*$')",message="template may hold text and the variables {{ .cluster.name }}, {{ .controlPlane.name }} and {{ .random }}, and nothing else"
 	Template string `json:"template,omitempty"`
 }
 
@@ -472,6 +543,10 @@ type InstallationStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Progress string `json:"progress,omitempty"`
+	// startTime is since when the cluster is being installed, its preparation included, as assisted-service tells it: all hosts were there and approved. Each attempt at a
+	// preparation begins anew. It is not there before, nor when the installation has ended.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// workerReplicas is the number of workers that are installed together with the control plane. It does not change once the
 	// installation has started.
 	// +optional
@@ -521,6 +596,7 @@ type OpenshiftAssistedControlPlaneStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=version
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	Versions []StatusVersion `json:"versions,omitempty"`
 	// kubernetesVersion is the version that the cluster's API server reports.
@@ -620,6 +696,7 @@ type OpenshiftAssistedControlPlaneInitializationStatus struct {
 // +kubebuilder:printcolumn:name="Version",type="string",JSONPath=".spec.version",description="Wanted OpenShift version"
 // +kubebuilder:printcolumn:name="Runs",type="string",JSONPath=".status.version",description="Lowest OpenShift version of the Machines"
 // +kubebuilder:printcolumn:name="Installation",type="string",JSONPath=".status.installation.progress",description="Phase and percentage of the installation"
+// +kubebuilder:printcolumn:name="Installing For",type="date",priority=10,JSONPath=".status.installation.startTime",description="Time since all hosts were there, while the cluster is being installed"
 // +kubebuilder:printcolumn:name="Available",type="string",JSONPath=".status.conditions[?(@.type=='Available')].status",description="True when the control plane serves"
 // +kubebuilder:printcolumn:name="Desired",type="integer",JSONPath=".spec.replicas",description="Wanted Machines"
 // +kubebuilder:printcolumn:name="Replicas",type="integer",JSONPath=".status.replicas",description="Machines"
@@ -628,6 +705,8 @@ type OpenshiftAssistedControlPlaneInitializationStatus struct {
 // +kubebuilder:printcolumn:name="Initialized",type="boolean",priority=10,JSONPath=".status.initialization.controlPlaneInitialized",description="True once the API server has answered"
 // +kubebuilder:printcolumn:name="Kubernetes",type="string",priority=10,JSONPath=".status.kubernetesVersion",description="Kubernetes version"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.arbiter) == has(oldSelf.spec.arbiter)",message="spec.arbiter can be neither set nor removed: a control plane has an arbiter from the beginning, or never"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.fencing) == has(oldSelf.spec.fencing)",message="spec.fencing can be neither set nor removed: a cluster is one of two nodes with fencing from the beginning, or never"
 // +kubebuilder:validation:XValidation:rule="!(oldSelf.?status.installation.phase.orValue('Pending') in ['Preparing', 'Installing', 'Finalizing']) || self.spec.?replicas == oldSelf.spec.?replicas",message="spec.replicas cannot change while the cluster is being installed"
 // +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (self.spec.?replicas.orValue(1) == 1) == (oldSelf.spec.?replicas.orValue(1) == 1)",message="an installed single-node cluster cannot become a multi-node one, nor the other way round"
 // +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (has(self.spec.config.apiVIPs) == has(oldSelf.spec.config.apiVIPs) && (!has(self.spec.config.apiVIPs) || self.spec.config.apiVIPs == oldSelf.spec.config.apiVIPs) && has(self.spec.config.ingressVIPs) == has(oldSelf.spec.config.ingressVIPs) && (!has(self.spec.config.ingressVIPs) || self.spec.config.ingressVIPs == oldSelf.spec.config.ingressVIPs) && has(self.spec.config.machineNetwork) == has(oldSelf.spec.config.machineNetwork) && (!has(self.spec.config.machineNetwork) || self.spec.config.machineNetwork == oldSelf.spec.config.machineNetwork) && has(self.spec.config.networkType) == has(oldSelf.spec.config.networkType) && (!has(self.spec.config.networkType) || self.spec.config.networkType == oldSelf.spec.config.networkType) && has(self.spec.config.loadBalancer) == has(oldSelf.spec.config.loadBalancer) && (!has(self.spec.config.loadBalancer) || self.spec.config.loadBalancer == oldSelf.spec.config.loadBalancer))",message="apiVIPs, ingressVIPs, machineNetwork, networkType and loadBalancer cannot change once the installation has started"

@@ -30,6 +30,16 @@ type OpenshiftAssistedControlPlaneTemplateResourceSpec struct {
 	// +optional
 	MachineTemplate OpenshiftAssistedControlPlaneTemplateMachineTemplate `json:"machineTemplate,omitempty,omitzero"`
 
+	// arbiter makes one of the three control-plane Machines an arbiter: a member of etcd on a small host that runs little else, beside two masters. A template of its infra machine
+	// that it names is taken as it is: Cluster API clones that of the other Machines only.
+	// +optional
+	Arbiter *ArbiterSpec `json:"arbiter,omitempty"`
+
+	// fencing makes a cluster of two nodes and nothing else: each powers off the other by its BMC before it goes on alone. The topology of the Cluster has to ask for two
+	// replicas.
+	// +optional
+	Fencing *FencingSpec `json:"fencing,omitempty"`
+
 	// machineNaming gives the Machines other names than <control plane>-<5 characters>.
 	// +optional
 	MachineNaming MachineNamingSpec `json:"machineNaming,omitempty,omitzero"`
@@ -37,6 +47,7 @@ type OpenshiftAssistedControlPlaneTemplateResourceSpec struct {
 	// openshiftAssistedConfigSpec is the spec of each control-plane Machine's OpenshiftAssistedConfig.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.machineConfigPool)",message="machineConfigPool is for workers: hosts of the control plane belong to the pool master"
+	// +kubebuilder:validation:XValidation:rule="!has(self.role)",message="role is set by the control plane provider: set spec.arbiter to make one of the Machines an arbiter"
 	OpenshiftAssistedConfigSpec bootstrapv1.OpenshiftAssistedConfigSpec `json:"openshiftAssistedConfigSpec,omitempty,omitzero"`
 
 	// remediation limits how often unhealthy Machines are replaced, which a MachineHealthCheck finds.

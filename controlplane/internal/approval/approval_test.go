@@ -91,10 +91,20 @@ func machineOf(node, address string) clusterv1.Machine {
 // read reads the request.
 func (w *world) read(t *testing.T) *Request {
 	t.Helper()
+	return w.readDER(w.der(t))
+}
+
+// der is what the kubelet asks for, signed with its key.
+func (w *world) der(t testing.TB) []byte {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	der, err := x509.CreateCertificateRequest(rand.Reader, &w.subject, key)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return der
+}
+
+func (w *world) readDER(der []byte) *Request {
 	w.request.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 	return Read(&w.request)
 }
@@ -125,6 +135,7 @@ func TestWhichRequestsAreApproved(t *testing.T) {
 		"client: the Node is Ready":                                     {world: asleep, change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionTrue }, obstacle: "Node w0 is Ready, and has its certificate"},
 		"client: the Node reboots":                                      {world: asleep, change: heardBefore(2*time.Hour - time.Minute), obstacle: "Node w0 was heard less than 2 h ago, and has its certificate"},
 		"client: the Node was away for long":                            {world: asleep, change: heardBefore(2*time.Hour + time.Minute)},
+		"client: the Node will be heard, by a clock that is ahead":      {world: asleep, change: heardBefore(-26 * time.Hour), obstacle: "was heard less than 2 h ago"},
 		"client: the Node was just made, and never told how it is":      {world: asleep, change: func(w *world) { w.node.Status.Conditions, w.node.CreationTimestamp = nil, *now() }, obstacle: "was heard less than 2 h ago"},
 		"serving: the Node reboots":                                     {world: awake, change: heardBefore(0)},
 		"client: the Machine is being deleted, its Node is gone":        {world: asleep, change: func(w *world) { w.machines[0].DeletionTimestamp, w.node = now(), nil }, obstacle: "Machine machine-w0 is being deleted, and its Node is gone"},

@@ -154,7 +154,7 @@ func readPools(ctx context.Context, c client.Client, seen *facts.ClusterVersion)
 	}
 	for i := range pools.Items {
 		pool := workload.PoolOf(&pools.Items[i])
-		if pool.Name == facts.MasterPool && pools.Items[i].Spec.Paused {
+		if pool.ControlPlane() && pools.Items[i].Spec.Paused {
 			seen.Unhealthy = append(seen.Unhealthy, "MachineConfigPool "+pool.Name+" is paused, so that no upgrade ends")
 		}
 		if pool.Degraded != "" {

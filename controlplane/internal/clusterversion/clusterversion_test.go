@@ -92,7 +92,7 @@ func TestWhatAnUpgradeDependsUponIsRead(t *testing.T) {
 		pool("busy", func(p *machineconfigurationv1.MachineConfigPool) {
 			p.Status.Conditions = []machineconfigurationv1.MachineConfigPoolCondition{{Type: machineconfigurationv1.MachineConfigPoolUpdating, Status: corev1.ConditionTrue}}
 		}),
-		pool("infra", degraded), pool("master", paused), pool("worker", paused),
+		pool("infra", degraded), pool("arbiter", paused), pool("master", paused), pool("worker", paused),
 	)
 	seen, err := c.Observe(t.Context(), client.ObjectKey{})
 	c.Expect(err).NotTo(HaveOccurred())
@@ -106,7 +106,7 @@ func TestWhatAnUpgradeDependsUponIsRead(t *testing.T) {
 		NoOffers: "no route",
 		Gates:    []facts.Gate{{Name: "ack-4.19-a", Message: "check a"}, {Name: "ack-4.19-b", Message: "check b", Acknowledged: true}, {Name: "ack-4.19-c", Message: "check c"}},
 		Unhealthy: []string{
-			"ClusterOperator etcd is degraded", "ClusterOperator ingress is not available", "MachineConfigPool infra is degraded (no such file)", "MachineConfigPool master is paused, so that no upgrade ends",
+			"ClusterOperator etcd is degraded", "ClusterOperator ingress is not available", "MachineConfigPool arbiter is paused, so that no upgrade ends", "MachineConfigPool infra is degraded (no such file)", "MachineConfigPool master is paused, so that no upgrade ends",
 		},
 	}))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/cluster-api/util/collections"
@@ -34,16 +35,18 @@ func (r *Reconciler) unblockMove(ctx context.Context, s *scope) error {
 	return r.patchMetadata(ctx, s, after)
 }
 
-// keepsItsNode tells whether the only Machine of a control plane of one is held. It is never released, and lives on where the cluster is moved to, as it should.
-func (s *scope) keepsItsNode() bool {
-	return s.Replicas() == 1 && len(s.Machines) == 1 && removal.Holds(s.Machines[0])
+// keepsItsNodes tells whether the Machines that are being deleted are held for good: the only one of a control plane of one, and those of two nodes with fencing. They are never
+// released, and live on where the cluster is moved to, as they should.
+func (s *scope) keepsItsNodes() bool {
+	held := !slices.ContainsFunc(s.Machines, func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() && !removal.Holds(m) })
+	return held && (s.Fenced() || s.Replicas() == 1 && len(s.Machines) == 1)
 }
 
 // staysFor is why an installed cluster must not be moved now; empty: it may be.
 func (s *scope) staysFor() string {
 	switch {
 	case s.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] != "",
-		slices.ContainsFunc(s.Machines, collections.HasDeletionTimestamp) && !s.keepsItsNode():
+		slices.ContainsFunc(s.Machines, collections.HasDeletionTimestamp) && !s.keepsItsNodes():
 		return whileHostsGo
 	case s.WorkersRollOut():
 		return whileWorkersRollOut

@@ -43,8 +43,9 @@ var machineChanges = kube.Changes(func(before, after *clusterv1.Machine) bool {
 		conditions.GetReason(before, clusterv1.MachineBootstrapConfigReadyCondition) != conditions.GetReason(after, clusterv1.MachineBootstrapConfigReadyCondition)
 })
 
-// agentChanges are those of what the conditions tell of a host, and of what links it to its Node.
+// agentChanges are those of what the conditions tell of a host, how far it is, and since when, among them, and of what links it to its Node.
 var agentChanges = kube.Changes(func(before, after *aiv1beta1.Agent) bool {
 	return before.Generation != after.Generation || before.Status.DebugInfo.State != after.Status.DebugInfo.State ||
+		before.Status.Progress.CurrentStage != after.Status.Progress.CurrentStage || !before.Status.Progress.StageStartTime.Equal(after.Status.Progress.StageStartTime) ||
 		(status.Failing(after) && status.Describe(before) != status.Describe(after))
 })

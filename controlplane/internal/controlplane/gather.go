@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -70,6 +71,9 @@ func (r *Reconciler) gatherMachines(ctx context.Context, f *facts.Facts) error {
 	slices.SortFunc(f.Machines, byName)
 	slices.SortFunc(f.Workers, byName)
 
+	if err := r.gatherConfigs(ctx, f); err != nil {
+		return err
+	}
 	deployments := &clusterv1.MachineDeploymentList{}
 	if err := r.Client.List(ctx, deployments, inNamespace, inCluster); err != nil {
 		return fmt.Errorf("cannot list MachineDeployments: %w", err)
@@ -80,6 +84,23 @@ func (r *Reconciler) gatherMachines(ctx context.Context, f *facts.Facts) error {
 	}
 	f.DayOneWorkers = facts.CountWorkers(f.Cluster, deployments.Items, sets.Items, f.Workers)
 	f.Sets = facts.MachineSets(deployments.Items, sets.Items)
+	return nil
+}
+
+func (r *Reconciler) gatherConfigs(ctx context.Context, f *facts.Facts) error {
+	f.Configs = map[string]*bootstrapv1.OpenshiftAssistedConfig{}
+	for _, m := range f.Machines {
+		if !m.Spec.Bootstrap.ConfigRef.IsDefined() {
+			continue
+		}
+		config, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.Bootstrap.ConfigRef.Name}, &bootstrapv1.OpenshiftAssistedConfig{})
+		if err != nil {
+			return err
+		}
+		if config != nil {
+			f.Configs[m.Name] = config
+		}
+	}
 	return nil
 }
 

@@ -56,5 +56,5 @@ func TestPlannedWorkersAndStuckHostsAreSeenInTheCaches(t *testing.T) {
 	h.elapse()
 	h.reconcile()
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.InstalledCondition)).To(Equal(
-		"2 of 12 hosts are bound to the cluster; Machine w1: HostRefused: another host; host rack1-u7: no disk; host localhost: it burns"))
+		"hosts bound to the cluster: 2 of 12; Machine w1: HostRefused: another host; host rack1-u7: no disk; host localhost: it burns"))
 }

@@ -2,7 +2,9 @@ package controlplane
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,8 +101,9 @@ type hub struct {
 	versions  *fakeVersions
 	dns       *fakeNames
 	writes    []string
-	// applyFails is what each server-side apply comes to, but for those of a status.
+	// applyFails is what each server-side apply comes to, but for those of a status; with failing only those in whose JSON it stands.
 	applyFails error
+	failing    string
 }
 
 func newHub(t *testing.T, objects ...client.Object) *hub {
@@ -129,7 +132,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			h.writes = append(h.writes, "apply")
-			if h.applyFails != nil {
+			if content, err := json.Marshal(obj); h.applyFails != nil && (err != nil || strings.Contains(string(content), h.failing)) {
 				return h.applyFails
 			}
 			if err := c.Apply(ctx, obj, opts...); err != nil {

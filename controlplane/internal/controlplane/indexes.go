@@ -45,8 +45,11 @@ func indexes() []kube.Index {
 			return nil
 		}),
 		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, infraTemplateField, func(c *controlplanev1.OpenshiftAssistedControlPlane) []string {
-			ref := c.Spec.MachineTemplate.Spec.InfrastructureRef
-			return []string{templateKey(ref.Kind, ref.Name)}
+			var keys []string
+			for _, ref := range facts.InfraTemplatesOf(c) {
+				keys = append(keys, templateKey(ref.Kind, ref.Name))
+			}
+			return keys
 		}),
 	}
 }

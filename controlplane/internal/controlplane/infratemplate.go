@@ -6,52 +6,64 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// infraTemplate reads the template of the infra machines, watches its kind, and makes it belong to the Cluster. That there is none is said when it is
+// infraTemplates reads the templates of the infra machines, watches their kinds, and makes them belong to the Cluster. That there is none is said when it is
 // needed.
-func (r *Reconciler) infraTemplate(ctx context.Context, s *scope) (bool, error) {
-	template, err := kube.External(ctx, r.Client, s.ControlPlane.Spec.MachineTemplate.Spec.InfrastructureRef, s.ControlPlane.Namespace)
-	if err != nil || template == nil {
-		return err == nil, err
-	}
-	if err := r.track(template); err != nil {
-		return false, err
-	}
-	s.template, err = kube.Read(ctx, r.Client, client.ObjectKeyFromObject(template), template)
-	if err != nil || s.template == nil || s.template.GetDeletionTimestamp() != nil {
-		return err == nil, err
-	}
-	if err := r.ownTemplate(ctx, s); err != nil { // of a kind that the manager was given no right to, for example
-		s.found.Block(status.MachineCreation, controlplanev1.MachineCreationFailedReason, err.Error())
-		return false, err
+func (r *Reconciler) infraTemplates(ctx context.Context, s *scope) (bool, error) {
+	s.templates = map[clusterv1.ContractVersionedObjectReference]*unstructured.Unstructured{}
+	for _, ref := range facts.InfraTemplatesOf(s.ControlPlane) {
+		template, err := kube.External(ctx, r.Client, ref, s.ControlPlane.Namespace)
+		if err != nil {
+			return false, err
+		}
+		if template == nil {
+			continue
+		}
+		if err := r.track(template); err != nil {
+			return false, err
+		}
+		if template, err = kube.Read(ctx, r.Client, client.ObjectKeyFromObject(template), template); err != nil {
+			return false, err
+		}
+		if template == nil {
+			continue
+		}
+		s.templates[ref] = template
+		if err := r.ownTemplate(ctx, s, template); err != nil { // of a kind that the manager was given no right to, for example
+			s.found.Block(status.MachineCreation, controlplanev1.MachineCreationFailedReason, err.Error())
+			return false, err
+		}
 	}
 	return true, nil
 }
 
 // ownTemplate makes the Cluster an owner of the template, as the contract asks: clusterctl move takes along what a Cluster owns. Server-side apply would
 // not do, for several clusters may share a template: applied by one field manager, the reference of one would replace that of another.
-func (r *Reconciler) ownTemplate(ctx context.Context, s *scope) error {
+func (r *Reconciler) ownTemplate(ctx context.Context, s *scope, template *unstructured.Unstructured) error {
 	owner := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Name: s.Cluster.Name, UID: s.Cluster.UID}
-	if slices.ContainsFunc(s.template.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID }) {
+	owned := slices.ContainsFunc(template.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID })
+	if owned || template.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	key := reconcile.Key("owner "+s.template.GetKind(), s.template)
-	if left := r.recent.Unseen(key, s.template.GetResourceVersion()); left > 0 {
+	key := reconcile.Key("owner "+template.GetKind(), template)
+	if left := r.recent.Unseen(key, template.GetResourceVersion()); left > 0 {
 		s.again.In(left)
 		return nil
 	}
-	before := s.template.DeepCopy()
-	s.template.SetOwnerReferences(util.EnsureOwnerRef(s.template.GetOwnerReferences(), owner))
-	if err := kube.PatchMetadata(ctx, r.Client, before, s.template, FieldOwner); client.IgnoreNotFound(err) != nil {
+	before := template.DeepCopy()
+	template.SetOwnerReferences(util.EnsureOwnerRef(template.GetOwnerReferences(), owner))
+	if err := kube.PatchMetadata(ctx, r.Client, before, template, FieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot make the Cluster an owner of %s %s: %w", before.GetKind(), before.GetName(), err)
 	}
 	r.recent.Wrote(key, before.GetResourceVersion())

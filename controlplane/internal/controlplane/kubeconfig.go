@@ -17,6 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
 
 // rememberedClusters is more than one hub has.
@@ -105,12 +106,15 @@ func (r *Reconciler) publish(ctx context.Context, s *scope, admin *corev1.Secret
 		s.found.Block(status.KubeconfigCopy, controlplanev1.KubeconfigRefusedReason, fmt.Sprintf("Secret %s is not published: %s", admin.Name, err))
 		return s.found.Kubeconfig != nil, nil
 	}
-	first := s.found.Kubeconfig == nil
 	published := desired.Kubeconfig(s.Facts, content, map[string]string{facts.KubeconfigSourceAnnotation: sourceOf(admin).String()})
+	first := s.found.Kubeconfig == nil && r.recent.Unseen(appliedKey(published), "") == 0 // else it was published, and is on its way into the cache
 	if err := r.apply(ctx, s, published, s.found.Kubeconfig); err != nil {
 		return false, fmt.Errorf("cannot publish the kubeconfig: %w", err)
 	}
 	if first {
+		if sawItGoOn(s.stored, s.Phase) {
+			measure.Reactions(measure.ReactionTo(measure.KubeconfigWritten, &admin.CreationTimestamp, r.now()))
+		}
 		r.event(s.stored, "KubeconfigPublished", "Published the kubeconfig in Secret %s", published.Name)
 	}
 	s.found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}

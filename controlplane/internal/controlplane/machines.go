@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -15,6 +16,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -42,17 +44,32 @@ func (r *Reconciler) machines(ctx context.Context, s *scope) (bool, error) {
 
 // freeSlots are the places of the Machines that are missing; none, and it is told why, when they cannot be made.
 func (s *scope) freeSlots(missing int) []desired.Slot {
-	if s.template == nil {
-		ref := s.ControlPlane.Spec.MachineTemplate.Spec.InfrastructureRef
-		s.block(controlplanev1.InfraTemplateMissingReason, fmt.Sprintf("%s %s does not exist: create it, or name another in machineTemplate.spec.infrastructureRef", ref.Kind, ref.Name))
-		return nil
-	}
 	slots, err := desired.FreeSlots(s.Facts, missing)
 	if err != nil {
 		s.block(controlplanev1.InvalidConfigurationReason, err.Error())
 		return nil
 	}
+	for _, slot := range slots {
+		if s.templateOf(slot) == nil {
+			ref := facts.MachineTemplate(s.ControlPlane, slot.Arbiter).Spec.InfrastructureRef
+			s.block(controlplanev1.InfraTemplateMissingReason, fmt.Sprintf("%s %s does not exist: create it, or name another in %s.spec.infrastructureRef", ref.Kind, ref.Name, templateField(slot)))
+			return nil
+		}
+	}
 	return slots
+}
+
+// templateOf is the template of the infra machine of a slot; nil when there is none.
+func (s *scope) templateOf(slot desired.Slot) *unstructured.Unstructured {
+	return s.templates[facts.MachineTemplate(s.ControlPlane, slot.Arbiter).Spec.InfrastructureRef]
+}
+
+// templateField is where the spec says what the Machine of a slot is made from.
+func templateField(slot desired.Slot) string {
+	if slot.Arbiter {
+		return "arbiter.machineTemplate"
+	}
+	return "machineTemplate"
 }
 
 // whenMachinesAreMade says what the missing Machines of a cluster wait for whose installation has begun.
@@ -73,11 +90,12 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope, slots []desir
 	created := 0
 	for _, slot := range slots {
 		done, err := r.createMachine(ctx, s, slot)
-		switch {
-		case kube.Refused(err):
+		if kube.Refused(err) { // no host of the others is touched, for without this one they would wait
 			s.again.In(refusedRetry)
-			s.block(controlplanev1.InvalidConfigurationReason, fmt.Sprintf("Machine %s was refused, correct machineTemplate: %v", slot.Name, err))
-		case err != nil:
+			s.block(refusal(err, fmt.Sprintf("Machine %s was refused, correct %s: %v", slot.Name, templateField(slot), err)))
+			break
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("cannot make Machine %s: %w", slot.Name, err))
 		}
 		if done {
@@ -85,7 +103,7 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope, slots []desir
 		}
 	}
 	if created > 0 {
-		r.event(s.stored, "MachinesCreated", "Made %d control-plane Machines", created)
+		r.event(s.stored, "MachinesCreated", "Made %s", english.Plural(created, "control-plane Machine", ""))
 	}
 	err := errors.Join(errs...)
 	if err != nil {
@@ -96,7 +114,7 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope, slots []desir
 
 // createMachine makes an infra machine, an OpenshiftAssistedConfig and a Machine of one name. created tells whether the Machine is new.
 func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot desired.Slot) (created bool, err error) {
-	infra, err := desired.InfraMachine(s.Facts, s.template, slot.Name)
+	infra, err := desired.InfraMachine(s.Facts, s.templateOf(slot), slot)
 	if err != nil {
 		return false, err
 	}
@@ -121,22 +139,13 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot desired.S
 			return false, fmt.Errorf("%T %s exists and was not made for this control plane", left, left.GetName())
 		}
 	}
+	if there, err := r.createConfig(ctx, s, slot, observedConfig); err != nil || !there {
+		return false, err
+	}
 	if observedInfra == nil {
 		if there, err := r.createInfraMachine(ctx, s, infra); err != nil || !there {
 			return false, err
 		}
-	}
-	config := desired.Config(s.Facts, slot.Name, observedConfig)
-	if left := r.recent.Unseen(appliedKey(config), ""); observedConfig == nil && left > 0 {
-		s.awaitCache(slot.Name, left)
-		return false, nil
-	}
-	if err := r.apply(ctx, s, config, observedConfig); err != nil {
-		return false, err
-	}
-	if !config.DeletionTimestamp.IsZero() { // that of a former Machine, which the cache has lost already
-		s.awaitCache(slot.Name, reconcile.CacheLag)
-		return false, nil
 	}
 	machine := desired.Machine(s.Facts, slot, infra, cmp.Or(s.found.MachineVersion(s.Facts, nil), "v"+s.found.Version.String()))
 	if err := r.apply(ctx, s, machine, nil); err != nil {
@@ -144,6 +153,49 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot desired.S
 	}
 	s.found.Machines = append(s.found.Machines, machine) // counted at once, although the cache has not seen it
 	return machine.UID != "", nil
+}
+
+// createConfig makes the OpenshiftAssistedConfig of a slot. It comes before the infra machine, for a bootstrap provider of another version may refuse it. there is false when it cannot be told
+// that it is there to stay, or that it is of the role of the slot.
+func (r *Reconciler) createConfig(ctx context.Context, s *scope, slot desired.Slot, observed *bootstrapv1.OpenshiftAssistedConfig) (there bool, err error) {
+	config := desired.Config(s.Facts, slot.Name, slot.Arbiter, observed)
+	if left := r.recent.Unseen(appliedKey(config), ""); observed == nil && left > 0 {
+		s.awaitCache(slot.Name, left)
+		return false, nil
+	}
+	if slot.Arbiter != (config.Spec.Role == bootstrapv1.HostRoleArbiter) {
+		s.block(controlplanev1.MachineCreationFailedReason, fmt.Sprintf("OpenshiftAssistedConfig %s is there without a Machine, and with the spec.role %q of another place: delete it", config.Name, config.Spec.Role))
+		s.again.In(leftoverRetry)
+		return false, nil
+	}
+	if err := r.applyConfig(ctx, s, config, observed); err != nil {
+		return false, err
+	}
+	if !config.DeletionTimestamp.IsZero() { // that of a former Machine, which the cache has lost already
+		s.awaitCache(slot.Name, reconcile.CacheLag)
+		return false, nil
+	}
+	return true, nil
+}
+
+// errBootstrapOutdated is that the kind OpenshiftAssistedConfig, which comes with the bootstrap provider, has no field that is to be set.
+var errBootstrapOutdated = errors.New("the bootstrap provider is older than the control plane provider")
+
+func (r *Reconciler) applyConfig(ctx context.Context, s *scope, config, observed *bootstrapv1.OpenshiftAssistedConfig) error {
+	err := r.apply(ctx, s, config, observed)
+	if kube.Undeclared(err) != "" {
+		return fmt.Errorf("%w: %w", errBootstrapOutdated, err)
+	}
+	return err
+}
+
+// refusal is what a condition says of a part of a Machine that the API server refused: that it is to be corrected, unless an upgrade mends it.
+func refusal(err error, correct string) (reason, message string) {
+	if errors.Is(err, errBootstrapOutdated) {
+		return controlplanev1.BootstrapProviderOutdatedReason, fmt.Sprintf("%v: its OpenshiftAssistedConfigs have no %s. Upgrade it, as clusterctl upgrade does; that is noticed within five minutes",
+			errBootstrapOutdated, kube.Undeclared(err))
+	}
+	return controlplanev1.InvalidConfigurationReason, correct
 }
 
 // awaitCache says that a Machine is not made before it is seen what is there of its parts.

@@ -52,6 +52,23 @@ func TestStagesOfAnInstallationAreMeasuredWhenTheyAreReached(t *testing.T) {
 	}
 }
 
+func TestAPreparationThatIsTriedAgainIsMeasuredOnce(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Now()
+	in := func(phase controlplanev1.InstallationPhase, reason string) *controlplanev1.OpenshiftAssistedControlPlane {
+		cp := &controlplanev1.OpenshiftAssistedControlPlane{}
+		cp.Status.Installation.Phase = phase
+		cp.Status.Conditions = []metav1.Condition{{Type: controlplanev1.InstalledCondition, Reason: reason}}
+		return cp
+	}
+	failed := controlplanev1.PreparationFailedReason
+	again := in(controlplanev1.InstallationPreparing, failed)
+	g.Expect(reached(in(controlplanev1.InstallationPending, failed), again, now)).To(BeEmpty())
+	for _, before := range []*controlplanev1.OpenshiftAssistedControlPlane{again, in(controlplanev1.InstallationPending, failed)} {
+		g.Expect(reached(before, in(controlplanev1.InstallationInstalling, controlplanev1.InstallingReason), now)).To(HaveExactElements(HaveField("Name", "Installing")), "a moment later, or at once")
+	}
+}
+
 func TestWhatThePreflightAdvisesIsNoProblem(t *testing.T) {
 	g := NewWithT(t)
 	after := &controlplanev1.OpenshiftAssistedControlPlane{}

@@ -3,6 +3,10 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -21,9 +25,32 @@ func (r *Reconciler) passOn(ctx context.Context, s *scope) (bool, error) {
 		if err != nil {
 			return false, fmt.Errorf("cannot tell the kind of %T: %w", obj, err)
 		}
-		if err := r.applyBy(ctx, s, r.metadata, reconcile.Key("metadata "+kind.Kind, obj), desired.PassedOn(s.ControlPlane, kind, obj), obj); err != nil {
+		if err := r.passOnTo(ctx, s, obj, kind); err != nil {
 			return false, fmt.Errorf("cannot pass labels and annotations on to %s %s: %w", kind.Kind, obj.GetName(), err)
 		}
 	}
 	return true, nil
+}
+
+// passOnTo writes what an object is given. What was written is not written again at once: others may write something else there, whenever they see it.
+func (r *Reconciler) passOnTo(ctx context.Context, s *scope, obj client.Object, kind schema.GroupVersionKind) error {
+	wanted := desired.PassedOn(s.ControlPlane, kind, obj)
+	key := reconcile.Key("metadata "+kind.Kind, obj)
+	id := fmt.Sprintf("%s %s %v %v", key, obj.GetUID(), wanted.GetLabels(), wanted.GetAnnotations())
+	if r.asks.IsInBackOffSinceUpdate(id, r.now()) {
+		left := r.asks.Get(id)
+		if last, known := r.passed.Get(id); known {
+			left -= r.now().Sub(last.(time.Time)) //nolint:forcetypeassert // nothing else is put in
+		}
+		s.again.In(left)
+		return nil
+	}
+	wrote, err := r.applyBy(ctx, s, r.metadata, key, wanted, obj)
+	if err == nil && wrote {
+		now := r.now()
+		r.asks.Next(id, now)
+		r.asks.GC()
+		r.passed.Add(id, now)
+	}
+	return err
 }

@@ -3,8 +3,10 @@ package controlplane
 import (
 	"maps"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,6 +76,92 @@ func TestLabelsAndAnnotationsArePassedOn(t *testing.T) {
 				h.Expect(part.GetAnnotations()).To(Equal(before[i].GetAnnotations()), "the annotation with the install-config is that of the fields: %T", part)
 			}
 		})
+	}
+}
+
+func TestWhatIsPassedOnIsNotFoughtOver(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	now := time.Now()
+	h.r.now = func() time.Time { return now }
+	h.reconcile()
+	h.say("north")
+	h.reconcile()
+	h.reconcile()
+	takeBack := func() {
+		for _, part := range h.parts() {
+			part.GetLabels()["cluster.open-cluster-management.io/backup"] = "theirs"
+			h.Expect(h.Update(t.Context(), part)).To(Succeed())
+		}
+	}
+	told := func(value string) {
+		t.Helper()
+		for _, part := range h.parts() {
+			h.Expect(part.GetLabels()).To(HaveKeyWithValue("cluster.open-cluster-management.io/backup", value), "%T", part)
+		}
+	}
+	for _, wait := range []time.Duration{firstAsk, 2 * firstAsk, 4 * firstAsk} {
+		takeBack()
+		result := h.reconcile()
+		told("theirs")
+		h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", wait)), "nobody tells when it may be written again")
+		now = now.Add(wait - time.Second)
+		s := h.gather()
+		_, err := h.r.passOn(t.Context(), s)
+		h.Expect(err).NotTo(HaveOccurred())
+		h.Expect(s.again.After()).To(BeNumerically("~", time.Second, time.Millisecond), "what happens meanwhile does not put it off")
+		told("theirs")
+		now = now.Add(2 * time.Second)
+		h.reconcile()
+		told("north")
+	}
+	h.say("south")
+	h.reconcile()
+	told("south")
+}
+
+// What is made while labels are there has them at once: who watches it may decide by them what it sees first. What is passed on later is another writer's, which takes back what is said no more.
+func TestWhatIsMadeHasWhatIsPassedOnAtOnce(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.say("north")
+	h.reconcile()
+	told := func(labels, annotations types.GomegaMatcher) {
+		t.Helper()
+		for _, part := range h.parts() {
+			h.Expect(part.GetLabels()).To(labels, "%T", part)
+			h.Expect(part.GetAnnotations()).To(annotations, "%T", part)
+		}
+	}
+	first := func(value string) (types.GomegaMatcher, types.GomegaMatcher) {
+		return HaveKeyWithValue("cluster.open-cluster-management.io/backup", value), HaveKeyWithValue("agent-install.openshift.io/any", value)
+	}
+	told(first("north"))
+	h.Expect(h.parts()[1].GetAnnotations()).NotTo(HaveKeyWithValue(assisted.InstallConfigOverridesAnnotation, ContainSubstring("of the annotation")))
+	for range 3 {
+		h.reconcile()
+		told(first("north"))
+	}
+	h.writes = nil
+	h.reconcile()
+	h.Expect(h.writes).To(BeEmpty())
+	h.install() // from now on the registration is stated no more
+	h.say("")
+	h.reconcile()
+	told(Not(HaveKey("cluster.open-cluster-management.io/backup")), Not(HaveKey("agent-install.openshift.io/any")))
+}
+
+func TestNothingIsPassedOnToWhatIsBeingDeleted(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	for _, part := range h.parts() {
+		part.SetFinalizers([]string{"lab/held"})
+		h.Expect(h.Update(t.Context(), part)).To(Succeed())
+		h.Expect(h.Delete(t.Context(), part)).To(Succeed())
+	}
+	h.say("north")
+	h.reconcile()
+	for _, part := range h.parts() {
+		h.Expect(part.GetDeletionTimestamp()).NotTo(BeNil())
+		h.Expect(part.GetLabels()).NotTo(HaveKey("cluster.open-cluster-management.io/backup"), "%T", part)
 	}
 }
 

@@ -33,7 +33,7 @@ const (
 	// FieldOwner owns the fields that this provider writes into objects.
 	FieldOwner = client.FieldOwner("openshift-agent-control-plane")
 
-	// firstAsk is after what time the same is asked of a cluster again that somebody else changed there; the time doubles up to lastAsk.
+	// firstAsk is after what time the same is asked of a cluster, or passed on, again that somebody else changed there; the time doubles up to lastAsk.
 	firstAsk, lastAsk = 10 * time.Second, 10 * time.Minute
 
 	// wakeUps is the number of finished look-ups that may wait to be noticed.
@@ -157,12 +157,16 @@ type Reconciler struct {
 	looks *looks
 	// asked is what kubelets were seen to ask for, by the UID of the control plane.
 	asked *lru.Cache
-	// asks is when what installed clusters were asked for may be written again.
+	// asks is when what installed clusters were asked for, and what was passed on, may be written again.
 	asks *flowcontrol.Backoff
+	// passed is when what is in asks was passed on last.
+	passed *lru.Cache
 	// retries says when to come back after an error.
 	retries *retries
 	// wake reconciles control planes whose release image was looked up.
 	wake chan event.GenericEvent
+	// progress is the log of what was reported.
+	progress reconcile.Progress
 	// started is when this process began to observe.
 	started time.Time
 	now     func() time.Time
@@ -183,8 +187,10 @@ func New(options Options) *Reconciler {
 		registries:   newContents[*preflight.Registries](),
 		adminDigests: lru.New(rememberedClusters),
 		asked:        lru.New(rememberedClusters),
+		passed:       lru.New(rememberedClusters),
 		retries:      newRetries(),
 		wake:         make(chan event.GenericEvent, wakeUps),
+		progress:     reconcile.NewProgress(ctrl.Log.WithName("progress")),
 		started:      time.Now(),
 		now:          time.Now,
 		track:        func(client.Object) error { return nil },
@@ -243,7 +249,8 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 	}
 	// What is installed is looked after whatever the installation waits for.
 	return errors.Join(
-		reconcile.Run(ctx, s, r.guard, r.requirements, r.infraTemplate, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.machines),
+		reconcile.Run(ctx, s, r.passOn), // before the registration, which states what is passed on only when it makes an object
+		reconcile.Run(ctx, s, r.guard, r.requirements, r.infraTemplates, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.machines),
 		reconcile.Run(ctx, s, r.preflight),
 		reconcile.Run(ctx, s, r.syncMachines),
 		reconcile.Run(ctx, s, r.remediate),
@@ -253,9 +260,9 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 		reconcile.Run(ctx, s, r.followWorkers),
 		reconcile.Run(ctx, s, r.approveKubelets),
 		reconcile.Run(ctx, s, r.tellServerCA),
+		reconcile.Run(ctx, s, r.tellArbiter),
 		reconcile.Run(ctx, s, r.tellStray),
 		reconcile.Run(ctx, s, r.relabel, r.markInstalled, r.dropImageSets),
-		reconcile.Run(ctx, s, r.passOn),
 		reconcile.Run(ctx, s, r.kubeconfig, r.nudge, r.allowMove, r.renewKubeconfig),
 		reconcile.Run(ctx, s, r.lendKubeconfig),
 		reconcile.Run(ctx, s, r.markUpToDate),
@@ -264,21 +271,22 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 
 // apply writes desired unless observed holds it, or what was written a moment ago has not reached the cache yet.
 func (r *Reconciler) apply(ctx context.Context, s *scope, desired, observed client.Object) error {
-	return r.applyBy(ctx, s, r.applier, appliedKey(desired), desired, observed)
+	_, err := r.applyBy(ctx, s, r.applier, appliedKey(desired), desired, observed)
+	return err
 }
 
-// applyBy is apply by one of the field managers; key is under which it is remembered that it applied the object.
-func (r *Reconciler) applyBy(ctx context.Context, s *scope, by *apply.Applier, key string, desired, observed client.Object) error {
+// applyBy is apply by one of the field managers, and tells whether it wrote; key is under which it is remembered that it applied the object.
+func (r *Reconciler) applyBy(ctx context.Context, s *scope, by *apply.Applier, key string, desired, observed client.Object) (wrote bool, err error) {
 	version := kube.VersionOf(observed)
 	if left := r.recent.Unseen(key, version); left > 0 {
 		s.again.In(left)
-		return nil
+		return false, nil
 	}
-	changed, err := by.Apply(ctx, desired, observed)
-	if err == nil && changed {
+	wrote, err = by.Apply(ctx, desired, observed)
+	if err == nil && wrote {
 		r.recent.Wrote(key, version)
 	}
-	return err
+	return wrote, err
 }
 
 // appliedKey is the one under which it is remembered that an object was applied.

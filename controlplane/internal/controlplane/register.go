@@ -33,6 +33,9 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 		return false, nil
 	case s.Begun:
 		return true, nil
+	case s.Deployment != nil && !s.Deployment.DeletionTimestamp.IsZero():
+		s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("somebody deleted ClusterDeployment %s: it is made again when assisted-service has deregistered the cluster", s.Deployment.Name))
+		return false, nil
 	case len(s.MissingConfigMaps) > 0:
 		s.block(controlplanev1.ManifestsMissingReason, fmt.Sprintf("ConfigMap %s does not exist: create it, or remove it from config.manifestsConfigMapRefs and config.imageRegistryRef",
 			strings.Join(s.MissingConfigMaps, ", ")))
@@ -43,7 +46,14 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 		s.block(controlplanev1.InvalidConfigurationReason, err.Error())
 		return false, nil // for the user to correct: told by a condition, not tried again
 	}
-	if err := r.apply(ctx, s, desired.ClusterDeployment(s.Facts, s.found.Version), s.Deployment); err != nil {
+	deployment := desired.ClusterDeployment(s.Facts, s.found.Version)
+	if s.Deployment == nil {
+		desired.PassOnAtOnce(s.ControlPlane, deployment)
+	}
+	if s.Install == nil {
+		desired.PassOnAtOnce(s.ControlPlane, install)
+	}
+	if err := r.apply(ctx, s, deployment, s.Deployment); err != nil {
 		return s.rejected("ClusterDeployment", err)
 	}
 	if err := r.apply(ctx, s, install, s.Install); err != nil {

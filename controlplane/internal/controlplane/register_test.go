@@ -79,6 +79,31 @@ func TestARegistrationWithoutLabelsIsDeregistered(t *testing.T) {
 	}
 }
 
+// TestARegistrationThatIsBeingDeleted: what is made beside it goes with it, and is made when it is gone.
+func TestARegistrationThatIsBeingDeleted(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	deployment, install := h.registration()
+	deployment.Finalizers = []string{"clusterdeployments.agent-install.openshift.io/ai-deprovision"}
+	h.Expect(h.Update(t.Context(), deployment)).To(Succeed())
+	h.Expect(h.Delete(t.Context(), deployment)).To(Succeed())
+	h.Expect(h.Delete(t.Context(), install)).To(Succeed())
+	h.reconcile()
+	h.elapse()
+	h.reconcile()
+	key := client.ObjectKeyFromObject(install)
+	h.Expect(apierrors.IsNotFound(h.Get(t.Context(), key, install))).To(BeTrue(), "it is not made for one that goes")
+	told := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+	h.Expect(told).To(HaveField("Reason", controlplanev1.WaitingForAssistedServiceReason))
+	h.Expect(told.Message).To(And(ContainSubstring("ClusterDeployment c1"), ContainSubstring("made again")))
+
+	h.get("c1", deployment)
+	deployment.Finalizers = nil
+	h.Expect(h.Update(t.Context(), deployment)).To(Succeed())
+	h.reconcile()
+	h.registration()
+}
+
 func TestWhoseRegistration(t *testing.T) {
 	ours := factsOf(nil).Labels()
 	named := func() (*hivev1.ClusterDeployment, *hiveext.AgentClusterInstall) {

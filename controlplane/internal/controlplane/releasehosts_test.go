@@ -93,7 +93,13 @@ func settledEtcd() facts.Etcd {
 // newInstalledHub is one with an installed, healthy cluster. Its Machines are on the Nodes n0 to n2, of which n0 leads etcd.
 func newInstalledHub(t *testing.T) *hub {
 	t.Helper()
-	h := newHub(t, world(nil)...).withTime()
+	return newInstalledHubOf(t, nil)
+}
+
+// newInstalledHubOf is a hub whose control plane was changed before it was installed.
+func newInstalledHubOf(t *testing.T, change func(*controlplanev1.OpenshiftAssistedControlPlane)) *hub {
+	t.Helper()
+	h := newHub(t, world(change)...).withTime()
 	h.install()
 	h.etcds.Etcd = settledEtcd()
 	h.etcds.Members, h.etcds.Revisions = nil, nil

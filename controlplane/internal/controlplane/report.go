@@ -5,11 +5,14 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -39,6 +42,10 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 	r.recent.Wrote(reconcile.Key("", cp), s.stored.ResourceVersion)
 	r.announce(s.stored, cp)
 	measured(s.stored, cp, r.now())
+	r.logged(s.stored, cp)
+	if sawItEnd(s.stored, cp) {
+		measure.Reactions(measure.ReactionTo(measure.ClusterInstalled, assisted.InstalledAt(s.Install), r.now()))
+	}
 	if s.stored.Status.Upgrade.Version != "" && cp.Status.Upgrade.Version == "" {
 		r.event(cp, "UpgradeCompleted", "The cluster runs v%s now", s.Workload.OpenShiftVersion)
 	}
@@ -62,6 +69,9 @@ func (r *Reconciler) announce(before, cp *controlplanev1.OpenshiftAssistedContro
 			r.warn(cp, "InstallationFailed", "%s", installed.Message)
 		}
 	}
+	if slow := conditions.Get(cp, controlplanev1.HostsKeepUpCondition); slow != nil && !conditions.Has(before, controlplanev1.HostsKeepUpCondition) {
+		r.warn(cp, controlplanev1.HostsFallBehindReason, "%s", slow.Message)
+	}
 	if installed.Reason == controlplanev1.RegisteredAnewReason && conditions.GetReason(before, controlplanev1.InstalledCondition) != installed.Reason {
 		r.warn(cp, controlplanev1.RegisteredAnewReason, "%s", installed.Message)
 	}
@@ -72,7 +82,7 @@ func (r *Reconciler) announce(before, cp *controlplanev1.OpenshiftAssistedContro
 
 // quiet returns how much longer the status may wait to be written; 0 is at once.
 func (r *Reconciler) quiet(before, after *controlplanev1.OpenshiftAssistedControlPlane) time.Duration {
-	if !status.OnlyWords(&before.Status, &after.Status) {
+	if !status.OnlyWords(&before.Status, &after.Status) || conditions.IsTrue(after, clusterv1.PausedCondition) { // who pauses is told at once, and then nothing is written any more
 		return 0
 	}
 	return r.heldBack.Left(after.UID)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -54,6 +55,16 @@ func TestQuiet(t *testing.T) {
 	g.Expect(r.quiet(before, after)).To(Equal(reconcile.HeldBack*3/4), "looked at again when it has lasted")
 	now = now.Add(reconcile.HeldBack)
 	g.Expect(r.quiet(before, after)).To(BeZero())
+}
+
+func TestAPauseIsToldAtOnce(t *testing.T) {
+	h := newHub(t, altered(func(c *clusterv1.Cluster) { c.Spec.Paused = ptr.To(true) })(world(nil))...)
+	h.reconcile()
+	cp := h.controlPlane()
+	cp.Generation++
+	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+	h.reconcile()
+	h.Expect(conditions.Get(h.controlPlane(), clusterv1.PausedCondition).ObservedGeneration).To(Equal(h.controlPlane().Generation), "what comes later would be a write while nothing is to be written")
 }
 
 func TestTheVersionIsToldBeforeThereAreMachines(t *testing.T) {

@@ -10,8 +10,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-
-	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
 
 func TestWhenSomethingThatFailedIsTriedAgain(t *testing.T) {
@@ -43,7 +41,7 @@ func TestAnErrorDoesNotPutOffTheNextLook(t *testing.T) {
 	h, _ := newWaitingHub(t)
 	h.r.Client = interceptor.NewClient(h.r.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if _, config := obj.(*bootstrapv1.OpenshiftAssistedConfig); config {
+			if obj.GetObjectKind().GroupVersionKind().Kind == "Metal3Machine" {
 				return errors.New("no such host")
 			}
 			return c.Get(ctx, key, obj, opts...)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dustin/go-humanize/english"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/collections"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,7 +25,7 @@ func (r *Reconciler) scaleDown(ctx context.Context, s *scope) (bool, error) {
 	case s.Cluster == nil || s.GoesWhole() || len(s.Machines) <= int(s.Replicas()) || slices.ContainsFunc(s.Machines, collections.HasDeletionTimestamp):
 		return true, nil
 	case !s.Begun:
-		return true, r.deleteSurplus(ctx, s, scaling.InOrder(s.Machines)[0])
+		return true, r.deleteSurplus(ctx, s, scaling.InOrder(scaling.TooMany(s.Facts))[0])
 	case !s.Installed():
 		s.found.Block(status.ScaleDown, clusterv1.ScalingDownReason,
 			fmt.Sprintf("no control-plane host is removed from a cluster that is being installed: set spec.replicas back to %d", len(s.Machines)))
@@ -32,6 +33,10 @@ func (r *Reconciler) scaleDown(ctx context.Context, s *scope) (bool, error) {
 	}
 	asked, err := removal.Of(s.Facts)
 	switch {
+	case s.Fenced():
+		step := removal.Fenced("no Machine is deleted")
+		s.found.Block(status.ScaleDown, step.Reason, step.Message)
+		return true, nil
 	case s.Anew:
 		s.found.Block(status.ScaleDown, controlplanev1.RegisteredAnewReason, status.RegisteredAnew(s.Facts))
 		return true, nil
@@ -90,6 +95,6 @@ func (r *Reconciler) deleteSurplus(ctx context.Context, s *scope, m *clusterv1.M
 	if err := kube.Delete(ctx, r.Client, m); err != nil {
 		return err
 	}
-	r.event(s.stored, "MachineDeleted", "Deleted Machine %s: there were %d, and %d are wanted", m.Name, len(s.Machines), s.Replicas())
+	r.event(s.stored, "MachineDeleted", "Deleted Machine %s: there were %s, and spec.replicas is %d", m.Name, english.Plural(len(s.Machines), "Machine", ""), s.Replicas())
 	return nil
 }

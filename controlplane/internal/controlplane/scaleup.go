@@ -18,6 +18,10 @@ func (r *Reconciler) scaleUp(ctx context.Context, s *scope) (bool, error) {
 	switch {
 	case s.missing == 0:
 		return true, nil
+	case s.Fenced():
+		step := removal.Fenced("no Machine is made in the place of one that is gone")
+		s.found.Block(status.ScaleUp, step.Reason, step.Message)
+		return true, nil
 	case !s.Workload.Connected:
 		s.found.Block(status.ScaleUp, controlplanev1.ConnectionDownReason, notConnected)
 		return true, nil

@@ -3,6 +3,7 @@ package controlplane
 import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -23,8 +24,8 @@ type scope struct {
 	credentials release.Credentials
 	// imageSetName names the ClusterImageSet of the release.
 	imageSetName string
-	// template is that of the infra machines; nil when there is none.
-	template *unstructured.Unstructured
+	// templates are those of the infra machines that exist.
+	templates map[clusterv1.ContractVersionedObjectReference]*unstructured.Unstructured
 	// relabelled is the ClusterDeployment with its labels put back; nil when none was missing.
 	relabelled *hivev1.ClusterDeployment
 

@@ -9,8 +9,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -31,7 +29,8 @@ func (r *Reconciler) syncMachines(ctx context.Context, s *scope) (bool, error) {
 		switch err := r.syncMachine(ctx, s, m); {
 		case kube.Refused(err):
 			s.again.In(refusedRetry)
-			s.found.Block(status.MachineSync, controlplanev1.InvalidConfigurationReason, fmt.Sprintf("Machine %s cannot follow machineTemplate, correct it: %v", m.Name, err))
+			reason, message := refusal(err, fmt.Sprintf("Machine %s cannot follow machineTemplate, correct it: %v", m.Name, err))
+			s.found.Block(status.MachineSync, reason, message)
 		case err != nil:
 			errs = append(errs, fmt.Errorf("cannot update Machine %s: %w", m.Name, err))
 		case s.GoesWhole() && r.recent.Unseen(appliedKey(m), m.ResourceVersion) > 0:
@@ -47,13 +46,9 @@ func (r *Reconciler) syncMachine(ctx context.Context, s *scope, m *clusterv1.Mac
 	if err := r.apply(ctx, s, desired.SyncedMachine(s.Facts, m, s.found.MachineVersion(s.Facts, m)), m); err != nil {
 		return err
 	}
-	key := client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.Bootstrap.ConfigRef.Name}
-	config, err := kube.Read(ctx, r.Client, key, &bootstrapv1.OpenshiftAssistedConfig{})
-	if err != nil {
-		return err
-	}
-	if config != nil && config.DeletionTimestamp.IsZero() {
-		if err := r.apply(ctx, s, desired.Config(s.Facts, key.Name, config), config); err != nil {
+	arbiter := desired.IsArbiter(s.Facts, m)
+	if config := s.Configs[m.Name]; config != nil && config.DeletionTimestamp.IsZero() {
+		if err := r.applyConfig(ctx, s, desired.Config(s.Facts, config.Name, arbiter, config), config); err != nil {
 			return err
 		}
 	}
@@ -61,7 +56,7 @@ func (r *Reconciler) syncMachine(ctx context.Context, s *scope, m *clusterv1.Mac
 	if err != nil || infra == nil || !infra.GetDeletionTimestamp().IsZero() {
 		return err
 	}
-	if metadata := desired.InfraMetadata(s.Facts, infra); metadata != nil {
+	if metadata := desired.InfraMetadata(s.Facts, arbiter, infra); metadata != nil {
 		return r.apply(ctx, s, metadata, infra)
 	}
 	return nil

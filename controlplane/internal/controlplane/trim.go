@@ -60,11 +60,14 @@ func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeploym
 	return kept
 }
 
+// forBootstrap are the annotations by which we tell the bootstrap provider of a cluster.
+var forBootstrap = []string{bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation, bootstrapv1.ClusterWithArbiterAnnotation}
+
 // trimInstall keeps the whole spec until it names the credentials of the cluster: we state it, and nothing of it once the hosts are being installed.
 func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInstall {
 	kept := &hiveext.AgentClusterInstall{ObjectMeta: kube.Identity(&install.ObjectMeta), Status: trimInstallStatus(install)}
 	if install.Spec.ClusterMetadata != nil {
-		kept.Labels, kept.Annotations = kube.Only(install.Labels, ownLabels...), kube.Only(install.Annotations, facts.ImportedAnnotation, bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation)
+		kept.Labels, kept.Annotations = kube.Only(install.Labels, ownLabels...), kube.Only(install.Annotations, append([]string{facts.ImportedAnnotation}, forBootstrap...)...)
 		kept.Spec.ImageSetRef, kept.Spec.ClusterDeploymentRef = install.Spec.ImageSetRef, install.Spec.ClusterDeploymentRef
 		kept.Spec.ClusterMetadata = install.Spec.ClusterMetadata
 		kept.Spec.ProvisionRequirements.WorkerAgents = install.Spec.ProvisionRequirements.WorkerAgents
@@ -72,7 +75,7 @@ func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInst
 		return kept
 	}
 	kept.Labels = kube.Only(install.Labels, append(slices.Clone(ownLabels), hiveext.ClusterConsumerLabel)...)
-	kept.Annotations = kube.Only(install.Annotations, assisted.InstallConfigOverridesAnnotation, bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation)
+	kept.Annotations = kube.Only(install.Annotations, append([]string{assisted.InstallConfigOverridesAnnotation}, forBootstrap...)...)
 	kept.Spec, kept.ManagedFields = install.Spec, apply.Own(FieldOwner, install.ManagedFields)
 	apply.KeepMetadata(metadataOwner, install, kept)
 	return kept
@@ -116,7 +119,7 @@ func trimImageSet(set *hivev1.ClusterImageSet) *hivev1.ClusterImageSet {
 	return kept
 }
 
-// trimAgent keeps which host it is, of which Machine, and what it misses.
+// trimAgent keeps which host it is, of which Machine, how far it is, and what it misses, or since when nothing.
 func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	kept := &aiv1beta1.Agent{ObjectMeta: kube.Identity(&agent.ObjectMeta)}
 	kept.Labels = kube.Only(agent.Labels, aiv1beta1.InfraEnvNameLabel)
@@ -124,9 +127,13 @@ func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	kept.Spec.NodeLabels = kube.Only(agent.Spec.NodeLabels, metal3.HostUIDLabel)
 	kept.Status.Inventory.Hostname = agent.Status.Inventory.Hostname
 	kept.Status.DebugInfo.State, kept.Status.DebugInfo.StateInfo = agent.Status.DebugInfo.State, agent.Status.DebugInfo.StateInfo
-	kept.Status.Progress.CurrentStage = kube.Word(agent.Status.Progress.CurrentStage)
+	kept.Status.Role, kept.Status.Bootstrap = kube.Word(agent.Status.Role), agent.Status.Bootstrap
+	kept.Status.Progress.CurrentStage, kept.Status.Progress.StageStartTime = kube.Word(agent.Status.Progress.CurrentStage), agent.Status.Progress.StageStartTime
 	if c := assisted.AgentCondition(agent, aiv1beta1.ValidatedCondition); c.Status == corev1.ConditionFalse {
 		kept.Status.Conditions = append(kept.Status.Conditions, conditionsv1.Condition{Type: c.Type, Status: c.Status, Message: c.Message})
+	}
+	if c := assisted.AgentCondition(agent, aiv1beta1.RequirementsMetCondition); c.Status == corev1.ConditionTrue {
+		kept.Status.Conditions = append(kept.Status.Conditions, conditionsv1.Condition{Type: kube.Word(c.Type), Status: kube.Word(c.Status), LastTransitionTime: c.LastTransitionTime})
 	}
 	return kept
 }

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -132,7 +133,8 @@ func TestOfAnAgentWhatIsReadIsCached(t *testing.T) {
 	kept.Spec = aiv1beta1.AgentSpec{Hostname: "rack1-u7", ClusterDeploymentName: &aiv1beta1.ClusterReference{Name: "c1"}, NodeLabels: map[string]string{"metal3.io/uuid": "uid"}}
 	kept.Status.Inventory.Hostname = "localhost"
 	kept.Status.DebugInfo = aiv1beta1.DebugInfo{State: models.HostStatusInsufficient, StateInfo: "info"}
-	kept.Status.Progress.CurrentStage = models.HostStageRebooting
+	kept.Status.Role, kept.Status.Bootstrap = models.HostRoleMaster, true
+	kept.Status.Progress.CurrentStage, kept.Status.Progress.StageStartTime = models.HostStageRebooting, &metav1.Time{Time: time.Unix(1, 0)}
 	kept.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: "message"}}
 	whole := burdened(kept)
 	whole.Spec.IgnitionConfigOverrides, whole.Spec.NodeLabels["other"] = "large", "x"
@@ -143,6 +145,11 @@ func TestOfAnAgentWhatIsReadIsCached(t *testing.T) {
 
 	whole.Status.Conditions[1].Status = corev1.ConditionTrue
 	g.Expect(trimAgent(whole).Status.Conditions).To(BeEmpty(), "only what is missing is told")
+	since := metav1.NewTime(time.Unix(2, 0))
+	whole.Status.Conditions[0] = conditionsv1.Condition{Type: aiv1beta1.RequirementsMetCondition, Status: corev1.ConditionTrue, LastTransitionTime: since, Reason: "reason", Message: "message"}
+	g.Expect(trimAgent(whole).Status.Conditions).To(ConsistOf(conditionsv1.Condition{Type: aiv1beta1.RequirementsMetCondition, Status: corev1.ConditionTrue, LastTransitionTime: since}))
+	whole.Status.Conditions[0].Status = corev1.ConditionFalse
+	g.Expect(trimAgent(whole).Status.Conditions).To(BeEmpty())
 }
 
 func TestOfSecretsAndConfigMapsWhatIsReadIsCached(t *testing.T) {

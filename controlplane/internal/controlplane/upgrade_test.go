@@ -123,7 +123,7 @@ func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
 	h.Expect(status.Upgrade.Version).To(Equal("v4.19.9"))
 	h.Expect(*status.Upgrade.Percentage).To(BeEquivalentTo(90))
 	h.Expect(*status.UpToDateReplicas).To(BeEquivalentTo(2))
-	h.Expect(h.condition(controlplanev1.RollingOutCondition).Message).To(And(ContainSubstring("from v4.19.3 to v4.19.9"), ContainSubstring("waiting on machine-config"), ContainSubstring("1 Machines are not up to date")))
+	h.Expect(h.condition(controlplanev1.RollingOutCondition).Message).To(And(ContainSubstring("from v4.19.3 to v4.19.9"), ContainSubstring("waiting on machine-config"), ContainSubstring("1 Machine is not up to date")))
 
 	h.workloads.facts = facts.Workload{} // the API server restarts with its host
 	h.settle()

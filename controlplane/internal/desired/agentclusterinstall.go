@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -43,7 +44,7 @@ func AgentClusterInstall(f *facts.Facts, imageSet string, version semver.Version
 	if err := tooLarge(aci.Spec.Networking.ClusterNetwork); err != nil {
 		return nil, err
 	}
-	aci.Annotations = map[string]string{assisted.InstallConfigOverridesAnnotation: overrides}
+	metav1.SetMetaDataAnnotation(&aci.ObjectMeta, assisted.InstallConfigOverridesAnnotation, overrides)
 	aci.Spec.HoldInstallation = ptr.Deref(config.HoldInstallation, false)
 	for _, ref := range config.ManifestsConfigMapRefs {
 		aci.Spec.ManifestsConfigMapRefs = append(aci.Spec.ManifestsConfigMapRefs, hiveext.ManifestsConfigMapReference{Name: ref.Name})
@@ -68,7 +69,8 @@ func agentClusterInstall(f *facts.Facts, imageSet string) *hiveext.AgentClusterI
 			APIVIPs:              config.APIVIPs,
 			IngressVIPs:          config.IngressVIPs,
 			ProvisionRequirements: hiveext.ProvisionRequirements{
-				ControlPlaneAgents: int(f.Replicas()), // 1 makes a single-node cluster
+				ControlPlaneAgents: int(f.Replicas() - f.Arbiters()), // 1 makes a single-node cluster
+				ArbiterAgents:      int(f.Arbiters()),
 				WorkerAgents:       int(f.WorkerReplicas()),
 			},
 			SSHPublicKey:       config.SSHAuthorizedKey,
@@ -84,6 +86,12 @@ func agentClusterInstall(f *facts.Facts, imageSet string) *hiveext.AgentClusterI
 		aci.Spec.ExternalPlatformSpec = &hiveext.ExternalPlatformSpec{PlatformName: external.Name, CloudControllerManager: hiveext.CloudControllerManager(external.CloudControllerManager)}
 	}
 	addOptions(aci, config)
+	if f.Arbiters() > 0 {
+		metav1.SetMetaDataAnnotation(&aci.ObjectMeta, bootstrapv1.ClusterWithArbiterAnnotation, "")
+	}
+	if h := config.Hyperthreading; h != nil && f.Arbiters() > 0 {
+		aci.Spec.Arbiter = &hiveext.AgentMachinePool{Name: hiveext.ArbiterAgentMachinePool, Hyperthreading: hyperthreading(h.ControlPlane)}
+	}
 	return aci
 }
 

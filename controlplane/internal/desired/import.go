@@ -38,7 +38,7 @@ func ImportedClusterDeployment(f *facts.Facts, running semver.Version, identity 
 // that of the running release, which assisted-service needs for hosts that boot a disk image; empty: nobody knows it.
 func ImportedAgentClusterInstall(f *facts.Facts, imageSet string, identity facts.Identity) *hiveext.AgentClusterInstall {
 	install := agentClusterInstall(f, imageSet)
-	install.Annotations = map[string]string{facts.ImportedAnnotation: ""}
+	metav1.SetMetaDataAnnotation(&install.ObjectMeta, facts.ImportedAnnotation, "")
 	install.Spec.HoldInstallation = true
 	install.Spec.ClusterMetadata = &hivev1.ClusterMetadata{
 		ClusterID: identity.ClusterID, InfraID: identity.InfraID, AdminKubeconfigSecretRef: corev1.LocalObjectReference{Name: f.AdminKubeconfigName()},

@@ -72,6 +72,14 @@ func TestAgentClusterInstallGolden(t *testing.T) {
 			config.HostPrefix = &controlplanev1.HostPrefix{IPv4: 14}
 			config.DiskEncryption = &controlplanev1.DiskEncryption{EnableOn: "masters,workers", Mode: "tpmv2"}
 		},
+		"aci-arbiter": func(f *facts.Facts, config *config) {
+			f.ControlPlane.Spec.Arbiter, f.DayOneWorkers = &controlplanev1.ArbiterSpec{}, 1
+			config.Hyperthreading = &controlplanev1.Hyperthreading{ControlPlane: "Disabled"}
+		},
+		"aci-fencing": func(f *facts.Facts, _ *config) {
+			f.ControlPlane.Spec.Replicas, f.DayOneWorkers = ptr.To[int32](2), 2
+			f.ControlPlane.Spec.Fencing = &controlplanev1.FencingSpec{CredentialsFrom: controlplanev1.FencingCredentialsFromBareMetalHosts}
+		},
 		"aci-user-managed-load-balancer": func(_ *facts.Facts, config *config) {
 			config.LoadBalancer, config.IngressVIPs = &controlplanev1.LoadBalancer{Type: "UserManaged"}, config.APIVIPs
 			config.MachineNetwork = []string{"10.0.1.0/24", "10.0.2.0/24"}

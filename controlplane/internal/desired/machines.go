@@ -23,14 +23,18 @@ const propagatedAnnotation = "controlplane.cluster.x-k8s.io/propagated-metadata"
 // configAnnotations go from the control plane to its OpenshiftAssistedConfigs.
 var configAnnotations = []string{bootstrapv1.DiscoveryIgnitionOverrideAnnotation, bootstrapv1.IgnitionOverrideAnnotation}
 
-// machineLabels are the labels of the Machines and of what belongs to them.
-func machineLabels(f *facts.Facts) map[string]string {
-	labels := maps.Clone(f.ControlPlane.Spec.MachineTemplate.ObjectMeta.Labels)
+// machineLabels are the labels of the Machine of an arbiter, or of another Machine, and of what belongs to it.
+func machineLabels(f *facts.Facts, arbiter bool) map[string]string {
+	labels := facts.MachineTemplate(f.ControlPlane, arbiter).ObjectMeta.Labels
 	if labels == nil {
 		labels = map[string]string{}
 	}
 	maps.Copy(labels, f.Labels())
 	labels[clusterv1.MachineControlPlaneLabel] = ""
+	delete(labels, bootstrapv1.ArbiterLabel)
+	if arbiter {
+		labels[bootstrapv1.ArbiterLabel] = ""
+	}
 	return labels
 }
 
@@ -60,7 +64,7 @@ func Machine(f *facts.Facts, slot Slot, infra *unstructured.Unstructured, versio
 			FailureDomain: slot.FailureDomain,
 		},
 	}
-	setInPlace(f, m)
+	setInPlace(f, m, slot.Arbiter)
 	holdHost(f, m, nil)
 	keepRemediation(f.ControlPlane, controlplanev1.RemediationInProgressAnnotation, m)
 	return m
@@ -78,7 +82,7 @@ func SyncedMachine(f *facts.Facts, observed *clusterv1.Machine, version string) 
 			FailureDomain:     observed.Spec.FailureDomain,
 		},
 	}
-	setInPlace(f, m)
+	setInPlace(f, m, IsArbiter(f, observed))
 	holdHost(f, m, observed)
 	keepRemediation(observed, controlplanev1.RemediationForAnnotation, m)
 	return m
@@ -105,10 +109,10 @@ func holdHost(f *facts.Facts, m, observed *clusterv1.Machine) {
 }
 
 // setInPlace sets what changes without a new Machine.
-func setInPlace(f *facts.Facts, m *clusterv1.Machine) {
-	template := &f.ControlPlane.Spec.MachineTemplate
-	m.Labels = machineLabels(f)
-	m.Annotations = maps.Clone(template.ObjectMeta.Annotations)
+func setInPlace(f *facts.Facts, m *clusterv1.Machine, arbiter bool) {
+	template := facts.MachineTemplate(f.ControlPlane, arbiter)
+	m.Labels = machineLabels(f, arbiter)
+	m.Annotations = template.ObjectMeta.Annotations
 	m.OwnerReferences = []metav1.OwnerReference{*controllerRef(f)}
 	m.Spec.ReadinessGates = template.Spec.ReadinessGates
 	m.Spec.Taints = template.Spec.Taints
@@ -120,16 +124,16 @@ func setInPlace(f *facts.Facts, m *clusterv1.Machine) {
 	m.Spec.MinReadySeconds = ptr.To[int32](0)
 }
 
-// Config is the wanted OpenshiftAssistedConfig. Its spec follows the control plane until the installation starts.
-func Config(f *facts.Facts, name string, observed *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.OpenshiftAssistedConfig {
+// Config is the wanted OpenshiftAssistedConfig of an arbiter, or of another Machine. Its spec follows the control plane until the installation starts.
+func Config(f *facts.Facts, name string, arbiter bool, observed *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.OpenshiftAssistedConfig {
 	c := &bootstrapv1.OpenshiftAssistedConfig{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:   f.ControlPlane.Namespace,
 			Name:        name,
-			Labels:      machineLabels(f),
-			Annotations: maps.Clone(f.ControlPlane.Spec.MachineTemplate.ObjectMeta.Annotations),
+			Labels:      machineLabels(f, arbiter),
+			Annotations: facts.MachineTemplate(f.ControlPlane, arbiter).ObjectMeta.Annotations,
 		},
-		Spec: *f.ControlPlane.Spec.OpenshiftAssistedConfigSpec.DeepCopy(),
+		Spec: facts.ConfigSpec(f.ControlPlane, arbiter),
 	}
 	for _, key := range configAnnotations {
 		if value, ok := f.ControlPlane.Annotations[key]; ok {
@@ -140,8 +144,15 @@ func Config(f *facts.Facts, name string, observed *bootstrapv1.OpenshiftAssisted
 		}
 	}
 	if observed == nil {
+		if arbiter {
+			c.Spec.Role = bootstrapv1.HostRoleArbiter
+		}
 		c.OwnerReferences = []metav1.OwnerReference{ownerRef(f)}
 		return c
+	}
+	c.Spec.Role = observed.Spec.Role // it never changes
+	if _, marked := observed.Labels[bootstrapv1.ArbiterLabel]; marked {
+		c.Labels[bootstrapv1.ArbiterLabel] = "" // where the role is another the bootstrap provider waits: which of them is right a user has to say
 	}
 	if f.OwnerOf(observed) {
 		c.OwnerReferences = []metav1.OwnerReference{ownerRef(f)}
@@ -152,27 +163,31 @@ func Config(f *facts.Facts, name string, observed *bootstrapv1.OpenshiftAssisted
 	return c
 }
 
-// InfraMachine clones the infra machine from its template.
-func InfraMachine(f *facts.Facts, template *unstructured.Unstructured, name string) (*unstructured.Unstructured, error) {
+// InfraMachine clones the infra machine of a slot from its template.
+func InfraMachine(f *facts.Facts, template *unstructured.Unstructured, slot Slot) (*unstructured.Unstructured, error) {
+	labels := map[string]string{
+		clusterv1.MachineControlPlaneLabel:     "",
+		clusterv1.MachineControlPlaneNameLabel: f.Labels()[clusterv1.MachineControlPlaneNameLabel],
+	}
+	if slot.Arbiter {
+		labels[bootstrapv1.ArbiterLabel] = ""
+	}
 	return external.GenerateTemplate(&external.GenerateTemplateInput{
 		Template: template,
 		TemplateRef: &corev1.ObjectReference{
 			APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Name: template.GetName(), Namespace: template.GetNamespace(),
 		},
 		Namespace:   f.ControlPlane.Namespace,
-		Name:        name,
+		Name:        slot.Name,
 		ClusterName: f.Cluster.Name,
 		OwnerRef:    ptr.To(ownerRef(f)),
-		Labels: map[string]string{
-			clusterv1.MachineControlPlaneLabel:     "",
-			clusterv1.MachineControlPlaneNameLabel: f.Labels()[clusterv1.MachineControlPlaneNameLabel],
-		},
+		Labels:      labels,
 	})
 }
 
-// InfraMetadata is the part of an infra machine that follows the machineTemplate's metadata; nil when there is and was none.
-func InfraMetadata(f *facts.Facts, observed *unstructured.Unstructured) *unstructured.Unstructured {
-	wanted := f.ControlPlane.Spec.MachineTemplate.ObjectMeta
+// InfraMetadata is the part of the infra machine of an arbiter, or of another Machine, that follows the machineTemplate's metadata; nil when there is and was none.
+func InfraMetadata(f *facts.Facts, arbiter bool, observed *unstructured.Unstructured) *unstructured.Unstructured {
+	wanted := facts.MachineTemplate(f.ControlPlane, arbiter).ObjectMeta
 	if len(wanted.Labels)+len(wanted.Annotations) == 0 && !Propagated(observed) {
 		return nil
 	}
@@ -180,7 +195,7 @@ func InfraMetadata(f *facts.Facts, observed *unstructured.Unstructured) *unstruc
 	u.SetGroupVersionKind(observed.GroupVersionKind())
 	u.SetNamespace(observed.GetNamespace())
 	u.SetName(observed.GetName())
-	u.SetLabels(machineLabels(f))
+	u.SetLabels(machineLabels(f, arbiter))
 	if len(wanted.Labels)+len(wanted.Annotations) > 0 {
 		annotations := maps.Clone(wanted.Annotations)
 		if annotations == nil {

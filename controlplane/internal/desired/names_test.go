@@ -39,6 +39,9 @@ func TestMachineNamingTemplate(t *testing.T) {
 		"{{ .kubeadmControlPlane.name }}-{{ .random }}": `^c1-[a-z0-9]{5}$`,
 		"{{ .nothing.name }}-{{ .random }}":             "",
 		"UPPER-{{ .random }}":                           "",
+		"{{/* {{ .random }} */}}x":                      "",
+		"x":                                             "",
+		"{{ range 9999 }}{{ end }}{{ .random }}":        "",
 		strings.Repeat("x", 60) + "-{{ .random }}":      "",
 	} {
 		g := NewWithT(t)

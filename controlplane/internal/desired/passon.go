@@ -7,6 +7,7 @@ import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -26,17 +27,31 @@ func PassedOn(from metav1.Object, kind schema.GroupVersionKind, to metav1.Object
 	u.SetGroupVersionKind(kind)
 	u.SetNamespace(to.GetNamespace())
 	u.SetName(to.GetName())
-	named := strings.Split(strings.ReplaceAll(from.GetAnnotations()[controlplanev1.PassOnAnnotation], " ", ""), ",")
-	if labels := passedOn(from.GetLabels(), named); len(labels) > 0 {
+	labels, annotations := passedOn(from)
+	if len(labels) > 0 {
 		u.SetLabels(labels)
 	}
-	if annotations := passedOn(from.GetAnnotations(), named); len(annotations) > 0 {
+	if len(annotations) > 0 {
 		u.SetAnnotations(annotations)
 	}
 	return u
 }
 
-func passedOn(all map[string]string, named []string) map[string]string {
+// PassOnAtOnce adds them to an object that is about to be made, so that nobody sees it without. Only the request that makes it says so: afterwards they are another field manager's, and what
+// this one said is withdrawn with its next request, when they have that other owner.
+func PassOnAtOnce(from, made metav1.Object) {
+	labels, annotations := passedOn(from)
+	made.SetLabels(k8slabels.Merge(labels, made.GetLabels()))
+	made.SetAnnotations(k8slabels.Merge(annotations, made.GetAnnotations()))
+}
+
+// passedOn are the labels and annotations of the control plane that are read on what stands for it, and those that it names.
+func passedOn(from metav1.Object) (labels, annotations map[string]string) {
+	named := strings.Split(strings.ReplaceAll(from.GetAnnotations()[controlplanev1.PassOnAnnotation], " ", ""), ",")
+	return among(from.GetLabels(), named), among(from.GetAnnotations(), named)
+}
+
+func among(all map[string]string, named []string) map[string]string {
 	passed := map[string]string{}
 	for key, value := range all {
 		domain, _, _ := strings.Cut(key, "/")

@@ -25,6 +25,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
 )
 
+// patience is how long a look at etcd takes at most, on a busy machine, where members do not answer. Whoever waits for one of them to let go waits for ever.
+const patience = 6 * memberTime
+
 // doors leads into a cluster of a test.
 type doors struct{ *cluster }
 
@@ -65,9 +68,9 @@ func TestMembersComeAndGo(t *testing.T) {
 	c.Expect(c.leader(ctx).Name).To(Equal(follower.Name))
 
 	// etcd itself refuses until its members have been connected for five seconds.
-	c.Eventually(func() error { return etcds.RemoveMember(ctx, key, follower, leader) }, "20s", "100ms").Should(Succeed())
+	c.Eventually(func() error { return etcds.RemoveMember(ctx, key, follower, leader) }, "1m", "100ms").Should(Succeed())
 	c.Expect(c.observe(ctx).Members).To(ConsistOf(member(follower.Name), member(third.Name)), "what the removed one still says does not count")
-	c.Eventually(c.members[leader.Name].Running, "20s").Should(BeFalse(), "it knows that it is removed")
+	c.Eventually(c.members[leader.Name].Running, "1m").Should(BeFalse(), "it knows that it is removed")
 	c.Expect(c.observe(ctx).Members).To(HaveEach(HaveField("Problem", "")))
 
 	c.Expect(c.through(ctx, follower.Name, func(ctx context.Context, member *clientv3.Client) error {
@@ -98,7 +101,7 @@ func TestMembersThatAreAway(t *testing.T) {
 	ctx := logged(t)
 	leader := c.leader(ctx)
 	c.members[leader.Name].Kill()
-	c.Eventually(func() []facts.EtcdMember { return c.observe(ctx).Members }, "20s", "100ms").Should(
+	c.Eventually(func() []facts.EtcdMember { return c.observe(ctx).Members }, "1m", "100ms").Should(
 		And(HaveLen(3), ContainElement(HaveField("Leader", true))), "the others choose another")
 	for _, m := range c.observe(ctx).Members {
 		c.Expect(m.Healthy()).To(Equal(m.Name != leader.Name))
@@ -109,7 +112,7 @@ func TestMembersThatAreAway(t *testing.T) {
 	c.members[second.Name].Kill()
 	began := time.Now()
 	seen := c.observe(ctx)
-	c.Expect(time.Since(began)).To(BeNumerically("<", 2*memberTime))
+	c.Expect(time.Since(began)).To(BeNumerically("<", patience))
 	c.Expect(seen.Doubt).To(BeEmpty())
 	c.Expect(seen.Members).To(HaveLen(3), "who is a member is known without a quorum")
 	c.Expect(seen.Members).To(HaveEach(HaveField("Problem", Not(BeEmpty()))), "but nobody serves")
@@ -144,7 +147,7 @@ func TestAlarmsTakeNobodyDown(t *testing.T) {
 	seen = c.observe(ctx)
 	c.Expect(seen.Members).To(And(HaveLen(3), HaveEach(HaveField("Problem", ""))), "nor by this one")
 	c.Expect(seen.Alarms).To(Equal([]facts.EtcdAlarm{{Kind: facts.EtcdCorrupt, Member: members[0].ID}, {Kind: facts.EtcdNoSpace, Member: members[2].ID}}))
-	c.Eventually(func() error { return New(doors{c}).RemoveMember(ctx, key, members[1], members[0]) }, "20s", "100ms").Should(Succeed(), "members go all the same")
+	c.Eventually(func() error { return New(doors{c}).RemoveMember(ctx, key, members[1], members[0]) }, "1m", "100ms").Should(Succeed(), "members go all the same")
 	c.Expect(c.observe(ctx).Members).To(HaveExactElements(member("n1"), member("n2")))
 	c.Expect(c.observe(ctx).Alarms).To(HaveLen(2), "an alarm outlives its member")
 }
@@ -217,7 +220,7 @@ func TestAMemberThatHoldsItsConnection(t *testing.T) {
 		return conn, err
 	})
 	c.Expect(err).NotTo(HaveOccurred())
-	c.Expect(time.Since(began)).To(BeNumerically("<", memberTime+2*partTime))
+	c.Expect(time.Since(began)).To(BeNumerically("<", patience))
 	c.Expect(seen.Members).To(HaveExactElements(HaveField("Problem", "")))
 }
 
@@ -235,7 +238,7 @@ func TestAMemberThatHangs(t *testing.T) {
 		return c.forward(ctx, pod, port)
 	})
 	c.Expect(err).NotTo(HaveOccurred())
-	c.Expect(time.Since(began)).To(BeNumerically("<", memberTime+2*time.Second))
+	c.Expect(time.Since(began)).To(BeNumerically("<", patience))
 	c.Expect(seen.Members).To(HaveExactElements(HaveField("Problem", "")))
 }
 

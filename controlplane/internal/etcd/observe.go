@@ -14,12 +14,11 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-const (
-	// controlPlaneLabel is that of the Nodes of the control plane, in all releases.
-	controlPlaneLabel = "node-role.kubernetes.io/master"
-	// desiredConfigAnnotation of a Node names the machine configuration that it is to have, beside the one that it has (pkg/daemon/constants of the machine config operator).
-	desiredConfigAnnotation = "machineconfiguration.openshift.io/desiredConfig"
-)
+// controlPlaneLabels are those of the Nodes of the control plane, in all releases: of masters, and of arbiters.
+var controlPlaneLabels = []string{"node-role.kubernetes.io/master", "node-role.kubernetes.io/arbiter"}
+
+// desiredConfigAnnotation of a Node names the machine configuration that it is to have, beside the one that it has (pkg/daemon/constants of the machine config operator).
+const desiredConfigAnnotation = "machineconfiguration.openshift.io/desiredConfig"
 
 // observe reads the members last: they are what changes soonest.
 func observe(ctx context.Context, c client.Client, forward forward) (facts.Etcd, error) {
@@ -29,7 +28,7 @@ func observe(ctx context.Context, c client.Client, forward forward) (facts.Etcd,
 			return facts.Etcd{}, err
 		}
 	}
-	if seen.Topology != configv1.HighlyAvailableTopologyMode && seen.Topology != configv1.SingleReplicaTopologyMode {
+	if !seen.InPods() {
 		return seen, nil // etcd is not for us to look at, and may be none that runs in Pods
 	}
 	credentials, err := readCredentials(ctx, c)
@@ -99,12 +98,24 @@ func readRevisions(ctx context.Context, c client.Client, seen *facts.Etcd) error
 }
 
 func readNodes(ctx context.Context, c client.Client, seen *facts.Etcd) error {
+	for _, label := range controlPlaneLabels {
+		if err := readNodesWith(ctx, c, label, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readNodesWith(ctx context.Context, c client.Client, label string, seen *facts.Etcd) error {
 	nodes := &corev1.NodeList{}
-	if err := c.List(ctx, nodes, client.HasLabels{controlPlaneLabel}); err != nil {
+	if err := c.List(ctx, nodes, client.HasLabels{label}); err != nil {
 		return &failure{"cannot list the Nodes of the workload cluster", err}
 	}
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
+		if seen.Node(n.Name) != nil {
+			continue
+		}
 		node := facts.ControlPlaneNode{Node: facts.Node{Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID, HostUID: n.Labels[metal3.HostUIDLabel]}}
 		node.Configuring = configuring(n)
 		for _, address := range n.Status.Addresses {

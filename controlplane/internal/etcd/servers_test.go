@@ -84,7 +84,7 @@ func newCluster(t *testing.T, size int) *cluster {
 		c.members[name], c.ports["etcd-"+name] = member, serving
 		c.addPod(t.Context(), name)
 		c.Expect(c.Create(t.Context(), &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", Labels: map[string]string{controlPlaneLabel: "", metal3.HostUIDLabel: "host of " + name}}, Spec: corev1.NodeSpec{ProviderID: "metal3://" + name},
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", Labels: map[string]string{controlPlaneLabels[i/2]: "", metal3.HostUIDLabel: "host of " + name}}, Spec: corev1.NodeSpec{ProviderID: "metal3://" + name},
 			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: "192.168.111.2" + strconv.Itoa(i)}}},
 		})).To(Succeed())
 		all.Go(func() error { return group.Start(t.Context(), member) }) // none is ready before there is a quorum

@@ -84,6 +84,11 @@ func (e *Etcd) Voters() []EtcdMember {
 	return voters
 }
 
+// InPods tells whether the topology of the control plane is one whose etcd runs in Pods, and is OpenShift's own: with two nodes Pacemaker runs it.
+func (e *Etcd) InPods() bool {
+	return e.Topology == configv1.HighlyAvailableTopologyMode || e.Topology == configv1.HighlyAvailableArbiterMode || e.Topology == configv1.SingleReplicaTopologyMode
+}
+
 // Node finds a Node of the control plane; nil when there is none.
 func (e *Etcd) Node(name string) *ControlPlaneNode {
 	for i := range e.Nodes {

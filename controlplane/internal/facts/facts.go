@@ -16,6 +16,7 @@ import (
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/util/labels/format"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
@@ -37,6 +38,8 @@ type Facts struct {
 
 	// Machines are those of the control plane, Workers all others of the Cluster, each sorted by name.
 	Machines, Workers []*clusterv1.Machine
+	// Configs are the OpenshiftAssistedConfigs of Machines, by name of the Machine; one that does not exist is missing.
+	Configs map[string]*bootstrapv1.OpenshiftAssistedConfig
 	// DayOneWorkers is the number of workers that the objects of the Cluster ask for.
 	DayOneWorkers int32
 	// Sets are what the MachineSets want of their Machines, by UID of the set.
@@ -152,8 +155,8 @@ func (f *Facts) WorkerReplicas() int32 {
 	if f.Begun && f.Install != nil {
 		return int32(f.Install.Spec.ProvisionRequirements.WorkerAgents) //nolint:gosec // a number of hosts
 	}
-	if f.Replicas() == 1 {
-		// assisted-service installs a single-node cluster alone; its workers join afterwards.
+	if f.Replicas() == 1 || f.Fenced() {
+		// assisted-service installs a single-node cluster alone; its workers join afterwards. Two nodes with fencing have none.
 		return 0
 	}
 	return f.DayOneWorkers

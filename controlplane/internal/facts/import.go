@@ -45,6 +45,10 @@ func (f *Facts) NotImportable() string {
 	case !f.Workload.Connected || f.Workload.OpenShiftVersion == "":
 		return waiting + "when the cluster's API server answers and tells its release: see the condition Available"
 	}
+	if f.Arbiters() > 0 && f.Workload.ReleaseImage == "" {
+		// Of a cluster without a ClusterImageSet assisted-service knows no release, and then it refuses the role arbiter (updateHostRole in internal/bminventory).
+		return waiting + "when ClusterVersion version of the cluster tells the image of the release that runs (status.history[].image): without it no host could join as an arbiter"
+	}
 	if at := slices.IndexFunc(f.allMachines(), AwaitsNode); at >= 0 {
 		return waiting + fmt.Sprintf("when Cluster API has found the Node of Machine %s, which may be running: no host is discovered anew for it. If it has none, delete the Machine", f.allMachines()[at].Name)
 	}

@@ -57,9 +57,13 @@ func TestNotImportable(t *testing.T) {
 		"its ClusterDeployment says so": {func(f *Facts) {
 			f.Deployment = &hivev1.ClusterDeployment{Spec: hivev1.ClusterDeploymentSpec{Installed: true}}
 		}, ""},
-		"a control-plane Machine may be running":                  {func(f *Facts) { f.Machines = append(f.Machines, given("m9", nil)) }, "Node of Machine m9"},
-		"a worker may be running":                                 {func(f *Facts) { f.Workers = append(f.Workers, given("w9", nil)) }, "Node of Machine w9"},
-		"a worker is new":                                         {func(f *Facts) { f.Workers = append(f.Workers, &clusterv1.Machine{}) }, ""},
+		"a control-plane Machine may be running": {func(f *Facts) { f.Machines = append(f.Machines, given("m9", nil)) }, "Node of Machine m9"},
+		"a worker may be running":                {func(f *Facts) { f.Workers = append(f.Workers, given("w9", nil)) }, "Node of Machine w9"},
+		"a worker is new":                        {func(f *Facts) { f.Workers = append(f.Workers, &clusterv1.Machine{}) }, ""},
+		"it has an arbiter, and tells no image":  {func(f *Facts) { f.ControlPlane.Spec.Arbiter = &controlplanev1.ArbiterSpec{} }, "tells the image of the release that runs"},
+		"it has an arbiter, and tells its image": {func(f *Facts) {
+			f.ControlPlane.Spec.Arbiter, f.Workload.ReleaseImage = &controlplanev1.ArbiterSpec{}, "release@sha256:1"
+		}, ""},
 		"its pull secret is missing":                              {func(f *Facts) { f.PullSecret = nil }, "Secret pull"},
 		"it needs no pull secret":                                 {func(f *Facts) { f.PullSecret, f.ControlPlane.Spec.Config.PullSecretRef = nil, nil }, ""},
 		"the ConfigMap of its mirrors is missing":                 {func(f *Facts) { f.MissingConfigMaps = []string{"manifests", "mirrors"} }, "ConfigMap mirrors"},

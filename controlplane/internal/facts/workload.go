@@ -66,8 +66,8 @@ type Node struct {
 	Config, Release string
 }
 
-// MasterPool is the MachineConfigPool of the control plane.
-const MasterPool = "master"
+// controlPlanePools are the MachineConfigPools of the control plane, which an upgrade waits for.
+var controlPlanePools = sets.New("master", "arbiter")
 
 // Pool is what matters of a MachineConfigPool.
 type Pool struct {
@@ -78,6 +78,9 @@ type Pool struct {
 	// Behind is true as long as not all of its Nodes have the configuration that they are to have.
 	Behind bool
 }
+
+// ControlPlane tells whether the pool is one of the control plane.
+func (p Pool) ControlPlane() bool { return controlPlanePools.Has(p.Name) }
 
 // FailureKind is what matters of a Failure to those who act upon it.
 type FailureKind string

@@ -39,7 +39,7 @@ func TestTheExtensionIsServedWhenItsCertificateIsThere(t *testing.T) {
 	authorities.AppendCertsFromPEM(certificate)
 	core := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}}}
 	url := "https://127.0.0.1:" + strconv.Itoa(options.Port) + "/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery"
-	g.Eventually(func() ([]string, error) { return discover(ctx, core, url) }).WithTimeout(3 * certificateInterval).Should(ConsistOf("CanUpdateMachineSet", "UpdateMachine"))
+	g.Eventually(func() ([]string, error) { return discover(ctx, core, url) }).WithTimeout(time.Minute).Should(ConsistOf("CanUpdateMachineSet", "UpdateMachine"))
 	stop()
 	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2"
+	"github.com/BurntSushi/toml"
 )
 
 // Keys of the ConfigMap with the mirrors, as assisted-service reads it.

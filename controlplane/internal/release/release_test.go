@@ -83,6 +83,7 @@ func TestAReleaseIsLookedUpOnce(t *testing.T) {
 	found, _, err := r.Resolve(image, Credentials{}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found).To(MatchRegexp(`^127\.0\.0\.1:\d+/ocp/release@sha256:[a-f0-9]{64}$`))
+	g.Expect(r.ask(image, image+" ", Credentials{})).To(Succeed(), "one who looked before the answer came, and asks after it")
 	other, err := ParseCredentials([]byte(`{"auths":{}}`))
 	g.Expect(err).NotTo(HaveOccurred())
 	again, _, err := r.Resolve(image, other, nil)
@@ -104,10 +105,12 @@ func TestAnUnknownReleaseIsAskedForAgainLater(t *testing.T) {
 	_, _, err = r.Resolve(unknown, Credentials{}, nil)
 	g.Expect(err).To(MatchError(ErrNotFound))
 	g.Expect(questions.Load()).To(BeEquivalentTo(1), "not before the time")
-	now = now.Add(firstRetry)
-	_, retryAfter, err = resolve(t, r, unknown, Credentials{})
-	g.Expect(err).To(MatchError(ErrNotFound))
-	g.Expect(retryAfter).To(Equal(2 * firstRetry))
+	for _, next := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, lastRetry, lastRetry} {
+		now = now.Add(retryAfter)
+		_, retryAfter, err = resolve(t, r, unknown, Credentials{})
+		g.Expect(err).To(MatchError(ErrNotFound))
+		g.Expect(retryAfter).To(Equal(next))
+	}
 }
 
 func TestCredentialsOpenTheRegistry(t *testing.T) {

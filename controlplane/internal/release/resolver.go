@@ -5,13 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"golang.org/x/sync/singleflight"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/lru"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
@@ -44,18 +46,15 @@ type Resolver struct {
 	transport http.RoundTripper
 	now       func() time.Time
 
-	mu       sync.Mutex
+	asked    singleflight.Group
 	resolved *lru.Cache // image by tag -> image by digest
 	failures *lru.Cache // question -> failure
-	running  map[question][]func()
 }
-
-type question struct{ image, credentials string }
 
 type failure struct {
 	err     error
 	retryAt time.Time
-	delay   time.Duration
+	delays  wait.Backoff
 }
 
 // NewResolver returns a Resolver that asks registries through the given transport; nil means the default one, which honours the proxy
@@ -64,61 +63,62 @@ func NewResolver(transport http.RoundTripper) *Resolver {
 	if transport == nil {
 		transport = remote.DefaultTransport
 	}
-	return &Resolver{
-		transport: transport,
-		now:       time.Now,
-		resolved:  lru.New(remembered),
-		failures:  lru.New(remembered),
-		running:   map[question][]func(){},
-	}
+	return &Resolver{transport: transport, now: time.Now, resolved: lru.New(remembered), failures: lru.New(remembered)}
 }
 
 // Resolve returns the image by digest. It does not wait: the error is ErrPending while the registry is being asked, and done is called when it
 // has answered. After ErrNotFound and ErrUnavailable, retryAfter is the time after which another call asks again.
 func (r *Resolver) Resolve(image string, credentials Credentials, done func()) (byDigest string, retryAfter time.Duration, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	question := image + " " + credentials.digest
+	byDigest, retryAfter, err = r.known(image, question)
+	if errors.Is(err, ErrPending) {
+		go func() {
+			_, _, _ = r.asked.Do(question, func() (any, error) { return nil, r.ask(image, question, credentials) })
+			done()
+		}()
+	}
+	return byDigest, retryAfter, err
+}
+
+// known is the answer without asking.
+func (r *Resolver) known(image, question string) (byDigest string, retryAfter time.Duration, err error) {
 	if found, ok := r.resolved.Get(image); ok {
 		return found.(string), 0, nil //nolint:forcetypeassert // nothing else is put in
 	}
-	q := question{image, credentials.digest}
-	delay := firstRetry
-	if last, ok := r.failures.Get(q); ok {
-		f := last.(failure) //nolint:forcetypeassert // nothing else is put in
-		if wait := f.retryAt.Sub(r.now()); wait > 0 {
-			return "", wait, f.err
-		}
-		delay = min(2*f.delay, lastRetry)
-	}
-	waiting, running := r.running[q]
-	r.running[q] = append(waiting, done)
-	if !running {
-		go r.ask(q, credentials, delay)
+	last := r.lastFailure(question)
+	if left := last.retryAt.Sub(r.now()); left > 0 {
+		return "", left, last.err
 	}
 	return "", 0, ErrPending
 }
 
-func (r *Resolver) ask(q question, credentials Credentials, delay time.Duration) {
+// lastFailure is what came of the question the last time. Without one, only its delays are set.
+func (r *Resolver) lastFailure(question string) failure {
+	if last, ok := r.failures.Get(question); ok {
+		return last.(failure) //nolint:forcetypeassert // nothing else is put in
+	}
+	return failure{delays: wait.Backoff{Duration: firstRetry, Factor: 2, Cap: lastRetry, Steps: math.MaxInt}}
+}
+
+// ask asks the registry and remembers what it says, unless it has answered since Resolve looked.
+func (r *Resolver) ask(image, question string, credentials Credentials) error {
+	if _, _, err := r.known(image, question); !errors.Is(err, ErrPending) {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
 	defer cancel()
 	began := time.Now()
-	byDigest, err := r.head(ctx, q.image, credentials)
+	byDigest, err := r.head(ctx, image, credentials)
 	measure.RegistryRequest(resultOf(err), time.Since(began))
-
-	r.mu.Lock()
-	waiting := r.running[q]
-	delete(r.running, q)
 	if err != nil {
-		r.failures.Add(q, failure{err: err, retryAt: r.now().Add(delay), delay: delay})
-	} else {
-		r.resolved.Add(q.image, byDigest)
-		r.failures.Remove(q)
+		f := r.lastFailure(question)
+		f.err, f.retryAt = err, r.now().Add(f.delays.Step())
+		r.failures.Add(question, f)
+		return err
 	}
-	r.mu.Unlock()
-
-	for _, done := range waiting {
-		done()
-	}
+	r.resolved.Add(image, byDigest)
+	r.failures.Remove(question)
+	return nil
 }
 
 // resultOf is how metrics call the answer of a registry.

@@ -1,6 +1,7 @@
 package remediation
 
 import (
+	"github.com/dustin/go-humanize/english"
 	"github.com/openshift/assisted-service/models"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -10,6 +11,15 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
+
+// fenced is about two nodes with fencing.
+func (a *Asked) fenced(m *clusterv1.Machine) *Step {
+	if !a.Fenced() {
+		return nil
+	}
+	return cannot(m, "the nodes of the cluster fence each other (spec.fencing): Pacemaker restarts one that fails, and its etcd is not changed from here. Repair the host, or replace it as OpenShift documents "+
+		"it for two-node clusters with fencing")
+}
 
 // installed is about a cluster that is not, or takes no host.
 func (a *Asked) installed(m *clusterv1.Machine) *Step {
@@ -88,7 +98,7 @@ func (a *Asked) changing(m *clusterv1.Machine, etcd *facts.Etcd) *Step {
 		return nil
 	}
 	if missing := int(a.Replicas()) - len(a.Facts.Machines); missing > 0 {
-		return deferred(m, "%d Machines are missing, and have to be made first: see the condition MachinesCreated of the control plane", missing)
+		return deferred(m, "%s missing, to be made first: see the condition MachinesCreated of the control plane", english.Plural(missing, "Machine is", "Machines are"))
 	}
 	return a.provisioning(m)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -86,7 +87,7 @@ func (a *Asked) Over() bool {
 // Before is what comes before all else, as far as it can be told without looking at etcd; nil: nothing does.
 func (a *Asked) Before() *Step {
 	m := a.first(nil)
-	for _, check := range []func(*clusterv1.Machine) *Step{a.installed, a.single, a.kept, a.upgrading, a.leaving, a.installing} {
+	for _, check := range []func(*clusterv1.Machine) *Step{a.installed, a.fenced, a.single, a.kept, a.upgrading, a.leaving, a.installing} {
 		if step := check(m); step != nil {
 			return step
 		}
@@ -207,18 +208,19 @@ func (a *Asked) retried(m *clusterv1.Machine) (facts.Remediation, *Step) {
 		return time.Duration(ptr.Deref(set, otherwise)) * time.Second
 	}
 	healthy, retry := seconds(limits.MinHealthyPeriodSeconds, minHealthySeconds), seconds(limits.RetryPeriodSeconds, 0)
+	early := func() time.Duration { return before.Timestamp.Add(retry).Sub(a.now) }
 	switch {
 	case err != nil:
 		return record, cannot(m, "%s: correct it, or take it off", err)
 	case before == nil || !before.Timestamp.Add(healthy).After(a.now):
 		return record, nil
-	case before.Timestamp.Add(retry).After(a.now):
+	case 0 < early() && early() <= 2*retry: // what was recorded by a clock that was far ahead would never be over
 		step := deferred(m, "it took the place of Machine %s, which was replaced less than %s ago (spec.remediation.retryPeriodSeconds)", before.Machine, retry)
-		step.After = before.Timestamp.Add(retry).Sub(a.now)
+		step.After = early()
 		return record, step
 	case limits.MaxRetry != nil && before.RetryCount >= *limits.MaxRetry:
-		step := cannot(m, "%d Machines in its place were replaced already because of the same failure (spec.remediation.maxRetry): find out what is wrong with the hosts, then delete the Machine",
-			before.RetryCount+1)
+		step := cannot(m, "%s in its place %s replaced already because of the same failure (spec.remediation.maxRetry): find out what is wrong with the hosts, then delete the Machine",
+			english.Plural(int(before.RetryCount+1), "Machine", ""), english.PluralWord(int(before.RetryCount+1), "was", "were"))
 		step.After = before.Timestamp.Add(healthy).Sub(a.now)
 		return record, step
 	}

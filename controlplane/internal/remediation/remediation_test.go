@@ -213,12 +213,17 @@ func TestWhatKeepsAMachine(t *testing.T) {
 		"etcd does not serve":                          {3, func(w *world) { w.sicken(0); w.Lost = true }, cannot, "it has most likely lost its quorum", true},
 		"it cannot be told whose member it is":         {3, func(w *world) { w.sicken(0); w.Doubt = "the members do not agree" }, deferred, "the members do not agree", true},
 		"a member is joining":                          {3, func(w *world) { w.sicken(0); w.Members[2].Learner = true }, deferred, "n2 is joining", true},
-		"a topology whose members are not touched":     {3, func(w *world) { w.sicken(0); w.Topology = configv1.DualReplicaTopologyMode }, cannot, "topology", false},
-		"a single node":                                {1, func(w *world) { w.sicken(0); w.fail() }, cannot, "a single node is the whole cluster", false},
-		"the only one that is left of one":             {3, func(w *world) { w.sicken(0); w.Machines = w.Machines[:1] }, cannot, "a single node", false},
-		"it is not installed":                          {3, func(w *world) { w.sicken(0); w.Phase = controlplanev1.InstallationFailed }, deferred, "not installed", false},
-		"no host can take its place":                   {3, func(w *world) { w.sicken(0); w.Progress.DayTwo = false }, deferred, "accepts hosts", false},
-		"the cluster is being upgraded":                {3, func(w *world) { w.sicken(0); w.Workload.Upgrading = "4.20.1" }, deferred, "upgraded to 4.20.1", false},
+		"two nodes with fencing": {2, func(w *world) {
+			w.sicken(0)
+			w.fail(0)
+			w.ControlPlane.Spec.Fencing, w.Topology = &controlplanev1.FencingSpec{}, configv1.DualReplicaTopologyMode
+		}, cannot, "the nodes of the cluster fence each other (spec.fencing)", false},
+		"a topology whose members are not touched": {3, func(w *world) { w.sicken(0); w.Topology = configv1.DualReplicaTopologyMode }, cannot, "topology", false},
+		"a single node":                    {1, func(w *world) { w.sicken(0); w.fail() }, cannot, "a single node is the whole cluster", false},
+		"the only one that is left of one": {3, func(w *world) { w.sicken(0); w.Machines = w.Machines[:1] }, cannot, "a single node", false},
+		"it is not installed":              {3, func(w *world) { w.sicken(0); w.Phase = controlplanev1.InstallationFailed }, deferred, "not installed", false},
+		"no host can take its place":       {3, func(w *world) { w.sicken(0); w.Progress.DayTwo = false }, deferred, "accepts hosts", false},
+		"the cluster is being upgraded":    {3, func(w *world) { w.sicken(0); w.Workload.Upgrading = "4.20.1" }, deferred, "upgraded to 4.20.1", false},
 		"the cluster was asked for an upgrade": {3, func(w *world) {
 			w.sicken(0)
 			w.Workload.Rollout = &facts.Rollout{Asked: facts.Update{Version: "4.20.1"}, Pending: true}
@@ -248,7 +253,7 @@ func TestWhatKeepsAMachine(t *testing.T) {
 			w.sicken(1)
 			w.Workload.Connected, w.Workload.UnreadSince = true, noon
 		}, deferred, "it cannot be read whether the cluster is being upgraded", false},
-		"one is to be made": {5, func(w *world) { w.sicken(0); w.Machines = w.Machines[:4] }, deferred, "1 Machines are missing", true},
+		"one is to be made": {5, func(w *world) { w.sicken(0); w.Machines = w.Machines[:4] }, deferred, "1 Machine is missing", true},
 		"another never was a Node": {5, func(w *world) {
 			w.sicken(0)
 			w.Machines[3].Status.NodeRef.Name = ""
@@ -299,18 +304,23 @@ func TestHowOftenMachinesAreReplacedBecauseOfTheSameFailure(t *testing.T) {
 		after   time.Duration
 		reason  string
 	}{
-		"there is no limit":                   {before: time.Minute, retries: 7, counted: 8},
-		"an hour later it is another":         {before: time.Hour, retries: 7, counted: 0},
-		"just before the hour is over":        {before: time.Hour - time.Second, retries: 7, counted: 8},
-		"a longer time counts as healthy":     {limits: limits(nil, nil, ptr.To[int32](7200)), before: time.Hour, retries: 7, counted: 8},
-		"a shorter time counts as healthy":    {limits: limits(ptr.To[int32](0), nil, ptr.To[int32](60)), before: time.Minute, retries: 7, counted: 0},
-		"there may be no retry":               {limits: limits(ptr.To[int32](0), nil, nil), before: time.Minute, counted: -1, after: 59 * time.Minute, reason: controlplanev1.MachineCannotBeRemediatedReason},
-		"there may be one more":               {limits: limits(ptr.To[int32](3), nil, nil), before: time.Minute, retries: 2, counted: 3},
-		"there were enough":                   {limits: limits(ptr.To[int32](3), nil, nil), before: time.Minute, retries: 3, counted: -1, after: 59 * time.Minute, reason: controlplanev1.MachineCannotBeRemediatedReason},
-		"it is too early":                     {limits: limits(nil, ptr.To[int32](600), nil), before: time.Minute, counted: -1, after: 9 * time.Minute, reason: controlplanev1.MachineRemediationDeferredReason},
-		"it is time":                          {limits: limits(nil, ptr.To[int32](600), nil), before: 10 * time.Minute, counted: 1},
-		"too early, and there were enough":    {limits: limits(ptr.To[int32](0), ptr.To[int32](600), nil), before: time.Minute, counted: -1, after: 9 * time.Minute, reason: controlplanev1.MachineRemediationDeferredReason},
-		"the period of retries is the longer": {limits: limits(nil, ptr.To[int32](7200), nil), before: 90 * time.Minute, counted: 0},
+		"there is no limit":                {before: time.Minute, retries: 7, counted: 8},
+		"an hour later it is another":      {before: time.Hour, retries: 7, counted: 0},
+		"just before the hour is over":     {before: time.Hour - time.Second, retries: 7, counted: 8},
+		"a longer time counts as healthy":  {limits: limits(nil, nil, ptr.To[int32](7200)), before: time.Hour, retries: 7, counted: 8},
+		"a shorter time counts as healthy": {limits: limits(ptr.To[int32](0), nil, ptr.To[int32](60)), before: time.Minute, retries: 7, counted: 0},
+		"there may be no retry":            {limits: limits(ptr.To[int32](0), nil, nil), before: time.Minute, counted: -1, after: 59 * time.Minute, reason: controlplanev1.MachineCannotBeRemediatedReason},
+		"there may be one more":            {limits: limits(ptr.To[int32](3), nil, nil), before: time.Minute, retries: 2, counted: 3},
+		"there were enough":                {limits: limits(ptr.To[int32](3), nil, nil), before: time.Minute, retries: 3, counted: -1, after: 59 * time.Minute, reason: controlplanev1.MachineCannotBeRemediatedReason},
+		"it is too early":                  {limits: limits(nil, ptr.To[int32](600), nil), before: time.Minute, counted: -1, after: 9 * time.Minute, reason: controlplanev1.MachineRemediationDeferredReason},
+		"it is time":                       {limits: limits(nil, ptr.To[int32](600), nil), before: 10 * time.Minute, counted: 1},
+		"too early, and there were enough": {limits: limits(ptr.To[int32](0), ptr.To[int32](600), nil), before: time.Minute, counted: -1, after: 9 * time.Minute, reason: controlplanev1.MachineRemediationDeferredReason},
+		// The clock of the manager, by which it was recorded, was ahead then, or is behind now.
+		"recorded in an hour: there were enough":                {limits: limits(ptr.To[int32](3), nil, nil), before: -time.Hour, retries: 3, counted: -1, after: 2 * time.Hour, reason: controlplanev1.MachineCannotBeRemediatedReason},
+		"recorded in five minutes: it is too early":             {limits: limits(nil, ptr.To[int32](600), nil), before: -5 * time.Minute, counted: -1, after: 15 * time.Minute, reason: controlplanev1.MachineRemediationDeferredReason},
+		"recorded in an hour: nobody knows whether it is early": {limits: limits(nil, ptr.To[int32](600), nil), before: -time.Hour, counted: 1},
+		"recorded in a year: there may be one more":             {limits: limits(ptr.To[int32](3), nil, nil), before: -365 * 24 * time.Hour, retries: 2, counted: 3},
+		"the period of retries is the longer":                   {limits: limits(nil, ptr.To[int32](7200), nil), before: 90 * time.Minute, counted: 0},
 	} {
 		for _, hosts := range []int{1, 2} { // of several etcd tells first which is the one
 			t.Run(fmt.Sprintf("%s, %d unhealthy", situation, hosts), func(t *testing.T) {

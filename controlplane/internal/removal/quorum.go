@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
@@ -65,8 +67,8 @@ func (v *view) lost(facts.EtcdMember) *Step {
 	if healthy >= quorumOf(len(voters)) {
 		return nil
 	}
-	step := wait(controlplanev1.EtcdQuorumAtRiskReason, "etcd has lost its quorum: of %d members only %d are healthy, and %d are needed (%s). Bring their hosts back; if that cannot be, restore etcd as "+
-		"OpenShift documents it. Until then no member is removed", len(voters), healthy, quorumOf(len(voters)), problems(voters))
+	step := wait(controlplanev1.EtcdQuorumAtRiskReason, "etcd has lost its quorum: of %s only %d %s healthy, and it needs %d (%s). Bring their hosts back; if that cannot be, restore etcd as "+
+		"OpenShift documents it. Until then no member is removed", english.Plural(len(voters), "member", ""), healthy, english.PluralWord(healthy, "is", "are"), quorumOf(len(voters)), problems(voters))
 	return &step
 }
 
@@ -123,16 +125,16 @@ func (v *view) quorum(own facts.EtcdMember) *Step {
 	var step Step
 	switch {
 	case healthy < quorumOf(len(others)):
-		step = wait(controlplanev1.EtcdQuorumAtRiskReason, "without it etcd would have no quorum: of the other %d members only %d are healthy (%s). Bring their hosts back", len(others), healthy,
-			problems(others))
+		step = wait(controlplanev1.EtcdQuorumAtRiskReason, "without it etcd would have no quorum: of %s only %d %s healthy (%s). Bring their hosts back",
+			english.Plural(len(others), "other member", ""), healthy, english.PluralWord(healthy, "is", "are"), problems(others))
 	case own.Learner || !own.Healthy():
 		return nil
 	case healthy < len(others):
 		step = wait(controlplanev1.EtcdQuorumAtRiskReason, "a healthy etcd member is removed only while all others are healthy: %s. Bring its host back, or delete its Machine, which then comes first",
 			problems(others))
 	case len(others) < quorumOf(wanted):
-		step = wait(controlplanev1.WaitingForReplacementReason, "%d etcd members would be left, of at least %d that a control plane of %d Machines needs: waiting until another host has joined",
-			len(others), quorumOf(wanted), wanted)
+		step = wait(controlplanev1.WaitingForReplacementReason, "%s would be left, of at least %d that a control plane of %d Machines needs: waiting until another host has joined",
+			english.Plural(len(others), "etcd member", ""), quorumOf(wanted), wanted)
 	default:
 		return nil
 	}

@@ -39,6 +39,8 @@ type Asked struct {
 	// Machines are those of the control plane, Replicas how many there are to be. Others are those of the Cluster that are not of the control plane, or no more.
 	Machines, Others []Machine
 	Replicas         int
+	// Fenced tells that the cluster is one of two nodes that fence each other: its hosts never leave etcd from here.
+	Fenced bool
 	// Leftovers are the hosts whose members were removed, or are just being, of which not all is cleaned up.
 	Leftovers []Leftover
 	// Registered are the Nodes of the cluster, as far as they are known without asking it.
@@ -98,8 +100,31 @@ func NotLed(step Step) Step {
 	return told
 }
 
+// Fenced waits for somebody else: in a cluster of two nodes with fencing nobody touches etcd from here, whatever it looks like. what is not done is said first.
+func Fenced(format string, what ...any) Step {
+	return Watch(controlplanev1.EtcdTopologyNotSupportedReason, "%s: the cluster is one of two nodes with fencing (spec.fencing), whose etcd is run by Pacemaker, and is not changed from here. Replace a host "+
+		"that cannot be repaired as OpenShift documents it for two-node clusters with fencing, or delete the Cluster", fmt.Sprintf(format, what...))
+}
+
+// fenced is about a Machine of two nodes with fencing. Nothing brings back a Machine whose deletion was asked for, so that only its user can tell when its host may be wiped.
+func (a *Asked) fenced() *Step {
+	at := slices.IndexFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && m.Held })
+	if !a.Fenced || at < 0 {
+		return nil
+	}
+	m := a.Machines[at]
+	step := Fenced("the host of Machine %s is neither taken out of etcd nor released", m.Name)
+	step.Message += fmt.Sprintf(". When the cluster certainly does without this host, and the Machine's condition Deleting says that it waits for the hook, take the annotation %s off the Machine: the host is "+
+		"wiped then", controlplanev1.EtcdMemberHookAnnotation)
+	step.Machine = m
+	return &step
+}
+
 // Due tells which Machines wait for their members to be removed, the oldest deletion first, or what comes before all of them. With neither, nothing is to be done.
 func (a *Asked) Due() (due []Machine, before *Step) {
+	if step := a.fenced(); step != nil {
+		return nil, step
+	}
 	for _, m := range a.Machines {
 		if !m.Deleted.IsZero() && m.Held && m.Waits {
 			due = append(due, m)
@@ -213,7 +238,7 @@ func (v *view) foreign() *Step {
 		step = Lost()
 	case v.Topology == "":
 		step = wait(controlplanev1.EtcdUnknownReason, "the cluster does not tell the topology of its control plane: see status of Infrastructure cluster")
-	case v.Topology != highlyAvailable && v.Topology != singleReplica:
+	case !v.InPods():
 		step = Watch(controlplanev1.EtcdTopologyNotSupportedReason, "the control plane has the topology %q, whose etcd members are not touched from here: remove its member, if it has one, as "+
 			"OpenShift documents it for that topology, then take the annotation %s off the Machine", short(string(v.Topology)), controlplanev1.EtcdMemberHookAnnotation)
 	case v.Doubt != "":

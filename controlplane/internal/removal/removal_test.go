@@ -182,7 +182,7 @@ func TestTheNextStep(t *testing.T) {
 		},
 		"two masters are deleted at once, the first is gone: the second waits for another": {
 			change: all(leads(2), func(w *world) { w.delete(1, noon); w.drop(0) }),
-			action: Wait, machine: "m1", member: "n1", reason: controlplanev1.WaitingForReplacementReason, message: "1 etcd members would be left, of at least 2",
+			action: Wait, machine: "m1", member: "n1", reason: controlplanev1.WaitingForReplacementReason, message: "1 etcd member would be left, of at least 2",
 		},
 		"a control plane of five is not taken below three": {
 			hosts: 3, change: all(leads(1), func(w *world) { w.Replicas = 5 }),
@@ -208,7 +208,7 @@ func TestTheNextStep(t *testing.T) {
 		},
 		"another host is away: waits": {
 			change: all(leads(2), func(w *world) { w.fail(1) }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason,
-			message: "of the other 2 members only 1 are healthy (n1 does not answer)",
+			message: "of 2 other members only 1 is healthy (n1 does not answer)",
 		},
 		"another of five is away: waits": {
 			hosts: 5, change: all(leads(2), func(w *world) { w.fail(1) }), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "only while all others are healthy",
@@ -218,18 +218,18 @@ func TestTheNextStep(t *testing.T) {
 		},
 		"two of three are away: nothing": {
 			change: func(w *world) { w.fail(1); w.fail(0); w.Members[2].Leader = false }, action: Wait, machine: "m0", member: "n0",
-			reason: controlplanev1.EtcdQuorumAtRiskReason, message: "of 3 members only 1 are healthy, and 2 are needed (n0 does not answer, n1 does not answer)",
+			reason: controlplanev1.EtcdQuorumAtRiskReason, message: "of 3 members only 1 is healthy, and it needs 2 (n0 does not answer, n1 does not answer)",
 		},
 		"two of five are away, and deleted: one after the other": {
 			hosts: 5, change: func(w *world) { w.fail(0); w.fail(1); w.delete(1, noon) },
 			action: RemoveMember, machine: "m0", member: "n0", via: "n2",
 		},
 		"three of five are away: nothing": {
-			hosts: 5, change: func(w *world) { w.fail(2); w.fail(1); w.fail(0) }, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "of 5 members only 2 are healthy, and 3 are needed (n0 does not answer, n1 does not answer, n2 does not answer)",
+			hosts: 5, change: func(w *world) { w.fail(2); w.fail(1); w.fail(0) }, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "of 5 members only 2 are healthy, and it needs 3 (n0 does not answer, n1 does not answer, n2 does not answer)",
 		},
 		"two of four are away: nothing, though those left were a quorum of three": {
 			hosts: 4, change: func(w *world) { w.fail(1); w.fail(0); w.Members[1].Leader, w.Members[2].Leader = false, true },
-			action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "of 4 members only 2 are healthy, and 3 are needed",
+			action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "of 4 members only 2 are healthy, and it needs 3",
 		},
 		"one of two is away: nothing": {
 			hosts: 2, change: func(w *world) { w.fail(0) }, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason,
@@ -340,7 +340,7 @@ func TestTheNextStep(t *testing.T) {
 		},
 		"another joins, but one is down beside which nobody is promoted: who is down": {
 			hosts: 4, change: all(leads(1), func(w *world) { w.Members[3].Learner = true; w.Members[2].Problem = "does not answer" }),
-			action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "of the other 2 members only 1 are healthy (n2 does not answer)",
+			action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "of 2 other members only 1 is healthy (n2 does not answer)",
 		},
 		"so it is where those left are a quorum": {
 			hosts: 6, change: all(leads(1), func(w *world) { w.Members[5].Learner = true; w.Members[4].Problem = "does not answer" }),
@@ -437,7 +437,7 @@ func TestTheNextStep(t *testing.T) {
 				w.fail(1)
 				w.fail(2)
 				w.Members[3].Learner = true
-			}, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "has lost its quorum: of 3 members only 1 are healthy, and 2 are needed",
+			}, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "has lost its quorum: of 3 members only 1 is healthy, and it needs 2",
 		},
 		"its kubelet is away, and the others are to be restarted: waits": {
 			change: func(w *world) { w.fail(0); w.Revisions[1].Current = 6 }, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.WaitingForEtcdReason, message: "Node n1",
@@ -445,14 +445,27 @@ func TestTheNextStep(t *testing.T) {
 		"it is away, and so is another of five that is behind: removed": {
 			hosts: 5, change: func(w *world) { w.fail(0); w.fail(1); w.Revisions[1].Current = 6 }, action: RemoveMember, machine: "m0", member: "n0", via: "n2",
 		},
+		"two nodes with fencing: waits, whatever etcd looks like": {
+			hosts: 2, change: func(w *world) { w.Fenced, w.Etcd = true, facts.Etcd{Lost: true} }, action: Wait, machine: "m0", reason: controlplanev1.EtcdTopologyNotSupportedReason,
+			message: "neither taken out of etcd nor released: the cluster is one of two nodes with fencing",
+		},
+		"two nodes with fencing, and etcd as on three: waits": {
+			change: func(w *world) { w.Fenced = true }, action: Wait, machine: "m0", reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "take the annotation",
+		},
+		"two nodes with fencing, of which one does not come to our hook yet: waits": {
+			hosts: 2, change: func(w *world) { w.Fenced, w.Machines[0].Waits = true, false }, action: Wait, machine: "m0", reason: controlplanev1.EtcdTopologyNotSupportedReason,
+		},
 		"the topology is not told: waits": {
 			change: func(w *world) { w.Topology = "" }, action: Wait, machine: "m0", reason: controlplanev1.EtcdUnknownReason, message: "topology",
 		},
 		"two nodes with Pacemaker are not touched": {
 			change: func(w *world) { w.Topology = configv1.DualReplicaTopologyMode }, action: Wait, machine: "m0", reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "DualReplica",
 		},
-		"nor are those with an arbiter": {
-			change: func(w *world) { w.Topology = configv1.HighlyAvailableArbiterMode }, action: Wait, machine: "m0", reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "Arbiter",
+		"one of two masters and an arbiter: another leads first": {
+			change: func(w *world) { w.Topology = configv1.HighlyAvailableArbiterMode }, action: MoveLeader, machine: "m0", member: "n0", to: "n1",
+		},
+		"the arbiter is away, and is to stay: no master goes": {
+			change: func(w *world) { w.Topology = configv1.HighlyAvailableArbiterMode; w.fail(2) }, action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "n2 does not answer",
 		},
 		"nor are they when no member of that host is seen": {
 			change: func(w *world) { w.Topology, w.Members = configv1.DualReplicaTopologyMode, w.Members[1:] }, action: Wait, machine: "m0", reason: controlplanev1.EtcdTopologyNotSupportedReason,

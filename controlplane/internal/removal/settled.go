@@ -10,10 +10,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-const (
-	highlyAvailable = configv1.HighlyAvailableTopologyMode
-	singleReplica   = configv1.SingleReplicaTopologyMode
-)
+const singleReplica = configv1.SingleReplicaTopologyMode
 
 // rollers are the operators that restart etcd, or what it serves, Node by Node, after each change of its members.
 var rollers = []string{"etcd", "kube-apiserver"}
@@ -68,7 +65,7 @@ func (v *view) configured(own facts.EtcdMember) *Step {
 	if at < 0 {
 		return nil
 	}
-	step := wait(controlplanev1.WaitingForEtcdReason, "Node %s is given another machine configuration, for which it is restarted: waiting until that is done. See MachineConfigPool master of the cluster",
+	step := wait(controlplanev1.WaitingForEtcdReason, "Node %s is given another machine configuration, for which it is restarted: waiting until that is done. See the MachineConfigPools of the cluster",
 		v.Nodes[at].Name)
 	return &step
 }

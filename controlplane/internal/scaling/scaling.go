@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 )
@@ -39,6 +40,22 @@ func InOrder(machines []*clusterv1.Machine) []*clusterv1.Machine {
 	return sorted
 }
 
+// TooMany are the Machines of which there are too many where there are more than are wanted: masters, if there are not more arbiters than there are to be.
+func TooMany(f *facts.Facts) []*clusterv1.Machine {
+	var arbiters, masters []*clusterv1.Machine
+	for _, m := range f.Machines {
+		if desired.IsArbiter(f, m) {
+			arbiters = append(arbiters, m)
+		} else {
+			masters = append(masters, m)
+		}
+	}
+	if len(arbiters) > int(f.Arbiters()) {
+		return arbiters
+	}
+	return masters
+}
+
 // marked tells whether the user wants a Machine to go before others.
 func marked(m *clusterv1.Machine) bool {
 	_, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]
@@ -51,7 +68,7 @@ func Down(f *facts.Facts, asked *removal.Asked, etcd *facts.Etcd) (name string, 
 	if step := removal.Unclear(etcd); step != nil {
 		return "", []removal.Step{*step}
 	}
-	sorted := InOrder(f.Machines)
+	sorted := InOrder(TooMany(f))
 	if last := slices.IndexFunc(sorted, func(m *clusterv1.Machine) bool { return !marked(m) }); last > 0 {
 		sorted = sorted[:last]
 	}

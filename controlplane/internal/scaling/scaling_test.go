@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
@@ -33,6 +34,7 @@ func newWorld(hosts, wanted int) *world {
 	}}
 	w.ControlPlane = &controlplanev1.OpenshiftAssistedControlPlane{}
 	w.ControlPlane.Spec.Replicas = ptr.To(int32(wanted))
+	w.Configs = map[string]*bootstrapv1.OpenshiftAssistedConfig{}
 	for i := range hosts {
 		w.join(i)
 	}
@@ -53,7 +55,13 @@ func (w *world) join(i int) {
 func (w *world) make(i int) *clusterv1.Machine {
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("m%d", i), CreationTimestamp: metav1.NewTime(noon.Add(time.Duration(i) * time.Minute))}}
 	w.Machines = append(w.Machines, m)
+	w.Configs[m.Name] = &bootstrapv1.OpenshiftAssistedConfig{}
 	return m
+}
+
+// arbiter makes a Machine that of an arbiter.
+func (w *world) arbiter(i int) {
+	w.Configs[w.Machines[i].Name].Spec.Role = bootstrapv1.HostRoleArbiter
 }
 
 func (w *world) mark(i int) {
@@ -86,11 +94,16 @@ func TestDown(t *testing.T) {
 		picked  string
 		reasons []string
 	}{
-		"the newest":                                        {picked: "m4"},
-		"one that the user marked":                          {change: func(w *world) { w.mark(1) }, picked: "m1"},
-		"the newest of those that the user marked":          {change: func(w *world) { w.mark(1); w.mark(2) }, picked: "m2"},
-		"of the failure domain with the most Machines":      {change: func(w *world) { w.domains("a", "b", "b", "c", "a") }, picked: "m4"},
-		"of the failure domain that has too many":           {change: func(w *world) { w.domains("a", "b", "b", "b", "a") }, picked: "m3"},
+		"the newest":                                   {picked: "m4"},
+		"one that the user marked":                     {change: func(w *world) { w.mark(1) }, picked: "m1"},
+		"the newest of those that the user marked":     {change: func(w *world) { w.mark(1); w.mark(2) }, picked: "m2"},
+		"of the failure domain with the most Machines": {change: func(w *world) { w.domains("a", "b", "b", "c", "a") }, picked: "m4"},
+		"of the failure domain that has too many":      {change: func(w *world) { w.domains("a", "b", "b", "b", "a") }, picked: "m3"},
+		"no arbiter, even if it is the newest, and marked": {change: func(w *world) {
+			w.ControlPlane.Spec.Arbiter = &controlplanev1.ArbiterSpec{}
+			w.arbiter(4)
+			w.mark(4)
+		}, picked: "m3"},
 		"one that never joined":                             {change: func(w *world) { w.make(5); w.Machines[4].CreationTimestamp.Time = noon.Add(time.Hour) }, picked: "m5"},
 		"one whose member is down, though others are newer": {change: func(w *world) { w.down(1) }, picked: "m1"},
 		"one that joins":                                    {change: func(w *world) { w.etcd.Members[3].Learner = true }, picked: "m3"},
@@ -174,9 +187,10 @@ func TestUp(t *testing.T) {
 		"etcd is full": {
 			hosts: 2, change: func(w *world) { w.etcd.Alarms = []facts.EtcdAlarm{{Kind: facts.EtcdNoSpace, Member: 1}} }, reason: controlplanev1.EtcdUnknownReason, message: "alarm NOSPACE",
 		},
-		"nothing is known": {hosts: 2, change: func(w *world) { w.etcd.Members = nil }, reason: controlplanev1.EtcdUnknownReason, message: "no etcd member answers"},
-		"a single node":    {hosts: 1, change: func(w *world) { w.etcd.Topology = configv1.SingleReplicaTopologyMode }, reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "single node"},
-		"others decide":    {hosts: 2, change: func(w *world) { w.etcd.Topology = "HighlyAvailableArbiter" }, reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "HighlyAvailableArbiter"},
+		"nothing is known":    {hosts: 2, change: func(w *world) { w.etcd.Members = nil }, reason: controlplanev1.EtcdUnknownReason, message: "no etcd member answers"},
+		"a single node":       {hosts: 1, change: func(w *world) { w.etcd.Topology = configv1.SingleReplicaTopologyMode }, reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "single node"},
+		"others decide":       {hosts: 2, change: func(w *world) { w.etcd.Topology = configv1.DualReplicaTopologyMode }, reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "DualReplica"},
+		"there is an arbiter": {hosts: 2, change: func(w *world) { w.etcd.Topology = configv1.HighlyAvailableArbiterMode }},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -192,6 +206,35 @@ func TestUp(t *testing.T) {
 			g.Expect(against).To(HaveLen(1))
 			g.Expect(against[0].Reason).To(Equal(tc.reason))
 			g.Expect(against[0].Message).To(ContainSubstring(tc.message))
+		})
+	}
+}
+
+func TestOfWhichMachinesThereAreTooMany(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		arbiters []int
+		without  bool
+		wanted   []string
+	}{
+		"without an arbiter, of all":   {without: true, wanted: []string{"m0", "m1", "m2", "m3"}},
+		"none is wanted, but is there": {without: true, arbiters: []int{2}, wanted: []string{"m2"}},
+		"with one, of the masters":     {arbiters: []int{3}, wanted: []string{"m0", "m1", "m2"}},
+		"with two, of them":            {arbiters: []int{0, 3}, wanted: []string{"m0", "m3"}},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := newWorld(4, 3)
+			if !tc.without {
+				w.ControlPlane.Spec.Arbiter = &controlplanev1.ArbiterSpec{}
+			}
+			for _, i := range tc.arbiters {
+				w.arbiter(i)
+			}
+			w.Machines[1].Labels = map[string]string{bootstrapv1.ArbiterLabel: "by hand"}
+			var names []string
+			for _, m := range TooMany(&w.Facts) {
+				names = append(names, m.Name)
+			}
+			NewWithT(t).Expect(names).To(Equal(tc.wanted))
 		})
 	}
 }

@@ -80,7 +80,7 @@ func (v *View) available() metav1.Condition {
 	case v.Deleting():
 		return no(t, controlplanev1.NotAvailableReason, "the control plane is being deleted")
 	case !v.Installed():
-		return no(t, v.whyNotInstalled(), "the cluster is not installed: the condition Installed tells how far it is and what it waits for")
+		return no(t, v.whyNotInstalled(), "the cluster is not installed: "+v.notInstalled())
 	case v.healthKnown() && len(v.Workload.Unhealthy) == 0:
 		return yes(t, controlplanev1.AvailableReason)
 	case v.healthKnown():

@@ -5,11 +5,16 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
 func TestWhatCannotBeReadIsNotHealthy(t *testing.T) {
@@ -64,5 +69,67 @@ func TestAvailableTellsAFailedInstallationFromOneThatGoesOn(t *testing.T) {
 		v := viewOf(factsOf(nil))
 		v.Phase = phase
 		NewWithT(t).Expect(v.available()).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", reason)), string(phase))
+	}
+}
+
+// What keeps a cluster from being installed is told by Available, too: the Cluster mirrors it, and clusterctl describe shows nothing else.
+func TestAvailableTellsWhatTheInstallationWaitsFor(t *testing.T) {
+	at := func(name string, stage models.HostStage) aiv1beta1.Agent {
+		a := agentIn(name, models.HostStatusInstallingInProgress, "")
+		a.Status.Progress.CurrentStage = stage
+		return a
+	}
+	hosts := []aiv1beta1.Agent{
+		at("a", ""), at("b", models.HostStageWritingImageToDisk), at("c", models.HostStageCopyingRegistryDataToDisk), at("d", models.HostStageWaitingForBootkube), at("e", models.HostStageRebooting),
+		at("f", models.HostStageConfiguring), at("g", models.HostStageJoined), at("h", models.HostStageDone),
+	}
+	for situation, tc := range map[string]struct {
+		install *hiveext.AgentClusterInstall
+		hosts   []aiv1beta1.Agent
+		change  func(v *View)
+		message string
+	}{
+		"nothing is registered": {message: "waiting for assisted-service to take in the cluster"},
+		"the release image is unknown": {change: func(v *View) {
+			v.Found.Block(Installation, controlplanev1.WaitingForReleaseImageReason, "looking it up")
+		}, message: "looking it up"},
+		"hosts are missing":             {install: installOf("insufficient"), hosts: hosts[:1], message: "hosts bound to the cluster: 1 of 3"},
+		"it is prepared":                {install: installOf("preparing-for-installation"), hosts: hosts[:3], message: "preparing the installation"},
+		"hosts are installed":           {install: installOf("installing"), hosts: hosts, message: "installing 8 hosts: 1 not begun, 2 writing to disk, 1 waiting for others, 3 starting from disk, 1 installed"},
+		"the operators come up":         {install: installOf("finalizing"), hosts: hosts[6:], message: "its operators come up, after 2 hosts: 1 starting from disk, 1 installed"},
+		"one host is installed alone":   {install: installOf("installing"), hosts: hosts[1:2], message: "installing 1 host: 1 writing to disk"},
+		"nobody tells of the hosts":     {install: installOf("installing"), message: "installing its hosts"},
+		"a host booted the wrong image": {install: installOf("installing-pending-user-action"), message: "the installation waits for the user: info of installing-pending-user-action"},
+		"it failed":                     {install: installOf("error"), message: "the installation failed: info of error"},
+		"a retry is refused": {
+			install: installOf("error"), message: "the installation failed: info of error",
+			change: func(v *View) {
+				v.Found.Block(Retry, controlplanev1.RetryingInstallationReason, "not yet")
+				v.Install.Status.DebugInfo.EventsURL, v.Progress.EventsURL = "", ""
+			},
+		},
+		"a failed preparation is tried again": {install: installOf("preparing-for-installation"), hosts: hosts[:3], message: "the preparation of the installation failed and is tried again: no ignition", change: func(v *View) {
+			conditions.Set(v.ControlPlane, no(controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason,
+				v.withLinks("the preparation of the installation failed and is tried again: no ignition")))
+		}},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			f := factsOf(nil)
+			f.Install, f.Progress, f.Agents = tc.install, assisted.Observe(tc.install), tc.hosts
+			v := viewOf(f)
+			if tc.change != nil {
+				tc.change(v)
+			}
+			c := v.available()
+			g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
+			g.Expect(c.Message).To(Equal("the cluster is not installed: " + tc.message))
+			if tc.install != nil {
+				tc.install.Status.Progress.TotalPercentage += 10
+				tc.install.Status.DebugInfo.LogsURL = "https://svc/logs?cluster_id=1"
+				f.Progress = assisted.Observe(tc.install)
+			}
+			g.Expect(v.available()).To(Equal(c), "no write for a percentage")
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,10 +53,7 @@ func (v *View) waitingForHosts(message string) metav1.Condition {
 	if len(stuck) == 0 {
 		return no(controlplanev1.InstalledCondition, controlplanev1.WaitingForHostsReason, v.ofHosts(message, failingStates))
 	}
-	if more := len(stuck) - shownNames; more > 0 {
-		stuck = append(stuck[:shownNames], fmt.Sprintf("%d more Machines", more))
-	}
-	return no(controlplanev1.InstalledCondition, controlplanev1.WaitingForHostsReason, v.ofHosts(message+"; "+strings.Join(stuck, "; "), brokenStates))
+	return no(controlplanev1.InstalledCondition, controlplanev1.WaitingForHostsReason, v.ofHosts(message+"; "+strings.Join(firstOf(stuck, "Machine"), "; "), brokenStates))
 }
 
 func (v *View) anyHost(states sets.Set[string]) bool {
@@ -78,13 +76,54 @@ func (v *View) ofHosts(message string, states sets.Set[string]) string {
 	if len(hosts) == 0 {
 		hosts = consequences
 	}
-	if more := len(hosts) - shownNames; more > 0 {
-		hosts = append(hosts[:shownNames], fmt.Sprintf("%d more hosts", more))
-	}
+	hosts = firstOf(hosts, "host")
 	if len(hosts) == 0 {
 		return message
 	}
 	return strings.TrimRight(message, ". ") + "; " + strings.Join(hosts, "; ")
+}
+
+// How far a host is on its way, in order. It is coarser than the stages of its installation.
+const (
+	notBegun        = "not begun"
+	writing         = "writing to disk"
+	waitingForOther = "waiting for others"
+	starting        = "starting from disk"
+	done            = "installed"
+)
+
+// hostsOnTheirWay counts the hosts of an installation by how far they are; empty when there are none. Each change is a write, of the Cluster as well.
+func (v *View) hostsOnTheirWay() string {
+	counts := map[string]int{}
+	for i := range v.Agents {
+		counts[way(&v.Agents[i])]++
+	}
+	var told []string
+	for _, stretch := range []string{notBegun, writing, waitingForOther, starting, done} {
+		if n := counts[stretch]; n > 0 {
+			told = append(told, fmt.Sprintf("%d %s", n, stretch))
+		}
+	}
+	if len(told) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s", english.Plural(len(v.Agents), "host", ""), strings.Join(told, ", "))
+}
+
+// way is how far a host is.
+func way(host *aiv1beta1.Agent) string {
+	switch stage := host.Status.Progress.CurrentStage; {
+	case rank(host) < 0:
+		return notBegun
+	case slices.Contains(waitingStages, stage):
+		return waitingForOther
+	case rank(host) < slices.Index(installationStages, models.HostStageRebooting):
+		return writing
+	case stage != models.HostStageDone:
+		return starting
+	default:
+		return done
+	}
 }
 
 // Describe says what a host misses.

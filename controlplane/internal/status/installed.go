@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -58,6 +59,19 @@ func (v *View) installation() metav1.Condition {
 		return no(t, controlplanev1.InstallationFailedReason, v.withLinks(v.ofHosts("the installation failed: "+v.Progress.StateInfo, failingStates)))
 	default:
 		return v.pending()
+	}
+}
+
+// notInstalled is what the condition Installed tells, in one line for those who look at the Cluster alone: where it has a percentage, how many hosts are where, and none of
+// its links.
+func (v *View) notInstalled() string {
+	switch c := v.installation(); c.Reason {
+	case controlplanev1.InstallingReason:
+		return "installing " + cmp.Or(v.hostsOnTheirWay(), "its hosts")
+	case controlplanev1.FinalizingReason:
+		return strings.TrimSuffix("its operators come up, after "+v.hostsOnTheirWay(), ", after ")
+	default:
+		return withoutLinks(c.Message)
 	}
 }
 
@@ -137,7 +151,7 @@ func (v *View) pending() metav1.Condition {
 	}
 	wanted := int(v.Replicas() + v.WorkerReplicas())
 	if len(v.Agents) < wanted {
-		return v.waitingForHosts(fmt.Sprintf("%d of %d hosts are bound to the cluster", len(v.Agents), wanted))
+		return v.waitingForHosts(fmt.Sprintf("hosts bound to the cluster: %d of %d", len(v.Agents), wanted))
 	}
 	if v.failedToPrepare() != nil {
 		return v.preparationFailed()
@@ -178,14 +192,24 @@ func (v *View) failedToPrepare() *metav1.Condition {
 	return nil
 }
 
+// What stands before the links of a message.
+const eventsLink, logsLink = "; events: ", "; logs: "
+
 // withLinks adds where assisted-service's events and logs are.
 func (v *View) withLinks(message string) string {
 	if v.Progress.EventsURL != "" {
-		message += "; events: " + v.Progress.EventsURL
+		message += eventsLink + v.Progress.EventsURL
 	}
 	if v.Progress.LogsURL != "" {
-		message += "; logs: " + v.Progress.LogsURL
+		message += logsLink + v.Progress.LogsURL
 	}
+	return message
+}
+
+// withoutLinks is a message as it was before links were added.
+func withoutLinks(message string) string {
+	message, _, _ = strings.Cut(message, eventsLink)
+	message, _, _ = strings.Cut(message, logsLink)
 	return message
 }
 

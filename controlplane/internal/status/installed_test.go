@@ -33,7 +33,7 @@ func TestInstalledCondition(t *testing.T) {
 			install: installOf("", condition(hiveext.ClusterSpecSyncedCondition, "False", hiveext.ClusterInputErrorReason, "bad pull secret")),
 			reason:  "InvalidConfiguration", message: "bad pull secret",
 		},
-		"hosts are missing":   {install: installOf("insufficient"), agents: three[:1], reason: "WaitingForHosts", message: "1 of 3 hosts"},
+		"hosts are missing":   {install: installOf("insufficient"), agents: three[:1], reason: "WaitingForHosts", message: "hosts bound to the cluster: 1 of 3"},
 		"hosts are all bound": {install: installOf("ready"), agents: three, reason: "WaitingForHosts", message: "known and approved"},
 		"validations fail": {
 			install: installOf("insufficient", condition(hiveext.ClusterValidatedCondition, "False", "ValidationsFailing", "The cluster's validations are failing: ntp")),

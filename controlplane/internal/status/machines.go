@@ -5,12 +5,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -31,7 +34,7 @@ func (v *View) machinesCreated() metav1.Condition {
 	case v.Failure != nil:
 		return no(t, clusterv1.InternalErrorReason, "an earlier step failed and is tried again; see the log of the manager")
 	default:
-		return no(t, clusterv1.ScalingUpReason, fmt.Sprintf("making %d of %d Machines", missing, v.Replicas()))
+		return no(t, clusterv1.ScalingUpReason, fmt.Sprintf("making %d of %s", missing, english.Plural(int(v.Replicas()), "Machine", "")))
 	}
 }
 
@@ -43,7 +46,8 @@ func (v *View) machinesReady() metav1.Condition {
 	if v.Installed() || len(waiting) == 0 {
 		return v.aggregate(clusterv1.MachineReadyCondition, t)
 	}
-	return no(t, clusterv1.NotReadyReason, fmt.Sprintf("%d Machines are not ready while the cluster is installed, see their conditions: %s", len(waiting), Names(waiting)))
+	return no(t, clusterv1.NotReadyReason, fmt.Sprintf("%s not ready while the cluster is installed, see %s: %s",
+		english.Plural(len(waiting), "Machine is", "Machines are"), english.PluralWord(len(waiting), "its conditions", "their conditions"), Names(waiting)))
 }
 
 // machinesUpToDate sums up the condition of the Machines, unless they could not be given what they are to be.
@@ -51,6 +55,9 @@ func (v *View) machinesUpToDate() metav1.Condition {
 	const t = controlplanev1.MachinesUpToDateCondition
 	if v.Found.Blocked(MachineSync) != nil {
 		return v.blocked(t, MachineSync)
+	}
+	if message := v.arbiterMismatch(); message != "" {
+		return no(t, controlplanev1.ArbiterMismatchReason, message)
 	}
 	if v.Found.Blocked(Upgrade) != nil {
 		return v.blocked(t, Upgrade)
@@ -66,6 +73,23 @@ func (v *View) machinesUpToDate() metav1.Condition {
 		return no(t, controlplanev1.UpgradeInProgressReason, upgrade) // it is done when the cluster says so
 	}
 	return c
+}
+
+// arbiterMismatch says that there are more arbiters than are wanted, or fewer although no Machine is missing; it is empty when there are as many.
+func (v *View) arbiterMismatch() string {
+	arbiters, wanted := v.machinesThat(func(m *clusterv1.Machine) bool { return desired.IsArbiter(v.Facts, m) }), int(v.Arbiters())
+	lost := v.machinesThat(func(m *clusterv1.Machine) bool { return desired.LostItsRole(v.Facts, m) })
+	switch {
+	case len(arbiters) > wanted:
+		return fmt.Sprintf("the number of arbiters is %d and not %d, as spec.arbiter says: delete one of these Machines, and a master takes its place: %s", len(arbiters), wanted, Names(arbiters))
+	case len(arbiters) < wanted && len(lost) > 0:
+		return fmt.Sprintf("spec.arbiter is set, and of the OpenshiftAssistedConfig of Machine %s only the label says that it is the arbiter, not spec.role: a bootstrap provider from before arbiters drops that, as when "+
+			"a cluster is moved to its hub. The host stays what it is. If it is the arbiter, delete its Machine when both providers are of one version, and an arbiter takes its place; if not, remove the label %s",
+			Names(lost), bootstrapv1.ArbiterLabel)
+	case len(arbiters) < wanted && len(v.Found.Machines) >= int(v.Replicas()):
+		return fmt.Sprintf("spec.arbiter is set, but no Machine is that of an arbiter: delete one of these, and an arbiter takes its place: %s", Names(v.Found.Machines))
+	}
+	return ""
 }
 
 // versionMismatch says that the cluster runs, or is being brought to, a newer release than the spec asks for; it is empty when it does not.
@@ -108,7 +132,7 @@ func (v *View) rollingOut() metav1.Condition {
 	}
 	said = append(said, v.held())
 	if len(outdated) > 0 {
-		said = append(said, fmt.Sprintf("%d Machines are not up to date: %s", len(outdated), Names(outdated)))
+		said = append(said, fmt.Sprintf("%s not up to date: %s", english.Plural(len(outdated), "Machine is", "Machines are"), Names(outdated)))
 	}
 	c.Message = strings.Join(slices.DeleteFunc(said, func(s string) bool { return s == "" }), "; ")
 	return c
@@ -120,7 +144,7 @@ func (v *View) scalingUp() metav1.Condition {
 		return no(t, clusterv1.NotScalingUpReason, "")
 	}
 	c := yes(t, clusterv1.ScalingUpReason)
-	c.Message = fmt.Sprintf("scaling up from %d to %d Machines", len(v.Found.Machines), v.Replicas())
+	c.Message = fmt.Sprintf("scaling up from %d to %s", len(v.Found.Machines), english.Plural(int(v.Replicas()), "Machine", ""))
 	if blocked := v.Found.Blocked(Installation); blocked != nil {
 		c.Message += ": " + blocked.Message
 	} else if blocked := v.Found.Blocked(ScaleUp); blocked != nil {
@@ -145,7 +169,7 @@ func (v *View) scalingDown() metav1.Condition {
 		return no(t, clusterv1.NotScalingDownReason, "")
 	}
 	c := yes(t, clusterv1.ScalingDownReason)
-	c.Message = fmt.Sprintf("scaling down from %d to %d Machines", len(v.Found.Machines), wanted)
+	c.Message = fmt.Sprintf("scaling down from %d to %s", len(v.Found.Machines), english.Plural(wanted, "Machine", ""))
 	if blocked := v.Found.Blocked(ScaleDown); blocked != nil {
 		c.Reason = blocked.Reason
 		c.Message += ": " + blocked.Message
@@ -192,6 +216,14 @@ func (v *View) machinesThat(hold func(*clusterv1.Machine) bool) []*clusterv1.Mac
 
 // shownNames is how many objects a message names.
 const shownNames = 3
+
+// firstOf are the first things of which a list tells, each of an object of a kind, and how many more there are.
+func firstOf(told []string, kind string) []string {
+	if more := len(told) - shownNames; more > 0 {
+		return append(told[:shownNames:shownNames], english.Plural(more, "more "+kind, ""))
+	}
+	return told
+}
 
 // Names names Machines, the first few of them.
 func Names(machines []*clusterv1.Machine) string {

@@ -7,6 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
 func TestMachinesReadyIsCoarseUntilTheClusterIsInstalled(t *testing.T) {
@@ -17,9 +20,52 @@ func TestMachinesReadyIsCoarseUntilTheClusterIsInstalled(t *testing.T) {
 	conditions.Set(s.Machines[1], no(clusterv1.MachineReadyCondition, "NotReady", "no NTP at this moment"))
 	c := viewOf(s).machinesReady()
 	g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
-	g.Expect(c.Message).To(And(ContainSubstring("1 Machines are not ready"), ContainSubstring("m1"), Not(ContainSubstring("NTP"))))
+	g.Expect(c.Message).To(And(ContainSubstring("1 Machine is not ready while the cluster is installed, see its conditions: m1"), ContainSubstring("m1"), Not(ContainSubstring("NTP"))))
 
 	s.Progress.Phase = "Installed"
 	s.Install = installOf("adding-hosts")
 	g.Expect(viewOf(s).machinesReady().Message).To(ContainSubstring("NTP"))
+}
+
+func TestAnotherNumberOfArbitersIsTold(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		wanted             bool
+		machines, arbiters []string
+		lost, message      string
+	}{
+		"as it is to be":                    {wanted: true, machines: []string{"m0", "m1", "m2"}, arbiters: []string{"m2"}},
+		"without any":                       {machines: []string{"m0", "m1", "m2"}},
+		"it is being replaced":              {wanted: true, machines: []string{"m0", "m1"}},
+		"a master is in its place":          {wanted: true, machines: []string{"m0", "m1", "m2"}, message: "no Machine is that of an arbiter: delete one of these, and an arbiter takes its place: m0, m1, m2"},
+		"the arbiter's config has no role":  {wanted: true, machines: []string{"m0", "m1", "m2"}, lost: "m1", message: "of the OpenshiftAssistedConfig of Machine m1 only the label says that it is the arbiter"},
+		"the same, and one is missing":      {wanted: true, machines: []string{"m1", "m2"}, lost: "m1", message: "of Machine m1 only the label"},
+		"there are two":                     {wanted: true, machines: []string{"m0", "m1", "m2"}, arbiters: []string{"m1", "m2"}, message: "the number of arbiters is 2 and not 1, as spec.arbiter says: delete one of these Machines, and a master takes its place: m1, m2"},
+		"there are two, and one is missing": {wanted: true, machines: []string{"m1", "m2"}, arbiters: []string{"m1", "m2"}, message: "the number of arbiters is 2"},
+		"none is wanted":                    {machines: []string{"m0", "m1", "m2"}, arbiters: []string{"m0"}, message: "the number of arbiters is 1 and not 0"},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g, f := NewWithT(t), factsOf(nil)
+			if tc.wanted {
+				f.ControlPlane.Spec.Arbiter = &controlplanev1.ArbiterSpec{}
+			}
+			f.Configs = map[string]*bootstrapv1.OpenshiftAssistedConfig{}
+			for _, name := range tc.machines {
+				m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
+				conditions.Set(m, yes(clusterv1.MachineUpToDateCondition, "UpToDate"))
+				f.Machines, f.Configs[name] = append(f.Machines, m), &bootstrapv1.OpenshiftAssistedConfig{}
+			}
+			for _, name := range tc.arbiters {
+				f.Configs[name].Spec.Role = bootstrapv1.HostRoleArbiter
+			}
+			if tc.lost != "" {
+				f.Configs[tc.lost].Labels = map[string]string{bootstrapv1.ArbiterLabel: ""}
+			}
+			c := viewOf(f).machinesUpToDate()
+			if tc.message == "" {
+				g.Expect(c.Status).To(Equal(metav1.ConditionTrue))
+				return
+			}
+			g.Expect(c).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.ArbiterMismatchReason), HaveField("Message", ContainSubstring(tc.message))))
+		})
+	}
 }

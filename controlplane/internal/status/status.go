@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/blang/semver/v4"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -34,15 +36,26 @@ func (v *View) Compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 			conditions.Delete(cp, controlplanev1.CertificatesApprovedCondition)
 		}
 		v.composePreflight(cp)
+		v.composeKeepUp(cp)
 	}
 	conditions.Set(cp, v.PausedCondition())
 }
 
 // UntilChange is after what time a condition says something else although nothing happens; zero: never.
 func (v *View) UntilChange() time.Duration {
-	switch {
-	case v.Paused():
+	if v.Paused() {
 		return 0
+	}
+	answer := v.untilAnswerCounts()
+	if _, slower := v.behind(); slower > 0 && (answer == 0 || slower < answer) {
+		return slower
+	}
+	return answer
+}
+
+// untilAnswerCounts is after what time it counts that assisted-service or the cluster does not answer; zero: never.
+func (v *View) untilAnswerCounts() time.Duration {
+	switch {
 	case !v.Installed(), v.Imported() && v.healthKnown():
 		_, left := v.unanswered()
 		return max(0, left)
@@ -85,12 +98,22 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 		Phase:          phase,
 		Percentage:     &percentage,
 		Progress:       progress(phase, percentage),
+		StartTime:      v.installationStart(),
 		WorkerReplicas: ptr.To(v.WorkerReplicas()),
 	}
 }
 
 // percentage is how much of the installation is done, in full tens: every single percent would be a write for each cluster.
 func (v *View) percentage() int32 { return v.Progress.Percentage / 10 * 10 }
+
+// installationStart is since when assisted-service prepares and installs the cluster. Its condition keeps that time: its words do not change until the installation ends.
+func (v *View) installationStart() *metav1.Time {
+	c := installCondition(v.Install, hiveext.ClusterRequirementsMetCondition)
+	if c == nil || c.Reason != hiveext.ClusterAlreadyInstallingReason || !v.Progress.Started || v.Phase == controlplanev1.InstallationInstalled {
+		return nil
+	}
+	return c.LastTransitionTime.DeepCopy()
+}
 
 // progress is phase and percentage for people; the percentage where it moves.
 func progress(phase controlplanev1.InstallationPhase, percentage int32) string {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -74,7 +75,7 @@ func (v *View) poolsBehind() []string {
 	}
 	var behind []string
 	for _, pool := range v.Workload.Pools {
-		if pool.Behind && pool.Name != facts.MasterPool && len(behind) < mostPools {
+		if pool.Behind && !pool.ControlPlane() && len(behind) < mostPools {
 			behind = append(behind, pool.Name)
 		}
 	}
@@ -90,7 +91,7 @@ func (v *View) held() string {
 		}
 	}
 	if more := len(told) - shownNames; more > 0 {
-		told = append(told[:shownNames], fmt.Sprintf("and %d more MachineConfigPools, see oc get machineconfigpools", more))
+		told = append(told[:shownNames], fmt.Sprintf("and %s, see oc get machineconfigpools", english.Plural(more, "more MachineConfigPool", "")))
 	}
 	return strings.Join(told, "; ")
 }
@@ -102,9 +103,9 @@ func (v *View) holds(pool *facts.Pool) string {
 	switch {
 	case pool.Degraded != "":
 		return fmt.Sprintf("%s is degraded, and no upgrade begins or ends as long as any is (%s): see oc describe machineconfigpool %s", name, pool.Degraded, pool.Name)
-	case pool.Paused && pool.Name == facts.MasterPool && under:
+	case pool.Paused && pool.ControlPlane() && under:
 		return fmt.Sprintf("%s is paused, so that the upgrade does not end: %s", name, unpause)
-	case pool.Name == facts.MasterPool:
+	case pool.ControlPlane():
 		return ""
 	case pool.Paused && (under || pool.Behind):
 		return fmt.Sprintf("%s is paused, and its Nodes keep their release until it is not any more: %s", name, unpause)

@@ -32,6 +32,8 @@ func TestPoolsAreNamedWhileAnUpgradeRuns(t *testing.T) {
 	}{
 		"workers are paused":                   {facts.Pool{Name: "worker", Paused: true}, []string{"MachineConfigPool worker is paused", "keep their release", unpauseWorkers}},
 		"the masters are paused":               {facts.Pool{Name: "master", Paused: true}, []string{"MachineConfigPool master is paused, so that the upgrade does not end", "oc patch machineconfigpool master"}},
+		"the arbiter's pool is paused":         {facts.Pool{Name: "arbiter", Paused: true}, []string{"MachineConfigPool arbiter is paused, so that the upgrade does not end", "oc patch machineconfigpool arbiter"}},
+		"an arbiter is updated, as it is to":   {facts.Pool{Name: "arbiter", Behind: true}, nil},
 		"workers are degraded":                 {facts.Pool{Name: "worker", Degraded: "Node w0 cannot be drained", Behind: true}, []string{"MachineConfigPool worker is degraded", "(Node w0 cannot be drained)", "oc describe machineconfigpool worker"}},
 		"workers follow, as they are to":       {facts.Pool{Name: "worker", Behind: true}, nil},
 		"masters are updated, as they are to":  {facts.Pool{Name: "master", Behind: true}, nil},

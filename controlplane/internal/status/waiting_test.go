@@ -45,7 +45,7 @@ func TestTheInstallationNamesTheHostsThatKeepItWaiting(t *testing.T) {
 		"one has no address":         {machine("m2", bootstrapv1.WaitingForHostIdentityReason, "set spec.bootMACAddress"), "Machine m2: WaitingForHostIdentity", "host-m0"},
 		"one boots":                  {machine("m2", bootstrapv1.WaitingForHostReason, "waiting for the host"), "host host-m0: The agent's validations are failing: No connectivity", "Machine m2"},
 		"nothing is told of it yet":  {machine("m2", "", ""), "No connectivity", "Machine m2"},
-		"one binds":                  {machine("m2", bootstrapv1.HostBindingReason, "binding"), "2 of 3 hosts", "Machine m2"},
+		"one binds":                  {machine("m2", bootstrapv1.HostBindingReason, "binding"), "hosts bound to the cluster: 2 of 3", "Machine m2"},
 		"those bound are not blamed": {machine("m2", bootstrapv1.InstallationDiskNotFoundReason, "no disk"), "InstallationDiskNotFound", "Machine m0"},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestTheInstallationNamesTheHostsThatKeepItWaiting(t *testing.T) {
 			s.Agents = []aiv1beta1.Agent{ofMachine("m0"), ofMachine("m1")}
 			c := viewOf(s).installedCondition()
 			g.Expect(c.Reason).To(Equal(controlplanev1.WaitingForHostsReason))
-			g.Expect(c.Message).To(And(HavePrefix("2 of 3 hosts are bound"), ContainSubstring(tc.wanted), Not(ContainSubstring(tc.unwanted))))
+			g.Expect(c.Message).To(And(HavePrefix("hosts bound to the cluster: 2 of 3"), ContainSubstring(tc.wanted), Not(ContainSubstring(tc.unwanted))))
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dustin/go-humanize/english"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 )
@@ -91,7 +92,7 @@ func (c *Conn) open(s *stream, req *http.Request) error {
 	case c.err != nil || c.going != nil:
 		return cmp.Or(c.err, c.going)
 	case uint32(len(c.streams)) >= c.most: //nolint:gosec // a handful
-		return fmt.Errorf("the server allows no more than %d requests at a time", c.most)
+		return fmt.Errorf("the server allows no more than %s at a time", english.Plural(int(c.most), "request", ""))
 	case len(headers) > frameSize:
 		return fmt.Errorf("the headers of the request are larger than %d bytes", frameSize)
 	}

@@ -286,7 +286,7 @@ func preflight(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion
 // changing says which hosts of the control plane come or go.
 func changing(f *facts.Facts) string {
 	if n := len(f.Machines); n != int(f.Replicas()) {
-		return fmt.Sprintf("there are %d control-plane Machines, and %d are wanted", n, f.Replicas())
+		return fmt.Sprintf("the number of control-plane Machines is %d, and spec.replicas %d", n, f.Replicas())
 	}
 	for _, m := range f.Machines {
 		switch at := slices.IndexFunc(f.Workload.Nodes, func(n facts.Node) bool { return n.Name == m.Status.NodeRef.Name }); {

@@ -149,7 +149,7 @@ func TestWhatKeepsAClusterFromBeingAsked(t *testing.T) {
 		"the ClusterImageSet is by tag":           {func(w *world) { w.useSet("quay.io/ocp-release:4.20.1-x86_64") }, controlplanev1.InvalidConfigurationReason, "config.clusterImageSetRef is named by tag", true},
 		"the ClusterImageSet is not there":        {func(w *world) { w.useSet(""); w.ImageSet = nil }, controlplanev1.ClusterImageSetMissingReason, "ClusterImageSet images does not exist", true},
 		"something in it is not well":             {func(w *world) { w.seen.Unhealthy = []string{"ClusterOperator etcd is degraded"} }, controlplanev1.WaitingForHealthyClusterReason, "ClusterOperator etcd is degraded", false},
-		"a Machine is missing":                    {func(w *world) { w.Machines = w.Machines[1:] }, controlplanev1.WaitingForReplacementReason, "there are 2 control-plane Machines", true},
+		"a Machine is missing":                    {func(w *world) { w.Machines = w.Machines[1:] }, controlplanev1.WaitingForReplacementReason, "the number of control-plane Machines is 2, and spec.replicas 3", true},
 		"a Machine goes":                          {func(w *world) { w.Machines[1].DeletionTimestamp = &metav1.Time{Time: time.Now()} }, controlplanev1.WaitingForReplacementReason, "Machine m1 is being deleted", true},
 		"a Machine is being installed":            {func(w *world) { w.Machines[1].Status.NodeRef.Name = "" }, controlplanev1.WaitingForReplacementReason, "Machine m1 has no Node yet", true},
 		"a Machine is to be replaced":             {func(w *world) { w.sicken(1) }, controlplanev1.WaitingForReplacementReason, "Machine m1 is unhealthy", true},

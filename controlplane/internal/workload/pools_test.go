@@ -91,7 +91,7 @@ func TestPoolsAreFollowedWhileTheClusterIsUpgraded(t *testing.T) {
 	s.put(versionsPath, clusterVersionOf("4.20.1"))
 	h.Eventually(h.told).Should(HaveField("Upgrading", BeEmpty()))
 	s.endWatches(poolsPath, nil)
-	h.Eventually(func() bool { return h.Observe(clusterKey).PoolsKnown }, "5s").Should(BeFalse(), "nobody asks any more")
+	h.Eventually(func() bool { return h.Observe(clusterKey).PoolsKnown }, "1m").Should(BeFalse(), "nobody asks any more")
 	h.Expect(s.watched(poolsPath)).To(BeZero())
 }
 
@@ -108,7 +108,7 @@ func TestPoolsAreFollowedWhereTheyAreAwaited(t *testing.T) {
 		h.Consistently(h.visits, "100ms").ShouldNot(Receive(), "that was said before")
 		h.AwaitPools(clusterKey, false)
 		s.endWatches(poolsPath, nil)
-		h.Eventually(func() bool { return h.Observe(clusterKey).PoolsKnown }, "5s").Should(BeFalse())
+		h.Eventually(func() bool { return h.Observe(clusterKey).PoolsKnown }, "1m").Should(BeFalse())
 	}
 }
 

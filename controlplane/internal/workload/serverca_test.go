@@ -67,7 +67,7 @@ func TestTheServerCAIsReadAnewForOthersWhoAreAwaitedLater(t *testing.T) {
 	h.visit(t.Context())
 	h.Await(clusterKey, false)
 	s.endWatches(serverCAsPath, nil)
-	h.Eventually(func() string { return h.Observe(clusterKey).ServerCA }, 10*time.Second).Should(BeEmpty(), "nobody knows whether it is still true")
+	h.Eventually(func() string { return h.Observe(clusterKey).ServerCA }, time.Minute).Should(BeEmpty(), "nobody knows whether it is still true")
 	second, renewed := authority(t, "machine-config-server-ca", "ca-bundle.crt")
 	s.put(serverCAsPath, second)
 	h.Await(clusterKey, true)
@@ -86,7 +86,7 @@ func TestTheServerCAIsReadSoonForHostsThatAreAwaitedWhileTheClusterIsConnectedTo
 	h.Consistently(next, 500*time.Millisecond).ShouldNot(Receive(), "it waits to read")
 	h.Await(clusterKey, true)
 	l.reading.Release(1)
-	h.Eventually(next, 10*time.Second).Should(Receive(BeNumerically("<", 4*retryFirst)))
+	h.Eventually(next, time.Minute).Should(Receive(BeNumerically("<", 4*retryFirst)))
 }
 
 func TestTheServerCAOfOlderReleasesIsTheInstallers(t *testing.T) {

@@ -1,6 +1,6 @@
 -- Reasons that need somebody: time alone does not mend them. What is merely missing is not among them, for example a Secret: another wave may bring it.
 local wrong = {
-  AssistedServiceNotResponding = true, CertificateRequestNotFitting = true, ClusterVersionUnavailable = true, EtcdQuorumAtRisk = true,
+  ArbiterMismatch = true, AssistedServiceNotResponding = true, BootstrapProviderOutdated = true, CertificateRequestNotFitting = true, ClusterVersionUnavailable = true, EtcdQuorumAtRisk = true,
   EtcdTopologyNotSupported = true, EtcdUnknown = true, InstallationFailed = true, InstallationNotOurs = true, InstallationRejected = true,
   InvalidConfiguration = true, KubeconfigRefused = true, KubeconfigUnauthorized = true, LastEtcdMember = true, MachineCreationFailed = true,
   PreparationFailed = true, RegisteredAnew = true, RegistryUnavailable = true, ReleaseImageNotFound = true, UnsupportedVersion = true,

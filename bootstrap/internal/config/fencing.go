@@ -1,0 +1,128 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+)
+
+// gatherFencing looks for the Secret that is made of the BMC's credentials.
+func (r *Reconciler) gatherFencing(ctx context.Context, f *facts.Facts) (err error) {
+	if !f.Fenced() {
+		return nil
+	}
+	f.FencingSecret, err = kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: f.Config.Namespace, Name: f.FencingSecretName()}, kube.MetadataOf(kube.Secret))
+	return err
+}
+
+// fenceHost makes the Secret by which assisted-service learns how the host is fenced, before the Agent is told of it: one that it misses keeps it from reading anything else of
+// the Agent. Of a host that is approved nothing is changed any more, but the Secret stays: before assisted-service takes note of the approval it reads the Secret once more.
+func (r *Reconciler) fenceHost(ctx context.Context, s *scope) (bool, error) {
+	if !s.Fenced() {
+		r.awaitedSecrets.ended(keyOf(s.Config))
+		return true, nil
+	}
+	if facts.Bound(s.agent) && s.agent.Spec.Approved {
+		return true, r.keepFencing(ctx, s)
+	}
+	name, users, err := desired.FencingFrom(s.Facts)
+	if err != nil {
+		return s.fencingUnusable(err)
+	}
+	r.awaitedSecrets.begun(keyOf(s.Config), name, s.FencingSecretName())
+	credentials, err := kube.Read(ctx, r.Live, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, &corev1.Secret{})
+	switch {
+	case err != nil:
+		return false, err
+	case credentials == nil:
+		return s.wait(bootstrapv1.HostBoundCondition, bootstrapv1.FencingCredentialsUnusableReason, "Secret %s with the credentials of the BMC of BareMetalHost %s does not exist: create it", name, s.Host.Name)
+	case users:
+		s.fencing, err = desired.FencingOf(s.Facts, credentials)
+	default:
+		err = r.applyFencingSecret(ctx, s, credentials)
+	}
+	if err != nil {
+		return s.fencingUnusable(err)
+	}
+	return true, nil
+}
+
+// keepFencing keeps the Secret of a host that is approved. One that is gone is made again, if it still can be.
+func (r *Reconciler) keepFencing(ctx context.Context, s *scope) error {
+	r.awaitedSecrets.begun(keyOf(s.Config), s.FencingSecretName())
+	if s.FencingSecret != nil {
+		return r.keepOwner(ctx, s, s.FencingSecret, desired.FencingAnnotation)
+	}
+	err := r.makeFencingAgain(ctx, s)
+	var p *desired.UserError
+	if errors.As(err, &p) {
+		return nil // it was told before the host was approved, and now nothing can be done about it
+	}
+	return err
+}
+
+// makeFencingAgain makes the Secret anew of what the credentials are now; nothing where the BMC has none any more.
+func (r *Reconciler) makeFencingAgain(ctx context.Context, s *scope) error {
+	name, users, err := desired.FencingFrom(s.Facts)
+	if err != nil || users {
+		return err
+	}
+	credentials, err := kube.Read(ctx, r.Live, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, &corev1.Secret{})
+	if err != nil || credentials == nil {
+		return err
+	}
+	return r.applyFencingSecret(ctx, s, credentials)
+}
+
+// fencingUnusable tells what the user has to change about the credentials.
+func (s *scope) fencingUnusable(err error) (bool, error) {
+	var p *desired.UserError
+	if errors.As(err, &p) {
+		return s.wait(bootstrapv1.HostBoundCondition, p.Reason, "%s", p.Message)
+	}
+	return false, err
+}
+
+// applyFencingSecret makes the Secret, and makes it again when what it is made of changes, or its owner was lost.
+func (r *Reconciler) applyFencingSecret(ctx context.Context, s *scope, credentials *corev1.Secret) error {
+	wanted, err := desired.FencingSecret(s.Facts, credentials)
+	if err != nil {
+		return err
+	}
+	s.fencing = desired.Fencing{Secret: wanted.Name, Source: wanted.Annotations[desired.FencingAnnotation]}
+	made := s.FencingSecret
+	switch {
+	case made != nil && made.Annotations[desired.FencingAnnotation] == "":
+		return &desired.UserError{
+			Reason:  bootstrapv1.FencingCredentialsUnusableReason,
+			Message: fmt.Sprintf("Secret %s exists and was not made by this provider: delete it, for the credentials of the BMC are copied to this name", made.Name),
+		}
+	case made != nil && holds(made.Annotations, wanted.Annotations) && metav1.IsControlledBy(made, s.Config) && holds(made.Labels, wanted.Labels):
+		return nil
+	}
+	if _, err := r.applier.Apply(ctx, wanted, nil); err != nil {
+		return fmt.Errorf("cannot write the credentials with which the host is fenced: %w", err)
+	}
+	return nil
+}
+
+// withoutFencing is how an assisted-service says that it was started without TNF_CLUSTERS_SUPPORT (updateHostFencing in its inventory.go, August 2026).
+const withoutFencing = "TNF clusters support is disabled"
+
+// explained adds to what assisted-service says of an Agent how it is started with fencing.
+func explained(message string) string {
+	if !strings.Contains(message, withoutFencing) {
+		return message
+	}
+	return message + "; two nodes with fencing need an assisted-service that is started with TNF_CLUSTERS_SUPPORT=true"
+}

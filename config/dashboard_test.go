@@ -1,0 +1,277 @@
+package config_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
+	own "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
+)
+
+// dashboard is what is looked at of Grafana's model.
+type dashboard struct {
+	Panels []struct {
+		ID      int    `json:"id"`
+		Title   string `json:"title"`
+		Type    string `json:"type"`
+		Targets []struct {
+			Expr         string `json:"expr"`
+			LegendFormat string `json:"legendFormat"`
+		} `json:"targets"`
+	} `json:"panels"`
+	Templating struct {
+		List []struct {
+			Name       string `json:"name"`
+			Type       string `json:"type"`
+			Definition string `json:"definition"`
+			Query      any    `json:"query"`
+		} `json:"list"`
+	} `json:"templating"`
+}
+
+// sample is a series in the answer of Prometheus, with its value.
+type sample struct {
+	Metric map[string]string `json:"metric"`
+	Value  [2]any            `json:"value"`
+}
+
+var (
+	grouping = regexp.MustCompile(`by \(([^)]*)\)`)
+	inLegend = regexp.MustCompile(`{{([^}]*)}}`)
+	ofValues = regexp.MustCompile(`^label_values\((.*), ([a-z_]+)\)$`)
+	// forGrafana are what Grafana puts in, with what stands for it here; what is selected must be there, not just empty.
+	forGrafana = strings.NewReplacer("$namespace", ".+", "$cluster", ".+", "$__rate_interval", "1m")
+)
+
+// TestTheDashboardShowsWhatThereIs runs each query of the dashboard on a real Prometheus that scrapes what our code, controller-runtime and kube-state-metrics expose.
+func TestTheDashboardShowsWhatThereIs(t *testing.T) {
+	g := NewWithT(t)
+	content, err := os.ReadFile("monitoring/grafana-dashboard.json")
+	g.Expect(err).NotTo(HaveOccurred())
+	var shown dashboard
+	g.Expect(json.Unmarshal(content, &shown)).To(Succeed())
+	ask := startPrometheus(t)
+	g.Eventually(ask).WithArguments(`count_over_time(up[1m]) > 3`).WithTimeout(3*time.Minute).Should(HaveLen(3), "every target was scraped a few times")
+
+	for _, variable := range shown.Templating.List {
+		if variable.Type != "query" {
+			continue
+		}
+		g.Expect(variable.Query).To(HaveKeyWithValue("query", variable.Definition))
+		asked := ofValues.FindStringSubmatch(variable.Definition)
+		g.Expect(asked).To(HaveLen(3), variable.Name)
+		g.Expect(ask(fmt.Sprintf("count by (%s) (%s)", asked[2], forGrafana.Replace(asked[1])))).To(ContainElement(HaveField("Metric", HaveKey(asked[2]))), variable.Name)
+	}
+	ids := map[int]bool{}
+	for _, panel := range shown.Panels {
+		g.Expect(ids).NotTo(HaveKey(panel.ID), panel.Title)
+		ids[panel.ID] = true
+		if panel.Type != "row" {
+			g.Expect(panel.Targets).NotTo(BeEmpty(), panel.Title)
+		}
+		for _, target := range panel.Targets {
+			t.Run(panel.Title, func(t *testing.T) {
+				g := NewWithT(t)
+				g.Eventually(ask).WithArguments(forGrafana.Replace(target.Expr)).WithTimeout(2*time.Minute).Should(ContainElement(HaveField("Value", HaveExactElements(Not(BeNil()), Not(Equal("NaN"))))), "something is shown")
+				result, err := ask(forGrafana.Replace(target.Expr))
+				g.Expect(err).NotTo(HaveOccurred())
+				for _, label := range labelsOf(target.Expr, target.LegendFormat) {
+					g.Expect(result).To(HaveEach(HaveField("Metric", HaveKeyWithValue(label, Not(BeEmpty())))), "what is grouped by, or named in the legend, is there")
+				}
+			})
+		}
+	}
+}
+
+// labelsOf are the labels that a query groups by, and those that its legend names.
+func labelsOf(expression, legend string) []string {
+	var labels []string
+	for _, found := range grouping.FindAllStringSubmatch(expression, -1) {
+		for _, label := range strings.Split(found[1], ", ") {
+			if label != "le" { // histogram_quantile takes it away
+				labels = append(labels, label)
+			}
+		}
+	}
+	for _, found := range inLegend.FindAllStringSubmatch(legend, -1) {
+		labels = append(labels, found[1])
+	}
+	return labels
+}
+
+// startPrometheus runs one that scrapes two managers and kube-state-metrics, and returns how to ask it.
+func startPrometheus(t *testing.T) (ask func(query string) ([]sample, error)) {
+	t.Helper()
+	g := NewWithT(t)
+	program, missing := tools.Prometheus()
+	g.Expect(missing).NotTo(HaveOccurred())
+	targets := httptest.NewServer(exposed(t))
+	t.Cleanup(targets.Close)
+	dir := t.TempDir()
+	config := filepath.Join(dir, "prometheus.yaml")
+	g.Expect(os.WriteFile(config, []byte(scrapes(strings.TrimPrefix(targets.URL, "http://"))), 0o600)).To(Succeed())
+	group, err := process.NewGroup(dir, os.Stderr)
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(group.Stop)
+	port, err := group.Port()
+	g.Expect(err).NotTo(HaveOccurred())
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	prometheus := group.New("prometheus", process.Clients, program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
+	prometheus.Ready = process.Probe(http.DefaultClient, "http://"+address+"/-/ready")
+	g.Expect(group.Start(t.Context(), prometheus)).To(Succeed())
+	return func(query string) ([]sample, error) { return asked(t.Context(), "http://"+address, query) }
+}
+
+// scrapes is the configuration of Prometheus, with the labels that PodMonitors give.
+func scrapes(address string) string {
+	lines := []string{"global: {scrape_interval: 500ms, scrape_timeout: 500ms}", "scrape_configs:"}
+	for _, job := range []struct{ name, path, labels string }{
+		{"bootstrap-openshift-agent", "/manager", "{namespace: openshift-agent-bootstrap-system, pod: b}"},
+		{"control-plane-openshift-agent", "/manager", "{namespace: openshift-agent-control-plane-system, pod: c}"},
+		{"kube-state-metrics", "/state", "{namespace: monitoring, pod: k}"},
+	} {
+		lines = append(lines, fmt.Sprintf("- {job_name: %s, metrics_path: %s, honor_labels: true, static_configs: [{targets: [%q], labels: %s}]}", job.name, job.path, address, job.labels))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// exposed is what managers expose while things happen, and what kube-state-metrics tells of recorded objects.
+func exposed(t *testing.T) http.Handler {
+	t.Helper()
+	things := happening(t)
+	state := stateMetrics(t, "OpenshiftAssistedControlPlane-Progressing-Installing", "OpenshiftAssistedControlPlane-Degraded-InstallationFailed", "OpenshiftAssistedConfig-Degraded-HostInstallationFailed", installingHost)
+	mux := http.NewServeMux()
+	mux.Handle("/manager", promhttp.InstrumentMetricHandler(metrics.Registry, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		things()
+		promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+	})))
+	mux.HandleFunc("/state", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		_, _ = w.Write([]byte(state))
+	})
+	return mux
+}
+
+// happening returns something that happens before each scrape: what is measured by us, reconciles of which some fail, requests to an API server.
+func happening(t *testing.T) func() {
+	t.Helper()
+	g := NewWithT(t)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }))
+	t.Cleanup(api.Close)
+	client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: api.URL})
+	g.Expect(err).NotTo(HaveOccurred())
+	requests := make(chan ctrl.Request, 100)
+	for _, name := range []string{"openshiftassistedconfig", "openshiftassistedcontrolplane"} {
+		runController(t, name, requests)
+	}
+	broken := []metav1.Condition{{Reason: "HostRefused"}}
+	return func() {
+		measure.Problems("OpenshiftAssistedConfig", nil, broken, func(*metav1.Condition) bool { return true })
+		measure.Installation([]measure.Stage{{Name: "Installed", Took: 40 * time.Minute}})
+		measure.Host([]measure.Stage{{Name: "total", Took: 30 * time.Minute}})
+		measure.Reactions([]measure.Reaction{{To: measure.ImageReady, Took: time.Second}})
+		measure.RegistryRequest("found", time.Second)
+		_, _ = client.ServerVersion()
+		for range 4 {
+			select {
+			case requests <- ctrl.Request{}:
+			default:
+			}
+		}
+	}
+}
+
+// arriving is a source of requests.
+func arriving(requests <-chan ctrl.Request) source.Func {
+	return func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+		go func() {
+			for {
+				select {
+				case request := <-requests:
+					queue.Add(request)
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+		return nil
+	}
+}
+
+// runController runs a controller with one of our queues until the test ends. Each second reconcile fails.
+func runController(t *testing.T, name string, requests <-chan ctrl.Request) {
+	t.Helper()
+	g := NewWithT(t)
+	fails := false
+	c, err := controller.NewUnmanaged(name, controller.Options{
+		NewQueue:           own.NewQueue,
+		SkipNameValidation: ptr.To(true),
+		Reconciler: reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
+			if fails = !fails; fails {
+				return ctrl.Result{}, errors.New("it happens")
+			}
+			return ctrl.Result{}, nil
+		}),
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(c.Watch(arriving(requests))).To(Succeed())
+	ended := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer close(ended)
+		_ = c.Start(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+}
+
+// asked runs a query as of now.
+func asked(ctx context.Context, address, query string) ([]sample, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/api/v1/query?query="+url.QueryEscape(query), nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	var answer struct {
+		Error string `json:"error"`
+		Data  struct {
+			Result []sample `json:"result"`
+		} `json:"data"`
+	}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return nil, err
+	}
+	if answer.Error != "" {
+		return nil, fmt.Errorf("%s: %s", query, answer.Error)
+	}
+	return answer.Data.Result, nil
+}

@@ -1,0 +1,81 @@
+package config_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+)
+
+// checkNewerInfraEnvs applies fields that the API server has no schema for, as that of an older assisted-service, and then has one.
+func checkNewerInfraEnvs(ctx context.Context, t *testing.T, e *env.Env) {
+	g := NewWithT(t)
+	scheme := runtime.NewScheme()
+	g.Expect(assisted.AddToScheme(scheme)).To(Succeed())
+	c, err := client.New(e.Config(), client.Options{Scheme: scheme})
+	g.Expect(err).NotTo(HaveOccurred())
+	wanted := func(change func(spec *assisted.InfraEnvSpec)) *assisted.InfraEnv {
+		infraEnv := &assisted.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "newer"}}
+		infraEnv.Spec.PullSecretRef = &corev1.LocalObjectReference{Name: "pull-secret"}
+		change(&infraEnv.Spec)
+		return infraEnv
+	}
+	plain := func(*assisted.InfraEnvSpec) {}
+	newer := func(spec *assisted.InfraEnvSpec) {
+		spec.NTPSources, spec.NetworkDiscoveryDelaySeconds = []string{"ntp"}, ptr.To[int64](30)
+	}
+	applier := apply.New(c, "config-test")
+	stored := func() *assisted.InfraEnv {
+		infraEnv, err := kube.Read(ctx, c, client.ObjectKey{Namespace: elsewhere, Name: "newer"}, &assisted.InfraEnv{})
+		g.Expect(err).NotTo(HaveOccurred())
+		return infraEnv
+	}
+
+	_, err = applier.Apply(ctx, wanted(newer), nil)
+	g.Expect(kube.Undeclared(err)).To(BeElementOf("spec.ntpSources", "spec.networkDiscoveryDelaySeconds"), "%v", err)
+	g.Expect(kube.Refused(err)).To(BeTrue())
+	_, err = applier.Apply(ctx, wanted(plain), nil)
+	g.Expect(err).NotTo(HaveOccurred(), "an older assisted-service is not told of what is not set")
+
+	extendInfraEnvs(ctx, g, e.Client())
+	g.Eventually(func() error {
+		_, err := applier.Apply(ctx, wanted(newer), stored())
+		return err
+	}, time.Minute).Should(Succeed())
+	g.Expect(stored().Spec).To(And(HaveField("NTPSources", ConsistOf("ntp")), HaveField("NetworkDiscoveryDelaySeconds", HaveValue(BeEquivalentTo(30)))))
+	anew := apply.New(c, "config-test") // it remembers nothing
+	changed, err := anew.Apply(ctx, wanted(newer), stored())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(changed).To(BeFalse(), "what is there is not written again")
+	_, err = anew.Apply(ctx, wanted(plain), stored())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(stored().Spec).To(And(HaveField("NTPSources", BeEmpty()), HaveField("NetworkDiscoveryDelaySeconds", BeNil())), "withdrawn")
+}
+
+// extendInfraEnvs gives the definition of InfraEnvs what it has in a newer assisted-service.
+func extendInfraEnvs(ctx context.Context, g Gomega, c client.Client) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	g.Expect(c.Get(ctx, client.ObjectKey{Name: "infraenvs." + aiv1beta1.GroupVersion.Group}, crd)).To(Succeed())
+	before := crd.DeepCopy()
+	for i := range crd.Spec.Versions {
+		spec := crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["spec"]
+		spec.Properties["ntpSources"] = apiextensionsv1.JSONSchemaProps{
+			Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}},
+		}
+		spec.Properties["networkDiscoveryDelaySeconds"] = apiextensionsv1.JSONSchemaProps{Type: "integer", Format: "int64", Minimum: ptr.To(0.0)}
+	}
+	g.Expect(c.Patch(ctx, crd, client.MergeFrom(before))).To(Succeed())
+}

@@ -1,0 +1,52 @@
+package approval
+
+import (
+	"crypto/x509"
+	"net"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// FuzzRequest: of all that a kubelet may send only a certificate of a kubelet is approved, for a Node of the cluster's Machines and for no other names and addresses than that host has.
+func FuzzRequest(f *testing.F) {
+	worlds := []func() *world{asleep, awake, joining}
+	for _, make := range worlds {
+		f.Add(make().der(f))
+	}
+	elsewhere, renamed := awake(), awake()
+	elsewhere.subject.IPAddresses = append(elsewhere.subject.IPAddresses, net.ParseIP("192.168.1.11"))
+	renamed.subject.DNSNames = append(renamed.subject.DNSNames, "w1")
+	f.Add(elsewhere.der(f))
+	f.Add(renamed.der(f))
+	f.Add([]byte(nil))
+	f.Fuzz(func(t *testing.T, der []byte) {
+		g := NewWithT(t)
+		for _, make := range worlds {
+			w := make()
+			request := w.readDER(der)
+			if request == nil {
+				continue
+			}
+			var node *corev1.Node
+			if w.node != nil && w.node.Name == request.Node {
+				node = w.node
+			}
+			if request.Obstacle(HostsOf(w.facts, w.machines), node, time.Now()) != "" {
+				continue
+			}
+			parsed, err := x509.ParseCertificateRequest(der)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(parsed.Subject.CommonName).To(BeElementOf("system:node:w0", "system:node:w1"))
+			g.Expect(parsed.Subject.Organization).To(Equal([]string{"system:nodes"}))
+			for _, address := range parsed.IPAddresses {
+				g.Expect(address.String()).To(BeElementOf("192.168.1.10", "fd00::10"))
+			}
+			for _, name := range parsed.DNSNames {
+				g.Expect(name).To(BeElementOf("w0", "w0.local", "w0.example.com"))
+			}
+		}
+	})
+}

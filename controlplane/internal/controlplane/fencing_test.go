@@ -1,0 +1,103 @@
+package controlplane
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+)
+
+// newTwoNodeHub is an installed cluster of two nodes that fence each other.
+func newTwoNodeHub(t *testing.T) *hub {
+	t.Helper()
+	h := newInstalledHubOf(t, func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		cp.Spec.Replicas, cp.Spec.Version = ptr.To[int32](2), "v4.22.1"
+		cp.Spec.Fencing = &controlplanev1.FencingSpec{CredentialsFrom: controlplanev1.FencingCredentialsFromBareMetalHosts}
+	})
+	h.etcds.Topology = configv1.DualReplicaTopologyMode
+	h.keepMachines()
+	h.reconcile()
+	h.Expect(h.machines()).To(HaveLen(2))
+	h.etcds.looks = 0
+	return h
+}
+
+// expectRefusedBySpec checks that nobody looked at etcd, or changed it, and that the refusal names what the spec says.
+func (h *hub) expectRefusedBySpec(condition string) {
+	h.t.Helper()
+	h.Expect(h.etcds.looks).To(BeZero(), "the spec tells it")
+	h.Expect(h.etcds.calls).To(BeEmpty())
+	h.Expect(conditions.Get(h.controlPlane(), condition)).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", controlplanev1.EtcdTopologyNotSupportedReason),
+		HaveField("Message", ContainSubstring("two nodes with fencing (spec.fencing)"))))
+}
+
+func TestTwoNodesAreInstalledWithoutArbiter(t *testing.T) {
+	h := newTwoNodeHub(t)
+	aci := &hiveext.AgentClusterInstall{}
+	h.get("c1", aci)
+	h.Expect(aci.Spec.ProvisionRequirements).To(Equal(hiveext.ProvisionRequirements{ControlPlaneAgents: 2}))
+}
+
+func TestTheHostOfOneOfTwoNodesIsNeverReleased(t *testing.T) {
+	h := newTwoNodeHub(t)
+	name := h.deleteMachine(0)
+	h.reconcile()
+	h.elapse()
+	h.reconcile()
+	h.expectRefusedBySpec(controlplanev1.ScalingDownCondition)
+	m := &clusterv1.Machine{}
+	h.get(name, m)
+	h.Expect(m.Annotations).To(HaveKey(controlplanev1.EtcdMemberHookAnnotation))
+	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(clusterctlv1.BlockMoveAnnotation), "it lives on where the cluster is moved to")
+
+	h.Expect(h.r.dropHook(t.Context(), m)).To(Succeed()) // as somebody does by hand
+	h.reconcile()
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, whileHostsGo))
+}
+
+func TestOneOfTwoNodesIsNotReplaced(t *testing.T) {
+	h := newTwoNodeHub(t)
+	h.finishMachine(h.deleteMachine(0)) // somebody took our hook off
+	h.reconcile()
+	h.reconcile()
+	h.Expect(h.machines()).To(HaveLen(1))
+	h.expectRefusedBySpec(controlplanev1.ScalingUpCondition)
+}
+
+func TestOneOfTwoNodesIsNotRemediated(t *testing.T) {
+	h := newTwoNodeHub(t)
+	sick := h.sicken(0)
+	h.reconcile()
+	h.Expect(h.deleted()).To(BeEmpty())
+	h.Expect(h.told(sick.Name)).To(And(HaveField("Reason", controlplanev1.MachineCannotBeRemediatedReason), HaveField("Message", ContainSubstring("fence each other (spec.fencing)"))))
+	h.Expect(h.etcds.looks).To(BeZero())
+}
+
+func TestTooManyMachinesOfTwoNodesStay(t *testing.T) {
+	h := newTwoNodeHub(t)
+	h.scale(1)
+	h.reconcile()
+	h.Expect(h.deleted()).To(BeEmpty())
+	h.expectRefusedBySpec(controlplanev1.ScalingDownCondition)
+}
+
+func TestTwoNodesGoAsAWhole(t *testing.T) {
+	h := newTwoNodeHub(t)
+	h.deleteMachine(0)
+	h.reconcile()
+	cp := h.controlPlane()
+	h.Expect(h.Delete(t.Context(), cp)).To(Succeed())
+	h.reconcile()
+	for _, m := range h.machines() {
+		h.Expect(m.Annotations).NotTo(HaveKey(controlplanev1.EtcdMemberHookAnnotation))
+	}
+	h.Expect(h.etcds.calls).To(BeEmpty())
+}

@@ -1,0 +1,76 @@
+package controlplane
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+)
+
+// hostIn is a host of the cluster in a stage of its installation since some time.
+func hostIn(name string, stage models.HostStage, since time.Time) *aiv1beta1.Agent {
+	agent := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: name, Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: name}}, Spec: aiv1beta1.AgentSpec{
+		Hostname: name, ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"},
+	}}
+	agent.Status.DebugInfo.State, agent.Status.Role = models.HostStatusInstallingInProgress, models.HostRoleMaster
+	agent.Status.Progress.CurrentStage, agent.Status.Progress.StageStartTime = stage, &metav1.Time{Time: since.Truncate(time.Second)}
+	return agent
+}
+
+func TestAHostThatFallsBehindIsToldWhenItDoes(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	recorder := record.NewFakeRecorder(100)
+	h.reconcile()
+	h.setState("installing", "InstallationInProgress", 40)
+	h.reconcile()
+	h.r.Recorder = recorder
+	now := time.Now().Truncate(time.Second)
+	h.r.now = func() time.Time { return now }
+	slow := hostIn("rack1-u7", models.HostStageWritingImageToDisk, now.Add(-20*time.Minute))
+	for _, agent := range []*aiv1beta1.Agent{slow, hostIn("rack1-u8", models.HostStageConfiguring, now.Add(-6*time.Minute)), hostIn("rack1-u9", models.HostStageRebooting, now.Add(-8*time.Minute))} {
+		h.Expect(h.Create(t.Context(), agent)).To(Succeed())
+	}
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", 4*time.Minute), "the end of the time is not missed")
+	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.HostsKeepUpCondition)).To(BeFalse())
+
+	now = now.Add(4 * time.Minute)
+	h.reconcile()
+	told := conditions.Get(h.controlPlane(), controlplanev1.HostsKeepUpCondition)
+	h.Expect(told).NotTo(BeNil())
+	h.Expect(told.Message).To(HavePrefix("host rack1-u7 is in stage"))
+	h.Expect(recorder.Events).To(Receive(HavePrefix("Warning HostsFallBehind host rack1-u7 ")))
+
+	version := h.controlPlane().ResourceVersion
+	now = now.Add(time.Hour)
+	h.Expect(h.reconcile().RequeueAfter).NotTo(BeNumerically("<", time.Second), "and nothing is polled")
+	h.Expect(h.controlPlane().ResourceVersion).To(Equal(version), "it is told once")
+	h.Expect(recorder.Events).To(BeEmpty())
+
+	slow.Status.Progress.CurrentStage, slow.Status.Progress.StageStartTime = models.HostStageRebooting, &metav1.Time{Time: now}
+	h.Expect(h.Update(t.Context(), slow)).To(Succeed())
+	h.reconcile()
+	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.HostsKeepUpCondition)).To(BeFalse(), "it went on")
+}
+
+func TestTheStageOfAHostIsNews(t *testing.T) {
+	g := NewWithT(t)
+	before, after := hostIn("a", models.HostStageInstalling, time.Now()), hostIn("a", models.HostStageRebooting, time.Now())
+	g.Expect(agentChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue())
+	later := before.DeepCopy()
+	later.Status.Progress.StageStartTime.Time = later.Status.Progress.StageStartTime.Add(time.Minute)
+	g.Expect(agentChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: later})).To(BeTrue(), "it began the stage anew, or is dated now")
+	undated := before.DeepCopy()
+	undated.Status.Progress.StageStartTime = nil
+	g.Expect(agentChanges.Update(event.UpdateEvent{ObjectOld: undated, ObjectNew: before})).To(BeTrue())
+	same := before.DeepCopy()
+	same.Status.Progress.ProgressInfo, same.Status.Progress.InstallationPercentage = "50%", 50
+	g.Expect(agentChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: same})).To(BeFalse())
+}

@@ -1,0 +1,178 @@
+package controlplane
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure/measuretest"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// log makes the reconciler write its log, Events included, into the returned lines, of which it gives the messages.
+func (h *hub) log() (messages func() []string) {
+	var lines []string
+	log := funcr.New(func(_, args string) {
+		_, message, _ := strings.Cut(args, `"msg"="`)
+		message, keys, _ := strings.Cut(message, `" "`)
+		h.Expect(keys).To(ContainSubstring(`object"={"name"="c1"`))
+		lines = append(lines, message)
+	}, funcr.Options{})
+	h.r.progress = reconcile.NewProgress(log)
+	h.r.Recorder = reconcile.LogEvents(record.NewFakeRecorder(1000), log)
+	return func() []string { return lines }
+}
+
+// TestTheLogTellsTheStoryOfAnInstallation has each line once, whatever is reconciled how often.
+func TestTheLogTellsTheStoryOfAnInstallation(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	messages := h.log()
+	step := func() {
+		for range 3 {
+			h.reconcile()
+			h.elapse()
+		}
+	}
+	step()
+	for _, state := range []string{"preparing-for-installation", "installing", "finalizing"} {
+		h.setState(state, hiveext.ClusterInstallationInProgressReason, 10)
+		step()
+	}
+	h.giveKubeconfig("assisted-service")
+	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
+	h.workloads.facts = facts.Workload{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.3", KubernetesVersion: "v1.32.6"}
+	step()
+	h.workloads.facts.Unhealthy = []string{"etcd is degraded"}
+	step()
+	h.Expect(messages()).To(HaveExactElements(
+		"The release image is known",
+		"All hosts are there, the installation is being prepared",
+		"The installation of v4.19.3 has started",
+		"The hosts are installed, the operators of the cluster are coming up",
+		"Published the kubeconfig in Secret cluster1-kubeconfig",
+		HavePrefix("Gave Secret cluster1-kubeconfig a new token"),
+		"The cluster is installed",
+		"The control plane serves",
+		"The API server of the cluster has answered",
+		"The control plane does not serve any more: etcd is degraded",
+	))
+}
+
+func TestTheLogTellsWhatFailedOnce(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	h.setState("installing", hiveext.ClusterInstallationInProgressReason, 10)
+	h.reconcile()
+	messages := h.log()
+	h.setState("error", hiveext.ClusterInstallationFailedReason, 10)
+	h.reconcile()
+	h.elapse()
+	h.reconcile()
+	h.Expect(messages()).To(ConsistOf(HavePrefix("the installation failed")), "the Event tells it")
+
+	broken := world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		cp.Spec.Config.ReleaseImage = ""
+		cp.Spec.Version = "v3.11.0"
+	})
+	h = newHub(t, broken...).withTime()
+	messages = h.log()
+	h.reconcile()
+	h.reconcile()
+	h.Expect(messages()).To(ConsistOf(HavePrefix("Needs attention: ")))
+}
+
+func (h *hub) reactions(to measure.Handover) float64 {
+	h.t.Helper()
+	value, err := measuretest.Count("capi_openshift_agent_reaction_duration_seconds", map[string]string{"handover": string(to)})
+	h.Expect(err).NotTo(HaveOccurred())
+	return value
+}
+
+// date gives the kubeconfig of assisted-service a time of creation.
+func (h *hub) date(created time.Time) {
+	h.t.Helper()
+	secret := &corev1.Secret{}
+	h.get("c1-admin-kubeconfig", secret)
+	h.Expect(h.Delete(h.t.Context(), secret)).To(Succeed())
+	secret.ResourceVersion, secret.CreationTimestamp = "", metav1.NewTime(created)
+	h.Expect(h.Create(h.t.Context(), secret)).To(Succeed())
+}
+
+func TestReactionsAreMeasuredOnce(t *testing.T) {
+	h := newHub(t, world(nil)...)
+	kubeconfigs, ends := h.reactions(measure.KubeconfigWritten), h.reactions(measure.ClusterInstalled)
+	h.withTime().reconcile()
+	h.setState("installing", hiveext.ClusterInstallationInProgressReason, 10)
+	h.reconcile()
+	h.giveKubeconfig("assisted-service")
+	h.date(time.Now().Add(-2 * time.Second))
+	h.reconcile()
+	h.reconcile()
+	h.Expect(h.reactions(measure.KubeconfigWritten) - kubeconfigs).To(BeEquivalentTo(1))
+	another := &corev1.Secret{}
+	h.get("c1-admin-kubeconfig", another) // with its date
+	another.Data["kubeconfig"] = kubeconfigOf("another")
+	h.Expect(h.Update(t.Context(), another)).To(Succeed())
+	h.reconcile()
+	h.Expect(h.reactions(measure.KubeconfigWritten)-kubeconfigs).To(BeEquivalentTo(1), "another one is no first one: its Secret is as old as that was")
+	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
+	aci := h.aci()
+	aci.Status.Conditions[0].LastTransitionTime = metav1.NewTime(time.Now().Add(-2 * time.Second))
+	h.Expect(h.Status().Update(t.Context(), aci)).To(Succeed())
+	h.reconcile()
+	h.reconcile()
+	h.Expect(h.controlPlane().Status.Installation.Phase).To(Equal(controlplanev1.InstallationInstalled))
+	h.workloads.facts = facts.Workload{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.3", Unhealthy: []string{"etcd is degraded"}}
+	version := h.controlPlane().ResourceVersion
+	h.reconcile()
+	h.Expect(h.controlPlane().ResourceVersion).NotTo(Equal(version))
+	h.Expect(h.reactions(measure.ClusterInstalled)-ends).To(BeEquivalentTo(1), "what is reported later is no reaction to the end")
+}
+
+func TestNoReactionIsMeasuredToAnEndThatNobodySaw(t *testing.T) {
+	for _, before := range []controlplanev1.InstallationPhase{"", controlplanev1.InstallationPending, controlplanev1.InstallationInstalled} {
+		was, is := &controlplanev1.OpenshiftAssistedControlPlane{}, &controlplanev1.OpenshiftAssistedControlPlane{}
+		was.Status.Installation.Phase, is.Status.Installation.Phase = before, controlplanev1.InstallationInstalled
+		NewWithT(t).Expect(sawItEnd(was, is)).To(BeFalse(), string(before))
+	}
+}
+
+// The Secret of a cluster is made again when somebody deletes it. That is no reaction to what assisted-service wrote months ago.
+func TestNoReactionIsMeasuredToAKubeconfigOfLongAgo(t *testing.T) {
+	for situation, prepare := range map[string]func(h *hub){
+		"the cluster is long installed": func(*hub) {},
+		"the status was lost, too": func(h *hub) {
+			cp := h.controlPlane()
+			cp.Status = controlplanev1.OpenshiftAssistedControlPlaneStatus{}
+			h.Expect(h.Status().Update(h.t.Context(), cp)).To(Succeed())
+		},
+		"nobody saw it being installed": func(h *hub) {
+			cp := h.controlPlane()
+			cp.Status.Installation.Phase = controlplanev1.InstallationPending
+			h.Expect(h.Status().Update(h.t.Context(), cp)).To(Succeed())
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := newHub(t, world(nil)...).withTime()
+			h.install()
+			h.date(time.Now().Add(-1000 * time.Hour))
+			h.Expect(h.Delete(t.Context(), h.published())).To(Succeed())
+			prepare(h)
+			h.r = New(h.r.Options)
+			before := h.reactions(measure.KubeconfigWritten)
+			h.reconcile()
+			h.Expect(h.published().Data).NotTo(BeEmpty())
+			h.Expect(h.reactions(measure.KubeconfigWritten)).To(Equal(before))
+		})
+	}
+}

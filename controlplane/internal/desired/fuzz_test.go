@@ -1,0 +1,112 @@
+package desired
+
+import (
+	"encoding/json"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/blang/semver/v4"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/validation"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+)
+
+// FuzzMachineNaming: whatever the template, each place has a name of its own that is valid and always the same, or there is an error; and it ends.
+func FuzzMachineNaming(f *testing.F) {
+	for _, template := range []string{
+		"", "{{ .cluster.name }}-cp-{{ .random }}", "{{- .kubeadmControlPlane.name -}}-{{ .random }}", "x{{ .random }}{{ .random }}",
+		"{{/* {{ .random }} */}}x", "{{ if .nothing }}{{ .random }}{{ end }}x", "{{ range 100000000000 }}{{ end }}{{ .random }}", `{{ .random }}{{ printf "%1000000d" 1 }}`, "{{", "{{ .cluster }}-{{ .random }}",
+	} {
+		f.Add("c1", template)
+	}
+	f.Fuzz(func(t *testing.T, name, template string) {
+		if len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return // not the name of an object
+		}
+		g := NewWithT(t)
+		s := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+			cp.Name, cp.Spec.MachineNaming.Template = name, template
+		})
+		slots, err := FreeSlots(s, 3)
+		if err != nil {
+			return
+		}
+		names := map[string]bool{}
+		for _, slot := range slots {
+			g.Expect(validation.IsDNS1123Subdomain(slot.Name)).To(BeEmpty(), slot.Name)
+			g.Expect(len(slot.Name)).To(BeNumerically("<=", maxMachineName))
+			names[slot.Name] = true
+			machine := &clusterv1.Machine{}
+			machine.Name = slot.Name
+			s.Machines = append(s.Machines, machine)
+		}
+		g.Expect(names).To(HaveLen(3), "%v", slots)
+		further, err := FreeSlots(s, 1)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(names).NotTo(HaveKey(further[0].Name))
+	})
+}
+
+// FuzzInstallConfigOverrides: what is merged is an object that holds what the last layer says, or an error that quotes nothing.
+func FuzzInstallConfigOverrides(f *testing.F) {
+	for _, layer := range []string{`{"networking":{"networkType":"Calico"}}`, `{"capabilities":null}`, `{"capabilities":{"baselineCapabilitySet":"v4.19"}}`, `null`, `[]`, `{"a":{"b":1},"a":2}`, `{`, ``} {
+		f.Add(layer, layer, "")
+		f.Add(`{"networking":{"clusterNetwork":[]}}`, layer, "vCurrent")
+	}
+	f.Fuzz(func(t *testing.T, first, last, baseline string) {
+		g := NewWithT(t)
+		result, err := installConfigOverrides(&controlplanev1.Capabilities{BaselineCapability: baseline}, true, semver.MustParse("4.19.3"), first, last)
+		if err != nil {
+			g.Expect(err).To(MatchError("the install-config override is not a JSON object"))
+			return
+		}
+		again, err := installConfigOverrides(&controlplanev1.Capabilities{BaselineCapability: baseline}, true, semver.MustParse("4.19.3"), first, last)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(again).To(Equal(result), "it is written once")
+		var merged, said map[string]any
+		g.Expect(json.Unmarshal([]byte(result), &merged)).To(Succeed())
+		if last != "" {
+			g.Expect(json.Unmarshal([]byte(last), &said)).To(Succeed())
+		}
+		expectWithin(g, merged, said)
+	})
+}
+
+// expectWithin expects of each value that is no object that it is in the other, at its place.
+func expectWithin(g Gomega, all, part map[string]any) {
+	for key, value := range part {
+		if below, is := value.(map[string]any); is {
+			g.Expect(all[key]).To(BeAssignableToTypeOf(below), key)
+			expectWithin(g, all[key].(map[string]any), below) //nolint:forcetypeassert // it was looked at
+			continue
+		}
+		g.Expect(all).To(HaveKey(key))
+		g.Expect(reflect.DeepEqual(all[key], value)).To(BeTrue(), key) // both may be null
+	}
+}
+
+// FuzzHostPrefix: a Node's part is one of its network, or the user is told.
+func FuzzHostPrefix(f *testing.F) {
+	for _, cidr := range []string{"10.128.0.0/14", "10.0.0.0/30", "fd01::/48", "fd01::/120", "::ffff:10.0.0.0/104", "10.0.0.0/33", ""} {
+		f.Add(cidr, int32(0), int32(0))
+		f.Add(cidr, int32(8), int32(40))
+	}
+	f.Fuzz(func(t *testing.T, cidr string, four, six int32) {
+		prefix, err := netip.ParsePrefix(cidr)
+		size := hostPrefix(cidr, &controlplanev1.HostPrefix{IPv4: four, IPv6: six})
+		said := four
+		if err == nil && strings.Contains(cidr, ":") {
+			said = six
+		}
+		g := NewWithT(t)
+		if said != 0 {
+			g.Expect(size).To(Equal(said))
+		} else if err == nil {
+			g.Expect(int(size)).To(And(BeNumerically(">=", prefix.Bits()), BeNumerically("<=", prefix.Addr().BitLen())))
+		}
+	})
+}

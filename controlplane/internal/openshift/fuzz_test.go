@@ -1,0 +1,30 @@
+package openshift
+
+import (
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	. "github.com/onsi/gomega"
+)
+
+// FuzzImage: a version that is taken has an image that a registry can be asked for.
+func FuzzImage(f *testing.F) {
+	for _, version := range []string{"4.19.3", "v4.20.0-rc.1", "4.19.0-okd-scos.5", "4.19.0-ec.1+build.2", "4.19", "", "v", "4.19.3-"} {
+		f.Add(version, "x86_64")
+		f.Add(version, "multi")
+	}
+	f.Fuzz(func(t *testing.T, version, architecture string) {
+		g := NewWithT(t)
+		parsed, err := ParseVersion(version)
+		if err != nil || CheckSupported(parsed) != nil || len(version) > 64 {
+			return
+		}
+		switch architecture {
+		case "", "x86_64", "aarch64", "arm64", "ppc64le", "s390x", "multi":
+		default:
+			return // the schema knows no other
+		}
+		_, err = name.ParseReference(Image(parsed, architecture, "", Repositories{OCP: DefaultOCPRepository, OKD: DefaultOKDRepository}))
+		g.Expect(err).NotTo(HaveOccurred())
+	})
+}

@@ -1,0 +1,247 @@
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// noon is when the hosts below are looked at.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// workerIn is a worker that has been in a stage of its installation for some minutes at noon.
+func workerIn(name string, stage models.HostStage, minutes int) aiv1beta1.Agent {
+	a := agentIn(name, models.HostStatusInstallingInProgress, "")
+	if stage == models.HostStageDone {
+		a.Status.DebugInfo.State = models.HostStatusInstalled
+	}
+	since := metav1.NewTime(noon.Add(-time.Duration(minutes) * time.Minute))
+	a.Status.Role, a.Status.Progress.CurrentStage, a.Status.Progress.StageStartTime = models.HostRoleWorker, stage, &since
+	a.Labels = map[string]string{aiv1beta1.InfraEnvNameLabel: "machine-" + name}
+	return a
+}
+
+// joining is a worker that joins an installed cluster: approved, and without anything missing, some minutes before noon.
+func joining(name string, approved int, stage models.HostStage, minutes int) aiv1beta1.Agent {
+	a := workerIn(name, stage, minutes)
+	if stage == models.HostStageDone {
+		a.Status.DebugInfo.State = models.HostStatusAddedToExistingCluster
+	}
+	a.Status.Conditions = []conditionsv1.Condition{{
+		Type: aiv1beta1.RequirementsMetCondition, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-time.Duration(approved) * time.Minute)),
+	}}
+	return a
+}
+
+func changed(a aiv1beta1.Agent, change func(*aiv1beta1.Agent)) aiv1beta1.Agent {
+	change(&a)
+	return a
+}
+
+// keepUpOf looks at hosts at noon.
+func keepUpOf(agents ...aiv1beta1.Agent) *View {
+	f := factsOf(nil)
+	f.Install, f.Agents = installOf("installing"), agents
+	v := viewOf(f)
+	v.Now = noon
+	return v
+}
+
+func namesOf(hosts []*aiv1beta1.Agent) string {
+	names := make([]string, 0, len(hosts))
+	for _, host := range hosts {
+		names = append(names, host.Spec.Hostname)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestAHostIsBehindWhenMostOfTheOthersHaveLeftItsStageLongAgo(t *testing.T) {
+	const writing, rebooting, configuring, done = models.HostStageWritingImageToDisk, models.HostStageRebooting, models.HostStageConfiguring, models.HostStageDone
+	for situation, tc := range map[string]struct {
+		hosts []aiv1beta1.Agent
+		// behind are the names of hosts, left is how many minutes are left until another one is.
+		behind string
+		left   int
+	}{
+		"it is alone":                             {hosts: []aiv1beta1.Agent{workerIn("a", writing, 300)}},
+		"all are in the same stage":               {hosts: []aiv1beta1.Agent{workerIn("a", writing, 60), workerIn("b", writing, 60)}},
+		"the other left it long ago":              {hosts: []aiv1beta1.Agent{workerIn("a", writing, 25), workerIn("b", rebooting, 10)}, behind: "a"},
+		"the other left it a moment ago":          {hosts: []aiv1beta1.Agent{workerIn("a", writing, 25), workerIn("b", rebooting, 3)}, left: 7},
+		"it has come to its stage a moment ago":   {hosts: []aiv1beta1.Agent{workerIn("a", rebooting, 4), workerIn("b", done, 30)}, left: 6},
+		"it is late, and long in its stage":       {hosts: []aiv1beta1.Agent{workerIn("a", rebooting, 12), workerIn("b", done, 30)}, behind: "a"},
+		"of two others one has left":              {hosts: []aiv1beta1.Agent{workerIn("a", writing, 30), workerIn("b", writing, 30), workerIn("c", configuring, 20)}},
+		"two of five are slow":                    {hosts: []aiv1beta1.Agent{workerIn("b", writing, 30), workerIn("a", writing, 30), workerIn("c", done, 20), workerIn("d", done, 20), workerIn("e", done, 20)}, behind: "a b"},
+		"most have left, the last a moment ago":   {hosts: []aiv1beta1.Agent{workerIn("a", writing, 30), workerIn("b", done, 20), workerIn("c", done, 4)}, left: 6},
+		"one is behind, and another will be":      {hosts: []aiv1beta1.Agent{workerIn("a", writing, 30), workerIn("b", rebooting, 4), workerIn("c", done, 20), workerIn("d", done, 20), workerIn("e", done, 20)}, behind: "a", left: 6},
+		"it is done":                              {hosts: []aiv1beta1.Agent{workerIn("a", done, 30), workerIn("b", done, 90)}},
+		"it hangs since before the others ended":  {hosts: []aiv1beta1.Agent{workerIn("a", writing, 600), workerIn("b", done, 500)}, behind: "a"},
+		"the others have another role":            {hosts: []aiv1beta1.Agent{workerIn("a", writing, 30), changed(workerIn("b", done, 20), func(a *aiv1beta1.Agent) { a.Status.Role = models.HostRoleMaster })}},
+		"it waits for the control plane":          {hosts: []aiv1beta1.Agent{workerIn("a", models.HostStageWaitingForControlPlane, 60), workerIn("b", done, 20)}},
+		"the others wait for the control plane":   {hosts: []aiv1beta1.Agent{workerIn("a", writing, 20), workerIn("b", models.HostStageWaitingForControlPlane, 15)}, behind: "a"},
+		"it is the bootstrap host":                {hosts: []aiv1beta1.Agent{changed(workerIn("a", writing, 60), func(a *aiv1beta1.Agent) { a.Status.Bootstrap = true }), workerIn("b", done, 20)}},
+		"the other is the bootstrap host":         {hosts: []aiv1beta1.Agent{workerIn("a", writing, 60), changed(workerIn("b", done, 20), func(a *aiv1beta1.Agent) { a.Status.Bootstrap = true })}},
+		"it failed, which is told elsewhere":      {hosts: []aiv1beta1.Agent{changed(workerIn("a", writing, 60), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = models.HostStatusError }), workerIn("b", done, 20)}},
+		"it waits for somebody, told elsewhere":   {hosts: []aiv1beta1.Agent{changed(workerIn("a", rebooting, 60), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = models.HostStatusInstallingPendingUserAction }), workerIn("b", done, 20)}},
+		"one failed, and does not count":          {hosts: []aiv1beta1.Agent{workerIn("a", writing, 60), changed(workerIn("b", writing, 20), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = models.HostStatusError }), workerIn("c", done, 20)}, behind: "a"},
+		"it goes":                                 {hosts: []aiv1beta1.Agent{changed(workerIn("a", writing, 60), func(a *aiv1beta1.Agent) { a.DeletionTimestamp = &metav1.Time{Time: noon} }), workerIn("b", done, 20)}},
+		"nobody tells since when":                 {hosts: []aiv1beta1.Agent{changed(workerIn("a", writing, 60), func(a *aiv1beta1.Agent) { a.Status.Progress.StageStartTime = nil }), workerIn("b", done, 20)}},
+		"its installation has not begun":          {hosts: []aiv1beta1.Agent{workerIn("a", "", 60), workerIn("b", done, 20)}},
+		"its stage is one that is not known here": {hosts: []aiv1beta1.Agent{workerIn("a", "Dancing", 60), workerIn("b", done, 20)}},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			hosts, left := keepUpOf(tc.hosts...).behind()
+			g.Expect(namesOf(hosts)).To(Equal(tc.behind))
+			g.Expect(left).To(Equal(time.Duration(tc.left) * time.Minute))
+		})
+	}
+}
+
+func TestHostsThatJoinAreComparedWithThoseThatJoinBesideThem(t *testing.T) {
+	const writing, rebooting, done = models.HostStageWritingImageToDisk, models.HostStageRebooting, models.HostStageDone
+	for situation, tc := range map[string]struct {
+		hosts  []aiv1beta1.Agent
+		behind string
+		left   int
+	}{
+		"the others were installed weeks ago":             {hosts: []aiv1beta1.Agent{joining("a", 35, writing, 30), joining("b", 30040, done, 30000)}},
+		"the cluster was installed half an hour ago":      {hosts: []aiv1beta1.Agent{joining("a", 15, writing, 12), changed(joining("b", 70, done, 25), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = models.HostStatusInstalled })}, left: 40},
+		"another was approved a quarter of an hour later": {hosts: []aiv1beta1.Agent{joining("a", 30, writing, 28), joining("b", 45, done, 16)}, left: 9},
+		"they were approved at once":                      {hosts: []aiv1beta1.Agent{joining("a", 45, writing, 28), joining("b", 45, done, 16)}, behind: "a"},
+		"it was approved earlier than the other":          {hosts: []aiv1beta1.Agent{joining("a", 50, writing, 28), joining("b", 45, done, 6)}, behind: "a"},
+		"it had as long as the other and ten minutes":     {hosts: []aiv1beta1.Agent{joining("a", 45, writing, 28), joining("b", 60, done, 25)}, behind: "a"},
+		"it is late, and came to its stage a moment ago":  {hosts: []aiv1beta1.Agent{joining("a", 45, rebooting, 4), joining("b", 60, done, 30)}, left: 6},
+		"they were approved more than an hour apart":      {hosts: []aiv1beta1.Agent{joining("a", 45, writing, 40), joining("b", 106, done, 60)}},
+		"nobody tells since when nothing is missing":      {hosts: []aiv1beta1.Agent{changed(joining("a", 45, writing, 40), func(a *aiv1beta1.Agent) { a.Status.Conditions = nil }), joining("b", 45, done, 25)}},
+		"nobody tells it of the other":                    {hosts: []aiv1beta1.Agent{joining("a", 45, writing, 40), changed(joining("b", 45, done, 25), func(a *aiv1beta1.Agent) { a.Status.Conditions = nil })}},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			v := keepUpOf(tc.hosts...)
+			v.Phase, v.Progress.DayTwo = controlplanev1.InstallationInstalled, true
+			hosts, left := v.behind()
+			g.Expect(namesOf(hosts)).To(Equal(tc.behind))
+			g.Expect(left).To(Equal(time.Duration(tc.left) * time.Minute))
+		})
+	}
+}
+
+// assisted-service tells only since when a host is in its present stage. When the others go on, nobody knows any more when they left an earlier one.
+func TestAHostStaysBehindWhenTheOthersGoOn(t *testing.T) {
+	g := NewWithT(t)
+	v := keepUpOf(workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageRebooting, 15))
+	v.Compose(v.ControlPlane)
+	told := conditions.GetMessage(v.ControlPlane, controlplanev1.HostsKeepUpCondition)
+	g.Expect(told).NotTo(BeEmpty())
+
+	v.Agents[1] = workerIn("b", models.HostStageConfiguring, 0)
+	v.Compose(v.ControlPlane)
+	g.Expect(conditions.GetMessage(v.ControlPlane, controlplanev1.HostsKeepUpCondition)).To(Equal(told), "it does not come and go with the steps of others")
+
+	v.Agents[0] = workerIn("a", models.HostStageRebooting, 0)
+	v.Compose(v.ControlPlane)
+	g.Expect(conditions.Has(v.ControlPlane, controlplanev1.HostsKeepUpCondition)).To(BeFalse(), "it has gone on")
+
+	v.Agents = []aiv1beta1.Agent{workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageConfiguring, 0)}
+	v.Compose(v.ControlPlane)
+	g.Expect(conditions.Has(v.ControlPlane, controlplanev1.HostsKeepUpCondition)).To(BeFalse(), "nothing was told of it")
+}
+
+func TestHostsThatFallBehindAreNamed(t *testing.T) {
+	g := NewWithT(t)
+	v := keepUpOf(workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageDone, 15))
+	v.Workers = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "machine-a"}}}
+	cp := v.ControlPlane.DeepCopy()
+	v.Compose(cp)
+	told := conditions.Get(cp, controlplanev1.HostsKeepUpCondition)
+	g.Expect(told).NotTo(BeNil())
+	g.Expect(told.Status).To(Equal(metav1.ConditionFalse))
+	g.Expect(told.Message).To(HavePrefix(`host a (Machine machine-a) is in stage "Writing image to disk" since 2026-03-01T11:35:00Z; most of the others have left that stage more than 10 minutes ago: look at the console`))
+
+	v.Now = noon.Add(5 * time.Minute)
+	v.Compose(cp)
+	g.Expect(conditions.GetMessage(cp, controlplanev1.HostsKeepUpCondition)).To(Equal(told.Message), "it does not tick")
+
+	v.Agents[0] = workerIn("a", models.HostStageRebooting, 0)
+	v.Compose(cp)
+	g.Expect(conditions.Has(cp, controlplanev1.HostsKeepUpCondition)).To(BeFalse(), "it has gone on")
+	g.Expect(v.UntilChange()).To(Equal(5*time.Minute), "from when it has been in the next stage for ten minutes")
+}
+
+func TestNoMoreThanThreeHostsThatFallBehindAreNamed(t *testing.T) {
+	g := NewWithT(t)
+	var hosts []aiv1beta1.Agent
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		hosts = append(hosts, workerIn(name, models.HostStageRebooting, 40))
+	}
+	for _, name := range []string{"f", "g", "h", "i", "j", "k"} {
+		hosts = append(hosts, workerIn(name, models.HostStageDone, 20))
+	}
+	v := keepUpOf(hosts...)
+	cp := v.ControlPlane.DeepCopy()
+	v.Compose(cp)
+	g.Expect(conditions.GetMessage(cp, controlplanev1.HostsKeepUpCondition)).To(And(ContainSubstring("host c "), ContainSubstring("; 2 more hosts; "), Not(ContainSubstring("host d"))))
+}
+
+func TestNobodyIsBehindInAnInstallationThatEnds(t *testing.T) {
+	slow := []aiv1beta1.Agent{workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageDone, 15)}
+	for situation, change := range map[string]func(*View){
+		"it failed": func(v *View) { v.Phase = controlplanev1.InstallationFailed },
+		"the cluster is being deleted": func(v *View) {
+			v.ControlPlane.DeletionTimestamp = &metav1.Time{Time: noon}
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			v := keepUpOf(slow...)
+			change(v)
+			hosts, left := v.behind()
+			g.Expect(hosts).To(BeEmpty())
+			g.Expect(left).To(BeZero())
+		})
+	}
+}
+
+func TestSinceWhenAClusterIsBeingInstalled(t *testing.T) {
+	since := metav1.NewTime(noon.Add(-time.Hour))
+	for situation, tc := range map[string]struct {
+		state, reason string
+		told          bool
+	}{
+		"hosts are missing":     {"insufficient", "ClusterNotReady", false},
+		"it is being prepared":  {"preparing-for-installation", "ClusterAlreadyInstalling", true},
+		"it is being installed": {"installing", "ClusterAlreadyInstalling", true},
+		"its operators come up": {"finalizing", "ClusterAlreadyInstalling", true},
+		"it failed":             {"error", "ClusterInstallationStopped", false},
+		"it takes further hosts, which assisted-service tells by the same reason": {"adding-hosts", "ClusterAlreadyInstalling", false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			f := factsOf(nil)
+			f.Install = installOf(tc.state, hivev1.ClusterInstallCondition{Type: hiveext.ClusterRequirementsMetCondition, Status: corev1.ConditionTrue, Reason: tc.reason, LastTransitionTime: since})
+			f.Progress = assisted.Observe(f.Install)
+			v := viewOf(f)
+			cp := v.ControlPlane.DeepCopy()
+			v.Compose(cp)
+			if !tc.told {
+				g.Expect(cp.Status.Installation.StartTime).To(BeNil())
+				return
+			}
+			g.Expect(cp.Status.Installation.StartTime).To(HaveValue(Equal(since)))
+		})
+	}
+}

@@ -1,0 +1,43 @@
+package metal3
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// redfishDrivers are the drivers of the Bare Metal Operator that speak Redfish (pkg/hardwareutils/bmc, v0.12). Each may be followed by the transport, +https or +http; without, it is HTTPS.
+var redfishDrivers = []string{"redfish", "redfish-virtualmedia", "redfish-uefihttp", "idrac-redfish", "idrac-virtualmedia", "ilo5-redfish", "ilo5-virtualmedia"}
+
+// systemPath is that of one system (DSP0266, "Redfish-defined URIs"): the service itself can be asked for no power.
+var systemPath = regexp.MustCompile(`^/redfish/[^/]+/Systems/[^/]`)
+
+// RedfishAddress is the address of a BMC with all that others than the Bare Metal Operator need who speak Redfish to it: redfish+https://<host>:<port>/redfish/<path of the system>.
+// It has neither credentials nor query. The error says what keeps it from being told, for people, without either.
+func RedfishAddress(address string) (string, error) {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Host == "" { // of an error that is said here credentials are no part
+		return "", errors.New("is no URL such as redfish://bmc.example.com/redfish/v1/Systems/1")
+	}
+	driver, transport, _ := strings.Cut(parsed.Scheme, "+")
+	port := parsed.Port()
+	if port == "" {
+		port = "443"
+	}
+	path := strings.TrimRight(parsed.EscapedPath(), "/")
+	switch {
+	case !slices.Contains(redfishDrivers, driver):
+		return "", fmt.Errorf("has the driver %q, which does not speak Redfish: use one of %s", driver, strings.Join(redfishDrivers, ", "))
+	case transport != "" && transport != "https":
+		return "", fmt.Errorf("is reached by %q, and only HTTPS is used for fencing", transport)
+	case parsed.Hostname() == "":
+		return "", errors.New("names no host")
+	case !systemPath.MatchString(path):
+		return "", errors.New("has no path of a system: add it, such as /redfish/v1/Systems/1")
+	}
+	return "redfish+https://" + net.JoinHostPort(parsed.Hostname(), port) + path, nil
+}

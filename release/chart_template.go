@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// watchedNamespace is the variable of the components for managers that watch one namespace.
+const watchedNamespace = "${WATCHED_NAMESPACE}"
+
+// Where an expression of Helm's is meant, it stands in these marks until the objects are text: what looks like one in the objects themselves is none.
+const (
+	begin, end = "⟦", "⟧"
+	// blank stands for a space in an expression, at which the writer of YAML would break a long line.
+	blank = "␣"
+	// optional is a field that is left out when its value is empty, lines one whose expression gives several lines, further items of a list beside those that it has.
+	optional, lines, further = "optional:", "lines:", "further:"
+)
+
+// expression marks an expression of Helm's as the whole of a field or an item.
+func expression(form, text string) string {
+	return begin + form + strings.ReplaceAll(text, " ", blank) + end
+}
+
+var (
+	optionalField = regexp.MustCompile(`(?m)^( *)([A-Za-z]+): ` + begin + optional + `(.+)` + end + `$`)
+	linesField    = regexp.MustCompile(`(?m)^( *(?:- )?)([A-Za-z]+): ` + begin + lines + `(.+)` + end + `$`)
+	furtherItems  = regexp.MustCompile(`(?m)^( *)- ` + begin + further + `(.+)` + end + `$`)
+	watchedItem   = regexp.MustCompile(`(?m)^( *)- ` + regexp.QuoteMeta(watchedNamespace) + `$`)
+	unsetVariable = regexp.MustCompile(`\$\{[A-Z_]+`)
+)
+
+// template is the text of the template of an object.
+func (p provider) template(o unstructured.Unstructured) (string, error) {
+	object, err := yaml.Marshal(o.Object)
+	if err != nil {
+		return "", fmt.Errorf("cannot write %s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	text := strings.ReplaceAll(string(object), "{{", `{{ "{{" }}`)
+	text = strings.ReplaceAll(text, p.namespace, "{{ .Release.Namespace }}")
+	text = watchedItem.ReplaceAllString(text, "$1{{- range .Values."+p.values+".inPlaceUpdates.namespaces }}\n$1- {{ . }}\n$1{{- end }}")
+	text = strings.ReplaceAll(text, watchedNamespace, "{{ .Values.watchNamespace }}")
+	text = optionalField.ReplaceAllString(text, "$1{{- with $3 }}\n$1$2: {{ toJson . }}\n$1{{- end }}")
+	text = linesField.ReplaceAllStringFunc(text, indented(linesField, "$1$2: {{- $3 | trim | nindent INDENT }}"))
+	text = furtherItems.ReplaceAllStringFunc(text, indented(furtherItems, "$1{{- with $2 }}\n{{ toYaml . | indent INDENT }}\n$1{{- end }}"))
+	text = strings.NewReplacer(begin, "{{ ", end, " }}", blank, " ").Replace(text)
+	if variable := unsetVariable.FindString(text); variable != "" {
+		return "", fmt.Errorf("%s %s has the variable %s}, for which the chart has no value", o.GetKind(), o.GetName(), variable)
+	}
+	return text, nil
+}
+
+// indented replaces as a regular expression does, whose first group is the indentation of the line, which INDENT stands for.
+func indented(expression *regexp.Regexp, replacement string) func(string) string {
+	return func(line string) string {
+		indent := strconv.Itoa(len(expression.FindStringSubmatch(line)[1]))
+		return expression.ReplaceAllString(line, strings.ReplaceAll(replacement, "INDENT", indent))
+	}
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	yamlv3 "go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// parametrise puts the values of a provider into its Deployment, and what is there into the default values.
+func (c *chart) parametrise(p provider, deployment map[string]any) error {
+	spec, err := mapAt(deployment, "spec")
+	if err != nil {
+		return err
+	}
+	pod, err := mapAt(spec, "template", "spec")
+	if err != nil {
+		return err
+	}
+	metadata, err := mapAt(spec, "template", "metadata")
+	if err != nil {
+		return err
+	}
+	containers, _, _ := unstructured.NestedSlice(pod, "containers")
+	if len(containers) != 1 {
+		return fmt.Errorf("the Deployment has %d containers, not one", len(containers))
+	}
+	manager := containers[0].(map[string]any)
+	flags, err := flagsOf(manager)
+	if err != nil {
+		return err
+	}
+	defaults, err := imageValues(fmt.Sprint(manager["image"]))
+	if err != nil {
+		return err
+	}
+	maps.Copy(defaults, map[string]any{
+		"image.pullPolicy": manager["imagePullPolicy"], "replicas": spec["replicas"], "flags": flags, "resources": manager["resources"],
+		"tolerations": pod["tolerations"], "podAnnotations": metadata["annotations"],
+	})
+	if err := c.setDefaults(p, defaults); err != nil {
+		return err
+	}
+	value := func(form, field string) string { return expression(form, ".Values."+p.values+"."+field) }
+	spec["replicas"] = value("", "replicas")
+	metadata["annotations"] = value(optional, "podAnnotations")
+	for _, field := range []string{"nodeSelector", "tolerations", "affinity", "priorityClassName"} {
+		pod[field] = value(optional, field)
+	}
+	pod["imagePullSecrets"] = expression(optional, ".Values.imagePullSecrets")
+	manager["image"] = expression("", `include "openshift-agent.image" .Values.`+p.values+".image")
+	manager["imagePullPolicy"] = value("", "image.pullPolicy")
+	manager["args"] = expression(lines, `include "openshift-agent.args" (dict "provider" .Values.`+p.values+` "values" .Values)`)
+	manager["resources"] = value(optional, "resources")
+	environment, _ := manager["env"].([]any)
+	manager["env"] = append(environment, value(further, "env"))
+	pod["containers"] = containers
+	return nil
+}
+
+// mapAt is what an object holds at a place, to be changed there.
+func mapAt(object map[string]any, fields ...string) (map[string]any, error) {
+	found, _, err := unstructured.NestedFieldNoCopy(object, fields...)
+	at, ok := found.(map[string]any)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("the Deployment has no %s", strings.Join(fields, ".")), err)
+	}
+	return at, nil
+}
+
+// withDefault is a variable of the components, for which clusterctl takes the default when the user gives no value.
+var withDefault = regexp.MustCompile(`\$\{[A-Z_]+:=([^}]*)\}`)
+
+// inPlaceFlag is the flag that a value of its own stands for, because more belongs to it.
+const inPlaceFlag = "in-place-updates"
+
+// flagsOf are the flags that a container is given, with their values.
+func flagsOf(container map[string]any) (map[string]any, error) {
+	args, _, err := unstructured.NestedStringSlice(container, "args")
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the arguments of the manager: %w", err)
+	}
+	flags := map[string]any{}
+	for _, arg := range args {
+		name, text, given := strings.Cut(strings.TrimPrefix(withDefault.ReplaceAllString(arg, "$1"), "--"), "=")
+		if !given {
+			text = "true"
+		}
+		var value any = text
+		if text == "true" || text == "false" {
+			value = text == "true"
+		}
+		if name != inPlaceFlag {
+			flags[name] = value
+		}
+	}
+	return flags, nil
+}
+
+// setDefaults writes values of a provider, by their paths, into the document with the default values.
+func (c *chart) setDefaults(p provider, values map[string]any) error {
+	for path, value := range values {
+		place := c.values.Content[0]
+		for _, key := range strings.Split(p.values+"."+path, ".") {
+			if place = child(place, key); place == nil {
+				return fmt.Errorf("the values of the chart have no %s.%s", p.values, path)
+			}
+		}
+		comment := place.LineComment
+		if err := place.Encode(value); err != nil {
+			return fmt.Errorf("cannot write %s.%s into the values of the chart: %w", p.values, path, err)
+		}
+		place.LineComment = comment
+	}
+	return nil
+}
+
+// child is the value of a key in a mapping; nil if there is none.
+func child(mapping *yamlv3.Node, key string) *yamlv3.Node {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == key {
+			return mapping.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// imageValues are the values that stand for an image.
+func imageValues(image string) (map[string]any, error) {
+	reference, err := name.ParseReference(image, name.StrictValidation)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the image of the Deployment: %w", err)
+	}
+	values := map[string]any{"image.repository": reference.Context().Name(), "image.tag": "", "image.digest": ""}
+	if _, byDigest := reference.(name.Digest); byDigest {
+		values["image.digest"] = reference.Identifier()
+	} else {
+		values["image.tag"] = reference.Identifier()
+	}
+	return values, nil
+}
