@@ -44,9 +44,9 @@ func replyTo(step *models.Step, agent hosts.Agent) (reply models.StepReply, know
 	case models.StepTypeVerifyVips:
 		output, err = freeVIPs(step)
 	case models.StepTypeContainerImageAvailability:
-		failure := agent.CannotPull()
-		if output, err = images(step, failure); failure != "" {
-			reply.ExitCode, reply.Error = 1, failure
+		output, reply.Error, err = images(step, agent)
+		if reply.Error != "" {
+			reply.ExitCode = 1
 		}
 	case models.StepTypeInstallationDiskSpeedCheck:
 		output, err = diskSpeed(step)
@@ -144,22 +144,24 @@ func freeVIPs(step *models.Step) (models.VerifyVipsResponse, error) {
 	return response, nil
 }
 
-func images(step *models.Step, failure string) (*models.ContainerImageAvailabilityResponse, error) {
+// images pulls each image; failure is why one of them cannot be.
+func images(step *models.Step, agent hosts.Agent) (_ *models.ContainerImageAvailabilityResponse, failure string, err error) {
 	request, err := argument[models.ContainerImageAvailabilityRequest](step)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	response := &models.ContainerImageAvailabilityResponse{Images: []*models.ContainerImageAvailability{}}
 	for _, name := range request.Images {
 		image := &models.ContainerImageAvailability{
 			Name: name, Result: models.ContainerImageAvailabilityResultSuccess, SizeBytes: imageBytes, Time: imageSeconds, DownloadRate: imageRate,
 		}
-		if failure != "" {
+		if problem := agent.CannotPull(name); problem != "" {
+			failure = problem
 			image = &models.ContainerImageAvailability{Name: name, Result: models.ContainerImageAvailabilityResultFailure}
 		}
 		response.Images = append(response.Images, image)
 	}
-	return response, nil
+	return response, failure, nil
 }
 
 func diskSpeed(step *models.Step) (*models.DiskSpeedCheckResponse, error) {

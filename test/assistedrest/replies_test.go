@@ -15,9 +15,9 @@ func errorsIsNotFound(err error) bool { return errors.Is(err, hosts.ErrNotFound)
 
 func TestReplies(t *testing.T) {
 	hardware := hosts.NewHardware("host")
-	hardware.NICs[1].Address = "192.168.111.20/24"
+	hardware.NICs[1].Addresses = []string{"192.168.111.20/24"}
 	failure := ""
-	agent := hosts.Agent{Inventory: hardware.Inventory(), ImageFailure: func() string { return failure }}
+	agent := hosts.Agent{Inventory: hardware.Inventory(), ImageFailure: func(string) string { return failure }}
 	for name, tc := range map[string]struct {
 		kind     models.StepType
 		argument string

@@ -58,7 +58,7 @@ func newBackend(t *testing.T, change ...func(o *Options)) *backend {
 	}
 	b.service = New(options)
 	hardware := hosts.NewHardware("host")
-	hardware.NICs[0].Address = "192.168.111.20/24"
+	hardware.NICs[0].Addresses = []string{"192.168.111.20/24"}
 	b.agent = hosts.Agent{
 		AgentConfig: hosts.AgentConfig{ServiceURL: server.URL, InfraEnvID: infraEnvID, Token: "token of the agent", AgentVersion: "agent:1"},
 		HostID:      hardware.UUID, Inventory: hardware.Inventory(),

@@ -39,8 +39,9 @@ func (s *Simulator) reconcileAgent(ctx context.Context, req ctrl.Request) (ctrl.
 	if !agent.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, s.releaseAgent(ctx, agent)
 	}
+	found := s.readFencing(ctx, agent)
 	for {
-		view, ok := s.viewHost(agent)
+		view, ok := s.viewHost(agent, found)
 		if !ok {
 			return ctrl.Result{}, nil // not registered with this service
 		}
@@ -67,7 +68,7 @@ func (s *Simulator) reconcileAgent(ctx context.Context, req ctrl.Request) (ctrl.
 }
 
 // viewHost applies the spec and returns a copy of the record to be written.
-func (s *Simulator) viewHost(agent *aiv1beta1.Agent) (*host, bool) {
+func (s *Simulator) viewHost(agent *aiv1beta1.Agent, found fencing) (*host, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.hosts[client.ObjectKeyFromObject(agent)]
@@ -75,6 +76,7 @@ func (s *Simulator) viewHost(agent *aiv1beta1.Agent) (*host, bool) {
 		return nil, false
 	}
 	before := *h
+	h.fencing = found
 	h.specError = s.applySpec(h, &agent.Spec)
 	if h.infraEnv.autoApprove && !controllerutil.ContainsFinalizer(agent, agentFinalizer) {
 		h.approved = true // once, at the first look
@@ -121,6 +123,9 @@ func (s *Simulator) applySpec(h *host, spec *aiv1beta1.AgentSpec) error {
 		}
 		return nil
 	}
+	if err := s.applyFencing(h); err != nil {
+		return err
+	}
 	return applyRequests(h, spec)
 }
 
@@ -128,12 +133,12 @@ func (s *Simulator) applySpec(h *host, spec *aiv1beta1.AgentSpec) error {
 func applyRequests(h *host, spec *aiv1beta1.AgentSpec) error {
 	switch spec.Role {
 	case "":
-	case models.HostRoleMaster, models.HostRoleWorker, models.HostRoleAutoAssign:
+	case models.HostRoleMaster, models.HostRoleArbiter, models.HostRoleWorker, models.HostRoleAutoAssign:
 		if h.requested.role != spec.Role {
 			h.requested.role, h.role = spec.Role, spec.Role
 		}
 	default:
-		return inputErrorf("role %q is none of auto-assign, master, worker", spec.Role)
+		return inputErrorf("role %q is none of auto-assign, master, arbiter, worker", spec.Role)
 	}
 	if spec.Hostname != "" {
 		if problems := dns.IsDNS1123Subdomain(spec.Hostname); len(problems) > 0 || spec.Hostname == "localhost" {

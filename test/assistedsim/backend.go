@@ -31,12 +31,14 @@ type infraEnv struct {
 	updatedAt   time.Time
 	urls        aiv1beta1.BootArtifacts
 	isoURL      string
-	// static is true when the image holds NMStateConfigs, which then lie under networksURL.
-	static      bool
+	// networks are the NMStateConfigs that the image holds, which then lie under networksURL.
+	networks    []aiv1beta1.NMStateConfig
 	networksURL string
 	pullSecret  []byte
-	spec        aiv1beta1.InfraEnvSpec
-	token       string
+	// mirrors is the ConfigMap of the registry mirrors; nil without.
+	mirrors map[string]string
+	spec    aiv1beta1.InfraEnvSpec
+	token   string
 }
 
 // requests is what the spec of an Agent asked for while the service still listened.
@@ -47,6 +49,8 @@ type requests struct {
 	nodeLabels        map[string]string
 	installerArgs     string
 	ignitionOverrides string
+	// fencing are the credentials of the BMC, as the service keeps them; empty: none.
+	fencing string
 }
 
 type host struct {
@@ -66,6 +70,8 @@ type host struct {
 	role      models.HostRole
 	bootstrap bool
 	specError error
+	// fencing is what the Secret holds that the Agent names.
+	fencing fencing
 	// backendError shows SpecSynced=False/BackendError for a moment, as the real service does on its own update conflicts.
 	backendError bool
 
@@ -79,8 +85,8 @@ type host struct {
 	stages                   []models.HostStage
 	stageStart, stageUpdated time.Time
 	handedOver, stopped      bool
-	// cannotPull tells why the host cannot pull images.
-	cannotPull func() string
+	// cannotPull tells why the host cannot pull an image.
+	cannotPull func(image string) string
 	// reports counts what the host reported; shown is how many of them the Agent has shown.
 	reports, shown int
 
@@ -103,6 +109,7 @@ type cluster struct {
 	due             time.Time
 
 	spec             hiveext.AgentClusterInstallSpec
+	releaseImage     string
 	kubeconfigSecret string
 	hold             bool
 	specError        error

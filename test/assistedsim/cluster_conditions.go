@@ -98,9 +98,9 @@ func clusterReadiness(c *cluster, members []*host) hivev1.ClusterInstallConditio
 		}
 		message = fmt.Sprintf(hiveext.ClusterUnsyncedAgentsMsg, unsynced)
 	case hiveext.ClusterInsufficientAgentsReason:
-		masters, workers := countIn(members)
+		counted := countIn(members)
 		message = fmt.Sprintf(hiveext.ClusterInsufficientAgentsMsg,
-			wanted.ControlPlaneAgents, wanted.ArbiterAgents, wanted.WorkerAgents, masters, 0, workers)
+			wanted.ControlPlaneAgents, wanted.ArbiterAgents, wanted.WorkerAgents, counted.ControlPlaneAgents, counted.ArbiterAgents, counted.WorkerAgents)
 	default:
 		approved := 0
 		for _, h := range members {
@@ -108,7 +108,7 @@ func clusterReadiness(c *cluster, members []*host) hivev1.ClusterInstallConditio
 				approved++
 			}
 		}
-		message = fmt.Sprintf(hiveext.ClusterUnapprovedAgentsMsg, wanted.ControlPlaneAgents+wanted.WorkerAgents-approved)
+		message = fmt.Sprintf(hiveext.ClusterUnapprovedAgentsMsg, hostsOf(wanted)-approved)
 	}
 	return clusterCondition(hiveext.ClusterRequirementsMetCondition, status, reason, message)
 }

@@ -116,12 +116,16 @@ func (s *Simulator) ensureCluster(ctx context.Context, cd *hivev1.ClusterDeploym
 	if c == nil && problem != nil {
 		return nil, s.publishUnavailable(ctx, aci, problem)
 	}
+	image, err := s.releaseImage(ctx, aci)
+	if err != nil {
+		return nil, err
+	}
 	if c == nil {
 		c = s.registerCluster(cd, aci, false)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.spec, c.specError = *aci.Spec.DeepCopy(), problem
+	c.spec, c.specError, c.releaseImage = *aci.Spec.DeepCopy(), problem, image
 	c.hold = aci.Spec.HoldInstallation || cd.Annotations[pauseAnnotation] == "true"
 	if meta := cd.Spec.ClusterMetadata; meta != nil {
 		c.kubeconfigSecret = meta.AdminKubeconfigSecretRef.Name

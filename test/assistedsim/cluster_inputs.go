@@ -13,6 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// Keys of the ConfigMap with registry mirrors.
+const (
+	registriesKey = "registries.conf"
+	bundleKey     = "ca-bundle.crt"
+)
+
 // The service labels every Secret and ConfigMap that it uses: its cache holds no others.
 var usedLabels = map[string]string{
 	"agent-install.openshift.io/watch":          "true",
@@ -30,7 +36,41 @@ func (s *Simulator) checkInputs(ctx context.Context, cd *hivev1.ClusterDeploymen
 	if aci.Spec.ImageSetRef == nil {
 		return inputErrorf("missing reference to ClusterImageSet")
 	}
+	if _, err := s.mirrors(ctx, aci.Spec.MirrorRegistryRef); err != nil {
+		return err
+	}
 	return s.checkManifests(ctx, aci)
+}
+
+// mirrors reads the ConfigMap with the registry mirrors; nil where none is named.
+func (s *Simulator) mirrors(ctx context.Context, ref *hiveext.MirrorRegistryConfigMapReference) (map[string]string, error) {
+	if ref == nil {
+		return nil, nil
+	}
+	mirrors := &corev1.ConfigMap{}
+	if err := s.live.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, mirrors); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, inputErrorf("Failed to get referenced ConfigMap: configmaps %q not found", ref.Name)
+		}
+		return nil, fmt.Errorf("failed to get ConfigMap %s: %w", ref.Name, err)
+	}
+	if err := s.labelUsed(ctx, mirrors); err != nil {
+		return nil, err
+	}
+	if mirrors.Data[registriesKey] == "" {
+		return nil, inputErrorf("ConfigMap %s/%s does not contain %s key", ref.Namespace, ref.Name, registriesKey)
+	}
+	return mirrors.Data, nil
+}
+
+// releaseImage is the image that the ClusterImageSet names; empty where there is none.
+func (s *Simulator) releaseImage(ctx context.Context, aci *hiveext.AgentClusterInstall) (string, error) {
+	if aci.Spec.ImageSetRef == nil {
+		return "", nil
+	}
+	imageSet := &hivev1.ClusterImageSet{}
+	err := s.live.Get(ctx, types.NamespacedName{Name: aci.Spec.ImageSetRef.Name}, imageSet)
+	return imageSet.Spec.ReleaseImage, client.IgnoreNotFound(err)
 }
 
 // checkImport looks at what a cluster refers to, also one that is installed, which need not refer to it.

@@ -83,25 +83,33 @@ func allIn(members []*host, state string) bool {
 	return len(members) > 0 && !slices.ContainsFunc(members, func(h *host) bool { return h.state != state })
 }
 
-// enoughInstalled: all control planes, and two workers where two or more were asked for, else any.
+// enoughInstalled: all control planes, an arbiter where there is one, and two workers where two or more were asked for, else any.
 func enoughInstalled(c *cluster, members []*host) bool {
-	masters, workers := countIn(members, models.HostStatusInstalled)
-	wanted := c.spec.ProvisionRequirements
-	return masters >= wanted.ControlPlaneAgents && workers >= min(wanted.WorkerAgents, 2)
+	installed, wanted := countIn(members, models.HostStatusInstalled), c.spec.ProvisionRequirements
+	return installed.ControlPlaneAgents >= wanted.ControlPlaneAgents && installed.ArbiterAgents >= min(wanted.ArbiterAgents, 1) &&
+		installed.WorkerAgents >= min(wanted.WorkerAgents, 2)
 }
 
 // countIn counts the members by role; with states, only those that are in one of them.
-func countIn(members []*host, states ...string) (masters, workers int) {
+func countIn(members []*host, states ...string) hiveext.ProvisionRequirements {
+	var counted hiveext.ProvisionRequirements
 	for _, h := range members {
 		switch {
 		case len(states) > 0 && !slices.Contains(states, h.state):
 		case h.role == models.HostRoleMaster:
-			masters++
+			counted.ControlPlaneAgents++
+		case h.role == models.HostRoleArbiter:
+			counted.ArbiterAgents++
 		default:
-			workers++
+			counted.WorkerAgents++
 		}
 	}
-	return masters, workers
+	return counted
+}
+
+// hostsOf is how many hosts a cluster is installed with.
+func hostsOf(wanted hiveext.ProvisionRequirements) int {
+	return wanted.ControlPlaneAgents + wanted.ArbiterAgents + wanted.WorkerAgents
 }
 
 // nextWaiting is the life before the installation, which starts without passing ready when everybody is approved already.
@@ -154,27 +162,28 @@ func (s *Simulator) readiness(c *cluster, members []*host) *transition {
 			return insufficient(failing)
 		}
 	}
-	masters, _ := countIn(members)
+	counted := countIn(members)
+	masters := counted.ControlPlaneAgents
 	switch {
 	case masters != wanted && wanted == 1:
 		return insufficient("Single-node clusters must have a single control plane node and no workers.")
 	case masters != wanted:
 		return insufficient(fmt.Sprintf("Clusters must have exactly %d dedicated control plane nodes. Add or remove hosts, "+
 			"or change their roles configurations to meet the requirement.", wanted))
+	case wanted == 2 && counted.ArbiterAgents == 0 && !allFenced(members):
+		return insufficient("The cluster must have exactly 2 dedicated control plane nodes and at least 1 arbiter node or the control plane nodes must have fencing credentials. " +
+			"Add or remove hosts, or change their roles configurations to meet the requirement.")
 	case !allIn(members, models.HostStatusKnown):
 		return insufficient(notReadyHosts)
 	}
 	return &transition{state: models.ClusterStatusReady, info: infoClusterReady}
 }
 
-// strayVIP finds a virtual IP outside every machine network.
+// strayVIP finds a virtual IP outside every machine network. A load balancer of the user's own may be elsewhere.
 func strayVIP(spec *hiveext.AgentClusterInstallSpec) string {
-	if len(spec.Networking.MachineNetwork) == 0 {
+	networks := machineNetworks(spec)
+	if len(networks) == 0 || userManagedLoadBalancer(spec) {
 		return ""
-	}
-	var networks []string
-	for _, entry := range spec.Networking.MachineNetwork {
-		networks = append(networks, entry.CIDR)
 	}
 	for kind, vips := range map[string][]string{"api": spec.APIVIPs, "ingress": spec.IngressVIPs} {
 		for _, vip := range vips {
@@ -241,7 +250,7 @@ func startAllowed(c *cluster, members []*host) bool {
 // startObstacle is the reason of RequirementsMet=False in a cluster that is ready; empty: nothing is missing.
 func startObstacle(c *cluster, members []*host) string {
 	wanted := c.spec.ProvisionRequirements
-	masters, workers := countIn(members)
+	counted := countIn(members)
 	unsynced := slices.ContainsFunc(members, func(h *host) bool { return h.specError != nil })
 	approved := 0
 	for _, h := range members {
@@ -252,9 +261,9 @@ func startObstacle(c *cluster, members []*host) string {
 	switch {
 	case unsynced:
 		return hiveext.ClusterUnsyncedAgentsReason
-	case masters != wanted.ControlPlaneAgents || workers != wanted.WorkerAgents:
+	case counted != wanted:
 		return hiveext.ClusterInsufficientAgentsReason
-	case approved != wanted.ControlPlaneAgents+wanted.WorkerAgents:
+	case approved != hostsOf(wanted):
 		return hiveext.ClusterUnapprovedAgentsReason
 	}
 	return ""

@@ -31,7 +31,7 @@ func (s *Simulator) addControllers(mgr ctrl.Manager) error {
 	if err := ctrl.NewControllerManagedBy(mgr).Named("agent").WithOptions(options).
 		For(&aiv1beta1.Agent{}, changed).
 		WatchesRawSource(s.keepQueue(&s.agentQueue)).
-		Complete(reconcile.Func(s.reconcileAgent)); err != nil {
+		Complete(s.present(s.reconcileAgent)); err != nil {
 		return fmt.Errorf("cannot add agent controller: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).Named("infraenv").WithOptions(options).
@@ -39,7 +39,7 @@ func (s *Simulator) addControllers(mgr ctrl.Manager) error {
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(s.infraEnvsOfSecret)).
 		Watches(&aiv1beta1.NMStateConfig{}, handler.EnqueueRequestsFromMapFunc(s.infraEnvsOfNetwork)).
 		WatchesRawSource(s.keepQueue(&s.infraEnvQueue)).
-		Complete(reconcile.Func(s.reconcileInfraEnv)); err != nil {
+		Complete(s.present(s.reconcileInfraEnv)); err != nil {
 		return fmt.Errorf("cannot add InfraEnv controller: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).Named("clusterdeployment").WithOptions(options).
@@ -49,7 +49,7 @@ func (s *Simulator) addControllers(mgr ctrl.Manager) error {
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(s.deploymentsOfSecret)).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(s.deploymentsOfConfigMap)).
 		WatchesRawSource(s.keepQueue(&s.clusterQueue)).
-		Complete(reconcile.Func(s.reconcileCluster)); err != nil {
+		Complete(s.present(s.reconcileCluster)); err != nil {
 		return fmt.Errorf("cannot add cluster controller: %w", err)
 	}
 	return nil

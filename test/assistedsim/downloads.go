@@ -17,6 +17,7 @@ func (s *Simulator) downloadFile(w http.ResponseWriter, r *http.Request) {
 	record := s.infraEnvByID(r.PathValue("id"))
 	var fault http.HandlerFunc
 	if record != nil {
+		s.downloaded[record.key.Namespace]++
 		fault = s.faults.downloads[record.key]
 		if fault == nil {
 			fault = s.faults.downloads[wholeNamespace(record.key)]
@@ -49,6 +50,13 @@ func (s *Simulator) downloadFile(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 	w.Header().Set("Last-Modified", record.updatedAt.UTC().Format(http.TimeFormat))
 	_, _ = w.Write(data)
+}
+
+// Downloads counts how often somebody wanted a file of an InfraEnv in a namespace, whatever the answer was. Hosts get theirs otherwise: see [Simulator.Image].
+func (s *Simulator) Downloads(namespace string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.downloaded[namespace]
 }
 
 // presentedToken: the service takes a token from the query or from its own header, never as a bearer.

@@ -20,6 +20,8 @@ type faults struct {
 	lost map[types.NamespacedName]bool
 	// unapproved are clusters whose kubelets get no certificates from the service.
 	unapproved map[types.NamespacedName]bool
+	// unfenced are namespaces of whose hosts the service takes no credentials of BMCs.
+	unfenced map[string]bool
 }
 
 type stageFault struct {
@@ -37,6 +39,7 @@ func newFaults() faults {
 		stages:      map[string]stageFault{},
 		lost:        map[types.NamespacedName]bool{},
 		unapproved:  map[types.NamespacedName]bool{},
+		unfenced:    map[string]bool{},
 	}
 }
 
@@ -148,13 +151,18 @@ func (s *Simulator) FailHost(hostID string, stage models.HostStage, reason strin
 	s.touchHosts(hostID)
 }
 
-// Disconnect makes the host look as if it had not called for more than three minutes. It recovers when it registers again.
+// Disconnect makes the host look as if it had not called for more than three minutes. It recovers when it registers again; one that is being installed fails. Once it is installed it need not call any more.
 func (s *Simulator) Disconnect(hostID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, h := range s.hosts {
 		switch {
-		case key.Name != hostID || !h.listens():
+		case key.Name != hostID:
+		case h.state == models.HostStatusPreparingForInstallation, h.state == models.HostStatusPreparingSuccessful:
+			h.enter(models.HostStatusDisconnected, "Host failed to install due to timeout while connecting to host during the preparation phase.", 0)
+		case h.state == models.HostStatusInstalling, h.state == models.HostStatusInstallingInProgress:
+			h.enter(models.HostStatusError, "Host failed to install due to timeout while connecting to host during the installation phase.", 0)
+		case !h.listens():
 		case h.bound():
 			h.enter(models.HostStatusDisconnected, "Host has stopped communicating with the installation service", 0)
 		default:

@@ -72,6 +72,7 @@ func TestSimulator(t *testing.T) {
 		"a deleted Agent that still polls is born again":  agentIsBornAgain,
 		"a deleted cluster frees its hosts":               deletedClusterFreesHosts,
 		"a deleted InfraEnv takes its Agents with it":     deletedInfraEnv,
+		"an InfraEnv is kept for hosts that are bound":    infraEnvIsKeptForItsHosts,
 		"the Node of a deleted Agent goes with the Agent": deletedAgentOfAnInstalledHost,
 		"who creates a ClusterDeployment may join sets":   clusterSetsAreJoined,
 	} {

@@ -19,7 +19,9 @@ const (
 	infoHostClusterFailed  = "Host is part of a cluster that failed to install"
 	infoHostCancelled      = "Installation was cancelled by user"
 
-	failingNTP = "Host couldn't synchronize with any NTP server"
+	failingNTP               = "Host couldn't synchronize with any NTP server"
+	failingMachineNetworks   = "Host does not belong to machine network CIDRs. Verify that the host belongs to every CIDR listed under machine networks"
+	failingAnyMachineNetwork = "Host does not belong to any machine network CIDR. Verify that the host belongs to at least one CIDR listed under machine networks"
 )
 
 // stagesOf lists the stages of an installation in their order.
@@ -33,7 +35,7 @@ func stagesOf(role models.HostRole, bootstrap, singleNode bool) []models.HostSta
 		return append(start, models.HostStageWritingImageToDisk, models.HostStageCopyingRegistryDataToDisk,
 			models.HostStageWaitingForControlPlane, models.HostStageWaitingForBootkube, models.HostStageWaitingForController,
 			models.HostStageRebooting, models.HostStageConfiguring, models.HostStageJoined, models.HostStageDone)
-	case role == models.HostRoleMaster:
+	case role == models.HostRoleMaster, role == models.HostRoleArbiter:
 		return append(start, models.HostStageWritingImageToDisk, models.HostStageCopyingRegistryDataToDisk,
 			models.HostStageRebooting, models.HostStageConfiguring, models.HostStageJoined, models.HostStageDone)
 	}
@@ -127,6 +129,11 @@ func (s *Simulator) nextBound(h *host) (state, info string, ok bool) {
 	if s.hostnameTaken(h) {
 		return s.insufficient(h, models.HostStatusInsufficient, "Hostname "+h.hostname()+" is not unique in cluster")
 	}
+	if c := s.clusters[h.cluster]; c != nil && !h.dayTwo() {
+		if failing := outsideMachineNetworks(c, h); failing != "" {
+			return s.insufficient(h, models.HostStatusInsufficient, failing)
+		}
+	}
 	return models.HostStatusKnown, infoHostKnown, true
 }
 
@@ -183,7 +190,8 @@ func (s *Simulator) unprepared(h *host) string {
 	if reason := s.faults.unprepared[h.key.Name]; reason != "" {
 		return reason
 	}
-	if h.cannotPull == nil || h.cannotPull() == "" {
+	c := s.clusters[h.cluster]
+	if c == nil || h.cannotPull == nil || h.cannotPull(c.releaseImage) == "" {
 		return ""
 	}
 	return "Failed to fetch container images needed for installation from quay.io. This may be due to a network hiccup. " +

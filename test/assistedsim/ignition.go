@@ -28,6 +28,16 @@ func (s *Simulator) discoveryIgnition(record *infraEnv) ([]byte, error) {
 		config.Storage.Files = append(config.Storage.Files,
 			ignitionFile("/etc/pki/ca-trust/source/anchors/assisted-infraenv-additional-trust-bundle.pem", []byte(bundle), 0o600))
 	}
+	if record.mirrors != nil {
+		config.Storage.Files = append(config.Storage.Files,
+			ignitionFile("/etc/containers/registries.conf", []byte(record.mirrors[registriesKey]), 0o644),
+			ignitionFile("/etc/pki/ca-trust/source/anchors/domain.crt", []byte(record.mirrors[bundleKey]), 0o644))
+	}
+	networks, err := networkFiles(record.networks)
+	if err != nil {
+		return nil, err
+	}
+	config.Storage.Files = append(config.Storage.Files, networks...)
 	if key := record.spec.SSHAuthorizedKey; key != "" {
 		config.Passwd.Users = []igntypes.PasswdUser{{
 			Name: "core", SSHAuthorizedKeys: []igntypes.SSHAuthorizedKey{igntypes.SSHAuthorizedKey(key)},

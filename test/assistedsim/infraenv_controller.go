@@ -3,6 +3,7 @@ package assistedsim
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -27,6 +28,27 @@ const infraEnvFinalizer = "infraenv.agent-install.openshift.io/ai-deprovision"
 
 const defaultArchitecture = "x86_64"
 
+// errHostsBound keeps an InfraEnv from being deleted.
+var errHostsBound = errors.New("Failed to delete infraEnv, existing hosts bound and not installed") //nolint:staticcheck // as the service says it
+
+// leaving are the states of hosts with which an InfraEnv is deleted, and they with it: those that belong to no cluster, and those that are installed (infraenv_controller.go: deregisterInfraEnvWithHosts).
+var leaving = []string{
+	models.HostStatusInsufficientUnbound, models.HostStatusDisconnectedUnbound, models.HostStatusDiscoveringUnbound, models.HostStatusKnownUnbound,
+	models.HostStatusInstalled, models.HostStatusAddedToExistingCluster, models.HostStatusUnbinding, models.HostStatusUnbindingPendingUserAction,
+}
+
+// hasHosts tells whether an InfraEnv has hosts that it is not deleted with.
+func (s *Simulator) hasHosts(key types.NamespacedName) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.hosts {
+		if h.infraEnv.key == key && !slices.Contains(leaving, h.state) {
+			return true
+		}
+	}
+	return false
+}
+
 // reconcileInfraEnv registers the InfraEnv and publishes the URLs of its image.
 func (s *Simulator) reconcileInfraEnv(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	env := &aiv1beta1.InfraEnv{}
@@ -39,11 +61,14 @@ func (s *Simulator) reconcileInfraEnv(ctx context.Context, req ctrl.Request) (ct
 	}
 	base := env.DeepCopy()
 	if !env.DeletionTimestamp.IsZero() {
-		s.deregister(req.NamespacedName) // at once, installed Agents or not
-		if controllerutil.RemoveFinalizer(env, infraEnvFinalizer) {
-			return ctrl.Result{}, client.IgnoreNotFound(s.client.Patch(ctx, env, client.MergeFrom(base)))
+		if !controllerutil.RemoveFinalizer(env, infraEnvFinalizer) {
+			return ctrl.Result{}, nil
 		}
-		return ctrl.Result{}, nil
+		if s.hasHosts(req.NamespacedName) {
+			return ctrl.Result{}, errHostsBound // tried again less and less often, as the service does: nobody tells it that the hosts are gone
+		}
+		s.deregister(req.NamespacedName)
+		return ctrl.Result{}, client.IgnoreNotFound(s.client.Patch(ctx, env, client.MergeFrom(base)))
 	}
 	if controllerutil.AddFinalizer(env, infraEnvFinalizer) {
 		if err := s.client.Patch(ctx, env, client.MergeFrom(base)); err != nil {
@@ -131,6 +156,10 @@ func (s *Simulator) registerInfraEnv(ctx context.Context, env *aiv1beta1.InfraEn
 	if err != nil {
 		return nil, err
 	}
+	mirrors, err := s.mirrors(ctx, env.Spec.MirrorRegistryRef)
+	if err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if msg := cmp.Or(s.faults.images[key], s.faults.images[wholeNamespace(key)]); msg != "" {
@@ -148,7 +177,7 @@ func (s *Simulator) registerInfraEnv(ctx context.Context, env *aiv1beta1.InfraEn
 	record.agentLabels = env.Spec.AgentLabels
 	record.autoApprove = env.Spec.AgentApproval != nil && env.Spec.AgentApproval.AutoApprove
 	record.updatedAt = time.Now() // the service writes its row each time, whatever changed
-	inputs := []any{imageInputs(&env.Spec), string(secret), version}
+	inputs := []any{imageInputs(&env.Spec), string(secret), version, mirrors}
 	for i := range networks {
 		inputs = append(inputs, networks[i].Spec)
 	}
@@ -157,7 +186,7 @@ func (s *Simulator) registerInfraEnv(ctx context.Context, env *aiv1beta1.InfraEn
 		return record, nil
 	}
 	record.fingerprint, record.spec, record.pullSecret = fingerprint, *env.Spec.DeepCopy(), secret
-	record.static = len(networks) > 0
+	record.networks, record.mirrors = networks, mirrors
 	return record, s.generate(record, version)
 }
 
@@ -220,7 +249,7 @@ func (s *Simulator) generate(record *infraEnv, version string) error {
 		DiscoveryIgnitionURL: files + "discovery.ign" + query,
 	}
 	record.networksURL = ""
-	if record.static {
+	if len(record.networks) > 0 {
 		record.networksURL = files + "static-network-config" + query
 	}
 	if record.spec.IPXEScriptType == aiv1beta1.BootOrderControl {

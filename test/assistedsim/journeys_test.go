@@ -2,6 +2,7 @@ package assistedsim
 
 import (
 	"slices"
+	"time"
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -162,6 +163,25 @@ func deletedInfraEnv(b bed) {
 	b.Expect(b.client.Delete(b.ctx, ie)).To(Succeed())
 	b.expectGone(&aiv1beta1.InfraEnv{}, client.ObjectKeyFromObject(ie))
 	b.expectGone(&aiv1beta1.Agent{}, types.NamespacedName{Namespace: ns, Name: agent})
+}
+
+func infraEnvIsKeptForItsHosts(b bed) {
+	ns := b.namespace()
+	cluster, agent := b.waitingForApproval(ns)
+	ie := &aiv1beta1.InfraEnv{ObjectMeta: objectMeta(types.NamespacedName{Namespace: ns, Name: "ie1"})}
+	b.Expect(b.client.Delete(b.ctx, ie)).To(Succeed())
+	b.Consistently(func() error { return b.client.Get(b.ctx, client.ObjectKeyFromObject(ie), ie) }).WithTimeout(time.Second).Should(Succeed(), "its host is bound")
+	b.approve(ns, agent)
+	b.expectCluster(cluster, models.ClusterStatusAddingHosts)
+	b.expectGone(&aiv1beta1.InfraEnv{}, client.ObjectKeyFromObject(ie))
+
+	other := b.namespace()
+	_, agent = b.waitingForApproval(other)
+	ie.Namespace, ie.ResourceVersion, ie.UID = other, "", ""
+	b.Expect(b.client.Delete(b.ctx, ie)).To(Succeed())
+	b.expectAgent(other, agent, models.HostStatusKnown)
+	b.Expect(b.client.Delete(b.ctx, b.agent(other, agent))).To(Succeed())
+	b.expectGone(&aiv1beta1.InfraEnv{}, client.ObjectKeyFromObject(ie))
 }
 
 func deletedAgentOfAnInstalledHost(b bed) {

@@ -5,12 +5,112 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
+	igntypes "github.com/coreos/ignition/v2/config/v3_1/types"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
 )
+
+func machineNetworks(spec *hiveext.AgentClusterInstallSpec) []string {
+	var networks []string
+	for _, entry := range spec.Networking.MachineNetwork {
+		networks = append(networks, entry.CIDR)
+	}
+	return networks
+}
+
+func userManagedLoadBalancer(spec *hiveext.AgentClusterInstallSpec) bool {
+	return spec.LoadBalancer != nil && spec.LoadBalancer.Type == hiveext.LoadBalancerTypeUserManaged
+}
+
+// outsideMachineNetworks tells that a host lacks an address in the networks of its cluster: in one of them beside a load balancer of the user's own, in each else; empty: it has what it needs.
+// Where the user manages the network of several hosts nobody asks.
+func outsideMachineNetworks(c *cluster, h *host) string {
+	networks := machineNetworks(&c.spec)
+	if len(networks) == 0 || h.inventory == nil || c.userManagedNetworking() && !c.singleNode() {
+		return ""
+	}
+	missing := 0
+	for _, network := range networks {
+		if !addressed(h.inventory, network) {
+			missing++
+		}
+	}
+	switch own := userManagedLoadBalancer(&c.spec); {
+	case own && missing == len(networks):
+		return failingAnyMachineNetwork
+	case !own && missing > 0:
+		return failingMachineNetworks
+	}
+	return ""
+}
+
+// addressed tells whether a host has an address in a network.
+func addressed(inventory *models.Inventory, network string) bool {
+	return slices.ContainsFunc(inventory.Interfaces, func(nic *models.Interface) bool {
+		return slices.ContainsFunc(slices.Concat(nic.IPV4Addresses, nic.IPV6Addresses), func(cidr string) bool {
+			address, _, _ := strings.Cut(cidr, "/")
+			return inside(address, []string{network})
+		})
+	})
+}
+
+// nmstate is the part of a network configuration that a host's addresses come from.
+type nmstate struct {
+	Interfaces []struct {
+		Name string  `json:"name"`
+		IPv4 ipstate `json:"ipv4"`
+		IPv6 ipstate `json:"ipv6"`
+	} `json:"interfaces"`
+}
+
+type ipstate struct {
+	Enabled bool `json:"enabled"`
+	Address []struct {
+		IP           string `json:"ip"`
+		PrefixLength int    `json:"prefix-length"`
+	} `json:"address"`
+}
+
+// networkFiles are what an image has of NMStateConfigs: for each the table of its interfaces, and for each interface a connection profile of NetworkManager.
+func networkFiles(networks []aiv1beta1.NMStateConfig) ([]igntypes.File, error) {
+	var files []igntypes.File
+	for i := range networks {
+		folder := fmt.Sprintf("/etc/assisted/network/host%d/", i)
+		var table []byte
+		for _, nic := range networks[i].Spec.Interfaces {
+			table = fmt.Appendf(table, "%s=%s\n", nic.MacAddress, nic.Name)
+		}
+		files = append(files, ignitionFile(folder+"mac_interface.ini", table, 0o600))
+		config := nmstate{}
+		if err := yaml.Unmarshal(networks[i].Spec.NetConfig.Raw, &config); err != nil {
+			return nil, inputErrorf("cannot read the configuration of NMStateConfig %s: %v", networks[i].Name, err)
+		}
+		for _, nic := range config.Interfaces {
+			profile := "[connection]\nid=" + nic.Name + "\n" + nic.IPv4.profile("ipv4") + nic.IPv6.profile("ipv6")
+			files = append(files, ignitionFile(folder+nic.Name+".nmconnection", []byte(profile), 0o600))
+		}
+	}
+	return files, nil
+}
+
+// profile is the section of a connection profile for a family of addresses.
+func (s ipstate) profile(family string) string {
+	section := fmt.Appendf(nil, "\n[%s]\n", family)
+	if !s.Enabled {
+		return string(append(section, "method=disabled\n"...))
+	}
+	for i, address := range s.Address {
+		section = fmt.Appendf(section, "address%d=%s/%d\n", i+1, address.IP, address.PrefixLength)
+	}
+	return string(section)
+}
 
 // networksOf returns the NMStateConfigs that an InfraEnv selects, by name. An empty selector selects none.
 func (s *Simulator) networksOf(ctx context.Context, env *aiv1beta1.InfraEnv) ([]aiv1beta1.NMStateConfig, error) {

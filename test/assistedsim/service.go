@@ -18,6 +18,9 @@ import (
 
 // Image implements [hosts.Service]: the image service lets in whoever has a token of the simulator.
 func (s *Simulator) Image(_ context.Context, infraEnvID, token string) ([]byte, error) {
+	if s.away() != nil {
+		return nil, errAway
+	}
 	if s.opts.Auth == AuthLocal && !s.tokens.Valid(token) {
 		return nil, fmt.Errorf("the token of the image is not valid: %w", hosts.ErrNotFound)
 	}
@@ -46,6 +49,9 @@ func (s *Simulator) Register(ctx context.Context, guest hosts.Agent) error {
 		return err
 	}
 	for {
+		if s.away() != nil {
+			return errAway
+		}
 		s.mu.Lock()
 		env := s.infraEnvByID(guest.InfraEnvID)
 		if env == nil {
@@ -241,6 +247,9 @@ func (s *Simulator) Next(ctx context.Context, guest hosts.Agent) (hosts.Instruct
 		return hosts.Instruction{}, err
 	}
 	for {
+		if s.away() != nil {
+			return hosts.Instruction{}, errAway
+		}
 		s.mu.Lock()
 		h := s.hostOf(guest.InfraEnvID, guest.HostID)
 		if h == nil {
@@ -325,6 +334,9 @@ func (s *Simulator) Progress(ctx context.Context, report hosts.Report) error {
 			return err
 		}
 	}
+	if s.away() != nil {
+		return errAway
+	}
 	number, err := s.report(report)
 	if err != nil {
 		return err
@@ -351,6 +363,9 @@ func (s *Simulator) Progress(ctx context.Context, report hosts.Report) error {
 // Finalise implements [hosts.Service]: it waits until the cluster is ready to hear that its operators are available.
 func (s *Simulator) Finalise(ctx context.Context, clusterID string) error {
 	for {
+		if s.away() != nil {
+			return errAway
+		}
 		s.mu.Lock()
 		c, changed := s.clusterByID(clusterID), s.changed
 		finished := c == nil || !c.installingNow()

@@ -95,6 +95,12 @@ type Simulator struct {
 	clusters  map[types.NamespacedName]*cluster
 	spokes    map[types.NamespacedName]spoke
 	faults    faults
+	// downloaded counts the downloads by namespace.
+	downloaded map[string]int
+	// back is closed when a service that is away comes back; nil while it is here.
+	back chan struct{}
+	// missed is how often somebody wanted something of it meanwhile.
+	missed int
 	// references are the clusterRefs of InfraEnvs, of those too that still wait for their cluster.
 	references map[types.NamespacedName]types.NamespacedName
 
@@ -131,6 +137,8 @@ func New(cfg *rest.Config, opts Options) (*Simulator, error) {
 		clusters:  map[types.NamespacedName]*cluster{},
 		spokes:    map[types.NamespacedName]spoke{},
 		faults:    newFaults(),
+
+		downloaded: map[string]int{},
 
 		references: map[types.NamespacedName]types.NamespacedName{},
 	}, nil
@@ -251,7 +259,7 @@ func (s *Simulator) serve(ctx context.Context) error {
 	if s.opts.HTTPS {
 		scheme = "https"
 	}
-	address, err := s.listen(ctx, s.downloads(), s.opts.HTTPS)
+	address, err := s.listen(ctx, s.answering(s.downloads()), s.opts.HTTPS)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package assistedsim
 
 import (
+	"cmp"
 	"errors"
 	"testing"
 
@@ -50,6 +51,7 @@ func TestStagesAreThoseOfTheRealService(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(stagesOf(models.HostRoleMaster, true, false)).To(Equal(recorded[aiv1beta1.Agent](t, "day1-done-agent.yaml").Status.Progress.ProgressStages))
 	g.Expect(stagesOf(models.HostRoleMaster, true, true)).To(Equal(recorded[aiv1beta1.Agent](t, "sno-done-agent.yaml").Status.Progress.ProgressStages))
+	g.Expect(stagesOf(models.HostRoleArbiter, false, false)).To(Equal(stagesOf(models.HostRoleMaster, false, false)))
 	g.Expect(stagesOf(models.HostRoleWorker, false, false)).To(ContainElement(models.HostStageWaitingForIgnition))
 }
 
@@ -71,14 +73,20 @@ func TestWhatKeepsAnInstallationFromStarting(t *testing.T) {
 		return &host{state: models.HostStatusKnown, role: role, approved: approved}
 	}
 	ready := []*host{known(models.HostRoleMaster, true), known(models.HostRoleWorker, true)}
+	wanted := hiveext.ProvisionRequirements{ControlPlaneAgents: 1, WorkerAgents: 1}
+	arbiter := hiveext.ProvisionRequirements{ControlPlaneAgents: 1, ArbiterAgents: 1}
 	for name, test := range map[string]struct {
+		wanted  hiveext.ProvisionRequirements
 		members []*host
 		hold    bool
 		reason  string
 		starts  bool
 	}{
-		"the exact hosts, all approved: starts": {members: ready, starts: true},
-		"on hold: does not start":               {members: ready, hold: true},
+		"a master and an arbiter: starts":                  {wanted: arbiter, members: []*host{ready[0], known(models.HostRoleArbiter, true)}, starts: true},
+		"a worker in place of the arbiter: does not start": {wanted: arbiter, members: ready, reason: "InsufficientAgents"},
+		"the arbiter is not approved: does not start":      {wanted: arbiter, members: []*host{ready[0], known(models.HostRoleArbiter, false)}, reason: "UnapprovedAgents"},
+		"the exact hosts, all approved: starts":            {members: ready, starts: true},
+		"on hold: does not start":                          {members: ready, hold: true},
 		"one host too many: does not start": {
 			members: append([]*host{known(models.HostRoleWorker, true)}, ready...), reason: "InsufficientAgents",
 		},
@@ -96,7 +104,7 @@ func TestWhatKeepsAnInstallationFromStarting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			c := &cluster{hold: test.hold, spec: hiveext.AgentClusterInstallSpec{
-				ProvisionRequirements: hiveext.ProvisionRequirements{ControlPlaneAgents: 1, WorkerAgents: 1},
+				ProvisionRequirements: cmp.Or(test.wanted, wanted),
 			}}
 			g.Expect(startObstacle(c, test.members)).To(Equal(test.reason))
 			g.Expect(startAllowed(c, test.members)).To(Equal(test.starts))
@@ -153,12 +161,16 @@ func TestRegistrationOfAKnownHost(t *testing.T) {
 }
 
 func TestHostWithoutImagesFailsToPrepare(t *testing.T) {
-	g, s, failure := NewWithT(t), newSimulator(t, Options{}), ""
-	c := &cluster{key: types.NamespacedName{Name: "c"}, state: models.ClusterStatusPreparingForInstallation}
+	g, s, failure, pulled := NewWithT(t), newSimulator(t, Options{}), "", ""
+	c := &cluster{key: types.NamespacedName{Name: "c"}, state: models.ClusterStatusPreparingForInstallation, releaseImage: "release"}
 	s.clusters[c.key] = c
-	h := &host{state: models.HostStatusPreparingForInstallation, cluster: c.key, cannotPull: func() string { return failure }}
+	h := &host{state: models.HostStatusPreparingForInstallation, cluster: c.key, cannotPull: func(image string) string {
+		pulled = image
+		return failure
+	}}
 	state, _, _ := s.nextHostState(h)
 	g.Expect(state).To(Equal(models.HostStatusPreparingSuccessful))
+	g.Expect(pulled).To(Equal("release"))
 	failure = "no route to host"
 	state, info, _ := s.nextHostState(h)
 	g.Expect(state).To(Equal(models.HostStatusPreparingFailed))
@@ -337,4 +349,36 @@ func TestClusterConditionTimesMoveWithAnyChange(t *testing.T) {
 	g.Expect(conditions[0].LastTransitionTime).To(Equal(old))
 	setClusterCondition(&conditions, clusterCondition("A", "True", "R", "n"))
 	g.Expect(conditions[0].LastTransitionTime).NotTo(Equal(old))
+}
+
+func TestTwoMastersWithoutArbiterNeedCredentialsOfTheirBMCs(t *testing.T) {
+	g, s := NewWithT(t), newSimulator(t, Options{})
+	c := &cluster{key: types.NamespacedName{Name: "c"}, spec: hiveext.AgentClusterInstallSpec{
+		PlatformType: hiveext.NonePlatformType, ProvisionRequirements: hiveext.ProvisionRequirements{ControlPlaneAgents: 2},
+	}}
+	s.clusters[c.key] = c
+	master := func(name string) *host {
+		return &host{key: types.NamespacedName{Name: name}, cluster: c.key, wanted: c.key, infraEnv: &infraEnv{}, state: models.HostStatusKnown, role: models.HostRoleMaster}
+	}
+	spec := &aiv1beta1.AgentSpec{Role: models.HostRoleMaster, Hostname: "anew", ClusterDeploymentName: &aiv1beta1.ClusterReference{Name: "c"}}
+	members := []*host{master("a"), master("b")}
+	g.Expect(s.readiness(c, members).failing).To(ContainSubstring("must have fencing credentials"))
+	for _, h := range members {
+		h.fencing = fencing{err: errors.New("no such Secret")}
+		g.Expect(s.applySpec(h, spec)).To(MatchError("no such Secret"))
+		g.Expect(h.requested.hostname).To(BeEmpty(), "nothing else is read")
+		g.Expect(s.readiness(c, members).state).To(Equal(models.ClusterStatusInsufficient))
+		s.DisableFencing(h.key.Namespace, true)
+		h.fencing = fencing{credentials: "{}"}
+		g.Expect(s.applySpec(h, spec)).To(MatchError(ContainSubstring("TNF clusters support is disabled")))
+		s.DisableFencing(h.key.Namespace, false)
+		c.spec.PlatformType = hiveext.ExternalPlatformType
+		g.Expect(s.applySpec(h, spec)).To(MatchError(ContainSubstring("platform must be baremetal or none")))
+		c.spec.PlatformType = hiveext.NonePlatformType
+		g.Expect(s.applySpec(h, spec)).To(Succeed())
+		h.fencing = fencing{}
+		g.Expect(s.applySpec(h, spec)).To(Succeed())
+		g.Expect(h.requested.fencing).To(Equal("{}"), "it forgets none")
+	}
+	g.Expect(s.readiness(c, members).state).To(Equal(models.ClusterStatusReady))
 }

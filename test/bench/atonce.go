@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -23,9 +25,20 @@ func (b *bench) many(ctx context.Context, r *report) error {
 	if err := errors.Join(b.allAtOnce(ctx, r), finish()); err != nil {
 		return err
 	}
-	measured, unexplained := b.seen.measured()
-	r.addReactions(measured, unexplained, func(into *reactionReport) *statistics { return &into.Many })
+	if _, err := b.awaitSilence(ctx, time.Now()); err != nil { // an act may be on its way
+		return err
+	}
+	measured, without := b.seen.measured()
+	r.addReactions(partMany, b.options.expected(), measured, without)
 	return nil
+}
+
+// expected are the hand-overs that the clusters at once must show.
+func (o options) expected() []string {
+	if o.sample == sample {
+		return slices.Concat(dayOneHandOvers, lateHandOvers)
+	}
+	return dayOneHandOvers
 }
 
 // profile begins to write, beside the logs, what the managers work on; finish waits for the end of that.
@@ -53,7 +66,8 @@ func (b *bench) allAtOnce(ctx context.Context, r *report) error {
 	if err != nil {
 		return errors.Join(err, stop())
 	}
-	if err := errors.Join(b.installMany(ctx), stop()); err != nil {
+	clusters, err := b.installMany(ctx)
+	if err := errors.Join(err, stop()); err != nil {
 		return err
 	}
 	after, err := b.look()
@@ -66,10 +80,31 @@ func (b *bench) allAtOnce(ctx context.Context, r *report) error {
 	for _, name := range managers {
 		r.manager(name).Many = cost(before.managers[name], after.managers[name])
 	}
+	return b.countMany(r, clusters, before.at, after.at)
+}
+
+// countMany counts what the clusters at once have asked for: the hub all together, as not every request tells for which of them it is.
+func (b *bench) countMany(r *report, clusters []*lab.Cluster, begin, end time.Time) error {
+	r.AtOnce.Machines = len(clusters[0].Hosts)
+	for _, name := range managers {
+		all, err := b.asked(name)
+		if err != nil {
+			return err
+		}
+		r.AtOnce.Hub += count(all, begin, end).Total
+	}
+	for _, cluster := range clusters {
+		asked, err := cluster.Server().Requests(env.WorkloadUserAgent)
+		if err != nil {
+			return err
+		}
+		r.AtOnce.Sites = append(r.AtOnce.Sites, count(asked, begin, end).Total)
+	}
+	slices.Sort(r.AtOnce.Sites)
 	return nil
 }
 
-func (b *bench) installMany(ctx context.Context) error {
+func (b *bench) installMany(ctx context.Context) ([]*lab.Cluster, error) {
 	late, extra := b.awaitInstalling, 0
 	if b.options.sample == sample {
 		late, extra = b.prepareLateWorker, 1
@@ -81,14 +116,15 @@ func (b *bench) installMany(ctx context.Context) error {
 		cluster.ReleaseAPI()
 		return nil
 	}
+	clusters := make([]*lab.Cluster, b.options.clusters)
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range b.options.clusters {
 		mutations := b.place(i)
 		mutations.ExtraHosts, mutations.HoldAPI, mutations.LightAPI = extra, true, true
-		group.Go(func() error {
-			_, err := b.install(ctx, b.options.sample, mutations, meanwhile)
+		group.Go(func() (err error) {
+			clusters[i], err = b.install(ctx, b.options.sample, mutations, meanwhile)
 			return err
 		})
 	}
-	return group.Wait()
+	return clusters, group.Wait()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/diagnostics"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
@@ -33,12 +34,18 @@ const (
 	controlPlaneKind = "OpenshiftAssistedControlPlane"
 )
 
+// partNames are for people.
+var partNames = map[string]string{partOne: "one cluster", partMany: "at once"}
+
 // bench is a laboratory under observation.
 type bench struct {
 	options options
 	out     io.Writer
 	lab     *lab.Lab
 	seen    *observer
+	// hub is the audit log of the management cluster, requests are those of each manager in it so far.
+	hub      *audit.Follower
+	requests map[string]audit.Requests
 }
 
 // measure runs all parts: single clusters in one laboratory, many at once in another.
@@ -71,7 +78,7 @@ func within(ctx context.Context, o options, part string, delay time.Duration, ou
 	defer l.Stop()
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	b := &bench{options: o, out: out, lab: l}
+	b := &bench{options: o, out: out, lab: l, hub: audit.Follow(l.Env.AuditLog()), requests: map[string]audit.Requests{}}
 	if b.seen, err = observe(ctx, l.Env.Config(), l.Env.Scheme(), o.observed()); err != nil {
 		return err
 	}
@@ -88,12 +95,12 @@ func (b *bench) single(ctx context.Context, r *report) error {
 	if err := b.oneByOne(ctx, r); err != nil {
 		return err
 	}
-	measured, unexplained := b.seen.measured()
-	r.addReactions(measured, unexplained, func(into *reactionReport) *statistics { return &into.One })
+	measured, without := b.seen.measured()
+	r.addReactions(partOne, handOvers, measured, without)
 	return nil
 }
 
-// one installs a single cluster and counts what that costs.
+// one installs a single cluster and counts what that costs, and what it costs afterwards to do nothing.
 func (b *bench) one(ctx context.Context, r *report) error {
 	b.sayf("one cluster, release by version")
 	lookups := len(b.lab.Registry.Lookups())
@@ -101,11 +108,15 @@ func (b *bench) one(ctx context.Context, r *report) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := b.install(ctx, sample, lab.Mutations{Namespace: "bench-single"}, nil)
-	if err != nil {
-		return err
-	}
-	after, err := b.look()
+	var cluster *lab.Cluster
+	var after look
+	err = b.phase(ctx, r, installation, func(ctx context.Context) (_ *lab.Cluster, err error) {
+		if cluster, err = b.install(ctx, sample, lab.Mutations{Namespace: "bench-single", Audit: true}, nil); err != nil {
+			return nil, err
+		}
+		after, err = b.look()
+		return cluster, err
+	})
 	if err != nil {
 		return err
 	}
@@ -117,32 +128,21 @@ func (b *bench) one(ctx context.Context, r *report) error {
 		r.manager(name).One = cost(before.managers[name], after.managers[name])
 	}
 	b.sayf("idle for %s", b.options.idle)
-	if err := b.countRequests(ctx, r, before.at, after.at); err != nil {
-		return err
-	}
-	return cluster.Delete(ctx)
+	return errors.Join(b.phase(ctx, r, idleTime, of(cluster, b.leaveAlone)), b.phase(ctx, r, deletion, of(cluster, deleteCluster)))
 }
 
-// oneByOne installs clusters whose release is given by digest, with a late worker, one after the other; each is upgraded, and a worker and a master are deleted of it.
+func deleteCluster(ctx context.Context, cluster *lab.Cluster) error { return cluster.Delete(ctx) }
+
+// oneByOne installs clusters whose release is given by digest, with a late worker, one after the other. Each is upgraded, gets and loses a worker, has a master replaced, and is deleted.
 func (b *bench) oneByOne(ctx context.Context, r *report) error {
 	lookups := len(b.lab.Registry.Lookups())
 	for i := range b.options.samples {
-		b.sayf("one cluster, release by digest, with a late worker (%d of %d)", i+1, b.options.samples)
+		b.sayf("one cluster, release by digest, with a late worker, and its life (%d of %d)", i+1, b.options.samples)
 		stop, err := b.measureReferences(ctx)
 		if err != nil {
 			return err
 		}
-		mutations := lab.Mutations{Namespace: fmt.Sprintf("bench-sample-%d", i), ExtraHosts: 1, HoldAPI: true, Edit: b.byDigest, EtcdMembers: true}
-		cluster, err := b.install(ctx, sample, mutations, b.addLateWorker)
-		for _, then := range []func(context.Context, *lab.Cluster) error{b.upgrade, b.takeHosts} {
-			if err == nil {
-				err = then(ctx, cluster)
-			}
-		}
-		if err := errors.Join(err, stop()); err != nil {
-			return err
-		}
-		if err := cluster.Delete(ctx); err != nil {
+		if err := errors.Join(b.live(ctx, r, fmt.Sprintf("bench-sample-%d", i)), stop()); err != nil {
 			return err
 		}
 	}
@@ -150,7 +150,33 @@ func (b *bench) oneByOne(ctx context.Context, r *report) error {
 	return nil
 }
 
-// install applies a sample and waits until the cluster is available, with a Machine for each of its hosts. meanwhile, when given, is called as soon as it is applied.
+// live plays the whole life of a cluster.
+func (b *bench) live(ctx context.Context, r *report, namespace string) error {
+	mutations := lab.Mutations{Namespace: namespace, ExtraHosts: 2, HoldAPI: true, Audit: true, Edit: b.byDigest, EtcdMembers: true}
+	var cluster *lab.Cluster
+	err := b.phase(ctx, r, installation, func(ctx context.Context) (_ *lab.Cluster, err error) {
+		cluster, err = b.install(ctx, sample, mutations, b.addLateWorker)
+		return cluster, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, then := range []struct {
+		name string
+		act  func(context.Context, *lab.Cluster) error
+	}{
+		{upgraded, b.upgrade}, {workerAdded, b.addWorker}, {workerRemoved, b.removeWorker}, {masterExchange, b.replaceMaster}, {deletion, deleteCluster},
+	} {
+		b.sayf("  %s", then.name)
+		if err := b.phase(ctx, r, then.name, of(cluster, then.act)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// install applies a sample and waits until the cluster is available, with all of its Machines. meanwhile, when given, is called as soon as it is applied, and adds a late worker where there are more hosts
+// than the sample needs.
 func (b *bench) install(
 	ctx context.Context, sample string, mutations lab.Mutations, meanwhile func(context.Context, *lab.Cluster) error,
 ) (*lab.Cluster, error) {
@@ -160,6 +186,10 @@ func (b *bench) install(
 	if err != nil {
 		return nil, err
 	}
+	wanted := len(cluster.Hosts) - mutations.ExtraHosts
+	if meanwhile != nil && mutations.ExtraHosts > 0 {
+		wanted++ // the late worker
+	}
 	if meanwhile != nil {
 		if err := meanwhile(ctx, cluster); err != nil {
 			return nil, b.explain(cluster, err)
@@ -167,7 +197,7 @@ func (b *bench) install(
 	}
 	err = b.seen.await(ctx, "installation of "+cluster.Key().String(), func() bool {
 		_, available := b.seen.since(fact{clusterAvailable, cluster.Key().String()})
-		return available && len(b.seen.holding(machineRunning, ofCluster(cluster.Key()))) == len(cluster.Hosts)
+		return available && len(b.seen.holding(machineRunning, ofCluster(cluster.Key()))) == wanted
 	})
 	return cluster, b.explain(cluster, err)
 }

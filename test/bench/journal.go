@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// lasting is for how long causes must have held together at least for their act to be expected: what came and went within moments may have been seen by nobody.
+const lasting = 2 * time.Second
+
 // skew is how much earlier an effect may be seen than its cause: every kind has a watch of its own, and they are not in step.
 const skew = 100 * time.Millisecond
 
@@ -34,8 +37,9 @@ type reaction struct {
 	handOver string
 	subject  string
 	took     time.Duration
-	// decisive is the cause that came last.
+	// decisive is the cause that came last, causes are all of them.
 	decisive fact
+	causes   []fact
 }
 
 // journal keeps which facts held when, and what the managers did.
@@ -44,11 +48,12 @@ type journal struct {
 	facts   map[fact][]interval
 	held    map[string]map[string]bool // subjects by what holds of them now
 	effects map[fact]effect            // by hand-over and subject: the first one counts
+	wanted  map[fact][]need            // what acts are expected, likewise, and when
 	changed chan struct{}              // closed at the next change
 }
 
 func newJournal() *journal {
-	return &journal{facts: map[fact][]interval{}, held: map[string]map[string]bool{}, effects: map[fact]effect{}, changed: make(chan struct{})}
+	return &journal{facts: map[fact][]interval{}, held: map[string]map[string]bool{}, effects: map[fact]effect{}, wanted: map[fact][]need{}, changed: make(chan struct{})}
 }
 
 // note tells whether a fact holds at a point in time.
@@ -84,6 +89,44 @@ func (j *journal) act(e effect) {
 		j.effects[key] = e
 		j.notify()
 	}
+}
+
+// expect tells that a manager will do something as soon as all of the needs are satisfied.
+func (j *journal) expect(handOver, subject string, needs ...need) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.wanted[fact{handOver, subject}] = needs
+}
+
+// unanswered are acts that were expected, whose causes held for long enough, and that never came.
+func (j *journal) unanswered() []effect {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var missing []effect
+	for key, needs := range j.wanted {
+		if _, known := j.effects[key]; !known && lasted(needs, j.facts) {
+			missing = append(missing, effect{handOver: key.what, subject: key.subject, needs: needs})
+		}
+	}
+	return missing
+}
+
+// lasted tells whether needs were all satisfied together for long enough, which began when the last of them was.
+func lasted(needs []need, facts map[fact][]interval) bool {
+	satisfied := func(at time.Time) bool {
+		return !slices.ContainsFunc(needs, func(n need) bool {
+			_, _, held := heldSince(n, at, facts)
+			return !held
+		})
+	}
+	for _, f := range slices.Concat(needs...) {
+		for _, held := range facts[f] {
+			if satisfied(held.begin) && satisfied(held.begin.Add(lasting)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // done tells whether a manager has done something.
@@ -147,6 +190,7 @@ func pair(e effect, facts map[fact][]interval) (reaction, bool) {
 		if !ok {
 			return reaction{}, false
 		}
+		r.causes = append(r.causes, cause)
 		if r.decisive == (fact{}) || begin.After(last) {
 			r.decisive, last = cause, begin
 		}

@@ -76,6 +76,9 @@ func TestReactionsArePairedWithTheLastCause(t *testing.T) {
 				return
 			}
 			g.Expect(unexplained).To(BeEmpty())
+			g.Expect(paired).To(HaveLen(1))
+			g.Expect(paired[0].causes).To(And(HaveLen(2), ContainElement(test.decisive)))
+			paired[0].causes = nil
 			g.Expect(paired).To(ConsistOf(reaction{handOver: "bound", subject: "a", took: test.took, decisive: test.decisive}))
 		})
 	}
@@ -108,4 +111,47 @@ func TestTheJournalKnowsWhatHolds(t *testing.T) {
 	since, holds := j.since(fact{"ready", "b/1"})
 	g.Expect(holds).To(BeTrue())
 	g.Expect(since).To(Equal(start))
+}
+
+func TestACauseWithoutItsActIsNotForgotten(t *testing.T) {
+	start := time.Now()
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	ready, accepts, adds := fact{"ready", "a"}, fact{"accepts", "c"}, fact{"adds", "c"}
+	type note struct {
+		of    fact
+		holds bool
+		at    int
+	}
+	for name, test := range map[string]struct {
+		notes   []note
+		acts    bool
+		missing bool
+	}{
+		"nothing happened":                       {},
+		"one cause is not all":                   {notes: []note{{ready, true, 0}}},
+		"all causes, and no act":                 {notes: []note{{ready, true, 0}, {accepts, true, 9}}, missing: true},
+		"all causes, and the act":                {notes: []note{{ready, true, 0}, {accepts, true, 9}}, acts: true},
+		"an alternative is a cause too":          {notes: []note{{adds, true, 0}, {ready, true, 9}}, missing: true},
+		"a cause that was gone before the other": {notes: []note{{ready, true, 0}, {ready, false, 5}, {accepts, true, 9}}},
+		"together for a moment only":             {notes: []note{{ready, true, 0}, {accepts, true, 9}, {ready, false, 10}}},
+		"gone, after it held for long":           {notes: []note{{ready, true, 0}, {accepts, true, 9}, {ready, false, 20}}, missing: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			j := newJournal()
+			needs := []need{{ready}, {accepts, adds}}
+			j.expect("bound", "a", needs...)
+			for _, n := range test.notes {
+				j.note(n.of.what, n.of.subject, n.holds, at(n.at))
+			}
+			if test.acts {
+				j.act(effect{handOver: "bound", subject: "a", at: at(30), needs: needs})
+			}
+			if !test.missing {
+				g.Expect(j.unanswered()).To(BeEmpty())
+				return
+			}
+			g.Expect(j.unanswered()).To(ConsistOf(effect{handOver: "bound", subject: "a", needs: needs}))
+		})
+	}
 }

@@ -28,14 +28,14 @@ func TestFromWhenAHostIsInstalledUntilItsMachineRuns(t *testing.T) {
 		"it runs before that is known": {[]any{running, installed}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &observer{journal: newJournal()}
+			o := newObserver()
 			for i, object := range test.seen {
 				o.see(object, start.Add(time.Duration(i)*time.Second))
 			}
 			o.see(running, start.Add(time.Minute))
 			measured, unexplained := o.measured()
 			g := NewWithT(t)
-			g.Expect(unexplained).To(BeEmpty())
+			g.Expect(unexplained).To(BeZero())
 			g.Expect(measured[machineRuns]).To(HaveLen(1))
 			g.Expect(measured[machineRuns][0].took).To(Equal(test.took))
 		})
@@ -63,6 +63,7 @@ func TestFromWhenAVersionChangesUntilTheUpgradeIsReported(t *testing.T) {
 	for name, test := range map[string]struct {
 		seen                []func(*observer, time.Time)
 		requested, reported []time.Duration
+		unanswered          []string
 	}{
 		"until it is asked for": {
 			seen:      []func(*observer, time.Time){told(before, ""), installed, told("v"+after, ""), asked},
@@ -78,18 +79,23 @@ func TestFromWhenAVersionChangesUntilTheUpgradeIsReported(t *testing.T) {
 		},
 		"what was not told has no end": {
 			seen:      []func(*observer, time.Time){told(after, ""), asked, begun, told(after, ""), completed, told(after, "")},
-			requested: []time.Duration{time.Second},
+			requested: []time.Duration{time.Second}, unanswered: []string{upgradeReported},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, at := &observer{journal: newJournal()}, time.Now()
+			o, at := newObserver(), time.Now()
 			for _, see := range test.seen {
 				see(o, at)
 				at = at.Add(time.Second)
 			}
-			measured, unexplained := o.measured()
+			measured, without := o.measured()
 			g := NewWithT(t)
-			g.Expect(unexplained).To(BeEmpty())
+			g.Expect(without.unexplained).To(BeEmpty())
+			var unanswered []string
+			for _, e := range without.unanswered {
+				unanswered = append(unanswered, e.handOver)
+			}
+			g.Expect(unanswered).To(Equal(test.unanswered))
 			g.Expect(times(measured[upgradeRequested])).To(Equal(test.requested))
 			g.Expect(times(measured[upgradeReported])).To(Equal(test.reported))
 		})

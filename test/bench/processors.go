@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
 
 // processors is how much time the processors of this machine have spent, in clock ticks.
@@ -47,7 +49,7 @@ func busyPercent(before, after processors) float64 {
 	if after.total <= before.total {
 		return 0
 	}
-	return round(100 * float64(after.busy-before.busy) / float64(after.total-before.total))
+	return results.Round(100 * float64(after.busy-before.busy) / float64(after.total-before.total))
 }
 
 // machineReport says on what the figures were measured: on a machine that is busy, each of them holds the waiting for a processor.

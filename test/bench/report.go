@@ -11,25 +11,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
 
-// What is to be reached.
-const (
-	// Of a hundred reactions the slowest takes at most so many times what its writes take until they are seen, or so long where processors are free.
-	reactionFactor, freeReaction = 2, 250 * time.Millisecond
-	targetRequests               = 120 // both managers, one HA cluster, from apply to Available
-	targetIdle                   = 0
-	targetMemory                 = 60 // MiB, each manager
-	targetLookups                = 1  // for each release that is given by version
-
-	// targetHour is how many single-node clusters are to be installed in an hour on two processors, of which both managers together may have one half: the other
-	// one is for the API server, etcd, assisted-service and the other controllers.
-	targetHour, hubProcessors, managersShare = 5000, 2, 0.5
-)
-
-// successive are the hand-overs of more than one write, of which each may begin only after the one before has succeeded. The infrastructure provider goes on with the
-// bootstrap data: its name is told when the boot image is in place. An Agent is told first that nobody needs to clean up behind it, when the whole cluster goes, and what
-// was removed from etcd is recorded before its host is released.
-var successive = map[string]int{bootDataHandedOut: 2, agentReleased: 2, memberRemoved: 2}
-
 // slowest is how many of the slowest reactions are named.
 const slowest = 3
 
@@ -40,13 +21,17 @@ type report struct {
 	Installed          int                       `json:"installedBeside"`
 	StageDelaySeconds  float64                   `json:"stageDelaySecondsAtOnce"`
 	Reactions          map[string]reactionReport `json:"reactions"`
-	Requests           totals                    `json:"requests"`
+	Phases             []phaseReport             `json:"phases"`
+	AtOnce             atOnceReport              `json:"requestsAtOnce"`
 	Managers           map[string]*managerReport `json:"managers"`
 	Registry           registryReport            `json:"registryLookups"`
 	SecondsToAvailable oneAndMany                `json:"secondsToAvailable"`
 	Machine            machineReport             `json:"machine"`
-	// Unexplained are acts whose causes were not seen; they are in no figure.
-	Unexplained []string `json:"unexplained"`
+	// Unexplained are acts whose causes were not seen, Unanswered are causes after which no act was seen, Unseen are hand-overs of which no act was: they are in no figure.
+	Unexplained []string        `json:"unexplained"`
+	Unanswered  []string        `json:"unanswered"`
+	Unseen      []string        `json:"unseen"`
+	Targets     results.Targets `json:"targets"`
 }
 
 // reactionReport has the figures of a hand-over.
@@ -55,31 +40,85 @@ type reactionReport struct {
 	Many statistics `json:"clustersAtOnce"`
 }
 
+// of is the part of a run.
+func (r reactionReport) of(part string) statistics {
+	if part == partMany {
+		return r.Many
+	}
+	return r.One
+}
+
 // statistics of reaction times; all zero when there are none.
 type statistics struct {
-	Count   int      `json:"count"`
-	Median  float64  `json:"medianMilliseconds"`
-	P99     float64  `json:"p99Milliseconds"`
-	Max     float64  `json:"maxMilliseconds"`
+	results.Quantiles
 	Slowest []string `json:"slowest,omitempty"`
 }
 
-// totals of both managers.
-type totals struct {
-	TargetInstallation int `json:"targetInstallation"`
-	Installation       int `json:"installation"`
-	Afterwards         int `json:"afterAvailable"`
-	TargetIdle         int `json:"targetIdle"`
-	Idle               int `json:"idle"`
+// phaseReport is a phase of a cluster's life, and what it cost each time that it was played with no other cluster on the hub.
+type phaseReport struct {
+	Name string     `json:"name"`
+	Runs []phaseRun `json:"runs"`
+}
+
+// phaseRun has the requests of the managers to the hub, and those to the cluster, from the beginning of the phase until they were silent. The seconds end when it is done.
+type phaseRun struct {
+	Cluster  string                  `json:"cluster"`
+	Machines int                     `json:"machines"`
+	Seconds  float64                 `json:"seconds"`
+	Managers map[string]requestCount `json:"managers"`
+	Site     requestCount            `json:"site"`
+}
+
+// hub counts the requests of both managers to the hub.
+func (r phaseRun) hub() int {
+	sum := 0
+	for _, asked := range r.Managers {
+		sum += asked.Total
+	}
+	return sum
+}
+
+// worst is the run that is farthest beyond its target, or next to it.
+func (p phaseReport) worst() phaseRun {
+	beyond := func(r phaseRun) float64 { return float64(r.hub()) - requestTargets[p.Name].atHub(r.Machines) }
+	return slices.MaxFunc(p.Runs, func(a, b phaseRun) int { return cmp.Compare(beyond(a), beyond(b)) })
+}
+
+// mostAtSite is the largest number of requests to a cluster.
+func (p phaseReport) mostAtSite() int {
+	most := 0
+	for _, r := range p.Runs {
+		most = max(most, r.Site.Total)
+	}
+	return most
+}
+
+// seconds are sorted.
+func (p phaseReport) seconds() []float64 {
+	var all []float64
+	for _, r := range p.Runs {
+		all = append(all, r.Seconds)
+	}
+	return slices.Sorted(slices.Values(all))
+}
+
+// atOnceReport has the requests of both managers to the hub for all clusters at once, and those to each of the clusters, sorted.
+type atOnceReport struct {
+	Machines int   `json:"machinesOfEach"`
+	Hub      int   `json:"hub"`
+	Sites    []int `json:"sites"`
+}
+
+// each is the mean of the requests to the hub.
+func (r atOnceReport) each() float64 {
+	return results.Round(float64(r.Hub) / float64(max(1, len(r.Sites))))
 }
 
 // managerReport has the figures of a manager. Peak memory is that of its whole life so far.
 type managerReport struct {
-	StartCPUSeconds float64       `json:"startCPUSeconds"`
-	TargetMiB       float64       `json:"targetPeakMemoryMiB"`
-	One             costReport    `json:"oneCluster"`
-	Many            costReport    `json:"clustersAtOnce"`
-	Requests        requestCounts `json:"requests"`
+	StartCPUSeconds float64    `json:"startCPUSeconds"`
+	One             costReport `json:"oneCluster"`
+	Many            costReport `json:"clustersAtOnce"`
 }
 
 type costReport struct {
@@ -87,14 +126,6 @@ type costReport struct {
 	PeakMiB    float64 `json:"peakMemoryMiB"`
 	// AnonymousMiB is, at the end, what is not pages of the program file.
 	AnonymousMiB float64 `json:"anonymousMemoryMiB"`
-}
-
-// requestCounts are the requests of a manager: until the cluster is applied, from then to Available, until it is silent, in the idle time.
-type requestCounts struct {
-	Start        requestCount `json:"start"`
-	Installation requestCount `json:"installation"`
-	Afterwards   requestCount `json:"afterAvailable"`
-	Idle         requestCount `json:"idle"`
 }
 
 // requestCount counts requests. Total and By are those that work causes; watches (with the lists that begin them), leases and discovery are
@@ -110,11 +141,9 @@ type requestCount struct {
 // registryReport counts the manifests that the registry was asked for: by one cluster with a version, by all those with a digest, and by the
 // clusters at once, which have the same version.
 type registryReport struct {
-	TargetByVersion int `json:"targetByVersion"`
-	ByVersion       int `json:"byVersion"`
-	TargetByDigest  int `json:"targetByDigest"`
-	ByDigest        int `json:"byDigest"`
-	ManyByVersion   int `json:"clustersAtOnceByVersion"`
+	ByVersion     int `json:"byVersion"`
+	ByDigest      int `json:"byDigest"`
+	ManyByVersion int `json:"clustersAtOnceByVersion"`
 }
 
 type oneAndMany struct {
@@ -125,39 +154,56 @@ type oneAndMany struct {
 func newReport(o options) *report {
 	return &report{
 		Sample: o.sample, Clusters: o.clusters, Installed: o.installed, StageDelaySeconds: seconds(o.delay), Machine: newMachineReport(),
-		Reactions: map[string]reactionReport{}, Managers: map[string]*managerReport{}, Unexplained: []string{},
-		Registry: registryReport{TargetByVersion: targetLookups},
+		Reactions: map[string]reactionReport{}, Managers: map[string]*managerReport{},
+		Unexplained: []string{}, Unanswered: []string{}, Unseen: []string{},
 	}
 }
 
 func (r *report) manager(name string) *managerReport {
 	if r.Managers[name] == nil {
-		r.Managers[name] = &managerReport{TargetMiB: targetMemory}
+		r.Managers[name] = &managerReport{}
 	}
 	return r.Managers[name]
 }
 
-// addReactions adds the figures of a part; into selects where.
-func (r *report) addReactions(measured map[string][]reaction, unexplained []effect, into func(*reactionReport) *statistics) {
-	for _, handOver := range slices.Concat(references, handOvers, byOthers) {
-		f := r.Reactions[handOver]
-		*into(&f) = summarise(measured[handOver])
-		r.Reactions[handOver] = f
+// addRun adds what a phase cost once.
+func (r *report) addRun(name string, run phaseRun) {
+	i := slices.IndexFunc(r.Phases, func(p phaseReport) bool { return p.Name == name })
+	if i < 0 {
+		i = len(r.Phases)
+		r.Phases = append(r.Phases, phaseReport{Name: name})
 	}
-	for _, e := range unexplained {
-		r.Unexplained = append(r.Unexplained, e.handOver+": "+e.subject)
-	}
-	slices.Sort(r.Unexplained)
+	r.Phases[i].Runs = append(r.Phases[i].Runs, run)
+	slices.SortStableFunc(r.Phases, func(a, b phaseReport) int { return slices.Index(phases, a.Name) - slices.Index(phases, b.Name) })
 }
 
-// reactionTarget is what the slowest of a hundred reactions may take; into selects the part of the run.
-func (r *report) reactionTarget(handOver string, into func(*reactionReport) *statistics) float64 {
-	written := reference
-	if toAgents[handOver] {
-		written = agentReference
+// addReactions adds the figures of a part, and which of the hand-overs that it must show it does not.
+func (r *report) addReactions(part string, expected []string, measured map[string][]reaction, without unmatched) {
+	for _, handOver := range slices.Concat(references, handOvers, byOthers) {
+		f := r.Reactions[handOver]
+		if part == partMany {
+			f.Many = summarise(measured[handOver])
+		} else {
+			f.One = summarise(measured[handOver])
+		}
+		r.Reactions[handOver] = f
 	}
-	f := r.Reactions[written]
-	return max(milliseconds(freeReaction), reactionFactor*into(&f).P99*float64(max(1, successive[handOver])))
+	for _, handOver := range slices.Concat(references, expected) {
+		if len(measured[handOver]) == 0 {
+			r.Unseen = append(r.Unseen, partNames[part]+": "+handOver)
+		}
+	}
+	r.Unexplained = append(r.Unexplained, told(part, without.unexplained)...)
+	r.Unanswered = append(r.Unanswered, told(part, without.unanswered)...)
+}
+
+// told names acts.
+func told(part string, effects []effect) []string {
+	var names []string
+	for _, e := range effects {
+		names = append(names, partNames[part]+": "+e.handOver+": "+e.subject)
+	}
+	return slices.Sorted(slices.Values(names))
 }
 
 // perCluster is the CPU time of both managers for each of the clusters at once, in seconds.
@@ -174,39 +220,18 @@ func (r *report) hourly() float64 {
 	return math.Round(float64(r.Clusters) * time.Hour.Seconds() / max(r.SecondsToAvailable.Many, 1))
 }
 
-// affordable is for how many clusters in an hour the share of the managers is enough.
-func (r *report) affordable() float64 {
-	return math.Round(time.Hour.Seconds() * hubProcessors * managersShare / max(r.perCluster(), 0.01))
-}
-
-// missed tells whether the clusters that were installed at once missed a target.
-func (r *report) missed() bool {
-	if r.Clusters == 0 {
-		return false
-	}
-	many := func(f *reactionReport) *statistics { return &f.Many }
-	for _, handOver := range handOvers {
-		if r.Reactions[handOver].Many.P99 > r.reactionTarget(handOver, many) {
-			return true
-		}
-	}
-	return r.Sample == singleNode && r.affordable() < targetHour
-}
-
 // summarise computes the statistics of reactions.
 func summarise(reactions []reaction) statistics {
-	if len(reactions) == 0 {
-		return statistics{}
-	}
 	sorted := slices.SortedFunc(slices.Values(reactions), func(a, b reaction) int {
 		return cmp.Or(cmp.Compare(a.took, b.took), cmp.Compare(a.subject, b.subject))
 	})
-	n := len(sorted)
-	median := (sorted[(n-1)/2].took + sorted[n/2].took) / 2
-	slow := sorted[int(math.Ceil(0.99*float64(n)))-1].took
-	s := statistics{Count: n, Median: milliseconds(median), P99: milliseconds(slow), Max: milliseconds(sorted[n-1].took)}
-	for _, r := range slices.Backward(sorted[max(0, n-slowest):]) {
-		s.Slowest = append(s.Slowest, fmt.Sprintf("%s: %.1f ms after %q", r.subject, milliseconds(r.took), r.decisive.what))
+	times := make([]time.Duration, 0, len(sorted))
+	for _, r := range sorted {
+		times = append(times, r.took)
+	}
+	s := statistics{Quantiles: results.QuantilesOf(times)}
+	for _, r := range slices.Backward(sorted[max(0, len(sorted)-slowest):]) {
+		s.Slowest = append(s.Slowest, fmt.Sprintf("%s: %.1f ms after %q", r.subject, results.Milliseconds(r.took), r.decisive.what))
 	}
 	return s
 }
@@ -216,27 +241,9 @@ func cost(before, after process.Usage) costReport {
 	return costReport{CPUSeconds: seconds(after.CPU - before.CPU), PeakMiB: mebibytes(after.PeakMemory), AnonymousMiB: mebibytes(after.Anonymous)}
 }
 
-func mebibytes(bytes int64) float64 { return round(float64(bytes) / (1 << 20)) }
-
-func milliseconds(d time.Duration) float64 { return round(float64(d) / float64(time.Millisecond)) }
+func mebibytes(bytes int64) float64 { return results.Round(float64(bytes) / (1 << 20)) }
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*100) / 100 }
 
-// round keeps one digit after the point.
-func round(value float64) float64 { return math.Round(value*10) / 10 }
-
-// sum adds the requests of the managers up.
-func (r *report) sum() {
-	r.Requests = totals{TargetInstallation: targetRequests, TargetIdle: targetIdle}
-	for _, m := range r.Managers {
-		r.Requests.Installation += m.Requests.Installation.Total
-		r.Requests.Afterwards += m.Requests.Afterwards.Total
-		r.Requests.Idle += m.Requests.Idle.Total
-	}
-}
-
 // write writes the report as JSON.
-func (r *report) write(path string) error {
-	r.sum()
-	return results.Write(path, r)
-}
+func (r *report) write(path string) error { return results.Write(path, r) }

@@ -12,14 +12,12 @@ import (
 
 // print writes the results as tables for people.
 func (r *report) print(out io.Writer, path string) error {
-	r.sum()
 	t := results.NewTable(out)
 	r.printReactions(t)
 	r.printCosts(t)
 	r.printRequests(t)
-	for _, act := range r.Unexplained {
-		t.Row("unexplained", act)
-	}
+	r.printUnmatched(t)
+	r.Targets.Print(t)
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("cannot print the results: %w", err)
 	}
@@ -30,25 +28,19 @@ func (r *report) print(out io.Writer, path string) error {
 }
 
 func (r *report) printReactions(t *results.Table) {
-	one, many := func(f *reactionReport) *statistics { return &f.One }, func(f *reactionReport) *statistics { return &f.Many }
 	t.Row("")
-	t.Row("REACTION, ms", "one cluster", "", "", "", "", "", fmt.Sprintf("%d at once", r.Clusters))
-	t.Row("", "n", "median", "p99", "max", "p99 at most", "", "n", "median", "p99", "max", "p99 at most", "")
-	for _, untargeted := range slices.Concat(references, byOthers) {
-		f := r.Reactions[untargeted]
-		t.Row(untargeted, f.One.Count, f.One.Median, f.One.P99, f.One.Max, "", "", f.Many.Count, f.Many.Median, f.Many.P99, f.Many.Max)
+	t.Row("REACTION, ms", "one cluster", "", "", "", fmt.Sprintf("%d at once", r.Clusters))
+	t.Row("", "n", "p50", "p99", "max", "n", "p50", "p99", "max")
+	for _, handOver := range slices.Concat(references, byOthers, handOvers) {
+		one, many := r.Reactions[handOver].One, r.Reactions[handOver].Many
+		t.Row(handOver, one.Count, one.P50, one.P99, one.Max, many.Count, many.P50, many.P99, many.Max)
 	}
 	for _, handOver := range handOvers {
-		f := r.Reactions[handOver]
-		t.Row(handOver,
-			f.One.Count, f.One.Median, f.One.P99, f.One.Max, r.reactionTarget(handOver, one), verdict(r.reactionTarget(handOver, one), f.One.P99),
-			f.Many.Count, f.Many.Median, f.Many.P99, f.Many.Max, r.reactionTarget(handOver, many), verdict(r.reactionTarget(handOver, many), f.Many.P99))
-	}
-	for _, handOver := range handOvers {
-		f := r.Reactions[handOver]
-		if f.One.P99 > r.reactionTarget(handOver, one) || f.Many.P99 > r.reactionTarget(handOver, many) {
-			for _, slow := range append(slices.Clone(f.One.Slowest), f.Many.Slowest...) {
-				t.Row("  slowest: " + handOver + ": " + slow)
+		for _, part := range []string{partOne, partMany} {
+			if s := r.Reactions[handOver].of(part); s.P99 > r.reactionTarget(handOver, part) {
+				for _, slow := range s.Slowest {
+					t.Row("  slowest, " + partNames[part] + ": " + handOver + ": " + slow)
+				}
 			}
 		}
 	}
@@ -56,71 +48,71 @@ func (r *report) printReactions(t *results.Table) {
 
 func (r *report) printCosts(t *results.Table) {
 	t.Row("")
-	t.Row("COST", "one cluster", fmt.Sprintf("%d at once", r.Clusters), "target", "")
+	t.Row("COST", "one cluster", fmt.Sprintf("%d at once", r.Clusters))
 	t.Row("seconds from apply to Available", r.SecondsToAvailable.One, r.SecondsToAvailable.Many)
 	t.Row(fmt.Sprintf("%d processors busy, %%", r.Machine.Processors), r.Machine.BusyPercent.One, r.Machine.BusyPercent.Many)
 	for _, name := range managers {
 		m := r.manager(name)
 		t.Row(name+": CPU seconds (start: "+fmt.Sprint(m.StartCPUSeconds)+")", m.One.CPUSeconds, m.Many.CPUSeconds)
-		t.Row(name+": peak memory, MiB", m.One.PeakMiB, m.Many.PeakMiB, m.TargetMiB, verdict(m.TargetMiB, m.One.PeakMiB, m.Many.PeakMiB))
-		t.Row(name+": of it not the program file, MiB", m.One.AnonymousMiB, m.Many.AnonymousMiB, "", "")
+		t.Row(name+": peak memory, MiB", m.One.PeakMiB, m.Many.PeakMiB)
+		t.Row(name+": of it not the program file, MiB", m.One.AnonymousMiB, m.Many.AnonymousMiB)
 	}
 	t.Row("both managers: CPU seconds of each cluster", "", r.perCluster())
 	t.Row("clusters in an hour that were installed", "", r.hourly())
-	if r.Sample == singleNode {
-		t.Row(fmt.Sprintf("clusters in an hour that half of %d processors would be enough for, by that", hubProcessors), "", r.affordable(), targetHour, atLeast(targetHour, r.affordable()))
+	t.Row("registry look-ups, one release by version", r.Registry.ByVersion, r.Registry.ManyByVersion)
+	t.Row("registry look-ups, release by digest", r.Registry.ByDigest)
+	if sites := r.AtOnce.Sites; len(sites) > 0 {
+		t.Row("requests of both managers to the hub, for each cluster", "", r.AtOnce.each())
+		t.Row("requests to each cluster, p50 and max", "", results.Nearest(sites, 0.5), results.Nearest(sites, 1))
 	}
-	t.Row("registry look-ups, one release by version", r.Registry.ByVersion, r.Registry.ManyByVersion, r.Registry.TargetByVersion,
-		verdict(float64(r.Registry.TargetByVersion), float64(r.Registry.ByVersion), float64(r.Registry.ManyByVersion)))
-	t.Row("registry look-ups, release by digest", r.Registry.ByDigest, "", r.Registry.TargetByDigest,
-		verdict(float64(r.Registry.TargetByDigest), float64(r.Registry.ByDigest)))
 }
 
+// printRequests prints what each phase cost: of the runs of a phase, the one that cost most.
 func (r *report) printRequests(t *results.Table) {
-	bootstrap, controlPlane := r.manager(env.Bootstrap).Requests, r.manager(env.ControlPlane).Requests
 	t.Row("")
-	t.Row("API REQUESTS, one cluster", env.Bootstrap, env.ControlPlane, "both", "target", "")
-	t.Row("from apply to Available", bootstrap.Installation.Total, controlPlane.Installation.Total, r.Requests.Installation, targetRequests,
-		verdict(targetRequests, float64(r.Requests.Installation)))
-	t.Row("after that, until silent", bootstrap.Afterwards.Total, controlPlane.Afterwards.Total, r.Requests.Afterwards)
-	t.Row("idle", bootstrap.Idle.Total, controlPlane.Idle.Total, r.Requests.Idle, targetIdle, verdict(targetIdle, float64(r.Requests.Idle)))
-	t.Row("watches, at start", bootstrap.Start.Watches, controlPlane.Start.Watches)
-	t.Row("watches, later", watchesLater(bootstrap), watchesLater(controlPlane))
-	t.Row("leases", leases(bootstrap), leases(controlPlane))
-	t.Row("discovery, from apply on", discoveryLater(bootstrap), discoveryLater(controlPlane))
+	t.Row("PHASE, one cluster", "n", "s, p50", "s, max", "requests to the hub:", "", "", "begun watches", "to the cluster", "begun watches")
+	t.Row("", "", "", "", env.Bootstrap, env.ControlPlane, "both")
+	for _, p := range r.Phases {
+		worst, times := p.worst(), p.seconds()
+		bootstrap, controlPlane := worst.Managers[env.Bootstrap], worst.Managers[env.ControlPlane]
+		t.Row(p.Name, len(p.Runs), results.Nearest(times, 0.5), results.Nearest(times, 1), bootstrap.Total, controlPlane.Total, worst.hub(), bootstrap.Watches+controlPlane.Watches,
+			p.mostAtSite(), worst.Site.Watches)
+	}
+	for _, p := range r.Phases {
+		printKinds(t, p.Name, p.worst())
+	}
+}
+
+// printKinds prints the requests of a run by verb and resource.
+func printKinds(t *results.Table, phase string, run phaseRun) {
+	bootstrap, controlPlane, site := run.Managers[env.Bootstrap].By, run.Managers[env.ControlPlane].By, run.Site.By
 	kinds := map[string]bool{}
-	for _, counts := range []requestCounts{bootstrap, controlPlane} {
-		for kind := range counts.Installation.By {
+	for _, counts := range []map[string]int{bootstrap, controlPlane, site} {
+		for kind := range counts {
 			kinds[kind] = true
 		}
 	}
+	if len(kinds) == 0 {
+		return
+	}
+	t.Row("")
+	t.Row(phase, env.Bootstrap, env.ControlPlane, "both", "to the cluster")
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		b, c := bootstrap.Installation.By[kind], controlPlane.Installation.By[kind]
-		t.Row("  "+kind, b, c, b+c)
+		t.Row("  "+kind, bootstrap[kind], controlPlane[kind], bootstrap[kind]+controlPlane[kind], site[kind])
 	}
 }
 
-func watchesLater(c requestCounts) int {
-	return c.Installation.Watches + c.Afterwards.Watches + c.Idle.Watches
-}
-
-func leases(c requestCounts) int {
-	return c.Start.Leases + c.Installation.Leases + c.Afterwards.Leases + c.Idle.Leases
-}
-
-func discoveryLater(c requestCounts) int {
-	return c.Installation.Discovery + c.Afterwards.Discovery + c.Idle.Discovery
-}
-
-// verdict is "ok" when no value is over the target.
-func verdict(target float64, values ...float64) string {
-	if slices.Max(values) > target {
-		return "over"
+// printUnmatched names what is in no figure.
+func (r *report) printUnmatched(t *results.Table) {
+	t.Row("")
+	t.Row("IN NO FIGURE")
+	for _, group := range []struct {
+		what  string
+		names []string
+	}{{withoutCause, r.Unexplained}, {withoutAct, r.Unanswered}, {neverSeen, r.Unseen}} {
+		t.Row(group.what, len(group.names))
+		for _, name := range group.names {
+			t.Row("  " + name)
+		}
 	}
-	return "ok"
-}
-
-// atLeast is "ok" when the value reaches the target.
-func atLeast(target, value float64) string {
-	return verdict(-target, -value)
 }

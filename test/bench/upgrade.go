@@ -21,8 +21,6 @@ import (
 
 // upgrade brings an installed cluster to its next patch, and waits until that is reported.
 func (b *bench) upgrade(ctx context.Context, cluster *lab.Cluster) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, b.options.timeout, fmt.Errorf("not within %s", b.options.timeout))
-	defer cancel()
 	next, err := b.offerNext(ctx, cluster)
 	if err != nil {
 		return err
@@ -111,6 +109,7 @@ func (o *observer) seeVersion(cluster string, v *configv1.ClusterVersion, at tim
 		return h.Version == asked.Version && h.State == configv1.CompletedUpdate
 	})
 	o.note(upgradeCompleted, release, completed, at)
+	o.expect(upgradeReported, release, need{{upgradeCompleted, release}})
 	o.seeReported(release, at)
 }
 
@@ -118,6 +117,9 @@ func (o *observer) seeVersion(cluster string, v *configv1.ClusterVersion, at tim
 func (o *observer) seeControlPlane(v *controlplanev1.OpenshiftAssistedControlPlane, at time.Time) {
 	release := releaseOf(name(v), v.Spec.Version)
 	o.note(versionWanted, release, true, at)
+	if former := o.holding(versionWanted, beginsWith(name(v)+" ")); len(former) > 1 { // the first one is installed, and asked for by nobody
+		o.expect(upgradeRequested, release, need{{versionWanted, release}})
+	}
 	if _, told := o.since(fact{upgradeTold, release}); told {
 		o.note(upgradeOver, release, v.Status.Upgrade.Version == "", at)
 	}

@@ -5,5 +5,6 @@
 // variables and rights of the Deployments that clusterctl has made. What is played: Deployments and Services (see env.Deployments), cert-manager, of which there are only two
 // kinds, assisted-service, and the hardware. The releases of Cluster API core and of CAPM3 are rendered from their modules, and have the images that these name.
 //
-// The upgrade is one between two releases of this tree, which differ in their version: nothing else of an older release is tried.
+// The release before is one of an older commit (see Before in test/env/components): of the newest tag or, as long as nothing is tagged, of the commit before the last change of the API. A checkout
+// without history knows none: the upgrade is then one between two releases of this checkout, which differ in their version, and a skipped test says so.
 package clusterctl

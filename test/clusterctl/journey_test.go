@@ -1,12 +1,16 @@
 package clusterctl
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
@@ -24,24 +29,46 @@ import (
 
 const (
 	// installTimeout and deleteTimeout are what all clusters together may take on a busy machine.
-	installTimeout = 8 * time.Minute
-	deleteTimeout  = 5 * time.Minute
-	soon           = time.Minute
+	installTimeout = 15 * time.Minute
+	deleteTimeout  = 10 * time.Minute
+	soon           = 3 * time.Minute
 )
 
-// flavours are the cluster templates that are released, by the end of their names, with the hosts of a cluster.
-var flavours = map[string]struct {
+// flavour is what is asked for of a cluster template.
+type flavour struct {
 	controlPlanes, workers string
-	hosts                  int
-	version                string
-}{
-	"":            {controlPlanes: "3", workers: "2", hosts: 5},
-	"-compact":    {controlPlanes: "3", workers: "0", hosts: 3},
-	"-sno":        {controlPlanes: "1", workers: "0", hosts: 1},
-	"-disk-image": {controlPlanes: "3", workers: "2", hosts: 5},
-	"-okd":        {controlPlanes: "3", workers: "2", hosts: 5, version: "4.19.0-okd-scos.17"},
-	"-topology":   {controlPlanes: "3", workers: "2", hosts: 5},
+	// hosts are those of the installed cluster. Without, none is made: the API server is asked whether it would take what clusterctl generates. Such a template differs from one that is installed
+	// by values alone, and is the sample that the end-to-end tests install (see TestClusterTemplatesAreTheSamplesWithVariables in config).
+	hosts   int
+	version string
 }
+
+// flavours are the cluster templates that are released, by the end of their names.
+var flavours = map[string]flavour{
+	"":              {controlPlanes: "3", workers: "2", hosts: 5},
+	"-compact":      {controlPlanes: "3", workers: "0", hosts: 3},
+	"-sno":          {controlPlanes: "1", workers: "0", hosts: 1},
+	"-disk-image":   {controlPlanes: "3", workers: "1", hosts: 4},
+	"-okd":          {controlPlanes: "3", workers: "1", hosts: 4, version: "4.19.0-okd-scos.17"},
+	"-arbiter":      {controlPlanes: "3", workers: "0", hosts: 3, version: "4.20.4"},
+	"-two-node":     {controlPlanes: "2", workers: "0", hosts: 2, version: "4.22.1"},
+	"-topology":     {controlPlanes: "3", workers: "1", hosts: 4},
+	"-dual-stack":   {controlPlanes: "3", workers: "0"},
+	"-disconnected": {controlPlanes: "3", workers: "0"},
+	"-proxy":        {controlPlanes: "3", workers: "0"},
+}
+
+// variables are what clusterctl asks a user for, besides the version.
+var variables = map[string]string{
+	"BASE_DOMAIN": "lab.example.com", "MACHINE_NETWORK": "192.168.111.0/24", "API_VIP": "192.168.111.5", "INGRESS_VIP": "192.168.111.6", "PULL_SECRET": `{"auths":{}}`,
+	"IMAGE_URL": "http://images.example.com/rhcos.qcow2", "IMAGE_CHECKSUM": "http://images.example.com/rhcos.qcow2.sha256sum",
+	"IPV6_MACHINE_NETWORK": "2001:db8::/64", "IPV6_API_VIP": "2001:db8::5", "IPV6_INGRESS_VIP": "2001:db8::6", "NTP_SERVER": "ntp.example.com",
+	"CLUSTER_HTTP_PROXY": "http://proxy.example.com:3128", "CLUSTER_HTTPS_PROXY": "http://proxy.example.com:3128", "CLUSTER_NO_PROXY": "*.example.com,192.168.111.0/24",
+	"RELEASE_IMAGE": "quay.io/openshift-release-dev/ocp-release@sha256:" + strings.Repeat("0", 64), "MIRRORS_CONFIG_MAP": "mirrors",
+}
+
+// A cluster of the template with this ending needs the ClusterClass of this file.
+const topologySuffix, classFile = "-topology.yaml", "clusterclass-agent.yaml"
 
 func TestAReleaseIsAllThatAUserNeeds(t *testing.T) {
 	w := newWorld(t)
@@ -51,9 +78,10 @@ func TestAReleaseIsAllThatAUserNeeds(t *testing.T) {
 		do   func()
 	}{
 		{"clusterctl installs the release before", w.install},
-		{"clusters are made of every template", func() { clusters = w.makeClusters() }},
-		{"clusterctl describes a cluster", func() { w.describe(clusters[""]) }},
+		{"clusters are made of every template", func() { clusters = w.makeClusters("lab", w.templates(w.before)) }},
+		{"clusterctl describes a cluster", func() { w.describe(clusters["lab"]) }},
 		{"clusterctl upgrades to the release after, and no host notices", func() { w.upgrade(clusters) }},
+		{"clusters are made of every template that is another now", func() { w.makeNewClusters(clusters) }},
 		{"clusters are deleted under the release after", func() { w.deleteClusters(clusters) }},
 	} {
 		if !t.Run(step.name, func(inner *testing.T) {
@@ -68,9 +96,9 @@ func TestAReleaseIsAllThatAUserNeeds(t *testing.T) {
 }
 
 func (w *world) install() {
-	w.clusterctl(nil, "init", "--core", "cluster-api:"+w.core, "--infrastructure", "metal3:"+w.metal3,
-		"--bootstrap", "openshift-agent:"+before, "--control-plane", "openshift-agent:"+before, "--wait-providers")
-	w.expectRelease(before)
+	w.clusterctl(nil, "init", "--core", "cluster-api:"+w.core, "--infrastructure", "metal3:"+w.metal3, "--ipam", "metal3:"+w.ipam,
+		"--bootstrap", "openshift-agent:"+w.before, "--control-plane", "openshift-agent:"+w.before, "--wait-providers")
+	w.expectRelease(w.before)
 }
 
 // expectRelease checks that both managers are those of a release, and say so in all places.
@@ -97,20 +125,21 @@ func (w *world) expectRelease(version string) {
 // kebab is how the managers are called in names.
 var kebab = map[string]string{env.Bootstrap: "bootstrap", env.ControlPlane: "control-plane"}
 
-// makeClusters makes a cluster of each template that is released, all at the same time.
-func (w *world) makeClusters() map[string]*lab.Cluster {
+// makeClusters makes a cluster of each template, all at the same time. Their names, and those of their namespaces, begin with a prefix.
+func (w *world) makeClusters(prefix string, templates map[string]string) map[string]*lab.Cluster {
 	g := NewWithT(w)
-	templates := filepath.Join(w.repository, controlPlaneLabel, before)
-	files, err := filepath.Glob(filepath.Join(templates, "cluster-template*.yaml"))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(files).To(HaveLen(len(flavours)), "each template that is released is tried")
 	clusters := map[string]*lab.Cluster{}
-	for _, file := range files {
-		flavour := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "cluster-template"), ".yaml")
-		wanted, known := flavours[flavour]
-		g.Expect(known).To(BeTrue(), "%s", file)
-		clusters[flavour] = w.makeCluster(file, flavour, wanted.version, wanted.controlPlanes, wanted.workers)
-		g.Expect(clusters[flavour].Hosts).To(HaveLen(wanted.hosts), file)
+	for _, ending := range slices.Sorted(maps.Keys(templates)) {
+		name, file, wanted := prefix+ending, templates[ending], flavours[ending]
+		if wanted.hosts == 0 {
+			w.expectAccepted(file, name, wanted)
+			continue
+		}
+		clusters[name] = w.makeCluster(file, name, wanted)
+		g.Expect(clusters[name].Hosts).To(HaveLen(wanted.hosts), file)
+		if len(clusters) == 1 { // they all look the same; at once, for the smallest is installed before the last one is made
+			w.describeInstallation(clusters[name])
+		}
 	}
 	ctx, cancel := context.WithTimeout(w.Context(), installTimeout)
 	defer cancel()
@@ -120,24 +149,101 @@ func (w *world) makeClusters() map[string]*lab.Cluster {
 	return clusters
 }
 
-func (w *world) makeCluster(template, flavour, version, controlPlanes, workers string) *lab.Cluster {
+// templates are the cluster templates of a release, by the ends of their names.
+func (w *world) templates(version string) map[string]string {
 	w.Helper()
 	g := NewWithT(w)
-	name, namespace := "lab"+flavour, "journey"+flavour
-	g.Expect(w.lab.EnsureNamespace(w.Context(), namespace)).To(Succeed())
-	if flavour == "-topology" {
-		w.applyAll(filepath.Join(filepath.Dir(template), "clusterclass-agent.yaml"), namespace)
-	}
-	if version == "" {
-		version = "4.19.10"
-	}
-	manifests := w.clusterctl(map[string]string{
-		"OPENSHIFT_VERSION": version, "BASE_DOMAIN": "lab.example.com", "MACHINE_NETWORK": "192.168.111.0/24", "API_VIP": "192.168.111.5", "INGRESS_VIP": "192.168.111.6",
-		"PULL_SECRET": `{"auths":{}}`, "IMAGE_URL": "http://images.example.com/rhcos.qcow2", "IMAGE_CHECKSUM": "http://images.example.com/rhcos.qcow2.sha256sum",
-	}, "generate", "cluster", name, "--from", template, "--target-namespace", namespace, "--control-plane-machine-count", controlPlanes, "--worker-machine-count", workers)
-	cluster, err := w.lab.ApplyManifests(w.Context(), []byte(manifests), lab.Mutations{Namespace: namespace, ClusterName: name, LightAPI: true})
+	files, err := filepath.Glob(filepath.Join(w.repository, controlPlaneLabel, version, "cluster-template*.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(files).NotTo(BeEmpty())
+	found := map[string]string{}
+	for _, file := range files {
+		ending := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "cluster-template"), ".yaml")
+		g.Expect(flavours).To(HaveKey(ending), "each template that is released is tried")
+		found[ending] = file
+	}
+	return found
+}
+
+// makeNewClusters makes clusters of the templates that the release after has, and the one before has not or has otherwise.
+func (w *world) makeNewClusters(clusters map[string]*lab.Cluster) {
+	old, others := w.templates(w.before), w.templates(w.after)
+	NewWithT(w).Expect(others).To(HaveLen(len(flavours)))
+	maps.DeleteFunc(others, func(ending, file string) bool {
+		return old[ending] != "" && w.template(old[ending]) == w.template(file)
+	})
+	w.Logf("of other templates than before: %q", slices.Sorted(maps.Keys(others)))
+	maps.Copy(clusters, w.makeClusters("new", others))
+}
+
+// template is the content of a template, with what comes beside it.
+func (w *world) template(file string) string {
+	w.Helper()
+	content, err := os.ReadFile(file)
+	NewWithT(w).Expect(err).NotTo(HaveOccurred())
+	if !strings.HasSuffix(file, topologySuffix) {
+		return string(content)
+	}
+	class, err := os.ReadFile(filepath.Join(filepath.Dir(file), classFile))
+	NewWithT(w).Expect(err).NotTo(HaveOccurred())
+	return string(content) + string(class)
+}
+
+func (w *world) makeCluster(template, name string, wanted flavour) *lab.Cluster {
+	w.Helper()
+	namespace := w.namespaceOf(name)
+	if strings.HasSuffix(template, topologySuffix) {
+		w.applyAll(filepath.Join(filepath.Dir(template), classFile), namespace)
+	}
+	mutations := lab.Mutations{Namespace: namespace, ClusterName: name, LightAPI: true}
+	cluster, err := w.lab.ApplyManifests(w.Context(), w.generate(template, name, wanted), mutations)
+	NewWithT(w).Expect(err).NotTo(HaveOccurred())
 	return cluster
+}
+
+// expectAccepted checks that the API server would take what clusterctl generates of a template.
+func (w *world) expectAccepted(template, name string, wanted flavour) {
+	w.Helper()
+	g := NewWithT(w)
+	namespace := w.namespaceOf(name)
+	objects, err := yaml.ToUnstructured(w.generate(template, name, wanted))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(objects).NotTo(BeEmpty())
+	for i := range objects {
+		g.Expect(objects[i].GetNamespace()).To(Equal(namespace))
+		g.Expect(w.lab.Client().Create(w.Context(), &objects[i], client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))).To(Succeed(), "%s of %s", objects[i].GetKind(), template)
+	}
+}
+
+// namespaceOf makes the namespace of a cluster.
+func (w *world) namespaceOf(cluster string) string {
+	w.Helper()
+	namespace := "journey-" + cluster
+	NewWithT(w).Expect(w.lab.EnsureNamespace(w.Context(), namespace)).To(Succeed())
+	return namespace
+}
+
+// generate is what clusterctl makes of a template.
+func (w *world) generate(template, name string, wanted flavour) []byte {
+	w.Helper()
+	values := maps.Clone(variables)
+	values["OPENSHIFT_VERSION"] = cmp.Or(wanted.version, "4.19.10")
+	return []byte(w.clusterctl(values, "generate", "cluster", name, "--from", template, "--target-namespace", "journey-"+name,
+		"--control-plane-machine-count", wanted.controlPlanes, "--worker-machine-count", wanted.workers))
+}
+
+// tree is what clusterctl shows of a cluster, Machine by Machine.
+func (w *world) tree(cluster *lab.Cluster, args ...string) string {
+	w.Helper()
+	return w.clusterctl(nil, append([]string{"describe", "cluster", cluster.Name, "--namespace", cluster.Namespace, "--color=false", "--grouping=false"}, args...)...)
+}
+
+// describeInstallation checks that the tree of a cluster that is not installed yet tells what it waits for.
+func (w *world) describeInstallation(cluster *lab.Cluster) {
+	w.Helper()
+	NewWithT(w).Eventually(func(g Gomega) {
+		g.Expect(w.tree(cluster, "--show-conditions", "OpenshiftAssistedControlPlane")).To(MatchRegexp(`─Installed\s+False\s+[A-Za-z]+\s+[0-9a-z]+ +[A-Za-z0-9*]+ `), "a reason, and a message")
+	}).WithTimeout(soon).WithPolling(time.Second).Should(Succeed())
 }
 
 // describe checks that the tree of an installed cluster has everything that belongs to it, in its place and in good order.
@@ -154,12 +260,21 @@ func (w *world) describe(cluster *lab.Cluster) {
 		`─Installed\s+True\s+Installed`, `─KubeconfigAvailable\s+True`, `─MachinesCreated\s+True`, `─ReleaseImageResolved\s+True`,
 		`─BootstrapConfigReady\s+True\s+HostInstalled`,
 	}
+	var parts []string
 	for _, m := range state.Machines {
 		lines = append(lines, `─Machine/`+m.Name+`\s+1\s+1\s+1\s+1`)
+		parts = append(parts, `─Machine/`+m.Name+` .*\n[│ ]+├─BootstrapConfig - OpenshiftAssistedConfig/`+m.Name+` +True +HostInstalled .*\n[│ ]+└─MachineInfrastructure - Metal3Machine/`+m.Infra.GetName()+` +True +Ready `)
 	}
+	w.Log(w.clusterctl(nil, "describe", "cluster", cluster.Name, "--namespace", cluster.Namespace, "--color=false"))
+	w.Log(w.clusterctl(nil, "describe", "cluster", cluster.Name, "--namespace", cluster.Namespace, "--grouping=false", "--show-conditions", "all", "--color=false"))
+	w.Log(w.clusterctl(nil, "describe", "cluster", cluster.Name, "--namespace", cluster.Namespace, "--grouping=false", "--echo", "--show-resourcesets", "--show-templates", "--color=false"))
 	g.Expect(lines).To(HaveLen(15))
 	g.Eventually(func(g Gomega) { // some counters are told some seconds later
-		tree := w.clusterctl(nil, "describe", "cluster", cluster.Name, "--namespace", cluster.Namespace, "--grouping=false", "--show-conditions", "all", "--color=false")
+		echo := w.tree(cluster, "--echo")
+		for _, part := range parts {
+			g.Expect(echo).To(MatchRegexp(part))
+		}
+		tree := w.tree(cluster, "--show-conditions", "all")
 		for _, line := range lines {
 			g.Expect(tree).To(MatchRegexp(line))
 		}
@@ -170,21 +285,40 @@ func (w *world) describe(cluster *lab.Cluster) {
 // upgrade upgrades both providers beside the installed clusters.
 func (w *world) upgrade(clusters map[string]*lab.Cluster) {
 	g := NewWithT(w)
-	boots := w.boots(clusters)
-	w.publish(after)
+	boots, objects := w.boots(clusters), w.objects(clusters)
+	w.publish(w.builder, w.after)
 	plan := w.clusterctl(nil, "upgrade", "plan")
 	w.Log(plan)
 	for _, label := range []string{"bootstrap-openshift-agent", controlPlaneLabel} {
-		g.Expect(plan).To(MatchRegexp(`(?m)^` + label + `\s.*\s` + regexp.QuoteMeta(before) + `\s+` + regexp.QuoteMeta(after) + `\s*$`))
+		g.Expect(plan).To(MatchRegexp(`(?m)^` + label + `\s.*\s` + regexp.QuoteMeta(w.before) + `\s+` + regexp.QuoteMeta(w.after) + `\s*$`))
 	}
 	w.clusterctl(nil, "upgrade", "apply", "--contract", "v1beta2", "--wait-providers")
-	w.expectRelease(after)
+	w.expectRelease(w.after)
 	ctx, cancel := context.WithTimeout(w.Context(), installTimeout)
 	defer cancel()
 	for _, cluster := range clusters {
 		g.Expect(cluster.WaitAvailable(ctx)).To(Succeed())
 	}
+	w.awaitReconciled()
 	g.Expect(w.boots(clusters)).To(Equal(boots), "no host was booted for it")
+	g.Expect(changes(objects, w.objects(clusters))).To(BeEmpty(), "what the release before had made is right for the one after")
+	for _, cluster := range clusters {
+		g.Expect(cluster.WaitAvailable(ctx)).To(Succeed(), "and still is, when all was looked at")
+	}
+}
+
+// expectNothingRefused checks that our managers had the rights to all that they did, of both releases.
+func (w *world) expectNothingRefused() {
+	w.Helper()
+	g := NewWithT(w)
+	for _, name := range []string{env.Bootstrap, env.ControlPlane} {
+		requests, err := w.lab.Env.Requests(w.deployments.Process(name).User, time.Time{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(requests).NotTo(BeEmpty())
+		for _, request := range requests {
+			g.Expect(request.Code).NotTo(Equal(http.StatusForbidden), "%s must be allowed to %s %s", request.User, request.Verb, request.Resource)
+		}
+	}
 }
 
 // boots is how often each host was booted.
@@ -216,6 +350,8 @@ func (w *world) deleteClusters(clusters map[string]*lab.Cluster) {
 		NewWithT(w).Expect(<-gone).To(Succeed())
 	}
 	NewWithT(w).Expect(w.lab.Rack.Escaped()).To(BeEmpty(), "hosts that booted anything but what they were given")
+	NewWithT(w).Expect(w.lab.Unasked()).To(BeEmpty(), "installed nodes whose disks were taken while nobody deleted their Machines")
+	w.expectNothingRefused()
 	w.deleteNamespaces(clusters)
 }
 

@@ -26,7 +26,7 @@ func TestTheManifestsForTheOperatorAreAccepted(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(l.Stop)
 	w := &world{T: t, builder: builder, lab: l, repository: t.TempDir(), images: map[string]env.Image{}}
-	w.publish(before)
+	w.publish(builder, first)
 	module, err := builder.ModuleDir(t.Context(), filepath.Join("test", "tools", "capi-operator"), "sigs.k8s.io/cluster-api-operator")
 	g.Expect(err).NotTo(HaveOccurred())
 	for kind, provider := range map[string]struct{ crd, namespace, label, components string }{
@@ -34,7 +34,7 @@ func TestTheManifestsForTheOperatorAreAccepted(t *testing.T) {
 		"ControlPlaneProvider": {"controlplaneproviders", "openshift-agent-control-plane-system", controlPlaneLabel, "control-plane-components.yaml"},
 	} {
 		w.applyAll(filepath.Join(module, "config", "crd", "bases", "operator.cluster.x-k8s.io_"+provider.crd+".yaml"), "")
-		release := filepath.Join(w.repository, provider.label, before)
+		release := filepath.Join(w.repository, provider.label, first)
 		g.Eventually(func(g Gomega) { // until the kind is served
 			applied := &unstructured.Unstructured{}
 			applied.SetAPIVersion("operator.cluster.x-k8s.io/v1alpha2")
@@ -42,13 +42,13 @@ func TestTheManifestsForTheOperatorAreAccepted(t *testing.T) {
 			w.apply(g, filepath.Join(release, "cluster-api-operator.yaml"), "")
 			g.Expect(l.Client().Get(t.Context(), client.ObjectKey{Namespace: provider.namespace, Name: "openshift-agent"}, applied)).To(Succeed())
 			version, _, _ := unstructured.NestedString(applied.Object, "spec", "version")
-			g.Expect(version).To(Equal(before))
+			g.Expect(version).To(Equal(first))
 			labels, _, _ := unstructured.NestedStringMap(applied.Object, "spec", "fetchConfig", "selector", "matchLabels")
 			g.Expect(labels).NotTo(BeEmpty())
 			sources := &corev1.ConfigMapList{}
 			g.Expect(l.Client().List(t.Context(), sources, client.InNamespace(provider.namespace), client.MatchingLabels(labels))).To(Succeed())
 			g.Expect(sources.Items).To(HaveLen(1))
-			g.Expect(sources.Items[0].Name).To(Equal(before), "the operator takes the name for the version")
+			g.Expect(sources.Items[0].Name).To(Equal(first), "the operator takes the name for the version")
 			for key, file := range map[string]string{"components": provider.components, "metadata": "metadata.yaml"} {
 				content, err := os.ReadFile(filepath.Join(release, file))
 				g.Expect(err).NotTo(HaveOccurred())

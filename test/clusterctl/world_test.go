@@ -11,10 +11,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/blang/semver/v4"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/cluster-api/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
@@ -22,11 +27,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// The releases: what is upgraded, and to what.
-const (
-	before = "v0.1.0"
-	after  = "v0.1.1"
-)
+// first is the version of a release that nothing was before.
+const first = "v0.1.0"
 
 // registry is where the images of our releases would lie.
 const registry = "registry.example.com/openshift-agent"
@@ -43,9 +45,13 @@ type world struct {
 	// program is clusterctl, repository the folder with the releases, config tells clusterctl of it.
 	program, repository, config string
 	images                      map[string]env.Image
-	providers                   []map[string]string
-	// core and metal3 are the versions of what is not ours.
-	core, metal3 string
+	// before and after are the versions of our releases: what is upgraded, and to what, which is of this checkout.
+	before, after string
+	// source is the checkout that the release before is of.
+	source    *components.Builder
+	providers []map[string]string
+	// core, metal3 and ipam are the versions of what is not ours.
+	core, metal3, ipam string
 }
 
 // newWorld writes the releases, and starts a hub that runs what is installed from them.
@@ -66,40 +72,62 @@ func newWorld(t *testing.T) *world {
 	w.applyAll(filepath.Join("testdata", "cert-manager.yaml"), "")
 	w.core = w.publishForeign(components.Core(""), env.Core, "CoreProvider", "cluster-api", "cluster-api/%s/core-components.yaml")
 	w.metal3 = w.publishForeign(components.Metal3, env.Metal3, "InfrastructureProvider", "metal3", "infrastructure-metal3/%s/infrastructure-components.yaml")
-	w.publish(before)
+	w.ipam = w.publishAddressManager()
+	w.findBefore()
+	w.publish(w.source, w.before)
 	w.providers = append(w.providers,
-		map[string]string{"name": "openshift-agent", "type": "BootstrapProvider", "url": "file://" + filepath.Join(w.repository, "bootstrap-openshift-agent", before, "bootstrap-components.yaml")},
-		map[string]string{"name": "openshift-agent", "type": "ControlPlaneProvider", "url": "file://" + filepath.Join(w.repository, controlPlaneLabel, before, "control-plane-components.yaml")},
+		map[string]string{"name": "openshift-agent", "type": "BootstrapProvider", "url": "file://" + filepath.Join(w.repository, "bootstrap-openshift-agent", w.before, "bootstrap-components.yaml")},
+		map[string]string{"name": "openshift-agent", "type": "ControlPlaneProvider", "url": "file://" + filepath.Join(w.repository, controlPlaneLabel, w.before, "control-plane-components.yaml")},
 	)
 	content, err := sigsyaml.Marshal(map[string]any{"providers": w.providers})
 	g.Expect(err).NotTo(HaveOccurred())
 	w.config = filepath.Join(w.repository, "clusterctl.yaml")
 	g.Expect(os.WriteFile(w.config, content, 0o600)).To(Succeed())
-	w.build(before)
-	w.build(after)
+	w.build(w.source, w.before)
+	w.build(w.builder, w.after)
 	w.deployments = w.lab.Env.RunDeployments(w.images)
 	t.Cleanup(w.deployments.Stop)
 	return w
 }
 
-// publish writes a release as its maintainers do, and puts it beside the others.
-func (w *world) publish(version string) {
+// findBefore finds the release before this checkout. Where nobody can know it, it is one of this checkout too, of another version.
+func (w *world) findBefore() {
+	w.Helper()
+	g := NewWithT(w)
+	var err error
+	w.source, w.before, err = w.builder.Before(w.Context())
+	if errors.Is(err, components.ErrNoHistory) {
+		w.source, w.before = w.builder, first
+		w.Run("the release before is an older one", func(t *testing.T) {
+			t.Skipf("the upgrade is one between two releases of this checkout, which differ in nothing but their version: %v", err)
+		})
+	} else {
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	next, err := semver.ParseTolerant(w.before)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(next.IncrementPatch()).To(Succeed())
+	w.after = "v" + next.FinalizeVersion()
+}
+
+// publish writes the release of a checkout as its maintainers do, and puts it beside the others.
+func (w *world) publish(source *components.Builder, version string) {
 	w.Helper()
 	out := filepath.Join(w.TempDir(), "out")
 	cmd := exec.CommandContext(w.Context(), "make", "release", "VERSION="+version, "REGISTRY="+registry, "OUT="+out)
-	cmd.Dir = w.builder.Root()
+	cmd.Dir = source.Root()
 	written, err := cmd.CombinedOutput()
 	NewWithT(w).Expect(err).NotTo(HaveOccurred(), string(written))
 	NewWithT(w).Expect(os.Remove(filepath.Join(out, "SHA256SUMS"))).To(Succeed()) // make has checked them
 	NewWithT(w).Expect(os.CopyFS(w.repository, os.DirFS(out))).To(Succeed())
 }
 
-// build makes the images that a release names.
-func (w *world) build(version string) {
+// build makes the images that the release of a checkout names.
+func (w *world) build(source *components.Builder, version string) {
 	w.Helper()
 	args := map[string][]string{env.ControlPlane: {"--ocp-release-repository=" + w.lab.Registry.OCPRepository(), "--okd-release-repository=" + w.lab.Registry.OKDRepository()}}
 	for name, image := range map[string]string{env.Bootstrap: "agent-bootstrap-provider", env.ControlPlane: "agent-control-plane-provider"} {
-		program, err := w.builder.ReleasedManager(w.Context(), name, version)
+		program, err := source.ReleasedManager(w.Context(), name, version)
 		NewWithT(w).Expect(err).NotTo(HaveOccurred())
 		w.images[registry+"/"+image+":"+version] = env.Image{Name: name, Program: program, ExtraArgs: args[name]}
 	}
@@ -120,6 +148,40 @@ func (w *world) publishForeign(component components.Component, name, kind, provi
 	g.Expect(os.WriteFile(filepath.Join(filepath.Dir(path), "metadata.yaml"), release.Metadata, 0o600)).To(Succeed())
 	w.providers = append(w.providers, map[string]string{"name": provider, "type": kind, "url": "file://" + path})
 	return release.Version
+}
+
+// publishAddressManager writes the release of Metal3's IP address manager, and returns its version. CAPM3 does not start without its kinds, which are no part of CAPM3's own release: they are
+// taken off the hub for clusterctl to install them. Nobody asks for addresses here, so that nothing runs.
+func (w *world) publishAddressManager() string {
+	w.Helper()
+	g := NewWithT(w)
+	dir, err := w.builder.ModuleDir(w.Context(), filepath.Join("test", "tools", "ipam"), "github.com/metal3-io/ip-address-manager")
+	g.Expect(err).NotTo(HaveOccurred())
+	metadata, err := os.ReadFile(filepath.Join(dir, "metadata.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	kinds := &unstructured.UnstructuredList{}
+	kinds.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	g.Expect(w.lab.Client().List(w.Context(), kinds)).To(Succeed())
+	components := []unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "metal3-ipam-system"}}}}
+	for i := range kinds.Items {
+		if crd := &kinds.Items[i]; strings.HasSuffix(crd.GetName(), ".ipam.metal3.io") {
+			g.Expect(w.lab.Client().Delete(w.Context(), crd)).To(Succeed())
+			g.Eventually(w.lab.Client().Get).WithArguments(w.Context(), client.ObjectKeyFromObject(crd), crd.DeepCopy()).WithTimeout(soon).Should(MatchError(apierrors.IsNotFound, "gone"))
+			withoutState(crd)
+			crd.SetUID("")
+			components = append(components, *crd)
+		}
+	}
+	g.Expect(len(components)).To(BeNumerically(">", 3))
+	content, err := yaml.FromUnstructured(components)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, version, _ := strings.Cut(filepath.Base(dir), "@")
+	path := filepath.Join(w.repository, "ipam-metal3", version, "ipam-components.yaml")
+	g.Expect(os.MkdirAll(filepath.Dir(path), 0o755)).To(Succeed())
+	g.Expect(os.WriteFile(path, content, 0o600)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(filepath.Dir(path), "metadata.yaml"), metadata, 0o600)).To(Succeed())
+	w.providers = append(w.providers, map[string]string{"name": "metal3", "type": "IPAMProvider", "url": "file://" + path})
+	return version
 }
 
 // imageOf is the image of the Deployment among the components of a provider.
@@ -171,8 +233,7 @@ func (w *world) clusterctl(variables map[string]string, args ...string) string {
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	w.Logf("clusterctl %s\n%s", strings.Join(args, " "), stderr.String())
-	NewWithT(w).Expect(errors.Join(err, w.failure())).NotTo(HaveOccurred())
+	NewWithT(w).Expect(errors.Join(err, w.failure())).NotTo(HaveOccurred(), "clusterctl %s\n%s", strings.Join(args, " "), stderr.String())
 	return string(out)
 }
 

@@ -7,9 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/blang/semver/v4"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,7 +32,7 @@ func (s *suite) clusterctlRules() {
 	var repository, config string
 	rendered := map[string][]*object{}
 
-	before(func(ctx SpecContext) {
+	s.before(func(ctx SpecContext) {
 		var err error
 		repository, err = os.MkdirTemp("", "conformance-")
 		Expect(err).NotTo(HaveOccurred())
@@ -42,25 +44,33 @@ func (s *suite) clusterctlRules() {
 			Expect(err).NotTo(HaveOccurred())
 		}
 	}, soon)
-	AfterAll(func() { Expect(os.RemoveAll(repository)).To(Succeed()) })
+	s.after(func() { Expect(os.RemoveAll(repository)).To(Succeed()) })
 
 	s.rule("C1", "provider repository", must, func() {
 		for name := range s.components() {
 			Expect(rendered[name]).NotTo(BeEmpty(), "what clusterctl reads from the repository of %s", name)
 		}
 	})
-	s.rule("C6", "file names", should, func() {
-		for name := range s.components() {
-			Expect(filepath.Join(repository, name+"-"+s.components()[name].Name, s.version(), name+"-components.yaml")).To(BeAnExistingFile())
+	s.rule("C2", "a release of both providers", must, func() {
+		_, err := semver.Parse(strings.TrimPrefix(s.version(), "v"))
+		Expect(err).NotTo(HaveOccurred(), "the tag")
+		Expect(s.version()).To(HavePrefix("v"))
+		var folders []string
+		for name, component := range s.components() {
+			folders = append(folders, filepath.Join(repository, name+"-"+component.Name, s.version()))
 		}
-		s.note("the release has to publish the files under the same names")
+		expectOneRelease(folders)
+	})
+	s.rule("C6", "file names", should, func() {
+		for name, component := range s.components() {
+			expectFileNames(filepath.Join(repository, name+"-"+component.Name, s.version()), name)
+		}
 	})
 	s.rule("C24", "components are transformed", info, func(ctx SpecContext) {
 		s.createNamespace(ctx, elsewhereNamespace)
 		for name := range s.components() {
+			expectTransformed(rendered[name])
 			for _, o := range rendered[name] {
-				Expect(o.GetLabels()).To(HaveKey(clusterctlLabel), title(o))
-				Expect(o.GetNamespace()).To(BeElementOf("", elsewhereNamespace), title(o))
 				Expect(s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.FieldOwner("clusterctl"), client.ForceOwnership, client.DryRunAll)).
 					To(Succeed(), title(o))
 			}
@@ -90,6 +100,46 @@ func (s *suite) clusterctlRules() {
 	})
 }
 
+// expectTransformed expects of the objects that clusterctl makes of a release to carry its label, and to lie where it was told to install them.
+func expectTransformed(objects []*object) {
+	GinkgoHelper()
+	for _, o := range objects {
+		Expect(o.GetLabels()).To(HaveKey(clusterctlLabel), title(o))
+		Expect(o.GetNamespace()).To(BeElementOf("", elsewhereNamespace), title(o))
+	}
+}
+
+// clusterctlReads are the names of the files that clusterctl downloads from a release.
+var clusterctlReads = regexp.MustCompile(`^(metadata|.+-components|cluster-template.*|clusterclass-.+)\.yaml$`)
+
+// expectOneRelease expects of the folders of providers to lie side by side in one place, as the files of a release on GitHub do: those that clusterctl reads and whose names are equal are equal.
+func expectOneRelease(folders []string) {
+	GinkgoHelper()
+	together := map[string][]byte{}
+	for _, folder := range folders {
+		entries, err := os.ReadDir(folder)
+		Expect(err).NotTo(HaveOccurred())
+		for _, entry := range entries {
+			if !clusterctlReads.MatchString(entry.Name()) {
+				continue
+			}
+			content, err := os.ReadFile(filepath.Join(folder, entry.Name()))
+			Expect(err).NotTo(HaveOccurred())
+			if other, found := together[entry.Name()]; found {
+				Expect(content).To(Equal(other), "%s of both providers", entry.Name())
+			}
+			together[entry.Name()] = content
+		}
+	}
+}
+
+// expectFileNames expects the files of a provider under the names by which clusterctl looks for them unless it is told others.
+func expectFileNames(folder, name string) {
+	GinkgoHelper()
+	Expect(filepath.Join(folder, name+"-components.yaml")).To(BeARegularFile())
+	Expect(filepath.Join(folder, "metadata.yaml")).To(BeARegularFile())
+}
+
 func isClass(name string) bool { return strings.HasPrefix(name, "clusterclass-") }
 
 // version is a release of the newest series.
@@ -100,16 +150,13 @@ func (s *suite) version() string {
 	return fmt.Sprintf("v%d.%d.0", newest.Major, newest.Minor)
 }
 
-// writeRepository makes a local repository as clusterctl wants it, and the configuration that names it.
+// writeRepository makes a release, which is a local repository as clusterctl wants it, and the configuration that names it.
 func (s *suite) writeRepository(ctx context.Context, dir string) string {
 	GinkgoHelper()
+	Expect(s.Release(ctx, s.version(), dir)).To(Succeed())
 	var providers []map[string]string
 	for name, component := range s.components() {
-		release := filepath.Join(dir, name+"-"+component.Name, s.version())
-		Expect(os.MkdirAll(release, 0o755)).To(Succeed())
-		file := filepath.Join(release, name+"-components.yaml")
-		Expect(os.WriteFile(file, s.render(ctx, component), 0o600)).To(Succeed())
-		Expect(os.WriteFile(filepath.Join(release, "metadata.yaml"), s.Metadata, 0o600)).To(Succeed())
+		file := filepath.Join(dir, name+"-"+component.Name, s.version(), name+"-components.yaml")
 		providers = append(providers, map[string]string{"name": component.Name, "type": typeNames[name], "url": file})
 	}
 	for name, content := range s.Templates {

@@ -18,7 +18,7 @@ import (
 // deletionRules delete clusters in every way.
 func (s *suite) deletionRules() {
 	// What I4 needs comes up while the others are deleted.
-	before(func(ctx SpecContext) { s.doomed(ctx).Release() }, soon)
+	s.before(func(ctx SpecContext) { s.doomed(ctx).Release() }, soon)
 
 	s.rule("P36", "deletion", info, func(ctx SpecContext) {
 		full := s.fixtures.full
@@ -68,6 +68,12 @@ func (s *suite) expectDeletedInOrder(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	left := s.machineUIDs(ctx, f) // others may have been replaced before
 	s.expectDeleted(ctx, f)
+	s.expectOrder(f, left)
+}
+
+// expectOrder looks at how a cluster was deleted that had these Machines at last.
+func (s *suite) expectOrder(f *fixture, left []string) {
+	GinkgoHelper()
 	isWorker := func(e entry) bool {
 		_, controlPlane := e.GetLabels()[clusterv1.MachineControlPlaneLabel]
 		return !controlPlane
@@ -81,6 +87,9 @@ func (s *suite) expectDeletedInOrder(ctx context.Context, f *fixture) {
 		registration := f.seen.first(s.Registration, func(e entry) bool { return e.GetDeletionTimestamp() != nil })
 		Expect(lastMachine.version).To(BeNumerically("<=", registration.version), "then the Machines of the control plane, then %s", s.Registration.Kind)
 	}
+	released := f.seen.first(s.ControlPlane.Kind, func(e entry) bool { return e.gone })
+	Expect(released).NotTo(BeNil())
+	Expect(released.version).To(BeNumerically(">=", lastMachine.version), "the control plane goes after its last Machine")
 	var told []string
 	for _, e := range f.seen.of(s.ControlPlane.Kind) {
 		if c := condition(e.object, clusterv1.DeletingCondition); c.Status == metav1.ConditionTrue && !slices.Contains(told, c.Reason) {

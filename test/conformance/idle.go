@@ -28,6 +28,10 @@ func (s *suite) idleRules() {
 		}
 		Eventually(func() time.Duration { return time.Since(s.quiet.since) }).WithTimeout(2 * idle).WithPolling(time.Second).Should(BeNumerically(">=", idle))
 		Expect(s.versions(ctx, "full", "small")).To(Equal(s.quiet.versions))
+		for _, namespace := range []string{"full", "small"} {
+			Expect(s.hub.Writes(namespace, time.Time{})).NotTo(BeEmpty(), "it is told what was written before")
+			Expect(s.hub.Writes(namespace, s.quiet.since.Add(held))).To(BeEmpty(), "writes in %s, though they change nothing", namespace)
+		}
 	}, NodeTimeout(2*idle+2*soon))
 	s.rule("I6", "no reconcile panics", invariant, func(ctx SpecContext) {
 		Expect(s.hub.Panics(ctx)).To(BeZero())

@@ -9,9 +9,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -21,11 +23,11 @@ func (s *suite) inPlaceRules() {
 	full := func() *fixture { return s.fixtures.full }
 	var unchanged []string
 
-	before(func(ctx SpecContext) {
+	s.before(func(ctx SpecContext) {
 		s.await(ctx, full())
 		unchanged = s.machineUIDs(ctx, full())
 	}, installTimeout)
-	AfterAll(func(ctx SpecContext) {
+	s.after(func(ctx SpecContext) {
 		Expect(s.machineUIDs(ctx, full())).To(Equal(unchanged), "Machines of the installed cluster")
 	})
 
@@ -80,18 +82,28 @@ func (s *suite) inPlaceRules() {
 	}, NodeTimeout(2*soon))
 	s.rule("P31", "changes in place", must, func(ctx SpecContext) {
 		controlPlane := s.controlPlane(ctx, full())
+		quick := schemaOf(s.crd(ctx, s.ControlPlane.Kind), "spec", "machineTemplate", "spec", "minReadySeconds") != nil
+		if quick {
+			s.patch(ctx, controlPlane, `{"spec":{"machineTemplate":{"spec":{"minReadySeconds":1}}}}`)
+		}
 		s.patch(ctx, controlPlane, `{"spec":{"machineTemplate":{"spec":{
 			"deletion":{"nodeDrainTimeoutSeconds":11,"nodeVolumeDetachTimeoutSeconds":12,"nodeDeletionTimeoutSeconds":13}}}}}`)
 		s.eachMachine(ctx, full(), func(g Gomega, m clusterv1.Machine) {
 			g.Expect(m.Spec.Deletion.NodeDrainTimeoutSeconds).To(HaveValue(BeEquivalentTo(11)))
 			g.Expect(m.Spec.Deletion.NodeVolumeDetachTimeoutSeconds).To(HaveValue(BeEquivalentTo(12)))
 			g.Expect(m.Spec.Deletion.NodeDeletionTimeoutSeconds).To(HaveValue(BeEquivalentTo(13)))
+			g.Expect(!quick || ptr.Deref(m.Spec.MinReadySeconds, 0) == 1).To(BeTrue(), "minReadySeconds")
 			g.Expect(find(m.Status.Conditions, clusterv1.MachineUpToDateCondition).Status).To(Equal(metav1.ConditionTrue))
 		})
-		Expect(s.machineUIDs(ctx, full())).To(Equal(unchanged))
+		// A roll-out would begin with a further Machine.
+		Consistently(func() []string { return s.machineUIDs(ctx, full()) }).WithTimeout(held).Should(Equal(unchanged))
+		Expect(condition(s.controlPlane(ctx, full()), clusterv1.RollingOutCondition).Status).To(Equal(metav1.ConditionFalse))
 		s.patch(ctx, controlPlane, `{"spec":{"machineTemplate":{"spec":{"deletion":null}}}}`)
 		s.eachMachine(ctx, full(), func(g Gomega, m clusterv1.Machine) { g.Expect(m.Spec.Deletion.NodeDrainTimeoutSeconds).To(BeNil()) })
-		s.note("readiness gates and metadata: P14 and P29")
+		if quick {
+			s.patch(ctx, controlPlane, `{"spec":{"machineTemplate":{"spec":{"minReadySeconds":null}}}}`)
+		}
+		s.note("readiness gates, taints and metadata: P14, P15 and P29; no Machine was replaced by any of them")
 	}, NodeTimeout(2*soon))
 	s.rule("B19", "changes after the bootstrap data", should, func(ctx SpecContext) {
 		_, workers := s.machines(ctx, full())
@@ -99,10 +111,16 @@ func (s *suite) inPlaceRules() {
 		key := full().Key()
 		key.Name = text(config, "status", "dataSecretName")
 		secret := s.get(ctx, secretKind, key)
-		s.patch(ctx, config, `{"metadata":{"annotations":{"conformance":"changed"}}}`)
-		Consistently(func() string { return s.get(ctx, secretKind, key).GetResourceVersion() }).Should(Equal(secret.GetResourceVersion()))
-		s.patch(ctx, config, `{"metadata":{"annotations":{"conformance":null}}}`)
-	})
+		changed, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{"conformance": "changed"}}, "spec": s.Bootstrap.Change})
+		Expect(err).NotTo(HaveOccurred())
+		s.patch(ctx, config, "%s", changed)
+		Consistently(func() string { return s.get(ctx, secretKind, key).GetResourceVersion() }).WithTimeout(held).Should(Equal(secret.GetResourceVersion()))
+		for field, value := range s.Bootstrap.Change {
+			Expect(at(s.again(ctx, config), "spec", field)).To(Equal(value), "it may be changed")
+			s.patch(ctx, config, `{"metadata":{"annotations":{"conformance":null}},"spec":{%q:null}}`, field)
+		}
+		Expect(s.machineUIDs(ctx, full())).To(Equal(unchanged))
+	}, NodeTimeout(soon))
 }
 
 // expectEditsReplaceNone gives the workers another version and another bootstrap template with every strategy of their MachineDeployments, and with one after the
@@ -178,7 +196,12 @@ func (s *suite) expectTaints(ctx context.Context, f *fixture) {
 	tainted := func() (all, none bool) {
 		machines, _ := s.machines(ctx, f)
 		has := func(m clusterv1.Machine) bool { return len(m.Spec.Taints) > 0 }
-		return !slices.ContainsFunc(machines, func(m clusterv1.Machine) bool { return !has(m) }), !slices.ContainsFunc(machines, has)
+		given := func(m clusterv1.Machine) bool {
+			return slices.ContainsFunc(m.Spec.Taints, func(t clusterv1.MachineTaint) bool {
+				return t.Key == "conformance/taint" && t.Effect == corev1.TaintEffectPreferNoSchedule && t.Propagation == clusterv1.MachineTaintPropagationAlways
+			})
+		}
+		return !slices.ContainsFunc(machines, func(m clusterv1.Machine) bool { return !given(m) }), !slices.ContainsFunc(machines, has)
 	}
 	told := func() string {
 		all := conditions(s.controlPlane(ctx, f))

@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
@@ -24,7 +27,7 @@ import (
 // installedRules look at a cluster that was installed, and at how it came to that.
 func (s *suite) installedRules() {
 	full := func() *fixture { return s.fixtures.full }
-	before(func(ctx SpecContext) { s.await(ctx, full()) }, installTimeout)
+	s.before(func(ctx SpecContext) { s.await(ctx, full()) }, installTimeout)
 
 	s.bootstrapDataRules(full)
 	s.controlPlaneRules(full)
@@ -47,6 +50,7 @@ func (s *suite) bootstrapDataRules(full func() *fixture) {
 		for _, config := range s.configs(ctx, workers) {
 			expectCloned(config)
 		}
+		s.expectMetadataOfTemplates(ctx, "full")
 	})
 	// each looks at every Machine with its config and the secret of its bootstrap data.
 	each := func(check func(m clusterv1.Machine, config, secret *object)) func(SpecContext) {
@@ -56,18 +60,23 @@ func (s *suite) bootstrapDataRules(full func() *fixture) {
 			Expect(machines).NotTo(BeEmpty())
 			for i, config := range s.configs(ctx, machines) {
 				m := machines[i]
-				Expect(m.Spec.Bootstrap.DataSecretName).NotTo(BeNil(), m.Name)
-				secret := s.get(ctx, secretKind, types.NamespacedName{Namespace: m.Namespace, Name: *m.Spec.Bootstrap.DataSecretName})
+				secret := s.get(ctx, secretKind, types.NamespacedName{Namespace: m.Namespace, Name: text(config, "status", "dataSecretName")})
 				Expect(secret).NotTo(BeNil(), "the bootstrap data of Machine %s", m.Name)
 				check(m, config, secret)
 			}
 		}
 	}
-	s.rule("B10", "data secret", must, each(func(m clusterv1.Machine, config, _ *object) {
-		Expect(text(config, "status", "dataSecretName")).To(Equal(*m.Spec.Bootstrap.DataSecretName))
-	}))
-	s.rule("B11", "name of the secret", must, each(func(_ clusterv1.Machine, config, secret *object) {
-		Expect(text(config, "status", "dataSecretName")).To(Equal(secret.GetName()))
+	s.rule("B10", "data secret", must, func(ctx SpecContext) {
+		field := schemaOf(s.crd(ctx, s.Bootstrap.Kind), "status", "dataSecretName")
+		Expect(field).To(And(HaveField("Type", "string"), HaveField("MinLength", HaveValue(BeEquivalentTo(1))), HaveField("MaxLength", HaveValue(BeEquivalentTo(253)))))
+		each(func(m clusterv1.Machine, config, _ *object) {
+			Expect(m.Spec.Bootstrap.DataSecretName).To(HaveValue(Equal(text(config, "status", "dataSecretName"))), "core gave it to Machine %s", m.Name)
+		})(ctx)
+	})
+	s.rule("B11", "name of the secret", must, each(func(m clusterv1.Machine, config, secret *object) {
+		value, err := base64.StdEncoding.DecodeString(text(secret, "data", "value"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(value).NotTo(BeEmpty(), "the Secret that %s names has the bootstrap data of Machine %s", title(config), m.Name)
 	}))
 	s.rule("B12", "label of the secret", must, each(func(m clusterv1.Machine, _, secret *object) {
 		Expect(secret.GetLabels()).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, m.Spec.ClusterName))
@@ -91,11 +100,59 @@ func (s *suite) bootstrapDataRules(full func() *fixture) {
 		Expect(told).NotTo(BeNil())
 		Expect(made.version).To(BeNumerically("<", told.version))
 	}))
+	s.rule("B22", "sentinel file", should, func(ctx SpecContext) {
+		controlPlane, workers := s.machines(ctx, full())
+		for _, m := range slices.Concat(controlPlane, workers) {
+			ignition, err := full().Ignition(ctx, m.Name)
+			Expect(err).NotTo(HaveOccurred())
+			expectSentinel(ignition)
+		}
+	}, NodeTimeout(soon))
 	s.rule("B17", "conditions", should, each(func(m clusterv1.Machine, config, _ *object) {
 		expectConditions(config, clusterv1.ReadyCondition)
-		machine := find(m.Status.Conditions, clusterv1.MachineBootstrapConfigReadyCondition)
-		Expect(machine.Status).To(Equal(condition(config, clusterv1.ReadyCondition).Status), "as Machine %s has it", m.Name)
+		expectMirrored(config, &m)
+		waits := func(e entry) bool {
+			return condition(e.object, clusterv1.MachineBootstrapConfigReadyCondition).Status == metav1.ConditionFalse
+		}
+		told := full().seen.first(machineKind, func(e entry) bool {
+			return e.GetName() == m.Name && waits(e) && toldBy(full().seen.of(s.Bootstrap.Kind), config, e)
+		})
+		Expect(told).NotTo(BeNil(), "what Machine %s waited for, as its config said it", m.Name)
 	}))
+}
+
+// sentinel is the file by which a host tells that its bootstrap has ended (bootstrap provider contract, "Sentinel file").
+const sentinel = "/run/cluster-api/bootstrap-success.complete"
+
+// expectSentinel expects of the ignition of a host that it has the sentinel file made.
+func expectSentinel(ignition []byte) {
+	GinkgoHelper()
+	var config struct {
+		Systemd struct {
+			Units []struct {
+				Contents string `json:"contents"`
+				Enabled  bool   `json:"enabled"`
+			} `json:"units"`
+		} `json:"systemd"`
+	}
+	Expect(json.Unmarshal(ignition, &config)).To(Succeed())
+	Expect(config.Systemd.Units).To(ContainElement(And(HaveField("Enabled", true), HaveField("Contents", ContainSubstring(sentinel)))))
+}
+
+// expectMirrored expects of a Machine to say of its config what that says.
+func expectMirrored(config *object, m *clusterv1.Machine) {
+	GinkgoHelper()
+	ready, mirrored := condition(config, clusterv1.ReadyCondition), find(m.Status.Conditions, clusterv1.MachineBootstrapConfigReadyCondition)
+	Expect(mirrored).To(And(HaveField("Status", ready.Status), HaveField("Reason", ready.Reason), HaveField("Message", ready.Message)), "of Machine %s", m.Name)
+}
+
+// toldBy tells whether what a Machine says of its config is what that once said itself, in words.
+func toldBy(configs []entry, config *object, machine entry) bool {
+	mirrored := condition(machine.object, clusterv1.MachineBootstrapConfigReadyCondition)
+	return mirrored.Message != "" && slices.ContainsFunc(configs, func(e entry) bool {
+		ready := condition(e.object, clusterv1.ReadyCondition)
+		return e.GetName() == config.GetName() && ready.Reason == mirrored.Reason && ready.Message == mirrored.Message
+	})
 }
 
 func find(conditions []metav1.Condition, name string) metav1.Condition {
@@ -123,7 +180,12 @@ func expectConditions(o *object, wanted ...string) {
 
 func (s *suite) controlPlaneRules(full func() *fixture) {
 	s.rule("P5", "endpoint of the Cluster", must, func(ctx SpecContext) {
-		Expect(s.cluster(ctx, full()).Spec.ControlPlaneEndpoint.IsValid()).To(BeTrue())
+		endpoint := s.cluster(ctx, full()).Spec.ControlPlaneEndpoint
+		Expect(endpoint.IsValid()).To(BeTrue(), "whoever gives it")
+		if schemaOf(s.crd(ctx, s.ControlPlane.Kind), "spec", "controlPlaneEndpoint") == nil {
+			s.skip("the infrastructure provider gives the endpoint: P6")
+		}
+		Expect(at(s.controlPlane(ctx, full()), "spec", "controlPlaneEndpoint")).To(And(HaveKeyWithValue("host", endpoint.Host), HaveKeyWithValue("port", BeEquivalentTo(endpoint.Port))))
 	})
 	s.rule("P8", "counters", must, func(ctx SpecContext) {
 		controlPlane := s.controlPlane(ctx, full())
@@ -148,6 +210,9 @@ func (s *suite) controlPlaneRules(full func() *fixture) {
 		}
 		required := schemaOf(s.crd(ctx, s.ControlPlane.Kind), "spec").Required
 		Expect(required).To(ContainElement("version"))
+		bare := controlPlane.DeepCopy()
+		Expect(unstructured.SetNestedField(bare.Object, strings.TrimPrefix(text(controlPlane, "spec", "version"), "v"), "spec", "version")).To(Succeed())
+		Expect(s.client.Update(ctx, bare, client.DryRunAll)).To(Succeed(), "a version without v")
 	})
 	s.rule("P11", "status.version and status.versions", must, func(ctx SpecContext) { s.expectVersions(ctx, full()) })
 	s.rule("P12", "labels of the Machines", must, func(ctx SpecContext) {
@@ -160,10 +225,12 @@ func (s *suite) controlPlaneRules(full func() *fixture) {
 			Expect(metav1.IsControlledBy(&m, controlPlane)).To(BeTrue(), m.Name)
 		}
 	})
-	s.rule("P16", "externallyManagedControlPlane", should, func(ctx SpecContext) {
-		Expect(at(s.controlPlane(ctx, full()), "status", "externallyManagedControlPlane")).To(BeNil(), "there are Nodes")
+	s.rule("P16", "externalManagedControlPlane", should, func(ctx SpecContext) {
+		machines, _ := s.machines(ctx, full())
+		Expect(machines).To(HaveEach(HaveField("Status.NodeRef.Name", Not(BeEmpty()))))
+		expectNodesManaged(s.controlPlane(ctx, full()))
 	})
-	s.rule("P18", "initialized", must, func(SpecContext) {
+	s.rule("P18", "initialized", must, func(ctx SpecContext) {
 		initialized := func(e entry) bool {
 			return at(e.object, "status", "initialization", "controlPlaneInitialized") == true
 		}
@@ -174,6 +241,9 @@ func (s *suite) controlPlaneRules(full func() *fixture) {
 		}
 		secret := full().seen.first(secretKind, func(e entry) bool { return e.GetName() == full().Key().Name+"-kubeconfig" })
 		Expect(secret.version).To(BeNumerically("<", told.version), "the kubeconfig comes first")
+		kubeconfig, err := base64.StdEncoding.DecodeString(text(secret.object, "data", "value"))
+		Expect(err).NotTo(HaveOccurred())
+		expectAccess(ctx, kubeconfig)
 	})
 	s.rule("P20", "conditions", should, func(ctx SpecContext) {
 		expectConditions(s.controlPlane(ctx, full()), clusterv1.AvailableCondition, clusterv1.RollingOutCondition, clusterv1.ScalingUpCondition,
@@ -205,6 +275,12 @@ func (s *suite) controlPlaneRules(full func() *fixture) {
 	})
 }
 
+// expectNodesManaged is for a control plane whose Machines have Nodes: one that says that they have none leaves the Nodes of deleted Machines behind.
+func expectNodesManaged(controlPlane *object) {
+	GinkgoHelper()
+	Expect(at(controlPlane, "status", "externalManagedControlPlane")).NotTo(BeIdenticalTo(true), title(controlPlane))
+}
+
 func (s *suite) expectScale(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	controlPlane := s.controlPlane(ctx, f)
@@ -220,17 +296,25 @@ func (s *suite) expectScale(ctx context.Context, f *fixture) {
 	for _, m := range controlPlaneMachines {
 		Expect(selector.Matches(labels.Set(m.Labels))).To(BeTrue(), m.Name)
 	}
-	for _, m := range workers {
+	others, _ := s.machines(ctx, s.fixtures.small)
+	Expect(others).NotTo(BeEmpty())
+	for _, m := range slices.Concat(workers, others) {
 		Expect(selector.Matches(labels.Set(m.Labels))).To(BeFalse(), m.Name)
 	}
+	other := at(scale, "spec", "replicas").(int64) + 2
+	Expect(unstructured.SetNestedField(scale.Object, other, "spec", "replicas")).To(Succeed())
 	Expect(s.client.SubResource("scale").Update(ctx, controlPlane, client.WithSubResourceBody(scale), client.DryRunAll)).To(Succeed())
+	Expect(at(scale, "spec", "replicas")).To(Equal(other), "what the API server would write")
 }
 
 func (s *suite) expectVersions(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	controlPlane := s.controlPlane(ctx, f)
+	Expect(schemaOf(s.crd(ctx, s.ControlPlane.Kind), "status", "versions")).To(And(HaveField("XListMapKeys", ConsistOf("version")),
+		HaveField("MinItems", HaveValue(BeEquivalentTo(1))), HaveField("MaxItems", HaveValue(BeEquivalentTo(100)))))
 	versions, _ := at(controlPlane, "status", "versions").([]any)
 	Expect(versions).NotTo(BeEmpty())
+	Expect(slices.IsSortedFunc(versions, olderFirst)).To(BeTrue(), "%v", versions)
 	var total int64
 	for _, v := range versions {
 		version := v.(map[string]any)
@@ -250,6 +334,11 @@ func (s *suite) expectVersions(ctx context.Context, f *fixture) {
 	Expect(early.version).To(BeNumerically("<", initialized.version), "told before the cluster is installed: workers wait for it")
 }
 
+// olderFirst compares two of status.versions.
+func olderFirst(a, b any) int {
+	return semver.MustParse(strings.TrimPrefix(a.(map[string]any)["version"].(string), "v")).Compare(semver.MustParse(strings.TrimPrefix(b.(map[string]any)["version"].(string), "v")))
+}
+
 func (s *suite) kubeconfigRules(full func() *fixture) {
 	secretOf := func(ctx context.Context) *corev1.Secret {
 		secret := &corev1.Secret{}
@@ -262,7 +351,7 @@ func (s *suite) kubeconfigRules(full func() *fixture) {
 		secret := secretOf(ctx)
 		Expect(secret.Type).To(Equal(clusterv1.ClusterSecretType))
 		Expect(secret.Labels).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, full().Key().Name))
-		expectAccess(ctx, secret)
+		expectAccess(ctx, secret.Data["value"])
 	})
 	renewedBy := func(ctx context.Context, what string, renew func(context.Context) error) {
 		GinkgoHelper()
@@ -270,13 +359,19 @@ func (s *suite) kubeconfigRules(full func() *fixture) {
 		Expect(renew(ctx)).To(Succeed(), what)
 		Eventually(func() []byte { return secretOf(ctx).Data["value"] }).ShouldNot(Equal(before.Data["value"]), what)
 		expectShortLife(secretOf(ctx).Data["value"])
-		expectAccess(ctx, secretOf(ctx))
+		expectAccess(ctx, secretOf(ctx).Data["value"])
 	}
 	s.rule("P24", "kubeconfig rotation", must, func(ctx SpecContext) {
 		expectShortLife(secretOf(ctx).Data["value"])
 		renewedBy(ctx, "renewal is due", full().AgeKubeconfig)
 		renewedBy(ctx, "there is another kubeconfig", full().RotateKubeconfig)
 	}, NodeTimeout(3*soon))
+	s.rule("P25", "kubeconfig is not shared", must, func(ctx SpecContext) {
+		users, err := full().UsersKubeconfig(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		expectAccess(ctx, users)
+		expectOthers(secretOf(ctx).Data["value"], users)
+	}, NodeTimeout(soon))
 	s.rule("P26", "owner of the kubeconfig, and the user's own", info, func(ctx SpecContext) {
 		secret := secretOf(ctx)
 		controlPlane := s.controlPlane(ctx, full())
@@ -295,13 +390,23 @@ func (s *suite) kubeconfigRules(full func() *fixture) {
 }
 
 // expectAccess checks that a kubeconfig leads to its cluster.
-func expectAccess(ctx context.Context, secret *corev1.Secret) {
+func expectAccess(ctx context.Context, kubeconfig []byte) {
 	GinkgoHelper()
-	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["value"])
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	Expect(err).NotTo(HaveOccurred())
 	workload, err := client.New(config, client.Options{})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(workload.List(ctx, &corev1.NodeList{})).To(Succeed())
+}
+
+// expectOthers expects of two kubeconfigs not to have the same credentials, so that taking one from people takes nothing from Cluster API.
+func expectOthers(kubeconfig, another []byte) {
+	GinkgoHelper()
+	one, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	other, err := clientcmd.RESTConfigFromKubeConfig(another)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(one.BearerToken + string(one.CertData)).NotTo(Equal(other.BearerToken + string(other.CertData)))
 }
 
 // expectShortLife checks when the credentials in a kubeconfig expire.

@@ -12,9 +12,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/cluster-api/util/contract"
 	"sigs.k8s.io/cluster-api/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
@@ -35,7 +39,7 @@ func (s *suite) manifestRules() {
 			}
 		}
 	})
-	s.rule("B7", "API versions of its own", should, func(ctx SpecContext) {
+	s.rule("B7", "API versions of its own, compatible with those of the release before", should, func(ctx SpecContext) {
 		for _, component := range s.components() {
 			for _, k := range []kind{component.Kind, component.Template} {
 				crd := s.crd(ctx, k)
@@ -43,13 +47,14 @@ func (s *suite) manifestRules() {
 				Expect(k.Version).To(MatchRegexp(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`))
 			}
 		}
-	})
+		s.expectCompatible(ctx)
+	}, NodeTimeout(soon))
 	s.rule("B18", "no terminal failures", info, func(ctx SpecContext) { s.expectNoFailureFields(ctx, s.Bootstrap.Kind) })
 	s.rule("P21", "no terminal failures", info, func(ctx SpecContext) { s.expectNoFailureFields(ctx, s.ControlPlane.Kind) })
-	s.rule("P7", "spec.replicas can be unset and zero", must, func(ctx SpecContext) {
-		replicas := schemaOf(s.crd(ctx, s.ControlPlane.Kind), "spec", "replicas")
-		Expect(replicas.Type).To(Equal("integer"))
-		Expect(replicas.Default).To(BeNil(), "an unset field stays unset")
+	s.rule("P7", "spec.replicas can be left out, which zero is not", must, func(ctx SpecContext) {
+		Expect(schemaOf(s.crd(ctx, s.ControlPlane.Kind), "spec", "replicas").Type).To(Equal("integer"))
+		Expect(schemaOf(s.crd(ctx, s.ControlPlane.Kind), "spec").Required).NotTo(ContainElement("replicas"))
+		s.expectUnsetReplicas(ctx, s.fixtures.small)
 	})
 	s.rule("P17", "spec.rollout.after", must, func(ctx SpecContext) {
 		Expect(schemaOf(s.crd(ctx, s.ControlPlane.Kind), "spec", "rollout", "after")).NotTo(BeNil())
@@ -94,10 +99,33 @@ func (s *suite) kindRules(prefix string, component *Component) {
 		Expect(crd.Name).To(Equal(contract.CalculateCRDName(crd.Spec.Group, crd.Spec.Names.Kind)))
 		Expect(crd.Spec.Names.Categories).To(ContainElement("cluster-api"), crd.Name)
 		Expect(crd.Spec.Names.ListKind).To(Equal(crd.Spec.Names.Kind + "List"))
+		Expect(crd.Name == contract.CalculateCRDName(component.Template.Group, component.Template.Kind) || hasStatus(crd)).To(BeTrue(), "%s has a status by itself", crd.Name)
 	}))
 	add("list", "list kind", each(func(crd *apiextensionsv1.CustomResourceDefinition) {
 		Expect(crd.Spec.Names.ListKind).To(Equal(crd.Spec.Names.Kind + "List"))
 	}))
+}
+
+// hasStatus tells whether the status of a kind is written by itself, so that nobody who writes the rest of an object changes it.
+func hasStatus(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Subresources == nil || v.Subresources.Status == nil
+	})
+}
+
+// expectMetadataOfTemplates expects that labels and annotations in a template are kept, for what core clones from it. Nothing is made.
+func (s *suite) expectMetadataOfTemplates(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	templates := s.list(ctx, s.Bootstrap.Template, namespace)
+	Expect(templates).NotTo(BeEmpty())
+	labelled := &object{Object: map[string]any{"spec": runtime.DeepCopyJSON(templates[0].Object["spec"].(map[string]any))}}
+	labelled.SetGroupVersionKind(s.Bootstrap.Template)
+	labelled.SetNamespace(namespace)
+	labelled.SetName("labelled")
+	metadata := map[string]any{"labels": map[string]any{"conformance/label": "one"}, "annotations": map[string]any{"conformance/annotation": "two"}}
+	Expect(unstructured.SetNestedMap(labelled.Object, metadata, "spec", "template", "metadata")).To(Succeed())
+	Expect(s.client.Create(ctx, labelled, client.DryRunAll)).To(Succeed())
+	Expect(at(labelled, "spec", "template", "metadata")).To(Equal(metadata))
 }
 
 func expectCloned(o *object) {
@@ -138,7 +166,37 @@ func below(props *apiextensionsv1.JSONSchemaProps, fields ...string) *apiextensi
 
 func (s *suite) expectNoFailureFields(ctx context.Context, k kind) {
 	GinkgoHelper()
-	Expect(schemaOf(s.crd(ctx, k), "status").Properties).NotTo(Or(HaveKey("failureReason"), HaveKey("failureMessage")))
+	expectNone(schemaOf(s.crd(ctx, k), "status"), "failureReason", "failureMessage")
+}
+
+// expectNone expects of a schema not to have fields of some names, however deep.
+func expectNone(props *apiextensionsv1.JSONSchemaProps, names ...string) {
+	GinkgoHelper()
+	for name := range props.Properties {
+		Expect(names).NotTo(ContainElement(name))
+		below := props.Properties[name]
+		expectNone(&below, names...)
+	}
+}
+
+// expectUnsetReplicas tries what a control plane of one Machine becomes without replicas, and with none. Nothing is changed.
+func (s *suite) expectUnsetReplicas(ctx context.Context, f *fixture) {
+	GinkgoHelper()
+	try := func(replicas string) (any, error) {
+		controlPlane := s.controlPlane(ctx, f)
+		err := s.client.Patch(ctx, controlPlane, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%s}}`, replicas)), client.DryRunAll)
+		return at(controlPlane, "spec", "replicas"), err
+	}
+	unset, err := try("null")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(unset).To(Or(BeNil(), BeEquivalentTo(1)), "who leaves it out gets none, or one, as KubeadmControlPlane has it")
+	zero, err := try("0")
+	if err != nil {
+		Expect(err).To(Satisfy(apierrors.IsInvalid))
+		s.note("zero is refused: %v", err)
+		return
+	}
+	Expect(zero).To(BeEquivalentTo(0), "zero stays zero")
 }
 
 // expectCoreMay checks what core is allowed to do, by the roles that it aggregates and those that Cluster API itself ships:

@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -29,7 +30,7 @@ func (s *suite) moveRules() {
 	var target world
 	var arrived, kept map[string]string
 
-	before(func(ctx SpecContext) {
+	s.before(func(ctx SpecContext) {
 		s.moved(ctx)
 		s.doomed(ctx)
 		hub, err := s.Start(ctx, HubOptions{Namespace: moveNamespace, WatchFilter: filterValue, Bare: true})
@@ -42,22 +43,30 @@ func (s *suite) moveRules() {
 			}
 		}
 	}, startTimeout)
-	AfterAll(func() {
+	s.after(func() {
 		if target.hub != nil {
 			target.hub.Stop()
 		}
 	})
 
 	s.rule("B24", "several instances: --namespace and --watch-filter", should, func(ctx SpecContext) { s.expectRestricted(ctx, target) }, NodeTimeout(soon))
-	s.rule("C11", "flag --namespace", must, func() { s.note("the hub that is moved to runs with it, see B24") })
+	s.rule("C11", "flag --namespace", must, func(ctx SpecContext) {
+		for name, component := range s.components() {
+			for _, c := range containers(s.manifests(ctx, component)) {
+				Expect(c.Args).NotTo(ContainElement(MatchRegexp(`^--namespace=.`)), "%s: clusterctl installs managers of all namespaces", name)
+			}
+		}
+		s.note("the hub that is moved to runs with it, see B24")
+	})
 	s.rule("C23", "no move while the cluster installs", info, func(ctx SpecContext) {
 		installing := s.doomed(ctx)
 		Eventually(func() []clusterv1.Machine {
 			machines, _ := s.machines(ctx, installing)
 			return machines
 		}).ShouldNot(BeEmpty())
-		_, err := s.move(ctx, installing.namespace, s.world, target)
-		Expect(err).To(HaveOccurred())
+		out, err := s.move(ctx, installing.namespace, s.world, target)
+		expectRefusedMove(fmt.Sprint(err, string(out)))
+		Expect(target.list(ctx, clusterKind, installing.namespace)).To(BeEmpty())
 		Expect(ptr.Deref(s.cluster(ctx, installing).Spec.Paused, false)).To(BeFalse())
 		installing.Release()
 	}, NodeTimeout(2*soon))
@@ -79,11 +88,27 @@ func (s *suite) moveRules() {
 		s.expectWell(ctx, target, s.moved(ctx))
 	}, NodeTimeout(3*soon))
 
-	s.rule("C19", "move back", may, func(ctx SpecContext) {
+	// Until I14 the managers die at each of their writes.
+	live := func() int { return 0 }
+	s.after(func() { live() })
+	s.rule("C19", "what is labelled to be moved, and what it owns, is moved with a cluster, and nothing else", may, func(ctx SpecContext) {
+		s.makeStrays(ctx, target)
+		if stop := s.hub.Crash(moveNamespace); stop != nil {
+			live = stop
+		}
 		out, err := s.move(ctx, moveNamespace, target, s.world)
 		Expect(err).NotTo(HaveOccurred(), string(out))
-		Expect(s.essence(ctx, s.world)).To(Equal(arrived))
+		arrivals := strays(s.all(ctx, moveNamespace))
+		expectCarried(arrivals, strays(target.all(ctx, moveNamespace)))
+		for _, o := range arrivals {
+			Expect(client.IgnoreNotFound(s.client.Delete(ctx, &o))).To(Succeed())
+		}
+	}, NodeTimeout(2*soon))
+
+	s.rule("I14", "a cluster that is moved back is as well as before, though managers die at their writes", invariant, func(ctx SpecContext) {
 		s.expectWell(ctx, s.world, s.moved(ctx))
+		s.note("the managers died %d times", live())
+		Expect(s.essence(ctx, s.world)).To(Equal(arrived))
 		Expect(s.registered(ctx)).To(Equal(kept))
 	}, NodeTimeout(3*soon))
 
@@ -107,6 +132,58 @@ func (s *suite) expectMove(ctx context.Context, target world) {
 	Consistently(func() []object { return target.list(ctx, clusterKind, moveNamespace) }).Should(BeEmpty(), "and then waits")
 	s.patch(ctx, controlPlane, `{"metadata":{"annotations":{%q:null}}}`, blockMove)
 	Eventually(done).WithTimeout(2 * soon).Should(Receive(BeNil()))
+}
+
+// strayLabel marks objects that belong to no cluster.
+const strayLabel = "conformance/stray"
+
+// makeStrays makes objects in the namespace of a cluster that do not belong to it: one that is labelled to be moved, one that is labelled to be moved with all that it owns, and one that is not.
+func (s *suite) makeStrays(ctx context.Context, w world) {
+	GinkgoHelper()
+	for name, move := range map[string]string{"carried": clusterctlLabel + "/move", "parent": clusterctlLabel + "/move-hierarchy", "left": strayLabel} {
+		spec := s.Bootstrap.Example
+		if spec == nil {
+			spec = map[string]any{}
+		}
+		template := &object{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": spec}}}}
+		template.SetGroupVersionKind(s.Bootstrap.Template)
+		template.SetNamespace(moveNamespace)
+		template.SetName(name)
+		template.SetLabels(map[string]string{strayLabel: "", move: ""})
+		Expect(w.client.Create(ctx, template)).To(Succeed())
+		if name == "parent" {
+			owner := *metav1.NewControllerRef(template, template.GroupVersionKind())
+			child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: moveNamespace, Name: "child", Labels: map[string]string{strayLabel: ""}, OwnerReferences: []metav1.OwnerReference{owner}}}
+			Expect(w.client.Create(ctx, child)).To(Succeed())
+		}
+	}
+}
+
+// strays are the objects that makeStrays has made.
+func strays(objects []object) []object {
+	return slices.DeleteFunc(slices.Clone(objects), func(o object) bool {
+		_, found := o.GetLabels()[strayLabel]
+		return !found
+	})
+}
+
+// expectCarried expects of a move to have taken what is labelled, and nothing else.
+func expectCarried(arrived, stayed []object) {
+	GinkgoHelper()
+	names := func(objects []object) (names []string) {
+		for _, o := range objects {
+			names = append(names, o.GetName())
+		}
+		return names
+	}
+	Expect(names(arrived)).To(ConsistOf("carried", "parent", "child"))
+	Expect(names(stayed)).To(ConsistOf("left"))
+}
+
+// expectRefusedMove expects of clusterctl to have refused a move for what a cluster lacks that installs, before it touched anything.
+func expectRefusedMove(message string) {
+	GinkgoHelper()
+	Expect(message).To(MatchRegexp(`cannot start the move operation while (the control plane for .+ is not yet initialized|.+ is still provisioning the (infrastructure|node))`))
 }
 
 // filtered labels what the managers of the other hub are to reconcile.

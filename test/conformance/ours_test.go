@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,19 +20,23 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/conformance"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/fuse"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
 
 // root is the top of the repository.
@@ -39,6 +44,9 @@ const root = "../.."
 
 // coreVariable is the folder below test/tools whose version of Cluster API core the specs run on: see [lab.Options].
 const coreVariable = "CORE"
+
+// longVariable has the rules tested, too, that take too long for every change.
+const longVariable = "LONG"
 
 // withTaints lets Cluster API core take Machines with taints.
 var withTaints = env.ManagerOptions{Variables: map[string]string{"EXP_MACHINE_TAINT_PROPAGATION": "true"}}
@@ -48,6 +56,17 @@ var accounts = map[string]string{
 	env.Bootstrap:    "openshift-agent-bootstrap-system:openshift-agent-bootstrap-manager",
 	env.ControlPlane: "openshift-agent-control-plane-system:openshift-agent-control-plane-manager",
 }
+
+var _ = ReportAfterSuite("why specs failed", func(report Report) { results.TellFailures(os.Stdout, report) })
+
+// started is the hub once it runs: its managers may know why a rule failed.
+var started *env.Env
+
+var _ = JustAfterEach(func() {
+	if CurrentSpecReport().Failed() && started != nil {
+		AddReportEntry(results.Evidence, ReportEntryVisibilityNever, strings.Join(started.Complaints(2), "\n"))
+	}
+})
 
 func TestConformance(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -69,6 +88,7 @@ func ours(clusterctl string, core semver.Version) *conformance.Provider {
 			Manifests: manifests("bootstrap"),
 			Kind:      bootstrapv1.GroupVersion.WithKind("OpenshiftAssistedConfig"),
 			Template:  bootstrapv1.GroupVersion.WithKind("OpenshiftAssistedConfigTemplate"),
+			Change:    map[string]any{"additionalNTPSources": []any{"ntp.conformance.example.com"}},
 		},
 		ControlPlane: conformance.Component{
 			Name:      "openshift-agent",
@@ -85,16 +105,26 @@ func ours(clusterctl string, core semver.Version) *conformance.Provider {
 		},
 		Registration: hivev1.SchemeGroupVersion.WithKind("ClusterDeployment"),
 		Installed:    controlplanev1.InstalledCondition,
-		Templates:    templates(),
+		Release:      release,
+		Before:       before,
+		Accepted: []string{
+			"new rule: replicas must be 1 (single node), 2 (with fencing), 3, 4 or 5", // takes 2, too, which the one before it refused
+			"new rule: installerArguments: in boot mode DiskImage",                    // these had no effect there
+		},
+		Templates: templates(),
 		Variables: map[string]string{
-			"BASE_DOMAIN": "example.com", "OPENSHIFT_VERSION": "4.19.10", "PULL_SECRET": `{"auths":{}}`,
+			"BASE_DOMAIN": "example.com", "OPENSHIFT_VERSION": "4.20.1", "PULL_SECRET": `{"auths":{}}`,
 			"API_VIP": "192.168.1.5", "INGRESS_VIP": "192.168.1.6", "MACHINE_NETWORK": "192.168.1.0/24",
+			"MIRRORS_CONFIG_MAP": "mirrors", "NTP_SERVER": "ntp.example.com", "RELEASE_IMAGE": "registry.example.com/release@sha256:" + strings.Repeat("0", 64),
+			"CLUSTER_HTTP_PROXY": "http://proxy.example.com:3128", "CLUSTER_HTTPS_PROXY": "http://proxy.example.com:3128", "CLUSTER_NO_PROXY": ".example.com",
+			"IPV6_API_VIP": "fd00::5", "IPV6_INGRESS_VIP": "fd00::6", "IPV6_MACHINE_NETWORK": "fd00::/64",
 			"IMAGE_URL": "http://images/rhcos.qcow2", "IMAGE_CHECKSUM": "http://images/rhcos.qcow2.sha256sum",
 		},
 		// From v1.13 on a Cluster without topology owns its infrastructure and control plane, but does not control them.
 		OwnerGraph: string(read("test/conformance/testdata/ownergraph-" + cmp.Or(os.Getenv(coreVariable), components.DefaultCoreTools) + ".golden")),
 		// The versions are those of OpenShift.
 		KubeletsCompared: core.GE(semver.MustParse("1.14.0")),
+		Long:             os.Getenv(longVariable) != "",
 		Exempt: map[string]string{
 			"P17": "hosts are not installed anew on a date: OpenShift renews its certificates itself",
 		},
@@ -124,6 +154,48 @@ func manifests(provider string) func(context.Context) ([]byte, error) {
 		cmd.Dir = filepath.Join(root, "test", "tools", "manifests")
 		return cmd.Output()
 	}
+}
+
+// release writes a release as maintainers do.
+func release(ctx context.Context, version, dir string) error {
+	cmd := exec.CommandContext(ctx, "go", "run", "./release", "-out", dir, "-version", version, "-registry", "registry.example.com/openshift-agent")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot write a release: %w: %s", err, out)
+	}
+	return nil
+}
+
+// before are the CRDs of the release before this checkout, which one without history does not know.
+func before(ctx context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	builder, err := components.NewBuilder(root, GinkgoWriter)
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the release before: %w", err)
+	}
+	older, _, err := builder.Before(ctx)
+	if errors.Is(err, components.ErrNoHistory) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the release before: %w", err)
+	}
+	files, err := filepath.Glob(filepath.Join(older.Root(), "config", "*", "crd", "bases", "*.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the CRDs of the release before: %w", err)
+	}
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read a CRD of the release before: %w", err)
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(content, crd); err != nil {
+			return nil, fmt.Errorf("cannot read %s: %w", file, err)
+		}
+		crds = append(crds, crd)
+	}
+	return crds, nil
 }
 
 // templates are the cluster templates and the ClusterClass that are released.
@@ -175,17 +247,23 @@ func start(ctx context.Context, options conformance.HubOptions) (conformance.Hub
 		}
 		h.fuses[name], managers[name] = f, env.ManagerOptions{Env: []string{"KUBECONFIG=" + path}}
 	}
-	var err error
+	seed, err := lab.HostSeed(os.Stderr)
+	if err != nil {
+		return nil, err
+	}
 	h.lab, err = lab.New(ctx, lab.Options{
-		Dir: artifacts("hub"), Out: GinkgoWriter,
+		Dir: artifacts("hub"), Out: GinkgoWriter, HostJitter: hostJitter, HostSeed: seed,
 		CoreTools: os.Getenv(coreVariable), Core: withTaints, Bootstrap: managers[env.Bootstrap], ControlPlane: managers[env.ControlPlane],
 	})
 	if err != nil {
 		return nil, err
 	}
-	h.Env = h.lab.Env
+	h.Env, started = h.lab.Env, h.lab.Env
 	return h, nil
 }
+
+// hostJitter is how long a host takes, at most, for each thing that the Bare Metal Operator has it do.
+const hostJitter = time.Second
 
 func artifacts(name string) string {
 	dir, err := filepath.Abs(filepath.Join(root, "_artifacts", "conformance", name))
@@ -241,6 +319,19 @@ func (h *hub) Crash(namespace string) func() int {
 		}
 		return deaths
 	}
+}
+
+// Writes counts what the audit log has of both accounts.
+func (h *hub) Writes(namespace string, since time.Time) (map[string]int, error) {
+	var writes audit.Requests
+	for _, account := range accounts {
+		requests, err := h.Requests("system:serviceaccount:"+account, since)
+		if err != nil {
+			return nil, err
+		}
+		writes = append(writes, requests.Writes().Where(func(r audit.Request) bool { return r.Namespace == namespace })...)
+	}
+	return writes.Count(), nil
 }
 
 // Panics counts what the logs and the metrics of our managers tell of.
@@ -305,20 +396,52 @@ func (c *cluster) AgeKubeconfig(ctx context.Context) error {
 
 // RotateKubeconfig rewrites the kubeconfig of assisted-service.
 func (c *cluster) RotateKubeconfig(ctx context.Context) error {
-	state, err := c.State(ctx)
+	secret, err := c.adminSecret(ctx)
 	if err != nil {
 		return err
-	}
-	secret := &corev1.Secret{}
-	key := types.NamespacedName{Namespace: c.Namespace, Name: state.Installation.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name}
-	if err := c.lab.Client().Get(ctx, key, secret); err != nil {
-		return fmt.Errorf("cannot read the kubeconfig: %w", err)
 	}
 	secret.Data["kubeconfig"] = append(secret.Data["kubeconfig"], "# rotated\n"...)
 	if err := c.lab.Client().Update(ctx, secret); err != nil {
 		return fmt.Errorf("cannot write the kubeconfig: %w", err)
 	}
 	return nil
+}
+
+// adminSecret is that of assisted-service.
+func (c *cluster) adminSecret(ctx context.Context) (*corev1.Secret, error) {
+	state, err := c.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	secret := &corev1.Secret{}
+	key := types.NamespacedName{Namespace: c.Namespace, Name: state.Installation.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name}
+	if err := c.lab.Client().Get(ctx, key, secret); err != nil {
+		return nil, fmt.Errorf("cannot read the kubeconfig: %w", err)
+	}
+	return secret, nil
+}
+
+// UsersKubeconfig is the one that docs/getting-started.md tells people to take.
+func (c *cluster) UsersKubeconfig(ctx context.Context) ([]byte, error) {
+	secret, err := c.adminSecret(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return secret.Data["kubeconfig"], nil
+}
+
+// Ignition is what assisted-service was told to add to that of the host.
+func (c *cluster) Ignition(ctx context.Context, machine string) ([]byte, error) {
+	state, err := c.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range state.Machines {
+		if m.Machine.Name == machine && m.Agent != nil {
+			return []byte(m.Agent.Spec.IgnitionConfigOverrides), nil
+		}
+	}
+	return nil, fmt.Errorf("no Agent of Machine %s", machine) //nolint:err113 // for people
 }
 
 // restoreMoved restores the status of BareMetalHosts that are moved into a namespace, as the Bare Metal Operator does: from an

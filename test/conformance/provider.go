@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +24,12 @@ type Provider struct {
 	Registration schema.GroupVersionKind
 	// Installed is the condition of the control plane that is True once the cluster is installed, whether or not it can be reached then.
 	Installed string
+	// Release writes a release into a folder as clusterctl reads local repositories: for each provider <type>-<name>/<version>, with all that a release has for it.
+	Release func(ctx context.Context, version, dir string) error
+	// Before returns the CRDs of the release before; none: nobody knows one. Nil: there is none.
+	Before func(ctx context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error)
+	// Accepted are parts of what is told of CRDs that break those who use the ones before, where that was decided on.
+	Accepted []string
 	// Templates are cluster templates for clusterctl, by name, and Variables what they ask for besides what clusterctl sets.
 	Templates map[string][]byte
 	Variables map[string]string
@@ -31,6 +38,8 @@ type Provider struct {
 	// KubeletsCompared is true where Cluster API core takes workers for outdated as long as their version is not literally that of their kubelets, as from v1.14 on, and
 	// the versions of the provider are others than those of Kubernetes.
 	KubeletsCompared bool
+	// Long has those rules tested, too, that take too long for every change.
+	Long bool
 	// Exempt names rules that do not apply, with the reason.
 	Exempt map[string]string
 	// Report is the file that the report is written to. Clusterctl is the program; empty: what needs it does not apply.
@@ -52,6 +61,8 @@ type Component struct {
 	Kind, Template schema.GroupVersionKind
 	// Example is the least spec that the API server accepts of Kind.
 	Example map[string]any
+	// Change is a field of the spec of Kind, unset in the samples, that may be changed at any time, with another value.
+	Change map[string]any
 }
 
 // HubOptions say how a management cluster is started.
@@ -72,6 +83,8 @@ type Hub interface {
 	// Crash makes both managers die after each of their writes that changes something in the namespace, and come back, until
 	// stop is called; stop tells how often they died. Nil stop: this hub cannot do that.
 	Crash(namespace string) (stop func() int)
+	// Writes counts, by what they are about, the writes that both managers have asked for in a namespace since a point in time, also those that change nothing.
+	Writes(namespace string, since time.Time) (map[string]int, error)
 	// Panics is how many reconciles panicked so far.
 	Panics(ctx context.Context) (int, error)
 	// Stop ends everything.
@@ -122,6 +135,10 @@ type Cluster interface {
 	AgeKubeconfig(ctx context.Context) error
 	// RotateKubeconfig gives the cluster another kubeconfig, as it would come by itself.
 	RotateKubeconfig(ctx context.Context) error
+	// UsersKubeconfig is the kubeconfig that people are told to use.
+	UsersKubeconfig(ctx context.Context) ([]byte, error)
+	// Ignition is what the host of a Machine gets of the bootstrap provider when it is installed.
+	Ignition(ctx context.Context, machine string) ([]byte, error)
 	// Upgrade lets the cluster be upgraded to a release, given as in the Cluster's topology, which asks for it already: it makes the release available, and does what the provider leaves to
 	// others.
 	Upgrade(ctx context.Context, version string) error
@@ -136,12 +153,16 @@ const credentialsMonths = 13
 // The time-outs, generous for a busy machine.
 const (
 	startTimeout   = 45 * time.Minute
-	installTimeout = 5 * time.Minute
-	deleteTimeout  = 4 * time.Minute
-	soon           = time.Minute
-	// still is for how long a world is watched in which nothing may happen; idle likewise, once everything is installed.
+	installTimeout = 10 * time.Minute
+	idle           = 2 * time.Minute // for how long an installed world is watched in which nothing may happen
+)
+
+// What is waited for, and watched, most often. A provider that is played is quicker.
+var (
+	soon          = 3 * time.Minute
+	deleteTimeout = 8 * time.Minute
+	// still is for how long a world is watched in which nothing may happen.
 	still = 4 * time.Second
-	idle  = 2 * time.Minute
 	// held is for how long a world is watched before it counts as settled: statuses of little interest may be held back for some seconds.
 	held = 12 * time.Second
 )

@@ -18,7 +18,7 @@ const foreignHook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/conform
 // replacementRules replace control-plane Machines of an installed cluster, one after the other.
 func (s *suite) replacementRules() {
 	full := func() *fixture { return s.fixtures.full }
-	before(func(ctx SpecContext) { s.await(ctx, full()) }, installTimeout)
+	s.before(func(ctx SpecContext) { s.await(ctx, full()) }, installTimeout)
 
 	s.rule("P35", "remediation", must, func(ctx SpecContext) {
 		machines, _ := s.machines(ctx, full())

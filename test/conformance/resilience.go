@@ -18,7 +18,7 @@ import (
 // resilienceRules pause an installed cluster, and take away from it what the providers have written.
 func (s *suite) resilienceRules() {
 	small := func() *fixture { return s.fixtures.small }
-	before(func(ctx SpecContext) {
+	s.before(func(ctx SpecContext) {
 		s.await(ctx, small())
 		s.settled(ctx, "small")
 	}, installTimeout)
@@ -159,6 +159,7 @@ func (s *suite) expectPause(ctx context.Context, o *object) {
 	s.calm(ctx, "small")
 	s.patch(ctx, o, `{"metadata":{"finalizers":null}}`)
 	s.expectStill(ctx, "small")
+	Expect(s.again(ctx, o).GetFinalizers()).To(BeEmpty(), "nobody was quicker than that")
 	s.patch(ctx, o, `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":null}}}`)
 	s.awaitPaused(ctx, metav1.ConditionFalse, o)
 	Eventually(func() []string { return s.again(ctx, o).GetFinalizers() }).Should(ConsistOf(o.GetFinalizers()), "it has caught up")
@@ -180,11 +181,11 @@ func (w world) again(ctx context.Context, o *object) *object {
 	return found
 }
 
-// expectStill checks that nothing is written in a namespace.
+// expectStill checks that nothing is written in a namespace, for longer than a provider holds back what it writes.
 func (s *suite) expectStill(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	before := s.versions(ctx, namespace)
-	Consistently(func() map[string]string { return s.versions(ctx, namespace) }).Should(Equal(before), "what is written in %s", namespace)
+	Consistently(func() map[string]string { return s.versions(ctx, namespace) }).WithTimeout(held).Should(Equal(before), "what is written in %s", namespace)
 }
 
 // expectClusterPause pauses the Cluster, changes this and that, and lets it go on.
@@ -197,8 +198,12 @@ func (s *suite) expectClusterPause(ctx context.Context, f *fixture) {
 	s.awaitPaused(ctx, metav1.ConditionTrue, ours...)
 	s.calm(ctx, f.namespace)
 	s.patch(ctx, controlPlane, `{"spec":{"machineTemplate":{"metadata":{"labels":{"conformance/paused":"later"}}}}}`)
+	s.settled(ctx, f.namespace) // a provider may tell, later, that it has seen the change and is paused
 	s.takeAway(ctx, s.all(ctx, f.namespace))
 	s.expectStill(ctx, f.namespace)
+	for _, o := range ours {
+		Expect(s.again(ctx, o).GetFinalizers()).To(BeEmpty(), title(o))
+	}
 	s.patch(ctx, cluster, `{"spec":{"paused":false}}`)
 	s.awaitPaused(ctx, metav1.ConditionFalse, ours...)
 	s.eachMachine(ctx, f, func(g Gomega, m clusterv1.Machine) {
@@ -216,6 +221,7 @@ func (s *suite) expectPauseOfOrphan(ctx context.Context, f *fixture) {
 	s.calm(ctx, f.namespace)
 	s.patch(ctx, controlPlane, `{"metadata":{"ownerReferences":null,"finalizers":null}}`)
 	s.expectStill(ctx, f.namespace)
+	Expect(s.again(ctx, controlPlane).GetFinalizers()).To(BeEmpty(), "nobody was quicker than that")
 	s.patch(ctx, cluster, `{"spec":{"paused":false}}`)
 	s.awaitPaused(ctx, metav1.ConditionFalse, controlPlane)
 	Eventually(func(g Gomega) {

@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
+	. "github.com/onsi/gomega"
 )
 
 // level is how binding a rule is.
@@ -51,14 +53,57 @@ type book struct {
 
 	mu    sync.Mutex
 	rules []*rule
+
+	// played are the rules of a suite that Ginkgo does not run, see TestEveryRuleNoticesABrokenProvider; prepare is what those need that are declared now. Nil: Ginkgo runs it.
+	played  map[string]playedRule
+	prepare func(SpecContext)
 }
+
+// playedRule is what a rule checks, after something was prepared.
+type playedRule struct{ prepare, check func(SpecContext) }
 
 // rule declares a spec for a rule; one that does not apply gets an entry in the report and no spec.
 func (b *book) rule(id, title string, l level, args ...any) {
 	r := &rule{id: id, title: title, level: l, exempt: cmp.Or(b.exempt[id], b.lacking), result: notRun}
 	b.rules = append(b.rules, r)
-	if r.exempt == "" {
+	switch {
+	case b.played != nil:
+		b.play(id, args[0])
+	case r.exempt == "":
 		It(r.name(), args...)
+	}
+}
+
+// play keeps what a rule checks.
+func (b *book) play(id string, body any) {
+	check, ok := body.(func(SpecContext))
+	if !ok {
+		check = func(SpecContext) { body.(func())() }
+	}
+	b.played[id] = playedRule{b.prepare, check}
+}
+
+// before prepares what all rules of a part need, once. What fails there fails them all, but, unlike with a BeforeAll, no rule of another part.
+func (b *book) before(prepare func(SpecContext), timeout time.Duration) {
+	if b.played != nil {
+		b.prepare = prepare
+		return
+	}
+	var begun, done bool
+	BeforeEach(func(ctx SpecContext) {
+		if !begun {
+			begun = true
+			prepare(ctx)
+			done = true
+		}
+		Expect(done).To(BeTrue(), "what the rules of this part need could not be prepared")
+	}, NodeTimeout(timeout))
+}
+
+// after does something once all rules of a part are tested.
+func (b *book) after(body any) {
+	if b.played == nil {
+		AfterAll(body)
 	}
 }
 
@@ -93,8 +138,8 @@ func (b *book) find(name string) *rule {
 	return nil
 }
 
-// lastRows are how many rows the tables of the contracts have.
-var lastRows = map[string]int{"B": 26, "C": 24, "P": 39}
+// lastRows are how many rows the tables of the contracts have, and how many invariants there are.
+var lastRows = map[string]int{"B": 26, "C": 24, "P": 39, "I": 15}
 
 // complete checks that every row of the contracts has one rule, and no rule comes twice.
 func (b *book) complete() error {
@@ -107,7 +152,7 @@ func (b *book) complete() error {
 	var wrong []string
 	for _, r := range b.rules {
 		_, known := times[r.id]
-		if !known && r.level != invariant {
+		if !known {
 			wrong = append(wrong, r.id+" is no row of the contracts")
 		}
 		if times[r.id]++; times[r.id] == 2 {

@@ -97,19 +97,6 @@ func (s *suite) start(ctx SpecContext) {
 
 func (s *suite) stop() { s.end() }
 
-// before prepares what all rules of a part need, once. What fails there fails them all, but, unlike with a BeforeAll, no rule of another part.
-func before(prepare func(SpecContext), timeout time.Duration) {
-	var begun, done bool
-	BeforeEach(func(ctx SpecContext) {
-		if !begun {
-			begun = true
-			prepare(ctx)
-			done = true
-		}
-		Expect(done).To(BeTrue(), "what the rules of this part need could not be prepared")
-	}, NodeTimeout(timeout))
-}
-
 // moved is a cluster that is moved. It is applied by the first who asks for it, well before it is needed, for it has to be installed then.
 func (s *suite) moved(ctx context.Context) *fixture {
 	GinkgoHelper()
@@ -145,8 +132,7 @@ func (s *suite) apply(ctx context.Context, options ClusterOptions) *fixture {
 	GinkgoHelper()
 	f := &fixture{namespace: options.Namespace}
 	s.createNamespace(ctx, options.Namespace)
-	kinds := append([]kind{machineKind, s.ControlPlane.Kind, s.Bootstrap.Kind, secretKind}, s.registration()...)
-	f.seen = s.follow(s.life, options.Namespace, kinds...)
+	f.seen = s.follow(s.life, options.Namespace, append(s.made(), s.ControlPlane.Kind)...)
 	edit := options.Edit
 	options.Edit = func(object *object) {
 		if edit != nil {
@@ -171,11 +157,9 @@ func (f *fixture) everMade(k kind) []string {
 	return uids
 }
 
-func (s *suite) registration() []kind {
-	if s.Registration.Empty() {
-		return nil
-	}
-	return []kind{s.Registration}
+// made are the kinds of which the providers make objects.
+func (s *suite) made() []kind {
+	return append([]kind{machineKind, s.Bootstrap.Kind, secretKind}, s.Kinds...)
 }
 
 // await waits until a fixture is installed.

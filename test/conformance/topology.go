@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,7 +21,7 @@ import (
 func (s *suite) topologyRules() {
 	topology := func() *fixture { return s.fixtures.topology }
 	// The other clusters are not touched from here on.
-	before(func(ctx SpecContext) {
+	s.before(func(ctx SpecContext) {
 		if s.Clusterctl != "" {
 			s.moved(ctx)
 		}
@@ -40,9 +41,13 @@ func (s *suite) topologyRules() {
 
 	s.rule("B21", "server-side apply dry-run of templates", must, func(ctx SpecContext) {
 		for _, k := range []kind{s.Bootstrap.Template, s.ControlPlane.Template} {
-			templates := s.list(ctx, k, "topology")
+			templates := s.list(ctx, k, topology().namespace)
 			Expect(templates).NotTo(BeEmpty(), k.Kind)
-			s.expectDryRun(ctx, &templates[0])
+			change := map[string]any{}
+			if k == s.Bootstrap.Template {
+				change = s.Bootstrap.Change
+			}
+			s.expectDryRun(ctx, &templates[0], change)
 		}
 	}, NodeTimeout(soon))
 
@@ -178,14 +183,14 @@ func (s *suite) upgrade(ctx context.Context, c *fixture) {
 }
 
 // expectDryRun applies a changed template as the topology controller does to find out what a change would mean.
-func (s *suite) expectDryRun(ctx context.Context, template *object) {
+func (s *suite) expectDryRun(ctx context.Context, template *object, change map[string]any) {
 	GinkgoHelper()
 	changed := &object{Object: map[string]any{}}
 	changed.SetGroupVersionKind(template.GroupVersionKind())
 	changed.SetNamespace(template.GetNamespace())
 	changed.SetName(template.GetName())
 	changed.SetAnnotations(map[string]string{clusterv1.TopologyDryRunAnnotation: ""})
-	changed.Object["spec"] = map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"conformance": "dry-run"}}}}
+	changed.Object["spec"] = map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"conformance": "dry-run"}}, "spec": runtime.DeepCopyJSON(change)}}
 	dryRun := func() error {
 		return s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(changed.DeepCopy()),
 			client.FieldOwner("capi-topology"), client.ForceOwnership, client.DryRunAll)

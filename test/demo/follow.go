@@ -23,6 +23,17 @@ type act struct {
 	begin   time.Time
 	timeout time.Duration
 	done    func(*snapshot) bool
+	// pictures are taken of it, unless nil.
+	pictures *album
+}
+
+// look takes a look at the cluster.
+func (a act) look(ctx context.Context, cluster *lab.Cluster, s *lab.State) *snapshot {
+	seen := look(ctx, cluster, s)
+	if a.pictures != nil {
+		a.pictures.add(cluster.Key().String(), a, seen)
+	}
+	return seen
 }
 
 // snapshot is a cluster at one time.
@@ -78,7 +89,7 @@ func followLive(ctx context.Context, cluster *lab.Cluster, a act) error {
 	result := make(chan error, 1)
 	go func() {
 		result <- cluster.Wait(ctx, a.what, func(s *lab.State) bool {
-			seen := look(ctx, cluster, s)
+			seen := a.look(ctx, cluster, s)
 			program.Send(seen)
 			return a.done(seen)
 		})
@@ -92,7 +103,7 @@ func followLive(ctx context.Context, cluster *lab.Cluster, a act) error {
 func followPlainly(ctx context.Context, cluster *lab.Cluster, a act, out io.Writer) error {
 	shown := map[string]string{}
 	return cluster.Wait(ctx, a.what, func(s *lab.State) bool {
-		seen := look(ctx, cluster, s)
+		seen := a.look(ctx, cluster, s)
 		changes(out, shown, tell(seen))
 		return a.done(seen)
 	})

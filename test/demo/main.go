@@ -3,7 +3,7 @@
 // Available. With -sample replace it is the sample compact, with etcd members that are real, and a master is deleted then: its
 // member leaves etcd, its host is freed, and another takes its place. With -sample upgrade the same cluster is upgraded then, host by host.
 //
-//	go run ./test/demo [-sample ha|compact|sno|ha-disk-image|okd|clusterclass|replace|upgrade] [-keep]
+//	go run ./test/demo [-sample <name>|replace|upgrade] [-keep]
 //
 // The environment variables SAMPLE and KEEP=1 do the same as the flags. On a terminal there is a live view, elsewhere a line
 // for each change. The last line is
@@ -19,12 +19,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/program"
 )
 
 const (
@@ -42,6 +41,8 @@ type options struct {
 	timeout time.Duration
 	delay   time.Duration
 	dir     string
+	// pictures is the folder for pictures of the live view; none are taken when empty.
+	pictures string
 }
 
 func parseOptions() options {
@@ -56,21 +57,19 @@ func parseOptions() options {
 	flag.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long the cluster may take from apply to Available, and what follows")
 	flag.DurationVar(&o.delay, "delay", 300*time.Millisecond, "how long each stage of hosts and cluster takes at least")
 	flag.StringVar(&o.dir, "dir", "", "folder for logs and kubeconfigs (default: a new one below _artifacts)")
+	flag.StringVar(&o.pictures, "pictures", "", "folder for pictures of the live view, as text with escape sequences (see make pictures)")
 	flag.Parse()
 	return o
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	result, err := run(ctx, parseOptions())
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	if result != "" {
-		fmt.Println(result)
-	}
+	program.Main(func(ctx context.Context) error {
+		result, err := run(ctx, parseOptions())
+		if err == nil && result != "" {
+			fmt.Println(result)
+		}
+		return err
+	})
 }
 
 // run returns the line that the demo ends with, once everything is stopped; with -keep the line was written before.
@@ -122,7 +121,7 @@ func apply(ctx context.Context, l *lab.Lab, o options) (*lab.Cluster, error) {
 // play shows the installation, and what follows it.
 func play(ctx context.Context, cluster *lab.Cluster, o options, begin time.Time) error {
 	available := act{what: "available", begin: begin, timeout: o.timeout, done: func(s *snapshot) bool { return s.Available() }}
-	if err := follow(ctx, cluster, available); err != nil {
+	if err := followWithPictures(ctx, cluster, available, o.pictures); err != nil {
 		return err
 	}
 	state, err := cluster.State(ctx)
@@ -142,6 +141,22 @@ func play(ctx context.Context, cluster *lab.Cluster, o options, begin time.Time)
 		return err
 	}
 	return follow(ctx, cluster, next)
+}
+
+// followWithPictures takes pictures for a folder, if one is given.
+func followWithPictures(ctx context.Context, cluster *lab.Cluster, a act, folder string) error {
+	if folder == "" {
+		return follow(ctx, cluster, a)
+	}
+	pictures, err := newAlbum(folder)
+	if err != nil {
+		return err
+	}
+	a.pictures = pictures
+	if err := follow(ctx, cluster, a); err != nil {
+		return err
+	}
+	return pictures.complete()
 }
 
 // replaceMaster deletes a master, in whose place another comes.

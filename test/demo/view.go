@@ -30,7 +30,7 @@ type view struct {
 }
 
 func newView(name string, a act) view {
-	return view{name: name, act: a, bar: progress.New(progress.WithSolidFill("2"), progress.WithWidth(50))}
+	return view{name: name, act: a, bar: progress.New(progress.WithSolidFill("2"), progress.WithWidth(50), progress.WithColorProfile(lipgloss.ColorProfile()))}
 }
 
 // tick lets the clock run.

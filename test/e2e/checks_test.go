@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,8 +22,9 @@ import (
 // uuidLabel carries the uid of its BareMetalHost on a Node; CAPM3 looks for it.
 const uuidLabel = "metal3.io/uuid"
 
-// expectInstalled checks everything that is to be true of an installed cluster. Workers that joined later are dayTwo.
-func expectInstalled(ctx context.Context, cluster *lab.Cluster, dayTwo int) {
+// expectInstalled checks everything that is to be true of an installed cluster. Workers that joined later are dayTwo; twice are the hosts that a test made boot
+// the discovery system once more.
+func expectInstalled(ctx context.Context, cluster *lab.Cluster, dayTwo int, twice ...*hosts.Host) {
 	GinkgoHelper()
 	s := state(ctx, cluster)
 	Expect(s.Available()).To(BeTrue(), "Cluster Available, all Machines Running")
@@ -38,7 +38,7 @@ func expectInstalled(ctx context.Context, cluster *lab.Cluster, dayTwo int) {
 	Expect(nodes.Items).To(HaveLen(s.Wanted), "one Node for each Machine")
 	for _, m := range s.Machines {
 		expectNode(ctx, workload, m)
-		expectHost(m)
+		expectHost(m, twice...)
 		expectAgent(m)
 	}
 	expectOnlyOurAgents(s)
@@ -59,7 +59,7 @@ func expectControlPlane(g Gomega, s *lab.State) {
 func expectInstallation(s *lab.State, dayTwo int) {
 	GinkgoHelper()
 	requirements := s.Installation.Spec.ProvisionRequirements
-	Expect(requirements.ControlPlaneAgents).To(BeEquivalentTo(*s.ControlPlane.Spec.Replicas))
+	Expect(requirements.ControlPlaneAgents+requirements.ArbiterAgents).To(BeEquivalentTo(*s.ControlPlane.Spec.Replicas), "masters and arbiters")
 	Expect(requirements.WorkerAgents).To(BeEquivalentTo(s.Wanted-int(*s.ControlPlane.Spec.Replicas)-dayTwo), "workers of day 1")
 }
 
@@ -68,26 +68,24 @@ func expectInstallation(s *lab.State, dayTwo int) {
 func kubeconfigWorks(ctx context.Context, cluster *lab.Cluster, s *lab.State) {
 	GinkgoHelper()
 	var kubeconfig []byte
-	var published *clientcmdapi.Config
-	Eventually(func(g Gomega) {
-		var err error
+	Eventually(func(g Gomega) { // that there is a token and that assisted-service wrote anew are news of two objects, which come in any order
+		admin := &corev1.Secret{}
+		g.Expect(laboratory.Client().Get(ctx, types.NamespacedName{
+			Namespace: cluster.Namespace, Name: s.Installation.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name,
+		}, admin)).To(Succeed())
+		written, err := clientcmd.Load(admin.Data["kubeconfig"])
+		g.Expect(err).NotTo(HaveOccurred())
 		kubeconfig, err = cluster.Kubeconfig(ctx)
 		g.Expect(err).NotTo(HaveOccurred())
-		published, err = clientcmd.Load(kubeconfig)
+		published, err := clientcmd.Load(kubeconfig)
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, user := range published.AuthInfos {
 			g.Expect(user.Token).NotTo(BeEmpty())
 			g.Expect(user.ClientKeyData).To(BeEmpty())
 		}
+		g.Expect(published.Clusters).To(Equal(written.Clusters))
+		g.Expect(lab.Final(kubeconfig)).To(BeTrue(), "the kubeconfig of the installed cluster, not that of the installation")
 	}).Should(Succeed())
-	admin := &corev1.Secret{}
-	Expect(laboratory.Client().Get(ctx, types.NamespacedName{
-		Namespace: cluster.Namespace, Name: s.Installation.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name,
-	}, admin)).To(Succeed())
-	written, err := clientcmd.Load(admin.Data["kubeconfig"])
-	Expect(err).NotTo(HaveOccurred())
-	Expect(published.Clusters).To(Equal(written.Clusters))
-	Expect(lab.Final(kubeconfig)).To(BeTrue(), "the kubeconfig of the installed cluster, not that of the installation")
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(config.Host).To(HaveSuffix(":%d", cluster.Server().Port))
@@ -106,11 +104,9 @@ func expectNode(ctx context.Context, workload client.Client, m lab.Machine) {
 	infraID, _, err := unstructured.NestedString(m.Infra.Object, "spec", "providerID")
 	Expect(err).NotTo(HaveOccurred())
 	Expect(infraID).To(Equal(m.Spec.ProviderID))
-	if m.IsControlPlane() {
-		Expect(node.Labels).To(HaveKey("node-role.kubernetes.io/master"))
-	} else {
+	Expect(node.Labels).To(HaveKey("node-role.kubernetes.io/" + m.Role()))
+	if m.Role() != "master" {
 		Expect(node.Labels).NotTo(HaveKey("node-role.kubernetes.io/master"))
-		Expect(node.Labels).To(HaveKey("node-role.kubernetes.io/worker"))
 	}
 }
 
@@ -121,16 +117,23 @@ func nodeOf(ctx context.Context, workload client.Client, m lab.Machine) *corev1.
 	return node
 }
 
-// expectHost checks that the host booted the discovery system and then its installed node, and nothing else.
-func expectHost(m lab.Machine) {
+// expectHost checks that the host booted the discovery system, once more for each time that it is one of twice, and then its installed node, and nothing else.
+func expectHost(m lab.Machine, twice ...*hosts.Host) {
 	GinkgoHelper()
 	host := laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name))
 	Expect(host).NotTo(BeNil())
-	boots := host.Boots()
-	Expect(boots).NotTo(BeEmpty())
-	Expect(boots[0].System).To(Equal(hosts.Discovery))
-	Expect(boots[len(boots)-1].System).To(Equal(hosts.Installed))
-	Expect(host.Wipes()).To(BeZero())
+	wanted := []any{hosts.Discovery, hosts.Installed}
+	for _, again := range twice {
+		if again == host {
+			wanted = append([]any{hosts.Discovery}, wanted...)
+		}
+	}
+	booted := func(boot hosts.Boot) hosts.System { return boot.System }
+	for i, system := range wanted {
+		wanted[i] = WithTransform(booted, Equal(system))
+	}
+	Expect(host.Boots()).To(HaveExactElements(wanted...), "what host %s booted", host.Name())
+	Expect(host.Losses()).To(BeEmpty())
 }
 
 func expectAgent(m lab.Machine) {
@@ -138,12 +141,8 @@ func expectAgent(m lab.Machine) {
 	Expect(m.Agent).NotTo(BeNil(), "Machine %s has an Agent", m.Name)
 	Expect(m.Agent.Spec.Approved).To(BeTrue())
 	Expect(m.Agent.Spec.Hostname).To(Equal(m.Host.Name))
-	role := "worker"
-	if m.IsControlPlane() {
-		role = "master"
-	}
-	Expect(m.Agent.Spec.Role).To(BeEquivalentTo(role))
-	Expect(m.Agent.Status.Role).To(BeEquivalentTo(role))
+	Expect(m.Agent.Spec.Role).To(BeEquivalentTo(m.Role()))
+	Expect(m.Agent.Status.Role).To(BeEquivalentTo(m.Role()))
 	Expect(m.Agent.Spec.ClusterDeploymentName).NotTo(BeNil())
 	Expect(m.Agent.Spec.ClusterDeploymentName.Name).To(Equal(m.Labels[clusterv1.ClusterNameLabel]))
 	hardware := laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name)).Hardware()

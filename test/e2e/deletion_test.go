@@ -57,7 +57,7 @@ func idsOf(ctx context.Context, clusters []*lab.Cluster) []string {
 func remains(ctx context.Context, cluster *lab.Cluster) []string {
 	GinkgoHelper()
 	var names []string
-	for _, kind := range ourKinds {
+	for _, kind := range lab.Kinds {
 		switch kind.Kind {
 		case "Event", "BareMetalHost", "Metal3MachineTemplate", "OpenshiftAssistedConfigTemplate":
 			continue
@@ -71,7 +71,7 @@ func remains(ctx context.Context, cluster *lab.Cluster) []string {
 	return names
 }
 
-// usersOwn is true for what was there before: the pull secret, the secrets of the BMCs, what Kubernetes puts into each
+// usersOwn is true for what was there before: the pull secret, the secrets of the BMCs, ConfigMaps with mirrors and manifests, what Kubernetes puts into each
 // namespace, and the objects of strangers.
 func usersOwn(object unstructured.Unstructured) bool {
 	name := object.GetName()
@@ -80,7 +80,7 @@ func usersOwn(object unstructured.Unstructured) bool {
 		return strings.HasSuffix(name, "-pull-secret") && len(object.GetOwnerReferences()) == 0 &&
 			slices.ContainsFunc(object.GetManagedFields(), managedByUser) || strings.HasSuffix(name, "-bmc")
 	case "ConfigMap":
-		return name == "kube-root-ca.crt" || name == lab.CAConfigMap
+		return name == "kube-root-ca.crt" || name == lab.CAConfigMap || slices.ContainsFunc(object.GetManagedFields(), managedByUser)
 	}
 	return name == "foreign"
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,12 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
 
 func keyOf(object client.Object) types.NamespacedName { return client.ObjectKeyFromObject(object) }
@@ -39,43 +38,27 @@ func expectNoPanic(ctx context.Context) {
 	}
 }
 
-// secrets matches what must be told nowhere: the pull secret, and the tokens of assisted-service.
-var secrets = regexp.MustCompile(regexp.QuoteMeta(lab.PullSecretPassword) + "|" + regexp.QuoteMeta(lab.PullSecretAuth) +
-	`|api_key=[^&\s"\[]{8}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]+\.`)
-
 // expectNoSecretsLogged searches the managers' logs.
 func expectNoSecretsLogged() {
 	GinkgoHelper()
 	for _, manager := range ourManagers() {
 		content, err := os.ReadFile(manager.LogPath)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(secrets.FindString(string(content))).To(BeEmpty(), "in the log of %s", manager.Name)
+		Expect(lab.Secrets.FindString(string(content))).To(BeEmpty(), "in the log of %s", manager.Name)
 	}
 }
 
 // expectNoSecretsTold searches the Events and conditions in a namespace; a cluster's are there until it is deleted.
 func expectNoSecretsTold(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	for _, kind := range ourKinds {
-		if toldByAssistedService(kind) {
-			continue
-		}
+	for _, kind := range lab.Kinds {
 		for _, object := range listAll(ctx, kind, namespace) {
-			told := []any{object.Object["message"], object.Object["note"]}
-			conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-			content, err := json.Marshal(append(told, conditions...))
-			Expect(err).NotTo(HaveOccurred())
-			Expect(secrets.FindString(string(content))).To(BeEmpty(), "in %s %s/%s", kind.Kind, object.GetNamespace(), object.GetName())
+			Expect(lab.SecretTold(&object)).To(BeEmpty(), "in %s %s/%s", kind.Kind, object.GetNamespace(), object.GetName())
 		}
 	}
 }
 
-// toldByAssistedService is about the kinds whose conditions assisted-service writes, with URLs of its own.
-func toldByAssistedService(kind schema.GroupVersionKind) bool {
-	return strings.HasSuffix(kind.Group, ".openshift.io")
-}
-
-// dump keeps what is to know of a failure: what each cluster waits for, its objects, and the end of the managers' logs.
+// dump keeps what is to know of a failure: what each cluster waits for, its objects, and the end of the managers' logs. Their last errors are told with what failed.
 func dump(ctx context.Context) {
 	dir := filepath.Join(laboratory.Dir(), "failures", regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(CurrentSpecReport().FullText(), "-"))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -96,10 +79,11 @@ func dump(ctx context.Context) {
 			GinkgoWriter.Printf("end of %s:\n%s\n", manager.LogPath, content[max(0, len(content)-4096):])
 		}
 	}
+	AddReportEntry(results.Evidence, ReportEntryVisibilityNever, strings.Join(laboratory.Env.Complaints(2), "\n"))
 }
 
 func dumpObjects(ctx context.Context, dir string, cluster *lab.Cluster) {
-	for _, kind := range ourKinds {
+	for _, kind := range lab.Kinds {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind)
 		if err := laboratory.Client().List(ctx, list, client.InNamespace(cluster.Namespace)); err != nil || kind.Kind == "Secret" {

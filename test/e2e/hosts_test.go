@@ -2,11 +2,15 @@ package e2e
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
@@ -45,7 +49,7 @@ var _ = Describe("A host that is not ours", Label("hosts"), func() {
 		laboratory.Rack.SetHardware(key, hosts.NewHardware(key))
 		laboratory.Rack.Host(key).Reboot()
 		waitAvailable(ctx, cluster)
-		expectInstalled(ctx, cluster, 0)
+		expectInstalled(ctx, cluster, 0, laboratory.Rack.Host(key))
 		s := state(ctx, cluster)
 		Expect(agentOf(s, stranger)).To(BeTrue(), "the stranger is still there")
 		for _, m := range s.Machines {
@@ -73,12 +77,24 @@ var _ = Describe("A host that is not ours", Label("hosts"), func() {
 		Expect(laboratory.Client().Delete(ctx, refused.Machine.DeepCopy())).To(Succeed())
 		Eventually(ctx, func() error { return laboratory.Client().Get(ctx, keyOf(created), created.DeepCopy()) }).
 			WithTimeout(deleteTimeout).Should(MatchError(apierrors.IsNotFound, "gone"))
+		// As long as the infra machine of the former Machine is there, CAPM3 takes a BareMetalHost of that name for the one that it was given: troubleshooting.md says to wait for both.
+		wait(ctx, cluster, "without the infra machine of the former Machine", func(s *lab.State) bool {
+			return !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.Infra != nil && m.Infra.GetUID() == refused.Infra.GetUID() })
+		})
 		laboratory.Rack.SetHardware(key, hosts.NewHardware(key))
 		anew := created.DeepCopy()
 		anew.ResourceVersion, anew.UID = "", ""
 		Expect(laboratory.Client().Create(ctx, anew)).To(Succeed())
+		// The Bare Metal Operator makes it the host's, and it goes with the host.
+		credentials := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: created.Spec.BMC.CredentialsName},
+			StringData: map[string]string{"username": "admin", "password": hosts.BMCPassword},
+		}
+		Eventually(ctx, func() error {
+			return client.IgnoreAlreadyExists(laboratory.Client().Create(ctx, credentials.DeepCopy()))
+		}).Should(Succeed())
 		waitAvailable(ctx, cluster)
-		expectInstalled(ctx, cluster, 0)
+		expectInstalled(ctx, cluster, 0, laboratory.Rack.Host(key))
 		Expect(state(ctx, cluster).Machines[0].Agent.Name).NotTo(Equal(other.UUID))
 	}, NodeTimeout(3*installTimeout))
 

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -26,30 +27,6 @@ const idleTime = time.Minute
 // atRest is for how long nothing happens in a world that has come to rest: statuses of little interest may be held back for some seconds.
 const atRest = reconcile.HeldBack + 2*time.Second
 
-// ourKinds are all kinds of which a cluster leaves objects in its namespace, until it is deleted.
-var ourKinds = []schema.GroupVersionKind{
-	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Cluster"},
-	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Machine"},
-	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "MachineSet"},
-	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "MachineDeployment"},
-	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Kind: "Metal3Cluster"},
-	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Kind: "Metal3Machine"},
-	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Kind: "Metal3MachineTemplate"},
-	{Group: "bootstrap.cluster.x-k8s.io", Version: "v1beta1", Kind: "OpenshiftAssistedConfig"},
-	{Group: "bootstrap.cluster.x-k8s.io", Version: "v1beta1", Kind: "OpenshiftAssistedConfigTemplate"},
-	{Group: "controlplane.cluster.x-k8s.io", Version: "v1beta1", Kind: "OpenshiftAssistedControlPlane"},
-	{Group: "agent-install.openshift.io", Version: "v1beta1", Kind: "InfraEnv"},
-	{Group: "agent-install.openshift.io", Version: "v1beta1", Kind: "Agent"},
-	{Group: "extensions.hive.openshift.io", Version: "v1beta1", Kind: "AgentClusterInstall"},
-	{Group: "hive.openshift.io", Version: "v1", Kind: "ClusterDeployment"},
-	{Group: "hive.openshift.io", Version: "v1", Kind: "ClusterImageSet"},
-	{Version: "v1", Kind: "Secret"},
-	{Version: "v1", Kind: "ConfigMap"},
-	{Version: "v1", Kind: "Event"},
-	{Group: "events.k8s.io", Version: "v1", Kind: "Event"},
-	{Group: "metal3.io", Version: "v1alpha1", Kind: "BareMetalHost"},
-}
-
 // listAll reads all objects of a kind in a namespace (cluster-scoped ones whatever the namespace).
 func listAll(ctx context.Context, kind schema.GroupVersionKind, namespace string) []unstructured.Unstructured {
 	GinkgoHelper()
@@ -70,7 +47,7 @@ func versions(ctx context.Context, namespaces []string) map[string]string {
 	GinkgoHelper()
 	result := map[string]string{}
 	for _, namespace := range namespaces {
-		for _, kind := range ourKinds {
+		for _, kind := range lab.Kinds {
 			for _, object := range listAll(ctx, kind, namespace) {
 				result[fmt.Sprintf("%s %s/%s", kind.Kind, object.GetNamespace(), object.GetName())] = object.GetResourceVersion()
 			}
@@ -97,6 +74,10 @@ func expectIdle(ctx context.Context, clusters ...*lab.Cluster) {
 		requests, err := laboratory.Env.Requests(manager.User, begin)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(requests.Work().Count()).To(BeEmpty(), "requests of %s in an idle minute", manager.Name)
+	}
+	for _, cluster := range clusters {
+		requests := toWorkload(cluster).Where(func(r audit.Request) bool { return !r.Time.Before(begin) })
+		Expect(requests.Work().Count()).To(BeEmpty(), "requests to cluster %s in an idle minute", cluster.Key())
 	}
 }
 
@@ -144,16 +125,19 @@ func addForeignObjects(ctx context.Context, namespace string) {
 // writesIn are the writes of our managers to a namespace since a point in time.
 func writesIn(namespace string, since time.Time) audit.Requests {
 	GinkgoHelper()
+	return requestsIn(namespace, since).Writes()
+}
+
+// requestsIn are all requests of our managers about a namespace since a point in time.
+func requestsIn(namespace string, since time.Time) audit.Requests {
+	GinkgoHelper()
 	var all audit.Requests
 	for _, manager := range ourManagers() {
 		requests, err := laboratory.Env.Requests(manager.User, since)
 		Expect(err).NotTo(HaveOccurred())
+		// What is cluster-scoped bears the name of the namespace.
 		all = append(all, requests.Where(func(r audit.Request) bool {
-			switch r.Verb {
-			case "create", "update", "patch", "delete", "deletecollection":
-				return r.Namespace == namespace
-			}
-			return false
+			return r.Namespace == namespace || r.Namespace == "" && strings.HasPrefix(r.Name, namespace+"-")
 		})...)
 	}
 	return all

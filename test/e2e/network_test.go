@@ -46,6 +46,7 @@ var _ = Describe("A host with static addresses", Label("network"), func() {
 
 		network := &aiv1beta1.NMStateConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "fixed", Labels: map[string]string{"example.com/cluster": "fixed"}}}
 		network.Spec.Interfaces = []*aiv1beta1.Interface{{Name: "eth0", MacAddress: cluster.Hosts[0].Spec.BootMACAddress}}
+		network.Spec.NetConfig.Raw = []byte("interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  ipv4: {enabled: true, address: [{ip: 192.168.111.77, prefix-length: 24}]}\n")
 		Expect(laboratory.Client().Create(ctx, network)).To(Succeed())
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 0)

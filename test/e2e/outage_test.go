@@ -128,5 +128,5 @@ func expectAsBefore(ctx context.Context, cluster *lab.Cluster, before *lab.State
 			g.Expect(m.DeletionTimestamp.IsZero()).To(BeTrue(), "Machine %s is deleted", m.Name)
 		}
 		and(g, s)
-	}).WithTimeout(4 * quiet).WithPolling(quiet / 10).Should(Succeed())
+	}).WithTimeout(2 * quiet).WithPolling(quiet / 20).Should(Succeed())
 }

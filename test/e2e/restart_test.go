@@ -44,7 +44,8 @@ var _ = Describe("Managers", Label("restart"), Serial, func() {
 
 	It("find all as they left it, and write nothing", Label("nightly"), func(ctx SpecContext) {
 		clusters := []*lab.Cluster{apply(ctx, "ha", lab.Mutations{Namespace: "asleep", ClusterName: "sleeper"})}
-		for sample, machines := range machinesOf { // these wait for hosts, with all that is written for an installation
+		for sample, expected := range everySample { // these wait for hosts, with all that is written for an installation
+			machines := expected.machines
 			waiting := apply(ctx, sample, lab.Mutations{Namespace: "hostless-" + sample, ExtraHosts: -machines, Edit: setInPlace})
 			wait(ctx, waiting, "making Machines", func(s *lab.State) bool { return len(s.Machines) == machines })
 			clusters = append(clusters, waiting)
@@ -128,7 +129,7 @@ func makeMortal(ctx context.Context, namespace string) (live func() int) {
 
 func objectsOf(ctx SpecContext, kind, namespace string) []unstructured.Unstructured {
 	GinkgoHelper()
-	for _, gvk := range ourKinds {
+	for _, gvk := range lab.Kinds {
 		if gvk.Kind == kind {
 			return listAll(ctx, gvk, namespace)
 		}

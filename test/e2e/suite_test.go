@@ -1,9 +1,10 @@
 // Package e2e installs clusters from the samples, and breaks things while it does, on real Kubernetes, Cluster API and CAPM3
 // with simulated hardware, on the simulated or the real assisted-service. All specs share one laboratory; each has namespaces
-// of its own. Logs and, after a failure, the state of the clusters are kept in _artifacts/e2e-<backend>.
+// of its own. Logs and, after a failure, the state of the clusters are kept in _artifacts/e2e-<backend>, or what LOGS says.
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -23,30 +24,44 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
 
 const (
 	// startTimeout includes the first build of all tools, from empty caches.
 	startTimeout = 45 * time.Minute
-	// installTimeout is what a cluster may take on a busy machine. Cluster API core alone takes up to 30 s to connect.
-	installTimeout = 4 * time.Minute
+	// installTimeout is what a cluster may take. A wait ends with what it waits for: that a time-out is ten times what is needed costs nothing as long as all is well, and a machine
+	// that is slow, or does other things, fails nothing. Cluster API core alone takes up to 30 s to connect.
+	installTimeout = 10 * time.Minute
 	// deleteTimeout likewise: CAPM3 takes up to 30 s to see that the last machine is gone.
-	deleteTimeout = 3 * time.Minute
+	deleteTimeout = 8 * time.Minute
 	// soon is for what needs no waiting for others.
-	soon = time.Minute
-	// quiet is how long nothing happens where something could.
-	quiet = 5 * time.Second
+	soon = 3 * time.Minute
+	// quiet is how long nothing happens where something could: longer than anything of ours is held back.
+	quiet = atRest
 )
 
 // backendVariable says which assisted-service the specs run on: see [lab.ParseBackend].
 const backendVariable = "BACKEND"
 
+// operatorVariable says which Bare Metal Operator works on the hosts, likewise.
+const operatorVariable = "BMO"
+
 // authVariable says how assisted-service protects itself: none, and over http, or (anything else) by tokens, and over https with
 // a private certificate authority.
 const authVariable = "AUTH"
 
+// logsVariable is the folder below _artifacts in which logs are kept; empty: that of the backend.
+const logsVariable = "LOGS"
+
 // coreVariable is the folder below test/tools whose version of Cluster API core the specs run on: see [lab.Options].
 const coreVariable = "CORE"
+
+// hostJitter is how long a host takes, at most, for each thing that the Bare Metal Operator has it do. Hosts of one cluster come one after the other then, in an order that is not always the same.
+const hostJitter = 2 * time.Second
+
+// flapping is how often the state of a cluster changes that has no hosts yet, as on a hub with little to do.
+const flapping = time.Second
 
 // onlyReal skips a spec that needs the real assisted-service.
 func onlyReal() {
@@ -88,9 +103,13 @@ func TestEndToEnd(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	backend, err := lab.ParseBackend(os.Getenv(backendVariable))
+	backend, err := lab.ParseBackend("assisted-service", os.Getenv(backendVariable))
 	Expect(err).NotTo(HaveOccurred())
-	dir, err := filepath.Abs(filepath.Join("..", "..", "_artifacts", "e2e-"+string(backend)))
+	operator, err := lab.ParseBackend("Bare Metal Operator", os.Getenv(operatorVariable))
+	Expect(err).NotTo(HaveOccurred())
+	seed, err := lab.HostSeed(os.Stderr)
+	Expect(err).NotTo(HaveOccurred())
+	dir, err := filepath.Abs(filepath.Join("..", "..", "_artifacts", cmp.Or(os.Getenv(logsVariable), "e2e-"+string(backend))))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(os.RemoveAll(dir)).To(Succeed())
 	builder, err := components.NewBuilder(".", io.Discard)
@@ -99,7 +118,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	kubeletsCompared = core.GE(semver.MustParse("1.14.0"))
 	laboratoryOptions = lab.Options{
-		Dir: dir, Out: GinkgoWriter, CoreTools: os.Getenv(coreVariable), Backend: backend, Auth: assistedsim.AuthLocal, HTTPS: true,
+		Dir: dir, Out: GinkgoWriter, CoreTools: os.Getenv(coreVariable), Backend: backend, BareMetal: operator, HostJitter: hostJitter, HostSeed: seed, Flapping: flapping, Auth: assistedsim.AuthLocal, HTTPS: true,
 		Core: withInPlaceUpdates, ControlPlane: withInPlaceUpdates,
 	}
 	if os.Getenv(authVariable) == string(assistedsim.AuthNone) {
@@ -119,11 +138,14 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	Expect(applied.errors).To(BeEmpty(), "clusters that were deleted after their specs")
 	Expect(laboratory.Failure()).NotTo(HaveOccurred())
 	Expect(laboratory.Rack.Escaped()).To(BeEmpty(), "hosts that booted anything but what they were given")
+	Expect(laboratory.Unasked()).To(BeEmpty(), "installed nodes whose disks were taken while nobody deleted their Machines")
 	expectNoPanic(ctx)
 	health.expectSense()
 	expectNoSecretsLogged()
 	expectNoSecretsTold(ctx, metav1.NamespaceAll)
 }, NodeTimeout(2*deleteTimeout))
+
+var _ = ReportAfterSuite("why specs failed", func(report Report) { results.TellFailures(os.Stdout, report) })
 
 var _ = JustAfterEach(func(ctx SpecContext) {
 	if CurrentSpecReport().Failed() {

@@ -31,14 +31,14 @@ var generatedCRDs = []string{
 var workloadCRDs = []string{
 	"config/v1/zz_generated.crd-manifests/0000_00_cluster-version-operator_01_clusteroperators.crd.yaml",
 	"config/v1/zz_generated.crd-manifests/0000_00_cluster-version-operator_01_clusterversions-Default.crd.yaml",
-	"config/v1/zz_generated.crd-manifests/0000_10_config-operator_01_infrastructures-Default.crd.yaml",
+	"config/v1/zz_generated.crd-manifests/0000_10_config-operator_01_infrastructures-TechPreviewNoUpgrade.crd.yaml", // which knows the topology of two nodes
 	"machineconfiguration/v1/zz_generated.crd-manifests/0000_80_machine-config_01_machineconfigpools-Default.crd.yaml",
 	"machineconfiguration/v1/zz_generated.crd-manifests/0000_80_machine-config_01_machineconfigs.crd.yaml",
 }
 
 // foreignCRDs returns the CRDs of the services that do not run here: assisted-service and hive, the Bare Metal Operator,
-// and Metal3's IP address manager (CAPM3 watches its kinds).
-func (e *Env) foreignCRDs(ctx context.Context) ([]*unstructured.Unstructured, error) {
+// and Metal3's IP address manager (CAPM3 watches its kinds). Where the Bare Metal Operator does run, it brings its own.
+func (e *Env) foreignCRDs(ctx context.Context, operatorRuns bool) ([]*unstructured.Unstructured, error) {
 	dir, err := e.components.GenerateCRDs(ctx)
 	if err != nil {
 		return nil, err
@@ -47,10 +47,16 @@ func (e *Env) foreignCRDs(ctx context.Context) ([]*unstructured.Unstructured, er
 	if err != nil {
 		return nil, err
 	}
-	for _, source := range []struct{ tools, module, folder string }{
-		{"ipam", ipamModule, "config/crd"},
-		{"baremetal-operator", bmoModule, "config/base/crds"},
+	for _, source := range []struct {
+		tools, module, folder string
+		leave                 bool
+	}{
+		{tools: "ipam", module: ipamModule, folder: "config/crd"},
+		{tools: "baremetal-operator", module: bmoModule, folder: "config/base/crds", leave: operatorRuns},
 	} {
+		if source.leave {
+			continue
+		}
 		manifests, err := e.components.KustomizeModule(ctx, source.tools, source.module, source.folder)
 		if err != nil {
 			return nil, err

@@ -35,6 +35,9 @@ type Options struct {
 	NoManagers bool
 	// Core and Metal3 change the managers that are not ours; they cannot be disabled alone.
 	Core, Metal3 ManagerOptions
+	// BareMetal starts the Bare Metal Operator itself, of which only what talks to Ironic is replaced (test/tools/baremetal-operator): its flag --machines says what it asks instead.
+	// Nil: whoever starts the environment sees to the BareMetalHosts.
+	BareMetal *ManagerOptions
 	// Bootstrap and ControlPlane change the managers of this repository.
 	Bootstrap, ControlPlane ManagerOptions
 	// LeaveSignals is for a caller that handles interrupts itself and calls Stop. Otherwise SIGINT, SIGTERM and SIGHUP stop
@@ -131,6 +134,9 @@ func (e *Env) up(ctx context.Context, options Options) error {
 	needed := components.Base()
 	if !options.NoManagers {
 		needed = append(needed, components.Core(options.CoreTools), components.Metal3)
+		if options.BareMetal != nil {
+			needed = append(needed, components.BareMetal)
+		}
 	}
 	if err := e.components.Build(ctx, needed...); err != nil {
 		return err
@@ -141,7 +147,7 @@ func (e *Env) up(ctx context.Context, options Options) error {
 	if err := e.startManagementAPI(ctx); err != nil {
 		return err
 	}
-	crds, err := e.foreignCRDs(ctx)
+	crds, err := e.foreignCRDs(ctx, !options.NoManagers && options.BareMetal != nil)
 	if err != nil {
 		return err
 	}
@@ -206,6 +212,9 @@ func (e *Env) newManagers(options Options) map[string]*manager {
 	managers := map[string]*manager{
 		Core:   e.foreignManager(Core, core, components.Core(options.CoreTools)),
 		Metal3: e.foreignManager(Metal3, options.Metal3, components.Metal3),
+	}
+	if options.BareMetal != nil {
+		managers[BareMetal] = e.foreignManager(BareMetal, *options.BareMetal, components.BareMetal)
 	}
 	for name, options := range map[string]ManagerOptions{Bootstrap: options.Bootstrap, ControlPlane: options.ControlPlane} {
 		if options.Disabled {
@@ -278,7 +287,7 @@ func (e *Env) Dir() string {
 	return e.dir
 }
 
-// Manager returns one of the managers (see the constants Core, Metal3, Bootstrap and ControlPlane); nil for one that is
+// Manager returns one of the managers (see the constants Core, Metal3, BareMetal, Bootstrap and ControlPlane); nil for one that is
 // disabled.
 func (e *Env) Manager(name string) *process.Process {
 	if m := e.managers[name]; m != nil {

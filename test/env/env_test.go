@@ -24,8 +24,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 )
 
-// eventually is how long controllers may take for what they do at once.
-const eventually = 30 * time.Second
+// eventually is how long controllers may take. CAPM3 looks again only after 30 s for a host that it missed.
+const eventually = 3 * time.Minute
 
 func TestEnv(t *testing.T) {
 	g := NewWithT(t)

@@ -30,10 +30,15 @@ const (
 	Core = "cluster-api"
 	// Metal3 is the Metal3 infrastructure provider.
 	Metal3 = "capm3"
+	// BareMetal is the Bare Metal Operator.
+	BareMetal = "baremetal-operator"
 	// Bootstrap and ControlPlane are the managers of this repository.
 	Bootstrap    = "bootstrap"
 	ControlPlane = "controlplane"
 )
+
+// WorkloadUserAgent is what the manager ControlPlane says of itself to workload clusters; no other manager of this repository talks to them.
+const WorkloadUserAgent = "openshift-agent-control-plane"
 
 // tokenLifetime is longer than any run.
 const tokenLifetime = 24 * 60 * 60

@@ -21,7 +21,7 @@ const (
 	// applyParallel is how many objects are applied at once: more does not make two cores faster.
 	applyParallel = 4
 	// settleTimeout and settleInterval are for what an API server does by itself within a second or two.
-	settleTimeout  = time.Minute
+	settleTimeout  = 3 * time.Minute
 	settleInterval = 50 * time.Millisecond
 )
 

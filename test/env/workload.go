@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/lightapi"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/members"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
@@ -28,6 +29,8 @@ type WorkloadCluster struct {
 	// Args are more flags of the API server, from its next start on: for a flag that is given twice the last one counts.
 	Args []string
 
+	// auditLog is where the API server keeps one; empty for most.
+	auditLog   string
 	env        *Env
 	api        *apiServer
 	light      *lightapi.Server // in place of a kube-apiserver; nil for most
@@ -46,7 +49,7 @@ func (e *Env) ReserveWorkloadCluster(name string) (*WorkloadCluster, error) {
 	return e.workloadCluster(api)
 }
 
-// ReserveLightWorkloadCluster prepares one whose API is served by this process, as far as package lightapi can: it has no audit log and no process.
+// ReserveLightWorkloadCluster prepares one whose API is served by this process, as far as package lightapi can: it has no process, and keeps its requests in memory.
 func (e *Env) ReserveLightWorkloadCluster(name string) (*WorkloadCluster, error) {
 	api, err := e.reserveAPIServer(name)
 	if err != nil {
@@ -128,8 +131,26 @@ func (w *WorkloadCluster) Audit() (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(w.env.dir, "audit-"+w.Name+".json")
+	w.auditLog = path
 	w.Args = append(w.Args, "--audit-policy-file="+policy, "--audit-log-path="+path, "--audit-log-maxsize=100000")
 	return path, nil
+}
+
+// Requests are those about resources that one user agent has sent so far. It fails where nobody keeps them: see [WorkloadCluster.Audit].
+func (w *WorkloadCluster) Requests(userAgent string) (audit.Requests, error) {
+	var all audit.Requests
+	switch {
+	case w.light != nil:
+		all = w.light.Requests()
+	case w.auditLog == "":
+		return nil, fmt.Errorf("workload cluster %s keeps no audit log", w.Name)
+	default:
+		var err error
+		if all, err = audit.Read(w.auditLog); err != nil {
+			return nil, err
+		}
+	}
+	return all.Where(func(r audit.Request) bool { return r.UserAgent == userAgent && r.Resource != "" }), nil
 }
 
 // Authority is the certificate authority of the API server, in PEM.

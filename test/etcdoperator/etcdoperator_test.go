@@ -48,11 +48,14 @@ func (w *world) voters(node string) []string {
 	return names
 }
 
-// write creates a ConfigMap.
-func (w *world) write(name string) error {
-	ctx, cancel := context.WithTimeout(w.ctx, 5*time.Second)
+// write creates a ConfigMap, in a time that is enough where etcd has a quorum.
+func (w *world) write(name string) error { return w.writeWithin(name, 5*time.Second) }
+
+func (w *world) writeWithin(name string, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(w.ctx, limit)
 	defer cancel()
-	return w.workload.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}})
+	// A write that was given up may have been done.
+	return client.IgnoreAlreadyExists(w.workload.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}))
 }
 
 // settled tells whether the etcd operator has nothing left to do.
@@ -217,7 +220,7 @@ func switchOff(w *world) {
 	_, err := w.members("master-1", "WebSocket")
 	w.Expect(err).To(HaveOccurred(), "nothing answers there")
 	w.Eventually(w.condition).WithArguments("etcd", configv1.OperatorDegraded).Should(Equal(configv1.ConditionTrue))
-	w.Expect(w.write("one-off")).To(Succeed())
+	w.Eventually(w.write).WithArguments("one-off").Should(Succeed(), "when another leads, if it was the leader")
 	w.rack.Host("master-1").PowerOn()
 	w.Eventually(w.condition).WithArguments("etcd", configv1.OperatorDegraded).Should(Equal(configv1.ConditionFalse))
 	w.Expect(w.member("master-1").ID).To(Equal(id))
@@ -255,7 +258,7 @@ func rollOut(w *world) {
 	for node, pid := range before {
 		w.Expect(after).NotTo(HaveKeyWithValue(node, pid), "the member was restarted")
 	}
-	w.Expect(w.write("after-a-revision")).To(Succeed())
+	w.Eventually(w.write).WithArguments("after-a-revision").Should(Succeed())
 	w.Eventually(w.condition).WithArguments("etcd", configv1.OperatorProgressing).Should(Equal(configv1.ConditionFalse))
 	w.Expect(w.condition("etcd", configv1.OperatorDegraded)).To(Equal(configv1.ConditionFalse))
 }
@@ -265,14 +268,14 @@ func endByThemselves(w *world) {
 	for _, node := range []string{"master-0", "master-1"} {
 		w.etcd.Process(node).Kill()
 	}
-	w.Expect(w.write("nobody-votes")).NotTo(Succeed())
-	w.Eventually(w.pids, 20*time.Second).Should(And(HaveLen(3), Not(HaveKeyWithValue("master-0", before["master-0"])), Not(HaveKeyWithValue("master-1", before["master-1"]))))
+	w.Expect(w.writeWithin("nobody-votes", restart/2)).NotTo(Succeed(), "before they are started again")
+	w.Eventually(w.pids).Should(And(HaveLen(3), Not(HaveKeyWithValue("master-0", before["master-0"])), Not(HaveKeyWithValue("master-1", before["master-1"]))))
 	w.Eventually(w.write).WithArguments("they-vote").Should(Succeed())
 	w.Eventually(w.condition).WithArguments("etcd", configv1.OperatorDegraded).Should(Equal(configv1.ConditionFalse))
 }
 
 func loseQuorum(w *world) {
-	w.Expect(w.write("before")).To(Succeed())
+	w.Eventually(w.write).WithArguments("before").Should(Succeed())
 	for _, name := range []string{"master-0", "master-2"} {
 		w.rack.Host(name).PowerOff()
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -203,29 +204,31 @@ func (o *Operator) makeWay(ctx context.Context, v *view, name string) {
 
 // restart starts containers again that ended, as kubelets do, which need no API for that.
 func (o *Operator) restart(ctx context.Context) {
-	for _, name := range o.options.Etcd.Ended() {
-		if !o.due(name) {
-			continue
-		}
+	for _, name := range o.due(o.options.Etcd.Ended()) {
 		if err := o.options.Etcd.Restart(ctx, name); err != nil {
 			o.options.Log.Error(err, "cannot restart etcd", "node", name)
 		}
 	}
 }
 
-// due tells whether the container of a node, which ended, is started again now. One that others removed is left to discardRemoved.
-func (o *Operator) due(name string) bool {
+// due returns the nodes whose containers, which ended, are started again now. One that others removed is left to discardRemoved. A node that is not among those that ended was installed anew,
+// or is off: what ends there later has ended then.
+func (o *Operator) due(ended []string) (due []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.ended[name].IsZero() {
-		o.options.Log.Info("etcd ended", "node", name)
-		o.ended[name] = time.Now()
+	maps.DeleteFunc(o.ended, func(name string, _ time.Time) bool { return !slices.Contains(ended, name) })
+	for _, name := range ended {
+		if o.ended[name].IsZero() {
+			o.options.Log.Info("etcd ended", "node", name)
+			o.ended[name] = time.Now()
+		}
+		if o.removed[name] || time.Since(o.ended[name]) < o.options.Restart {
+			continue
+		}
+		delete(o.ended, name)
+		due = append(due, name)
 	}
-	if o.removed[name] || time.Since(o.ended[name]) < o.options.Restart {
-		return false
-	}
-	delete(o.ended, name)
-	return true
+	return due
 }
 
 // discardRemoved takes the data of members away that others removed: a container that is started again with such data puts it aside, and waits to be a member.

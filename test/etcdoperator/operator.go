@@ -19,9 +19,11 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/members"
 )
 
+// memberLabels are those of the Nodes that etcd has members on.
+var memberLabels = []string{"node-role.kubernetes.io/master", "node-role.kubernetes.io/arbiter"}
+
 const (
 	namespace    = "openshift-etcd"
-	masterLabel  = "node-role.kubernetes.io/master"
 	etcdOperator = "etcd"
 
 	defaultInterval = 250 * time.Millisecond
@@ -181,9 +183,13 @@ func (o *Operator) look(ctx context.Context) (*view, error) {
 	ctx, cancel := context.WithTimeout(ctx, looking)
 	defer cancel()
 	v := &view{secrets: map[string]*corev1.Secret{}, pods: map[string]*corev1.Pod{}}
-	nodes, secrets, pods := &corev1.NodeList{}, &corev1.SecretList{}, &corev1.PodList{}
-	if err := o.api.List(ctx, nodes, client.HasLabels{masterLabel}); err != nil {
-		return nil, fmt.Errorf("cannot list the Nodes: %w", err)
+	secrets, pods := &corev1.SecretList{}, &corev1.PodList{}
+	for _, label := range memberLabels {
+		nodes := &corev1.NodeList{}
+		if err := o.api.List(ctx, nodes, client.HasLabels{label}); err != nil {
+			return nil, fmt.Errorf("cannot list the Nodes: %w", err)
+		}
+		v.nodes = append(v.nodes, nodes.Items...)
 	}
 	if err := o.api.List(ctx, secrets, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("cannot list the Secrets: %w", err)
@@ -191,7 +197,6 @@ func (o *Operator) look(ctx context.Context) (*view, error) {
 	if err := o.api.List(ctx, pods, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("cannot list the pods: %w", err)
 	}
-	v.nodes = nodes.Items
 	slices.SortFunc(v.nodes, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	for i := range secrets.Items {
 		v.secrets[secrets.Items[i].Name] = &secrets.Items[i]

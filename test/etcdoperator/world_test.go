@@ -156,7 +156,7 @@ func (w *world) wipe(name string) {
 	before := client.MergeFrom(bmh.DeepCopy())
 	bmh.Spec.Image = nil
 	w.Expect(w.env.Client().Patch(w.ctx, bmh, before)).To(Succeed())
-	w.Eventually(w.rack.Host(name).Wipes).Should(Equal(1))
+	w.Eventually(w.rack.Host(name).Losses).Should(HaveLen(1))
 }
 
 // approve approves what kubelets ask for.

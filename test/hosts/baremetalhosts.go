@@ -1,10 +1,12 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +43,19 @@ func WithoutMAC() HostOption {
 	}
 }
 
+// WithArchitecture makes the machines ones of another architecture than x86_64.
+func WithArchitecture(architecture string) HostOption {
+	return func(_ int, host *metal3api.BareMetalHost) { host.Spec.Architecture = architecture }
+}
+
+// WithMAC gives a machine that MAC address.
+func WithMAC(mac string) HostOption {
+	return func(_ int, host *metal3api.BareMetalHost) { host.Spec.BootMACAddress = mac }
+}
+
+// BMCPassword is in the Secret of every BMC of the laboratory, and in what is copied from it: whoever finds it elsewhere has found a leak.
+const BMCPassword = "s3cr3t-0f-a-b4s3b0ard"
+
 // NewBareMetalHosts creates n BareMetalHosts, each with the secret of its BMC, that stand for n different machines. They
 // are returned as created; a Rack that watches the API server takes them to available.
 func NewBareMetalHosts(ctx context.Context, c client.Client, namespace string, n int, options ...HostOption) ([]*metal3api.BareMetalHost, error) {
@@ -54,7 +69,7 @@ func NewBareMetalHosts(ctx context.Context, c client.Client, namespace string, n
 		}
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: host.Spec.BMC.CredentialsName},
-			Data:       map[string][]byte{"username": []byte("admin"), "password": []byte("simulated")},
+			Data:       map[string][]byte{"username": []byte("admin"), "password": []byte(BMCPassword)},
 		}
 		if err := c.Create(ctx, secret); err != nil {
 			return nil, fmt.Errorf("cannot create the BMC secret of host %s: %w", host.Name, err)
@@ -72,19 +87,28 @@ func describe(host *metal3api.BareMetalHost) {
 	hardware := NewHardware(path.Join(host.Namespace, host.Name))
 	host.Spec.BootMACAddress = hardware.NICs[0].MAC
 	host.Spec.BMC = metal3api.BMCDetails{
-		Address:         "redfish-virtualmedia+http://bmc.invalid/redfish/v1/Systems/" + hardware.UUID,
+		Address:         "redfish-virtualmedia://bmc.invalid/redfish/v1/Systems/" + hardware.UUID,
 		CredentialsName: host.Name + "-bmc",
 	}
 }
 
+// WithBootNIC makes the machine boot from the NIC with that number: agents report the others, too, and not it first.
+func WithBootNIC(nic int) HostOption {
+	return func(_ int, host *metal3api.BareMetalHost) {
+		host.Spec.BootMACAddress = NewHardware(path.Join(host.Namespace, host.Name)).NICs[nic].MAC
+	}
+}
+
 // HardwareOf returns the machine that stands behind a BareMetalHost when a test says nothing else: it follows from the
-// BareMetalHost's namespace and name, has the boot MAC address, and is what the annotation inspect.metal3.io/hardwaredetails
-// says, where that is given.
+// BareMetalHost's namespace and name, has the boot MAC address and the architecture, and is what the annotation
+// inspect.metal3.io/hardwaredetails says, where that is given.
 func HardwareOf(host *metal3api.BareMetalHost) (Hardware, error) {
 	hardware := NewHardware(path.Join(host.Namespace, host.Name))
-	if host.Spec.BootMACAddress != "" {
+	boots := func(nic NIC) bool { return nic.MAC == host.Spec.BootMACAddress }
+	if host.Spec.BootMACAddress != "" && !slices.ContainsFunc(hardware.NICs, boots) {
 		hardware.NICs[0].MAC = host.Spec.BootMACAddress
 	}
+	hardware.Architecture = cmp.Or(host.Spec.Architecture, hardware.Architecture)
 	details, err := annotatedDetails(host)
 	if err != nil {
 		return Hardware{}, err

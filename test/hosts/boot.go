@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
 	"regexp"
 	"strings"
 
@@ -37,8 +38,8 @@ const (
 // medium is what a host was provisioned with.
 type medium struct {
 	boot Boot
-	// token is that of the URL of a live ISO.
-	token string
+	// token is that of the URL of a live ISO, architecture the one that it is for; empty where the URL does not tell.
+	token, architecture string
 	// userData is the decoded user data of a disk image; nil for a live ISO.
 	userData *Ignition
 }
@@ -57,7 +58,9 @@ func newMedium(image metal3api.Image, userData []byte) medium {
 		if err != nil {
 			return medium{boot: Boot{System: Unknown, Source: "live ISO " + withoutSecrets(image.URL)}}
 		}
-		return liveISO(id, token)
+		iso := liveISO(id, token)
+		iso.architecture = architectureOfISO(image.URL)
+		return iso
 	}
 	source := "disk image " + withoutSecrets(image.URL)
 	decoded, err := DecodeIgnition(userData)
@@ -74,6 +77,23 @@ func newMedium(image metal3api.Image, userData []byte) medium {
 // liveISO is the discovery ISO of an InfraEnv.
 func liveISO(infraEnvID, token string) medium {
 	return medium{boot: Boot{System: Discovery, InfraEnvID: infraEnvID, Source: "live ISO of InfraEnv " + infraEnvID}, token: token}
+}
+
+// bootOn is what a machine runs that boots the medium: nothing, where the medium is for machines of another architecture.
+func (m medium) bootOn(machine Hardware) Boot {
+	if m.architecture == "" || goArchitecture(m.architecture) == goArchitecture(machine.Architecture) {
+		return m.boot
+	}
+	return Boot{System: Unknown, Source: fmt.Sprintf("%s, which is for %s and not for %s", m.boot.Source, m.architecture, machine.Architecture)}
+}
+
+// architectureOfISO returns the part before the file's name in a URL of the image service; empty where the URL has none.
+func architectureOfISO(isoURL string) string {
+	parsed, err := url.Parse(isoURL)
+	if err != nil || path.Ext(parsed.Path) != ".iso" {
+		return ""
+	}
+	return path.Base(path.Dir(parsed.Path))
 }
 
 // infraEnvOfISO returns the id of the InfraEnv whose discovery ISO a URL of the image service serves, and the token in it:

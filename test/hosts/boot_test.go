@@ -93,6 +93,25 @@ func TestTokenOfISO(t *testing.T) {
 	}
 }
 
+func TestAMachineBootsNoImageOfAnotherArchitecture(t *testing.T) {
+	for situation, c := range map[string]struct {
+		image, machine string
+		boots          System
+	}{
+		"its own":              {"/byid/" + testInfraEnv + "/4.22/x86_64/full.iso", "x86_64", Discovery},
+		"its own, spelt alike": {"/byid/" + testInfraEnv + "/4.22/arm64/full.iso", "aarch64", Discovery},
+		"another":              {"/byid/" + testInfraEnv + "/4.22/x86_64/full.iso", "aarch64", Unknown},
+		"one that is not told": {"/images/" + testInfraEnv, "aarch64", Discovery},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			machine := NewHardware("machine")
+			machine.Architecture = c.machine
+			m := newMedium(metal3api.Image{URL: "https://img" + c.image, DiskFormat: ptr.To("live-iso")}, nil)
+			NewWithT(t).Expect(m.bootOn(machine).System).To(Equal(c.boots))
+		})
+	}
+}
+
 func TestAgentConfigOf(t *testing.T) {
 	known := AgentConfig{InfraEnvID: testInfraEnv}
 	for name, tc := range map[string]struct {

@@ -106,9 +106,15 @@ func apiServed(members map[*Host]member) bool {
 	return false
 }
 
-// twoControlPlanesReady is what the bootstrap host and day-1 workers wait for (assisted-installer: at least two masters).
-func twoControlPlanesReady(members map[*Host]member) bool {
-	return count(members, func(m member) bool { return m.controlPlane && m.ready }) >= 2
+// enoughControlPlanesReady is what the bootstrap host and day-1 workers wait for: two masters, or the other one of two nodes (waitForNodes in assisted-installer's installer.go, August 2026).
+func enoughControlPlanesReady(twoNodes bool) func(members map[*Host]member) bool {
+	enough := 2
+	if twoNodes {
+		enough = 1
+	}
+	return func(members map[*Host]member) bool {
+		return count(members, func(m member) bool { return m.controlPlane && m.ready }) >= enough
+	}
 }
 
 // controlPlaneDone is true once every control-plane host of the installation, the bootstrap among them, is done.

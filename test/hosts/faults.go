@@ -62,12 +62,6 @@ func (h *Host) FailImages(reason string) {
 	h.noImages = reason
 }
 
-func (h *Host) cannotPull() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.noImages
-}
-
 // Reboot switches the host off and on. It boots its disk if a node was written to it, else its medium.
 func (h *Host) Reboot() {
 	h.switching.Lock()
@@ -86,6 +80,13 @@ func (h *Host) WrongBoot() {
 	if installed {
 		h.Reboot()
 	}
+}
+
+// BootMediumFirst makes the host boot its medium at each boot, whatever is on its disk, until it is called with false: nobody changed the boot order of the firmware.
+func (h *Host) BootMediumFirst(first bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mediumFirst = first
 }
 
 // ExpireCertificates makes the certificates of the kubelet of a host that is off expire, as if it was off for a month: the next time it starts, its Node, which nobody has heard for long,

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -45,8 +46,10 @@ type NIC struct {
 	Name string
 	// MAC is the address in the case in which the machine reports it.
 	MAC string
-	// Address is the IPv4 address in CIDR form. The first NIC of a machine in a Rack is leased one when it has none.
-	Address string
+	// Kind is physical where it is empty, or bond.
+	Kind string
+	// Addresses are those of the interface in CIDR form, IPv4 and IPv6. The first NIC of a machine in a Rack is leased some when it has none: see [WithNetworks].
+	Addresses []string
 }
 
 // Disk is a storage device.
@@ -90,6 +93,18 @@ func NewHardware(seed string) Hardware {
 			newDisk("sdb", id+1, 1024*gibibyte, true),
 		},
 	}
+}
+
+// Bonded returns the machine as it is once its operating system has bonded its NICs: the bond has their addresses, and it and all of them report the MAC address of one, which is given by its number.
+func (h Hardware) Bonded(name string, nic int) Hardware {
+	h = h.clone()
+	bond := NIC{Name: name, MAC: h.NICs[nic].MAC, Kind: "bond"}
+	for i := range h.NICs {
+		bond.Addresses = append(bond.Addresses, h.NICs[i].Addresses...)
+		h.NICs[i].MAC, h.NICs[i].Addresses = bond.MAC, nil
+	}
+	h.NICs = append([]NIC{bond}, h.NICs...)
+	return h
 }
 
 // macAddress makes a locally administered unicast address of five bytes.
@@ -137,7 +152,7 @@ func (h Hardware) Details() *metal3api.HardwareDetails {
 	}
 	for i, n := range h.NICs {
 		details.NIC = append(details.NIC, metal3api.NIC{
-			Name: n.Name, Model: "0x1af4 0x0001", MAC: n.MAC, IP: hostAddress(n.Address), SpeedGbps: 10, PXE: i == 0,
+			Name: n.Name, Model: "0x1af4 0x0001", MAC: n.MAC, IP: n.firstAddress(), SpeedGbps: 10, PXE: i == 0,
 		})
 	}
 	for _, d := range h.Disks {
@@ -165,19 +180,17 @@ func (h Hardware) Inventory() *models.Inventory {
 		Hostname:     h.Hostname,
 		Interfaces:   []*models.Interface{},
 		Memory:       &models.Memory{PhysicalBytes: h.MemoryBytes, UsableBytes: h.MemoryBytes},
-		Routes:       []*models.Route{{Destination: "0.0.0.0", Family: 2, Gateway: "192.168.111.1", Interface: "eth0", Metric: 600}},
+		Routes:       []*models.Route{},
 		SystemVendor: &models.SystemVendor{Manufacturer: h.Manufacturer, ProductName: h.ProductName, SerialNumber: h.Serial},
 		TpmVersion:   "2.0",
 	}
 	for _, n := range h.NICs {
-		addresses := []string{}
-		if n.Address != "" {
-			addresses = append(addresses, n.Address)
-		}
+		ipv4, ipv6 := n.byFamily()
 		inventory.Interfaces = append(inventory.Interfaces, &models.Interface{
-			Flags: []string{"up", "broadcast", "multicast"}, HasCarrier: true, IPV4Addresses: addresses, IPV6Addresses: []string{},
-			MacAddress: n.MAC, Mtu: 1500, Name: n.Name, Product: "0x0001", SpeedMbps: 10000, Type: "physical", Vendor: "0x1af4",
+			Flags: []string{"up", "broadcast", "multicast"}, HasCarrier: true, IPV4Addresses: ipv4, IPV6Addresses: ipv6,
+			MacAddress: n.MAC, Mtu: 1500, Name: n.Name, Product: "0x0001", SpeedMbps: 10000, Type: cmp.Or(n.Kind, "physical"), Vendor: "0x1af4",
 		})
+		inventory.Routes = append(inventory.Routes, n.defaultRoutes()...)
 	}
 	for _, d := range h.Disks {
 		inventory.Disks = append(inventory.Disks, d.inventory())
@@ -204,6 +217,9 @@ func (d Disk) inventory() *models.Disk {
 // clone returns a copy that shares nothing.
 func (h Hardware) clone() Hardware {
 	h.NICs = slices.Clone(h.NICs)
+	for i := range h.NICs {
+		h.NICs[i].Addresses = slices.Clone(h.NICs[i].Addresses)
+	}
 	h.Disks = slices.Clone(h.Disks)
 	return h
 }

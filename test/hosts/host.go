@@ -25,9 +25,9 @@ type Host struct {
 	name string
 	// key is that of its BareMetalHost; empty for a host that is not managed.
 	key types.NamespacedName
-	// address is leased to the first NIC of the machine.
-	address string
-	log     logr.Logger
+	// leased are the addresses that the network gives to the first NIC of the machine.
+	leased []string
+	log    logr.Logger
 
 	// switching is held by whoever switches the machine on or off.
 	switching sync.Mutex
@@ -44,13 +44,17 @@ type Host struct {
 	stopped       chan struct{}
 	unplugged     bool
 	wrongBoot     bool
+	mediumFirst   bool
 	registrations int
-	wipes         int
+	losses        []Loss
 	stage         models.HostStage
 	faults        map[models.HostStage]string
 	lingers       map[models.HostStage]chan struct{}
 	noImages      string
-	problem       error
+	// tasks are what the Bare Metal Operator has the machine do. turnedOn tells whether it shall run where it has nothing to boot.
+	tasks    map[Task]progress
+	turnedOn bool
+	problem  error
 }
 
 var errPowerOff = errors.New("the host is switched off")
@@ -84,13 +88,6 @@ func (h *Host) Registrations() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.registrations
-}
-
-// Wipes returns how often the disk of the host was cleaned while it held an installed node.
-func (h *Host) Wipes() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.wipes
 }
 
 // PoweredOn is true while the host runs.
@@ -162,8 +159,8 @@ func (h *Host) replaceHardware(s spare) {
 			continue
 		}
 		*target = hardware.clone()
-		if len(target.NICs) > 0 && target.NICs[0].Address == "" {
-			target.NICs[0].Address = h.address
+		if len(target.NICs) > 0 && len(target.NICs[0].Addresses) == 0 {
+			target.NICs[0].Addresses = h.leased
 		}
 	}
 }
@@ -180,24 +177,27 @@ func (h *Host) provision(m medium) {
 	}
 	h.stop()
 	h.leaveCluster()
+	h.lose("provisioned anew with " + m.boot.Source)
 	h.mu.Lock()
 	h.medium, h.installation, h.stage = &m, nil, ""
 	h.mu.Unlock()
 	h.start()
 }
 
-// deprovision switches the host off, takes its medium and, with clean, wipes what was installed.
+// deprovision switches the host off, takes its medium and, with clean, wipes what was installed. Nothing boots what is not wiped either.
 func (h *Host) deprovision(clean bool) {
 	h.switching.Lock()
 	defer h.switching.Unlock()
 	h.stop()
 	h.leaveCluster()
+	if clean {
+		h.lose("deprovisioned and cleaned")
+	} else {
+		h.lose("deprovisioned without cleaning")
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if clean && h.installation != nil && h.installation.written {
-		h.wipes++
-	}
-	h.medium, h.installation, h.stage = nil, nil, ""
+	h.medium, h.installation, h.stage, h.turnedOn = nil, nil, "", false
 }
 
 // setPower switches the host on or off, whatever it boots, and returns whether it runs now.
@@ -288,9 +288,9 @@ func (h *Host) boot() Boot {
 	defer h.mu.Unlock()
 	boot := Boot{System: Unknown, Source: "nothing"}
 	if h.medium != nil {
-		boot = h.medium.boot
+		boot = h.medium.bootOn(h.hardware)
 	}
-	if h.installation != nil && h.installation.written && !h.wrongBoot {
+	if h.installation != nil && h.installation.written && !h.wrongBoot && (!h.mediumFirst || h.medium == nil) {
 		boot = Boot{System: Installed, Source: "disk " + h.installation.disk.ByID}
 	}
 	h.wrongBoot = false
@@ -340,13 +340,10 @@ func (h *Host) loadAgent(ctx context.Context) (Agent, bool) {
 	h.mu.Lock()
 	m := *h.medium
 	h.mu.Unlock()
-	hardware := h.Hardware()
-	agent := Agent{HostID: hardware.UUID, Inventory: hardware.Inventory(), ImageFailure: h.cannotPull}
 	retry := backOff{}
 	for ctx.Err() == nil {
-		config, err := h.readAgentConfig(ctx, m)
+		agent, err := h.readAgent(ctx, m)
 		if err == nil {
-			agent.AgentConfig = config
 			return agent, true
 		}
 		h.hold(err)
@@ -355,19 +352,28 @@ func (h *Host) loadAgent(ctx context.Context) (Agent, bool) {
 	return Agent{}, false
 }
 
-func (h *Host) readAgentConfig(ctx context.Context, m medium) (AgentConfig, error) {
-	if m.userData != nil {
-		return AgentConfigOf(m.userData)
+// readAgent reads the ignition of the discovery system, which configures the network before the agent looks at it.
+func (h *Host) readAgent(ctx context.Context, m medium) (Agent, error) {
+	system := m.userData
+	if system == nil {
+		raw, err := h.rack.options.Service.Image(ctx, m.boot.InfraEnvID, m.token)
+		if err != nil {
+			return Agent{}, fmt.Errorf("cannot load the live ISO: %w", err)
+		}
+		if system, err = DecodeIgnition(raw); err != nil {
+			return Agent{}, fmt.Errorf("cannot start from the live ISO: %w", err)
+		}
 	}
-	raw, err := h.rack.options.Service.Image(ctx, m.boot.InfraEnvID, m.token)
+	config, err := AgentConfigOf(system)
 	if err != nil {
-		return AgentConfig{}, fmt.Errorf("cannot load the live ISO: %w", err)
+		return Agent{}, err
 	}
-	config, err := DecodeIgnition(raw)
-	if err != nil {
-		return AgentConfig{}, fmt.Errorf("cannot start from the live ISO: %w", err)
-	}
-	return AgentConfigOf(config)
+	h.configureNetwork(system)
+	hardware := h.Hardware()
+	return Agent{
+		AgentConfig: config, HostID: hardware.UUID, Inventory: hardware.Inventory(),
+		ImageFailure: func(image string) string { return h.cannotPull(ctx, system, image) },
+	}, nil
 }
 
 func (h *Host) registered() {

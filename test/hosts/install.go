@@ -17,6 +17,8 @@ type installation struct {
 	cluster     *cluster
 	ignition    *Ignition
 	disk        Disk
+	// twoNodes is true where the cluster is one of two nodes that fence each other. The bootstrap learns it when it brings up the API.
+	twoNodes bool
 
 	// The rest is guarded by the host's lock.
 
@@ -71,6 +73,7 @@ func (h *Host) install(ctx context.Context, config AgentConfig, instruction Inst
 		h.fail(ctx, inst, err.Error())
 		return false
 	}
+	h.lose(installedAgain)
 	h.mu.Lock()
 	h.installation, h.stage = inst, ""
 	h.mu.Unlock()
@@ -117,7 +120,7 @@ func (h *Host) workBeforeReboot(ctx context.Context, inst *installation, stage m
 	if inst.instruction.Bootstrap && !h.bringUpAPI(ctx, inst) {
 		return false
 	}
-	return inst.cluster.await(ctx, twoControlPlanesReady) == nil
+	return inst.cluster.await(ctx, enoughControlPlanesReady(inst.twoNodes)) == nil
 }
 
 // runInstalled is the installed node: it finishes the installation, or just comes back after a reboot.

@@ -20,11 +20,12 @@ const (
 
 	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 	masterLabel       = "node-role.kubernetes.io/master"
+	arbiterLabel      = "node-role.kubernetes.io/arbiter"
 	workerLabel       = "node-role.kubernetes.io/worker"
 )
 
 // customLabelsOnControlPlane is the first release whose kubelet unit for masters reads CUSTOM_KUBELET_LABELS
-// (machine-config-operator, December 2024).
+// (machine-config-operator, December 2024). That for arbiters does not (August 2026).
 var customLabelsOnControlPlane = semver.MustParse("4.19.0-0")
 
 // Cluster is what the installed system of a host depends on: the OpenShift release and how the cluster is laid out.
@@ -39,8 +40,12 @@ type Cluster struct {
 	PlatformNone bool
 	// SchedulableControlPlane is true where control-plane hosts are workers too.
 	SchedulableControlPlane bool
+	// Arbiter is true where the control plane has an arbiter.
+	Arbiter bool
+	// TwoNodes is true where it is two nodes that fence each other.
+	TwoNodes bool
 	// ControlPlaneDropIns and WorkerDropIns say whether the kubelets of the release read configuration drop-ins from
-	// /etc/openshift/kubelet.conf.d (workers since September 2025, masters since May 2026).
+	// /etc/openshift/kubelet.conf.d (workers since September 2025, masters since May 2026, arbiters not).
 	ControlPlaneDropIns, WorkerDropIns bool
 }
 
@@ -67,7 +72,8 @@ func newNodeIdentity(instruction Instruction, hardware Hardware, cluster Cluster
 	if err != nil {
 		return nodeIdentity{}, fmt.Errorf("cannot read OpenShift version %q: %w", cluster.Version, err)
 	}
-	controlPlane := isControlPlane(instruction)
+	master, arbiter := isMaster(instruction), isArbiter(instruction)
+	worker := !master && !arbiter
 	single := instruction.SingleNode && !instruction.DayTwo
 	environment := ParseEnvironmentFile(config.Files[kubeletEnvironmentFile].Contents)
 
@@ -84,13 +90,13 @@ func newNodeIdentity(instruction Instruction, hardware Hardware, cluster Cluster
 		corev1.LabelHostname: node.name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: goArchitecture(hardware.Architecture),
 		"node.openshift.io/os_id": "rhcos",
 	})
-	node.setRole(controlPlane, single || cluster.SchedulableControlPlane)
-	if !controlPlane || version.GE(customLabelsOnControlPlane) {
+	node.setRole(instruction, single || cluster.SchedulableControlPlane)
+	if worker || master && version.GE(customLabelsOnControlPlane) {
 		if err := node.addLabels(environment["CUSTOM_KUBELET_LABELS"]); err != nil {
 			return nodeIdentity{}, err
 		}
 	}
-	if controlPlane && cluster.ControlPlaneDropIns || !controlPlane && cluster.WorkerDropIns {
+	if master && cluster.ControlPlaneDropIns || worker && cluster.WorkerDropIns {
 		if err := node.readDropIns(config); err != nil {
 			return nodeIdentity{}, err
 		}
@@ -102,15 +108,25 @@ func newNodeIdentity(instruction Instruction, hardware Hardware, cluster Cluster
 	return node, nil
 }
 
-func (n *nodeIdentity) setRole(controlPlane, schedulable bool) {
-	if controlPlane {
-		n.labels[controlPlaneLabel], n.labels[masterLabel] = "", ""
+func (n *nodeIdentity) setRole(instruction Instruction, schedulable bool) {
+	taint := func(keys ...string) {
+		for _, key := range keys {
+			n.taints = append(n.taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+		}
 	}
-	if !controlPlane || schedulable {
-		n.labels[workerLabel] = ""
+	switch {
+	case isArbiter(instruction):
+		n.labels[arbiterLabel] = ""
+		taint(masterLabel, arbiterLabel) // as on bare metal
 		return
+	case isMaster(instruction):
+		n.labels[controlPlaneLabel], n.labels[masterLabel] = "", ""
+		if !schedulable {
+			taint(masterLabel)
+			return
+		}
 	}
-	n.taints = []corev1.Taint{{Key: masterLabel, Effect: corev1.TaintEffectNoSchedule}}
+	n.labels[workerLabel] = ""
 }
 
 // addLabels takes the labels of a --node-labels flag as the kubelet does: it refuses to start on what cannot be a label and

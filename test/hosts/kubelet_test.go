@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -120,6 +121,7 @@ func TestNodeRoles(t *testing.T) {
 		"dedicated master":      {control, Cluster{}, []string{controlPlaneLabel, masterLabel}, taint},
 		"compact":               {control, Cluster{SchedulableControlPlane: true}, []string{controlPlaneLabel, masterLabel, workerLabel}, nil},
 		"single node":           {Instruction{SingleNode: true}, Cluster{}, []string{controlPlaneLabel, masterLabel, workerLabel}, nil},
+		"arbiter":               {Instruction{Role: models.HostRoleArbiter}, Cluster{SchedulableControlPlane: true}, []string{arbiterLabel}, append(slices.Clone(taint), corev1.Taint{Key: arbiterLabel, Effect: corev1.TaintEffectNoSchedule})},
 		"worker of single node": {Instruction{Role: models.HostRoleWorker, SingleNode: false, DayTwo: true}, Cluster{}, []string{workerLabel}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +130,7 @@ func TestNodeRoles(t *testing.T) {
 			node, err := newNodeIdentity(tc.instruction, NewHardware("m0"), tc.cluster, &Ignition{})
 			g.Expect(err).NotTo(HaveOccurred())
 			var roles []string
-			for _, label := range []string{controlPlaneLabel, masterLabel, workerLabel} {
+			for _, label := range []string{controlPlaneLabel, masterLabel, arbiterLabel, workerLabel} {
 				if _, ok := node.labels[label]; ok {
 					roles = append(roles, label)
 				}

@@ -29,7 +29,7 @@ import (
 const (
 	labNamespace = "lab"
 	// patience bounds every wait of these tests, which end as soon as the wanted state is there.
-	patience = 10 * time.Second
+	patience = time.Minute
 )
 
 // lab is a Rack on a fake hub with a scripted assisted-service and a fake workload cluster.

@@ -15,6 +15,11 @@ func TestAMovedHostIsNotTouched(t *testing.T) {
 	from.bootISO("host-0", testInfraEnv)
 	from.Eventually(func() int { return from.rack.Host("host-0").Registrations() }).Should(Equal(1))
 	machine := from.rack.Host("host-0")
+	from.Eventually(from.state("host-0")).Should(Equal(metal3api.StateProvisioned))
+	// As it is moved: else the operator, which is not done with it, would take it for a new one.
+	from.change("host-0", func(bmh *metal3api.BareMetalHost) {
+		bmh.Annotations = map[string]string{metal3api.PausedAnnotation: ""}
+	})
 	bmh := from.get("host-0")
 	status, err := json.Marshal(bmh.Status)
 	from.Expect(err).NotTo(HaveOccurred())

@@ -83,8 +83,8 @@ func (h *Host) newNode(ctx context.Context, inst *installation) (*corev1.Node, e
 func addresses(hardware Hardware) []corev1.NodeAddress {
 	var list []corev1.NodeAddress
 	for _, nic := range hardware.NICs {
-		if nic.Address != "" {
-			list = append(list, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: hostAddress(nic.Address)})
+		for _, address := range nic.Addresses {
+			list = append(list, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: hostAddress(address)})
 		}
 	}
 	return list
@@ -105,7 +105,7 @@ func (h *Host) becomeReady(ctx context.Context, inst *installation) bool {
 		})
 	})
 	if ready {
-		inst.cluster.update(h, func(m *member) { m.ready, m.serving = true, isControlPlane(inst.instruction) })
+		inst.cluster.update(h, func(m *member) { m.ready, m.serving = true, isMaster(inst.instruction) })
 	}
 	return ready
 }

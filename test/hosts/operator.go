@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,19 +30,10 @@ const concurrentHosts = 16
 // operator is the Bare Metal Operator: it takes each BareMetalHost one provisioning state further in each reconcile.
 type operator struct {
 	rack *Rack
-
-	mu      sync.Mutex
-	entered map[types.NamespacedName]stay
-}
-
-// stay tells since when a BareMetalHost is in a state.
-type stay struct {
-	state metal3api.ProvisioningState
-	since time.Time
 }
 
 func newOperator(rack *Rack) *operator {
-	return &operator{rack: rack, entered: map[types.NamespacedName]stay{}}
+	return &operator{rack: rack}
 }
 
 func (o *operator) setUp(manager ctrl.Manager) error {
@@ -85,10 +74,7 @@ func (o *operator) hostsOfSecret(ctx context.Context, secret client.Object) []re
 func (o *operator) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	bmh := &metal3api.BareMetalHost{}
 	if err := o.rack.client.Get(ctx, request.NamespacedName, bmh); err != nil {
-		if apierrors.IsNotFound(err) {
-			// The host stays as the deletion left it: off, or running where it was detached, or moved to another hub.
-			o.forget(request.NamespacedName)
-		}
+		// The host of one that is gone stays as the deletion left it: off, or running where it was detached, or moved to another hub.
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if _, paused := bmh.Annotations[metal3api.PausedAnnotation]; paused {
@@ -101,28 +87,42 @@ func (o *operator) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("cannot build the host: %w", err)
 	}
+	if taken, err := o.takeDetails(ctx, bmh); taken || err != nil {
+		return reconcile.Result{}, ignoreStale(err)
+	}
 	if err := o.administer(ctx, bmh, host); err != nil {
 		return reconcile.Result{}, ignoreStale(err)
 	}
 	if bmh.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(bmh, metal3api.BareMetalHostFinalizer) {
 		return reconcile.Result{}, nil
 	}
-	if wait := o.remainingStay(bmh); wait > 0 {
+	task := taskOf(bmh, host)
+	if wait := host.remaining(task); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	before := bmh.Status.DeepCopy()
+	if reason := host.failure(task); reason != "" {
+		failed(&bmh.Status, task, reason)
+		return reconcile.Result{RequeueAfter: taskRetry}, o.write(ctx, bmh)
+	}
 	if err := o.step(ctx, bmh, host); err != nil {
 		return reconcile.Result{}, ignoreStale(err)
 	}
+	host.finish(task)
 	if equality.Semantic.DeepEqual(before, &bmh.Status) {
 		return reconcile.Result{}, nil
 	}
+	return reconcile.Result{}, o.write(ctx, bmh)
+}
+
+// write writes the status.
+func (o *operator) write(ctx context.Context, bmh *metal3api.BareMetalHost) error {
 	now := metav1.Now()
 	bmh.Status.LastUpdated = &now
 	if err := o.rack.client.Status().Update(ctx, bmh); err != nil {
-		return reconcile.Result{}, ignoreStale(fmt.Errorf("cannot write the status: %w", err))
+		return ignoreStale(fmt.Errorf("cannot write the status: %w", err))
 	}
-	return reconcile.Result{}, nil
+	return nil
 }
 
 // ignoreStale drops the errors of a write that was based on an outdated BareMetalHost: the newer one is on its way here.
@@ -156,6 +156,28 @@ func (o *operator) restore(ctx context.Context, bmh *metal3api.BareMetalHost) (r
 	return true, nil
 }
 
+// takeDetails takes what an annotation says of the hardware where an inspection did not, or does not any more, whenever it comes. Then the annotation goes.
+func (o *operator) takeDetails(ctx context.Context, bmh *metal3api.BareMetalHost) (taken bool, err error) {
+	details, err := annotatedDetails(bmh)
+	if details == nil || err != nil {
+		return false, err
+	}
+	wanted := bmh.Status.HardwareDetails == nil || bmh.InspectionDisabled()
+	if wanted && !equality.Semantic.DeepEqual(bmh.Status.HardwareDetails, details) {
+		bmh.Status.HardwareDetails = details
+		if err := o.rack.client.Status().Update(ctx, bmh); err != nil {
+			return false, fmt.Errorf("cannot write the hardware details: %w", err)
+		}
+		return true, nil
+	}
+	before := client.MergeFrom(bmh.DeepCopy())
+	delete(bmh.Annotations, metal3api.HardwareDetailsAnnotation)
+	if err := o.rack.client.Patch(ctx, bmh, before); err != nil {
+		return false, fmt.Errorf("cannot drop the annotation with the hardware details: %w", err)
+	}
+	return true, nil
+}
+
 // administer keeps the finalizer and carries out a reboot that an annotation asks for.
 func (o *operator) administer(ctx context.Context, bmh *metal3api.BareMetalHost, host *Host) error {
 	original := bmh.DeepCopy()
@@ -164,12 +186,8 @@ func (o *operator) administer(ctx context.Context, bmh *metal3api.BareMetalHost,
 	} else if bmh.Status.Provisioning.State == metal3api.StateDeleting {
 		controllerutil.RemoveFinalizer(bmh, metal3api.BareMetalHostFinalizer)
 	}
-	if _, once := bmh.Annotations[metal3api.RebootAnnotationPrefix]; once {
-		delete(bmh.Annotations, metal3api.RebootAnnotationPrefix)
-		if host.PoweredOn() {
-			host.Reboot()
-		}
-	}
+	_, once := bmh.Annotations[metal3api.RebootAnnotationPrefix]
+	delete(bmh.Annotations, metal3api.RebootAnnotationPrefix)
 	if equality.Semantic.DeepEqual(original, bmh) {
 		return nil
 	}
@@ -177,31 +195,10 @@ func (o *operator) administer(ctx context.Context, bmh *metal3api.BareMetalHost,
 	if err := o.rack.client.Patch(ctx, bmh, patch); err != nil {
 		return fmt.Errorf("cannot update the BareMetalHost: %w", err)
 	}
+	if once && host.PoweredOn() { // when it is written, for who reads an older BareMetalHost asks for another
+		host.Reboot()
+	}
 	return nil
-}
-
-// remainingStay returns how much longer a BareMetalHost stays in its state.
-func (o *operator) remainingStay(bmh *metal3api.BareMetalHost) time.Duration {
-	lasting := []metal3api.ProvisioningState{
-		metal3api.StateInspecting, metal3api.StatePreparing, metal3api.StateProvisioning, metal3api.StateDeprovisioning,
-	}
-	state, delay := bmh.Status.Provisioning.State, o.rack.options.StateDelay
-	if delay <= 0 || !slices.Contains(lasting, state) {
-		return 0
-	}
-	key := client.ObjectKeyFromObject(bmh)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.entered[key].state != state {
-		o.entered[key] = stay{state: state, since: time.Now()}
-	}
-	return delay - time.Since(o.entered[key].since)
-}
-
-func (o *operator) forget(key types.NamespacedName) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.entered, key)
 }
 
 // wantsPower is true unless the BareMetalHost is to be off, or held off by a reboot that somebody asked for and has not ended.

@@ -206,3 +206,85 @@ func TestStatesLastAsLongAsTheDelay(t *testing.T) {
 	l.hosts(1)
 	l.Expect(time.Since(begin)).To(BeNumerically(">=", 2*delay), "inspecting and preparing")
 }
+
+func TestTasksThatFailAreReportedAndTriedAgain(t *testing.T) {
+	l := newLab(t)
+	host, err := l.rack.hostOf(&metal3api.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: labNamespace, Name: "host-0"}})
+	l.Expect(err).NotTo(HaveOccurred())
+	fails := func(task Task, state metal3api.ProvisioningState, kind metal3api.ErrorType) {
+		t.Helper()
+		l.Eventually(func() metal3api.BareMetalHostStatus { return l.get("host-0").Status }).Should(And(
+			HaveField("ErrorType", kind), HaveField("ErrorMessage", "no answer: "+string(task)), HaveField("OperationalStatus", metal3api.OperationalStatusError)))
+		l.Eventually(func() int { return l.get("host-0").Status.ErrorCount }).Should(BeNumerically(">", 1), "it is tried again")
+		l.Expect(l.state("host-0")()).To(Equal(state))
+		host.FailTask(task, "")
+		l.Eventually(func() string { return l.get("host-0").Status.ErrorMessage }).ShouldNot(ContainSubstring(string(task)))
+	}
+	for _, task := range []Task{Registering, Inspecting, Preparing, Provisioning, Deprovisioning} { // before they begin: none of them lasts
+		host.FailTask(task, "no answer: "+string(task))
+	}
+	_, err = NewBareMetalHosts(l.ctx, l.hub, labNamespace, 1)
+	l.Expect(err).NotTo(HaveOccurred())
+	fails(Registering, metal3api.StateRegistering, metal3api.RegistrationError)
+	fails(Inspecting, metal3api.StateInspecting, metal3api.InspectionError)
+	fails(Preparing, metal3api.StatePreparing, metal3api.PreparationError)
+	l.Eventually(l.state("host-0")).Should(Equal(metal3api.StateAvailable))
+	l.bootISO("host-0", testInfraEnv)
+	fails(Provisioning, metal3api.StateProvisioning, metal3api.ProvisioningError)
+	l.Eventually(l.state("host-0")).Should(Equal(metal3api.StateProvisioned))
+	l.change("host-0", func(bmh *metal3api.BareMetalHost) { bmh.Spec.Image = nil })
+	fails(Deprovisioning, metal3api.StateDeprovisioning, metal3api.ProvisioningError)
+	l.Eventually(l.state("host-0")).Should(Equal(metal3api.StateAvailable))
+	l.Expect(l.get("host-0").Status).To(And(HaveField("ErrorMessage", ""), HaveField("ErrorCount", 0)))
+}
+
+func TestHostWhosePowerCannotBeSwitched(t *testing.T) {
+	l := newLab(t)
+	l.hosts(1)
+	l.bootISO("host-0", testInfraEnv)
+	l.Eventually(l.state("host-0")).Should(Equal(metal3api.StateProvisioned))
+	host := l.rack.Host("host-0")
+	host.FailTask(Powering, "no answer")
+	l.change("host-0", func(bmh *metal3api.BareMetalHost) { bmh.Spec.Online = false })
+	l.Eventually(func() metal3api.ErrorType { return l.get("host-0").Status.ErrorType }).Should(Equal(metal3api.PowerManagementError))
+	l.Expect(host.PoweredOn()).To(BeTrue())
+	l.Expect(l.get("host-0").Status.PoweredOn).To(BeTrue())
+
+	host.FailTask(Powering, "")
+	l.Eventually(host.PoweredOn).Should(BeFalse())
+	l.Eventually(func() metal3api.ErrorType { return l.get("host-0").Status.ErrorType }).Should(BeEmpty())
+}
+
+// TestHostThatCannotBeProvisionedIsGivenUp: whoever wanted it does not wait for its repair.
+func TestHostThatCannotBeProvisionedIsGivenUp(t *testing.T) {
+	l := newLab(t)
+	l.hosts(1)
+	host := l.rack.Host("host-0")
+	host.FailTask(Provisioning, "no such image")
+	l.bootISO("host-0", testInfraEnv)
+	l.Eventually(func() string { return l.get("host-0").Status.ErrorMessage }).Should(Equal("no such image"))
+	l.Expect(host.Boots()).To(BeEmpty())
+	l.change("host-0", func(bmh *metal3api.BareMetalHost) { bmh.Spec.Image = nil })
+	l.Eventually(l.state("host-0")).Should(Equal(metal3api.StateAvailable))
+}
+
+func TestTimesOfHostsFollowFromTheSeed(t *testing.T) {
+	g := NewWithT(t)
+	rack := func(seed uint64) *Rack {
+		return &Rack{options: Options{StateDelay: time.Second, StateJitter: time.Minute, Seed: seed}}
+	}
+	times := map[time.Duration]bool{}
+	for _, host := range []string{"lab/a", "lab/b"} {
+		for _, task := range []Task{Registering, Inspecting, Preparing, Provisioning, Deprovisioning} {
+			for round := range 3 {
+				lasts := rack(7).lasts(host, task, round)
+				g.Expect(lasts).To(And(BeNumerically(">=", time.Second), BeNumerically("<", time.Minute+time.Second)))
+				g.Expect(rack(7).lasts(host, task, round)).To(Equal(lasts))
+				times[lasts] = true
+			}
+		}
+	}
+	g.Expect(times).To(HaveLen(2*5*3), "each time another")
+	g.Expect(rack(8).lasts("lab/a", Inspecting, 0)).NotTo(Equal(rack(7).lasts("lab/a", Inspecting, 0)))
+	g.Expect(rack(7).lasts("lab/a", Powering, 0)).To(BeZero())
+}

@@ -9,6 +9,40 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
+// failures are how the status tells that a task failed.
+var failures = map[Task]metal3api.ErrorType{
+	Registering:    metal3api.RegistrationError,
+	Inspecting:     metal3api.InspectionError,
+	Preparing:      metal3api.PreparationError,
+	Provisioning:   metal3api.ProvisioningError,
+	Deprovisioning: metal3api.ProvisioningError,
+	Powering:       metal3api.PowerManagementError,
+}
+
+// taskOf is what the machine has to do before a BareMetalHost goes on; empty: nothing. One that is not wanted any more does not wait for it.
+func taskOf(bmh *metal3api.BareMetalHost, host *Host) Task {
+	status := &bmh.Status
+	state := status.Provisioning.State
+	switch {
+	case state == metal3api.StateDeprovisioning:
+		return Deprovisioning
+	case detached(bmh) || bmh.DeletionTimestamp != nil:
+		return ""
+	case state == metal3api.StateRegistering:
+		return Registering
+	case state == metal3api.StateInspecting && !bmh.InspectionDisabled():
+		return Inspecting
+	case state == metal3api.StatePreparing:
+		return Preparing
+	case state == metal3api.StateProvisioning && bmh.Spec.Image != nil:
+		return Provisioning
+	case (state == metal3api.StateAvailable || state == metal3api.StateReady) && !bmh.NeedsProvisioning() && status.PoweredOn != wantsPower(bmh),
+		(state == metal3api.StateProvisioned && !otherImage(bmh) || state == metal3api.StateExternallyProvisioned) && host.PoweredOn() != wantsPower(bmh):
+		return Powering
+	}
+	return ""
+}
+
 // step does what the provisioning state of a BareMetalHost asks for and moves it on where that is done. Only an API that does
 // not answer is an error; what is wrong with the BareMetalHost goes to its status.
 func (o *operator) step(ctx context.Context, bmh *metal3api.BareMetalHost, host *Host) error {
@@ -117,18 +151,12 @@ func (o *operator) register(ctx context.Context, bmh *metal3api.BareMetalHost, h
 	return nil
 }
 
-// inspect reports the hardware. With inspection disabled, it is what an annotation says, or unknown.
+// inspect reports the hardware. With inspection disabled, it is what an annotation says, sooner or later, or unknown.
 func inspect(bmh *metal3api.BareMetalHost, host *Host) {
-	details, err := annotatedDetails(bmh)
-	if err != nil {
-		broken(&bmh.Status, metal3api.InspectionError, err.Error())
-		return
-	}
 	if !bmh.InspectionDisabled() {
-		details = host.inspected().Details()
+		bmh.Status.HardwareDetails = host.inspected().Details()
 	}
 	healthy(&bmh.Status)
-	bmh.Status.HardwareDetails = details
 	bmh.Status.HardwareProfile = "unknown"
 	bmh.Status.Provisioning.State = metal3api.StatePreparing
 }
@@ -148,10 +176,6 @@ func (o *operator) provision(ctx context.Context, bmh *metal3api.BareMetalHost, 
 		bmh.Status.Provisioning.State = metal3api.StateDeprovisioning
 		return nil
 	}
-	if _, _, err := bmh.Spec.Image.GetChecksum(); err != nil {
-		broken(&bmh.Status, metal3api.ProvisioningError, err.Error())
-		return nil
-	}
 	var userData []byte
 	if bmh.Spec.UserData != nil {
 		secret := &corev1.Secret{}
@@ -165,7 +189,10 @@ func (o *operator) provision(ctx context.Context, bmh *metal3api.BareMetalHost, 
 		}
 		userData = firstOf(secret.Data, "userData", "value")
 	}
-	host.provision(newMedium(*bmh.Spec.Image, userData))
+	if failure := host.write(*bmh.Spec.Image, userData); failure != "" {
+		broken(&bmh.Status, metal3api.ProvisioningError, failure)
+		return nil
+	}
 	healthy(&bmh.Status)
 	bmh.Status.PoweredOn = host.PoweredOn()
 	bmh.Status.Provisioning.Image = *bmh.Spec.Image.DeepCopy()
@@ -175,8 +202,7 @@ func (o *operator) provision(ctx context.Context, bmh *metal3api.BareMetalHost, 
 
 // keep holds a provisioned host at the wanted power, until its image is taken away or is another one.
 func keep(bmh *metal3api.BareMetalHost, host *Host) {
-	external := bmh.Status.Provisioning.State == metal3api.StateExternallyProvisioned
-	if !external && (bmh.Spec.Image == nil || bmh.Spec.Image.URL != bmh.Status.Provisioning.Image.URL) {
+	if bmh.Status.Provisioning.State == metal3api.StateProvisioned && otherImage(bmh) {
 		bmh.Status.Provisioning.State = metal3api.StateDeprovisioning
 		return
 	}
@@ -184,9 +210,21 @@ func keep(bmh *metal3api.BareMetalHost, host *Host) {
 	bmh.Status.PoweredOn = host.setPower(wantsPower(bmh))
 }
 
+// otherImage is true where the image was taken away from a BareMetalHost, or is another one than it was provisioned with.
+func otherImage(bmh *metal3api.BareMetalHost) bool {
+	return bmh.Spec.Image == nil || bmh.Spec.Image.URL != bmh.Status.Provisioning.Image.URL
+}
+
 func healthy(status *metal3api.BareMetalHostStatus) {
 	status.OperationalStatus = metal3api.OperationalStatusOK
 	status.ErrorType, status.ErrorMessage, status.ErrorCount = "", "", 0
+}
+
+// failed records that a task failed, each time that it was tried.
+func failed(status *metal3api.BareMetalHostStatus, task Task, reason string) {
+	status.OperationalStatus = metal3api.OperationalStatusError
+	status.ErrorType, status.ErrorMessage = failures[task], reason
+	status.ErrorCount++
 }
 
 // broken records an error once; the same error again changes nothing.

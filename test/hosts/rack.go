@@ -44,14 +44,23 @@ type Options struct {
 	// Version tells the OpenShift version of a release image whose name does not tell it, as one that is given by digest;
 	// empty: not known. Nil: none is known. Cluster, when given, decides for itself.
 	Version func(releaseImage string) string
+	// Pull tells why a host cannot pull an image, for example because no mirror has it. Nil: every host can pull every image.
+	Pull func(ctx context.Context, pull Pull) error
 	// Site returns where the nodes of a workload cluster run static pods and answer as kubelets; nil: its Nodes are objects and no more. Nil: so are all.
 	Site func(namespace, clusterName string) Site
 	// StageDelay is how long a host stays in each installation stage; 0 means no longer than it must.
 	StageDelay time.Duration
-	// StateDelay is how long a BareMetalHost stays in inspecting, preparing, provisioning and deprovisioning; 0 likewise.
+	// StateDelay is how long a BareMetalHost stays in registering, inspecting, preparing, provisioning and deprovisioning; 0 likewise.
 	StateDelay time.Duration
+	// StateJitter is how much longer it stays there at most: each host takes a time of its own each time, which follows from Seed. Default: no longer.
+	StateJitter time.Duration
+	Seed        uint64
+	// RealOperator: the Bare Metal Operator itself works on the BareMetalHosts, and has the machines do what it wants through [Rack.ServeHTTP].
+	RealOperator bool
 	// Heartbeat is how often a node posts its status. Default: 15 s.
 	Heartbeat time.Duration
+	// Lost is told of each installed node that lost its disk, before anything else happens to the host. Nil: nobody is.
+	Lost func(ctx context.Context, loss Loss)
 	// Namespaces are those whose BareMetalHosts are looked after. Default: all.
 	Namespaces map[string]cache.Config
 	// Log receives what the operator and the hosts do. The zero value discards it.
@@ -97,6 +106,9 @@ func New(cfg *rest.Config, options Options) (*Rack, error) {
 	}
 	rack := newRack(manager.GetClient(), manager.GetAPIReader(), options)
 	rack.manager = manager
+	if options.RealOperator {
+		return rack, nil
+	}
 	if err := newOperator(rack).setUp(manager); err != nil {
 		return nil, fmt.Errorf("cannot set up the Bare Metal Operator: %w", err)
 	}
@@ -251,12 +263,7 @@ func (r *Rack) BootUnmanaged(infraEnv string, hardware Hardware) (*Host, error) 
 			return nil, fmt.Errorf("cannot boot %s: %w", hardware.Name, err)
 		}
 	}
-	r.mu.Lock()
-	host, ok := r.hosts[hardware.Name]
-	if !ok {
-		host = r.newHost(hardware.Name, hardware)
-	}
-	r.mu.Unlock()
+	host := r.Server(hardware)
 	host.provision(liveISO(id, token))
 	return host, nil
 }
@@ -273,7 +280,11 @@ func (r *Rack) hostOf(bmh *metal3api.BareMetalHost) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	host := r.newHost(key, hardware)
+	networks, err := networksOf(bmh)
+	if err != nil {
+		return nil, err
+	}
+	host := r.newHost(key, hardware, networks)
 	if s, ok := r.spare[key]; ok {
 		host.replaceHardware(s)
 		delete(r.spare, key)
@@ -282,11 +293,13 @@ func (r *Rack) hostOf(bmh *metal3api.BareMetalHost) (*Host, error) {
 	return host, nil
 }
 
-// newHost adds a host; the caller holds the lock.
-func (r *Rack) newHost(name string, hardware Hardware) *Host {
-	host := &Host{rack: r, name: name, log: r.log.WithValues("host", name), faults: map[models.HostStage]string{}, lingers: map[models.HostStage]chan struct{}{}}
+// newHost adds a host whose first NIC is in the networks; the caller holds the lock.
+func (r *Rack) newHost(name string, hardware Hardware, networks []string) *Host {
+	host := &Host{rack: r, name: name, log: r.log.WithValues("host", name), faults: map[models.HostStage]string{}, lingers: map[models.HostStage]chan struct{}{}, tasks: map[Task]progress{}}
 	r.leases++
-	host.address = fmt.Sprintf("192.168.111.%d/24", 20+(r.leases-1)%220)
+	for _, network := range networks {
+		host.leased = append(host.leased, lease(network, r.leases-1))
+	}
 	host.replaceHardware(spare{boots: &hardware, reported: &hardware})
 	r.hosts[name] = host
 	return host
@@ -303,9 +316,9 @@ func (r *Rack) clusterOf(instruction Instruction) *cluster {
 	return r.clusters[key]
 }
 
-// poke makes the operator look at a BareMetalHost whose host changed by itself.
+// poke makes the operator look at a BareMetalHost whose host changed by itself. The real one looks every minute.
 func (r *Rack) poke(key types.NamespacedName) {
-	if key.Name == "" {
+	if key.Name == "" || r.options.RealOperator {
 		return
 	}
 	bmh := &metal3api.BareMetalHost{}

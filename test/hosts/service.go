@@ -49,16 +49,16 @@ type Agent struct {
 	HostID string
 	// Inventory is what the machine consists of.
 	Inventory *models.Inventory
-	// ImageFailure returns why the host cannot pull container images at the moment; empty: it can. Nil: it always can.
-	ImageFailure func() string
+	// ImageFailure returns why the host cannot pull a container image at the moment; empty: it can. Nil: it always can.
+	ImageFailure func(image string) string
 }
 
-// CannotPull returns why the host cannot pull container images at the moment; empty: it can.
-func (a Agent) CannotPull() string {
+// CannotPull returns why the host cannot pull a container image at the moment; empty: it can.
+func (a Agent) CannotPull(image string) string {
 	if a.ImageFailure == nil {
 		return ""
 	}
-	return a.ImageFailure()
+	return a.ImageFailure(image)
 }
 
 // Report is one step of an installation.

@@ -54,11 +54,19 @@ func Stages(instruction Instruction) []models.HostStage {
 	})
 }
 
-// isControlPlane is true for a host that runs the control plane of its cluster.
+// isControlPlane is true for a host that runs the control plane of its cluster, or only etcd of it.
 func isControlPlane(instruction Instruction) bool {
+	return isMaster(instruction) || isArbiter(instruction)
+}
+
+// isMaster is true for a host that serves the API of its cluster.
+func isMaster(instruction Instruction) bool {
 	return instruction.Bootstrap || instruction.SingleNode && !instruction.DayTwo ||
 		instruction.Role == models.HostRoleMaster || instruction.Role == models.HostRoleBootstrap
 }
+
+// isArbiter is true for a member of etcd that is no master. It is installed as a master is.
+func isArbiter(instruction Instruction) bool { return instruction.Role == models.HostRoleArbiter }
 
 // untilReboot and afterReboot split stages: the first part runs in the discovery system, the second in the installed one.
 func untilReboot(stages []models.HostStage) []models.HostStage {

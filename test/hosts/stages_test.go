@@ -22,6 +22,10 @@ func TestStages(t *testing.T) {
 			Instruction{Role: models.HostRoleMaster, Bootstrap: true},
 			"Starting installation,Installing,Writing image to disk,Copying registry data to disk,Waiting for control plane,Waiting for bootkube,Waiting for controller,Rebooting,Configuring,Joined,Done",
 		},
+		"arbiter": {
+			Instruction{Role: models.HostRoleArbiter},
+			"Starting installation,Installing,Writing image to disk,Copying registry data to disk,Rebooting,Configuring,Joined,Done",
+		},
 		"worker": {
 			Instruction{Role: models.HostRoleWorker},
 			"Starting installation,Installing,Writing image to disk,Waiting for control plane,Rebooting,Waiting for ignition,Configuring,Joined,Done",

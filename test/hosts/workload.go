@@ -44,6 +44,8 @@ func (r *Rack) clusterFromHub(ctx context.Context, namespace, name string) (Clus
 			install.Spec.Networking.UserManagedNetworking != nil && *install.Spec.Networking.UserManagedNetworking,
 		// The installer makes the control plane schedulable where there is no worker.
 		SchedulableControlPlane: install.Spec.MastersSchedulable || install.Spec.ProvisionRequirements.WorkerAgents == 0,
+		Arbiter:                 install.Spec.ProvisionRequirements.ArbiterAgents > 0,
+		TwoNodes:                install.Spec.ProvisionRequirements.ControlPlaneAgents == 2 && install.Spec.ProvisionRequirements.ArbiterAgents == 0,
 	}
 	if metadata := install.Spec.ClusterMetadata; metadata != nil {
 		facts.ID = metadata.ClusterID
@@ -71,7 +73,7 @@ func (h *Host) bringUpAPI(ctx context.Context, inst *installation) bool {
 		if err := admitNodes(ctx, c); err != nil {
 			return err
 		}
-		if err := writeInfrastructure(ctx, c, inst); err != nil {
+		if err := h.writeInfrastructure(ctx, c, inst); err != nil {
 			return err
 		}
 		if err := writeServerCA(ctx, c); err != nil {
@@ -109,17 +111,27 @@ func (h *Host) finalise(ctx context.Context, inst *installation) {
 }
 
 // writeInfrastructure tells on how many hosts the cluster is made to run. What is there already stays.
-func writeInfrastructure(ctx context.Context, c client.Client, inst *installation) error {
-	topology := configv1.HighlyAvailableTopologyMode
-	if inst.instruction.SingleNode {
-		topology = configv1.SingleReplicaTopologyMode
+func (h *Host) writeInfrastructure(ctx context.Context, c client.Client, inst *installation) error {
+	facts, err := h.rack.options.Cluster(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
+	if err != nil {
+		return fmt.Errorf("cannot learn about the cluster: %w", err)
+	}
+	inst.twoNodes = facts.TwoNodes
+	topology, ofWorkers := configv1.HighlyAvailableTopologyMode, configv1.HighlyAvailableTopologyMode
+	switch {
+	case inst.instruction.SingleNode:
+		topology, ofWorkers = configv1.SingleReplicaTopologyMode, configv1.SingleReplicaTopologyMode
+	case facts.Arbiter:
+		topology = configv1.HighlyAvailableArbiterMode
+	case facts.TwoNodes:
+		topology = configv1.DualReplicaTopologyMode
 	}
 	infrastructure := &configv1.Infrastructure{
 		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: "Infrastructure"},
 		ObjectMeta: metav1.ObjectMeta{Name: "cluster"},
 	}
 	infrastructure.Status = configv1.InfrastructureStatus{
-		InfrastructureName: inst.cluster.key.Name, ControlPlaneTopology: topology, InfrastructureTopology: topology,
+		InfrastructureName: inst.cluster.key.Name, ControlPlaneTopology: topology, InfrastructureTopology: ofWorkers,
 	}
 	return write(ctx, c, infrastructure, func(status map[string]any) bool {
 		there, _ := status["controlPlaneTopology"].(string)

@@ -10,9 +10,11 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -38,6 +40,7 @@ func TestJourneys(t *testing.T) {
 				w.singleNode()
 				w.failedInstallation()
 				w.deletedWhileInstalling()
+				w.infraEnvOfABoundHost()
 			})
 		})
 	}
@@ -206,6 +209,28 @@ func (w *world) deletedWhileInstalling() {
 		return []models.HostStage{all[0].Stage(), all[1].Stage(), all[2].Stage()}
 	}).Should(ContainElement(models.HostStageWaitingForControlPlane))
 	w.deleteCluster(short, all...)
+}
+
+// infraEnvOfABoundHost deletes an InfraEnv whose host belongs to a cluster and is not installed: that is refused, until the Agent is gone.
+func (w *world) infraEnvOfABoundHost() {
+	iso := w.infraEnv("kept")
+	kept := w.cluster("kept", 1)
+	host := w.boot(iso, "kept-0")
+	w.bind(host, kept, models.HostRoleMaster)
+	w.expectHost(host, models.HostStatusKnown)
+	infraEnv := &aiv1beta1.InfraEnv{ObjectMeta: metadata("kept")}
+	w.Expect(w.Client().Delete(w.ctx, infraEnv)).To(Succeed())
+	w.Consistently(func() []string {
+		w.Expect(w.Client().Get(w.ctx, client.ObjectKeyFromObject(infraEnv), infraEnv)).To(Succeed())
+		return infraEnv.Finalizers
+	}).WithTimeout(3 * time.Second).Should(ConsistOf("infraenv.agent-install.openshift.io/ai-deprovision"))
+	w.expectHost(host, models.HostStatusKnown)
+	agent := w.agent(host)
+	patch := client.MergeFrom(agent.DeepCopy())
+	agent.Annotations["agent.agent-install.openshift.io/skip-spoke-cleanup"] = "true" // older versions look for a Node of each host that is bound, in a cluster that does not answer
+	w.Expect(w.Client().Patch(w.ctx, agent, patch)).To(Succeed())
+	w.Expect(w.Client().Delete(w.ctx, agent)).To(Succeed())
+	w.Eventually(func() error { return w.Client().Get(w.ctx, client.ObjectKeyFromObject(infraEnv), infraEnv) }).Should(MatchError(apierrors.IsNotFound, "gone"))
 }
 
 // deleteCluster deletes a cluster and expects those of its hosts back that run the discovery system; the others cannot hear.

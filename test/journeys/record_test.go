@@ -154,5 +154,5 @@ func (w *world) expectSeen(name, table string) {
 			wanted = append(wanted, row)
 		}
 		g.Expect(seen).To(Equal(wanted), "what was seen of "+name)
-	}).WithTimeout(10 * time.Second).Should(Succeed())
+	}).WithTimeout(time.Minute).Should(Succeed())
 }

@@ -186,6 +186,21 @@ func (c *Cluster) ScaleControlPlane(ctx context.Context, replicas int32) error {
 	return nil
 }
 
+// FreeHosts counts the hosts of the cluster that are available, and nobody's.
+func (c *Cluster) FreeHosts(ctx context.Context) (int, error) {
+	list := &metal3api.BareMetalHostList{}
+	if err := c.lab.Client().List(ctx, list, client.InNamespace(c.Namespace)); err != nil {
+		return 0, fmt.Errorf("cannot list the BareMetalHosts of %s: %w", c.Key(), err)
+	}
+	free := 0
+	for i := range list.Items {
+		if host := &list.Items[i]; host.Spec.ConsumerRef == nil && host.Status.Provisioning.State == metal3api.StateAvailable {
+			free++
+		}
+	}
+	return free, nil
+}
+
 // DeleteMachine deletes a Machine, and does not wait.
 func (c *Cluster) DeleteMachine(ctx context.Context, m Machine) error {
 	if err := c.lab.Client().Delete(ctx, m.Machine.DeepCopy()); err != nil {

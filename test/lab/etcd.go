@@ -14,14 +14,15 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/members"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/etcdoperator"
 )
 
-// etcdAnswer is how long an etcd member may take to answer, on a busy machine.
-const etcdAnswer = 2 * time.Second
+// etcdAnswer is how long an etcd member may take to answer, and moveTimeout how long another attempt is made to let it lead, on a busy machine.
+const etcdAnswer, moveTimeout = 5 * time.Second, time.Minute
 
 // UseEtcdMembers gives the cluster an etcd with a member on each control-plane Node, and an etcd operator. It belongs before any host brings the API up.
 func (c *Cluster) UseEtcdMembers(ctx context.Context, options etcdoperator.Options) error {
@@ -72,13 +73,15 @@ func (c *Cluster) EtcdSettled(ctx context.Context) error {
 			return err
 		}
 	}
-	nodes := &corev1.NodeList{}
-	if err := workload.List(ctx, nodes, client.HasLabels{"node-role.kubernetes.io/master"}); err != nil {
-		return fmt.Errorf("cannot list the Nodes: %w", err)
-	}
-	names := make([]string, 0, len(nodes.Items))
-	for i := range nodes.Items {
-		names = append(names, nodes.Items[i].Name)
+	var names []string
+	for _, role := range []string{"master", "arbiter"} {
+		nodes := &corev1.NodeList{}
+		if err := workload.List(ctx, nodes, client.HasLabels{"node-role.kubernetes.io/" + role}); err != nil {
+			return fmt.Errorf("cannot list the Nodes: %w", err)
+		}
+		for i := range nodes.Items {
+			names = append(names, nodes.Items[i].Name)
+		}
 	}
 	list, err := c.EtcdMembers(ctx)
 	if err != nil {
@@ -176,8 +179,20 @@ func (c *Cluster) EtcdLeader(ctx context.Context) (string, error) {
 	return leader, err
 }
 
-// MoveEtcdLeader makes the member of a Node lead.
+// MoveEtcdLeader makes the member of a Node lead. An election that comes between is waited for.
 func (c *Cluster) MoveEtcdLeader(ctx context.Context, node string) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, interval, moveTimeout, true, func(ctx context.Context) (bool, error) {
+		last = c.moveEtcdLeader(ctx, node)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("the etcd member of %s does not lead: %w", node, errors.Join(err, last))
+	}
+	return nil
+}
+
+func (c *Cluster) moveEtcdLeader(ctx context.Context, node string) error {
 	url := c.Etcd().Serving()[node]
 	if url == "" {
 		return fmt.Errorf("the etcd member of %s does not run", node)

@@ -9,6 +9,9 @@ import (
 	. "github.com/onsi/gomega"
 )
 
+// patience bounds every wait of these tests, which end as soon as the wanted state is there.
+const patience = 5 * time.Minute
+
 func TestInstalledClusterWhoseEtcdHasMembers(t *testing.T) {
 	g := NewWithT(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute) // the first run builds everything
@@ -26,10 +29,10 @@ func TestInstalledClusterWhoseEtcdHasMembers(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(cluster.WaitAvailable(ctx)).To(Succeed())
 	t.Logf("available after %s", time.Since(begin).Round(100*time.Millisecond))
-	g.Eventually(cluster.EtcdSettled).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+	g.Eventually(cluster.EtcdSettled).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 	t.Logf("etcd settled after %s", time.Since(begin).Round(100*time.Millisecond))
 	w := &etcdWorld{WithT: g, ctx: ctx, lab: l, cluster: cluster}
-	w.SetDefaultEventuallyTimeout(time.Minute)
+	w.SetDefaultEventuallyTimeout(patience)
 
 	writer := cluster.StartWriting(ctx)
 	w.moveLeader()
@@ -89,7 +92,7 @@ func (w *etcdWorld) wipeVoter() {
 }
 
 func (w *etcdWorld) deleteCluster() {
-	ctx, cancel := context.WithTimeout(w.ctx, 90*time.Second)
+	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
 	w.Expect(w.cluster.Delete(ctx)).To(Succeed())
 	w.Expect(w.cluster.Etcd().Serving()).To(BeEmpty())

@@ -45,6 +45,13 @@ type Options struct {
 	Namespaces map[string]cache.Config
 	// Backend is what stands for assisted-service. Default: Simulated.
 	Backend Backend
+	// BareMetal is what stands for the Bare Metal Operator. Default: Simulated. With NoManagers it is never the real one.
+	BareMetal Backend
+	// HostJitter is how much longer than StageDelay each host takes, at most, for each thing that the Bare Metal Operator has it do; HostSeed says how long: see [hosts.Options].
+	HostJitter time.Duration
+	HostSeed   uint64
+	// Flapping is how long a cluster of the simulated assisted-service that has no hosts stays in each of two states between which it alternates: see [assistedsim.Options]. Default: it stays in one.
+	Flapping time.Duration
 	// Auth is how assisted-service protects its downloads. Default: not at all.
 	Auth assistedsim.AuthType
 	// HTTPS lets assisted-service be reached through https alone, under a private certificate authority: see [Lab.CA].
@@ -71,8 +78,9 @@ type Lab struct {
 	Assisted *assistedservice.Service
 	// Rack is the bare metal.
 	Rack *hosts.Rack
-	// Registry holds the release images.
+	// Registry holds the release images, Mirror those of sites without a way to the internet.
 	Registry *Registry
+	Mirror   *Mirror
 
 	samples string
 	options Options
@@ -88,6 +96,7 @@ type Lab struct {
 	failure   error
 	workloads map[types.NamespacedName]*workload
 	reserved  int
+	unasked   []hosts.Loss
 }
 
 // New starts a laboratory; when it fails, nothing is left running. ctx bounds the start only: the laboratory runs until Stop.
@@ -110,14 +119,21 @@ func (l *Lab) start(ctx context.Context, options Options) error {
 	if l.Registry, err = startRegistry(l.life); err != nil {
 		return err
 	}
+	if l.Mirror, err = startMirror(l.life); err != nil {
+		return err
+	}
 	controlPlane := options.ControlPlane
 	controlPlane.ExtraArgs = slices.Concat([]string{
 		"--ocp-release-repository=" + l.Registry.OCPRepository(),
 		"--okd-release-repository=" + l.Registry.OKDRepository(),
 	}, controlPlane.ExtraArgs)
+	machines, err := l.listenForOperator(ctx, options)
+	if err != nil {
+		return err
+	}
 	l.Env, err = env.Start(ctx, env.Options{
 		Dir: options.Dir, Out: options.Out, LeaveSignals: options.LeaveSignals,
-		CoreTools: options.CoreTools, NoManagers: options.NoManagers, Core: options.Core, Bootstrap: options.Bootstrap, ControlPlane: controlPlane,
+		CoreTools: options.CoreTools, NoManagers: options.NoManagers, Core: options.Core, BareMetal: machines.operator(), Bootstrap: options.Bootstrap, ControlPlane: controlPlane,
 	})
 	if err != nil {
 		return err
@@ -136,19 +152,26 @@ func (l *Lab) start(ctx context.Context, options Options) error {
 	if err := l.publishSamples(); err != nil {
 		return err
 	}
-	return l.startRack(options, service, logger)
+	if err := l.startRack(options, service, logger); err != nil {
+		return err
+	}
+	machines.serve(l.life, l.Rack)
+	return nil
 }
 
 func (l *Lab) startRack(options Options, service hosts.Service, logger logr.Logger) error {
 	var err error
 	l.Rack, err = hosts.New(l.Env.Config(), hosts.Options{
-		Service:    service,
-		Workload:   l.workloadClient,
-		WorkloadAs: l.workloadClientAs,
-		Version:    l.Registry.Version,
-		Site:       l.site,
-		StageDelay: options.StageDelay,
-		StateDelay: options.StageDelay,
+		Service:     service,
+		Workload:    l.workloadClient,
+		WorkloadAs:  l.workloadClientAs,
+		Version:     l.Registry.Version,
+		Pull:        l.pull,
+		Site:        l.site,
+		Lost:        l.judge,
+		StageDelay:  options.StageDelay,
+		StateDelay:  options.StageDelay,
+		StateJitter: options.HostJitter, Seed: options.HostSeed, RealOperator: options.BareMetal == Real,
 		Heartbeat:  options.Heartbeat,
 		Namespaces: options.Namespaces,
 		Log:        logger,

@@ -2,6 +2,8 @@ package lab
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -22,31 +24,59 @@ import (
 // publisher is the user agent of the laboratory's own requests, which do not count.
 const publisher = "openshift-agent-lab"
 
+// multi is the architecture, in the tag of a release image, of one that is for all of them.
+const multi = "multi"
+
+// tagArchitecture is an architecture as tags of release images spell it; empty: x86_64.
+func tagArchitecture(architecture string) string {
+	switch architecture {
+	case "":
+		return "x86_64"
+	case "arm64":
+		return "aarch64"
+	}
+	return architecture
+}
+
 // Registry is an image registry with release images that are empty but for their version.
 type Registry struct {
 	address string
 	// announce, unless nil, hears of each release image by each of its names, before Publish returns.
 	announce func(image, version string) error
+	// writer are the options with which the laboratory itself writes.
+	writer []remote.Option
 
 	mu       sync.Mutex
 	lookups  []string
-	versions map[string]string // by image with digest
+	releases map[string]release // by image with digest
 }
+
+// release is what is known of a release image: its version, and its architecture as its tag spells it.
+type release struct{ version, architecture string }
 
 // startRegistry serves a registry until ctx ends.
 func startRegistry(ctx context.Context) (*Registry, error) {
+	return serveRegistry(ctx, nil, func(images http.Handler) http.Handler { return images })
+}
+
+// serveRegistry serves one, with a certificate through https, to those who pass the guard.
+func serveRegistry(ctx context.Context, certificate *tls.Certificate, guard func(http.Handler) http.Handler) (*Registry, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("cannot start the registry: %w", err)
 	}
-	r := &Registry{address: listener.Addr().String(), versions: map[string]string{}}
+	r := &Registry{address: listener.Addr().String(), releases: map[string]release{}, writer: []remote.Option{remote.WithUserAgent(publisher)}}
 	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	server := &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		ErrorLog:          log.New(io.Discard, "", 0),
+		Handler: guard(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 			r.count(request)
 			images.ServeHTTP(w, request)
-		}),
+		})),
+	}
+	if certificate != nil {
+		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{*certificate}, MinVersion: tls.VersionTLS12})
 	}
 	go func() {
 		// It ends when it is closed.
@@ -64,7 +94,7 @@ func (r *Registry) count(request *http.Request) {
 	}
 }
 
-// OCPRepository is where releases of OpenShift are: <version>-x86_64.
+// OCPRepository is where releases of OpenShift are: <version>-<architecture>.
 func (r *Registry) OCPRepository() string { return r.address + "/openshift-release-dev/ocp-release" }
 
 // OKDRepository is where releases of OKD are: <version>.
@@ -77,46 +107,61 @@ func (r *Registry) Lookups() []string {
 	return append([]string(nil), r.lookups...)
 }
 
-// Publish puts the release image of a version into the registry and returns it by digest.
-func (r *Registry) Publish(version string) (string, error) {
+// Publish puts the release image of a version for x86_64 into the registry and returns it by digest.
+func (r *Registry) Publish(version string) (string, error) { return r.publishFor(version, "x86_64") }
+
+// publishFor does so for an architecture, as tags of release images spell it. OKD's have none in their tags.
+func (r *Registry) publishFor(version, architecture string) (string, error) {
 	version = strings.TrimPrefix(version, "v")
-	image := r.OCPRepository() + ":" + version + "-x86_64"
+	image := r.OCPRepository() + ":" + version + "-" + architecture
 	if strings.Contains(version, "okd") {
 		image = r.OKDRepository() + ":" + version
 	}
+	byDigest, err := r.write(image, release{version, architecture})
+	if err != nil {
+		return "", err
+	}
+	return byDigest, errors.Join(r.know(image, release{version, architecture}), r.know(byDigest, release{version, architecture}))
+}
+
+// write puts a release image under a name into the registry and returns it by digest.
+func (r *Registry) write(image string, of release) (string, error) {
 	ref, err := name.ParseReference(image)
 	if err != nil {
 		return "", fmt.Errorf("cannot name release image %s: %w", image, err)
 	}
-	release, err := mutate.Config(empty.Image, v1.Config{Labels: map[string]string{"io.openshift.release": version}})
+	content, err := mutate.Config(empty.Image, v1.Config{Labels: map[string]string{"io.openshift.release": of.version, "architecture": of.architecture}})
 	if err != nil {
 		return "", fmt.Errorf("cannot make release image %s: %w", image, err)
 	}
-	if err := remote.Write(ref, release, remote.WithUserAgent(publisher)); err != nil {
+	if err := remote.Write(ref, content, r.writer...); err != nil {
 		return "", fmt.Errorf("cannot publish release image %s: %w", image, err)
 	}
-	digest, err := release.Digest()
+	digest, err := content.Digest()
 	if err != nil {
 		return "", fmt.Errorf("cannot compute the digest of %s: %w", image, err)
 	}
-	byDigest := ref.Context().Digest(digest.String()).Name()
-	for _, name := range []string{image, byDigest} {
-		if r.announce == nil {
-			break
-		}
-		if err := r.announce(name, version); err != nil {
-			return "", fmt.Errorf("cannot announce release image %s: %w", name, err)
+	return ref.Context().Digest(digest.String()).Name(), nil
+}
+
+// know remembers what a release image is, wherever it is.
+func (r *Registry) know(image string, of release) error {
+	if r.announce != nil {
+		if err := r.announce(image, of.version); err != nil {
+			return fmt.Errorf("cannot announce release image %s: %w", image, err)
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.versions[byDigest] = version
-	return byDigest, nil
+	r.releases[image] = of
+	return nil
 }
 
-// Version tells the version of a release image that Publish returned; empty for others.
-func (r *Registry) Version(image string) string {
+// Version tells the version of a release image that is known; empty for others.
+func (r *Registry) Version(image string) string { return r.of(image).version }
+
+func (r *Registry) of(image string) release {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.versions[image]
+	return r.releases[image]
 }

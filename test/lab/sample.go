@@ -37,8 +37,9 @@ const (
 	controlPlaneKind         = "OpenshiftAssistedControlPlane"
 	controlPlaneTemplateKind = "OpenshiftAssistedControlPlaneTemplate"
 	machineDeploymentKind    = "MachineDeployment"
-	infraClusterKind         = "Metal3Cluster"
+	infraGroup               = "infrastructure.cluster.x-k8s.io"
 	configTemplateKind       = "OpenshiftAssistedConfigTemplate"
+	imageSetKind             = "ClusterImageSet"
 )
 
 // CAConfigMap holds, in each namespace, the certificate authority of assisted-service where it is reached through https.
@@ -67,6 +68,8 @@ type Mutations struct {
 	HoldAPI bool
 	// LightAPI serves the API of the cluster in this process, as far as package lightapi can, in place of a kube-apiserver.
 	LightAPI bool
+	// Audit keeps what the API of the cluster is asked for: see [env.WorkloadCluster.Requests]. With LightAPI it is kept anyway.
+	Audit bool
 	// EtcdMembers gives the cluster an etcd of its own with a member on each control-plane Node, see [Cluster.Etcd]. It is for control planes of three
 	// hosts and more, and not for LightAPI.
 	EtcdMembers bool
@@ -103,9 +106,9 @@ func (l *Lab) ApplyManifests(ctx context.Context, manifests []byte, mutations Mu
 }
 
 // applyObjects applies what is named after the sample.
-func (l *Lab) applyObjects(ctx context.Context, sample string, objects []*unstructured.Unstructured, mutations Mutations) (*Cluster, error) {
+func (l *Lab) applyObjects(ctx context.Context, name string, objects manifests, mutations Mutations) (*Cluster, error) {
 	if err := mutations.refuse(objects); err != nil {
-		return nil, fmt.Errorf("cannot apply sample %s: %w", sample, err)
+		return nil, fmt.Errorf("cannot apply sample %s: %w", name, err)
 	}
 	if err := l.EnsureNamespace(ctx, mutations.Namespace); err != nil {
 		return nil, err
@@ -117,22 +120,37 @@ func (l *Lab) applyObjects(ctx context.Context, sample string, objects []*unstru
 	if err != nil {
 		return nil, err
 	}
+	if mutations.Audit && !mutations.LightAPI {
+		if _, err := c.Server().Audit(); err != nil {
+			return nil, err
+		}
+	}
 	if mutations.EtcdMembers {
 		if err := c.UseEtcdMembers(ctx, etcdoperator.Options{Restart: mutations.EtcdRestart}); err != nil {
 			return nil, err
 		}
 	}
-	c.Sample = sample
+	c.Sample = name
 	if !mutations.HoldAPI {
 		c.ReleaseAPI()
 	}
-	wanted := 0
+	needs, wanted := objects.needs(), 0 // of the sample as it is: an edit may be a mistake on purpose
 	for _, object := range objects {
-		c.mutate(object, mutations)
+		if err := c.mutate(object, mutations); err != nil {
+			return nil, err
+		}
 		wanted += machinesOf(object)
 	}
-	options := append([]hosts.HostOption{hosts.WithName(c.Name)}, mutations.HostOptions...)
-	if c.Hosts, err = hosts.NewBareMetalHosts(ctx, l.Client(), c.Namespace, wanted+mutations.ExtraHosts, options...); err != nil {
+	own, err := objects.hosts(needs)
+	if err != nil {
+		return nil, err
+	}
+	options := append([]hosts.HostOption{hosts.WithName(c.Name), withNeeds(needs)}, mutations.HostOptions...)
+	if c.Hosts, err = hosts.NewBareMetalHosts(ctx, l.Client(), c.Namespace, wanted-len(own)+mutations.ExtraHosts, options...); err != nil {
+		return nil, err
+	}
+	c.Hosts = append(c.Hosts, own...)
+	if err := l.supplyManifests(ctx, c.Namespace, objects); err != nil {
 		return nil, err
 	}
 	for _, object := range objects {
@@ -197,6 +215,27 @@ func (l *Lab) ensureCA(ctx context.Context, namespace string) error {
 	return nil
 }
 
+// supplyManifests makes the ConfigMaps with manifests of the installation that a sample leaves to its user, as those of a network plug-in.
+func (l *Lab) supplyManifests(ctx context.Context, namespace string, objects manifests) error {
+	for _, object := range objects {
+		refs, _ := field(object, "spec", "config", "manifestsConfigMapRefs").([]any)
+		for _, ref := range refs {
+			named, _ := ref.(map[string]any)["name"].(string)
+			if objects.field("ConfigMap", named, "metadata") != nil {
+				continue
+			}
+			manifest := fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: %s\n", named)
+			err := l.Client().Create(ctx, &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: named}, Data: map[string]string{named + ".yaml": manifest},
+			}, client.FieldOwner(user))
+			if client.IgnoreAlreadyExists(err) != nil {
+				return fmt.Errorf("cannot create ConfigMap %s: %w", named, err)
+			}
+		}
+	}
+	return nil
+}
+
 // Samples are the names of all samples.
 func (l *Lab) Samples() ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(l.samples, "*"+sampleSuffix))
@@ -257,42 +296,57 @@ func (l *Lab) publishSamples() error {
 			return err
 		}
 		for _, object := range objects {
-			if version := releaseOf(object); version != "" {
-				if _, err := l.Registry.Publish(version); err != nil {
-					return err
-				}
+			if err := l.publish(object); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
 }
 
-// releaseOf is the release that an object of a sample asks for; empty for most.
-func releaseOf(object *unstructured.Unstructured) (version string) {
+// publish puts the release that an object of a sample asks for into the registry; most ask for none. What a ClusterImageSet names is elsewhere.
+func (l *Lab) publish(object *unstructured.Unstructured) error {
+	var version, architecture string
 	switch object.GetKind() {
+	case imageSetKind:
+		image, _ := field(object, "spec", "releaseImage").(string)
+		_, tag, _ := strings.Cut(image, ":")
+		dash := strings.LastIndex(tag, "-")
+		return l.Registry.know(image, release{tag[:max(dash, 0)], tag[dash+1:]})
 	case controlPlaneKind:
-		version, _, _ = unstructured.NestedString(object.Object, "spec", "version")
+		version, _ = field(object, "spec", "version").(string)
+		architecture, _ = field(object, "spec", "openshiftAssistedConfigSpec", "cpuArchitecture").(string)
 	case clusterKind:
-		version, _, _ = unstructured.NestedString(object.Object, "spec", "topology", "version")
+		version, _ = field(object, "spec", "topology", "version").(string)
 	}
-	return version
+	if version == "" {
+		return nil
+	}
+	_, err := l.Registry.publishFor(version, tagArchitecture(architecture))
+	return err
 }
 
 // mutate makes an object of the sample one of this cluster.
-func (c *Cluster) mutate(object *unstructured.Unstructured, mutations Mutations) {
+func (c *Cluster) mutate(object *unstructured.Unstructured, mutations Mutations) error {
 	object.Object = rename(object.Object, c.Sample, c.Name).(map[string]any) //nolint:forcetypeassert // rename keeps the type
-	object.SetNamespace(c.Namespace)
+	if object.GetKind() != imageSetKind {                                    // it has no namespace
+		object.SetNamespace(c.Namespace)
+	}
 	// What the test puts in place of DNS and the virtual address.
 	endpoint := map[string]any{"host": c.workload.server.Host, "port": int64(c.workload.server.Port)}
-	switch object.GetKind() {
-	case infraClusterKind:
+	if object.GroupVersionKind().Group == infraGroup && strings.HasSuffix(object.GetKind(), clusterKind) { // of whatever infrastructure provider
 		set(object, endpoint, "spec", "controlPlaneEndpoint")
+	}
+	switch object.GetKind() {
 	case clusterKind:
 		setVariable(object, "controlPlaneEndpoint", endpoint)
 	case "Secret":
-		if object.Object["type"] == string(corev1.SecretTypeDockerConfigJson) {
+		if text, _ := field(object, "stringData", corev1.DockerConfigJsonKey).(string); text != "" && !strings.Contains(text, mirrorName) {
 			set(object, map[string]any{corev1.DockerConfigJsonKey: PullSecretContent()}, "stringData")
 		}
+	}
+	if err := c.connect(object.Object); err != nil {
+		return err
 	}
 	if len(c.lab.ca) > 0 {
 		reference := map[string]any{"kind": "ConfigMap", "name": CAConfigMap}
@@ -308,6 +362,7 @@ func (c *Cluster) mutate(object *unstructured.Unstructured, mutations Mutations)
 	if mutations.Edit != nil {
 		mutations.Edit(object)
 	}
+	return nil
 }
 
 // PullSecretContent is a pull secret for every registry that a sample may use.

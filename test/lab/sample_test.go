@@ -51,7 +51,10 @@ func TestSamplesNeedAsManyHostsAsTheySay(t *testing.T) {
 	dir, err := samplesDir()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	l := &Lab{samples: dir}
-	for sample, wanted := range map[string]int{"ha": 5, "compact": 3, "sno": 1, "ha-disk-image": 5, "okd": 5, "clusterclass": 5} {
+	for sample, wanted := range map[string]int{
+		"ha": 5, "compact": 3, "sno": 1, "ha-disk-image": 5, "okd": 5, "clusterclass": 5, "arbiter": 3, "two-node": 2,
+		"argocd": 1, "arm64": 3, "disconnected": 3, "dual-stack": 3, "health-checks": 5, "mixed-architectures": 4, "proxy": 3, "static-network": 3, "third-party-cni": 3, "user-load-balancer": 3,
+	} {
 		t.Run(sample, func(t *testing.T) {
 			g := NewWithT(t)
 			objects, err := l.readSample(sample)
@@ -61,6 +64,29 @@ func TestSamplesNeedAsManyHostsAsTheySay(t *testing.T) {
 				machines += machinesOf(object)
 			}
 			g.Expect(machines).To(Equal(wanted))
+		})
+	}
+}
+
+func TestHostsAreWhatSamplesNeed(t *testing.T) {
+	dir, err := samplesDir()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	l := &Lab{samples: dir}
+	documentation := []string{"192.0.2.0/24"}
+	for sample, wanted := range map[string]need{
+		"ha":                  {networks: []string{"192.168.111.0/24"}},
+		"clusterclass":        {networks: []string{"192.168.111.0/24"}},
+		"dual-stack":          {networks: []string{"192.0.2.0/24", "2001:db8::/64"}},
+		"arm64":               {networks: documentation, architecture: "aarch64", labels: map[string]string{"example.com/architecture": "arm64"}},
+		"mixed-architectures": {networks: documentation, architecture: "aarch64", labels: map[string]string{"example.com/architecture": "arm64"}},
+		"static-network":      {networks: documentation, static: true, mac: "52:54:00:00:01:03"},
+	} {
+		t.Run(sample, func(t *testing.T) {
+			g := NewWithT(t)
+			objects, err := l.readSample(sample)
+			g.Expect(err).NotTo(HaveOccurred())
+			needs := manifests(objects).needs()
+			g.Expect(needs[len(needs)-1]).To(Equal(wanted), "the last of them")
 		})
 	}
 }
@@ -76,4 +102,23 @@ func TestRegistryHasWhatWasPublished(t *testing.T) {
 	}
 	g.Expect(registry.Version("elsewhere@sha256:0")).To(BeEmpty())
 	g.Expect(registry.Lookups()).To(BeEmpty(), "publishing is no look-up")
+}
+
+func TestHostsAreThoseThatTheMachinesOfASampleChoose(t *testing.T) {
+	dir, err := samplesDir()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	l := &Lab{samples: dir}
+	small, large := map[string]string{"example.com/size": "small"}, map[string]string{"example.com/size": "large"}
+	for sample, wanted := range map[string][]map[string]string{"arbiter": {small, large, large}, "ha": {nil, nil, nil, nil, nil}} {
+		t.Run(sample, func(t *testing.T) {
+			g := NewWithT(t)
+			objects, err := l.readSample(sample)
+			g.Expect(err).NotTo(HaveOccurred())
+			var labels []map[string]string
+			for _, n := range manifests(objects).needs() {
+				labels = append(labels, n.labels)
+			}
+			g.Expect(labels).To(Equal(wanted))
+		})
+	}
 }

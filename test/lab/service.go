@@ -17,25 +17,26 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
-// Backend says what stands for assisted-service.
+// Backend says what stands for assisted-service, or for the Bare Metal Operator.
 type Backend string
 
 const (
 	// Simulated is the simulator, which needs no more than this process.
 	Simulated Backend = "simulated"
-	// Real is assisted-service itself; the hosts talk to its REST API. See [assistedservice.Start].
+	// Real is assisted-service itself; the hosts talk to its REST API. See [assistedservice.Start]. Of the Bare Metal Operator it is its controllers, state machine and admission webhooks,
+	// which ask the machines in place of Ironic: see [env.Options].
 	Real Backend = "real"
 )
 
-// ParseBackend reads the name of a Backend; empty: Simulated.
-func ParseBackend(name string) (Backend, error) {
+// ParseBackend reads the name of a Backend of a service; empty: Simulated.
+func ParseBackend(service, name string) (Backend, error) {
 	switch backend := Backend(name); backend {
 	case "":
 		return Simulated, nil
 	case Simulated, Real:
 		return backend, nil
 	}
-	return "", fmt.Errorf("no assisted-service is called %q: take %s or %s", name, Simulated, Real)
+	return "", fmt.Errorf("no %s is called %q: take %s or %s", service, name, Simulated, Real)
 }
 
 // startService starts assisted-service, with its admission webhooks, and returns what hosts reach of it.
@@ -54,6 +55,7 @@ func (l *Lab) startService(ctx context.Context, options Options) (hosts.Service,
 		WorkloadKubeconfig: l.workloadKubeconfig,
 		StageDelay:         options.StageDelay,
 		Namespaces:         options.Namespaces,
+		Flapping:           options.Flapping,
 		Auth:               options.Auth,
 		HTTPS:              options.HTTPS,
 		Logger:             logger,

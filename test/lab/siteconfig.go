@@ -54,7 +54,9 @@ func (l *Lab) ApplyClusterInstance(ctx context.Context, sample, version string) 
 	}
 	c.ReleaseAPI()
 	for _, object := range objects {
-		c.mutate(object, Mutations{})
+		if err := c.mutate(object, Mutations{}); err != nil {
+			return nil, err
+		}
 		if err := l.Apply(ctx, object); err != nil {
 			return nil, err
 		}
@@ -113,7 +115,7 @@ func (l *Lab) prepareFor(ctx context.Context, instance *siteconfig.ClusterInstan
 		}
 		needed = append(needed, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: node.BmcCredentialsName.Name},
-			Data:       map[string][]byte{"username": []byte("admin"), "password": []byte("simulated")},
+			Data:       map[string][]byte{"username": []byte("admin"), "password": []byte(hosts.BMCPassword)},
 		})
 	}
 	for _, object := range needed {

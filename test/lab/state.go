@@ -57,6 +57,17 @@ func (m Machine) IsControlPlane() bool {
 	return found
 }
 
+// Role is that of the Machine's host in the cluster: master, arbiter or worker.
+func (m Machine) Role() string {
+	if !m.IsControlPlane() {
+		return "worker"
+	}
+	if _, arbiter := m.Labels[bootstrapv1.ArbiterLabel]; arbiter {
+		return "arbiter"
+	}
+	return "master"
+}
+
 // State reads the cluster.
 func (c *Cluster) State(ctx context.Context) (*State, error) {
 	s := &State{Cluster: &clusterv1.Cluster{}, ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}, Installation: &hiveext.AgentClusterInstall{}}

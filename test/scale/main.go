@@ -22,14 +22,12 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/program"
 )
 
 type options struct {
@@ -63,13 +61,7 @@ func parseOptions() options {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	err := run(ctx, parseOptions(), os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	program.Main(func(ctx context.Context) error { return run(ctx, parseOptions(), os.Stdout) })
 }
 
 func run(ctx context.Context, o options, out io.Writer) error {

@@ -18,6 +18,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/seed"
 )
 
@@ -36,7 +37,7 @@ const (
 var reactionNames = []string{labelPropagated, pauseAcknowledged}
 
 // react changes something of one cluster after the other, and returns how long it took until that had its effect.
-func (s *scale) react(ctx context.Context) (map[string]quantiles, error) {
+func (s *scale) react(ctx context.Context) (map[string]results.Quantiles, error) {
 	hub, err := client.NewWithWatch(s.lab.Env.Config(), client.Options{Scheme: s.lab.Env.Scheme()})
 	if err != nil {
 		return nil, fmt.Errorf("cannot watch the hub: %w", err)
@@ -57,9 +58,9 @@ func (s *scale) react(ctx context.Context) (map[string]quantiles, error) {
 			times[what] = append(times[what], took)
 		}
 	}
-	result := map[string]quantiles{}
+	result := map[string]results.Quantiles{}
 	for what, took := range times {
-		result[what] = quantilesOf(took)
+		result[what] = results.QuantilesOf(took)
 	}
 	return result, nil
 }

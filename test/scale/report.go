@@ -19,13 +19,13 @@ type report struct {
 	Dead     float64 `json:"dead,omitempty"`
 	Foreign  float64 `json:"foreign,omitempty"`
 	// MemoryLimitMiB are the limits that the managers ran with (GOMEMLIMIT).
-	MemoryLimitMiB map[string]float64   `json:"memoryLimitMiB"`
-	Steps          []step               `json:"steps"`
-	Start          startReport          `json:"start"`
-	Idle           idleReport           `json:"idle"`
-	Restart        startReport          `json:"restart"`
-	Reactions      map[string]quantiles `json:"reactions,omitempty"`
-	Targets        []target             `json:"targets"`
+	MemoryLimitMiB map[string]float64           `json:"memoryLimitMiB"`
+	Steps          []step                       `json:"steps"`
+	Start          startReport                  `json:"start"`
+	Idle           idleReport                   `json:"idle"`
+	Restart        startReport                  `json:"restart"`
+	Reactions      map[string]results.Quantiles `json:"reactions,omitempty"`
+	Targets        results.Targets              `json:"targets"`
 }
 
 // step is a part of the run, and how long it took.
@@ -119,7 +119,7 @@ func (r *startReport) writes() int {
 
 // missed tells whether a target was missed.
 func (r *report) missed() bool {
-	return slices.ContainsFunc(r.Targets, func(t target) bool { return !t.met() })
+	return r.Targets.Missed()
 }
 
 // write writes the report as JSON.
@@ -131,7 +131,5 @@ func mebibytes(bytes int64) float64 { return round(float64(bytes) / (1 << 20)) }
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*100) / 100 }
 
-func milliseconds(d time.Duration) float64 { return round(float64(d) / float64(time.Millisecond)) }
-
 // round keeps one digit after the point.
-func round(value float64) float64 { return math.Round(value*10) / 10 }
+func round(value float64) float64 { return results.Round(value) }

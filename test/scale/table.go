@@ -18,7 +18,7 @@ func (r *report) print(out io.Writer, path string) error {
 	r.printManagers(t)
 	r.printRequests(t)
 	r.printReactions(t)
-	r.printTargets(t)
+	r.Targets.Print(t)
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("cannot print the results: %w", err)
 	}
@@ -93,18 +93,6 @@ func (r *report) printReactions(t *results.Table) {
 	for _, name := range append([]string{plainWrite}, reactionNames...) {
 		q := r.Reactions[name]
 		t.Row(name, q.Count, q.P50, q.P99, q.Max)
-	}
-}
-
-func (r *report) printTargets(t *results.Table) {
-	t.Row("")
-	t.Row("TARGET", "found", "at most", "")
-	for _, target := range r.Targets {
-		verdict := "ok"
-		if !target.met() {
-			verdict = "MISSED"
-		}
-		t.Row(target.What, target.Found, target.Limit, verdict)
 	}
 }
 

@@ -42,15 +42,6 @@ const (
 	reactionFactor, freeReaction = 2, 250
 )
 
-// target is a figure with what it may be at most.
-type target struct {
-	What  string  `json:"what"`
-	Found float64 `json:"found"`
-	Limit float64 `json:"limit"`
-}
-
-func (t target) met() bool { return t.Found <= t.Limit }
-
 // memoryLimit is what a manager may use, in MiB.
 func (o options) memoryLimit(name string) float64 {
 	return round(memoryLimits[name].at(o.own()) + foreignMemory*o.foreign)
@@ -65,7 +56,7 @@ func (o options) own() int {
 func (r *report) judge(o options) {
 	r.Targets = nil
 	add := func(what string, found, limit float64) {
-		r.Targets = append(r.Targets, target{what, found, round2(limit * o.margin)})
+		r.Targets.Add(what, found, limit, o.margin)
 	}
 	for _, name := range managers {
 		first, second := r.Start.Managers[name], r.Restart.Managers[name]

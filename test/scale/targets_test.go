@@ -2,11 +2,11 @@ package main
 
 import (
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
 
 func TestTargetsAreABaseAndTheSameForEachCluster(t *testing.T) {
@@ -34,7 +34,7 @@ func good() *report {
 	}
 	return &report{
 		Start: start(), Restart: start(), Idle: idleReport{Seconds: 60, CPUSeconds: map[string]float64{env.ControlPlane: 0.1, env.Bootstrap: 0.1}},
-		Reactions: map[string]quantiles{plainWrite: {P99: 200}, labelPropagated: {P99: 300}},
+		Reactions: map[string]results.Quantiles{plainWrite: {P99: 200}, labelPropagated: {P99: 300}},
 	}
 }
 
@@ -49,8 +49,8 @@ func TestATargetIsMissed(t *testing.T) {
 		"not quiet in time after a restart":                       func(r *report) { r.Restart.QuietSeconds = 600 },
 		"both managers together work in the idle time":            func(r *report) { r.Idle.CPUSeconds = map[string]float64{env.ControlPlane: 0.6, env.Bootstrap: 0.6} },
 		"a short idle time is judged by the same share":           func(r *report) { r.Idle.Seconds = 10 },
-		"a reaction takes longer than two writes would":           func(r *report) { r.Reactions[labelPropagated] = quantiles{P99: 401} },
-		"where processors are free, a reaction takes 0.25 s more": func(r *report) { r.Reactions[plainWrite] = quantiles{P99: 1} },
+		"a reaction takes longer than two writes would":           func(r *report) { r.Reactions[labelPropagated] = results.Quantiles{P99: 401} },
+		"where processors are free, a reaction takes 0.25 s more": func(r *report) { r.Reactions[plainWrite] = results.Quantiles{P99: 1} },
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -83,22 +83,4 @@ func TestTheMarginLetsNothingPassThatMustNotBe(t *testing.T) {
 	r.Restart.Managers[env.Bootstrap].Writes = 1
 	r.judge(options{clusters: 200, margin: 1.3})
 	g.Expect(r.missed()).To(BeTrue())
-}
-
-func TestQuantiles(t *testing.T) {
-	times := func(n int) []time.Duration {
-		var list []time.Duration
-		for i := n; i > 0; i-- {
-			list = append(list, time.Duration(i)*time.Millisecond)
-		}
-		return list
-	}
-	for n, wanted := range map[int]quantiles{
-		0:   {},
-		1:   {Count: 1, P50: 1, P99: 1, Max: 1},
-		3:   {Count: 3, P50: 2, P99: 3, Max: 3},
-		200: {Count: 200, P50: 100, P99: 198, Max: 200},
-	} {
-		NewWithT(t).Expect(quantilesOf(times(n))).To(Equal(wanted))
-	}
 }

@@ -49,12 +49,16 @@ func renderedName(pool, version string, salt int) string {
 	return "rendered-" + pool + "-" + hex.EncodeToString(sum[:])
 }
 
-// poolOf is the pool of a Node: that of the masters, else one that somebody made for it, else that of the workers; empty: none.
+// poolOf is the pool of a Node: that of the masters, or arbiters, else one that somebody made for it, else that of the workers; empty: none.
 func (v *view) poolOf(node *corev1.Node) string {
 	_, master := node.Labels[roleLabel+MasterPool]
+	_, arbiter := node.Labels[roleLabel+arbiterPool]
 	_, worker := node.Labels[roleLabel+WorkerPool]
-	if master {
+	switch {
+	case master:
 		return MasterPool
+	case arbiter:
+		return arbiterPool
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.pools)) {
 		selector, err := metav1.LabelSelectorAsSelector(v.pools[name].Spec.NodeSelector)
@@ -80,8 +84,8 @@ func (v *view) members(pool string) []*corev1.Node {
 
 // configurePools gives each pool the configuration of the release that has come to machine-config, and tells how far it is.
 func (o *Operator) configurePools(ctx context.Context, v *view) error {
-	for _, name := range []string{MasterPool, WorkerPool} {
-		if v.pools[name] == nil {
+	for _, name := range []string{MasterPool, WorkerPool, arbiterPool} {
+		if v.pools[name] == nil && (name != arbiterPool || len(v.members(arbiterPool)) > 0) {
 			if err := o.createPool(ctx, v, name); err != nil {
 				return err
 			}

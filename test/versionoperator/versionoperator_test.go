@@ -64,6 +64,22 @@ func TestInstalledCluster(t *testing.T) {
 	w.Eventually(w.operatorCondition).WithArguments("machine-config", "Available").Should(Equal("True|AsExpected|Cluster has deployed 4.20.1"))
 }
 
+func TestAnArbiterHasAPoolOfItsOwnThatAnUpdateWaitsFor(t *testing.T) {
+	w := newWorld(t)
+	w.install(2, 1)
+	name := w.node("arbiter", 0)
+	w.Eventually(w.poolIs).WithArguments("arbiter").Should(HaveKeyWithValue("Updated", "True"))
+	w.Expect(w.pool("arbiter").Status.MachineCount).To(BeEquivalentTo(1))
+	w.Eventually(w.releaseOf).WithArguments(name).Should(Equal("4.20.1"))
+	w.pause("arbiter", true)
+	w.request(`{"version":"4.20.2"}`)
+	w.Eventually(w.releaseOf).WithArguments("master-1").Should(Equal("4.20.2"))
+	w.Consistently(w.last).Should(Equal("4.20.2 Partial"))
+	w.pause("arbiter", false)
+	w.Eventually(w.last).Should(Equal("4.20.2 Completed"))
+	w.Expect(w.releaseOf(name)).To(Equal("4.20.2"))
+}
+
 func TestUpdateGraph(t *testing.T) {
 	w := newWorld(t)
 	w.install(1, 0)
@@ -172,7 +188,7 @@ func TestPayloadOfAnImageThatIsInNoTable(t *testing.T) {
 
 func TestPayloadIsRetrievedFirst(t *testing.T) {
 	w := newWorld(t)
-	w.install(1, 0, func(o *versionoperator.Options) { o.Load = 2 * quiet })
+	w.install(1, 0, func(o *versionoperator.Options) { o.Load = 10 * quiet })
 	w.request(`{"version":"4.20.2"}`)
 	w.Eventually(w.condition).WithArguments("ReleaseAccepted").Should(HavePrefix("Unknown|RetrievePayload|Retrieving and verifying payload"))
 	w.Expect(w.last()).To(Equal("4.20.1 Completed"))
@@ -492,7 +508,7 @@ func TestDegradedWorkerHoldsTheUpdate(t *testing.T) {
 
 func TestWorkersMayBeUpdatedLater(t *testing.T) {
 	w := newWorld(t)
-	w.install(1, 4, func(o *versionoperator.Options) { o.Away = 100 * time.Millisecond })
+	w.install(1, 4, func(o *versionoperator.Options) { o.Away = time.Second })
 	w.channel(next)
 	w.request(`{"version":"4.20.2"}`)
 	w.Eventually(w.last).Should(Equal("4.20.2 Completed"))

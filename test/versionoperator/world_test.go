@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	patience = 20 * time.Second
+	patience = 2 * time.Minute
 	// quiet is how long nothing happens where something could.
 	quiet = 300 * time.Millisecond
 

@@ -28,7 +28,7 @@ import (
 )
 
 // eventually is how long controllers may take for what they do at once.
-const eventually = 30 * time.Second
+const eventually = 3 * time.Minute
 
 // rack is the namespace of these tests; what they create in it is called after it, too.
 const rack = "rack"

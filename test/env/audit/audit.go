@@ -3,6 +3,7 @@ package audit
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ rules:
 
 // Request is one API request, as the audit log has it.
 type Request struct {
-	// User is the authenticated user, for example "system:serviceaccount:capi-system:capi-manager".
+	// User is who asked, for example "system:serviceaccount:capi-system:capi-manager": the authenticated user, or whom that impersonated.
 	User string
 	// UserAgent is what the client says of itself.
 	UserAgent string
@@ -89,6 +90,13 @@ func (r Requests) Work() Requests {
 	})
 }
 
+// Writes returns the requests that ask for a change, whether or not it is one.
+func (r Requests) Writes() Requests {
+	return r.Where(func(request Request) bool {
+		return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, request.Verb)
+	})
+}
+
 // Count tells how many requests there are of each verb and resource; keys look like "patch machines/status".
 func (r Requests) Count() map[string]int {
 	counts := map[string]int{}
@@ -102,6 +110,22 @@ func (r Requests) Count() map[string]int {
 	return counts
 }
 
+// Over tells, in order, of which verbs and resources there are more requests than may be: than other of what bounds do not name. Keys are those of [Requests.Count].
+func (r Requests) Over(bounds map[string]int, other int) []string {
+	var over []string
+	for what, n := range r.Count() {
+		bound, known := bounds[what]
+		if !known {
+			bound = other
+		}
+		if n > bound {
+			over = append(over, fmt.Sprintf("%s: %d, at most %d", what, n, bound))
+		}
+	}
+	slices.Sort(over)
+	return over
+}
+
 // event is the part of audit.k8s.io/v1 Event that is of interest.
 type event struct {
 	Stage      string
@@ -109,7 +133,9 @@ type event struct {
 	UserAgent  string
 	RequestURI string
 	User       struct{ Username string }
-	ObjectRef  struct {
+	// ImpersonatedUser is empty where nobody is.
+	ImpersonatedUser struct{ Username string }
+	ObjectRef        struct {
 		APIGroup, Resource, Subresource, Namespace, Name string
 	}
 	ResponseStatus           struct{ Code int }
@@ -137,7 +163,7 @@ func read(log io.Reader) (requests Requests, size int64, err error) {
 			continue
 		}
 		requests = append(requests, Request{
-			User: e.User.Username, UserAgent: e.UserAgent, Verb: e.Verb, URI: e.RequestURI,
+			User: cmp.Or(e.ImpersonatedUser.Username, e.User.Username), UserAgent: e.UserAgent, Verb: e.Verb, URI: e.RequestURI,
 			Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource,
 			Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
 			Code: e.ResponseStatus.Code, Time: e.RequestReceivedTimestamp,

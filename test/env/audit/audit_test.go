@@ -17,7 +17,7 @@ const auditLines = `{"stage":"ResponseComplete","requestURI":"/api/v1/secrets?re
 {"stage":"ResponseComplete","requestURI":"/api/v1/secrets","verb":"list","user":{"username":"a"},"objectRef":{"resource":"secrets"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-01T00:00:02Z"}
 {"stage":"ResponseComplete","requestURI":"/apis","verb":"get","user":{"username":"a"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-01T00:00:02Z"}
 {"stage":"ResponseComplete","requestURI":"/x","verb":"update","user":{"username":"a"},"objectRef":{"resource":"leases","apiGroup":"coordination.k8s.io","namespace":"n","name":"l"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-01T00:00:02Z"}
-{"stage":"ResponseComplete","requestURI":"/x","verb":"patch","user":{"username":"a"},"objectRef":{"resource":"machines","subresource":"status","apiGroup":"cluster.x-k8s.io","namespace":"n","name":"m"},"responseStatus":{"code":409},"requestReceivedTimestamp":"2026-01-01T00:00:03Z"}
+{"stage":"ResponseComplete","requestURI":"/x","verb":"patch","user":{"username":"admin"},"impersonatedUser":{"username":"a"},"objectRef":{"resource":"machines","subresource":"status","apiGroup":"cluster.x-k8s.io","namespace":"n","name":"m"},"responseStatus":{"code":409},"requestReceivedTimestamp":"2026-01-01T00:00:03Z"}
 {"stage":"ResponseComplete","requestURI":"/x","verb":"pat`
 
 func TestAuditLog(t *testing.T) {
@@ -28,8 +28,9 @@ func TestAuditLog(t *testing.T) {
 		"list secrets": 4, "watch secrets": 1, "get ": 1, "update leases": 1, "patch machines/status": 1,
 	}), "a watch counts once, a line that is being written does not")
 	g.Expect(requests.Work().Count()).To(Equal(map[string]int{"list secrets": 2, "patch machines/status": 1}))
+	g.Expect(requests.Writes().Count()).To(Equal(map[string]int{"update leases": 1, "patch machines/status": 1}))
 	last := requests[len(requests)-1]
-	g.Expect([]string{last.User, last.Group, last.Namespace, last.Name}).To(Equal([]string{"a", "cluster.x-k8s.io", "n", "m"}))
+	g.Expect([]string{last.User, last.Group, last.Namespace, last.Name}).To(Equal([]string{"a", "cluster.x-k8s.io", "n", "m"}), "who is impersonated asks")
 	g.Expect(last.Code).To(Equal(409))
 	g.Expect(last.Time.Second()).To(Equal(3))
 
@@ -56,4 +57,19 @@ func TestAFollowerReadsEachRequestOnce(t *testing.T) {
 	completed, err := f.Next()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(completed.Count()).To(Equal(map[string]int{"patch agents": 1}))
+}
+
+func TestRequestsAreOverTheirBounds(t *testing.T) {
+	g := NewWithT(t)
+	asked := Requests{
+		{Verb: "patch", Resource: "machines", Subresource: "status"},
+		{Verb: "patch", Resource: "machines", Subresource: "status"},
+		{Verb: "get", Resource: "secrets"},
+		{Verb: "create", Resource: "events"},
+	}
+	g.Expect(asked.Over(map[string]int{"patch machines/status": 2, "get secrets": 1, "create events": 5}, 0)).To(BeEmpty())
+	g.Expect(asked.Over(map[string]int{"patch machines/status": 1, "get secrets": 1, "patch machines": 9}, 0)).To(Equal([]string{
+		"create events: 1, at most 0", "patch machines/status: 2, at most 1",
+	}))
+	g.Expect(asked.Over(nil, 1)).To(Equal([]string{"patch machines/status: 2, at most 1"}))
 }

@@ -1,33 +1,31 @@
 // Command build builds the components of the test environment that are not built yet, so that the first test does not
 // spend its time on it, and installs PostgreSQL and Prometheus where they are missing and may be installed. The environment variable CORE is the
-// folder below test/tools whose version of Cluster API core is wanted.
+// folder below test/tools whose version of Cluster API core is wanted. With -demo it builds what the demo needs, and nothing else.
 package main
 
 import (
 	"context"
 	"errors"
-	"fmt"
+	"flag"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/program"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := build(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	program.Main(build)
 }
 
 func build(ctx context.Context) error {
 	builder, err := components.NewBuilder(".", os.Stdout)
 	if err != nil {
 		return err
+	}
+	demo := flag.Bool("demo", false, "build what the demo needs, and nothing else")
+	flag.Parse()
+	if *demo {
+		return builder.Build(ctx, components.Demo()...)
 	}
 	if err := builder.Build(ctx, components.All(os.Getenv("CORE"))...); err != nil {
 		return err

@@ -15,7 +15,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/filelock"
 )
@@ -24,6 +27,8 @@ import (
 type Builder struct {
 	root string
 	out  io.Writer
+	// told are the lines of once.
+	told sync.Map
 }
 
 // NewBuilder returns the builder of a checkout; dir is any folder of it, out gets one line for each thing that is built.
@@ -40,47 +45,110 @@ func (b *Builder) Root() string {
 	return b.root
 }
 
-// Build builds those of the components that are not there yet.
+// Build builds those of the components that are not there yet, those that have little in common side by side.
 func (b *Builder) Build(ctx context.Context, components ...Component) error {
-	for _, c := range components {
-		if _, err := b.Program(ctx, c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Program returns the path of the built component and builds it when it is missing or its inputs changed.
-func (b *Builder) Program(ctx context.Context, c Component) (string, error) {
-	source := filepath.Join(b.root, "test", "tools", c.tools)
-	version, err := moduleVersion(filepath.Join(source, "go.mod"), c.module)
-	if err != nil {
-		return "", err
-	}
-	inputs, err := hashFiles(source)
-	if err != nil {
-		return "", fmt.Errorf("cannot hash the inputs of %s: %w", c.binary, err)
-	}
-	target := filepath.Join(b.root, ".tools", c.tools+"-"+version, c.binary)
-	if built(target, inputs) {
-		return target, nil
+	missing, err := b.missing(ctx, components)
+	if err != nil || len(missing) == 0 {
+		return err
 	}
 	unlock, err := b.lock()
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer unlock()
-	if built(target, inputs) { // by the process that held the lock
-		return target, nil
+	if missing, err = b.missing(ctx, missing); err != nil { // but for what the process that held the lock built
+		return err
+	}
+	progress := newProgress(missing, time.Now())
+	shown := show(b, progress)
+	defer shown.end()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for _, lane := range lanes(missing) {
+		group.Go(func() error {
+			for _, c := range lane {
+				progress.begin(c, time.Now())
+				if err := shown.builder.make(ctx, c); err != nil {
+					return err
+				}
+				progress.end(c)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// Program returns the path of a component: of the one that [Assets] offers, or else of the one that is built when it is missing or its inputs changed.
+func (b *Builder) Program(ctx context.Context, c Component) (string, error) {
+	if program := b.offered(ctx, c); program != "" {
+		return program, nil
+	}
+	if err := b.Build(ctx, c); err != nil {
+		return "", err
+	}
+	r, err := b.recipe(c)
+	return r.target, err
+}
+
+// recipe is what a component is built from, and where it is put.
+type recipe struct {
+	source, target, version, inputs string
+}
+
+func (b *Builder) recipe(c Component) (recipe, error) {
+	if c.tools == "" {
+		return recipe{source: b.root, target: filepath.Join(b.root, ".tools", "managers", c.binary)}, nil
+	}
+	source := filepath.Join(b.root, "test", "tools", c.tools)
+	version, err := b.version(c)
+	if err != nil {
+		return recipe{}, err
+	}
+	inputs, err := hashFiles(source)
+	if err != nil {
+		return recipe{}, fmt.Errorf("cannot hash the inputs of %s: %w", c.binary, err)
+	}
+	return recipe{source: source, target: filepath.Join(b.root, ".tools", c.tools+"-"+version, c.binary), version: version, inputs: inputs}, nil
+}
+
+// version is that of the module of a component.
+func (b *Builder) version(c Component) (string, error) {
+	return moduleVersion(filepath.Join(b.root, "test", "tools", c.tools, "go.mod"), c.module)
+}
+
+// missing are the components that are neither offered nor built. Where nothing but our own is, there is none: whoever runs those builds them, and without others they take no time.
+func (b *Builder) missing(ctx context.Context, components []Component) ([]Component, error) {
+	var missing []Component
+	for _, c := range components {
+		r, err := b.recipe(c)
+		if err != nil {
+			return nil, err
+		}
+		if b.offered(ctx, c) == "" && (r.inputs == "" || !built(r.target, r.inputs)) {
+			missing = append(missing, c)
+		}
+	}
+	if !slices.ContainsFunc(missing, func(c Component) bool { return c.tools != "" }) {
+		return nil, nil
+	}
+	return missing, nil
+}
+
+// make builds a component for a caller that holds the lock.
+func (b *Builder) make(ctx context.Context, c Component) error {
+	r, err := b.recipe(c)
+	if err != nil {
+		return err
 	}
 	pkg, err := b.packageOf(c)
 	if err != nil {
-		return "", err
+		return err
 	}
-	if err := b.build(ctx, source, target, pkg, ldflags(c, version)); err != nil {
-		return "", err
+	if err := b.build(ctx, r.source, r.target, pkg, ldflags(c, r.version)); err != nil || r.inputs == "" {
+		return err
 	}
-	return target, os.WriteFile(target+".inputs", []byte(inputs), 0o644)
+	return os.WriteFile(r.target+".inputs", []byte(r.inputs), 0o644)
 }
 
 // packageOf is the package that a component is built from.
@@ -157,6 +225,14 @@ func (b *Builder) goCommand(ctx context.Context, dir string, args ...string) ([]
 
 func (b *Builder) sayf(format string, args ...any) {
 	fmt.Fprintf(b.out, format+"\n", args...)
+}
+
+// once says something the first time only.
+func (b *Builder) once(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	if _, told := b.told.LoadOrStore(line, true); !told {
+		b.sayf("%s", line)
+	}
 }
 
 // run runs a program to its end; what it wrote to standard error becomes part of the error.

@@ -1,6 +1,7 @@
 package components
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -27,13 +28,14 @@ func (b *Builder) Kustomize(ctx context.Context, dir string) ([]byte, error) {
 	return manifests, nil
 }
 
-// Manifests renders the manifests of a manager, which lie beside the package that its program is built from.
+// Manifests renders the manifests of a manager, which lie beside the package that its program is built from if nothing else is said.
 func (b *Builder) Manifests(ctx context.Context, c Component) ([]byte, error) {
 	pkg, err := b.packageOf(c)
 	if err != nil {
 		return nil, err
 	}
-	return b.KustomizeModule(ctx, c.tools, c.module, filepath.Join(strings.TrimPrefix(pkg, c.module), "config", "default"))
+	beside := filepath.Join(strings.TrimPrefix(pkg, c.module), "config", "default")
+	return b.KustomizeModule(ctx, c.tools, c.module, cmp.Or(c.manifests, beside))
 }
 
 // Release is what a provider that is not ours publishes for clusterctl.

@@ -1,6 +1,7 @@
 package components
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,27 +13,43 @@ import (
 const servicePolicy = "/usr/sbin/policy-rc.d"
 
 // Promtool returns the path of Prometheus' program that tests alerts.
-func Promtool() (string, error) {
-	program, err := exec.LookPath("promtool")
+func Promtool() (string, error) { return ofPrometheus("promtool") }
+
+// Prometheus returns the path of Prometheus itself.
+func Prometheus() (string, error) { return ofPrometheus("prometheus") }
+
+func ofPrometheus(name string) (string, error) {
+	program, err := exec.LookPath(name)
 	if err != nil {
-		return "", errors.New("the tests of the alerts need promtool, which is not installed here: install the package prometheus (Debian, Ubuntu) or golang-github-prometheus (Fedora); its service need not run")
+		return "", fmt.Errorf("the tests of alerts and dashboard need %s, which is not installed here: make components installs it (Debian, Ubuntu, as root), else install the package prometheus or golang-github-prometheus (Fedora); its service need not run", name)
 	}
 	return program, nil
 }
 
-// ProvidePrometheus installs Prometheus where promtool is missing and we may; else it tells what to do.
+// ProvidePrometheus installs Prometheus where it or promtool is missing and we may; else it tells what to do.
 func (b *Builder) ProvidePrometheus(ctx context.Context) error {
-	_, missing := Promtool()
-	return b.provide(ctx, "prometheus", missing)
+	return b.provide(ctx, "prometheus", func() error {
+		_, tests := Promtool()
+		_, itself := Prometheus()
+		return cmp.Or(tests, itself)
+	})
 }
 
 // provide installs a package of Debian without starting its service, where something is missing and we may; else it tells what is.
-func (b *Builder) provide(ctx context.Context, name string, missing error) error {
-	if missing == nil {
+func (b *Builder) provide(ctx context.Context, name string, missing func() error) error {
+	if missing() == nil {
 		return nil
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Getuid() != 0 {
-		b.sayf("%v", missing)
+		b.sayf("%v", missing())
+		return nil
+	}
+	unlock, err := b.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if missing() == nil { // the process that held the lock installed it
 		return nil
 	}
 	b.sayf("installing a package: apt-get install %s, without starting its service", name)
@@ -43,7 +60,7 @@ func (b *Builder) provide(ctx context.Context, name string, missing error) error
 		defer os.Remove(servicePolicy)
 	}
 	apt := func(args ...string) error {
-		_, err := run(ctx, b.root, "env", append([]string{"DEBIAN_FRONTEND=noninteractive", "apt-get", "-y"}, args...)...)
+		_, err := run(ctx, b.root, "env", append([]string{"DEBIAN_FRONTEND=noninteractive", "apt-get", "-y", "-o", "DPkg::Lock::Timeout=600"}, args...)...)
 		return err
 	}
 	install := []string{"install", "--no-install-recommends", name}

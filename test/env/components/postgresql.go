@@ -45,6 +45,8 @@ func serverVersion(folder string) semver.Version {
 
 // ProvidePostgreSQL installs PostgreSQL where it is missing and we may; else it tells what to do.
 func (b *Builder) ProvidePostgreSQL(ctx context.Context) error {
-	_, missing := PostgreSQL()
-	return b.provide(ctx, "postgresql", missing)
+	return b.provide(ctx, "postgresql", func() error {
+		_, missing := PostgreSQL()
+		return missing
+	})
 }

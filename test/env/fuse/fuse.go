@@ -5,23 +5,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/gateway"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
@@ -37,15 +29,9 @@ const (
 
 // Fuse stands between a manager and its API server. When it is set, it kills the manager at each write, and starts it again.
 type Fuse struct {
-	account  string // namespace:name of the ServiceAccount
-	hub      string // path of the hub's kubeconfig
-	listener net.Listener
-	server   *http.Server
+	*gateway.Gateway
 
-	mu sync.Mutex
-	// transport and target lead to the API server; they are known after the first request.
-	transport http.RoundTripper
-	target    *url.URL
+	mu        sync.Mutex
 	process   *process.Process
 	namespace string // empty: it is not set
 	moment    Moment
@@ -57,59 +43,15 @@ type Fuse struct {
 
 // New listens for the manager that runs as a ServiceAccount (namespace:name); hub is where the kubeconfig of the hub will be.
 func New(ctx context.Context, account, hub string) (*Fuse, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen for a manager: %w", err)
-	}
-	f := &Fuse{account: account, hub: hub, listener: listener}
-	f.server = &http.Server{Handler: f, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
-	go func() { _ = f.server.Serve(listener) }()
-	return f, nil
-}
-
-// Close ends all connections; the manager must not run any more.
-func (f *Fuse) Close() { _ = f.server.Close() }
-
-// Kubeconfig writes what the manager is to use as KUBECONFIG into a directory, and returns its path.
-func (f *Fuse) Kubeconfig(dir string) (string, error) {
-	config := clientcmdapi.NewConfig()
-	config.Clusters["fuse"] = &clientcmdapi.Cluster{Server: "http://" + f.listener.Addr().String()}
-	config.AuthInfos["fuse"] = &clientcmdapi.AuthInfo{}
-	config.Contexts["fuse"] = &clientcmdapi.Context{Cluster: "fuse", AuthInfo: "fuse"}
-	config.CurrentContext = "fuse"
-	path := filepath.Join(dir, strings.ReplaceAll(f.account, ":", "-")+".kubeconfig")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("cannot write a kubeconfig: %w", err)
-	}
-	return path, clientcmd.WriteToFile(*config, path)
-}
-
-// connect finds the API server. The manager's ServiceAccount is impersonated: its rights are those that count.
-func (f *Fuse) connect() (http.RoundTripper, *url.URL, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.transport != nil {
-		return f.transport, f.target, nil
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", f.hub)
-	if err != nil {
-		return nil, nil, fmt.Errorf("cannot read the kubeconfig of the hub: %w", err)
-	}
-	namespace, _, _ := strings.Cut(f.account, ":")
-	config.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + f.account,
-		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
-	}
-	if f.transport, err = rest.TransportFor(config); err != nil {
-		return nil, nil, fmt.Errorf("cannot reach the hub: %w", err)
-	}
-	f.target, err = url.Parse(config.Host)
-	return f.transport, f.target, err
+	f := &Fuse{}
+	var err error
+	f.Gateway, err = gateway.New(ctx, account, hub, f)
+	return f, err
 }
 
 // ServeHTTP passes a request on.
 func (f *Fuse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	transport, target, err := f.connect()
+	transport, target, err := f.Connect()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -124,7 +66,7 @@ func (f *Fuse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			f.blow()
 			panic(http.ErrAbortHandler)
 		}
-		before = f.version(r)
+		before = version(transport, target, r)
 	}
 	proxy := &httputil.ReverseProxy{
 		Rewrite:       func(p *httputil.ProxyRequest) { p.SetURL(target) },
@@ -153,17 +95,17 @@ func (f *Fuse) watches(r *http.Request) bool {
 }
 
 // version reads the resource version of the object that is about to be written; empty when there is none.
-func (f *Fuse) version(r *http.Request) string {
+func version(transport http.RoundTripper, target *url.URL, r *http.Request) string {
 	if r.Method == http.MethodPost {
 		return ""
 	}
-	read := *f.target
+	read := *target
 	read.Path = strings.TrimSuffix(r.URL.Path, "/status")
 	request, err := http.NewRequestWithContext(r.Context(), http.MethodGet, read.String(), nil)
 	if err != nil {
 		return ""
 	}
-	response, err := f.transport.RoundTrip(request)
+	response, err := transport.RoundTrip(request)
 	if err != nil {
 		return ""
 	}

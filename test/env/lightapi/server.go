@@ -10,6 +10,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 )
 
 var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
@@ -38,6 +41,8 @@ type Server struct {
 	address string
 	// tokens are those that were issued.
 	tokens map[string]issued
+	// asked is all that the server was asked for about a resource.
+	asked audit.Requests
 }
 
 // issued is whose a token is, and the Secret that it ends with; with a UID that is empty it does not end.
@@ -108,6 +113,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		discover(w, r.URL.Path)
 		return
 	}
+	s.remember(r, info, user)
 	k, v, err := negotiate(r, info)
 	if err != nil {
 		fail(w, r, err)
@@ -118,6 +124,23 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.key.Namespace = info.Namespace
 	}
 	c.serve(w)
+}
+
+// remember notes what an audit log would have of a request.
+func (s *Server) remember(r *http.Request, info *request.RequestInfo, user string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, audit.Request{
+		User: user, UserAgent: r.UserAgent(), Verb: info.Verb, URI: r.URL.RequestURI(), Time: time.Now(),
+		Group: info.APIGroup, Resource: info.Resource, Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name,
+	})
+}
+
+// Requests are those about a resource so far, in the order in which they arrived. How they were answered is not told.
+func (s *Server) Requests() audit.Requests {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked)
 }
 
 // serve answers.

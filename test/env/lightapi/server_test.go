@@ -25,7 +25,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
 )
 
-const soon = 10 * time.Second
+const soon = time.Minute
 
 // serve starts a server, and returns it with the configuration of an administrator.
 func serve(t *testing.T) (*Server, *rest.Config) {

@@ -70,7 +70,7 @@ func TestAddressesOfTheNetwork(t *testing.T) {
 
 // TestAHostThatIsCutOff is about connections to a host that answers what it is told, and about one that the host itself begins.
 func TestAHostThatIsCutOff(t *testing.T) {
-	const address, other, silence = "192.168.111.20:2380", "192.168.111.21:2380", 100 * time.Millisecond
+	const address, other, silence = "192.168.111.20:2380", "192.168.111.21:2380", 500 * time.Millisecond
 	g := NewWithT(t)
 	n, err := New(t.Context(), filepath.Join(t.TempDir(), "proxy.sock"))
 	g.Expect(err).NotTo(HaveOccurred())

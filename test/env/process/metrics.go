@@ -8,14 +8,20 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// These count, for each controller of a manager, its reconciles, and those that panicked.
+// These count, for each controller of a manager, its reconciles, those that failed, and those that panicked.
 const (
 	reconcilesMetric = "controller_runtime_reconcile_total"
+	failuresMetric   = "controller_runtime_reconcile_errors_total"
 	panicsMetric     = "controller_runtime_reconcile_panics_total"
 )
 
 // Reconciles tells how many reconciles of a manager have ended since it was started last.
 func (p *Process) Reconciles(ctx context.Context) (int, error) { return p.sum(ctx, reconcilesMetric) }
+
+// FailedReconciles tells how many of them ended with an error.
+func (p *Process) FailedReconciles(ctx context.Context) (int, error) {
+	return p.sum(ctx, failuresMetric)
+}
 
 // Panics tells how many reconciles of a manager have panicked since it was started last. That it does not tell is an error.
 func (p *Process) Panics(ctx context.Context) (int, error) { return p.sum(ctx, panicsMetric) }

@@ -17,7 +17,7 @@ import (
 
 const (
 	// readyTimeout is generous: a kube-apiserver needs 3 s on an idle machine, and much longer on a busy one.
-	readyTimeout = 2 * time.Minute
+	readyTimeout = 5 * time.Minute
 	// stopTimeout is how long a process may take to end by itself: nothing here has data that it must save, and Cluster API
 	// core waits for half a minute when a workload cluster does not answer any more.
 	stopTimeout = 3 * time.Second
@@ -70,6 +70,8 @@ type Process struct {
 	pid  int
 	done chan struct{} // closed when the current run ended; nil before the first
 	exit error         // why the current run ended; valid when done is closed
+	// ending is true from when the current run was told to end.
+	ending bool
 }
 
 // Start runs the process and returns when it serves. A process that runs already is left alone.
@@ -127,7 +129,7 @@ func (p *Process) launch() error {
 	if err := <-started; err != nil {
 		return err
 	}
-	p.pid, p.done = cmd.Process.Pid, done
+	p.pid, p.done, p.ending = cmd.Process.Pid, done, false
 	return nil
 }
 
@@ -167,6 +169,7 @@ func (p *Process) end(signal syscall.Signal) {
 	if !p.running() {
 		return
 	}
+	p.ending = true
 	// The error would say that the process has just ended.
 	_ = syscall.Kill(-p.pid, signal)
 	select {
@@ -194,6 +197,15 @@ func (p *Process) running() bool {
 	default:
 		return true
 	}
+}
+
+// Died tells whether the process ended by itself, and nobody has started it again.
+func (p *Process) Died() bool {
+	if !p.mu.TryLock() {
+		return false // somebody is starting or ending it
+	}
+	defer p.mu.Unlock()
+	return p.done != nil && !p.ending && !p.running()
 }
 
 // PID is the process id of the current or last run; 0 before the first.

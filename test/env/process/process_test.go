@@ -75,7 +75,7 @@ func TestNothingOutlivesItsOwner(t *testing.T) {
 			g.Expect(owner.Process.Signal(c.signal)).To(Succeed())
 			g.Expect(owner.Wait()).NotTo(Succeed())
 			g.Expect(owner.ProcessState.Sys().(syscall.WaitStatus).Signal()).To(Equal(c.signal), "the caller must see how it ended")
-			g.Eventually(func() bool { return gone(pid) }, 10*time.Second).Should(BeTrue())
+			g.Eventually(func() bool { return gone(pid) }, time.Minute).Should(BeTrue())
 			if !c.dataGone {
 				path, lock, err := newTempDir()
 				g.Expect(err).NotTo(HaveOccurred())
@@ -97,6 +97,22 @@ func TestProcessThatDoesNotBecomeReady(t *testing.T) {
 	err := p.Start(t.Context())
 	g.Expect(err).To(MatchError(And(ContainSubstring("exit status 3"), ContainSubstring("why it failed"), ContainSubstring(p.LogPath))))
 	g.Expect(p.Running()).To(BeFalse())
+}
+
+func TestProcessThatEndsByItself(t *testing.T) {
+	g := NewWithT(t)
+	p := &Process{Name: "mortal", LogPath: filepath.Join(t.TempDir(), "log"), Path: "/bin/sh", Ready: func(context.Context) error { return nil }}
+	g.Expect(p.Died()).To(BeFalse(), "it never ran")
+	for _, end := range []string{"exit 0", "exit 3"} {
+		p.Args = []string{"-c", end}
+		g.Expect(p.Start(t.Context())).To(Or(Succeed(), MatchError(ContainSubstring("ended"))))
+		g.Eventually(p.Died).Should(BeTrue(), end)
+	}
+	p.Args = []string{"-c", "exec sleep 600"}
+	g.Expect(p.Start(t.Context())).To(Succeed())
+	g.Expect(p.Died()).To(BeFalse(), "it runs again")
+	p.Kill()
+	g.Expect(p.Died()).To(BeFalse(), "it was killed")
 }
 
 func TestUsage(t *testing.T) {

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
+)
+
+// deletion is one that a manager asked for, and got.
+type deletion struct{ by, resource, namespace, name string }
+
+// serviceAccounts are those of all managers, ours and others; gardeners are the controllers of Kubernetes, which delete what has lost its owner.
+const (
+	serviceAccounts = "system:serviceaccount:"
+	gardeners       = serviceAccounts + "kube-system:"
+)
+
+// deletionsIn are those of managers. What people delete is the plan.
+func deletionsIn(requests audit.Requests) []deletion {
+	var found []deletion
+	for _, r := range requests {
+		account, manages := strings.CutPrefix(r.User, serviceAccounts)
+		if !manages || strings.HasPrefix(r.User, gardeners) || !strings.HasPrefix(r.Verb, "delete") || r.Code >= http.StatusMultipleChoices || r.Namespace == "" {
+			continue
+		}
+		found = append(found, deletion{by: account, resource: r.Resource, namespace: r.Namespace, name: r.Name})
+	}
+	return found
+}
+
+// judgeDeletions holds what the managers deleted, since it was done last, against what the plan asked for.
+func (r *round) judgeDeletions() error {
+	requests, err := r.audit.Next()
+	f := r.follower
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, d := range deletionsIn(requests) {
+		f.checked[deletionRule]++
+		if !f.census(d.namespace).isAsked(d) {
+			f.report(deletionRule, fmt.Sprintf("%s deleted %s %s/%s, which nobody had asked for", d.by, d.resource, d.namespace, d.name))
+		}
+	}
+	return err
+}
+
+// isAsked tells whether the plan asked for what a manager deleted.
+func (c *census) isAsked(d deletion) bool {
+	if c.leaving {
+		return true
+	}
+	ours := slices.Contains(slices.Collect(maps.Values(accounts)), d.by)
+	switch d.resource {
+	case "machines":
+		return c.mayGo(d)
+	case "metal3machines", "openshiftassistedconfigs", "infraenvs":
+		// Of a Machine that could not be made, what was made for it goes.
+		return c.asked[d.name] || d.name != "" && !slices.Contains(slices.Collect(maps.Values(c.machines)), d.name)
+	case "agents":
+		machine, seen := c.infraEnvs[d.name]
+		return !seen && d.name != "" || c.asked[machine]
+	case "clusterdeployments", "agentclusterinstalls":
+		return c.retried
+	case "secrets":
+		return !ours || c.retried
+	case "baremetalhosts", "clusters", "openshiftassistedcontrolplanes", "machinedeployments", "machinesets", "nmstateconfigs":
+		return false
+	}
+	return true
+}
+
+// mayGo tells whether a Machine was to go: by its name, as one of the workers of which there are to be fewer, which Cluster API chooses, or with all others of a cluster that is installed anew.
+func (c *census) mayGo(d deletion) bool {
+	worker := d.name != "" && !slices.Contains(slices.Collect(maps.Values(c.masters)), d.name)
+	switch {
+	case c.asked[d.name]:
+	case c.retried && d.by == accounts[env.ControlPlane]:
+		c.asked[d.name] = true
+	case c.fewer > 0 && worker && d.by == coreAccount:
+		c.fewer--
+		c.asked[d.name] = true
+	}
+	return c.asked[d.name]
+}
+
+// coreAccount is that of Cluster API.
+const coreAccount = "capi-system:capi-manager"

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+// step is a part of a journey.
+type step string
+
+const (
+	// install waits until the cluster is installed, with all Machines.
+	install step = "install"
+	// addWorker asks for a worker more, in the middle of the installation where it comes before that.
+	addWorker step = "add-worker"
+	// removeWorker asks for one less, and waits until it is gone.
+	removeWorker step = "remove-worker"
+	// replaceWorker and replaceMaster delete a Machine, and wait until another runs in its place.
+	replaceWorker step = "replace-worker"
+	replaceMaster step = "replace-master"
+	// settle waits until all is as it was asked for.
+	settle step = "settle"
+	// remove deletes the cluster, and waits until nothing is left.
+	remove step = "remove"
+	// abandon deletes it at any time of its installation.
+	abandon step = "abandon"
+)
+
+// workersOf are the workers of samples that have some.
+var workersOf = map[string]int32{"ha": 2, "ha-disk-image": 2}
+
+// poll is how often a step looks.
+const poll = 500 * time.Millisecond
+
+// traveller is a cluster on its journey.
+type traveller struct {
+	*round
+	journey
+
+	cluster *lab.Cluster
+	workers int32
+	// retried is the installation for which another attempt was asked.
+	retried types.UID
+	// doubted is since when a Machine without a Node is in the way.
+	doubted time.Time
+}
+
+// travel goes through all steps. What it returns says where it ended, and what was waited for.
+func (r *round) travel(ctx context.Context, j journey) error {
+	mutations := lab.Mutations{Namespace: j.namespace, ClusterName: "c", ExtraHosts: 2}
+	if j.sample == "static-network" {
+		mutations.ExtraHosts = 0 // there are addresses for no more
+	}
+	if slices.Contains(j.steps, replaceMaster) {
+		mutations.EtcdMembers = true
+	}
+	cluster, err := r.lab.ApplySample(ctx, j.sample, mutations)
+	if err != nil {
+		return err
+	}
+	t := &traveller{round: r, journey: j, cluster: cluster, workers: workersOf[j.sample]}
+	r.begin(t)
+	for _, s := range j.steps {
+		begin := time.Now()
+		if err := t.take(ctx, s); err != nil {
+			return fmt.Errorf("cluster %s (%s), step %s: %w", cluster.Key(), j.sample, s, err)
+		}
+		r.report.step(s, time.Since(begin))
+		r.sayf("%s %s: %s after %s", j.namespace, j.sample, s, time.Since(begin).Round(time.Second))
+	}
+	return nil
+}
+
+func (t *traveller) take(ctx context.Context, s step) error {
+	switch s {
+	case install, settle:
+		return t.settled(ctx)
+	case addWorker:
+		return t.scale(ctx, 1)
+	case removeWorker:
+		t.follower.askFewer(t.namespace)
+		if err := t.scale(ctx, -1); err != nil {
+			return err
+		}
+		return t.settled(ctx)
+	case replaceWorker, replaceMaster:
+		return t.replace(ctx, s == replaceMaster)
+	case abandon:
+		t.follower.abandon(t.namespace)
+		select {
+		case <-time.After(t.patience):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	t.leave(t.namespace)
+	t.follower.leave(t.namespace)
+	if err := t.cluster.Delete(ctx); err != nil {
+		return errors.Join(err, t.waiting())
+	}
+	return t.gone(ctx)
+}
+
+// settled waits until the cluster is installed, has the Machines that are wanted, and each of them a host and an Agent of its own.
+func (t *traveller) settled(ctx context.Context) error {
+	return t.await(ctx, "installed with all Machines", func(s *lab.State) bool {
+		return s.ControlPlane.Status.Installation.Phase == controlplanev1.InstallationInstalled
+	})
+}
+
+// await waits until a cluster is available and settled, and what is given besides. Its error tells what is not.
+func (t *traveller) await(ctx context.Context, what string, and func(*lab.State) bool) error {
+	var unsettled []string
+	err := t.cluster.Wait(ctx, what, func(s *lab.State) bool {
+		unsettled = t.unsettled(ctx, s)
+		return s.Available() && len(unsettled) == 0 && and(s)
+	})
+	if err != nil && len(unsettled) > 0 {
+		return fmt.Errorf("%w\n%s", err, strings.Join(unsettled, "\n"))
+	}
+	return err
+}
+
+// unsettled names Machines that run on no host of their own, and InfraEnvs that are nobody's. One that somebody deleted is not made again for a host that is installed.
+func (t *traveller) unsettled(ctx context.Context, s *lab.State) []string {
+	var told []string
+	taken := map[string]string{}
+	for _, m := range s.Machines {
+		if m.Host == nil || m.Config == nil || m.Infra == nil {
+			told = append(told, m.Name+" has no host, config or infra machine")
+			continue
+		}
+		if other := taken[m.Host.Name]; other != "" {
+			told = append(told, m.Name+" and "+other+" are the same host")
+		}
+		taken[m.Host.Name] = m.Name
+	}
+	infraEnvs := &aiv1beta1.InfraEnvList{}
+	if err := t.lab.Client().List(ctx, infraEnvs, client.InNamespace(t.namespace)); err != nil {
+		return append(told, err.Error())
+	}
+	for _, infraEnv := range infraEnvs.Items {
+		if !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.Name == infraEnv.Name }) {
+			told = append(told, "InfraEnv "+infraEnv.Name+" is of no Machine")
+		}
+		if infraEnv.Labels[clusterv1.ClusterNameLabel] != t.cluster.Name || infraEnv.Labels[bootstrapv1.ConfigNameLabel] == "" {
+			told = append(told, "InfraEnv "+infraEnv.Name+" has not the labels by which it is found")
+		}
+	}
+	return told
+}
+
+// scale asks for more workers or fewer.
+func (t *traveller) scale(ctx context.Context, more int32) error {
+	t.workers += more
+	return t.cluster.Scale(ctx, t.workers)
+}
+
+// replace deletes a Machine, and waits for another one.
+func (t *traveller) replace(ctx context.Context, master bool) error {
+	state, err := t.cluster.State(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(state.Machines, func(m lab.Machine) bool { return m.IsControlPlane() == master && m.DeletionTimestamp.IsZero() })
+	if i < 0 {
+		return errors.New("there is no Machine to replace")
+	}
+	gone := state.Machines[i]
+	t.follower.ask(t.namespace, gone.Name)
+	if err := t.cluster.DeleteMachine(ctx, gone); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	return t.await(ctx, "well with a Machine in place of "+gone.Name, func(s *lab.State) bool {
+		return !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.UID == gone.UID })
+	})
+}
+
+// leftBehind are the kinds of which nothing may be left of a cluster that was deleted.
+var leftBehind = []string{"Cluster", "Machine", "Metal3Machine", "OpenshiftAssistedConfig", "OpenshiftAssistedControlPlane", "InfraEnv", "Agent", "AgentClusterInstall", "ClusterDeployment"}
+
+// gone waits until nothing is left and all hosts are free.
+func (t *traveller) gone(ctx context.Context) error {
+	for {
+		left, err := t.remains(ctx)
+		if err == nil && len(left) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("left behind: %s", strings.Join(left, ", ")), err, context.Cause(ctx))
+		case <-time.After(poll):
+		}
+	}
+}
+
+func (t *traveller) remains(ctx context.Context) ([]string, error) {
+	var left []string
+	for _, kind := range lab.Kinds {
+		if !slices.Contains(leftBehind, kind.Kind) {
+			continue
+		}
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		if err := t.lab.Client().List(ctx, list, client.InNamespace(t.namespace)); err != nil {
+			return nil, fmt.Errorf("cannot list what is left: %w", err)
+		}
+		for _, object := range list.Items {
+			left = append(left, kind.Kind+" "+object.GetName())
+		}
+	}
+	hosts := &metal3api.BareMetalHostList{}
+	if err := t.lab.Client().List(ctx, hosts, client.InNamespace(t.namespace)); err != nil {
+		return nil, fmt.Errorf("cannot list BareMetalHosts: %w", err)
+	}
+	for _, host := range hosts.Items {
+		if host.Status.Provisioning.State != metal3api.StateAvailable || host.Spec.ConsumerRef != nil || t.lab.Rack.Host(path.Join(host.Namespace, host.Name)).PoweredOn() {
+			left = append(left, fmt.Sprintf("BareMetalHost %s (%s)", host.Name, host.Status.Provisioning.State))
+		}
+	}
+	return left, nil
+}
+
+// waiting is what the cluster waits for, as an error.
+func (t *traveller) waiting() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	state, err := t.cluster.State(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.New(strings.Join(state.Waiting(), "\n"))
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// plan is what a seed decides of a round, beside the faults.
+type plan struct {
+	seed     uint64
+	journeys []journey
+	acts     []planned
+}
+
+// journey is what a cluster goes through.
+type journey struct {
+	namespace string
+	route
+	// patience is how long somebody waits who deletes the cluster before it is installed.
+	patience time.Duration
+}
+
+// route is a sample and the steps of its cluster.
+type route struct {
+	sample string
+	steps  []step
+}
+
+// planned is an act at a time of the storm. The dice choose what it hits among what is there then.
+type planned struct {
+	at   time.Duration
+	act  string
+	dice *rand.Rand
+}
+
+// routes are those that clusters take in turn: the first ones in every round, so that a short one has something of each.
+var routes = []route{
+	{"ha", []step{addWorker, install, replaceWorker, removeWorker, remove}},
+	{"sno", []step{install, remove}},
+	{"compact", []step{install, replaceMaster, remove}},
+	{"ha-disk-image", []step{abandon}},
+	{"compact", []step{install, remove}},
+	{"sno", []step{abandon}},
+	{"ha-disk-image", []step{install, addWorker, settle, remove}},
+	{"static-network", []step{install, remove}},
+}
+
+// Between two acts there is some time, in which what one of them did is seen.
+const (
+	shortestRest, longestRest = 2 * time.Second, 7 * time.Second
+	longestPatience           = 50 * time.Second
+)
+
+// newPlan decides a round.
+func newPlan(seed uint64, clusters int, storm time.Duration, wants func(string) bool) plan {
+	dice := rand.New(rand.NewPCG(seed, 0))
+	p := plan{seed: seed}
+	for i := range clusters {
+		p.journeys = append(p.journeys, journey{
+			namespace: fmt.Sprintf("chaos-%d-%d", seed, i), route: routes[i%len(routes)], patience: time.Duration(dice.Int64N(int64(longestPatience))),
+		})
+	}
+	names := slices.DeleteFunc(slices.Clone(actNames), func(name string) bool { return !wants(name) })
+	if len(names) == 0 {
+		return p
+	}
+	// Each act once, in any order, before one comes again, and with time left to hit.
+	var deck []string
+	longest := min(longestRest, storm*4/5/time.Duration(len(names)))
+	for at := rest(dice, longest); at < storm; at += rest(dice, longest) {
+		if len(deck) == 0 {
+			deck = slices.Clone(names)
+			dice.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+		}
+		p.acts = append(p.acts, planned{at: at, act: deck[0], dice: rand.New(rand.NewPCG(seed, dice.Uint64()))})
+		deck = deck[1:]
+	}
+	slices.SortStableFunc(p.acts, func(a, b planned) int { return cmp.Compare(a.at, b.at) })
+	return p
+}
+
+func rest(dice *rand.Rand, longest time.Duration) time.Duration {
+	shortest := min(shortestRest, longest/2)
+	return shortest + time.Duration(dice.Int64N(int64(longest-shortest)))
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+func TestASeedDecidesThePlan(t *testing.T) {
+	g := NewWithT(t)
+	all := func(string) bool { return true }
+	plans := func(seed uint64) (told []any) {
+		p := newPlan(seed, 8, 5*time.Minute, all)
+		for _, j := range p.journeys {
+			told = append(told, j)
+		}
+		for _, a := range p.acts {
+			told = append(told, a.at, a.act, a.dice.Uint64())
+		}
+		return told
+	}
+	g.Expect(plans(7)).To(Equal(plans(7)))
+	g.Expect(plans(7)).NotTo(Equal(plans(8)))
+}
+
+func TestEachActComesBeforeOneComesAgain(t *testing.T) {
+	g := NewWithT(t)
+	p := newPlan(3, 1, 10*time.Minute, func(string) bool { return true })
+	seen := map[string]bool{}
+	for _, a := range p.acts[:len(actNames)] {
+		g.Expect(seen[a.act]).To(BeFalse(), a.act)
+		seen[a.act] = true
+	}
+	g.Expect(seen).To(HaveLen(len(acts)))
+}
+
+// The round of every change has all acts, too.
+func TestAShortStormHasEachAct(t *testing.T) {
+	g := NewWithT(t)
+	const storm = 75 * time.Second
+	seen := map[string]bool{}
+	for _, a := range newPlan(1, 5, storm, func(string) bool { return true }).acts {
+		if a.at < storm*4/5 {
+			seen[a.act] = true
+		}
+	}
+	g.Expect(seen).To(HaveLen(len(acts)))
+}
+
+func TestOnlySomeActs(t *testing.T) {
+	g := NewWithT(t)
+	o := options{only: "kill-bootstrap,answer-lost"}
+	p := newPlan(3, 1, time.Minute, o.wants)
+	g.Expect(p.acts).NotTo(BeEmpty())
+	for _, a := range p.acts {
+		g.Expect(a.act).To(Equal("kill-bootstrap"))
+	}
+	g.Expect((&chaos{options: o}).rates()).To(HaveLen(1))
+	g.Expect(newPlan(3, 1, time.Minute, (options{only: "none"}).wants).acts).To(BeEmpty())
+}
+
+func TestWhatNeverHitsIsAFindingOfALongRun(t *testing.T) {
+	g := NewWithT(t)
+	run := func(rounds, clusters int) *report {
+		r := newReport(options{seed: 5, clusters: clusters, only: "delete-agent,edit-agent,answer-lost,belated"})
+		r.Rounds, r.Planned = rounds, map[string]int{"delete-agent": 4, "edit-agent": 4}
+		r.Acts["delete-agent"] = 1
+		r.Faults["bootstrap"], r.Faults["controlplane"] = map[string]int{"answer-lost": 7, "belated": 0}, map[string]int{"belated": 0}
+		r.end()
+		return r
+	}
+	r := run(longRun, len(routes))
+	g.Expect(r.Broken).To(ConsistOf(
+		HaveField("What", "act edit-agent was tried 4 times, and never hit"),
+		HaveField("What", "fault belated never happened"),
+	))
+	var out strings.Builder
+	r.print(&out, "chaos.json")
+	g.Expect(out.String()).To(ContainSubstring("acts (hit of tried): delete-agent 1 of 4, edit-agent 0 of 4\n"), "those that never hit are told, too")
+	g.Expect(out.String()).To(ContainSubstring("make chaos ROUNDS=4 CLUSTERS=8 CHAOS='-storm=0s -bound=0s -only=delete-agent,edit-agent,answer-lost,belated' SEED=5\n"), "the whole run")
+	g.Expect(run(longRun-1, len(routes)).broken()).To(BeFalse(), "too short to tell")
+	g.Expect(run(longRun, len(routes)-1).broken()).To(BeFalse(), "not all journeys were made")
+}
+
+// What is printed plays the round of the rule that was broken again, and no other.
+func TestAFailureSaysHowToSeeItAgain(t *testing.T) {
+	g := NewWithT(t)
+	r := newReport(options{seed: 5, rounds: 3, clusters: 4, storm: time.Minute, bound: 2 * time.Minute, only: "answer-lost"})
+	r.Broken = []violation{{Rule: twiceRule, What: "4 Machines", Seed: 7}}
+	var out strings.Builder
+	r.print(&out, "chaos.json")
+	g.Expect(out.String()).To(ContainSubstring("make chaos ROUNDS=1 CLUSTERS=4 CHAOS='-storm=1m0s -bound=2m0s -only=answer-lost' SEED=7\n"))
+	g.Expect(r.broken()).To(BeTrue())
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/unreliable"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
+)
+
+// report is the result of a run, as it is written as JSON.
+type report struct {
+	mu sync.Mutex
+
+	Seed     uint64  `json:"seed"`
+	Rounds   int     `json:"rounds"`
+	Clusters int     `json:"clusters"`
+	Seconds  float64 `json:"seconds"`
+	// Steps are the steps of journeys that came to their end, and how long they took on average.
+	Steps   map[step]int     `json:"steps"`
+	Average map[step]float64 `json:"averageSeconds"`
+	// Planned are the acts that were tried, Acts those that hit: something was there and changed. Faults what happened between managers and API server, Restarts how often a manager was started again.
+	Planned  map[string]int            `json:"planned"`
+	Acts     map[string]int            `json:"acts"`
+	Faults   map[string]map[string]int `json:"faults"`
+	Restarts map[string]int            `json:"restarts"`
+	// Obeyed is how often a user did what a condition tells, by its reason.
+	Obeyed map[string]int `json:"obeyed"`
+	// Busiest is what each process of a manager asked for most often in a minute.
+	Busiest map[string]load `json:"busiest"`
+	// Checked is how often each rule was held against what happened.
+	Checked map[string]int `json:"checked"`
+	Broken  []violation    `json:"broken"`
+
+	options options
+}
+
+func newReport(o options) *report {
+	return &report{
+		Seed: o.seed, options: o, Busiest: map[string]load{},
+		Steps: map[step]int{}, Average: map[step]float64{}, Planned: map[string]int{}, Acts: map[string]int{}, Faults: map[string]map[string]int{}, Restarts: map[string]int{}, Obeyed: map[string]int{},
+		Checked: map[string]int{}, Broken: []violation{},
+	}
+}
+
+func (r *report) step(s step, took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := float64(r.Steps[s])
+	r.Steps[s]++
+	r.Average[s] = (r.Average[s]*n + took.Seconds()) / (n + 1)
+}
+
+func (r *report) planned(name string)   { r.add(r.Planned, name) }
+func (r *report) hit(name string)       { r.add(r.Acts, name) }
+func (r *report) restarted(name string) { r.add(r.Restarts, name) }
+func (r *report) obeyed(reason string)  { r.add(r.Obeyed, reason) }
+
+func (r *report) add(counts map[string]int, key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	counts[key]++
+}
+
+// close takes the figures of a round that ended.
+func (r *report) close(round *round, took time.Duration) {
+	f := round.follower
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Rounds++
+	r.Clusters += len(round.journeys)
+	r.Seconds += took.Seconds()
+	for name, way := range round.ways {
+		r.Faults[name] = map[string]int{}
+		for fault := range unreliable.Storm {
+			if r.options.wants(string(fault)) {
+				r.Faults[name][string(fault)] = 0 // what never happens is told
+			}
+		}
+		for fault, n := range way.Counts() {
+			r.Faults[name][string(fault)] = n
+		}
+	}
+	maps.Copy(r.Checked, f.checked)
+	r.Checked[endRule] = r.Clusters
+	for i := range f.broken {
+		if f.broken[i].Seed == 0 {
+			f.broken[i].Seed = round.seed
+		}
+	}
+	r.Broken = append([]violation{}, f.broken...)
+}
+
+// longRun is how many rounds, each with all journeys, show that what never happened in them never will.
+const longRun = 4
+
+// end judges the run as a whole.
+func (r *report) end() {
+	if r.Rounds < longRun || r.options.clusters < len(routes) {
+		return
+	}
+	r.Checked[missRule] = len(r.Planned) + len(r.happened())
+	for _, what := range r.missed() {
+		r.Broken = append(r.Broken, violation{Rule: missRule, What: what, Seed: r.Seed, At: time.Now(), Rounds: r.Rounds})
+	}
+}
+
+// missed names the acts and faults that never hit.
+func (r *report) missed() []string {
+	var told []string
+	for _, name := range slices.Sorted(maps.Keys(r.Planned)) {
+		if r.Acts[name] == 0 {
+			told = append(told, fmt.Sprintf("act %s was tried %d times, and never hit", name, r.Planned[name]))
+		}
+	}
+	happened := r.happened()
+	for _, name := range slices.Sorted(maps.Keys(happened)) {
+		if happened[name] == 0 {
+			told = append(told, fmt.Sprintf("fault %s never happened", name))
+		}
+	}
+	return told
+}
+
+// happened is how often each fault that was wanted happened, whoever met it.
+func (r *report) happened() map[string]int {
+	happened := map[string]int{}
+	for fault := range unreliable.Storm {
+		if r.options.wants(string(fault)) {
+			happened[string(fault)] = 0
+		}
+	}
+	for _, counts := range r.Faults {
+		for name, n := range counts {
+			happened[name] += n
+		}
+	}
+	return happened
+}
+
+// again is the command that plays rounds once more.
+func (r *report) again(seed uint64, rounds int) string {
+	args := fmt.Sprintf("-storm=%s -bound=%s", r.options.storm, r.options.bound)
+	if r.options.only != "" {
+		args += " -only=" + r.options.only
+	}
+	return fmt.Sprintf("make chaos ROUNDS=%d CLUSTERS=%d CHAOS='%s' SEED=%d", max(rounds, 1), r.options.clusters, args, seed)
+}
+
+// busy keeps what a process asked for most often.
+func (r *report) busy(process string, l load) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l.Times > r.Busiest[process].Times {
+		r.Busiest[process] = l
+	}
+}
+
+// broken tells whether any rule was.
+func (r *report) broken() bool { return len(r.Broken) > 0 }
+
+func (r *report) write(path string) error { return results.Write(path, r) }
+
+// print writes the figures, and each rule that was broken with the command that plays its round again.
+func (r *report) print(out io.Writer, path string) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "chaos: %d rounds, %d clusters in %.0f s; %d faults, %d acts, %d restarts; %d rules broken\n", r.Rounds, r.Clusters, r.Seconds, r.faults(), sum(r.Acts), sum(r.Restarts), len(r.Broken))
+	for _, s := range slices.Sorted(maps.Keys(r.Steps)) {
+		fmt.Fprintf(&b, "  %-16s %4d times, %.0f s on average\n", s, r.Steps[s], r.Average[s])
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Faults)) {
+		fmt.Fprintf(&b, "  faults of %s: %s\n", name, listed(r.Faults[name]))
+	}
+	fmt.Fprintf(&b, "  acts (hit of tried): %s\n", strings.Join(r.hits(), ", "))
+	for _, name := range slices.Sorted(maps.Keys(r.Busiest)) {
+		fmt.Fprintf(&b, "  asked for most often in a minute by %s: %s\n", name, r.Busiest[name])
+	}
+	fmt.Fprintf(&b, "  checked: %s\n", listed(r.Checked))
+	if len(r.Obeyed) > 0 {
+		fmt.Fprintf(&b, "  told by conditions and done: %s\n", listed(r.Obeyed))
+	}
+	for _, v := range r.Broken {
+		fmt.Fprintf(&b, "BROKEN: %s\n  %s\n  again: %s\n", v.Rule, strings.ReplaceAll(v.What, "\n", "\n  "), r.again(v.Seed, v.Rounds))
+	}
+	fmt.Fprintf(&b, "figures: %s\n", path)
+	_, _ = io.WriteString(out, b.String()) // for people
+}
+
+// hits tells of each act how often it hit, of those that never did as well.
+func (r *report) hits() []string {
+	var told []string
+	for _, name := range actNames {
+		if r.options.wants(name) {
+			told = append(told, fmt.Sprintf("%s %d of %d", name, r.Acts[name], r.Planned[name]))
+		}
+	}
+	return told
+}
+
+func (r *report) faults() int {
+	n := 0
+	for _, counts := range r.Faults {
+		n += sum(counts)
+	}
+	return n
+}
+
+func sum(counts map[string]int) int {
+	n := 0
+	for _, count := range counts {
+		n += count
+	}
+	return n
+}
+
+func listed(counts map[string]int) string {
+	parts := make([]string, 0, len(counts))
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%s %d", name, counts[name]))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,439 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/secret"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/unreliable"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+// managers are those of this repository, accounts their ServiceAccounts.
+var (
+	managers = []string{env.Bootstrap, env.ControlPlane}
+	accounts = map[string]string{
+		env.Bootstrap:    "openshift-agent-bootstrap-system:openshift-agent-bootstrap-manager",
+		env.ControlPlane: "openshift-agent-control-plane-system:openshift-agent-control-plane-manager",
+	}
+)
+
+const (
+	// stage is how long each stage of hosts and clusters takes: faults are to meet all of them.
+	stage = 300 * time.Millisecond
+	// hostJitter is how much longer, at most, each host takes for each thing that the Bare Metal Operator has it do: how long follows from its name and namespace, and that from the seed of the round.
+	hostJitter = 2 * time.Second
+	// flapping is how often the state of a cluster changes that has no hosts yet.
+	flapping = 2 * time.Second
+	// search is how often all objects are searched for secrets.
+	search = 10 * time.Second
+	// restart is how soon somebody starts a manager again that ended.
+	restart = time.Second
+)
+
+// chaos is a laboratory whose managers have unreliable ways to their API server.
+type chaos struct {
+	options options
+	out     io.Writer
+	lab     *lab.Lab
+	// ways are those of the processes of managers, paths their kubeconfigs.
+	ways  map[string]*unreliable.Way
+	paths map[string]string
+	// audit follows what the API server was asked for.
+	audit    *audit.Follower
+	follower *follower
+	report   *report
+}
+
+// rage plays all rounds.
+func rage(ctx context.Context, o options, out io.Writer) (*report, error) {
+	c := &chaos{options: o, out: out, ways: map[string]*unreliable.Way{}, paths: map[string]string{}, report: newReport(o)}
+	dir := o.dir
+	if dir == "" {
+		dir = filepath.Join("_artifacts", "chaos-"+time.Now().Format("20060102-150405"))
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the folder for logs: %w", err)
+	}
+	options := map[string]env.ManagerOptions{}
+	for _, name := range managers {
+		for _, way := range []string{name, secondOf(name)} {
+			if err := c.open(ctx, way, accounts[name], dir); err != nil {
+				return nil, err
+			}
+			defer c.ways[way].Close()
+		}
+		options[name] = env.ManagerOptions{Env: c.kubeconfig(name)}
+	}
+	c.lab, err = lab.New(ctx, lab.Options{
+		Dir: dir, Out: out, LeaveSignals: true, StageDelay: stage, Auth: assistedsim.AuthLocal, HTTPS: true, HostJitter: hostJitter, Flapping: flapping,
+		Bootstrap: options[env.Bootstrap], ControlPlane: options[env.ControlPlane],
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer c.lab.Stop()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	c.follower, c.audit = newFollower(c.lab), audit.Follow(c.lab.Env.AuditLog())
+	c.follower.tell = func(v violation) { c.sayf("BROKEN: %s: %s", v.Rule, v.What) }
+	if err := c.follower.start(ctx); err != nil {
+		return nil, err
+	}
+	for i := range o.rounds {
+		if err := c.play(ctx, o.seed+uint64(i)); err != nil {
+			return c.report, fmt.Errorf("%w\nlogs: %s", err, c.lab.Dir())
+		}
+	}
+	c.report.end()
+	return c.report, nil
+}
+
+// secondOf is the name of another process of a manager.
+func secondOf(name string) string { return name + "-second" }
+
+// open makes the way of a process of a manager.
+func (c *chaos) open(ctx context.Context, process, account, dir string) error {
+	way, err := unreliable.New(ctx, account, filepath.Join(dir, "kubeconfig"))
+	if err != nil {
+		return err
+	}
+	path, err := way.Kubeconfig(filepath.Join(dir, "ways", process))
+	if err != nil {
+		way.Close()
+		return err
+	}
+	c.ways[process], c.paths[process] = way, path
+	return nil
+}
+
+// kubeconfig is the variable by which a process takes its way.
+func (c *chaos) kubeconfig(process string) []string {
+	return []string{"KUBECONFIG=" + c.paths[process]}
+}
+
+// round is one storm, and the calm after it.
+type round struct {
+	*chaos
+	plan
+
+	mu         sync.Mutex
+	travellers []*traveller
+	strangers  []*hosts.Host
+}
+
+// play plays a round. Its error is one of the laboratory: rules that are broken are reported.
+func (c *chaos) play(ctx context.Context, seed uint64) error {
+	r := &round{chaos: c, plan: newPlan(seed, c.options.clusters, c.options.storm, c.options.wants)}
+	c.sayf("round with seed %d: %d clusters, storm of at most %s", seed, len(r.journeys), c.options.storm)
+	watching, leave := context.WithCancel(ctx)
+	defer leave()
+	var beside sync.WaitGroup
+	for _, act := range []func(context.Context){r.look, r.keepRunning, r.obey} {
+		beside.Go(func() { act(watching) })
+	}
+	ended := make(chan struct{})
+	storm, calm := context.WithCancel(ctx)
+	defer calm()
+	bounded, cancel := context.WithTimeoutCause(ctx, c.options.storm+c.options.bound, fmt.Errorf("not within %s after the faults stopped", c.options.bound))
+	defer cancel()
+	for i, name := range slices.Sorted(maps.Keys(c.ways)) {
+		c.ways[name].Storm(seed+uint64(i)<<32, c.rates())
+	}
+	var acting sync.WaitGroup
+	acting.Go(func() { r.act(storm) })
+	var travelling sync.WaitGroup
+	for _, j := range r.journeys {
+		travelling.Go(func() {
+			if err := r.travel(bounded, j); err != nil && ctx.Err() == nil { // who ends the run has seen nothing
+				c.follower.fail(endRule, err.Error())
+			}
+		})
+	}
+	go func() { travelling.Wait(); close(ended) }()
+	begin := time.Now()
+	select {
+	case <-ended:
+	case <-time.After(c.options.storm):
+	}
+	calm()
+	acting.Wait()
+	for _, way := range c.ways {
+		way.Calm()
+	}
+	c.sayf("calm after %s", time.Since(begin).Round(time.Second))
+	<-ended
+	for _, stranger := range r.strangers {
+		stranger.PowerOff()
+	}
+	leave()
+	beside.Wait()
+	return r.close(ctx, time.Since(begin))
+}
+
+// close looks a last time, and takes the figures of the round.
+func (r *round) close(ctx context.Context, took time.Duration) error {
+	r.follower.judge(true)
+	err := errors.Join(r.judgeDeletions(), r.follower.searchSecrets(ctx))
+	r.report.close(r, took)
+	return errors.Join(err, r.lab.Failure())
+}
+
+// rates are those of the faults that are wanted.
+func (c *chaos) rates() unreliable.Rates {
+	rates := unreliable.Rates{}
+	for fault, rate := range unreliable.Storm {
+		if c.options.wants(string(fault)) {
+			rates[fault] = rate
+		}
+	}
+	return rates
+}
+
+// act does what is planned, each act beside those before it.
+func (r *round) act(storm context.Context) {
+	begin := time.Now()
+	var acting sync.WaitGroup
+	for _, p := range r.acts {
+		wait(storm, p.at-time.Since(begin))
+		if storm.Err() != nil {
+			break
+		}
+		acting.Go(func() { r.hit(storm, p) })
+	}
+	acting.Wait()
+}
+
+// hit tries an act until it hits.
+func (r *round) hit(storm context.Context, p planned) {
+	r.report.planned(p.act)
+	for {
+		hit, err := acts[p.act](r, storm, p.dice)
+		if err != nil && storm.Err() == nil {
+			r.sayf("act %s: %v", p.act, err)
+		}
+		if hit {
+			r.report.hit(p.act)
+			return
+		}
+		wait(storm, poll)
+		if storm.Err() != nil {
+			return
+		}
+	}
+}
+
+// look holds what happens against the rules, all the time.
+func (r *round) look(ctx context.Context) {
+	logs := map[string]int64{}
+	searched, loads := time.Now(), newLoads(ctx, r)
+	for ctx.Err() == nil {
+		wait(ctx, poll)
+		r.follower.judge(false)
+		if err := r.judgeDeletions(); err != nil {
+			r.sayf("%v", err)
+		}
+		loads.look(ctx)
+		for _, name := range managers {
+			path := r.lab.Env.Manager(name).LogPath
+			end, err := r.follower.readLog(path, logs[path])
+			if err != nil {
+				r.sayf("%v", err)
+			}
+			logs[path] = end
+		}
+		if time.Since(searched) > search && ctx.Err() == nil {
+			searched = time.Now()
+			if err := r.follower.searchSecrets(ctx); err != nil && ctx.Err() == nil {
+				r.sayf("%v", err)
+			}
+		}
+	}
+}
+
+// keepRunning starts managers that ended, as a kubelet does.
+func (r *round) keepRunning(ctx context.Context) {
+	var keeping sync.WaitGroup
+	for _, name := range managers {
+		manager := r.lab.Env.Manager(name)
+		keeping.Go(func() {
+			for ctx.Err() == nil {
+				wait(ctx, restart)
+				if !manager.Running() && ctx.Err() == nil {
+					r.report.restarted(name)
+					_ = manager.Start(ctx) // it is tried again
+				}
+			}
+		})
+	}
+	keeping.Wait()
+}
+
+// second prepares another process of a manager, which does not ask who is the leader.
+func (r *round) second(name string) (*process.Process, error) {
+	first, group := r.lab.Env.Manager(name), r.lab.Env.Group()
+	var ports [3]string
+	for i := range ports {
+		port, err := group.Port()
+		if err != nil {
+			return nil, err
+		}
+		ports[i] = strconv.Itoa(port)
+	}
+	args := slices.Concat(first.Args, []string{"--diagnostics-address=127.0.0.1:" + ports[0], "--health-addr=127.0.0.1:" + ports[1]})
+	if slices.ContainsFunc(first.Args, func(arg string) bool { return strings.HasPrefix(arg, "--webhook-port=") }) {
+		args = append(args, "--webhook-port="+ports[2])
+	}
+	second := group.New(secondOf(name), process.Clients, first.Path, args...)
+	second.LogPath = first.LogPath // for the rules about logs
+	second.Env, second.User = slices.Concat(first.Env, r.kubeconfig(secondOf(name))), first.User
+	second.Ready = func(context.Context) error { return nil }
+	return second, nil
+}
+
+// obey is a user who does what conditions tell him to, and nothing else.
+func (r *round) obey(ctx context.Context) {
+	for ctx.Err() == nil {
+		wait(ctx, 4*poll)
+		for _, t := range r.travelling() {
+			state, err := t.cluster.State(ctx)
+			if err != nil || state.Cluster == nil || !state.Cluster.DeletionTimestamp.IsZero() {
+				continue
+			}
+			for _, m := range state.Machines {
+				if m.Config != nil && m.DeletionTimestamp.IsZero() && hasReason(m.Config.Status.Conditions, bootstrapv1.DataSecretAvailableCondition, bootstrapv1.BootImageOutdatedReason) {
+					r.follower.ask(t.namespace, m.Name)
+					r.obeyed(t.cluster.DeleteMachine(ctx, m), bootstrapv1.BootImageOutdatedReason)
+				}
+			}
+			if state.ControlPlane != nil && hasReason(state.ControlPlane.Status.Conditions, controlplanev1.InstalledCondition, controlplanev1.InstallationFailedReason) {
+				r.retry(ctx, t, state)
+			}
+			r.letImport(ctx, t, state)
+			r.giveKubeconfig(ctx, t, state)
+		}
+	}
+}
+
+func hasReason(conditions []metav1.Condition, kind, reason string) bool {
+	c := lab.Condition(conditions, kind)
+	return c.Status == metav1.ConditionFalse && c.Reason == reason
+}
+
+// retry asks for another attempt at an installation that failed, once for each ClusterDeployment.
+func (r *round) retry(ctx context.Context, t *traveller, state *lab.State) {
+	if state.Installation == nil || t.retried == state.Installation.UID {
+		return
+	}
+	t.retried = state.Installation.UID
+	r.follower.askAgain(t.namespace, len(state.Machines))
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, controlplanev1.RetryInstallationAnnotation, string(t.retried))
+	r.obeyed(r.lab.Client().Patch(ctx, state.ControlPlane, client.RawPatch(types.MergePatchType, patch)), controlplanev1.InstallationFailedReason)
+}
+
+// doubt is how long a user waits for the Node of a Machine that was approved, before he believes that there is none.
+const doubt = 30 * time.Second
+
+// letImport deletes the Machine that keeps an installed cluster from being imported again and has no Node: the condition tells to.
+func (r *round) letImport(ctx context.Context, t *traveller, state *lab.State) {
+	if state.ControlPlane == nil {
+		return
+	}
+	installed := lab.Condition(state.ControlPlane.Status.Conditions, controlplanev1.InstalledCondition)
+	if installed.Reason != controlplanev1.WaitingForImportReason || !strings.Contains(installed.Message, "If it has none, delete the Machine") {
+		return
+	}
+	for _, m := range state.Machines {
+		if !strings.Contains(installed.Message, "Machine "+m.Name+",") || !m.DeletionTimestamp.IsZero() || m.Status.NodeRef.IsDefined() {
+			continue
+		}
+		if t.doubted.IsZero() {
+			t.doubted = time.Now()
+		}
+		if time.Since(t.doubted) > doubt {
+			t.doubted = time.Time{}
+			r.follower.ask(t.namespace, m.Name)
+			r.obeyed(t.cluster.DeleteMachine(ctx, m), installed.Reason)
+		}
+	}
+}
+
+// giveKubeconfig gives an installed cluster the kubeconfig that its user has: the condition tells to, where nobody on the hub has one any more.
+func (r *round) giveKubeconfig(ctx context.Context, t *traveller, state *lab.State) {
+	if state.ControlPlane == nil {
+		return
+	}
+	available := lab.Condition(state.ControlPlane.Status.Conditions, controlplanev1.KubeconfigAvailableCondition)
+	if available.Reason != controlplanev1.WaitingForKubeconfigReason || !strings.Contains(available.Message, "create it") {
+		return
+	}
+	kubeconfig := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: t.namespace, Name: secret.Name(t.cluster.Name, secret.Kubeconfig), Labels: map[string]string{clusterv1.ClusterNameLabel: t.cluster.Name},
+	}, Type: clusterv1.ClusterSecretType, Data: map[string][]byte{secret.KubeconfigDataName: t.cluster.Server().Kubeconfig()}}
+	if err := r.lab.Client().Create(ctx, kubeconfig); !apierrors.IsAlreadyExists(err) {
+		r.obeyed(err, available.Reason)
+	}
+}
+
+func (r *round) obeyed(err error, reason string) {
+	if err != nil {
+		r.sayf("%v", err)
+		return
+	}
+	r.report.obeyed(reason)
+}
+
+// begin adds a cluster to those that are hit, leave takes it out.
+func (r *round) begin(t *traveller) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.travellers = append(r.travellers, t)
+	slices.SortFunc(r.travellers, func(a, b *traveller) int { return strings.Compare(a.namespace, b.namespace) })
+}
+
+func (r *round) leave(namespace string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.travellers = slices.DeleteFunc(r.travellers, func(t *traveller) bool { return t.namespace == namespace })
+}
+
+func (r *round) travelling() []*traveller {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.travellers)
+}
+
+func (r *round) addStranger(host *hosts.Host) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.strangers = append(r.strangers, host)
+}
+
+func (c *chaos) sayf(format string, args ...any) {
+	// Progress for people: nothing depends on it.
+	_, _ = fmt.Fprintf(c.out, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
+}

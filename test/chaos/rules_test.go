@@ -1,0 +1,180 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+func in(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "chaos", Name: name}
+}
+
+func TestAnApprovalIsProven(t *testing.T) {
+	at := time.Now()
+	before, after := at.Add(-time.Minute), at.Add(time.Minute)
+	a := approval{agent: in("agent"), machine: in("m"), at: at}
+	for situation, tc := range map[string]struct {
+		known  bool
+		stays  []stay
+		proven bool
+	}{
+		"the host of the Machine":                      {known: true, stays: []stay{{machine: in("m"), from: before}}, proven: true},
+		"given and taken while it was approved":        {known: true, stays: []stay{{machine: in("m"), from: before, to: at.Add(-slack / 2)}}, proven: true},
+		"a server that stands behind no BareMetalHost": {},
+		"a host that was given to nobody":              {known: true},
+		"the host of another Machine":                  {known: true, stays: []stay{{machine: in("other"), from: before}}},
+		"that of a Machine long gone":                  {known: true, stays: []stay{{machine: in("m"), from: before, to: before.Add(time.Second)}, {machine: in("other"), from: before.Add(2 * time.Second)}}},
+		"one that becomes the Machine's later":         {known: true, stays: []stay{{machine: in("m"), from: after}}},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			told := unproven(a, tc.known, tc.stays)
+			NewWithT(t).Expect(tc.proven).To(Equal(told == ""), told)
+		})
+	}
+}
+
+func TestAWaitIsTold(t *testing.T) {
+	condition := func(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+	}
+	for situation, tc := range map[string]struct {
+		condition metav1.Condition
+		told      bool
+	}{
+		"well, without a message":                {condition("Ready", metav1.ConditionTrue, "HostInstalled", ""), true},
+		"not well, with a message":               {condition("Ready", metav1.ConditionFalse, "WaitingForHost", "waiting"), true},
+		"not well, without a message":            {condition("Ready", metav1.ConditionFalse, "WaitingForHost", ""), false},
+		"not known, without a message":           {condition("Available", metav1.ConditionUnknown, "HealthUnknown", ""), false},
+		"without a reason":                       {condition("Available", metav1.ConditionFalse, "", "waiting"), false},
+		"a negative one that is well":            {condition("Deleting", metav1.ConditionFalse, "NotDeleting", ""), true},
+		"a negative one that is not":             {condition("Deleting", metav1.ConditionTrue, "DeletingInfraEnv", ""), false},
+		"a negative one that tells what it does": {condition("ScalingUp", metav1.ConditionTrue, "ScalingUp", "from 1 to 3"), true},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			missing := mute("Thing", in("a"), []metav1.Condition{tc.condition})
+			NewWithT(t).Expect(tc.told).To(Equal(len(missing) == 0), "%v", missing)
+		})
+	}
+}
+
+func TestASummaryIsThereAfterAWhile(t *testing.T) {
+	g := NewWithT(t)
+	ready := []metav1.Condition{{Type: "Ready"}}
+	g.Expect(unspoken("OpenshiftAssistedConfig", in("a"), 2*grace, nil)).NotTo(BeEmpty())
+	g.Expect(unspoken("OpenshiftAssistedConfig", in("a"), grace/2, nil)).To(BeEmpty(), "its manager may be down")
+	g.Expect(unspoken("OpenshiftAssistedConfig", in("a"), 2*grace, ready)).To(BeEmpty())
+	g.Expect(unspoken("OpenshiftAssistedControlPlane", in("a"), 2*grace, ready)).NotTo(BeEmpty(), "of a control plane it is Available")
+}
+
+func TestNothingIsMadeTwice(t *testing.T) {
+	uids := func(names ...string) map[types.UID]string {
+		found := map[types.UID]string{}
+		for _, name := range names {
+			found[types.UID(name)] = name
+		}
+		return found
+	}
+	for situation, tc := range map[string]struct {
+		change func(*census)
+		double bool
+	}{
+		"as many as wanted":                    {func(*census) {}, false},
+		"a Machine too many":                   {func(c *census) { c.masters = uids("a", "b", "c", "d") }, true},
+		"a Machine in place of one":            {func(c *census) { c.masters, c.asked["a"] = uids("a", "b", "c", "d"), true }, false},
+		"a Machine too many for a worker":      {func(c *census) { c.masters, c.asked["w"] = uids("a", "b", "c", "d"), true }, true},
+		"an installation anew":                 {func(c *census) { c.masters, c.again = uids("a", "b", "c", "d"), 3 }, false},
+		"two ClusterDeployments":               {func(c *census) { c.made["ClusterDeployment"] = uids("x", "y") }, true},
+		"another after somebody deleted it":    {func(c *census) { c.made["ClusterDeployment"], c.excused["ClusterDeployment"] = uids("x", "y"), 1 }, false},
+		"two AgentClusterInstalls":             {func(c *census) { c.made["AgentClusterInstall"] = uids("x", "y") }, true},
+		"an InfraEnv too many":                 {func(c *census) { c.made["InfraEnv"] = uids("a", "b", "c", "d") }, true},
+		"an InfraEnv that somebody deleted":    {func(c *census) { c.made["InfraEnv"], c.excused["InfraEnv"] = uids("a", "b", "c", "d"), 1 }, false},
+		"two hosts for one Machine":            {func(c *census) { c.consumers[in("a")] = []string{"x", "y"} }, true},
+		"a host that went from one to another": {func(c *census) { c.consumers[in("b")], c.consumers[in("a")] = []string{"x"}, nil }, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			c := newFollower(nil).census("chaos")
+			c.replicas, c.masters, c.machines = 3, uids("a", "b", "c"), uids("a", "b", "c")
+			c.made["ClusterDeployment"], c.made["AgentClusterInstall"], c.made["InfraEnv"] = uids("x"), uids("x"), uids("a", "b", "c")
+			tc.change(c)
+			told := c.doubles("chaos")
+			NewWithT(t).Expect(tc.double).To(Equal(len(told) > 0), "%v", told)
+		})
+	}
+}
+
+func TestWhatIsMadeForNoMachine(t *testing.T) {
+	g := NewWithT(t)
+	c := newFollower(nil).census("chaos")
+	c.machines = map[types.UID]string{"1": "a"}
+	c.made["OpenshiftAssistedConfig"], c.made["Metal3Machine"] = map[types.UID]string{"2": "a"}, map[types.UID]string{"3": "a"}
+	g.Expect(c.strays("chaos")).To(BeEmpty())
+	c.made["OpenshiftAssistedConfig"]["4"] = "b"
+	g.Expect(c.strays("chaos")).To(HaveLen(1))
+	c.made["Metal3Machine"]["5"] = "b"
+	g.Expect(c.strays("chaos")).To(HaveLen(2))
+	c.abandoned = true
+	g.Expect(c.strays("chaos")).To(BeEmpty(), "the Machine was not to be made any more")
+}
+
+func TestASecretInAnObject(t *testing.T) {
+	const token = "eyJhbGciOiJFUzI1NiJ9.eyJpbmZyYV9lbnZfaWQi.x"
+	object := func(group, kind string, content map[string]any) *unstructured.Unstructured {
+		content["apiVersion"], content["kind"] = group+"/v1", kind
+		return &unstructured.Unstructured{Object: content}
+	}
+	conditions := func(message string) map[string]any {
+		return map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"message": message}}}}
+	}
+	for situation, tc := range map[string]struct {
+		object *unstructured.Unstructured
+		told   bool
+	}{
+		"the password in any field":              {object("bootstrap.cluster.x-k8s.io", "X", map[string]any{"spec": map[string]any{"x": "a" + lab.PullSecretPassword}}), true},
+		"encoded":                                {object("agent-install.openshift.io", "X", map[string]any{"metadata": map[string]any{"annotations": map[string]any{"x": lab.PullSecretAuth}}}), true},
+		"the password of a BMC":                  {object("agent-install.openshift.io", "X", map[string]any{"spec": map[string]any{"x": hosts.BMCPassword}}), true},
+		"a token in a message":                   {object("bootstrap.cluster.x-k8s.io", "X", conditions("see https://x?a="+token)), true},
+		"a token in an Event":                    {object("", "Event", map[string]any{"message": token}), true},
+		"a token in the URL that a host boots":   {object("infrastructure.cluster.x-k8s.io", "Metal3Machine", map[string]any{"spec": map[string]any{"url": "https://x?api_key=" + token}}), false},
+		"a token in what assisted-service tells": {object("agent-install.openshift.io", "InfraEnv", conditions("see https://x?api_key="+token)), false},
+		"nothing":                                {object("bootstrap.cluster.x-k8s.io", "X", conditions("all is well")), false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			where := toldBy(tc.object)
+			NewWithT(t).Expect(tc.told).To(Equal(where != ""), where)
+		})
+	}
+}
+
+func TestALogIsReadOnce(t *testing.T) {
+	g := NewWithT(t)
+	path, f := filepath.Join(t.TempDir(), "manager.log"), newFollower(nil)
+	write := func(text string) {
+		file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = file.WriteString(text)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(file.Close()).To(Succeed())
+	}
+	write("all is well\nbegun")
+	end, err := f.readLog(path, 0)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(end).To(BeEquivalentTo(len("all is well\n")), "what is not a whole line yet comes later")
+	g.Expect(f.broken).To(BeEmpty())
+	write(" with " + lab.PullSecretPassword + "\nE1124 Observed a panic: nil map\n")
+	_, err = f.readLog(path, end)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(f.broken).To(ConsistOf(HaveField("Rule", secretRule), HaveField("Rule", panicRule)))
+	for _, v := range f.broken {
+		g.Expect(v.What).NotTo(ContainSubstring(lab.PullSecretPassword), "it is not told once more")
+	}
+}

@@ -1,0 +1,121 @@
+package clusterctl
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+// objects are all objects in the namespaces of clusters, by kind and name, without what tells of their state and of who wrote them.
+func (w *world) objects(clusters map[string]*lab.Cluster) map[string]*unstructured.Unstructured {
+	w.Helper()
+	g := NewWithT(w)
+	var namespaces []string
+	for _, cluster := range clusters {
+		namespaces = append(namespaces, cluster.Namespace)
+	}
+	api, err := discovery.NewDiscoveryClientForConfig(w.lab.Env.Config())
+	g.Expect(err).NotTo(HaveOccurred())
+	resources, err := api.ServerPreferredNamespacedResources()
+	g.Expect(err).NotTo(HaveOccurred())
+	found := map[string]*unstructured.Unstructured{}
+	for _, group := range resources {
+		version, err := schema.ParseGroupVersion(group.GroupVersion)
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, resource := range group.APIResources {
+			if !slices.Contains(resource.Verbs, "list") || resource.Kind == "Event" {
+				continue
+			}
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(version.WithKind(resource.Kind))
+			g.Expect(w.lab.Client().List(w.Context(), list)).To(Succeed(), resource.Kind)
+			for i := range list.Items {
+				if o := &list.Items[i]; slices.Contains(namespaces, o.GetNamespace()) {
+					withoutState(o)
+					found[fmt.Sprintf("%s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName())] = o
+				}
+			}
+		}
+	}
+	return found
+}
+
+func withoutState(o *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(o.Object, "status")
+	o.SetManagedFields(nil)
+	o.SetResourceVersion("")
+}
+
+// changes tells what is another, or not there on one side.
+func changes(before, after map[string]*unstructured.Unstructured) ([]string, error) {
+	var found []string
+	for key, o := range before {
+		if after[key] == nil {
+			found = append(found, key+" is gone")
+			continue
+		}
+		was, err := o.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		is, err := after[key].MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		patch, err := jsonpatch.CreateMergePatch(was, is)
+		if err != nil {
+			return nil, err
+		}
+		if string(patch) != "{}" {
+			found = append(found, key+" was changed: "+string(patch))
+		}
+	}
+	for key := range after {
+		if before[key] == nil {
+			found = append(found, key+" is new")
+		}
+	}
+	return found, nil
+}
+
+func TestChanges(t *testing.T) {
+	object := func(labels map[string]string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
+		o.SetLabels(labels)
+		return o
+	}
+	was := map[string]*unstructured.Unstructured{"Secret lab/a": object(nil), "Secret lab/b": object(nil), "Secret lab/c": object(nil)}
+	is := map[string]*unstructured.Unstructured{"Secret lab/a": object(nil), "Secret lab/b": object(map[string]string{"x": "y"}), "Secret lab/d": object(nil)}
+	NewWithT(t).Expect(changes(was, was)).To(BeEmpty())
+	NewWithT(t).Expect(changes(was, is)).To(ConsistOf(`Secret lab/b was changed: {"metadata":{"labels":{"x":"y"}}}`, "Secret lab/c is gone", "Secret lab/d is new"))
+}
+
+// What the managers have still to do, and have done, as they tell in their metrics.
+var (
+	queued     = regexp.MustCompile(`(?m)^(workqueue_depth|controller_runtime_active_workers)\{.*\} [1-9]`)
+	reconciled = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{.*\} [1-9]`)
+)
+
+// awaitReconciled waits until our managers have looked at everything, and have nothing more to do.
+func (w *world) awaitReconciled() {
+	w.Helper()
+	for _, name := range []string{env.Bootstrap, env.ControlPlane} {
+		NewWithT(w).Eventually(func(g Gomega) {
+			metrics, err := w.metrics(name)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(metrics).To(MatchRegexp(reconciled.String()))
+			g.Expect(queued.FindString(metrics)).To(BeEmpty())
+		}).WithTimeout(soon).WithPolling(time.Second).MustPassRepeatedly(3).Should(Succeed(), name)
+	}
+}

@@ -1,0 +1,422 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// withCondition is an object that has one.
+func withCondition(name, status, reason, message string) *object {
+	c := map[string]any{"type": name, "status": status, "reason": reason, "message": message}
+	return &object{Object: map[string]any{"status": map[string]any{"conditions": []any{c}}}}
+}
+
+// kubeconfigWith is one with a token.
+func kubeconfigWith(token string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"a","clusters":[{"name":"a","cluster":{"server":"https://a"}}],
+		"contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"users":[{"name":"a","user":{"token":%q}}]}`, token)
+}
+
+var served = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1", Served: true, Storage: true}}
+
+// parts are parts of rules, with what they are given by a provider that is broken, or is not: ids of the rules, and what is broken.
+var parts = map[string]func(t *testing.T, broken bool){
+	"P16: says that its Machines have no Nodes": func(_ *testing.T, broken bool) {
+		expectNodesManaged(&object{Object: map[string]any{"status": map[string]any{"externalManagedControlPlane": broken}}})
+	},
+	"B5, P3: names a version that is not served": func(_ *testing.T, broken bool) {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		crd.Labels = map[string]string{contractLabel: map[bool]string{true: "v1beta1_v1beta9", false: "v1beta1"}[broken]}
+		crd.Spec.Versions = served
+		expectContractLabel(crd)
+	},
+	"B20, P33: does not tell what was cloned": func(_ *testing.T, broken bool) {
+		o := &object{Object: map[string]any{}}
+		o.SetAnnotations(map[string]string{capiGroup + "/cloned-from-name": "template"})
+		if !broken {
+			o.SetAnnotations(map[string]string{capiGroup + "/cloned-from-name": "template", capiGroup + "/cloned-from-groupkind": "Kind.group"})
+		}
+		expectCloned(o)
+	},
+	"B17: is not what its Machine says of it": func(_ *testing.T, broken bool) {
+		config := withCondition("Ready", "False", "Waiting", "for a host")
+		m := &clusterv1.Machine{}
+		m.Status.Conditions = []metav1.Condition{{Type: "BootstrapConfigReady", Status: "False", Reason: "Waiting", Message: map[bool]string{true: "", false: "for a host"}[broken]}}
+		expectMirrored(config, m)
+	},
+	"B17: never told what it waited for": func(_ *testing.T, broken bool) {
+		config := withCondition("Ready", "True", "Ready", "")
+		once := entry{object: withCondition("Ready", "False", "Waiting", map[bool]string{true: "for nothing", false: "for a host"}[broken])}
+		Expect(toldBy([]entry{once}, config, entry{object: withCondition("BootstrapConfigReady", "False", "Waiting", "for a host")})).To(BeTrue())
+	},
+	"B18, P21: has a terminal failure somewhere below": func(_ *testing.T, broken bool) {
+		deep := map[string]apiextensionsv1.JSONSchemaProps{map[bool]string{true: "failureReason", false: "reason"}[broken]: {}}
+		expectNone(&apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"deprecated": {Properties: deep}}}, "failureReason")
+	},
+	"B22: has a unit for the sentinel that never runs": func(_ *testing.T, broken bool) {
+		expectSentinel(fmt.Appendf(nil, `{"systemd":{"units":[{"enabled":%t,"contents":"ExecStart=/bin/touch %s"}]}}`, !broken, sentinel))
+	},
+	"P6: does not say what it waits for": func(_ *testing.T, broken bool) {
+		expectWaitsFor(Default, withCondition("InfrastructureReady", "False", "WaitingForCluster", map[bool]string{true: "waiting", false: "waiting for the Metal3Cluster"}[broken]), "Metal3Cluster")
+	},
+	"P11: names the newest version first": func(_ *testing.T, broken bool) {
+		versions := []any{map[string]any{"version": "v4.9.10"}, map[string]any{"version": "v4.19.3"}}
+		if broken {
+			slices.Reverse(versions)
+		}
+		Expect(slices.IsSortedFunc(versions, olderFirst)).To(BeTrue())
+	},
+	"P25: gives people its own credentials": func(_ *testing.T, broken bool) {
+		expectOthers(kubeconfigWith("one"), kubeconfigWith(map[bool]string{true: "one", false: "other"}[broken]))
+	},
+	"B8, P4: has a status that everybody writes": func(_ *testing.T, broken bool) {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1"}}
+		if !broken {
+			crd.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
+		}
+		Expect(hasStatus(crd)).To(BeTrue())
+	},
+	"P36: deletes its Machines before the workers are gone": func(_ *testing.T, broken bool) {
+		deleted := func(name string, master, gone bool, version uint64) entry {
+			o := &object{Object: map[string]any{"kind": "Machine", "metadata": map[string]any{"uid": name, "deletionTimestamp": "2031-01-01T00:00:00Z"}}}
+			if master {
+				o.SetLabels(map[string]string{clusterv1.MachineControlPlaneLabel: ""})
+			}
+			return entry{object: o, gone: gone, version: version}
+		}
+		deleting := withCondition(clusterv1.DeletingCondition, "True", "WaitingForMachines", "2 workers")
+		deleting.SetKind(twinControlPlane.Kind)
+		first := map[bool]uint64{true: 1, false: 3}[broken]
+		f := &fixture{seen: &journal{entries: []entry{deleted("worker", false, true, 2), deleted("master", true, false, first), deleted("master", true, true, 4), {object: deleting, version: 2}, {object: deleting, gone: true, version: 5}}}}
+		s := &suite{Provider: &Provider{ControlPlane: Component{Kind: twinControlPlane}}, book: &book{}}
+		s.expectOrder(f, []string{"master"})
+	},
+	"P36: does not say what its deletion waits for": func(_ *testing.T, broken bool) {
+		gone := func(name string, master bool, version uint64) entry {
+			o := &object{Object: map[string]any{"kind": "Machine", "metadata": map[string]any{"uid": name, "deletionTimestamp": "2031-01-01T00:00:00Z"}}}
+			if master {
+				o.SetLabels(map[string]string{clusterv1.MachineControlPlaneLabel: ""})
+			}
+			return entry{object: o, gone: true, version: version}
+		}
+		deleting := withCondition(clusterv1.DeletingCondition, "True", "WaitingForMachines", map[bool]string{true: "", false: "2 workers"}[broken])
+		deleting.SetKind(twinControlPlane.Kind)
+		f := &fixture{seen: &journal{entries: []entry{gone("worker", false, 1), gone("master", true, 2), {object: deleting, version: 2}, {object: deleting, gone: true, version: 5}}}}
+		s := &suite{Provider: &Provider{ControlPlane: Component{Kind: twinControlPlane}}, book: &book{}}
+		s.expectOrder(f, []string{"master"})
+	},
+	"C2: has other metadata for each of its providers": func(t *testing.T, broken bool) {
+		one, other := releaseFolder(t, "bootstrap-components.yaml", "contract: a"), releaseFolder(t, "control-plane-components.yaml", map[bool]string{true: "contract: b", false: "contract: a"}[broken])
+		expectOneRelease([]string{one, other})
+	},
+	"C6: names its components otherwise": func(t *testing.T, broken bool) {
+		expectFileNames(releaseFolder(t, map[bool]string{true: "controlplane-components.yaml", false: "control-plane-components.yaml"}[broken], ""), "control-plane")
+	},
+	"C19: is moved without what it owns": func(_ *testing.T, broken bool) {
+		arrived := []object{named("carried"), named("parent"), named("child")}
+		if broken {
+			arrived = arrived[:2]
+		}
+		expectCarried(arrived, []object{named("left")})
+	},
+	"C23: waits in vain instead of being refused": func(_ *testing.T, broken bool) {
+		expectRefusedMove(map[bool]string{
+			true:  "timed out waiting for the annotation block-move",
+			false: `cannot start the move operation while the control plane for "cluster.x-k8s.io/v1beta2, Kind=Cluster" a/b is not yet initialized`,
+		}[broken])
+	},
+	"C24: has an object that lies where it was not to be installed": func(_ *testing.T, broken bool) {
+		o := named("a")
+		o.SetLabels(map[string]string{clusterctlLabel: ""})
+		o.SetNamespace(map[bool]string{true: "kube-system", false: elsewhereNamespace}[broken])
+		expectTransformed([]*object{&o})
+	},
+}
+
+// releaseFolder is one of a release, with a file of components.
+func releaseFolder(t *testing.T, components, metadata string) string {
+	t.Helper()
+	dir := t.TempDir()
+	Expect(os.WriteFile(filepath.Join(dir, components), []byte("kind: Namespace\n"), 0o600)).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(dir, "metadata.yaml"), []byte(metadata), 0o600)).To(Succeed())
+	return dir
+}
+
+func named(name string) object {
+	o := object{Object: map[string]any{}}
+	o.SetName(name)
+	return o
+}
+
+// What a rule reads under a wrong name it never finds, and passes: each of these providers breaks one.
+func TestBrokenProvidersAreNoticed(t *testing.T) {
+	for name, check := range parts {
+		t.Run(name, func(t *testing.T) {
+			RegisterTestingT(t)
+			healthy := InterceptGomegaFailures(func() { check(t, false) })
+			broken := InterceptGomegaFailures(func() { check(t, true) })
+			g := NewWithT(t)
+			g.Expect(healthy).To(BeEmpty(), "a provider that keeps the rule")
+			g.Expect(broken).NotTo(BeEmpty(), "a provider that does not")
+		})
+	}
+}
+
+// breaks are what makes a twin one that does not keep a rule, by rule. Where a rule has several, it notices each.
+var breaks = map[string]func(w *twin){
+	"B1": func(w *twin) { w.crds["TwinConfig"].Spec.Scope = apiextensionsv1.ClusterScoped },
+	"P1": func(w *twin) { w.crds["TwinControlPlaneTemplate"].Spec.Scope = apiextensionsv1.ClusterScoped },
+	"B2": func(w *twin) { w.field(twinTemplate, drop("metadata")) },
+	"B3": func(w *twin) { w.restrict(twinTemplate, "create") },
+	"P2": func(w *twin) { w.restrict(twinControlPlane, "patch") },
+	"B4": func(w *twin) { w.ship(&w.Bootstrap, "/finalizers", "/status") },
+	"B5": func(w *twin) { w.crds["TwinConfigTemplate"].Labels = nil },
+	"P3": func(w *twin) { w.crds["TwinControlPlane"].Labels[contractLabel] = "v1beta1_v1beta9" },
+	"B6": func(w *twin) { w.Metadata = bytes.ReplaceAll(w.Metadata, []byte("v1beta2"), []byte("v1beta1")) },
+	"B7": func(w *twin) {
+		w.Before = func(context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+			before := w.crds["TwinConfig"].DeepCopy()
+			before.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["ready"] = apiextensionsv1.JSONSchemaProps{Type: "boolean"}
+			return []*apiextensionsv1.CustomResourceDefinition{before}, nil
+		}
+	},
+	"B8": func(w *twin) { w.crds["TwinConfig"].Spec.Names.Categories = nil },
+	"P4": func(w *twin) { w.crds["TwinControlPlane"].Spec.Versions[0].Subresources = nil },
+	"B9": func(w *twin) { w.crds["TwinConfigTemplate"].Spec.Names.ListKind = "TwinConfigs" },
+	"B10": func(w *twin) {
+		w.field(twinConfig, func(p *apiextensionsv1.JSONSchemaProps) { p.MaxLength = nil }, "status", "dataSecretName")
+	},
+	"B11": func(w *twin) { w.set("Secret", "full", "full-3", "", "data", "value") },
+	"B12": func(w *twin) { w.set("Secret", "full", "full-0", nil, "metadata", "labels") },
+	"B13": func(w *twin) { w.set("Secret", "full", "full-4", nil, "metadata", "ownerReferences") },
+	"B14": func(w *twin) { w.set("Secret", "full", "full-0", "YQ==", "data", "second") },
+	"B15": func(w *twin) { w.lacks["deterministic"] = true },
+	"B16": func(w *twin) { w.fixtures.full.change(ofKindAt(secretKind, 4), func(e *entry) { e.version = 9 }) },
+	"B17": func(w *twin) {
+		w.fixtures.full.change(ofKindAt(twinConfig, 3), func(e *entry) { e.object.Object["status"] = nil })
+	},
+	"B18": func(w *twin) { w.addFailure(twinConfig) },
+	"P21": func(w *twin) { w.addFailure(twinControlPlane) },
+	"B19": func(w *twin) { w.lacks["final data"] = true },
+	"B20": func(w *twin) { w.set("TwinConfig", "full", "full-4", nil, "metadata", "annotations") },
+	"B21": func(w *twin) {
+		w.refuse = func(o *object) error {
+			return apierrors.NewForbidden(schema.GroupResource{}, o.GetName(), errors.New("a template is immutable, also in a dry run of the topology"))
+		}
+	},
+	"B22": func(w *twin) { w.ignition = []byte(`{}`) },
+	"B25": func(w *twin) { w.lacks["pause"] = true },
+	"C4":  func(w *twin) { w.Bootstrap.Name = "Twin" },
+	"C5": func(w *twin) {
+		w.Metadata = bytes.ReplaceAll(w.Metadata, []byte("kind: Metadata"), []byte("kind: Meta"))
+	},
+	"C7":  func(w *twin) { w.ship(&w.Bootstrap, "kind: ClusterRole", "kind: Namespace") },
+	"C8":  func(w *twin) { w.ship(&w.ControlPlane, "namespace: twin-system", "namespace: elsewhere") },
+	"C9":  func(w *twin) { w.ship(&w.ControlPlane, "kind: Deployment", "kind: DaemonSet") },
+	"C10": func(w *twin) { w.ship(&w.Bootstrap, "name: manager", "name: controller") },
+	"C11": func(w *twin) { w.ship(&w.Bootstrap, "--v=", "--namespace=") },
+	"C12": func(w *twin) { w.ship(&w.Bootstrap, "registry.example.com/twin/manager", "manager") },
+	"C13": func(w *twin) { w.ship(&w.Bootstrap, "${LEVEL:=0}", "${LEVEL}") },
+	"C14": func(w *twin) {
+		w.ship(&w.ControlPlane, ", labels: {cluster.x-k8s.io/provider: control-plane-twin}", "")
+	},
+	"C16": func(w *twin) {
+		w.Templates["clusterclass-twin.yaml"] = append(w.Templates["clusterclass-twin.yaml"], "# ${NAME}\n"...)
+	},
+	"C17": func(w *twin) { w.set("Secret", "full", "full-kubeconfig", nil, "metadata", "ownerReferences") },
+	"C20": func(w *twin) { w.lacks["status"] = true },
+	"C21": func(w *twin) {
+		w.fixtures.small.change(ofKindAt(twinControlPlane, 1), func(e *entry) { e.object.SetAnnotations(nil) })
+	},
+	"P5": func(w *twin) {
+		w.set("TwinControlPlane", "full", "full", "other", "spec", "controlPlaneEndpoint", "host")
+	},
+	"P7": func(w *twin) {
+		w.field(twinControlPlane, func(p *apiextensionsv1.JSONSchemaProps) { p.Required = append(p.Required, "replicas") }, "spec")
+	},
+	"P8": func(w *twin) { w.set("TwinControlPlane", "full", "full", nil, "status", "upToDateReplicas") },
+	"P9": func(w *twin) {
+		w.set("TwinControlPlane", "full", "full", clusterv1.ClusterNameLabel+"=full", "status", "selector")
+	},
+	"P10": func(w *twin) { w.set("Machine", "full", "full-1", "1.2.3", "spec", "version") },
+	"P11": func(w *twin) { w.set("TwinControlPlane", "full", "full", "v1.2.4", "status", "version") },
+	"P12": func(w *twin) { w.set("Machine", "full", "full-2", nil, "metadata", "ownerReferences") },
+	"P13": func(w *twin) { w.field(twinControlPlane, drop("deletion"), "spec", "machineTemplate", "spec") },
+	"P14": func(w *twin) { w.lacks["readinessGates"] = true },
+	"P15": func(w *twin) { w.lacks["taints"] = true },
+	"P16": func(w *twin) {
+		w.set("TwinControlPlane", "full", "full", true, "status", "externalManagedControlPlane")
+	},
+	"P17": func(w *twin) { w.field(twinControlPlane, drop("rollout"), "spec") },
+	"P18": func(w *twin) {
+		w.fixtures.full.change(ofKindAt(secretKind, 6), func(e *entry) { e.version = 9 })
+	},
+	"P20": func(w *twin) { w.set("TwinControlPlane", "full", "full", int64(0), "status", "observedGeneration") },
+	"P22": func(w *twin) {
+		w.field(twinClass, func(p *apiextensionsv1.JSONSchemaProps) {
+			p.Properties["version"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+		}, "spec", "template", "spec")
+	},
+	"P23": func(w *twin) { w.set("Secret", "full", "full-kubeconfig", "Opaque", "type") },
+	"P24": func(w *twin) { w.lacks["rotation"] = true },
+	"P25": func(w *twin) { w.users = kubeconfigTo(w.api.URL, w.token) },
+	"P26": func(w *twin) { w.lacks["respect"] = true },
+	"P29": func(w *twin) { w.lacks["metadata"] = true },
+	"P30": func(w *twin) { w.set("Machine", "full", "full-0", nil, "spec", "minReadySeconds") },
+	"P31": func(w *twin) { w.lacks["in place"] = true },
+	"P32": func(w *twin) { w.set("Machine", "full", "full-0", "another", "spec", "bootstrap", "configRef", "name") },
+	"P33": func(w *twin) { w.set("TwinMachine", "full", "full-0", nil, "metadata", "annotations") },
+	"P34": func(w *twin) { w.lacks["pause"] = true },
+	"I1":  func(w *twin) { w.lacks["owners"] = true },
+	"I6":  func(w *twin) { w.lacks["composure"] = true },
+	"I9":  func(w *twin) { w.lacks["pause"] = true },
+	"B24": func(w *twin) { w.lacks["filter"] = true },
+	"B26": func(w *twin) { w.lacks["reasons"] = true },
+	"P28": func(w *twin) { w.lacks["spread"] = true },
+	"P39": func(w *twin) { w.lacks["in place"] = true },
+	"I2":  func(w *twin) { w.lacks["cleanliness"] = true },
+	"I8":  func(w *twin) { w.lacks["owners"] = true },
+	"I10": func(w *twin) { w.lacks["cleanliness"] = true },
+}
+
+// restrict takes a verb from core.
+func (w *twin) restrict(k kind, verb string) {
+	for _, rule := range w.of("ClusterRole", "", "core").Object["rules"].([]any) {
+		rule := rule.(map[string]any)
+		if slices.Equal(rule["resources"].([]any), []any{w.plural(k)}) {
+			rule["verbs"] = slices.DeleteFunc(slices.Clone(rule["verbs"].([]any)), func(v any) bool { return v == verb })
+		}
+	}
+}
+
+// ship changes the manifests of a provider.
+func (w *twin) ship(component *Component, old, other string) {
+	w.t.Helper()
+	NewWithT(w.t).Expect(w.shipped[component]).To(ContainSubstring(old))
+	w.shipped[component] = strings.ReplaceAll(w.shipped[component], old, other)
+}
+
+func (w *twin) addFailure(k kind) {
+	w.field(k, func(p *apiextensionsv1.JSONSchemaProps) {
+		p.Properties["failureReason"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+	}, "status")
+}
+
+// insteadOf are what is played of rules that need more than a twin has: the part that decides.
+var insteadOf = map[string]func(ctx context.Context, w *twin){
+	"B24": func(ctx context.Context, w *twin) { w.expectRestricted(ctx, w.world) },
+	"I8":  func(ctx context.Context, w *twin) { w.expectWell(ctx, w.world, w.fixtures.small) },
+	"P39": func(ctx context.Context, w *twin) { w.expectUpgradedTwice(ctx, w.fixtures.full) },
+}
+
+// unprepared are rules that need nothing of what the others of their part need.
+var unprepared = map[string]bool{"C11": true, "C16": true}
+
+// alone are the rules that have no broken provider here, with the reason, but for those that are not tested at all (see elsewhere).
+var alone = map[string]string{
+	"C1":  "clusterctl itself refuses what is no repository",
+	"C15": "clusterctl itself, and the API server, refuse templates",
+	"C18": "a twin is not moved; what has arrived is compared as a whole",
+	"C22": "a twin is not moved; what is left behind is compared as a whole",
+	"P35": "a twin has no hosts: replacements are seen in those of the laboratory",
+	"P38": "a twin has no hosts: replacements are seen in those of the laboratory",
+	"I3":  "a twin deletes at once: that nothing is written while paused is I9, that nothing is left I10",
+	"I4":  "a twin deletes at once, in any order: that nothing is left is I10",
+	"I5":  "a twin answers requests only, and never writes by itself",
+	"I7":  "a twin has no managers that could die",
+	"I11": "a twin deletes at once, whatever is left: that nothing is left is I10",
+	"I12": "a twin has no MachineDeployments",
+	"I13": "a twin has no MachineDeployments; that no Machine is replaced is P39",
+	"I14": "I8 is the same after the other move",
+	"I15": "I7 is the same for a smaller cluster",
+}
+
+// Every rule that is tested has a broken provider, or says why not.
+func TestEveryRuleHasABrokenProvider(t *testing.T) {
+	g := NewWithT(t)
+	untested := map[string]bool{}
+	for _, r := range elsewhere {
+		untested[r.id] = true
+	}
+	broken := map[string]bool{}
+	for id := range breaks {
+		broken[id] = true
+	}
+	for names := range parts {
+		ids, _, _ := strings.Cut(names, ":")
+		for id := range strings.SplitSeq(ids, ", ") {
+			broken[id] = true
+		}
+	}
+	for prefix, last := range lastRows {
+		for number := range last {
+			id := fmt.Sprintf("%s%d", prefix, number+1)
+			g.Expect(broken[id] || alone[id] != "" || untested[id]).To(BeTrue(), "a provider that breaks %s, or why there is none", id)
+			g.Expect(broken[id] && alone[id] != "").To(BeFalse(), "%s has a broken provider", id)
+		}
+	}
+}
+
+// What a rule checks passes for a provider that keeps it, and fails for one that does not.
+func TestEveryRuleNoticesABrokenProvider(t *testing.T) {
+	former := []time.Duration{soon, deleteTimeout, still, held}
+	t.Cleanup(func() { soon, deleteTimeout, still, held = former[0], former[1], former[2], former[3] })
+	still, held = 40*time.Millisecond, 60*time.Millisecond
+	for _, id := range slices.SortedFunc(maps.Keys(breaks), func(a, b string) int { return order(a) - order(b) }) {
+		t.Run(id, func(t *testing.T) {
+			RegisterTestingT(t)
+			SetDefaultEventuallyPollingInterval(5 * time.Millisecond)
+			SetDefaultConsistentlyDuration(still)
+			SetDefaultConsistentlyPollingInterval(5 * time.Millisecond)
+			g := NewWithT(t)
+			within := func(timeout time.Duration) {
+				soon, deleteTimeout = timeout, timeout
+				SetDefaultEventuallyTimeout(timeout)
+			}
+			within(20 * time.Second)
+			g.Expect(newTwin(t).plays(id)).To(Succeed(), "a provider that keeps the rule")
+			within(400 * time.Millisecond)
+			broken := newTwin(t)
+			breaks[id](broken)
+			err := broken.plays(id)
+			g.Expect(err).To(HaveOccurred(), "a provider that does not")
+			t.Log(err)
+		})
+	}
+}
+
+// plays tells what a rule finds wrong with a twin.
+func (w *twin) plays(id string) error {
+	w.begin()
+	ctx := playedContext{ctx: w.t.Context()}
+	if part := insteadOf[id]; part != nil {
+		return InterceptGomegaFailure(func() { part(ctx, w) })
+	}
+	rule, found := w.book.played[id]
+	if !found {
+		return errors.New("there is no such rule")
+	}
+	return InterceptGomegaFailure(func() {
+		if rule.prepare != nil && !unprepared[id] {
+			rule.prepare(ctx)
+		}
+		rule.check(ctx)
+	})
+}

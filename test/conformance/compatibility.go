@@ -1,0 +1,137 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/crdify/pkg/config"
+	"sigs.k8s.io/crdify/pkg/runner"
+	"sigs.k8s.io/crdify/pkg/validations"
+)
+
+// expectCompatible compares the CRDs with those of the release before: what was accepted then is accepted now, and means the same. Without a release before there is nothing to compare with.
+func (s *suite) expectCompatible(ctx context.Context) {
+	GinkgoHelper()
+	var before []*apiextensionsv1.CustomResourceDefinition
+	if s.Before != nil {
+		var err error
+		before, err = s.Before(ctx)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	if len(before) == 0 {
+		s.note("no release before is known: schemas are not compared")
+		return
+	}
+	for _, old := range before {
+		now := &apiextensionsv1.CustomResourceDefinition{}
+		err := s.client.Get(ctx, client.ObjectKeyFromObject(old), now)
+		Expect(apierrors.IsNotFound(err)).To(BeFalse(), "CRD %s is gone", old.Name)
+		Expect(err).NotTo(HaveOccurred())
+		found := incompatible(old, now)
+		for _, accepted := range s.Accepted {
+			found = slices.DeleteFunc(found, func(change string) bool { return strings.Contains(change, accepted) })
+		}
+		Expect(found).To(BeEmpty(), "what %s refuses or drops that the release before accepted", old.Name)
+	}
+	s.note("%d CRDs are compatible with those of the release before", len(before))
+}
+
+// compatible is how crdify compares: values may be added to an enumeration, and descriptions are no promise. What it has no comparison for, patterns above all, it reports.
+var compatible = config.Config{
+	Validations: []config.ValidationConfig{
+		{Name: "enum", Enforcement: config.EnforcementPolicyError, Configuration: map[string]any{"additionPolicy": "Allow"}},
+		{Name: "description", Enforcement: config.EnforcementPolicyNone},
+	},
+	UnhandledEnforcement: config.EnforcementPolicyError,
+	Conversion:           config.ConversionPolicyNone,
+}
+
+// incompatible lists what of a CRD may break those who use the one before.
+func incompatible(before, now *apiextensionsv1.CustomResourceDefinition) []string {
+	GinkgoHelper()
+	before, now = before.DeepCopy(), now.DeepCopy()
+	var found []string
+	for _, old := range before.Spec.Versions {
+		version := validations.GetCRDVersionByName(now, old.Name)
+		if version == nil || old.Served && !version.Served {
+			found = append(found, "version "+old.Name+" is not served any more")
+			continue
+		}
+		found = append(found, loosened(version.Name+" ", old.Schema.OpenAPIV3Schema, version.Schema.OpenAPIV3Schema)...)
+	}
+	comparison, err := runner.New(&compatible, runner.DefaultRegistry())
+	Expect(err).NotTo(HaveOccurred())
+	results := comparison.Run(before, now)
+	found = append(found, reported("", results.CRDValidation)...)
+	for _, properties := range results.SameVersionValidation {
+		for path, result := range properties {
+			found = append(found, reported(path, result)...)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func reported(path string, results []validations.ComparisonResult) []string {
+	var all []string
+	for _, result := range results {
+		for _, message := range result.Errors {
+			all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s: %s", path, result.Name, message)))
+		}
+	}
+	return all
+}
+
+// loosened takes out of two schemas what is other and refuses no more than before, or is compared here: the CEL rules of both, a pattern that is there no more. It lists the CEL rules
+// that may refuse what passed before: those that are new and not about a field that is new itself.
+func loosened(path string, before, now *apiextensionsv1.JSONSchemaProps) []string {
+	var found []string
+	for _, rule := range now.XValidations {
+		was := slices.ContainsFunc(before.XValidations, func(old apiextensionsv1.ValidationRule) bool { return old.Rule == rule.Rule })
+		if !was && !isAbout(rule.Rule, newFields(before, now)) {
+			found = append(found, fmt.Sprintf("%s x-kubernetes-validations: new rule: %s", path, rule.Message))
+		}
+	}
+	before.XValidations, now.XValidations = nil, nil
+	if now.Pattern == "" {
+		before.Pattern = ""
+	}
+	for name, old := range before.Properties {
+		if other, ok := now.Properties[name]; ok {
+			found = append(found, loosened(path+"."+name, &old, &other)...)
+			before.Properties[name], now.Properties[name] = old, other
+		}
+	}
+	if before.Items != nil && before.Items.Schema != nil && now.Items != nil && now.Items.Schema != nil {
+		found = append(found, loosened(path+"[]", before.Items.Schema, now.Items.Schema)...)
+	}
+	return found
+}
+
+// newFields are the names of fields, at any depth, that a schema did not have.
+func newFields(before, now *apiextensionsv1.JSONSchemaProps) []string {
+	var names []string
+	for name, field := range now.Properties {
+		old, ok := before.Properties[name]
+		if !ok {
+			names = append(names, name)
+			continue
+		}
+		names = append(names, newFields(&old, &field)...)
+	}
+	return names
+}
+
+func isAbout(rule string, fields []string) bool {
+	return slices.ContainsFunc(fields, func(name string) bool {
+		return regexp.MustCompile(`\.\??` + regexp.QuoteMeta(name) + `\b`).MatchString(rule)
+	})
+}

@@ -1,0 +1,379 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// reconcile does what the controllers of the twin and of core do, but for what it lacks.
+func (w *twin) reconcile(ctx context.Context) {
+	for _, namespace := range []string{"full", "small"} {
+		controlPlane, cluster := w.stored(ctx, twinControlPlane, namespace, namespace), w.stored(ctx, clusterKind, namespace, namespace)
+		if controlPlane == nil || cluster == nil {
+			continue
+		}
+		paused := at(cluster, "spec", "paused") == true
+		for title, first := range w.objects {
+			if first.GetNamespace() != namespace {
+				continue
+			}
+			now := w.stored(ctx, first.GroupVersionKind(), namespace, first.GetName())
+			if now == nil {
+				continue
+			}
+			before := now.DeepCopy()
+			_, alone := now.GetAnnotations()[clusterv1.PausedAnnotation]
+			idle := (paused || alone) && !w.lacks["pause"]
+			w.restore(now, first, idle, paused || alone)
+			if now.GetKind() == "Machine" && !idle {
+				w.propagate(now, controlPlane)
+			}
+			if now.GetKind() == "TwinMachine" || now.GetKind() == "TwinConfig" || now.GetKind() == "Machine" {
+				if !idle && !w.lacks["metadata"] {
+					copyMetadata(now, controlPlane)
+				}
+			}
+			w.save(ctx, title, before, now)
+			if w.lacks["in place"] && now.GetKind() == "Machine" && at(now, "spec", "deletion") != nil {
+				if err := w.store.Delete(ctx, now); err != nil { // for another one
+					w.t.Error(err)
+				}
+			}
+		}
+		w.keepSecrets(ctx, namespace)
+		if w.lacks["upgrades"] {
+			continue
+		}
+		w.passOn(ctx, cluster, controlPlane)
+	}
+	w.tell(ctx)
+}
+
+// passOn gives a control plane the version of the topology, as core does: its Machines are not of that version any more.
+func (w *twin) passOn(ctx context.Context, cluster, controlPlane *object) {
+	version := text(cluster, "spec", "topology", "version")
+	controlPlane = w.stored(ctx, twinControlPlane, controlPlane.GetNamespace(), controlPlane.GetName())
+	if version == "" || text(controlPlane, "spec", "version") == version {
+		return
+	}
+	before := controlPlane.DeepCopy()
+	controlPlane.Object["spec"].(map[string]any)["version"] = version
+	for _, c := range at(controlPlane, "status", "conditions").([]any) {
+		if c := c.(map[string]any); c["type"] == clusterv1.MachinesUpToDateCondition {
+			c["status"], c["message"] = "False", "version "+version+" is wanted"
+		}
+	}
+	w.save(ctx, title(controlPlane), before, controlPlane)
+}
+
+// Upgrade lets the cluster run the version that is asked for. A twin that replaces Machines for it has one of another name then.
+func (c playedCluster) Upgrade(ctx context.Context, version string) error {
+	controlPlane := c.stored(ctx, twinControlPlane, c.key.Namespace, c.key.Name)
+	before := controlPlane.DeepCopy()
+	controlPlane.Object["status"].(map[string]any)["version"] = version
+	setStatus(controlPlane, clusterv1.MachinesUpToDateCondition, true)
+	c.save(ctx, title(controlPlane), before, controlPlane)
+	if gone := c.stored(ctx, machineKind, c.key.Namespace, c.key.Name+"-0"); gone != nil && c.lacks["in place"] {
+		return c.store.Delete(ctx, gone)
+	}
+	return nil
+}
+
+// tell tells, of objects that somebody made, what they wait for: of those with the label of the filter, in the one namespace, where there are several.
+func (w *twin) tell(ctx context.Context) {
+	for _, k := range []kind{twinConfig, twinControlPlane} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(k)
+		if err := w.store.List(ctx, list); err != nil {
+			w.t.Error(err)
+		}
+		for _, o := range list.Items {
+			filtered := o.GetNamespace() == moveNamespace && o.GetLabels()[clusterv1.WatchLabel] != ""
+			if w.objects[title(&o)] != nil || o.GetNamespace() != "waiting" && !filtered && !w.lacks["filter"] {
+				continue
+			}
+			reason := "WaitingForMachine"
+			if w.stored(ctx, machineKind, o.GetNamespace(), o.GetName()) != nil && !w.lacks["reasons"] {
+				reason = "WaitingForInfrastructure"
+			}
+			before := o.DeepCopy()
+			o.Object["status"] = map[string]any{"conditions": []any{parsed(`{type: Ready, status: "False", reason: ` + reason + `, message: "", lastTransitionTime: "2031-01-01T00:00:00Z"}`)}}
+			w.save(ctx, title(&o), before, &o)
+		}
+	}
+}
+
+// remove removes a cluster.
+func (w *twin) remove(ctx context.Context, namespace string) {
+	for _, k := range w.kinds {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(k)
+		if err := w.store.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			w.t.Error(err)
+		}
+		for _, o := range list.Items {
+			if w.lacks["cleanliness"] && (o.GetKind() == "Secret" || o.GetKind() == "TwinControlPlane") {
+				continue
+			}
+			o.SetFinalizers(nil)
+			if err := w.store.Update(ctx, &o); err != nil {
+				w.t.Error(err)
+			}
+			if err := w.store.Delete(ctx, &o); err != nil {
+				w.t.Error(err)
+			}
+		}
+	}
+}
+
+func (w *twin) stored(ctx context.Context, k kind, namespace, name string) *object {
+	o := &object{}
+	o.SetGroupVersionKind(k)
+	if w.store.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, o) != nil {
+		return nil
+	}
+	return o
+}
+
+// save writes an object, if it is another one now, with its status.
+func (w *twin) save(ctx context.Context, title string, before, now *object) {
+	if fmt.Sprint(before.Object) == fmt.Sprint(now.Object) {
+		return
+	}
+	status := now.DeepCopy()
+	if err := w.store.Update(ctx, now); err != nil {
+		w.t.Errorf("%s: %v", title, err)
+	}
+	if status.Object["status"] != nil {
+		status.SetResourceVersion(now.GetResourceVersion())
+		if err := w.store.Status().Update(ctx, status); err != nil {
+			w.t.Errorf("%s: %v", title, err)
+		}
+	}
+}
+
+// restore puts back what somebody took from an object, unless it is paused.
+func (w *twin) restore(now, first *object, idle, paused bool) {
+	switch now.GetKind() {
+	case "TwinConfig", "TwinControlPlane", "Machine", "Secret":
+	default:
+		return
+	}
+	if !idle {
+		if !w.lacks["owners"] {
+			if !(now.GetKind() == "Secret" && strings.HasSuffix(now.GetName(), "-kubeconfig")) {
+				now.SetOwnerReferences(first.GetOwnerReferences())
+			}
+			now.SetFinalizers(first.GetFinalizers())
+		}
+		if now.Object["status"] == nil && first.Object["status"] != nil && !w.lacks["status"] {
+			now.Object["status"] = first.DeepCopy().Object["status"]
+		}
+	}
+	if strings.HasPrefix(now.GetKind(), "Twin") {
+		setStatus(now, clusterv1.PausedCondition, paused)
+	}
+}
+
+// setStatus sets a condition True or False.
+func setStatus(o *object, name string, is bool) {
+	list, _ := at(o, "status", "conditions").([]any)
+	for _, c := range list {
+		if c := c.(map[string]any); c["type"] == name {
+			c["status"] = map[bool]string{true: "True", false: "False"}[is]
+		}
+	}
+}
+
+// propagate gives a Machine of the control plane what that says of its Machines.
+func (w *twin) propagate(m, controlPlane *object) {
+	if _, master := m.GetLabels()[clusterv1.MachineControlPlaneLabel]; !master {
+		return
+	}
+	spec := m.Object["spec"].(map[string]any)
+	for _, name := range []string{"taints", "deletion", "readinessGates", "minReadySeconds"} {
+		value := at(controlPlane, "spec", "machineTemplate", "spec", name)
+		if w.lacks[name] {
+			continue
+		}
+		if value == nil {
+			value = map[string]any{"minReadySeconds": int64(0)}[name]
+		}
+		if delete(spec, name); value != nil {
+			spec[name] = runtime.DeepCopyJSONValue(value)
+		}
+	}
+	gates, _ := spec["readinessGates"].([]any)
+	ready := true
+	for _, gate := range gates {
+		ready = ready && condition(m, gate.(map[string]any)["conditionType"].(string)).Status == metav1.ConditionTrue
+	}
+	setStatus(m, clusterv1.MachineReadyCondition, ready)
+}
+
+// copyMetadata gives an object labels and annotations of the control plane's machineTemplate, and takes others of the suite away.
+func copyMetadata(o, controlPlane *object) {
+	wanted := func(name string, has map[string]string) map[string]string {
+		maps.DeleteFunc(has, func(key, _ string) bool { return strings.HasPrefix(key, "conformance") })
+		values, _ := at(controlPlane, "spec", "machineTemplate", "metadata", name).(map[string]any)
+		for key, value := range values {
+			if has == nil {
+				has = map[string]string{}
+			}
+			has[key] = value.(string)
+		}
+		return has
+	}
+	o.SetLabels(wanted("labels", o.GetLabels()))
+	o.SetAnnotations(wanted("annotations", o.GetAnnotations()))
+}
+
+// keepSecrets looks after the kubeconfig that the twin owns, and, if it is broken, after bootstrap data that somebody has already.
+func (w *twin) keepSecrets(ctx context.Context, namespace string) {
+	secret := &corev1.Secret{}
+	if w.store.Get(ctx, types.NamespacedName{Namespace: namespace, Name: namespace + "-kubeconfig"}, secret) != nil {
+		return
+	}
+	wanted := kubeconfigTo(w.api.URL, w.token)
+	if string(secret.Data["value"]) != string(wanted) && (len(secret.OwnerReferences) > 0 || w.lacks["respect"]) {
+		secret.Data["value"] = wanted
+		if err := w.store.Update(ctx, secret); err != nil {
+			w.t.Error(err)
+		}
+	}
+	configs := &unstructured.UnstructuredList{}
+	configs.SetGroupVersionKind(twinConfig)
+	if err := w.store.List(ctx, configs, client.InNamespace(namespace)); err != nil {
+		w.t.Error(err)
+	}
+	for _, config := range configs.Items {
+		if w.lacks["final data"] && at(&config, "spec", "servers") != nil || w.lacks["deterministic"] {
+			data := &corev1.Secret{}
+			if w.store.Get(ctx, client.ObjectKeyFromObject(&config), data) == nil {
+				data.Data["value"] = append(data.Data["value"], 'x')
+				_ = w.store.Update(ctx, data)
+			}
+		}
+	}
+}
+
+// playedHub is the twin as a hub.
+type playedHub struct{ *twin }
+
+func (playedHub) Config() *rest.Config                             { return nil }
+func (playedHub) Kubeconfig() string                               { return "" }
+func (playedHub) Crash(string) func() int                          { return nil }
+func (playedHub) Stop()                                            {}
+func (h playedHub) Panics(context.Context) (int, error)            { return len(h.lacks), nil }
+func (playedHub) Writes(string, time.Time) (map[string]int, error) { return nil, nil }
+
+// Apply makes a cluster: without hosts and infrastructure there is no more than what waits.
+func (h playedHub) Apply(ctx context.Context, options ClusterOptions) (Cluster, error) {
+	first := maps.Clone(h.objects)
+	f := h.addCluster(options.Namespace, map[Sample]int{Small: 1, Full: 3}[options.Sample], 0)
+	infrastructure := h.of("TwinCluster", options.Namespace, options.Namespace)
+	infrastructure.Object["spec"] = map[string]any{}
+	var domains []any
+	if options.Edit != nil {
+		options.Edit(infrastructure)
+		domains, _ = at(infrastructure, "spec", "failureDomains").([]any)
+	}
+	for title, o := range h.objects {
+		if first[title] != nil {
+			continue
+		}
+		delete(h.objects, title) // nobody restores it
+		waits := o.GetKind() == "Cluster" || o.GetKind() == "TwinControlPlane"
+		if options.Without != nil && !waits {
+			continue
+		}
+		if o.GetKind() == "Machine" && len(domains) > 0 {
+			if !h.lacks["spread"] {
+				o.Object["spec"].(map[string]any)["failureDomain"] = domains[0].(map[string]any)["name"]
+			}
+			domains = domains[1:]
+		}
+		if err := h.store.Create(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+	return f.Cluster, nil
+}
+
+// playedCluster is one of the twin's clusters.
+type playedCluster struct {
+	*twin
+	key types.NamespacedName
+}
+
+func (c playedCluster) Key() types.NamespacedName                        { return c.key }
+func (playedCluster) ApplyRest(context.Context) error                    { return nil }
+func (playedCluster) Release()                                           {}
+func (playedCluster) Forget()                                            {}
+func (playedCluster) Available(context.Context) error                    { return nil }
+func (c playedCluster) UsersKubeconfig(context.Context) ([]byte, error)  { return c.users, nil }
+func (c playedCluster) Ignition(context.Context, string) ([]byte, error) { return c.ignition, nil }
+func (c playedCluster) AgeKubeconfig(ctx context.Context) error          { return c.renew(ctx) }
+func (c playedCluster) RotateKubeconfig(ctx context.Context) error       { return c.renew(ctx) }
+
+// renew gives the cluster other credentials.
+func (w *twin) renew(ctx context.Context) error {
+	if !w.lacks["rotation"] {
+		w.token = twinToken(w.t, strconv.FormatInt(time.Now().UnixNano(), 10))
+	}
+	w.reconcile(ctx)
+	return nil
+}
+
+// workload is the API server of installed clusters, as far as it is asked.
+func workload(t *testing.T) *httptest.Server {
+	t.Helper()
+	answers := map[string]string{
+		"/api":          `{"kind":"APIVersions","versions":["v1"]}`,
+		"/apis":         `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`,
+		"/api/v1":       `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"nodes","singularName":"node","namespaced":false,"kind":"Node","verbs":["list"]}]}`,
+		"/api/v1/nodes": `{"kind":"NodeList","apiVersion":"v1","items":[]}`,
+	}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, found := answers[r.URL.Path]
+		if !found || !strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(answer))
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func kubeconfigTo(url, token string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"a","clusters":[{"name":"a","cluster":{"server":%q,"insecure-skip-tls-verify":true}}],
+		"contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"users":[{"name":"a","user":{"token":%q}}]}`, url, token)
+}
+
+// twinToken is a token that lasts for a day.
+func twinToken(t *testing.T, name string) string {
+	t.Helper()
+	signed, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.RegisteredClaims{ID: name, ExpiresAt: jwt.NewNumericDate(time.Now().Add(24 * time.Hour))}).SignedString([]byte("key"))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return signed
+}

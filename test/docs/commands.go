@@ -1,0 +1,182 @@
+package docs
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Commands are the commands of a block, each with its continuation lines and here-documents.
+func Commands(block string) []string {
+	var lines []string
+	heredoc := ""
+	continued := false
+	for line := range strings.Lines(strings.TrimSuffix(block, "\n")) {
+		line = strings.TrimSuffix(line, "\n")
+		if heredoc != "" || continued {
+			lines[len(lines)-1] += "\n" + line
+		} else if strings.TrimSpace(line) != "" {
+			lines = append(lines, line)
+		}
+		if heredoc == "" {
+			if match := hereDocument.FindStringSubmatch(line); match != nil {
+				heredoc = match[1]
+			}
+		} else if line == heredoc {
+			heredoc = ""
+		}
+		continued = strings.HasSuffix(line, `\`)
+	}
+	return lines
+}
+
+var hereDocument = regexp.MustCompile(`<<'?([A-Z]+)'?`)
+
+// Built tells whether a command is one of make or go, which is checked rather than run.
+func Built(command string) bool {
+	return strings.HasPrefix(command, "make ") || strings.HasPrefix(command, "go ") || strings.HasPrefix(command, "CORE=")
+}
+
+var (
+	makeCommand = regexp.MustCompile(`make ([a-z][a-z0-9-]*)`)
+	variable    = regexp.MustCompile(`\b([A-Z]+)=`)
+	goCommand   = regexp.MustCompile(`^go (?:test|run) (\./\S+)`)
+	goTest      = regexp.MustCompile(`-run (\w+)`)
+	goFlag      = regexp.MustCompile(`[ '=]-([a-z]+)=`)
+)
+
+// Check says what a command of make or go names that does not exist in the repository below root.
+func Check(root, command string) error {
+	command, _, _ = strings.Cut(command, " #")
+	if match := makeCommand.FindStringSubmatch(command); match != nil {
+		return checkMake(root, match[1], command)
+	}
+	match := goCommand.FindStringSubmatch(command)
+	if match == nil {
+		return nil // go get and the like name nothing of the repository
+	}
+	sources, err := goFiles(filepath.Join(root, match[1]))
+	if err != nil {
+		return err
+	}
+	if test := goTest.FindStringSubmatch(command); test != nil && !strings.Contains(sources, "func "+test[1]+"(") {
+		return fmt.Errorf("%s has no %s", match[1], test[1])
+	}
+	return checkFlags(sources, match[1], command)
+}
+
+func checkMake(root, target, command string) error {
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		return err
+	}
+	if !regexp.MustCompile(`(?m)^` + target + `:`).Match(makefile) {
+		return fmt.Errorf("the Makefile has no target %s", target)
+	}
+	for _, name := range variable.FindAllStringSubmatch(command, -1) {
+		if !regexp.MustCompile(`\b` + name[1] + `\b`).Match(makefile) {
+			return fmt.Errorf("the Makefile knows no %s", name[1])
+		}
+	}
+	if target != "scale" {
+		return nil
+	}
+	sources, err := goFiles(filepath.Join(root, "test/scale"))
+	if err != nil {
+		return err
+	}
+	return checkFlags(sources, "test/scale", command)
+}
+
+// checkFlags looks for the flags of a command in the sources of its program.
+func checkFlags(sources, program, command string) error {
+	for _, flag := range goFlag.FindAllStringSubmatch(command, -1) {
+		if !strings.Contains(sources, `"`+flag[1]+`"`) {
+			return fmt.Errorf("%s has no flag -%s", program, flag[1])
+		}
+	}
+	return nil
+}
+
+var (
+	runBy = regexp.MustCompile(`^run by (\w+) in (\S+)$`)
+	needs = regexp.MustCompile(`^needs (.+)$`)
+	words = regexp.MustCompile(`[a-z-]+`)
+)
+
+// Lacking is what the hub, on which the commands of documents are run, does not have, and commands may need: what may stand behind needs in a remark, with the reason.
+var Lacking = map[string]string{
+	"Pods": "no kubelet runs there: nothing can be told of containers, such as their logs",
+}
+
+// Excused says whether a remark tells why a block is not run here; it is an error when what it says is not so.
+func Excused(root, remark, block string) (bool, error) {
+	if match := runBy.FindStringSubmatch(remark); match != nil {
+		return true, checkRunBy(root, match[1], match[2], block)
+	}
+	match := needs.FindStringSubmatch(remark)
+	if match != nil && Lacking[match[1]] == "" {
+		return false, fmt.Errorf("%q keeps no command from being run: only what is missing for good does, which is %s", match[1], strings.Join(slices.Sorted(maps.Keys(Lacking)), ", "))
+	}
+	return match != nil, nil
+}
+
+// tools are the programs whose subcommands and flags tests have as arguments.
+var tools = []string{"clusterctl", "helm"}
+
+// checkRunBy looks for the subcommands and flags of tools in the tests that are said to run them.
+func checkRunBy(root, test, folder, block string) error {
+	sources, err := goFiles(filepath.Join(root, folder))
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(sources, "func "+test+"(") {
+		return fmt.Errorf("%s has no %s", folder, test)
+	}
+	checked := 0
+	for _, command := range Commands(block) {
+		fields := strings.Fields(command)
+		if !slices.Contains(tools, fields[0]) {
+			continue
+		}
+		for i, field := range fields[1:] {
+			name, _, _ := strings.Cut(field, "=")
+			if i > 0 && !strings.HasPrefix(name, "--") || words.FindString(name) != name {
+				continue
+			}
+			checked++
+			if !strings.Contains(sources, `"`+name+`"`) {
+				return fmt.Errorf("%s runs no %s with %s", folder, fields[0], name)
+			}
+		}
+	}
+	if checked == 0 {
+		return fmt.Errorf("nothing in it can be looked for in %s: it has no command of %s", folder, strings.Join(tools, " or "))
+	}
+	return nil
+}
+
+// goFiles are the Go files of a folder, one after the other.
+func goFiles(folder string) (string, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		return "", err
+	}
+	if len(files) == 0 {
+		return "", fmt.Errorf("there is no package %s", folder)
+	}
+	slices.Sort(files)
+	var all strings.Builder
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		all.Write(content)
+	}
+	return all.String(), nil
+}

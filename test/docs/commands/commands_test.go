@@ -1,0 +1,130 @@
+package commands
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/docs"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
+)
+
+const (
+	// watched is how long a command runs that would watch for ever.
+	watched = 2 * time.Second
+	// patience is how long any other may take on a busy machine.
+	patience = 3 * time.Minute
+)
+
+// terminal is where commands are run: a folder like that of a checkout after make release, with the programs that they need.
+type terminal struct {
+	folder string
+	env    []string
+}
+
+func TestCommandsOfDocuments(t *testing.T) {
+	terminal := openTerminal(t)
+	documents, err := docs.Read("../../..")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	count := 0
+	for _, d := range documents {
+		for _, block := range d.Blocks("console") {
+			excused, _ := docs.Excused("../../..", block.Remark, block.Text)
+			commands := slices.DeleteFunc(docs.Commands(block.Text), docs.Built)
+			if excused || len(commands) == 0 {
+				continue // what is said about it is tested in test/docs
+			}
+			count++
+			t.Run(fmt.Sprintf("%s:%d", d.Path, block.Line), func(t *testing.T) {
+				terminal.run(t, "kubectl apply --filename hub.yaml") // as it was, whatever the commands before have done
+				if out, err := terminal.try(t, script(commands)); err != nil {
+					t.Errorf("%v:\n%s\n%s\nMend the commands, add what they name to test/docs/commands/testdata/hub.yaml, or say right before the block by what they are run, or what they need that is not there, "+
+						"as test/docs/commands/doc.go tells", err, block.Text, out)
+				}
+			})
+		}
+	}
+	NewWithT(t).Expect(count).To(BeNumerically(">", 40))
+}
+
+// endless are commands that end when something happens, which nobody here sees to. That what they name exists, and that they ask for it rightly, shows at once.
+var endless = regexp.MustCompile(`^kubectl wait | --watch`)
+
+// script runs commands as an attentive user does: up to the first that fails, and none for ever.
+func script(commands []string) string {
+	var lines strings.Builder
+	lines.WriteString("set -euo pipefail\n")
+	for _, command := range commands {
+		if endless.MatchString(command) {
+			command, _, _ = strings.Cut(command, " #")
+			command = fmt.Sprintf("timeout %.0f %s || [ $? = 124 ]", watched.Seconds(), command)
+		}
+		lines.WriteString(command + "\n")
+	}
+	return lines.String()
+}
+
+// openTerminal starts a hub with Cluster API and Metal3, and installs what make release writes.
+func openTerminal(t *testing.T) *terminal {
+	t.Helper()
+	g := NewWithT(t)
+	builder, err := components.NewBuilder(".", os.Stdout)
+	g.Expect(err).NotTo(HaveOccurred())
+	programs := t.TempDir()
+	for name, component := range map[string]components.Component{"kubectl": components.Kubectl, "oc": components.Kubectl, "clusterctl": components.Clusterctl} {
+		program, err := builder.Program(t.Context(), component)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(os.Symlink(program, filepath.Join(programs, name))).To(Succeed())
+	}
+	hub, err := env.Start(t.Context(), env.Options{
+		Dir: filepath.Join(builder.Root(), "_artifacts", "docs"), Out: os.Stdout, LeaveSignals: true,
+		Bootstrap: env.ManagerOptions{Disabled: true}, ControlPlane: env.ManagerOptions{Disabled: true},
+		Core: env.ManagerOptions{Variables: map[string]string{"EXP_RUNTIME_SDK": "true", "EXP_IN_PLACE_UPDATES": "true"}},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(hub.Stop)
+
+	terminal := &terminal{folder: t.TempDir(), env: append(os.Environ(),
+		"PATH="+programs+":"+os.Getenv("PATH"), "KUBECONFIG="+hub.Kubeconfig(), "HOME="+t.TempDir(), "CLUSTERCTL_DISABLE_VERSIONCHECK=true", "GOPROXY=off")}
+	g.Expect(os.Symlink(filepath.Join(builder.Root(), "config"), filepath.Join(terminal.folder, "config"))).To(Succeed())
+	for _, file := range []string{"hub.yaml", "foreign.yaml", "../../../clusterctl/testdata/cert-manager.yaml", "pull-secret.json", "registries.conf", "ca-bundle.crt"} {
+		path, err := filepath.Abs(filepath.Join("testdata", file))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(os.Symlink(path, filepath.Join(terminal.folder, filepath.Base(file)))).To(Succeed())
+	}
+	terminal.run(t, "kubectl apply --filename foreign.yaml --filename cert-manager.yaml && kubectl wait --for=condition=Established --timeout=3m --filename foreign.yaml --filename cert-manager.yaml")
+	release := exec.CommandContext(t.Context(), "make", "release", "VERSION=v0.1.0", "REGISTRY=registry.example.com/openshift-agent", "OUT="+filepath.Join(terminal.folder, "out"))
+	release.Dir = builder.Root()
+	out, err := release.CombinedOutput()
+	g.Expect(err).NotTo(HaveOccurred(), string(out))
+	for _, provider := range []string{"bootstrap", "control-plane"} {
+		terminal.run(t, fmt.Sprintf("clusterctl generate yaml --from out/%s-openshift-agent/v0.1.0/%s-components.yaml | kubectl apply --server-side -f -", provider, provider))
+	}
+	return terminal
+}
+
+// run runs what must succeed.
+func (s *terminal) run(t *testing.T, script string) {
+	t.Helper()
+	out, err := s.try(t, script)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred(), "%s\n%s", script, out)
+}
+
+// try runs a script and returns what it prints.
+func (s *terminal) try(t *testing.T, script string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "timeout", fmt.Sprint(patience.Seconds()), "bash", "-c", script)
+	cmd.Dir, cmd.Env = s.folder, s.env
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s\n%s", script, out)
+	return string(out), err
+}

@@ -1,0 +1,94 @@
+package docs_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/docs"
+)
+
+func TestCommandsOfMakeAndGoNameWhatExists(t *testing.T) {
+	found := 0
+	for _, d := range read(t) {
+		for _, block := range d.Blocks("console") {
+			for _, command := range docs.Commands(block.Text) {
+				if !docs.Built(command) {
+					continue
+				}
+				found++
+				if err := docs.Check(root, command); err != nil {
+					t.Errorf("%s:%d: %s: %v", d.Path, block.Line, command, err)
+				}
+			}
+		}
+	}
+	NewWithT(t).Expect(found).To(BeNumerically(">", 15))
+}
+
+func TestRemarksOnCommandsAreTrue(t *testing.T) {
+	used := map[string]bool{}
+	for _, d := range read(t) {
+		for _, block := range d.Blocks("console") {
+			if _, err := docs.Excused(root, block.Remark, block.Text); err != nil {
+				t.Errorf("%s:%d: the comment says <!-- %s -->: %v", d.Path, block.Line, block.Remark, err)
+			}
+			used[strings.TrimPrefix(block.Remark, "needs ")] = true
+		}
+	}
+	for need := range docs.Lacking {
+		NewWithT(t).Expect(used).To(HaveKey(need), "no document needs it any more: remove it from Lacking")
+	}
+}
+
+// languages are those that code blocks may have: nobody would run commands in a block of another one.
+var languages = []string{"console", "text", "yaml", "go", "mermaid"}
+
+func TestNoCommandHidesInABlockOfAnotherLanguage(t *testing.T) {
+	for _, d := range read(t) {
+		for _, block := range d.AllBlocks() {
+			if !slices.Contains(languages, block.Language) {
+				t.Errorf("%s:%d: the block is of the language %q: commands are console, what they print is text", d.Path, block.Line, block.Language)
+			}
+		}
+	}
+}
+
+func TestCommandsOfABlock(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(docs.Commands("oc get nodes\n\nclusterctl generate \\\n  --from x\noc apply -f - <<'EOF'\na: b\n\nEOF\noc get pods\n")).To(Equal([]string{
+		"oc get nodes", "clusterctl generate \\\n  --from x", "oc apply -f - <<'EOF'\na: b\n\nEOF", "oc get pods",
+	}))
+}
+
+func TestWhatDoesNotExistIsTold(t *testing.T) {
+	for command, wrong := range map[string]string{
+		"make nothing":                        "the Makefile has no target nothing",
+		"make demo NOTHING=1":                 "the Makefile knows no NOTHING",
+		"make scale SCALE='-nothing=1'":       "test/scale has no flag -nothing",
+		"go run ./test/nothing":               "there is no package ../../test/nothing",
+		"go run ./test/bench -nothing=1":      "./test/bench has no flag -nothing",
+		"go test ./test/docs -run TestAbsent": "./test/docs has no TestAbsent",
+	} {
+		NewWithT(t).Expect(docs.Check(root, command)).To(MatchError(wrong), command)
+	}
+	for _, right := range []string{"make demo KEEP=1 SAMPLE=ha", "make scale CLUSTERS=20 SCALE='-foreign=1'", "go test ./test/docs -run TestWhatDoesNotExistIsTold"} {
+		NewWithT(t).Expect(docs.Check(root, right)).To(Succeed(), right)
+	}
+	for remark, wrong := range map[string]string{
+		"run by TestAbsent in test/clusterctl":                      "test/clusterctl has no TestAbsent",
+		"run by TestAReleaseIsAllThatAUserNeeds in test/nothing":    "there is no package ../../test/nothing",
+		"run by TestAReleaseIsAllThatAUserNeeds in test/clusterctl": "test/clusterctl runs no clusterctl with --absent",
+	} {
+		_, err := docs.Excused(root, remark, "clusterctl init --absent x\n")
+		NewWithT(t).Expect(err).To(MatchError(wrong))
+	}
+	_, err := docs.Excused(root, "run by TestAReleaseIsAllThatAUserNeeds in test/clusterctl", "kubectl get nodes\n")
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("no command of clusterctl")))
+	NewWithT(t).Expect(docs.Excused(root, "a remark about something else", "")).To(BeFalse())
+	NewWithT(t).Expect(docs.Excused(root, "needs Pods", "")).To(BeTrue())
+	_, err = docs.Excused(root, "needs a good night's sleep", "")
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("keeps no command from being run")))
+}

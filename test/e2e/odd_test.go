@@ -1,0 +1,233 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+// What is odd about the hosts of one cluster, by their numbers.
+const (
+	bootsSecondNIC = iota // spec.bootMACAddress is not that of the NIC which the Agent reports first
+	bonded                // all that the Agent reports has the MAC address of a NIC that is not the boot NIC
+	inspectedLate         // nothing is known of it before somebody tells
+	takenAway             // paused, and claimed by somebody else, after it was chosen
+	bootsMedium           // the live ISO stays its first boot device
+)
+
+// poolLabel says which hosts are for which Machines.
+const poolLabel = "example.com/pool"
+
+var _ = Describe("Odd hosts", Label("hosts"), func() {
+	It("are recognised, installed once and given back all the same, and it is told what each waits for", func(ctx SpecContext) {
+		if laboratoryOptions.BareMetal == lab.Real {
+			Skip("its admission webhook refuses a BareMetalHost without boot MAC address")
+		}
+		const namespace, name = "odd", "odd"
+		odd := installOdd(ctx, namespace, name)
+
+		By("waiting for a host of the right pool")
+		wait(ctx, odd, "told that a host is in no pool", func(s *lab.State) bool {
+			return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.NoHostFitsReason, "odd-4 (labels do not match hostSelector example.com/pool=workers)")
+		})
+		patch(ctx, odd.Hosts[bootsMedium].DeepCopy(), `{"metadata":{"labels":{"`+poolLabel+`":"workers"}}}`)
+
+		By("waiting for hardware details")
+		wait(ctx, odd, "told that a host cannot be recognised", func(s *lab.State) bool {
+			return tells(s, bootstrapv1.HostIdentifiedCondition, bootstrapv1.WaitingForHostIdentityReason, "BareMetalHost odd/odd-2 has no MAC address to compare with")
+		})
+		details, err := json.Marshal(machineOf(namespace, inspectedLate).Details())
+		Expect(err).NotTo(HaveOccurred())
+		annotate(ctx, odd.Hosts[inspectedLate], metal3api.HardwareDetailsAnnotation, string(details))
+
+		By("leaving a host alone that is paused and claimed by somebody else")
+		Eventually(ctx, hostState).WithArguments(odd.Hosts[takenAway]).WithTimeout(installTimeout).Should(Equal(metal3api.StateProvisioning))
+		annotate(ctx, odd.Hosts[takenAway], metal3api.PausedAnnotation, "somebody")
+		wait(ctx, odd, "told that a host is paused", func(s *lab.State) bool {
+			return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.HostUnmanagedReason, metal3api.PausedAnnotation)
+		})
+		patch(ctx, odd.Hosts[takenAway].DeepCopy(), `{"spec":{"consumerRef":{"name":"somebody"}}}`)
+		paused := rackHostOf(odd.Hosts[takenAway])
+		paused.SlowTask(hosts.Provisioning, 0)
+		Eventually(func(g Gomega) {
+			consumer := hostOfLab(ctx, odd.Hosts[takenAway]).Spec.ConsumerRef
+			g.Expect(consumer).NotTo(BeNil())
+			g.Expect(consumer.Name).NotTo(Equal("somebody"), "CAPM3 takes its host back")
+		}).WithTimeout(installTimeout).Should(Succeed())
+		Expect(paused.Boots()).To(BeEmpty())
+		annotate(ctx, odd.Hosts[takenAway], metal3api.PausedAnnotation, "")
+
+		By("telling of a host that boots the discovery image again, as often as it does")
+		wrong := rackHostOf(odd.Hosts[bootsMedium])
+		booted := func() []hosts.Boot { return wrong.Boots() }
+		wait(ctx, odd, "told of the boot order", func(s *lab.State) bool {
+			return tells(s, bootstrapv1.HostInstalledCondition, bootstrapv1.HostBootedDiscoveryAgainReason, "make the host boot from the disk")
+		})
+		annotate(ctx, odd.Hosts[bootsMedium], metal3api.RebootAnnotationPrefix, "{}")
+		Eventually(booted).Should(HaveLen(3))
+		Eventually(wrong.Problem).Should(MatchError(ContainSubstring("required to be booted from disk")))
+		wrong.BootMediumFirst(false)
+		annotate(ctx, odd.Hosts[bootsMedium], metal3api.RebootAnnotationPrefix, "{}")
+
+		waitAvailable(ctx, odd)
+		expectInstalled(ctx, odd, 0, wrong, wrong)
+		Expect(events(ctx, namespace, bootstrapv1.HostRefusedReason)).To(BeEmpty(), "though all have a NIC of the same address, and none a serial number")
+
+		By("giving back a worker whose host nobody wipes at first, then slowly, then not at all")
+		expectGivenBack(ctx, odd)
+	}, NodeTimeout(3*installTimeout))
+
+	It("that take minutes for everything are waited for, and nothing is written meanwhile", Label("nightly"), func(ctx SpecContext) {
+		random := rand.New(rand.NewPCG(laboratoryOptions.HostSeed, 0))
+		cluster := apply(ctx, "sno", lab.Mutations{Namespace: "slow", ClusterName: "slow"})
+		for _, task := range []hosts.Task{hosts.Inspecting, hosts.Preparing, hosts.Provisioning, hosts.Deprovisioning} {
+			rackHostOf(cluster.Hosts[0]).SlowTask(task, time.Minute+time.Duration(random.Int64N(int64(time.Minute))))
+		}
+		for _, state := range []metal3api.ProvisioningState{metal3api.StateInspecting, metal3api.StatePreparing} {
+			wait(ctx, cluster, "told that the host is "+string(state), func(s *lab.State) bool {
+				return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.NoHostFitsReason, "slow-0 ("+string(state)+")")
+			})
+		}
+		Eventually(ctx, hostState).WithArguments(cluster.Hosts[0]).WithTimeout(installTimeout).Should(Equal(metal3api.StateProvisioning))
+		wait(ctx, cluster, "told which host it is", func(s *lab.State) bool {
+			return tells(s, bootstrapv1.HostIdentifiedCondition, bootstrapv1.WaitingForHostReason, "waiting for BareMetalHost slow/slow-0 to boot")
+		})
+		settled := state(ctx, cluster).Machines[0].Config.ResourceVersion
+		Consistently(ctx, func() string { return state(ctx, cluster).Machines[0].Config.ResourceVersion }).WithTimeout(quiet).Should(Equal(settled))
+		waitAvailable(ctx, cluster)
+		expectInstalled(ctx, cluster, 0)
+		expectDeleted(ctx, cluster)
+	}, NodeTimeout(5*installTimeout))
+})
+
+// installOdd applies a cluster whose hosts are odd, each in its way, in two pools.
+func installOdd(ctx context.Context, namespace, name string) *lab.Cluster {
+	GinkgoHelper()
+	for i := range bootsMedium + 1 {
+		laboratory.Rack.SetHardware(path.Join(namespace, nameOf(name, i)), machineOf(namespace, i))
+	}
+	laboratory.Rack.SwapHardware(path.Join(namespace, nameOf(name, bonded)), machineOf(namespace, bonded).Bonded("bond0", 1))
+	cluster := apply(ctx, "ha", lab.Mutations{
+		Namespace: namespace, ClusterName: name, HostOptions: []hosts.HostOption{oddly},
+		Edit: edits(fromPool("control-plane", "masters"), fromPool("worker", "workers")),
+	})
+	rackHostOf(cluster.Hosts[takenAway]).SlowTask(hosts.Provisioning, time.Hour)
+	rackHostOf(cluster.Hosts[bootsMedium]).BootMediumFirst(true)
+	return cluster
+}
+
+// fromPool has the Machines of a template take the hosts of a pool.
+func fromPool(template, wanted string) func(*unstructured.Unstructured) {
+	return func(object *unstructured.Unstructured) {
+		if object.GetKind() != "Metal3MachineTemplate" || !strings.HasSuffix(object.GetName(), template) {
+			return
+		}
+		selector := map[string]any{"matchLabels": map[string]any{poolLabel: wanted}}
+		Expect(unstructured.SetNestedMap(object.Object, selector, "spec", "template", "spec", "hostSelector")).To(Succeed())
+	}
+}
+
+func nameOf(cluster string, i int) string { return cluster + "-" + string(rune('0'+i)) }
+
+// machineOf is the machine of a BareMetalHost: white boxes, between whose systems and management controllers are NICs with one and the same address.
+func machineOf(namespace string, i int) hosts.Hardware {
+	machine := hosts.NewHardware(path.Join(namespace, nameOf(namespace, i)))
+	machine.Serial = "To be filled by O.E.M."
+	machine.NICs = append(machine.NICs, hosts.NIC{Name: "usb0", MAC: "0a:ca:fe:f0:0d:04"})
+	return machine
+}
+
+func oddly(i int, host *metal3api.BareMetalHost) {
+	host.Labels = map[string]string{poolLabel: "masters"}
+	switch i {
+	case bootsSecondNIC:
+		hosts.WithBootNIC(1)(i, host)
+	case inspectedLate:
+		hosts.WithoutMAC()(i, host)
+	case takenAway:
+		host.Labels[poolLabel] = "workers"
+	case bootsMedium:
+		host.Labels[poolLabel] = "spare"
+	}
+}
+
+// expectGivenBack scales the workers down while their hosts are detached, clean slowly and fail to clean.
+func expectGivenBack(ctx context.Context, cluster *lab.Cluster) {
+	GinkgoHelper()
+	before := state(ctx, cluster).Machines
+	workers := cluster.Hosts[takenAway:]
+	for _, host := range workers {
+		annotate(ctx, host, metal3api.DetachedAnnotation, "somebody")
+		rackHostOf(host).SlowTask(hosts.Deprovisioning, time.Hour)
+	}
+	Expect(cluster.Scale(ctx, 1)).To(Succeed())
+	wait(ctx, cluster, "told that a host is detached", func(s *lab.State) bool {
+		return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.HostUnmanagedReason, metal3api.DetachedAnnotation)
+	})
+	for _, host := range workers {
+		annotate(ctx, host, metal3api.DetachedAnnotation, "")
+	}
+	wait(ctx, cluster, "told that a host is deprovisioned", func(s *lab.State) bool {
+		return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.HostChosenReason, "is being deprovisioned")
+	})
+	for _, host := range workers {
+		Expect(rackHostOf(host).Losses()).To(BeEmpty())
+		rackHostOf(host).FailTask(hosts.Deprovisioning, "cleaning failed")
+		rackHostOf(host).SlowTask(hosts.Deprovisioning, 0)
+		annotate(ctx, host, "e2e.example.com/slow", "no more")
+	}
+	wait(ctx, cluster, "told that a host cannot be cleaned", func(s *lab.State) bool { return slices.ContainsFunc(s.Machines, cannotBeCleaned) })
+	for _, host := range workers {
+		repair(ctx, host, hosts.Deprovisioning)
+	}
+	s := wait(ctx, cluster, "without one of its workers", func(s *lab.State) bool { return len(s.Machines) == len(before)-1 })
+	removed := missing(before, s)
+	Eventually(ctx, hostState).WithArguments(removed.Host).WithTimeout(soon).Should(Equal(metal3api.StateAvailable))
+	Expect(rackHost(removed).Losses()).To(HaveLen(1), "the node is gone from the disk")
+}
+
+// tells reports whether the condition of some config has the reason, with a message that contains the text.
+func tells(s *lab.State, condition, reason, text string) bool {
+	for _, m := range s.Machines {
+		if m.Config == nil {
+			continue
+		}
+		if told := lab.Condition(m.Config.Status.Conditions, condition); told.Reason == reason && strings.Contains(told.Message, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// annotate annotates a BareMetalHost; empty: it takes the annotation off.
+func annotate(ctx context.Context, host *metal3api.BareMetalHost, key, value string) {
+	GinkgoHelper()
+	annotations := map[string]any{key: value}
+	if value == "" {
+		annotations[key] = nil
+	}
+	change, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	Expect(err).NotTo(HaveOccurred())
+	patch(ctx, host.DeepCopy(), string(change))
+}
+
+// hostOfLab reads a BareMetalHost.
+func hostOfLab(ctx context.Context, host *metal3api.BareMetalHost) *metal3api.BareMetalHost {
+	GinkgoHelper()
+	found := &metal3api.BareMetalHost{}
+	Expect(laboratory.Client().Get(ctx, keyOf(host), found)).To(Succeed(), path.Join(host.Namespace, host.Name))
+	return found
+}

@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+var _ = Describe("Two nodes with fencing", Label("two-node"), func() {
+	It("wait for an assisted-service that knows them, are installed, keep their hosts, and go as a whole", func(ctx SpecContext) {
+		onlySimulated() // the real service here is from before there were two nodes
+		const namespace = "two-node"
+		laboratory.Service.DisableFencing(namespace, true)
+		cluster := apply(ctx, "two-node", lab.Mutations{Namespace: namespace, ClusterName: "twin"})
+
+		By("being refused by one that was started without")
+		refused := wait(ctx, cluster, "hosts that are refused", func(s *lab.State) bool {
+			return len(s.Machines) == 2 && !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return fencingRefused(m) == "" })
+		})
+		for _, m := range refused.Machines {
+			Expect(fencingRefused(m)).To(And(ContainSubstring("TNF clusters support is disabled"), ContainSubstring("TNF_CLUSTERS_SUPPORT=true")))
+			Expect(m.Agent.Spec.Approved).To(BeFalse())
+		}
+		laboratory.Service.DisableFencing(namespace, false)
+
+		By("being installed")
+		waitAvailable(ctx, cluster)
+		expectInstalled(ctx, cluster, 0)
+		infrastructure := &configv1.Infrastructure{}
+		Expect(workloadOf(cluster).Get(ctx, types.NamespacedName{Name: "cluster"}, infrastructure)).To(Succeed())
+		Expect(infrastructure.Status.ControlPlaneTopology).To(Equal(configv1.DualReplicaTopologyMode))
+		machines := state(ctx, cluster).Machines
+		for _, m := range machines {
+			expectFencing(ctx, m)
+		}
+		expectNoSecretsTold(ctx, namespace)
+
+		By("staying two")
+		scaled := controlPlaneOf(cluster)
+		err := laboratory.Client().Patch(ctx, scaled, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":3}}`)))
+		Expect(err).To(MatchError(ContainSubstring("with fencing replicas must be 2")))
+		deleteMachines(ctx, cluster, machines[0])
+		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.EtcdTopologyNotSupportedReason)).To(
+			And(ContainSubstring("the host of Machine "+machines[0].Name+" is neither taken out of etcd nor released"), ContainSubstring("spec.fencing")))
+		expectUntouched(ctx, cluster, machines[0])
+
+		By("going as a whole")
+		expectDeleted(ctx, cluster)
+		left := &corev1.SecretList{}
+		Expect(laboratory.Client().List(ctx, left, client.InNamespace(namespace))).To(Succeed())
+		for _, secret := range left.Items {
+			Expect(secret.Data).NotTo(HaveKey("certificateVerification"), secret.Name)
+		}
+	}, NodeTimeout(installTimeout+deleteTimeout+2*soon))
+
+	It("are refused by an assisted-service that does not know them", func(ctx SpecContext) {
+		if laboratory.Service != nil {
+			Skip("the simulated assisted-service knows two nodes")
+		}
+		cluster := apply(ctx, "two-node", lab.Mutations{Namespace: "two-node-unknown", ClusterName: "unknown"})
+		Expect(waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InvalidConfigurationReason)).To(ContainSubstring("dedicated control plane nodes"))
+	}, NodeTimeout(installTimeout))
+})
+
+// fencingRefused is what the config of a Machine says of settings that assisted-service refuses; empty: nothing yet.
+func fencingRefused(m lab.Machine) string {
+	if m.Config == nil || m.Agent == nil {
+		return ""
+	}
+	for _, condition := range []string{bootstrapv1.HostBoundCondition, bootstrapv1.HostApprovedCondition} {
+		if told := lab.Condition(m.Config.Status.Conditions, condition); told.Status == metav1.ConditionFalse && strings.Contains(told.Message, "TNF clusters support is disabled") {
+			return told.Message
+		}
+	}
+	return ""
+}
+
+// fencedAt is an address as the etcd operator of OpenShift takes it apart.
+var fencedAt = regexp.MustCompile(`.*//(.*):(.*)(/redfish.*)`)
+
+// expectFencing checks what the Agent of a Machine was told of its BMC.
+func expectFencing(ctx SpecContext, m lab.Machine) {
+	GinkgoHelper()
+	secret := &corev1.Secret{}
+	Expect(laboratory.Client().Get(ctx, types.NamespacedName{Namespace: m.Agent.Namespace, Name: m.Agent.Spec.FencingCredentialsSecretRef}, secret)).To(Succeed())
+	Expect(metav1.IsControlledBy(secret, m.Config)).To(BeTrue(), "it goes with the config")
+	content := map[string]string{}
+	for key, value := range secret.Data {
+		content[key] = string(value)
+	}
+	Expect(content).To(HaveLen(4))
+	Expect(content["address"]).To(MatchRegexp(fencedAt.String()))
+	Expect(fencedAt.FindStringSubmatch(content["address"])[1:]).To(Equal([]string{"bmc.invalid", "443", "/redfish/v1/Systems/" + m.Agent.Name}), "the host's own")
+	Expect(content).To(And(HaveKeyWithValue("username", "admin"), HaveKeyWithValue("password", hosts.BMCPassword), HaveKeyWithValue("certificateVerification", "Enabled")))
+}

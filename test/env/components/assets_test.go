@@ -1,0 +1,73 @@
+package components
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+func TestRecentEnough(t *testing.T) {
+	for name, test := range map[string]struct {
+		said, pinned, problem string
+	}{
+		"the same":              {said: "Kubernetes v1.36.3\n", pinned: "v1.36.3"},
+		"of the same minor":     {said: "Kubernetes v1.36.0\n", pinned: "v1.36.3"},
+		"a newer minor":         {said: "Kubernetes v1.37.1\n", pinned: "v1.36.3"},
+		"an older minor":        {said: "Kubernetes v1.35.9\n", pinned: "v1.36.3", problem: "its version is 1.35.9, and needs to be at least 1.36.0"},
+		"another major version": {said: "Kubernetes v2.40.0\n", pinned: "v1.36.3", problem: "its version is 2.40.0"},
+		"etcd":                  {said: "etcd Version: 3.6.6\nGit SHA: 1234567\nGo Version: go1.24.11\nGo OS/Arch: linux/amd64\n", pinned: "v3.6.5"},
+		"an old etcd":           {said: "etcd Version: 3.5.24\nGit SHA: 1234567\nGo Version: go1.24.11\n", pinned: "v3.6.5", problem: "its version is 3.5.24, and needs to be at least 3.6.0"},
+		"nothing":               {said: "usage\n", pinned: "v3.6.5", problem: "does not say its version"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := recentEnough(test.said, test.pinned)
+			if test.problem == "" {
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			} else {
+				NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.problem)))
+			}
+		})
+	}
+}
+
+// assets is a folder with a kube-apiserver and an etcd that say these versions.
+func assets(t *testing.T, apiServer, etcd string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for name, says := range map[string]string{"kube-apiserver": "Kubernetes v" + apiServer, "etcd": "etcd Version: " + etcd, "kube-controller-manager": "Kubernetes v" + apiServer} {
+		NewWithT(t).Expect(os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\necho '"+says+"'\n"), 0o755)).To(Succeed())
+	}
+	return folder
+}
+
+func TestPrebuiltPrograms(t *testing.T) {
+	g := NewWithT(t)
+	var out bytes.Buffer
+	b, err := NewBuilder(".", &out)
+	g.Expect(err).NotTo(HaveOccurred())
+	offered := func(c Component) string { return b.offered(t.Context(), c) }
+
+	t.Setenv(Assets, "")
+	g.Expect(offered(APIServer)).To(BeEmpty())
+	g.Expect(out.String()).To(BeEmpty())
+
+	folder := assets(t, "1.36.1", "3.5.24")
+	t.Setenv(Assets, folder)
+	program, err := b.Program(t.Context(), APIServer)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(program).To(Equal(filepath.Join(folder, "kube-apiserver")))
+	g.Expect(offered(APIServer)).To(Equal(program))
+	g.Expect(offered(Etcd)).To(BeEmpty(), "it is too old")
+	g.Expect(offered(ControllerManager)).To(BeEmpty(), "what has to be of the same version as others is built")
+	g.Expect(out.String()).To(Equal("kube-apiserver is that of KUBEBUILDER_ASSETS: "+program+"\n"+
+		"KUBEBUILDER_ASSETS has no etcd for us, it is built: its version is 3.5.24, and needs to be at least 3.6.0\n"), "each is told once")
+	missing, err := b.missing(t.Context(), []Component{APIServer})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(missing).To(BeEmpty())
+
+	t.Setenv(Assets, t.TempDir())
+	g.Expect(offered(Etcd)).To(BeEmpty(), "there is none")
+}

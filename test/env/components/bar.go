@@ -1,0 +1,103 @@
+package components
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	bar "github.com/charmbracelet/bubbles/progress"
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/lipgloss"
+	"golang.org/x/term"
+)
+
+// display shows a build to people.
+type display struct {
+	// builder writes where it does not disturb what is shown.
+	builder *Builder
+	end     func()
+}
+
+// show draws a bar on a terminal for as long as something is built; elsewhere the lines of the builder are all.
+func show(b *Builder, p *progress) display {
+	file, ok := b.out.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return display{builder: b, end: func() {}}
+	}
+	// Without input the terminal stays as it is, and Ctrl-C reaches the program as a signal.
+	program := tea.NewProgram(newBuildView(p), tea.WithOutput(file), tea.WithInput(nil), tea.WithoutSignalHandler())
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_, _ = program.Run() // that nothing can be drawn is no reason not to build
+	}()
+	return display{
+		builder: &Builder{root: b.root, out: above{program}},
+		end: func() {
+			program.Send(ended{})
+			<-gone
+		},
+	}
+}
+
+// above writes lines above what a program draws.
+type above struct{ program *tea.Program }
+
+// Write implements io.Writer.
+func (a above) Write(text []byte) (int, error) {
+	a.program.Send(tea.Println(strings.TrimRight(string(text), "\n"))()) // unlike Program.Println, this does not wait for a program that has ended
+	return len(text), nil
+}
+
+var _ io.Writer = above{}
+
+// buildView is the live picture of a build.
+type buildView struct {
+	progress *progress
+	bar      bar.Model
+	ended    bool
+}
+
+func newBuildView(p *progress) buildView {
+	return buildView{progress: p, bar: bar.New(bar.WithSolidFill("2"), bar.WithWidth(50), bar.WithColorProfile(lipgloss.ColorProfile()))}
+}
+
+// tick lets the clock run, ended says that all is built.
+type (
+	tick  struct{}
+	ended struct{}
+)
+
+func nextTick() tea.Cmd {
+	return tea.Tick(time.Second, func(time.Time) tea.Msg { return tick{} })
+}
+
+// Init implements tea.Model.
+func (v buildView) Init() tea.Cmd { return nextTick() }
+
+// Update implements tea.Model.
+func (v buildView) Update(message tea.Msg) (tea.Model, tea.Cmd) {
+	switch message.(type) {
+	case tick:
+		return v, nextTick()
+	case ended:
+		v.ended = true // and leaves nothing behind
+		return v, tea.Quit
+	}
+	return v, nil
+}
+
+// View implements tea.Model.
+func (v buildView) View() string {
+	if v.ended {
+		return ""
+	}
+	return v.at(time.Now())
+}
+
+// at is the picture at a time.
+func (v buildView) at(now time.Time) string {
+	return fmt.Sprintf("%s  %s  building %s, once\n", v.bar.ViewAs(v.progress.share(now)), now.Sub(v.progress.started).Round(time.Second), v.progress.tell(now))
+}

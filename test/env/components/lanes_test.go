@@ -1,0 +1,119 @@
+package components
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"golang.org/x/mod/modfile"
+)
+
+func TestLanes(t *testing.T) {
+	component := func(name, family string, cost int) Component {
+		return Component{binary: name, family: family, cost: cost}
+	}
+	for name, test := range map[string]struct {
+		components []Component
+		lanes      [][]string
+	}{
+		"nothing": {},
+		"a family is one lane, in the order in which it is given": {
+			components: []Component{component("a", "x", 1), component("b", "y", 9), component("c", "x", 3)},
+			lanes:      [][]string{{"b"}, {"a", "c"}},
+		},
+		"what takes longest all together begins": {
+			components: []Component{component("a", "x", 5), component("b", "y", 3), component("c", "y", 4)},
+			lanes:      [][]string{{"b", "c"}, {"a"}},
+		},
+		"those without family stand alone": {
+			components: []Component{component("a", "", 1), component("b", "", 1)},
+			lanes:      [][]string{{"a"}, {"b"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got [][]string
+			for _, lane := range lanes(test.components) {
+				var names []string
+				for _, c := range lane {
+					names = append(names, c.binary)
+				}
+				got = append(got, names)
+			}
+			NewWithT(t).Expect(got).To(Equal(test.lanes))
+		})
+	}
+}
+
+// A component without cost would not show in the progress.
+func TestEveryComponentHasACost(t *testing.T) {
+	for _, c := range slices.Concat(All(""), Demo(), []Component{StateMetrics}) {
+		NewWithT(t).Expect(c.cost).To(BeNumerically(">", 0), c.binary)
+	}
+}
+
+func TestTheDemoBuildsNothingThatItDoesNotStart(t *testing.T) {
+	g := NewWithT(t)
+	var names []string
+	for _, c := range Demo() {
+		names = append(names, c.binary)
+	}
+	g.Expect(names).To(ConsistOf("kustomize", "controller-gen", "etcd", "kube-apiserver", "kube-controller-manager", "demo", "cluster-api", "capm3", "bootstrap", "controlplane"))
+}
+
+func TestOurOwnProgramsAloneAreNotBuiltAhead(t *testing.T) {
+	g := NewWithT(t)
+	b, err := NewBuilder(".", io.Discard)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(b.missing(t.Context(), []Component{demo})).To(BeEmpty())
+	t.Setenv(Assets, "")
+	other := &Builder{root: t.TempDir(), out: io.Discard}
+	module := filepath.Join(other.root, "test", "tools", Etcd.tools)
+	g.Expect(os.MkdirAll(module, 0o755)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(module, modFile), []byte("module a\nrequire "+Etcd.module+" v3.6.5\n"), 0o600)).To(Succeed())
+	missing, err := other.missing(t.Context(), []Component{Etcd, demo})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(missing).To(HaveLen(2), "with others that are missing they are, since they share packages with them")
+}
+
+// The go command compiles a package once for all modules that have it, and whatever it imports, at the same versions. One leaf like k8s.io/utils in another version, and Cluster API core takes
+// three times as long to build.
+func TestOurFamilyHasItsModulesInCommon(t *testing.T) {
+	g := NewWithT(t)
+	root, err := findRoot(".")
+	g.Expect(err).NotTo(HaveOccurred())
+	ours, err := buildList(root)
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, c := range []Component{Core(""), Clusterctl} {
+		theirs, err := buildList(filepath.Join(root, "test", "tools", c.tools))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(len(theirs)).To(BeNumerically(">", 50), "modules of "+c.tools)
+		for module, version := range theirs {
+			if own, common := ours[module]; common {
+				g.Expect(version).To(Equal(own), "%s in test/tools/%s: go -C test/tools/%[2]s mod edit -require=%[1]s@%[3]s, and build it with -mod=mod", module, c.tools, own)
+			}
+		}
+	}
+}
+
+// buildList is which versions a go.mod has, with its replacements.
+func buildList(dir string) (map[string]string, error) {
+	file, err := readModule(filepath.Join(dir, modFile))
+	if err != nil {
+		return nil, err
+	}
+	versions := map[string]string{}
+	for _, required := range file.Require {
+		versions[required.Mod.Path] = required.Mod.Version
+	}
+	for _, replaced := range file.Replace {
+		if _, wanted := versions[replaced.Old.Path]; wanted && !modfile.IsDirectoryPath(replaced.New.Path) {
+			versions[replaced.Old.Path] = replaced.New.Version
+		}
+	}
+	return versions, nil
+}
+
+const modFile = "go.mod"

@@ -1,0 +1,153 @@
+package unreliable
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+func TestTimesAreMoved(t *testing.T) {
+	for text, moved := range map[string]string{
+		`{"creationTimestamp":"2026-11-24T18:00:00Z"}`:                      `{"creationTimestamp":"2026-11-25T18:00:00Z"}`,
+		`{"renewTime":"2026-11-24T18:00:00.123456Z","n":1}`:                 `{"renewTime":"2026-11-25T18:00:00.123456Z","n":1}`,
+		`{"annotations":{"x":"{\"timestamp\":\"2026-12-31T23:59:59Z\"}"}}`:  `{"annotations":{"x":"{\"timestamp\":\"2027-01-01T23:59:59Z\"}"}}`,
+		`"a":"2026-02-28T00:00:00Z","b":"2024-02-28T00:00:00+01:00"`:        `"a":"2026-03-01T00:00:00Z","b":"2024-02-29T00:00:00+01:00"`,
+		`{"creationTimestamp":null,"x":"2026-99-99T18:00:00Z","y":"20261"}`: `{"creationTimestamp":null,"x":"2026-99-99T18:00:00Z","y":"20261"}`,
+		`{"data":{"a":"MjAyNi0xMS0yNFQxODowMDowMFo="}}`:                     `{"data":{"a":"MjAyNi0xMS0yNFQxODowMDowMFo="}}`,
+	} {
+		got, n := later([]byte(text), 24*time.Hour)
+		NewWithT(t).Expect(string(got)).To(Equal(moved))
+		back, again := later(got, -24*time.Hour)
+		NewWithT(t).Expect(string(back)).To(Equal(text))
+		NewWithT(t).Expect(again).To(Equal(n))
+	}
+}
+
+func TestABodyIsReadInAnyPieces(t *testing.T) {
+	const text = "{\"at\":\"2026-11-24T18:00:00Z\"}\n{\"at\":\"2026-11-24T19:00:00Z\"}"
+	m := &moving{way: newWay()}
+	body := m.move(io.NopCloser(iotest.OneByteReader(strings.NewReader(text))), time.Hour)
+	got, err := io.ReadAll(iotest.OneByteReader(body))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(string(got)).To(Equal(strings.NewReplacer("T19", "T20", "T18", "T19").Replace(text)))
+	NewWithT(t).Expect(m.way.Moved()).To(Equal(2))
+	failed := m.move(io.NopCloser(iotest.ErrReader(io.ErrUnexpectedEOF)), time.Hour)
+	_, err = io.ReadAll(failed)
+	NewWithT(t).Expect(err).To(MatchError(io.ErrUnexpectedEOF))
+}
+
+// timely is an API server that says what time an object has, and remembers what was written and accepted.
+func timely(t *testing.T) (w *Way, target string, wrote, accepted *string) {
+	t.Helper()
+	wrote, accepted = new(string), new(string)
+	behind := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		*wrote, *accepted = string(body), r.Header.Get("Accept")
+		_, _ = io.WriteString(rw, `{"at":"2026-11-24T18:00:00Z"}`)
+		if r.URL.Query().Has("watch") {
+			_, _ = io.WriteString(rw, "\n")
+			rw.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}
+	}))
+	t.Cleanup(behind.Close)
+	address, err := url.Parse(behind.URL)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	w = newWay()
+	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.pass(rw, r, http.DefaultTransport, address) }))
+	t.Cleanup(front.Close)
+	return w, front.URL + "/apis/x/v1/things", wrote, accepted
+}
+
+func TestAManagerWhoseClockIsAhead(t *testing.T) {
+	g := NewWithT(t)
+	w, target, wrote, _ := timely(t)
+	for ahead, times := range map[time.Duration][2]string{
+		0:          {"2026-11-24T18:00:00Z", "2026-11-24T17:00:00Z"},
+		time.Hour:  {"2026-11-24T17:00:00Z", "2026-11-24T18:00:00Z"},
+		-time.Hour: {"2026-11-24T19:00:00Z", "2026-11-24T16:00:00Z"},
+	} {
+		w.Step(ahead)
+		_, seen, _, err := ask(t.Context(), http.MethodPut, target+"/a", `{"at":"2026-11-24T17:00:00Z"}`)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(seen).To(Equal(fmt.Sprintf(`{"at":%q}`, times[0])), "what the manager sees: %s", ahead)
+		g.Expect(*wrote).To(Equal(fmt.Sprintf(`{"at":%q}`, times[1])), "what it writes: %s", ahead)
+	}
+	g.Expect(w.Moved()).To(Equal(4))
+}
+
+func TestTextIsAskedFor(t *testing.T) {
+	g := NewWithT(t)
+	w, target, _, accepted := timely(t)
+	w.Step(time.Hour)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Accept", "application/vnd.kubernetes.protobuf;as=Table,application/json")
+	response, err := http.DefaultClient.Do(request)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(response.Body.Close()).To(Succeed())
+	g.Expect(*accepted).To(Equal("application/json;as=Table,application/json"))
+}
+
+// What a manager keeps of the API server has times: after a step it is to read all anew.
+func TestAStepEndsWatchesUntilAllIsListedAnew(t *testing.T) {
+	g := NewWithT(t)
+	w, target, _, _ := timely(t)
+	watch := func() (*http.Response, error) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target+"?watch=true&resourceVersion=7", nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		return http.DefaultClient.Do(request)
+	}
+	before, err := watch()
+	g.Expect(err).NotTo(HaveOccurred())
+	defer before.Body.Close()
+	g.Expect(before.StatusCode).To(Equal(http.StatusOK))
+	w.Step(time.Hour)
+	_, err = io.ReadAll(before.Body)
+	g.Expect(err).To(HaveOccurred(), "it ends in the middle")
+	refused, err := watch()
+	g.Expect(err).NotTo(HaveOccurred())
+	defer refused.Body.Close()
+	g.Expect(refused.StatusCode).To(Equal(http.StatusGone))
+	code, _, _, err := ask(t.Context(), http.MethodGet, target, "")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(code).To(Equal(http.StatusOK))
+	anew, err := watch()
+	g.Expect(err).NotTo(HaveOccurred())
+	defer anew.Body.Close()
+	g.Expect(anew.StatusCode).To(Equal(http.StatusOK))
+	line := make([]byte, len(`{"at":"2026-11-24T17:00:00Z"}`))
+	_, err = io.ReadFull(anew.Body, line)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(line)).To(ContainSubstring("T17:00:00Z"), "its events are by the new clock")
+	g.Expect(w.Counts()).To(BeEmpty(), "that is no fault of its own")
+}
+
+func TestTrafficIsCounted(t *testing.T) {
+	g := NewWithT(t)
+	w, _, target := stormy(t, Rates{ServerError: 1})
+	for range 3 {
+		code, _, _, err := ask(t.Context(), http.MethodPatch, target+"/a?fieldManager=x", "")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(code).To(Equal(http.StatusInternalServerError))
+	}
+	g.Expect(w.Writes()).To(BeZero(), "none got through")
+	w.Calm()
+	code, _, _, err := ask(t.Context(), http.MethodPatch, target+"/a", "")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(code).To(Equal(http.StatusOK))
+	_, err = watched(t, target, func(int, time.Duration) bool { return true })
+	g.Expect(err).NotTo(HaveOccurred())
+	const path = "/apis/x/v1/namespaces/lab/things"
+	g.Expect(w.Asked()).To(Equal(map[Request]int{{"PATCH", path + "/a"}: 4, {"WATCH", path}: 1}))
+	g.Expect(w.Asked()).To(BeEmpty(), "each is told once")
+	g.Expect(w.Writes()).To(Equal(1))
+}

@@ -1,0 +1,268 @@
+package unreliable
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// server is an API server that counts its writes, and sends an event each 10 ms to who watches.
+type server struct {
+	mu     sync.Mutex
+	bodies []string
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Has("watch") {
+		for n := 0; r.Context().Err() == nil; n++ {
+			_, _ = fmt.Fprintf(w, "event %d\n", n)
+			w.(http.Flusher).Flush()
+			<-time.After(10 * time.Millisecond)
+		}
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bodies = append(s.bodies, string(body))
+	_, _ = fmt.Fprintf(w, "answer %d", len(s.bodies))
+}
+
+func (s *server) seen() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.bodies...)
+}
+
+// stormy returns a way to a server on which a fault always happens, and its URL.
+func stormy(t *testing.T, rates Rates) (*Way, *server, string) {
+	t.Helper()
+	s := &server{}
+	behind := httptest.NewServer(s)
+	t.Cleanup(behind.Close)
+	target, err := url.Parse(behind.URL)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	w := newWay()
+	w.patience = 2 * shortestWatch
+	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.pass(rw, r, http.DefaultTransport, target) }))
+	t.Cleanup(front.Close)
+	w.Storm(1, rates)
+	return w, s, front.URL + "/apis/x/v1/namespaces/lab/things"
+}
+
+// ask sends a request on a connection of its own; an answer that does not come is an error.
+func ask(ctx context.Context, method, url, body string) (int, string, http.Header, error) {
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return 0, "", nil, err
+	}
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, "", nil, err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(content), response.Header, err
+}
+
+func TestEachFaultOfAWrite(t *testing.T) {
+	for fault, wanted := range map[Fault]struct {
+		code    int // 0: no answer
+		reason  metav1.StatusReason
+		writes  int
+		retries bool
+	}{
+		None:            {code: http.StatusOK, writes: 1},
+		Conflict:        {code: http.StatusConflict, reason: metav1.StatusReasonConflict},
+		TooManyRequests: {code: http.StatusTooManyRequests, reason: metav1.StatusReasonTooManyRequests, retries: true},
+		ServerError:     {code: http.StatusInternalServerError, reason: metav1.StatusReasonInternalError},
+		Unavailable:     {code: http.StatusServiceUnavailable, reason: metav1.StatusReasonServiceUnavailable},
+		TimedOut:        {code: http.StatusGatewayTimeout, reason: metav1.StatusReasonTimeout},
+		RequestLost:     {},
+		AnswerLost:      {writes: 1},
+		AnswerWrong:     {code: http.StatusInternalServerError, reason: metav1.StatusReasonInternalError, writes: 1},
+		Repeated:        {code: http.StatusOK, writes: 2},
+		Belated:         {writes: 1},
+	} {
+		t.Run(string(fault), func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			w, s, target := stormy(t, Rates{fault: 1})
+			begin := time.Now()
+			code, body, header, err := ask(t.Context(), http.MethodPatch, target+"/a", "wanted")
+			if fault == TimedOut {
+				g.Expect(time.Since(begin)).To(BeNumerically(">=", shortestDelay), "it keeps its manager waiting")
+			}
+			g.Expect(err != nil).To(Equal(wanted.code == 0), "%v", err)
+			g.Expect(code).To(Equal(wanted.code))
+			if fault == Belated {
+				g.Expect(s.seen()).To(BeEmpty(), "it is given up before it is carried out")
+			}
+			w.Calm() // waits for what is late
+			g.Expect(s.seen()).To(HaveLen(wanted.writes), "how often it was carried out")
+			for _, got := range s.seen() {
+				g.Expect(got).To(Equal("wanted"))
+			}
+			if wanted.reason != "" {
+				status := metav1.Status{}
+				g.Expect(json.Unmarshal([]byte(body), &status)).To(Succeed(), body)
+				g.Expect(status.Reason).To(Equal(wanted.reason))
+				g.Expect(status.Kind).To(Equal("Status"))
+			}
+			if wanted.retries {
+				g.Expect(header).To(HaveKey("Retry-After"))
+			}
+			if fault == Belated {
+				g.Expect(time.Since(begin)).To(BeNumerically("<", longestDelay), "calm ends the wait")
+			}
+			if fault == Repeated {
+				g.Expect(body).To(Equal("answer 2"))
+			}
+			if fault != None {
+				g.Expect(w.Counts()).To(Equal(map[Fault]int{fault: 1}))
+			}
+		})
+	}
+}
+
+func TestReadsAreNotWrittenTwice(t *testing.T) {
+	for _, fault := range []Fault{Conflict, AnswerLost, AnswerWrong, Repeated, Belated} {
+		_, s, target := stormy(t, Rates{fault: 1})
+		code, _, _, err := ask(t.Context(), http.MethodGet, target, "")
+		NewWithT(t).Expect(err).NotTo(HaveOccurred(), fault)
+		NewWithT(t).Expect(code).To(Equal(http.StatusOK))
+		NewWithT(t).Expect(s.seen()).To(HaveLen(1))
+	}
+}
+
+// A creation that is answered 409 is one of an object that exists.
+func TestACreationMeetsNoConflict(t *testing.T) {
+	_, _, target := stormy(t, Rates{Conflict: 1})
+	code, _, _, err := ask(t.Context(), http.MethodPost, target, "")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(code).To(Equal(http.StatusOK))
+}
+
+// watched reads the events of a watch until it ends, or done says so.
+func watched(t *testing.T, target string, done func(n int, pause time.Duration) bool) (events int, err error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target+"?watch=true&resourceVersion=7", nil)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	response, err := http.DefaultClient.Do(request)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return 0, errors.New(response.Status)
+	}
+	lines, last := bufio.NewReader(response.Body), time.Now()
+	for {
+		if _, err := lines.ReadString('\n'); err != nil {
+			return events, err
+		}
+		events++
+		if done(events, time.Since(last)) {
+			return events, nil
+		}
+		last = time.Now()
+	}
+}
+
+func TestAWatchIsBrokenInTheMiddle(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	w, _, target := stormy(t, Rates{WatchBroken: 1})
+	events, err := watched(t, target, func(int, time.Duration) bool { return false })
+	g.Expect(err).To(HaveOccurred())
+	g.Expect(events).To(BeNumerically(">", 10))
+	g.Expect(w.Counts()).To(Equal(map[Fault]int{WatchBroken: 1}))
+}
+
+func TestAWatchExpires(t *testing.T) {
+	g := NewWithT(t)
+	w, _, target := stormy(t, Rates{WatchExpired: 1})
+	_, err := watched(t, target, nil)
+	g.Expect(err).To(MatchError("410 Gone"))
+	g.Expect(w.Counts()).To(Equal(map[Fault]int{WatchExpired: 1}))
+}
+
+func TestAWatchStallsAndGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	w, _, target := stormy(t, Rates{WatchStalled: 1})
+	_, err := watched(t, target, func(_ int, pause time.Duration) bool {
+		return w.Counts()[WatchStalled] == 1 && pause >= shortestDelay/2
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(w.Counts()).To(Equal(map[Fault]int{WatchStalled: 1}))
+}
+
+func TestEventsAreHeldBackOnce(t *testing.T) {
+	g := NewWithT(t)
+	w, calm := newWay(), make(chan struct{})
+	s := &stalling{ReadCloser: io.NopCloser(strings.NewReader("event")), way: w, ctx: t.Context(), from: time.Now().Add(-time.Second), fate: fate{Fault: WatchStalled, lasts: time.Hour, calm: calm}}
+	read := func() <-chan string {
+		got := make(chan string, 1)
+		go func() {
+			event := make([]byte, 3)
+			n, _ := s.Read(event)
+			got <- string(event[:n])
+		}()
+		return got
+	}
+	first := read()
+	g.Consistently(first, "100ms").ShouldNot(Receive())
+	close(calm)
+	g.Eventually(first).Should(Receive(Equal("eve")))
+	g.Eventually(read()).Should(Receive(Equal("nt")))
+	g.Expect(w.Counts()).To(Equal(map[Fault]int{WatchStalled: 1}))
+}
+
+func TestNothingHappensInCalmWeather(t *testing.T) {
+	g := NewWithT(t)
+	w, s, target := stormy(t, Rates{RequestLost: 1, WatchExpired: 1})
+	w.Calm()
+	for range 20 {
+		code, _, _, err := ask(t.Context(), http.MethodPost, target, "")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(code).To(Equal(http.StatusOK))
+	}
+	_, err := watched(t, target, func(int, time.Duration) bool { return true })
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(s.seen()).To(HaveLen(20))
+	g.Expect(w.Counts()).To(BeEmpty())
+}
+
+// The same seed decides the same of the same request, whatever else is asked for meanwhile.
+func TestASeedDecides(t *testing.T) {
+	g := NewWithT(t)
+	fates := func(seed uint64, others int) (found []Fault) {
+		w := newWay()
+		w.Storm(seed, Storm)
+		for range 1000 {
+			for range others {
+				w.fateOf(httptest.NewRequest(http.MethodPost, "/other", nil))
+			}
+			found = append(found, w.fateOf(httptest.NewRequest(http.MethodPatch, "/a?fieldManager=x", nil)).Fault)
+		}
+		return found
+	}
+	g.Expect(fates(7, 0)).To(Equal(fates(7, 3)))
+	g.Expect(fates(7, 0)).NotTo(Equal(fates(8, 0)))
+	for _, fault := range faultsOf[changes] {
+		g.Expect(fates(7, 0)).To(ContainElement(fault))
+	}
+}

@@ -1,0 +1,330 @@
+package helm
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"maps"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	registryserver "github.com/google/go-containerregistry/pkg/registry"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/cluster-api/util/yaml"
+	sigsyaml "sigs.k8s.io/yaml"
+)
+
+func TestChart(t *testing.T) {
+	w := newWorld(t)
+	for _, part := range []struct {
+		name string
+		do   func(*world)
+	}{
+		{"Helm finds nothing to blame", (*world).lint},
+		{"by default it installs what clusterctl does", (*world).compareDefaults},
+		{"with a watched namespace it installs the components for one", (*world).compareNamespaced},
+		{"with updates in place it installs the extension too", (*world).compareExtension},
+		{"each value reaches its place", (*world).followValues},
+		{"what is not wanted is left out", (*world).leaveOut},
+		{"a misspelt value is refused", (*world).misspell},
+		{"it goes through a registry", (*world).push},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			inner := *w
+			inner.T = t
+			part.do(&inner)
+		})
+	}
+}
+
+func (w *world) lint() {
+	out, err := w.helm("lint", "--strict", w.chart)
+	NewWithT(w).Expect(err).NotTo(HaveOccurred(), out)
+}
+
+// providers are the folders of the providers in a release, with their components and namespaces.
+var providers = map[string]struct{ components, namespace string }{
+	"bootstrap-openshift-agent":     {"bootstrap-components", "openshift-agent-bootstrap-system"},
+	"control-plane-openshift-agent": {"control-plane-components", "openshift-agent-control-plane-system"},
+}
+
+func (w *world) compareDefaults() {
+	given := w.template(nil)
+	w.compare(given, w.components("", nil))
+	for i := range given {
+		if given[i].GetKind() == "CustomResourceDefinition" {
+			g := NewWithT(w)
+			g.Expect(given[i].GetAnnotations()).To(HaveKeyWithValue("helm.sh/resource-policy", "keep"), "Helm leaves it")
+			g.Expect(given[i].GetLabels()).To(HaveKey("clusterctl.cluster.x-k8s.io"), "clusterctl moves its objects")
+		}
+	}
+}
+
+func (w *world) compareNamespaced() {
+	w.compare(w.template(at("watchNamespace", "lab")), w.components("-namespaced", strings.NewReplacer("${WATCHED_NAMESPACE}", "lab")))
+}
+
+func (w *world) compareExtension() {
+	values := at("controlPlane.inPlaceUpdates", map[string]any{"enabled": true, "namespaces": []any{"lab", "shop"}})
+	wanted := w.components("", strings.NewReplacer("${EXP_IN_PLACE_UPDATES:=false}", "true"))
+	extension := w.read("control-plane-openshift-agent", "in-place-updates.yaml", strings.NewReplacer("- ${WATCHED_NAMESPACE}", "- lab\n      - shop"))
+	NewWithT(w).Expect(extension).To(HaveLen(4))
+	w.compare(w.template(values), append(wanted, extension...))
+}
+
+// compare compares what the chart gives with what is wanted, object by object.
+func (w *world) compare(given, wanted []unstructured.Unstructured) {
+	w.Helper()
+	g := NewWithT(w)
+	found, all := byName(w.T, given), byName(w.T, wanted)
+	g.Expect(slices.Collect(maps.Keys(found))).To(ConsistOf(slices.Collect(maps.Keys(all))))
+	for key, object := range found {
+		g.Expect(object).To(BeComparableTo(all[key]), key)
+	}
+}
+
+// components are what clusterctl installs of both providers.
+func (w *world) components(variant string, variables *strings.Replacer) []unstructured.Unstructured {
+	w.Helper()
+	var all []unstructured.Unstructured
+	for folder, provider := range providers {
+		all = append(all, w.read(folder, provider.components+variant+".yaml", variables)...)
+	}
+	return all
+}
+
+// withDefault is a variable for which clusterctl takes the default when the user gives no value.
+var withDefault = regexp.MustCompile(`\$\{[A-Z_]+:=([^}]*)\}`)
+
+// read reads objects from a file of a release, as they are in the namespace of the chart.
+func (w *world) read(folder, file string, variables *strings.Replacer) []unstructured.Unstructured {
+	w.Helper()
+	g := NewWithT(w)
+	content, err := os.ReadFile(filepath.Join(w.release, folder, version, file))
+	g.Expect(err).NotTo(HaveOccurred())
+	text := string(content)
+	if variables != nil {
+		text = variables.Replace(text)
+	}
+	text = strings.ReplaceAll(withDefault.ReplaceAllString(text, "$1"), providers[folder].namespace, namespace)
+	objects, err := yaml.ToUnstructured([]byte(text))
+	g.Expect(err).NotTo(HaveOccurred())
+	return slices.DeleteFunc(objects, func(o unstructured.Unstructured) bool { return o.GetKind() == "Namespace" }) // Helm makes it
+}
+
+// byName are objects by their kinds and names, without what the chart has to say to Helm and clusterctl; flags are in order.
+func byName(t *testing.T, objects []unstructured.Unstructured) map[string]map[string]any {
+	t.Helper()
+	g := NewWithT(t)
+	found := map[string]map[string]any{}
+	for i := range objects {
+		o := objects[i].DeepCopy()
+		switch o.GetKind() {
+		case "CustomResourceDefinition":
+			unstructured.RemoveNestedField(o.Object, "metadata", "annotations", "helm.sh/resource-policy")
+			unstructured.RemoveNestedField(o.Object, "metadata", "labels", "clusterctl.cluster.x-k8s.io")
+		case "Deployment":
+			containers, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+			g.Expect(err).NotTo(HaveOccurred())
+			args := containers[0].(map[string]any)["args"].([]any)
+			for i := range args {
+				args[i] = strings.TrimSuffix(args[i].(string), "=true")
+			}
+			slices.SortFunc(args, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
+			g.Expect(unstructured.SetNestedSlice(o.Object, containers, "spec", "template", "spec", "containers")).To(Succeed())
+		}
+		key := o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+		g.Expect(found).NotTo(HaveKey(key))
+		found[key] = o.Object
+	}
+	return found
+}
+
+// deployments are the two that are among objects, by the sections of their values.
+func deployments(t *testing.T, objects []unstructured.Unstructured) map[string]*appsv1.Deployment {
+	t.Helper()
+	found := map[string]*appsv1.Deployment{}
+	for i := range objects {
+		if objects[i].GetKind() != "Deployment" {
+			continue
+		}
+		deployment := &appsv1.Deployment{}
+		NewWithT(t).Expect(runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(objects[i].Object, deployment, true)).To(Succeed())
+		section := "bootstrap"
+		if strings.Contains(deployment.Name, "control-plane") {
+			section = "controlPlane"
+		}
+		found[section] = deployment
+	}
+	return found
+}
+
+// places says for each value of a provider what its Deployment has of it.
+var places = map[string]struct {
+	value any
+	found func(*appsv1.Deployment) any
+	want  any
+}{
+	"image.repository":  {"mirror.example.com/manager", image, "mirror.example.com/manager:v0.1.0"},
+	"image.tag":         {"v0.1.9", image, HaveSuffix(":v0.1.9")},
+	"image.digest":      {digest, image, HaveSuffix("-provider@" + digest)},
+	"image.pullPolicy":  {"Always", func(d *appsv1.Deployment) any { return container(d).ImagePullPolicy }, corev1.PullAlways},
+	"replicas":          {2, func(d *appsv1.Deployment) any { return *d.Spec.Replicas }, int32(2)},
+	"flags":             {map[string]any{"v": 5, "kube-api-burst": 2000000, "leader-elect": false, "diagnostics-address": ":9000"}, args, ContainElements("--v=5", "--kube-api-burst=2000000", "--leader-elect=false", "--diagnostics-address=:9000", "--insecure-diagnostics=false")},
+	"env":               {[]any{map[string]any{"name": "HTTPS_PROXY", "value": "http://proxy.example.com"}}, func(d *appsv1.Deployment) any { return container(d).Env }, ContainElements(HaveField("Name", "POD_NAMESPACE"), HaveField("Name", "MEMORY_LIMIT"), Equal(corev1.EnvVar{Name: "HTTPS_PROXY", Value: "http://proxy.example.com"}))},
+	"resources":         {map[string]any{"limits": map[string]any{"memory": "2Gi"}}, resources, []string{"2Gi", "20m"}},
+	"nodeSelector":      {map[string]any{"example.com/infra": ""}, func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.NodeSelector }, map[string]string{"example.com/infra": ""}},
+	"tolerations":       {[]any{map[string]any{"key": "example.com/infra"}}, func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.Tolerations }, []corev1.Toleration{{Key: "example.com/infra"}}},
+	"affinity":          {map[string]any{"podAntiAffinity": map[string]any{}}, func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.Affinity }, &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}},
+	"priorityClassName": {"system-cluster-critical", func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.PriorityClassName }, "system-cluster-critical"},
+	"podAnnotations":    {map[string]any{"example.com/team": "hub"}, func(d *appsv1.Deployment) any { return d.Spec.Template.Annotations }, And(HaveKeyWithValue("example.com/team", "hub"), HaveKeyWithValue("kubectl.kubernetes.io/default-container", "manager"))},
+}
+
+// placesOfBoth are the values that are for both.
+var placesOfBoth = map[string]struct {
+	value any
+	found func(*appsv1.Deployment) any
+	want  any
+}{
+	"watchNamespace":   {"lab", args, ContainElement("--namespace=lab")},
+	"watchFilter":      {"green", args, ContainElement("--watch-filter=green")},
+	"imagePullSecrets": {[]any{map[string]any{"name": "registry"}}, func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.ImagePullSecrets }, []corev1.LocalObjectReference{{Name: "registry"}}},
+}
+
+const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+func container(d *appsv1.Deployment) corev1.Container { return d.Spec.Template.Spec.Containers[0] }
+
+func image(d *appsv1.Deployment) any { return container(d).Image }
+
+func resources(d *appsv1.Deployment) any {
+	r := container(d).Resources
+	return []string{r.Limits.Memory().String(), r.Requests.Cpu().String()}
+}
+
+func args(d *appsv1.Deployment) any { return container(d).Args }
+
+func (w *world) followValues() {
+	g := NewWithT(w)
+	for path, place := range placesOfBoth {
+		for section, deployment := range deployments(w.T, w.template(at(path, place.value))) {
+			g.Expect(place.found(deployment)).To(match(place.want), "%s in %s", path, section)
+		}
+	}
+	all := slices.Collect(maps.Keys(placesOfBoth))
+	for _, section := range []string{"bootstrap", "controlPlane"} {
+		other := map[string]string{"bootstrap": "controlPlane", "controlPlane": "bootstrap"}[section]
+		untouched := deployments(w.T, w.template(nil))[other]
+		for path, place := range places {
+			found := deployments(w.T, w.template(at(section+"."+path, place.value)))
+			g.Expect(place.found(found[section])).To(match(place.want), "%s.%s", section, path)
+			g.Expect(found[other]).To(Equal(untouched), "%s.%s is nothing for the other", section, path)
+			all = append(all, section+"."+path)
+		}
+		all = append(all, section+".enabled")
+	}
+	all = append(all, "crds.install", "admissionPolicies.install", "controlPlane.inPlaceUpdates.enabled", "controlPlane.inPlaceUpdates.namespaces")
+	g.Expect(w.values(func(path string) bool { _, known := places[path[strings.Index(path, ".")+1:]]; return known })).To(ConsistOf(all), "each value has a place that is looked at")
+}
+
+func match(want any) OmegaMatcher {
+	if matcher, is := want.(OmegaMatcher); is {
+		return matcher
+	}
+	return Equal(want)
+}
+
+// values are the paths of the values that the chart has; below those that are whole nothing is looked for.
+func (w *world) values(whole func(path string) bool) []string {
+	w.Helper()
+	g := NewWithT(w)
+	out, err := w.helm("show", "values", w.chart)
+	g.Expect(err).NotTo(HaveOccurred(), out)
+	var values map[string]any
+	g.Expect(sigsyaml.Unmarshal([]byte(out), &values)).To(Succeed())
+	var found []string
+	var collect func(prefix string, of map[string]any)
+	collect = func(prefix string, of map[string]any) {
+		for key, value := range of {
+			if below, isMap := value.(map[string]any); isMap && !whole(prefix+key) {
+				collect(prefix+key+".", below)
+			} else {
+				found = append(found, prefix+key)
+			}
+		}
+	}
+	collect("", values)
+	return found
+}
+
+func (w *world) leaveOut() {
+	g := NewWithT(w)
+	all := slices.Collect(maps.Keys(byName(w.T, w.template(nil))))
+	for path, names := range map[string]string{
+		"crds.install": "^CustomResourceDefinition ", "admissionPolicies.install": "^ValidatingAdmissionPolicy",
+		"bootstrap.enabled": "bootstrap|^ValidatingAdmissionPolicy|openshiftassistedconfig", "controlPlane.enabled": "control-?plane",
+	} {
+		left := slices.Collect(maps.Keys(byName(w.T, w.template(at(path, false)))))
+		g.Expect(left).NotTo(BeEmpty())
+		g.Expect(left).To(ConsistOf(slices.DeleteFunc(slices.Clone(all), regexp.MustCompile(names).MatchString)), path)
+	}
+}
+
+func (w *world) misspell() {
+	g := NewWithT(w)
+	for values, complaint := range map[string]string{
+		"bootstrap.replica=2":                         "additional properties 'replica' not allowed",
+		"controlplane.replicas=2":                     "additional properties 'controlplane' not allowed",
+		"watchNamespaces=lab":                         "additional properties 'watchNamespaces' not allowed",
+		"crds.keep=false":                             "additional properties 'keep' not allowed",
+		"bootstrap.image.name=x":                      "additional properties 'name' not allowed",
+		"bootstrap.flags.watchfilter=x":               "invalid propertyName 'watchfilter'",
+		"bootstrap.flags.ocp-release-repository=x":    "invalid propertyName 'ocp-release-repository'",
+		"controlPlane.flags.namespace=lab":            "invalid propertyName 'namespace'",
+		"controlPlane.resources.limit.memory=1Gi":     "additional properties 'limit' not allowed",
+		"controlPlane.inPlaceUpdates.enabled=true":    "minItems: got 0, want 1",
+		"controlPlane.image.digest=0123":              "does not match pattern",
+		"controlPlane.image.tag=v0.1.0@sha256:0":      "does not match pattern",
+		"watchNamespace=Lab":                          "does not match pattern",
+		"bootstrap.replicas=-1":                       "minimum: got -1, want 0",
+		"bootstrap.inPlaceUpdates.enabled=true":       "additional properties 'inPlaceUpdates' not allowed",
+		"controlPlane.tolerations.key=x":              "got object, want array",
+		"admissionPolicies.install=maybe":             "got string, want boolean",
+		"bootstrap.image.pullPolicy=Sometimes":        "value must be one of 'Always', 'IfNotPresent', 'Never'",
+		"bootstrap.podAnnotations.example\\.com/x=tr": "",
+	} {
+		out, err := w.helm("template", "openshift-agent", w.chart, "--kube-version", "1.31.0", "--set", values)
+		if complaint == "" {
+			g.Expect(err).NotTo(HaveOccurred(), out)
+			continue
+		}
+		g.Expect(err).To(HaveOccurred(), values)
+		g.Expect(out).To(ContainSubstring(complaint), values)
+	}
+}
+
+func (w *world) push() {
+	g := NewWithT(w)
+	server := httptest.NewServer(registryserver.New(registryserver.Logger(log.New(io.Discard, "", 0))))
+	w.Cleanup(server.Close)
+	repository := strings.Replace(server.URL, "http://", "oci://", 1) + "/charts"
+	out, err := w.helm("push", w.chart, repository, "--plain-http")
+	g.Expect(err).NotTo(HaveOccurred(), out)
+	pulled := w.TempDir()
+	out, err = w.helm("pull", repository+"/cluster-api-provider-openshift-agent", "--version", strings.TrimPrefix(version, "v"), "--plain-http", "--destination", pulled)
+	g.Expect(err).NotTo(HaveOccurred(), out)
+	content, err := os.ReadFile(filepath.Join(pulled, filepath.Base(w.chart)))
+	g.Expect(err).NotTo(HaveOccurred())
+	released, err := os.ReadFile(w.chart)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(bytes.Equal(content, released)).To(BeTrue(), "what comes out is what is released")
+}

@@ -1,0 +1,213 @@
+package hosts
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Task is what the Bare Metal Operator has a machine do through its BMC.
+type Task string
+
+// The tasks, each of which takes its time (see [Options.StateDelay]) and can be made to fail.
+const (
+	Registering    Task = "register"
+	Inspecting     Task = "inspect"
+	Preparing      Task = "prepare"
+	Provisioning   Task = "provision"
+	Deprovisioning Task = "deprovision"
+	// Powering takes no time: a machine is switched on or off.
+	Powering Task = "power"
+
+	// looking asks for nothing but the state.
+	looking Task = "look"
+)
+
+// taskRetry is the pause after a task that failed. The real operator takes a minute, and longer each time.
+const taskRetry = 500 * time.Millisecond
+
+// progress is how far a machine is with a task.
+type progress struct {
+	begun bool
+	// rounds is how often it was begun, until is when it is done, or may be tried again.
+	rounds  int
+	until   time.Time
+	failure string
+	// least is how long it takes at least.
+	least time.Duration
+}
+
+// FailTask makes a task of the BMC fail with the reason, each time that it is tried; empty: it works again.
+func (h *Host) FailTask(task Task, reason string) {
+	h.mu.Lock()
+	h.tasks[task] = progress{rounds: h.tasks[task].rounds, failure: reason, least: h.tasks[task].least}
+	h.mu.Unlock()
+	h.rack.poke(h.key)
+}
+
+// SlowTask makes a task of the BMC take as long at least, also the one that it is at: cleaning a disk may take hours; 0: no longer than others.
+func (h *Host) SlowTask(task Task, least time.Duration) {
+	h.mu.Lock()
+	h.tasks[task] = progress{rounds: h.tasks[task].rounds, failure: h.tasks[task].failure, least: least}
+	h.mu.Unlock()
+	h.rack.poke(h.key)
+}
+
+// remaining is how much longer a task takes, which begins with the first question. No task takes no time.
+func (h *Host) remaining(task Task) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w := h.tasks[task]
+	if !w.begun {
+		w.begun = true
+		w.rounds++
+		w.until = time.Now().Add(max(w.least, h.rack.lasts(h.name, task, w.rounds)))
+		h.tasks[task] = w
+	}
+	return time.Until(w.until)
+}
+
+// failure is why a task fails now; empty when it does not.
+func (h *Host) failure(task Task) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w := h.tasks[task]
+	if w.failure != "" {
+		w.until = time.Now().Add(taskRetry)
+		h.tasks[task] = w
+	}
+	return w.failure
+}
+
+// finish ends a task: the next time it begins anew.
+func (h *Host) finish(task Task) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w := h.tasks[task]
+	w.begun = false
+	h.tasks[task] = w
+}
+
+// lasts is how long a host takes for a task. What is random of it follows from the seed, the host and how often it did that, whatever happens elsewhere meanwhile.
+func (r *Rack) lasts(host string, task Task, round int) time.Duration {
+	if task == "" || task == Powering {
+		return 0
+	}
+	delay, jitter := r.options.StateDelay, r.options.StateJitter
+	if jitter <= 0 {
+		return delay
+	}
+	one := fnv.New64a()
+	fmt.Fprintf(one, "%s %s %d", host, task, round)
+	random := rand.New(rand.NewPCG(r.options.Seed, one.Sum64()))
+	return delay + time.Duration(random.Int64N(int64(jitter)))
+}
+
+// order is what a machine is to do a task with, answer what it says: of the real operator that test/tools/baremetal-operator has.
+type order struct {
+	Image    metal3api.Image `json:"image"`
+	UserData string          `json:"userData"`
+	Clean    bool            `json:"clean"`
+	On       bool            `json:"on"`
+}
+
+type answer struct {
+	ID        string                     `json:"id"`
+	PoweredOn bool                       `json:"poweredOn"`
+	Details   *metal3api.HardwareDetails `json:"details,omitempty"`
+	Busy      bool                       `json:"busy,omitempty"`
+	Failure   string                     `json:"failure,omitempty"`
+}
+
+// ServeHTTP is what the real Bare Metal Operator asks in place of Ironic: <namespace>/<name of the BareMetalHost>/<task>.
+func (r *Rack) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
+	if len(parts) != 3 {
+		http.NotFound(w, request)
+		return
+	}
+	bmh := &metal3api.BareMetalHost{}
+	if err := r.reader.Get(request.Context(), types.NamespacedName{Namespace: parts[0], Name: parts[1]}, bmh); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	host, err := r.hostOf(bmh)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	var o order
+	if err := json.NewDecoder(request.Body).Decode(&o); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(host.obey(Task(parts[2]), o)); err != nil {
+		r.log.Error(err, "cannot answer the Bare Metal Operator", "host", host.name)
+	}
+}
+
+// obey does a task, or goes on with it.
+func (h *Host) obey(task Task, o order) answer {
+	if task == looking {
+		return answer{PoweredOn: h.reportsPower()}
+	}
+	if h.remaining(task) > 0 {
+		return answer{Busy: true}
+	}
+	if reason := h.failure(task); reason != "" {
+		return answer{Failure: reason}
+	}
+	defer h.finish(task)
+	switch task {
+	case Registering:
+		return answer{ID: h.Hardware().UUID}
+	case Inspecting:
+		return answer{Details: h.inspected().Details()}
+	case Provisioning:
+		return answer{Failure: h.write(o.Image, []byte(o.UserData))}
+	case Deprovisioning:
+		h.deprovision(o.Clean)
+	case Powering:
+		h.turn(o.On)
+		if h.reportsPower() != o.On {
+			return answer{Failure: "the machine has no power"}
+		}
+	case Preparing, looking:
+	}
+	return answer{}
+}
+
+// write boots the machine from an image, and tells why it cannot.
+func (h *Host) write(image metal3api.Image, userData []byte) (failure string) {
+	if _, _, err := image.GetChecksum(); err != nil {
+		return err.Error()
+	}
+	h.provision(newMedium(image, userData))
+	return ""
+}
+
+// turn switches the machine on or off. With nothing to boot it runs what the operator has for that, which nobody sees.
+func (h *Host) turn(on bool) {
+	h.setPower(on)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.turnedOn = on
+}
+
+// reportsPower is what the BMC says.
+func (h *Host) reportsPower() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.medium == nil && h.installation == nil {
+		return h.turnedOn && !h.unplugged
+	}
+	return h.cutPower != nil
+}
