@@ -1,0 +1,33 @@
+// The documentation site: the Markdown files of the repository as they are, which are read on GitHub as well.
+import { slug } from 'github-slugger'
+import { defineConfig } from 'vitepress'
+import { checkDiagrams, diagrams } from './diagrams.mts'
+import { links, plainBraces } from './markdown.mts'
+import { repository, root, sections, sidebar } from './navigation.mts'
+
+export default defineConfig({
+  title: 'OpenShift on bare metal',
+  description: 'Cluster API providers that install and run OpenShift on bare metal',
+  base: process.env.DOCS_BASE ?? '/', // where the site will be found on its server
+  srcDir: root,
+  srcExclude: ['!(docs)/*', '!(docs)/*/**'],
+  outDir: `${root}/site/dist`,
+  cacheDir: `${root}/.tools/site-cache`,
+  rewrites: { 'README.md': 'index.md' },
+  buildEnd: checkDiagrams,
+  markdown: {
+    anchor: { slugify: text => slug(text) }, // the anchors that GitHub gives
+    config: markdown => { markdown.use(links).use(plainBraces).use(diagrams) },
+  },
+  vite: {
+    build: { chunkSizeWarningLimit: 5000 }, // kB: Mermaid and the search index are loaded when they are needed
+  },
+  themeConfig: {
+    nav: sections.map(({ text, pages }) => ({ text, link: sidebar([pages[0]])[0].link })),
+    sidebar: sections.map(({ text, pages }) => ({ text, collapsed: false, items: sidebar(pages) })),
+    socialLinks: [{ icon: 'github', link: repository }],
+    editLink: { pattern: `${repository}/edit/main/:path` },
+    outline: [2, 3],
+    search: { provider: 'local' },
+  },
+})
