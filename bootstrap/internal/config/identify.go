@@ -38,6 +38,11 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 	if len(found.Refusals) > 0 && !s.toldRefusals(found.Refusals) {
 		s.tell(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", strings.Join(found.Refusals, "; "))
 	}
+	for _, refused := range found.Refused {
+		if err := r.unbind(ctx, s, refused); err != nil {
+			return false, err
+		}
+	}
 	if found.Agent == nil {
 		if told := s.found(bootstrapv1.HostAvailableCondition); told != nil && told.Status == metav1.ConditionFalse && found.Reason == bootstrapv1.WaitingForHostReason {
 			found.Reason, found.Message = told.Reason, found.Message+"; "+told.Message

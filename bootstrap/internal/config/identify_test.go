@@ -215,6 +215,40 @@ func refuseByASharedNIC(t *testing.T, is func(*metal3.Host)) {
 	w.Expect(w.agent("impostor").Spec.ClusterDeploymentName).To(BeNil(), "no other is")
 }
 
+// TestAgentThatTurnsOutToBeAnotherMachineIsUnbound: what proved it is known to be no proof when the other server was inspected. The cluster would have one host too many.
+func TestAgentThatTurnsOutToBeAnotherMachineIsUnbound(t *testing.T) {
+	const usb = "0a:ca:fe:f0:0d:04"
+	for _, approved := range []string{"", "and known", "and its record lost"} {
+		w := booted(t)
+		host := read(w, "rack1-u7", bareMetalHost())
+		w.change(host, func() { host.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}, {MAC: usb}}} })
+		w.create(withNIC(discovered("a", "m", "02:00:00:00:00:66"), usb))
+		w.reconcile()
+		w.registerWithCluster("a", "known")
+		if approved != "" {
+			w.reconcile()
+			w.Expect(w.agent("a").Spec.Approved).To(BeTrue())
+		}
+		if approved == "and its record lost" {
+			config := w.config()
+			config.Status.AgentRef = nil
+			w.Expect(w.Status().Update(t.Context(), config)).To(Succeed())
+		}
+		other := freeHost("rack1-u8", "")
+		other.Spec.BootMACAddress = "02:00:00:00:00:66"
+		other.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: "02:00:00:00:00:66"}, {MAC: usb}}}
+		w.create(other)
+		w.reconcile()
+		w.Expect(facts.Bound(w.agent("a"))).To(Equal(approved != ""), "approved: %q", approved)
+		if approved == "" {
+			w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
+		}
+		before := w.writes
+		w.reconcile()
+		w.Expect(w.writes).To(Equal(before), "nothing more is written")
+	}
+}
+
 // withNIC gives the machine of an Agent a further address.
 func withNIC(agent *aiv1beta1.Agent, mac string) *aiv1beta1.Agent {
 	agent.Status.Inventory.Interfaces = append(agent.Status.Inventory.Interfaces, aiv1beta1.HostInterface{MacAddress: mac})

@@ -22,6 +22,8 @@ type Identification struct {
 	Reason, Message string
 	// Refusals say which Agents were seen that are not the Machine's host, and why.
 	Refusals []string
+	// Refused are those of them that are bound, as what was known of the host then proved them. Approved ones are never among them.
+	Refused []*aiv1beta1.Agent
 	// Others are further Agents of the Machine's host, from earlier registrations under another id.
 	Others []*aiv1beta1.Agent
 }
@@ -59,10 +61,14 @@ func Identify(f *facts.Facts, elsewhere []*aiv1beta1.Agent) Identification {
 		case !assisted.HasInventory(agent):
 			silent = append(silent, agent.Name)
 		default:
-			if mismatch := f.Mismatch(agent); mismatch == "" {
+			mismatch := f.Mismatch(agent)
+			if mismatch == "" {
 				matching = append(matching, agent)
-			} else {
-				result.Refusals = append(result.Refusals, fmt.Sprintf("Agent %s is not BareMetalHost %s: %s", agent.Name, name, mismatch))
+				continue
+			}
+			result.Refusals = append(result.Refusals, fmt.Sprintf("Agent %s is not BareMetalHost %s: %s", agent.Name, name, mismatch))
+			if facts.Bound(agent) && !agent.Spec.Approved {
+				result.Refused = append(result.Refused, agent)
 			}
 		}
 	}

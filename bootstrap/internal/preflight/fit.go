@@ -46,7 +46,7 @@ func unfit(f *facts.Facts, host *metal3.Host) string {
 type pool struct {
 	// hosts are those that may be given to it: those that are kept for it, where there are some, else all others that are to be had.
 	hosts sets.Set[*metal3.Host]
-	// near are those of them in its failure domain: they come first. domain is that one; empty: it has none.
+	// near are those of them in its failure domain: they come first. domain is that one; empty: it has none, or hosts are kept for it, of which Metal3 takes any.
 	near   sets.Set[*metal3.Host]
 	domain string
 	// awaited is a host that is kept for it and is not available yet: it is given no other meanwhile.
@@ -69,9 +69,11 @@ func poolOf(f *facts.Facts, machine *unstructured.Unstructured, selector labels.
 			free.Insert(host)
 		}
 	}
-	if p.hosts = kept; len(kept) == 0 {
-		p.hosts = free
+	if len(kept) > 0 {
+		p.hosts = kept
+		return p
 	}
+	p.hosts = free
 	p.domain, _, _ = unstructured.NestedString(machine.Object, "spec", "failureDomain")
 	for host := range p.hosts {
 		if p.domain != "" && host.Labels[metal3.FailureDomainLabel] == p.domain {

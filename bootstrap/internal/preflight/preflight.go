@@ -32,7 +32,7 @@ func Host(f *facts.Facts) *metav1.Condition {
 		return nil
 	case f.Host != nil:
 		return chosen(f)
-	case f.TakenHost != nil:
+	case f.TakenHost != nil && f.InfraMachine.GetDeletionTimestamp() == nil:
 		return claimed(f)
 	case !f.AwaitsHost():
 		return nil

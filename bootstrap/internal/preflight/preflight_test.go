@@ -203,6 +203,14 @@ func TestHostsOfTheFailureDomainComeFirst(t *testing.T) {
 	f.Hosts[0].Spec.ConsumerRef = &metal3.Consumer{Kind: "Metal3Machine", Name: "other"}
 	g.Expect(*Host(f)).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Message", "BareMetalHosts that fit: there; none has the failure domain rack1 of the Machine "+
 		"(label infrastructure.cluster.x-k8s.io/failure-domain): Metal3 takes any of them")))
+
+	own.SetLabels(map[string]string{"cluster.x-k8s.io/deployment-name": "0"})
+	f.Hosts = nil
+	for name, domain := range map[string]string{"here": "rack1", "there": "rack2"} {
+		f.Hosts = append(f.Hosts, free(name, map[string]string{metal3.FailureDomainLabel: domain, metal3.NodeReuseLabel: "md-0"}))
+	}
+	g.Expect(Host(f).Message).To(HavePrefix("BareMetalHosts that fit: "))
+	g.Expect(Host(f).Message).To(And(ContainSubstring("here"), ContainSubstring("there")), "of the hosts that are kept for it CAPM3 takes any")
 }
 
 // TestTheBMCOfAHostThatIsToBeFenced: what is wrong with its address is told before it is switched on.
@@ -291,6 +299,10 @@ func TestAHostThatSomebodyElseTook(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(Host(f).Reason).To(Equal(bootstrapv1.NoHostFitsReason))
 	g.Expect(Host(f).Message).To(HavePrefix("BareMetalHost lab/rack1-u7, which was given to Metal3Machine m, says by spec.consumerRef that it is another's"))
+	now := metav1.Now()
+	f.InfraMachine.SetDeletionTimestamp(&now)
+	g.Expect(Host(f)).To(BeNil(), "it was given back, and to somebody else")
+	f.InfraMachine.SetDeletionTimestamp(nil)
 	f.Machine.Status.NodeRef.Name = "n"
 	g.Expect(Host(f)).To(BeNil(), "it is installed")
 }
