@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"context"
 	"maps"
 	"testing"
 	"time"
@@ -9,9 +10,13 @@ import (
 	"github.com/onsi/gomega/types"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -147,6 +152,33 @@ func TestWhatIsMadeHasWhatIsPassedOnAtOnce(t *testing.T) {
 	h.say("")
 	h.reconcile()
 	told(Not(HaveKey("cluster.open-cluster-management.io/backup")), Not(HaveKey("agent-install.openshift.io/any")))
+}
+
+// Nobody states yet what an object had from the first as long as it cannot be passed on: it stays.
+func TestWhatIsMadeKeepsWhatCannotBePassedOnYet(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	metadata := h.r.metadata
+	h.r.metadata = apply.New(interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
+		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+			return apierrors.NewTooManyRequests("busy", 1)
+		},
+	}), metadataOwner)
+	h.say("north")
+	h.reconcile()
+	for range 2 {
+		_, err := h.r.Reconcile(t.Context(), h.request())
+		h.Expect(err).To(MatchError(ContainSubstring("cannot pass labels and annotations on")))
+		for _, part := range h.parts() {
+			h.Expect(part.GetLabels()).To(HaveKeyWithValue("cluster.open-cluster-management.io/backup", "north"), "%T", part)
+		}
+	}
+	h.r.metadata = metadata
+	h.reconcile()
+	h.say("")
+	h.reconcile()
+	for _, part := range h.parts() {
+		h.Expect(part.GetLabels()).NotTo(HaveKey("cluster.open-cluster-management.io/backup"), "%T", part)
+	}
 }
 
 func TestNothingIsPassedOnToWhatIsBeingDeleted(t *testing.T) {

@@ -47,10 +47,10 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 		return false, nil // for the user to correct: told by a condition, not tried again
 	}
 	deployment := desired.ClusterDeployment(s.Facts, s.found.Version)
-	if s.Deployment == nil {
+	if s.Deployment == nil || s.notPassedOn {
 		desired.PassOnAtOnce(s.ControlPlane, deployment)
 	}
-	if s.Install == nil {
+	if s.Install == nil || s.notPassedOn {
 		desired.PassOnAtOnce(s.ControlPlane, install)
 	}
 	if err := r.apply(ctx, s, deployment, s.Deployment); err != nil {

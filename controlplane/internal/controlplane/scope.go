@@ -26,6 +26,8 @@ type scope struct {
 	imageSetName string
 	// templates are those of the infra machines that exist.
 	templates map[clusterv1.ContractVersionedObjectReference]*unstructured.Unstructured
+	// notPassedOn tells that labels and annotations could not be passed on: nobody states yet those that were there from the first.
+	notPassedOn bool
 	// relabelled is the ClusterDeployment with its labels put back; nil when none was missing.
 	relabelled *hivev1.ClusterDeployment
 

@@ -37,8 +37,8 @@ func PassedOn(from metav1.Object, kind schema.GroupVersionKind, to metav1.Object
 	return u
 }
 
-// PassOnAtOnce adds them to an object that is about to be made, so that nobody sees it without. Only the request that makes it says so: afterwards they are another field manager's, and what
-// this one said is withdrawn with its next request, when they have that other owner.
+// PassOnAtOnce adds them to an object that is about to be made, so that nobody sees it without. Afterwards they are another field manager's, and what this one said is withdrawn with its next
+// request, when they have that other owner.
 func PassOnAtOnce(from, made metav1.Object) {
 	labels, annotations := passedOn(from)
 	made.SetLabels(k8slabels.Merge(labels, made.GetLabels()))

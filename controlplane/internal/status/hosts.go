@@ -42,6 +42,10 @@ func Failing(agent *aiv1beta1.Agent) bool { return failingStates.Has(agent.Statu
 func (v *View) waitingForHosts(message string) metav1.Condition {
 	var stuck []string
 	for _, m := range slices.Concat(v.Found.Machines, v.Workers) {
+		if !m.DeletionTimestamp.IsZero() {
+			stuck = append(stuck, fmt.Sprintf("Machine %s is being deleted", m.Name))
+			continue
+		}
 		c := conditions.Get(m, clusterv1.MachineBootstrapConfigReadyCondition)
 		bound := slices.ContainsFunc(v.Agents, func(agent aiv1beta1.Agent) bool { return facts.RunsOn(&agent, m) })
 		if bound || c == nil || c.Status != metav1.ConditionFalse || slices.Contains(passing, c.Reason) ||

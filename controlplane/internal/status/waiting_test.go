@@ -8,6 +8,7 @@ import (
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
@@ -35,6 +36,8 @@ func TestTheInstallationNamesTheHostsThatKeepItWaiting(t *testing.T) {
 		}
 		return m
 	}
+	goes := machine("m2", bootstrapv1.WaitingForMachineReason, "Machine m2 is being deleted")
+	goes.DeletionTimestamp = ptr.To(metav1.Now())
 	const bound = "WaitingForHostValidation"
 	for situation, tc := range map[string]struct {
 		third    *clusterv1.Machine
@@ -44,6 +47,7 @@ func TestTheInstallationNamesTheHostsThatKeepItWaiting(t *testing.T) {
 		"one is refused":             {machine("m2", bootstrapv1.HostRefusedReason, "Agent x has the MAC address 1, not 2"), "Machine m2: HostRefused: Agent x has the MAC address 1, not 2", "host-m0"},
 		"one has no address":         {machine("m2", bootstrapv1.WaitingForHostIdentityReason, "set spec.bootMACAddress"), "Machine m2: WaitingForHostIdentity", "host-m0"},
 		"one boots":                  {machine("m2", bootstrapv1.WaitingForHostReason, "waiting for the host"), "host host-m0: The agent's validations are failing: No connectivity", "Machine m2"},
+		"one goes":                   {goes, "hosts bound to the cluster: 2 of 3; Machine m2 is being deleted", "host-m0"},
 		"nothing is told of it yet":  {machine("m2", "", ""), "No connectivity", "Machine m2"},
 		"one binds":                  {machine("m2", bootstrapv1.HostBindingReason, "binding"), "hosts bound to the cluster: 2 of 3", "Machine m2"},
 		"those bound are not blamed": {machine("m2", bootstrapv1.InstallationDiskNotFoundReason, "no disk"), "InstallationDiskNotFound", "Machine m0"},
