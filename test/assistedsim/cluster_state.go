@@ -66,7 +66,7 @@ func (s *Simulator) nextClusterState(c *cluster) *transition {
 			if c.finalised {
 				return to(models.ClusterStatusFinalizing, infoClusterFinalizing)
 			}
-		case allIn(members, models.HostStatusInstalled):
+		case len(members) == 0 || allIn(members, models.HostStatusInstalled): // hosts that went with their InfraEnv are not waited for
 			return &transition{state: models.ClusterStatusInstalled, info: infoClusterInstalled} // lasts no time at all
 		}
 	case models.ClusterStatusInstalled:

@@ -3,6 +3,7 @@ package assistedsim
 import (
 	"maps"
 	"net/http"
+	"time"
 
 	"github.com/openshift/assisted-service/models"
 	"k8s.io/apimachinery/pkg/types"
@@ -60,6 +61,13 @@ func set[K comparable](m map[K]string, key K, reason string) {
 // wholeNamespace is the key of a fault of all InfraEnvs in the namespace, for those whose names are not known beforehand.
 func wholeNamespace(infraEnv types.NamespacedName) types.NamespacedName {
 	return types.NamespacedName{Namespace: infraEnv.Namespace}
+}
+
+// Flap changes [Options.Flapping]: zero lets clusters without hosts rest.
+func (s *Simulator) Flap(period time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opts.Flapping = period
 }
 
 // FailImage lets the image of the InfraEnv fail with msg; empty: creation works again. Without a name it is about every

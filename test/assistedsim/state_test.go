@@ -68,6 +68,21 @@ func TestPercentageOfASingleNode(t *testing.T) {
 	NewWithT(t).Expect(observed).To(Equal([]int64{10, 18, 27, 35, 45, 53, 62, 70, 80})) // as recorded
 }
 
+// An InfraEnv that is deleted takes hosts along as soon as they are installed (cluster/transition.go: areAllHostsDone).
+func TestClusterIsInstalledWithoutTheHostsThatAreGone(t *testing.T) {
+	g := NewWithT(t)
+	s := newSimulator(t, Options{})
+	c := &cluster{key: types.NamespacedName{Name: "c"}, state: models.ClusterStatusFinalizing, operatorsDone: true}
+	late := &host{cluster: c.key, kind: models.HostKindHost, state: models.HostStatusInstallingInProgress}
+	s.hosts[types.NamespacedName{Name: "late"}] = late
+	g.Expect(s.nextClusterState(c)).To(BeNil(), "a host is still being installed")
+	late.state = models.HostStatusInstalled
+	installed := &transition{state: models.ClusterStatusInstalled, info: infoClusterInstalled}
+	g.Expect(s.nextClusterState(c)).To(Equal(installed))
+	clear(s.hosts)
+	g.Expect(s.nextClusterState(c)).To(Equal(installed))
+}
+
 func TestWhatKeepsAnInstallationFromStarting(t *testing.T) {
 	known := func(role models.HostRole, approved bool) *host {
 		return &host{state: models.HostStatusKnown, role: role, approved: approved}

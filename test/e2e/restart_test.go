@@ -56,6 +56,10 @@ var _ = Describe("Managers", Label("restart"), Serial, func() {
 		for _, cluster := range clusters {
 			namespaces = append(namespaces, cluster.Namespace)
 		}
+		if laboratory.Service != nil {
+			laboratory.Service.Flap(0)
+			DeferCleanup(laboratory.Service.Flap, flapping)
+		}
 		comeToRest(ctx, namespaces[1:]...)
 
 		begin := time.Now()
