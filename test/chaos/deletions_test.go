@@ -23,6 +23,7 @@ func TestWhoDeletesWhat(t *testing.T) {
 		of(gardeners+"generic-garbage-collector", "delete", 200),
 		of(core, "delete", 404), of(core, "delete", 409),
 		of(core, "patch", 200),
+		{User: core, Verb: "delete", Code: 200, Resource: "clusterimagesets", Name: "m"}, // of no cluster alone
 	})).To(BeEmpty())
 }
 
