@@ -60,7 +60,7 @@ func TestTheDemoBuildsNothingThatItDoesNotStart(t *testing.T) {
 	for _, c := range Demo() {
 		names = append(names, c.binary)
 	}
-	g.Expect(names).To(ConsistOf("kustomize", "controller-gen", "etcd", "kube-apiserver", "kube-controller-manager", "demo", "cluster-api", "capm3", "bootstrap", "controlplane"))
+	g.Expect(names).To(ConsistOf("kustomize", "controller-gen", "etcd", "kube-apiserver", "kube-controllers", "demo", "cluster-api", "capm3", "bootstrap", "controlplane"))
 }
 
 func TestOurOwnProgramsAloneAreNotBuiltAhead(t *testing.T) {
