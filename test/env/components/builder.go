@@ -117,7 +117,7 @@ func (b *Builder) version(c Component) (string, error) {
 	return moduleVersion(filepath.Join(b.root, "test", "tools", c.tools, "go.mod"), c.module)
 }
 
-// missing are the components that are neither offered nor built. Where nothing but our own is, there is none: whoever runs those builds them, and without others they take no time.
+// missing are the components that are neither offered nor built, and our own, of which only the go command knows.
 func (b *Builder) missing(ctx context.Context, components []Component) ([]Component, error) {
 	var missing []Component
 	for _, c := range components {
@@ -128,9 +128,6 @@ func (b *Builder) missing(ctx context.Context, components []Component) ([]Compon
 		if b.offered(ctx, c) == "" && (r.inputs == "" || !built(r.target, r.inputs)) {
 			missing = append(missing, c)
 		}
-	}
-	if !slices.ContainsFunc(missing, func(c Component) bool { return c.tools != "" }) {
-		return nil, nil
 	}
 	return missing, nil
 }
@@ -183,15 +180,21 @@ func (b *Builder) manager(ctx context.Context, name, file, ldflags string) (stri
 }
 
 // build runs go build and puts the program in its place in one step: an interrupted build leaves no half program, and a
-// program that runs is not written to.
+// program that runs is not written to. The go command gets to see what is there already, since it links nothing again that did not change.
 func (b *Builder) build(ctx context.Context, source, target, pkg, ldflags string) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return fmt.Errorf("cannot create the folder of %s: %w", target, err)
 	}
 	start := time.Now()
 	temporary := target + ".new"
+	if err := offer(target, temporary); err != nil {
+		return fmt.Errorf("cannot prepare the place of %s: %w", target, err)
+	}
 	if _, err := b.goCommand(ctx, source, "build", "-buildvcs=false", "-ldflags", ldflags, "-o", temporary, pkg); err != nil {
 		return fmt.Errorf("cannot build %s: %w", filepath.Base(target), err)
+	}
+	if same(target, temporary) {
+		return os.Remove(temporary)
 	}
 	if err := os.Rename(temporary, target); err != nil {
 		return fmt.Errorf("cannot put %s in its place: %w", target, err)
@@ -202,6 +205,25 @@ func (b *Builder) build(ctx context.Context, source, target, pkg, ldflags string
 	}
 	b.sayf("built %s in %s", name, time.Since(start).Round(100*time.Millisecond))
 	return nil
+}
+
+// offer gives a program a second name, in place of what an interrupted build left there. Where that cannot be, or there is no program, it is linked.
+func offer(program, name string) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_ = os.Link(program, name)
+	return nil
+}
+
+// same tells whether two names are those of one file.
+func same(a, b string) bool {
+	first, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	second, err := os.Stat(b)
+	return err == nil && os.SameFile(first, second)
 }
 
 // lock keeps other processes from building at the same time.
