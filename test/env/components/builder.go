@@ -64,7 +64,9 @@ func (b *Builder) Build(ctx context.Context, components ...Component) error {
 	defer shown.end()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
-	for _, lane := range lanes(missing) {
+	order := lanes(missing)
+	go b.fetch(ctx, later(order))
+	for _, lane := range order {
 		group.Go(func() error {
 			for _, c := range lane {
 				progress.begin(c, time.Now())
@@ -77,6 +79,22 @@ func (b *Builder) Build(ctx context.Context, components ...Component) error {
 		})
 	}
 	return group.Wait()
+}
+
+// fetch downloads the modules of components that are built later, which would have the processors wait for them then. What is wrong the build itself will tell. `go mod download` would fetch all
+// that the go.mod names, which is more than is built.
+func (b *Builder) fetch(ctx context.Context, components []Component) {
+	for _, c := range components {
+		r, err := b.recipe(c)
+		if err != nil {
+			return
+		}
+		pkg, err := b.packageOf(c)
+		if err != nil {
+			return
+		}
+		_, _ = b.goCommand(ctx, r.source, "list", "-deps", pkg)
+	}
 }
 
 // Program returns the path of a component: of the one that [Assets] offers, or else of the one that is built when it is missing or its inputs changed.

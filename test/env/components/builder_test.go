@@ -2,6 +2,7 @@ package components
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -56,4 +57,35 @@ func TestOurOwnProgramsFollowTheirSources(t *testing.T) {
 	g.Expect(out.String()).To(HavePrefix("built .tools/managers/ours in "))
 	g.Expect(os.ReadFile(program)).NotTo(Equal(first))
 	g.Expect(os.ReadFile(running)).To(Equal(first), "a program that runs is not written to")
+}
+
+func TestModulesAreFetchedWhileOthersAreBuilt(t *testing.T) {
+	g := NewWithT(t)
+	b := &Builder{root: t.TempDir(), out: io.Discard}
+	// The go command of the test notes what it is asked for. What is built first needs those fetched that are built last.
+	log, bin := filepath.Join(b.root, "log"), t.TempDir()
+	g.Expect(os.WriteFile(filepath.Join(bin, "go"), []byte(`#!/bin/sh
+echo "$1 $(basename $PWD)" >>`+log+`
+[ $1 = build ] || exit 0
+tries=0
+until grep -q "list third" `+log+` && grep -q "list fourth" `+log+`; do
+  tries=$((tries+1)); [ $tries -lt 100 ] || exit 1
+  sleep 0.1
+done
+shift 4; touch $2
+`), 0o755)).To(Succeed())
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	var components []Component
+	for i, name := range []string{"first", "second", "third", "fourth"} {
+		folder := filepath.Join(b.root, "test", "tools", name)
+		g.Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
+		g.Expect(os.WriteFile(filepath.Join(folder, modFile), []byte("module "+name+"\nrequire example.com/"+name+" v1.0.0\n"), 0o600)).To(Succeed())
+		components = append(components, Component{tools: name, module: "example.com/" + name, binary: name, pkg: ".", cost: 10 - i})
+	}
+	components[2].family, components[0].family = "one", "one"
+
+	g.Expect(b.Build(t.Context(), components...)).To(Succeed())
+	content, err := os.ReadFile(log)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(content)).NotTo(Or(ContainSubstring("list first"), ContainSubstring("list second")), "these begin with it anyway")
 }
