@@ -188,7 +188,7 @@ suite-open:
 
 # The folders below test/tools with the other versions of Cluster API core that are tested: 1.13 and 1.14.
 NEWER_CORES := cluster-api-next cluster-api-1.14
-# What is restart and nightly waits until nobody writes about nine clusters without hosts, which does not come beside the real service: see docs/assisted-service.md.
+# What is restart and nightly waits until nobody writes about clusters without hosts, whose state the real service changes every second: see docs/assisted-service.md.
 .PHONY: nightly
 nightly: ## Run what takes too long for every change: the other end-to-end specs, installations with the real Bare Metal Operator, conformance, updates in place and admission policies on the newer versions of Cluster API, chaos, the bench, the unit tests with the race detector, and the fuzz targets.
 	$(MAKE) e2e BACKEND=simulated LABELS=nightly
