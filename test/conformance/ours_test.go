@@ -108,8 +108,11 @@ func ours(clusterctl string, core semver.Version) *conformance.Provider {
 		Release:      release,
 		Before:       before,
 		Accepted: []string{
-			"new rule: replicas must be 1 (single node), 2 (with fencing), 3, 4 or 5", // takes 2, too, which the one before it refused
-			"new rule: installerArguments: in boot mode DiskImage",                    // these had no effect there
+			"new rule: replicas must be 1 (single node), 2 (with fencing), 3, 4 or 5",    // takes 2, too, which the one before it refused
+			"new rule: installerArguments: in boot mode DiskImage",                       // these had no effect there
+			`.spec.replicas default: default added when there was none previously : "1"`, // it was 1 when omitted
+			".status.versions minItems:",                                                 // of the status, which was never written empty
+			"new rule: template may hold text and the variables",                         // a condition refused all others
 		},
 		Templates: templates(),
 		Variables: map[string]string{
