@@ -1,11 +1,9 @@
 package config
 
 import (
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	"github.com/openshift/assisted-service/models"
@@ -18,20 +16,17 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure/measuretest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile/reconciletest"
 )
 
 // log makes the reconciler write its log, Events included, into the returned lines, of which it gives the messages.
 func (w *world) log() (messages func() []string) {
-	var lines []string
-	log := funcr.New(func(_, args string) {
-		_, message, _ := strings.Cut(args, `"msg"="`)
-		message, keys, _ := strings.Cut(message, `" "`)
+	log, messages := reconciletest.Log(func(keys string) {
 		w.Expect(keys).To(And(ContainSubstring(`Cluster"={"name"="c"`), ContainSubstring(`object"={"name"="m"`)))
-		lines = append(lines, message)
-	}, funcr.Options{})
+	})
 	w.reconciler.progress = reconcile.NewProgress(log)
 	w.reconciler.Recorder = reconcile.LogEvents(w.events, log)
-	return func() []string { return lines }
+	return messages
 }
 
 // TestTheLogTellsTheStoryOfAHost has each line once, whatever is reconciled how often.

@@ -1,11 +1,9 @@
 package controlplane
 
 import (
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,20 +15,15 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure/measuretest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile/reconciletest"
 )
 
 // log makes the reconciler write its log, Events included, into the returned lines, of which it gives the messages.
 func (h *hub) log() (messages func() []string) {
-	var lines []string
-	log := funcr.New(func(_, args string) {
-		_, message, _ := strings.Cut(args, `"msg"="`)
-		message, keys, _ := strings.Cut(message, `" "`)
-		h.Expect(keys).To(ContainSubstring(`object"={"name"="c1"`))
-		lines = append(lines, message)
-	}, funcr.Options{})
+	log, messages := reconciletest.Log(func(keys string) { h.Expect(keys).To(ContainSubstring(`object"={"name"="c1"`)) })
 	h.r.progress = reconcile.NewProgress(log)
 	h.r.Recorder = reconcile.LogEvents(record.NewFakeRecorder(1000), log)
-	return func() []string { return lines }
+	return messages
 }
 
 // TestTheLogTellsTheStoryOfAnInstallation has each line once, whatever is reconciled how often.
