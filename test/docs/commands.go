@@ -69,6 +69,9 @@ func Check(root, command string) error {
 	return checkFlags(sources, match[1], command)
 }
 
+// measured are the targets that hand flags to the program of the same name.
+var measured = []string{"bench", "chaos", "scale"}
+
 func checkMake(root, target, command string) error {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {
@@ -82,14 +85,15 @@ func checkMake(root, target, command string) error {
 			return fmt.Errorf("the Makefile knows no %s", name[1])
 		}
 	}
-	if target != "scale" {
+	if !slices.Contains(measured, target) {
 		return nil
 	}
-	sources, err := goFiles(filepath.Join(root, "test/scale"))
+	program := "test/" + target
+	sources, err := goFiles(filepath.Join(root, program))
 	if err != nil {
 		return err
 	}
-	return checkFlags(sources, "test/scale", command)
+	return checkFlags(sources, program, command)
 }
 
 // checkFlags looks for the flags of a command in the sources of its program.

@@ -68,6 +68,8 @@ func TestWhatDoesNotExistIsTold(t *testing.T) {
 		"make nothing":                        "the Makefile has no target nothing",
 		"make demo NOTHING=1":                 "the Makefile knows no NOTHING",
 		"make scale SCALE='-nothing=1'":       "test/scale has no flag -nothing",
+		"make chaos CHAOS='-absent=1'":        "test/chaos has no flag -absent",
+		"make bench BENCH='-nothing=1'":       "test/bench has no flag -nothing",
 		"go run ./test/nothing":               "there is no package ../../test/nothing",
 		"go run ./test/bench -nothing=1":      "./test/bench has no flag -nothing",
 		"go test ./test/docs -run TestAbsent": "./test/docs has no TestAbsent",
