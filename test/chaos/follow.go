@@ -301,7 +301,10 @@ func (f *follower) fail(rule, what string) {
 func (f *follower) judge(end bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	hosts := f.hostsByAgent()
+	var hosts map[types.NamespacedName]types.NamespacedName
+	if len(f.approvals) > 0 {
+		hosts = f.hostsByAgent()
+	}
 	f.approvals = slices.DeleteFunc(f.approvals, func(a approval) bool {
 		if !end && time.Since(a.at) < slack {
 			return false

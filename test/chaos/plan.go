@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -64,7 +63,7 @@ func newPlan(seed uint64, clusters int, storm time.Duration, wants func(string) 
 		})
 	}
 	names := slices.DeleteFunc(slices.Clone(actNames), func(name string) bool { return !wants(name) })
-	if len(names) == 0 {
+	if len(names) == 0 || storm <= 0 {
 		return p
 	}
 	// Each act once, in any order, before one comes again, and with time left to hit.
@@ -78,11 +77,14 @@ func newPlan(seed uint64, clusters int, storm time.Duration, wants func(string) 
 		p.acts = append(p.acts, planned{at: at, act: deck[0], dice: rand.New(rand.NewPCG(seed, dice.Uint64()))})
 		deck = deck[1:]
 	}
-	slices.SortStableFunc(p.acts, func(a, b planned) int { return cmp.Compare(a.at, b.at) })
 	return p
 }
 
 func rest(dice *rand.Rand, longest time.Duration) time.Duration {
-	shortest := min(shortestRest, longest/2)
+	return between(dice, min(shortestRest, longest/2), longest)
+}
+
+// between is a time that is not shorter than one and shorter than another.
+func between(dice *rand.Rand, shortest, longest time.Duration) time.Duration {
 	return shortest + time.Duration(dice.Int64N(int64(longest-shortest)))
 }

@@ -63,14 +63,16 @@ type chaos struct {
 	ways  map[string]*unreliable.Way
 	paths map[string]string
 	// audit follows what the API server was asked for.
-	audit    *audit.Follower
+	audit *audit.Follower
+	// logs are how far those of the managers, which go on from round to round, were read.
+	logs     map[string]int64
 	follower *follower
 	report   *report
 }
 
 // rage plays all rounds.
 func rage(ctx context.Context, o options, out io.Writer) (*report, error) {
-	c := &chaos{options: o, out: out, ways: map[string]*unreliable.Way{}, paths: map[string]string{}, report: newReport(o)}
+	c := &chaos{options: o, out: out, ways: map[string]*unreliable.Way{}, paths: map[string]string{}, logs: map[string]int64{}, report: newReport(o)}
 	dir := o.dir
 	if dir == "" {
 		dir = filepath.Join("_artifacts", "chaos-"+time.Now().Format("20060102-150405"))
@@ -249,7 +251,6 @@ func (r *round) hit(storm context.Context, p planned) {
 
 // look holds what happens against the rules, all the time.
 func (r *round) look(ctx context.Context) {
-	logs := map[string]int64{}
 	searched, loads := time.Now(), newLoads(ctx, r)
 	for ctx.Err() == nil {
 		wait(ctx, poll)
@@ -260,11 +261,11 @@ func (r *round) look(ctx context.Context) {
 		loads.look(ctx)
 		for _, name := range managers {
 			path := r.lab.Env.Manager(name).LogPath
-			end, err := r.follower.readLog(path, logs[path])
+			end, err := r.follower.readLog(path, r.logs[path])
 			if err != nil {
 				r.sayf("%v", err)
 			}
-			logs[path] = end
+			r.logs[path] = end
 		}
 		if time.Since(searched) > search && ctx.Err() == nil {
 			searched = time.Now()
