@@ -6,9 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"log"
 	"net/http"
-	"net/http/httputil"
 	"net/url"
 	"strings"
 	"sync"
@@ -68,19 +66,13 @@ func (f *Fuse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		before = version(transport, target, r)
 	}
-	proxy := &httputil.ReverseProxy{
-		Rewrite:       func(p *httputil.ProxyRequest) { p.SetURL(target) },
-		Transport:     transport,
-		FlushInterval: -1,
-		ErrorLog:      log.New(io.Discard, "", 0),
-		ModifyResponse: func(response *http.Response) error {
-			if watched && f.changed(r, response, before) {
-				f.blow()
-				return http.ErrAbortHandler
-			}
-			return nil
-		},
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	proxy := gateway.Proxy(transport, target)
+	proxy.ModifyResponse = func(response *http.Response) error {
+		if watched && f.changed(r, response, before) {
+			f.blow()
+			return http.ErrAbortHandler
+		}
+		return nil
 	}
 	proxy.ServeHTTP(w, r)
 }

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -61,6 +62,17 @@ func (g *Gateway) Kubeconfig(dir string) (string, error) {
 		return "", fmt.Errorf("cannot write a kubeconfig: %w", err)
 	}
 	return path, clientcmd.WriteToFile(*config, path)
+}
+
+// Proxy passes requests on at once, answers that go on included; where that fails the connection is cut.
+func Proxy(transport http.RoundTripper, target *url.URL) *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Rewrite:       func(p *httputil.ProxyRequest) { p.SetURL(target) },
+		Transport:     transport,
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0),
+		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
 }
 
 // Connect finds the API server. The manager's ServiceAccount is impersonated: its rights are those that count.

@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"sync"
 	"time"
@@ -168,7 +166,7 @@ func (w *Way) pass(rw http.ResponseWriter, r *http.Request, transport http.Round
 	if verbOf(r.Method, r.URL.Query()) == watches {
 		go endWith(ctx, step, end)
 	}
-	proxy := reverseProxy(transport, target)
+	proxy := gateway.Proxy(transport, target)
 	proxy.ModifyResponse = func(response *http.Response) error {
 		switch f.Fault {
 		case AnswerLost, AnswerWrong:
@@ -200,16 +198,6 @@ func endWith(ctx context.Context, last <-chan struct{}, end context.CancelFunc) 
 // errUnanswered is about a write that was carried out.
 var errUnanswered = errors.New("the answer does not arrive")
 
-func reverseProxy(transport http.RoundTripper, target *url.URL) *httputil.ReverseProxy {
-	return &httputil.ReverseProxy{
-		Rewrite:       func(p *httputil.ProxyRequest) { p.SetURL(target) },
-		Transport:     transport,
-		FlushInterval: -1,
-		ErrorLog:      log.New(io.Discard, "", 0),
-		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-	}
-}
-
 // passTwice has a write carried out, and then again.
 func (w *Way) passTwice(rw http.ResponseWriter, r *http.Request, transport http.RoundTripper, target *url.URL) {
 	body, err := io.ReadAll(r.Body)
@@ -217,8 +205,8 @@ func (w *Way) passTwice(rw http.ResponseWriter, r *http.Request, transport http.
 		panic(http.ErrAbortHandler)
 	}
 	first := again(r.Context(), r, body)
-	reverseProxy(transport, target).ServeHTTP(httptest.NewRecorder(), first)
-	reverseProxy(transport, target).ServeHTTP(rw, again(r.Context(), r, body))
+	gateway.Proxy(transport, target).ServeHTTP(httptest.NewRecorder(), first)
+	gateway.Proxy(transport, target).ServeHTTP(rw, again(r.Context(), r, body))
 }
 
 // passLate has a write carried out when its manager has given it up.
@@ -231,7 +219,7 @@ func (w *Way) passLate(r *http.Request, f fate, transport http.RoundTripper, tar
 		ctx, cancel := context.WithTimeout(context.Background(), belatedTimeout)
 		defer cancel()
 		f.wait(ctx)
-		proxy := reverseProxy(transport, target)
+		proxy := gateway.Proxy(transport, target)
 		proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) {} // then it is lost
 		proxy.ServeHTTP(httptest.NewRecorder(), again(ctx, r, body))
 	})
@@ -298,25 +286,21 @@ func newCodecs() runtime.NegotiatedSerializer {
 
 // disturb breaks a watch, or holds it back, when its time comes.
 func (w *Way) disturb(ctx context.Context, end context.CancelFunc, body io.ReadCloser, f fate) io.ReadCloser {
+	if f.Fault == WatchStalled {
+		return &stalling{ReadCloser: body, way: w, ctx: ctx, from: time.Now().Add(f.after), fate: f}
+	}
 	go func() {
 		timer := time.NewTimer(f.after)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-		case <-f.calm:
-			return
-		case <-ctx.Done():
-			return
-		}
-		if f.Fault == WatchBroken {
 			w.happened(f.Fault)
 			end()
+		case <-f.calm:
+		case <-ctx.Done():
 		}
 	}()
-	if f.Fault == WatchBroken {
-		return body
-	}
-	return &stalling{ReadCloser: body, way: w, ctx: ctx, from: time.Now().Add(f.after), fate: f}
+	return body
 }
 
 // stalling is a watch whose events from a time on come late.
