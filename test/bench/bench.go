@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -192,28 +191,14 @@ func (b *bench) install(
 	}
 	if meanwhile != nil {
 		if err := meanwhile(ctx, cluster); err != nil {
-			return nil, b.explain(cluster, err)
+			return nil, cluster.Explain(err)
 		}
 	}
 	err = b.seen.await(ctx, "installation of "+cluster.Key().String(), func() bool {
 		_, available := b.seen.since(fact{clusterAvailable, cluster.Key().String()})
 		return available && len(b.seen.holding(machineRunning, ofCluster(cluster.Key()))) == wanted
 	})
-	return cluster, b.explain(cluster, err)
-}
-
-// explain adds to an error what the cluster waits for.
-func (b *bench) explain(cluster *lab.Cluster, err error) error {
-	if err == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	state, problem := cluster.State(ctx)
-	if problem != nil {
-		return errors.Join(err, problem)
-	}
-	return fmt.Errorf("%w\n%s", err, strings.Join(state.Waiting(), "\n"))
+	return cluster, cluster.Explain(err)
 }
 
 // addLateWorker adds a worker to a cluster that is being installed, and lets the installation end when the worker waits for that.

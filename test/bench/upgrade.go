@@ -34,7 +34,7 @@ func (b *bench) upgrade(ctx context.Context, cluster *lab.Cluster) error {
 	}
 	release := releaseOf(cluster.Key().String(), next.Version)
 	err = b.seen.await(ctx, "upgrade of "+release, func() bool { return b.seen.done(upgradeReported, release) })
-	return b.explain(cluster, err)
+	return cluster.Explain(err)
 }
 
 // offerNext offers a cluster the next patch of its release in a channel, and waits until the cluster knows: how long that takes is no affair of the managers.

@@ -14,7 +14,9 @@ import (
 	"github.com/openshift/assisted-service/models"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,7 +94,7 @@ func (r *round) stopService(ctx context.Context, dice *rand.Rand) (bool, error) 
 	before := r.lab.Service.Missed()
 	r.lab.Service.Leave()
 	defer r.lab.Service.Return()
-	wait(ctx, shortestOutage+time.Duration(dice.Int64N(int64(longestOutage-shortestOutage))))
+	wait(ctx, between(dice, shortestOutage, longestOutage))
 	return r.lab.Service.Missed() > before, nil
 }
 
@@ -106,7 +108,7 @@ func stepping(name string) act {
 		before := way.Moved()
 		way.Step(by)
 		defer way.Step(0)
-		wait(ctx, shortestStep+time.Duration(dice.Int64N(int64(longestStep-shortestStep))))
+		wait(ctx, between(dice, shortestStep, longestStep))
 		return way.Moved() > before, nil
 	}
 }
@@ -304,7 +306,7 @@ func (r *round) replaceNetwork(ctx context.Context, dice *rand.Rand) (bool, erro
 	return r.replace(ctx, network)
 }
 
-// stripping takes all labels that are ours from an object of a kind, and all our annotations.
+// stripping takes all labels that are ours from an object of a kind.
 func stripping(newList func() client.ObjectList) act {
 	return func(r *round, ctx context.Context, dice *rand.Rand) (bool, error) {
 		t := chosen(dice, r.travelling())
@@ -315,7 +317,15 @@ func stripping(newList func() client.ObjectList) act {
 		if err := r.lab.Client().List(ctx, list, client.InNamespace((*t).namespace)); err != nil {
 			return false, err
 		}
-		object := chosen(dice, objectsIn(list))
+		var objects []client.Object
+		err := meta.EachListItem(list, func(o runtime.Object) error {
+			objects = append(objects, o.(client.Object)) //nolint:forcetypeassert // as all kinds are
+			return nil
+		})
+		if err != nil {
+			return false, err
+		}
+		object := chosen(dice, objects)
 		if object == nil {
 			return false, nil
 		}
@@ -326,7 +336,7 @@ func stripping(newList func() client.ObjectList) act {
 			return false, nil
 		}
 		(*object).SetLabels(labels)
-		err := r.lab.Client().Patch(ctx, *object, client.MergeFrom(before))
+		err = r.lab.Client().Patch(ctx, *object, client.MergeFrom(before))
 		return err == nil, client.IgnoreNotFound(err)
 	}
 }
@@ -334,21 +344,6 @@ func stripping(newList func() client.ObjectList) act {
 // isOurs tells a label that our managers put there: others are assisted-service's.
 func isOurs(key string) bool {
 	return key == clusterv1.ClusterNameLabel || key == bootstrapv1.ConfigNameLabel
-}
-
-func objectsIn(list client.ObjectList) []client.Object {
-	var found []client.Object
-	switch l := list.(type) {
-	case *aiv1beta1.InfraEnvList:
-		for i := range l.Items {
-			found = append(found, &l.Items[i])
-		}
-	case *hivev1.ClusterDeploymentList:
-		for i := range l.Items {
-			found = append(found, &l.Items[i])
-		}
-	}
-	return found
 }
 
 // editInfraEnv writes what is not the product's wish into one of its objects.

@@ -112,7 +112,7 @@ func (t *traveller) take(ctx context.Context, s step) error {
 	t.leave(t.namespace)
 	t.follower.leave(t.namespace)
 	if err := t.cluster.Delete(ctx); err != nil {
-		return errors.Join(err, t.waiting())
+		return t.cluster.Explain(err)
 	}
 	return t.gone(ctx)
 }
@@ -235,15 +235,4 @@ func (t *traveller) remains(ctx context.Context) ([]string, error) {
 		}
 	}
 	return left, nil
-}
-
-// waiting is what the cluster waits for, as an error.
-func (t *traveller) waiting() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	state, err := t.cluster.State(ctx)
-	if err != nil {
-		return err
-	}
-	return errors.New(strings.Join(state.Waiting(), "\n"))
 }

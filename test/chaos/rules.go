@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -74,7 +75,7 @@ const grace = 3 * time.Minute
 // unspoken tells of an object that has no summary though there was time enough.
 func unspoken(kind string, key types.NamespacedName, age time.Duration, conditions []metav1.Condition) string {
 	wanted := summaries[kind]
-	if wanted == "" || age < grace || slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.Type == wanted }) {
+	if wanted == "" || age < grace || meta.FindStatusCondition(conditions, wanted) != nil {
 		return ""
 	}
 	return fmt.Sprintf("%s %s has no condition %s", kind, key, wanted)

@@ -119,7 +119,5 @@ func missing(machines []lab.Machine, s *lab.State) lab.Machine {
 // hostState is the provisioning state of a BareMetalHost.
 func hostState(ctx context.Context, host *metal3api.BareMetalHost) metal3api.ProvisioningState {
 	GinkgoHelper()
-	found := &metal3api.BareMetalHost{}
-	Expect(laboratory.Client().Get(ctx, keyOf(host), found)).To(Succeed(), path.Join(host.Namespace, host.Name))
-	return found.Status.Provisioning.State
+	return hostOfLab(ctx, host).Status.Provisioning.State
 }

@@ -43,16 +43,6 @@ func WithoutMAC() HostOption {
 	}
 }
 
-// WithArchitecture makes the machines ones of another architecture than x86_64.
-func WithArchitecture(architecture string) HostOption {
-	return func(_ int, host *metal3api.BareMetalHost) { host.Spec.Architecture = architecture }
-}
-
-// WithMAC gives a machine that MAC address.
-func WithMAC(mac string) HostOption {
-	return func(_ int, host *metal3api.BareMetalHost) { host.Spec.BootMACAddress = mac }
-}
-
 // BMCPassword is in the Secret of every BMC of the laboratory, and in what is copied from it: whoever finds it elsewhere has found a leak.
 const BMCPassword = "s3cr3t-0f-a-b4s3b0ard"
 

@@ -125,6 +125,23 @@ func (c *Cluster) Wait(ctx context.Context, what string, done func(*State) bool)
 	}
 }
 
+// explaining is how long a cluster may take to tell what it waits for.
+const explaining = 10 * time.Second
+
+// Explain adds to an error, which may be that a context has ended, what the cluster waits for.
+func (c *Cluster) Explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), explaining)
+	defer cancel()
+	state, problem := c.State(ctx)
+	if problem != nil {
+		return errors.Join(err, problem)
+	}
+	return fmt.Errorf("%w\n%s", err, strings.Join(state.Waiting(), "\n"))
+}
+
 // WaitAvailable waits until the Cluster is Available and all its Machines run.
 func (c *Cluster) WaitAvailable(ctx context.Context) error {
 	return c.Wait(ctx, "available", (*State).Available)

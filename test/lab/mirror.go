@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -170,22 +169,15 @@ func trusting(authorities string) (http.RoundTripper, error) {
 // credentialsFor are those that a pull secret has for a registry.
 func credentialsFor(registry, secret string) (authn.Authenticator, error) {
 	var content struct {
-		Auths map[string]struct {
-			Auth string `json:"auth"`
-		} `json:"auths"`
+		Auths map[string]authn.AuthConfig `json:"auths"`
 	}
 	if err := json.Unmarshal([]byte(secret), &content); err != nil {
 		return nil, fmt.Errorf("cannot read the pull secret: %w", err)
 	}
-	decoded, err := base64.StdEncoding.DecodeString(content.Auths[registry].Auth)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the pull secret: %w", err)
+	if known, found := content.Auths[registry]; found {
+		return authn.FromConfig(known), nil
 	}
-	user, password, found := strings.Cut(string(decoded), ":")
-	if !found {
-		return authn.Anonymous, nil
-	}
-	return &authn.Basic{Username: user, Password: password}, nil
+	return authn.Anonymous, nil
 }
 
 // secretOfMirror is a pull secret for the mirror, and nothing else.

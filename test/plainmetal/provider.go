@@ -1,27 +1,23 @@
 package plainmetal
 
 import (
-	"bytes"
 	"context"
 	"embed"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"time"
 
 	"github.com/go-logr/logr"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/cluster-api/util/yaml"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -84,18 +80,16 @@ func applyManifests(ctx context.Context, c client.Client) error {
 		if err != nil {
 			return fmt.Errorf("cannot read %s: %w", path, err)
 		}
-		documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), len(content))
-		for {
-			object := &unstructured.Unstructured{}
-			if err := documents.Decode(object); errors.Is(err, io.EOF) {
-				return nil
-			} else if err != nil {
-				return fmt.Errorf("cannot decode %s: %w", path, err)
-			}
-			if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), fieldOwner, client.ForceOwnership); err != nil {
+		objects, err := yaml.ToUnstructured(content)
+		if err != nil {
+			return fmt.Errorf("cannot decode %s: %w", path, err)
+		}
+		for i := range objects {
+			if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(&objects[i]), fieldOwner, client.ForceOwnership); err != nil {
 				return fmt.Errorf("cannot apply %s: %w", path, err)
 			}
 		}
+		return nil
 	})
 }
 
@@ -103,7 +97,7 @@ func applyManifests(ctx context.Context, c client.Client) error {
 func New(cfg *rest.Config, options Options) (*Provider, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, rbacv1.AddToScheme, clusterv1.AddToScheme, plainmetalv1.AddToScheme,
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, plainmetalv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("cannot make the scheme of the provider: %w", err)
