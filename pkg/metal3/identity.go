@@ -115,12 +115,17 @@ func SharedBy(host *Host, hosts []*Host) Shared {
 	return shared
 }
 
-// MismatchWithout likewise, where addresses that other hosts have, too, prove nothing: the stated boot MAC address does, and a serial number that is the host's alone.
-func (wanted HostIdentity) MismatchWithout(shared Shared, observed HostIdentity) string {
+// MismatchWithout likewise, where addresses that other hosts have, too, prove nothing: the stated boot MAC address does, and a serial number that is the host's alone. sharedBy, which
+// is asked only when something depends on it, tells what others have; nil: nothing.
+func (wanted HostIdentity) MismatchWithout(sharedBy func() Shared, observed HostIdentity) string {
 	mismatch := wanted.Mismatch(observed)
-	sameSerial := wanted.Serial != "" && !shared.Serial && strings.EqualFold(wanted.Serial, observed.Serial)
-	if mismatch != "" || !shares(observed.MACs, shared.MACs) || sameSerial {
+	if mismatch != "" || sharedBy == nil || wanted.BootMAC != "" && slices.Contains(observed.MACs, wanted.BootMAC) {
 		return mismatch
+	}
+	shared := sharedBy()
+	sameSerial := wanted.Serial != "" && !shared.Serial && strings.EqualFold(wanted.Serial, observed.Serial)
+	if !shares(observed.MACs, shared.MACs) || sameSerial {
+		return ""
 	}
 	own := wanted
 	own.Inspected = slices.DeleteFunc(slices.Clone(wanted.Inspected), func(mac string) bool { return mac != wanted.BootMAC && slices.Contains(shared.MACs, mac) })

@@ -104,7 +104,7 @@ func TestAddressesThatOtherHostsHaveProveNothing(t *testing.T) {
 		"no NIC in common": {host, agentWith("", "02:00:00:00:00:09"), "not spec.bootMACAddress"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := IdentityOf(tc.host).MismatchWithout(shared, AgentIdentity(tc.agent))
+			got := IdentityOf(tc.host).MismatchWithout(func() Shared { return shared }, AgentIdentity(tc.agent))
 			if tc.want == "" {
 				NewWithT(t).Expect(got).To(BeEmpty())
 			} else {
@@ -122,8 +122,22 @@ func TestASerialNumberThatOtherHostsHaveProvesNothing(t *testing.T) {
 	shared := SharedBy(host, []*Host{host, other})
 	g := NewWithT(t)
 	g.Expect(shared.Serial).To(BeTrue())
-	g.Expect(IdentityOf(host).MismatchWithout(shared, AgentIdentity(agentWith("A1", usb, "02:00:00:00:00:03")))).To(ContainSubstring("several BareMetalHosts have " + usb))
-	g.Expect(IdentityOf(host).MismatchWithout(shared, AgentIdentity(agentWith("A1", usb, "02:00:00:00:00:01")))).To(BeEmpty(), "its boot MAC address is its own")
+	g.Expect(IdentityOf(host).MismatchWithout(func() Shared { return shared }, AgentIdentity(agentWith("A1", usb, "02:00:00:00:00:03")))).To(ContainSubstring("several BareMetalHosts have " + usb))
+	g.Expect(IdentityOf(host).MismatchWithout(func() Shared { return shared }, AgentIdentity(agentWith("A1", usb, "02:00:00:00:00:01")))).To(BeEmpty(), "its boot MAC address is its own")
+}
+
+// All hosts of a namespace are compared for it.
+func TestWhatOtherHostsHaveIsNotAskedForInVain(t *testing.T) {
+	host := IdentityOf(hostWith("02:00:00:00:00:01", "A1", "02:00:00:00:00:01", "02:00:00:00:00:02"))
+	asked := 0
+	shared := func() Shared { asked++; return Shared{MACs: []string{"02:00:00:00:00:02"}} }
+	g := NewWithT(t)
+	g.Expect(host.MismatchWithout(shared, AgentIdentity(agentWith("", "02:00:00:00:00:02", "02:00:00:00:00:01")))).To(BeEmpty(), "its boot MAC address proves it")
+	g.Expect(host.MismatchWithout(shared, AgentIdentity(agentWith("B2", "02:00:00:00:00:02")))).NotTo(BeEmpty(), "its serial number speaks against it")
+	g.Expect(host.MismatchWithout(shared, AgentIdentity(agentWith("", "02:00:00:00:00:09")))).NotTo(BeEmpty(), "nothing speaks for it")
+	g.Expect(asked).To(BeZero())
+	g.Expect(host.MismatchWithout(shared, AgentIdentity(agentWith("", "02:00:00:00:00:02")))).NotTo(BeEmpty())
+	g.Expect(asked).To(Equal(1))
 }
 
 func TestAddressesInCommon(t *testing.T) {

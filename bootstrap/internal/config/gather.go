@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
@@ -252,7 +253,7 @@ func (r *Reconciler) gatherShared(ctx context.Context, f *facts.Facts) error {
 			return err
 		}
 	}
-	f.Shared = metal3.SharedBy(f.Host, hosts)
+	f.Shared = sync.OnceValue(func() metal3.Shared { return metal3.SharedBy(f.Host, hosts) })
 	return nil
 }
 

@@ -47,8 +47,8 @@ type Facts struct {
 	OthersDeployments []string
 	// Host is the BareMetalHost behind the infrastructure machine.
 	Host *metal3.Host
-	// Shared is what other BareMetalHosts of the namespace have in common with the Host. It is looked for only until an Agent is approved.
-	Shared metal3.Shared
+	// Shared is what other BareMetalHosts of the namespace have in common with the Host; nil: nothing was looked for, as an Agent is approved. All hosts are compared when it is called first.
+	Shared func() metal3.Shared
 	// TakenHost is the BareMetalHost that the infrastructure machine names as its own, where that one names another consumer.
 	TakenHost *metal3.Host
 	// Hosts are the BareMetalHosts of the namespace, and Waiting the Metal3Machines there that have none, the oldest first. They are looked for only as long as the
