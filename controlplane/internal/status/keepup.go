@@ -99,8 +99,11 @@ func (v *View) behindFrom(host *aiv1beta1.Agent) time.Time {
 	others, left := 0, []time.Time{}
 	for i := range v.Agents {
 		other := &v.Agents[i]
+		if other.Name == host.Name || other.Status.Role != host.Status.Role || !inStep(other) {
+			continue
+		}
 		later, beside := v.begunLater(host, other)
-		if other.Name == host.Name || other.Status.Role != host.Status.Role || !inStep(other) || !beside {
+		if !beside {
 			continue
 		}
 		others++
