@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -61,6 +62,13 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 	}
 	s.found.Registered = true
 	return true, nil
+}
+
+// patchInstall changes the metadata of an AgentClusterInstall, unless it is gone.
+func (r *Reconciler) patchInstall(ctx context.Context, before *hiveext.AgentClusterInstall, change func(*hiveext.AgentClusterInstall)) error {
+	after := before.DeepCopy()
+	change(after)
+	return client.IgnoreNotFound(kube.PatchMetadata(ctx, r.Client, before, after, FieldOwner))
 }
 
 // refusedRetry is how often a refused request is repeated. What is refused for what it says helps no repeating; but a webhook may go by what cannot be

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -84,9 +86,10 @@ func (r *Reconciler) tellGivenUp(ctx context.Context, s *scope) (bool, error) {
 	if install == nil {
 		return true, nil
 	}
-	after := install.DeepCopy()
-	annotations.AddAnnotations(after, map[string]string{bootstrapv1.InstallationGivenUpAnnotation: ""})
-	if err := kube.PatchMetadata(ctx, r.Client, install, after, FieldOwner); client.IgnoreNotFound(err) != nil {
+	err := r.patchInstall(ctx, install, func(install *hiveext.AgentClusterInstall) {
+		metav1.SetMetaDataAnnotation(&install.ObjectMeta, bootstrapv1.InstallationGivenUpAnnotation, "")
+	})
+	if err != nil {
 		return false, fmt.Errorf("cannot mark AgentClusterInstall %s as given up: %w", install.Name, err)
 	}
 	return true, nil

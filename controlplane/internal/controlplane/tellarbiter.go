@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // tellArbiter tells the bootstrap provider, by the AgentClusterInstall, that the cluster has an arbiter. It is made with that; this is for those that were made before it was told, or have lost it. Until
@@ -17,9 +16,10 @@ func (r *Reconciler) tellArbiter(ctx context.Context, s *scope) (bool, error) {
 	if !s.Begun || s.Arbiters() == 0 || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() || metav1.HasAnnotation(s.Install.ObjectMeta, bootstrapv1.ClusterWithArbiterAnnotation) {
 		return true, nil
 	}
-	after := s.Install.DeepCopy()
-	metav1.SetMetaDataAnnotation(&after.ObjectMeta, bootstrapv1.ClusterWithArbiterAnnotation, "")
-	if err := kube.PatchMetadata(ctx, r.Client, s.Install, after, FieldOwner); client.IgnoreNotFound(err) != nil {
+	err := r.patchInstall(ctx, s.Install, func(install *hiveext.AgentClusterInstall) {
+		metav1.SetMetaDataAnnotation(&install.ObjectMeta, bootstrapv1.ClusterWithArbiterAnnotation, "")
+	})
+	if err != nil {
 		return false, fmt.Errorf("cannot tell that the cluster has an arbiter: %w", err)
 	}
 	return true, nil

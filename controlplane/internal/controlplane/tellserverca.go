@@ -5,11 +5,10 @@ import (
 	"context"
 	"fmt"
 
-	"sigs.k8s.io/cluster-api/util/annotations"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // tellServerCA tells the bootstrap provider, while hosts are to join the installed cluster, by which certificates they recognise its machine config server. What the cluster said last stands
@@ -26,13 +25,14 @@ func (r *Reconciler) tellServerCA(ctx context.Context, s *scope) (bool, error) {
 	if wanted == told {
 		return true, nil
 	}
-	after := s.Install.DeepCopy()
-	if wanted == "" {
-		delete(after.Annotations, bootstrapv1.MachineConfigServerCAAnnotation)
-	} else {
-		annotations.AddAnnotations(after, map[string]string{bootstrapv1.MachineConfigServerCAAnnotation: wanted})
-	}
-	if err := kube.PatchMetadata(ctx, r.Client, s.Install, after, FieldOwner); client.IgnoreNotFound(err) != nil {
+	err := r.patchInstall(ctx, s.Install, func(install *hiveext.AgentClusterInstall) {
+		if wanted == "" {
+			delete(install.Annotations, bootstrapv1.MachineConfigServerCAAnnotation)
+		} else {
+			metav1.SetMetaDataAnnotation(&install.ObjectMeta, bootstrapv1.MachineConfigServerCAAnnotation, wanted)
+		}
+	})
+	if err != nil {
 		return false, fmt.Errorf("cannot tell the certificates of the machine config server: %w", err)
 	}
 	return true, nil
