@@ -18,6 +18,7 @@ import (
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	yamlutil "sigs.k8s.io/cluster-api/util/yaml"
 )
 
@@ -127,8 +128,8 @@ func (c *chart) addObject(p provider, o unstructured.Unstructured, condition str
 		return nil // a release of Helm has one
 	case kind == "CustomResourceDefinition":
 		conditions = "and .Values.crds.install (" + conditions + ")"
-		o.SetAnnotations(merged(o.GetAnnotations(), keepAnnotation, "keep"))
-		o.SetLabels(merged(o.GetLabels(), moveLabel, ""))
+		o.SetAnnotations(labels.Merge(o.GetAnnotations(), labels.Set{keepAnnotation: "keep"}))
+		o.SetLabels(labels.Merge(o.GetLabels(), labels.Set{moveLabel: ""}))
 	case strings.HasPrefix(kind, "ValidatingAdmissionPolicy"):
 		conditions = "and .Values.admissionPolicies.install (" + conditions + ")"
 	case kind == "Deployment":
@@ -143,16 +144,6 @@ func (c *chart) addObject(p provider, o unstructured.Unstructured, condition str
 	file := "templates/" + p.folder + "/" + strings.ToLower(o.GetKind()) + ".yaml"
 	c.files[file] = fmt.Appendf(c.files[file], "{{- if %s }}\n---\n%s{{- end }}\n", conditions, text)
 	return nil
-}
-
-// merged is a map with one more entry.
-func merged(of map[string]string, key, value string) map[string]string {
-	of = maps.Clone(of)
-	if of == nil {
-		of = map[string]string{}
-	}
-	of[key] = value
-	return of
 }
 
 // firstLevel is the beginning of a comment, or of a section without one, in the default values: an empty line goes before it.

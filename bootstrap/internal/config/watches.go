@@ -142,7 +142,7 @@ func (r *Reconciler) ofInfraEnv(ctx context.Context, o client.Object) []ctrl.Req
 	if !labelled && len(apply.Own(FieldManager, o.GetManagedFields())) == 0 {
 		return nil
 	}
-	if requests := r.request(ctx, o.GetNamespace(), label); labelled && requests != nil {
+	if requests := r.request(ctx, o.GetNamespace(), label); requests != nil {
 		return requests
 	}
 	return r.request(ctx, o.GetNamespace(), o.GetName())

@@ -98,7 +98,7 @@ func FencingOf(f *facts.Facts, secret *corev1.Secret) (Fencing, error) {
 	if !slices.Contains([]string{verificationEnabled, verificationDisabled}, string(secret.Data[fencingVerification])) {
 		return Fencing{}, unusable("%s: the key %s must be %s or %s", named, fencingVerification, verificationEnabled, verificationDisabled)
 	}
-	return Fencing{Secret: secret.Name, Source: FencingSource(secret)}, nil
+	return Fencing{Secret: secret.Name, Source: fencingSource(secret)}, nil
 }
 
 // FencingSecret is the Secret that is made of the address of the host's BMC and its credentials. It goes with the config, to which it belongs.
@@ -121,7 +121,7 @@ func FencingSecret(f *facts.Facts, credentials *corev1.Secret) (*corev1.Secret, 
 			Namespace:       f.Config.Namespace,
 			Name:            f.FencingSecretName(),
 			Labels:          map[string]string{clusterv1.ClusterNameLabel: f.Cluster.Name},
-			Annotations:     map[string]string{FencingAnnotation: FencingSource(credentials, address, verification)},
+			Annotations:     map[string]string{FencingAnnotation: fencingSource(credentials, address, verification)},
 			OwnerReferences: []metav1.OwnerReference{OwnerOf(f.Config)},
 		},
 		Type: corev1.SecretTypeOpaque,
@@ -132,8 +132,8 @@ func FencingSecret(f *facts.Facts, credentials *corev1.Secret) (*corev1.Secret, 
 	}, nil
 }
 
-// FencingSource tells one version of a Secret, and what is taken along with it, from another. Nothing that is secret goes into it.
-func FencingSource(secret metav1.Object, along ...string) string {
+// fencingSource tells one version of a Secret, and what is taken along with it, from another. Nothing that is secret goes into it.
+func fencingSource(secret metav1.Object, along ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(append(along, string(secret.GetUID()), secret.GetResourceVersion()), "\n")))
 	return hex.EncodeToString(sum[:8])
 }
