@@ -123,7 +123,7 @@ func (s *Simulator) nextWaiting(c *cluster, members []*host) *transition {
 	}
 	next := s.readiness(c, members)
 	next.delay = s.opts.StageDelay
-	if next.state == models.ClusterStatusReady && startAllowed(c, members) {
+	if next.state == models.ClusterStatusReady && s.still[c.key] == 0 && startAllowed(c, members) {
 		return &transition{state: models.ClusterStatusPreparingForInstallation, info: infoClusterPreparing, delay: s.opts.StageDelay}
 	}
 	if s.opts.Flapping > 0 && len(members) == 0 && hasVIPs(c) {

@@ -96,7 +96,7 @@ func (s *Simulator) nextHostState(h *host) (state, info string, ok bool) {
 		return "", "", false
 	}
 	if h.dayTwo() {
-		if h.state == models.HostStatusKnown && h.approved && h.specError == nil {
+		if h.state == models.HostStatusKnown && h.approved && h.specError == nil && s.still[h.cluster] == 0 {
 			return models.HostStatusInstalling, infoHostInstalling, true
 		}
 		return "", "", false

@@ -95,6 +95,8 @@ type Simulator struct {
 	clusters  map[types.NamespacedName]*cluster
 	spokes    map[types.NamespacedName]spoke
 	faults    faults
+	// still is how many want that nothing of a cluster starts to install, see [Simulator.Still].
+	still map[types.NamespacedName]int
 	// downloaded counts the downloads by namespace.
 	downloaded map[string]int
 	// back is closed when a service that is away comes back; nil while it is here.
@@ -137,6 +139,7 @@ func New(cfg *rest.Config, opts Options) (*Simulator, error) {
 		clusters:  map[types.NamespacedName]*cluster{},
 		spokes:    map[types.NamespacedName]spoke{},
 		faults:    newFaults(),
+		still:     map[types.NamespacedName]int{},
 
 		downloaded: map[string]int{},
 

@@ -14,6 +14,7 @@ import (
 	"github.com/openshift/assisted-service/models"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/unreliable"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
@@ -60,6 +62,8 @@ var actNames = slices.Sorted(maps.Keys(acts))
 
 const (
 	shortestOutage, longestOutage = 2 * time.Second, 10 * time.Second
+	// How long nothing is started for an object to go, which may wait for assisted-service to be back.
+	longestGoing = 2 * longestOutage
 	// A second manager lives at least so long, and until both have written something.
 	secondLife, longestSecondLife = 15 * time.Second, 45 * time.Second
 	shortestStep, longestStep     = 8 * time.Second, 25 * time.Second
@@ -161,8 +165,27 @@ func (r *round) machine(ctx context.Context, dice *rand.Rand, fits func(*lab.Sta
 
 func anyMachine(*lab.State, lab.Machine) bool { return true }
 
-// calmly tells whether no host of the cluster is being installed, on the first day or later: who then deletes what the installation is about asks for its end.
-func calmly(s *lab.State) bool {
+// calmly does something to a cluster while no host of it is being installed, on the first day or later, and none starts to be: who then deletes what the installation is about asks
+// for its end. Everybody has to see it so, for the managers go by what they saw last.
+func (r *round) calmly(ctx context.Context, t *traveller, act func() (bool, error)) (hit bool, err error) {
+	_, err = r.lab.Service.Still(t.cluster.Key(), func() error {
+		state, err := t.cluster.State(ctx)
+		if err != nil || !isCalm(state) {
+			return err
+		}
+		hit, err = act()
+		return err
+	})
+	return hit, err
+}
+
+// isCalm tells whether a cluster shows that no host of it is being installed.
+func isCalm(s *lab.State) bool {
+	if s.ControlPlane != nil && !slices.Contains([]controlplanev1.InstallationPhase{
+		"", controlplanev1.InstallationPending, controlplanev1.InstallationInstalled,
+	}, s.ControlPlane.Status.Installation.Phase) {
+		return false
+	}
 	if slices.ContainsFunc(s.Agents, func(a aiv1beta1.Agent) bool {
 		return a.Spec.Approved && slices.Contains(underWay, a.Status.DebugInfo.State)
 	}) {
@@ -199,42 +222,48 @@ func (r *round) bootStranger(ctx context.Context, dice *rand.Rand) (bool, error)
 }
 
 func (r *round) deleteInfraEnv(ctx context.Context, dice *rand.Rand) (bool, error) {
-	t, _, m := r.machine(ctx, dice, func(s *lab.State, m lab.Machine) bool { return m.DeletionTimestamp.IsZero() && calmly(s) })
+	t, _, m := r.machine(ctx, dice, func(_ *lab.State, m lab.Machine) bool { return m.DeletionTimestamp.IsZero() })
 	if m == nil {
 		return false, nil
 	}
-	return r.delete(ctx, &aiv1beta1.InfraEnv{}, t.namespace, m.Name, "InfraEnv")
+	return r.calmly(ctx, t, func() (bool, error) {
+		return r.deleteWholly(ctx, &aiv1beta1.InfraEnv{}, t.namespace, m.Name, "InfraEnv")
+	})
 }
 
 func (r *round) deleteDeployment(ctx context.Context, dice *rand.Rand) (bool, error) {
-	t, state, _ := r.machine(ctx, dice, anyMachine)
-	if t == nil || !calmly(state) {
+	t, _, _ := r.machine(ctx, dice, anyMachine)
+	if t == nil {
 		return false, nil
 	}
-	return r.delete(ctx, &hivev1.ClusterDeployment{}, t.namespace, t.cluster.Name, single...)
+	return r.calmly(ctx, t, func() (bool, error) {
+		return r.deleteWholly(ctx, &hivev1.ClusterDeployment{}, t.namespace, t.cluster.Name, single...)
+	})
 }
 
 func (r *round) deleteInstall(ctx context.Context, dice *rand.Rand) (bool, error) {
-	t, state, _ := r.machine(ctx, dice, anyMachine)
-	if t == nil || !calmly(state) {
+	t, _, _ := r.machine(ctx, dice, anyMachine)
+	if t == nil {
 		return false, nil
 	}
-	return r.delete(ctx, &hiveext.AgentClusterInstall{}, t.namespace, t.cluster.Name, "AgentClusterInstall")
+	return r.calmly(ctx, t, func() (bool, error) {
+		return r.deleteWholly(ctx, &hiveext.AgentClusterInstall{}, t.namespace, t.cluster.Name, "AgentClusterInstall")
+	})
 }
 
 // deleteAgent takes an Agent of a host that is not being installed.
 func (r *round) deleteAgent(ctx context.Context, dice *rand.Rand) (bool, error) {
-	t, agent := r.unapproved(ctx, dice, calmly)
+	t, agent := r.unapproved(ctx, dice)
 	if agent == nil {
 		return false, nil
 	}
-	return r.delete(ctx, &aiv1beta1.Agent{}, t.namespace, agent.Name)
+	return r.calmly(ctx, t, func() (bool, error) { return r.delete(ctx, &aiv1beta1.Agent{}, t.namespace, agent.Name) })
 }
 
-// unapproved chooses an Agent that is not approved yet, of a cluster that fits.
-func (r *round) unapproved(ctx context.Context, dice *rand.Rand, fits func(*lab.State) bool) (*traveller, *aiv1beta1.Agent) {
+// unapproved chooses an Agent that is not approved yet.
+func (r *round) unapproved(ctx context.Context, dice *rand.Rand) (*traveller, *aiv1beta1.Agent) {
 	t, state, _ := r.machine(ctx, dice, anyMachine)
-	if t == nil || !fits(state) {
+	if t == nil {
 		return nil, nil
 	}
 	return t, chosen(dice, slices.DeleteFunc(state.Agents, func(a aiv1beta1.Agent) bool { return a.Spec.Approved }))
@@ -267,6 +296,25 @@ func (r *round) delete(ctx context.Context, object client.Object, namespace, nam
 		r.follower.excuse(namespace, -1, excused...)
 	}
 	return err == nil, client.IgnoreNotFound(err)
+}
+
+// deleteWholly deletes an object and waits until it is gone: an installation that starts while the deletion is under way has been started all the same.
+func (r *round) deleteWholly(ctx context.Context, object client.Object, namespace, name string, excused ...string) (bool, error) {
+	if err := r.lab.Client().Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, object); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	hit, err := r.delete(ctx, object, namespace, name, excused...)
+	for until := time.Now().Add(longestGoing); hit && r.isLeft(ctx, object) && ctx.Err() == nil && time.Now().Before(until); {
+		wait(ctx, poll)
+	}
+	return hit, err
+}
+
+// isLeft tells whether an object is still there, and not another one of its name.
+func (r *round) isLeft(ctx context.Context, object client.Object) bool {
+	now := object.DeepCopyObject().(client.Object)
+	err := r.lab.Client().Get(ctx, client.ObjectKeyFromObject(object), now)
+	return !apierrors.IsNotFound(err) && now.GetUID() == object.GetUID()
 }
 
 // replace deletes an object of the user, who makes it again some seconds later.
@@ -360,11 +408,15 @@ func (r *round) editInfraEnv(ctx context.Context, dice *rand.Rand) (bool, error)
 
 // editAgent writes into an Agent what its host is not to become, before it is approved.
 func (r *round) editAgent(ctx context.Context, dice *rand.Rand) (bool, error) {
-	_, agent := r.unapproved(ctx, dice, func(*lab.State) bool { return true })
+	_, agent := r.unapproved(ctx, dice)
 	if agent == nil {
 		return false, nil
 	}
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"hostname":"madhouse","role":"worker"}}`))
-	err := r.lab.Client().Patch(ctx, agent, patch)
+	edited := agent.DeepCopy()
+	edited.Spec.Hostname, edited.Spec.Role = "madhouse", models.HostRoleWorker
+	err := r.lab.Client().Patch(ctx, edited, client.MergeFromWithOptions(agent, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) {
+		return false, nil // it may be approved by now
+	}
 	return err == nil, client.IgnoreNotFound(err)
 }
