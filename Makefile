@@ -50,7 +50,7 @@ SAMPLE ?= ha
 .PHONY: demo
 demo: ## Install a simulated cluster on real Cluster API and show it. SAMPLE=<a file in config/samples without .yaml>, or replace (a master is replaced then), upgrade (it is upgraded then), KEEP=1 leaves it running.
 	@go run ./test/env/build -demo
-	go run ./test/demo -sample=$(SAMPLE) $(if $(KEEP),-keep)
+	.tools/managers/demo -sample=$(SAMPLE) $(if $(KEEP),-keep)
 
 ##@ Develop
 

@@ -28,11 +28,6 @@ const etcdQuota = 8 << 30
 // collects more the closer it comes to the limit, which is well above what a hub with thousands of clusters holds.
 var collectLess = []string{"GOGC=400", "GOMEMLIMIT=6GiB"}
 
-// kubernetesControllers are the controllers of Kubernetes that Cluster API relies on: garbage collection, deletion of
-// namespaces, ServiceAccounts, and aggregation of ClusterRoles (which gives core its rights on the kinds of providers).
-const kubernetesControllers = "garbage-collector-controller,namespace-controller,serviceaccount-controller," +
-	"serviceaccount-token-controller,clusterrole-aggregation-controller"
-
 // startEtcd starts one etcd; all API servers of an environment share it, each under its own prefix.
 func (e *Env) startEtcd(ctx context.Context) error {
 	program, err := e.components.Program(ctx, components.Etcd)
@@ -158,10 +153,9 @@ func (e *Env) startAPIServer(ctx context.Context, a *apiServer, extra ...string)
 	return e.group.Start(ctx, a.process)
 }
 
-// startControllers starts kube-controller-manager. It belongs after the CRDs: the garbage collector looks for new kinds only
-// every 30 s (cmd/kube-controller-manager/app/core.go).
+// startControllers starts the controllers of Kubernetes. It belongs after the CRDs: the garbage collector looks for new kinds only every 30 s (test/tools/kubernetes).
 func (e *Env) startControllers(ctx context.Context) error {
-	program, err := e.components.Program(ctx, components.ControllerManager)
+	program, err := e.components.Program(ctx, components.Controllers)
 	if err != nil {
 		return err
 	}
@@ -174,28 +168,17 @@ func (e *Env) startControllers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	folder := filepath.Join(e.group.Temp(), "kube-controller-manager")
-	if err := e.api.ca.ServerFiles(folder); err != nil {
-		return err
-	}
-	kubeconfig := filepath.Join(folder, "kubeconfig")
+	kubeconfig := filepath.Join(e.group.Temp(), "kube-controllers.kubeconfig")
 	if err := writeKubeconfig(kubeconfig, e.api.kubeconfig(user, &clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key})); err != nil {
 		return err
 	}
-	controllers := e.group.New("kube-controller-manager", process.Clients, program,
+	address := "127.0.0.1:" + strconv.Itoa(port)
+	controllers := e.group.New("kube-controllers", process.Clients, program,
 		"--kubeconfig="+kubeconfig,
-		"--controllers="+kubernetesControllers,
-		"--use-service-account-credentials",
 		"--service-account-private-key-file="+filepath.Join(e.api.folder, "sa.key"),
-		"--leader-elect=false",
-		"--bind-address=127.0.0.1",
-		"--secure-port="+strconv.Itoa(port),
-		"--tls-cert-file="+filepath.Join(folder, "tls.crt"),
-		"--tls-private-key-file="+filepath.Join(folder, "tls.key"),
-		"--kube-api-qps=200",
-		"--kube-api-burst=400",
+		"--health-addr="+address,
 	)
-	controllers.Ready = process.Probe(e.api.ca.HTTPClient(), fmt.Sprintf("https://127.0.0.1:%d/healthz", port))
+	controllers.Ready = process.Probe(http.DefaultClient, "http://"+address+"/healthz")
 	return e.group.Start(ctx, controllers)
 }
 

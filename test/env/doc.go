@@ -1,5 +1,5 @@
 // Package env starts a Cluster API management cluster out of its real components, each as a process of its own: etcd,
-// kube-apiserver, kube-controller-manager, the Cluster API core manager, the Metal3 infrastructure provider (CAPM3) and,
+// kube-apiserver, the controllers of Kubernetes that Cluster API relies on, its core manager, the Metal3 infrastructure provider (CAPM3) and,
 // when wanted, the two managers of this repository under exactly the RBAC that their manifests ship. A workload cluster
 // is one more kube-apiserver. Only hardware is left to the caller, and the Bare Metal Operator where it is not wanted (Options.BareMetal); so is assisted-service, which
 // the package assistedservice adds for whoever wants no simulator of it.

@@ -11,7 +11,10 @@ import (
 	bmov1alpha1 "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,6 +52,15 @@ func TestEnv(t *testing.T) {
 	})
 	t.Run("an object goes with its owner", func(t *testing.T) {
 		checkGarbageCollection(ctx, t, e)
+	})
+	t.Run("so does one of a kind that came later", func(t *testing.T) {
+		checkGarbageCollectionOfNewKind(ctx, t, e)
+	})
+	t.Run("a namespace has a ServiceAccount, whose token the API server knows, and takes along what is in it", func(t *testing.T) {
+		checkNamespace(ctx, t, e)
+	})
+	t.Run("a ClusterRole has the rules of those that it selects", func(t *testing.T) {
+		checkAggregation(ctx, t, e)
 	})
 	t.Run("a killed manager comes back and works on", func(t *testing.T) {
 		checkRestart(ctx, t, e)
@@ -152,8 +164,87 @@ func checkGarbageCollection(ctx context.Context, t *testing.T, e *Env) {
 	g.Expect(controllerutil.SetOwnerReference(owner, owned, e.Scheme())).To(Succeed())
 	g.Expect(c.Create(ctx, owned)).To(Succeed())
 	g.Expect(c.Delete(ctx, owner)).To(Succeed())
+	expectGone(ctx, g, c, owned)
+}
+
+func checkGarbageCollectionOfNewKind(ctx context.Context, t *testing.T, e *Env) {
+	g, c := NewWithT(t), e.Client()
+	kind := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "latecomers.test.example.com"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "test.example.com", Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "latecomers", Kind: "Latecomer"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
+			}},
+		},
+	}
+	g.Expect(c.Create(ctx, kind)).To(Succeed())
+	object := func(name string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{}
+		o.SetAPIVersion("test.example.com/v1")
+		o.SetKind("Latecomer")
+		o.SetNamespace("default")
+		o.SetName(name)
+		return o
+	}
+	owner, owned := object("owner"), object("owned")
+	g.Eventually(func() error { return c.Create(ctx, owner) }, eventually).WithContext(ctx).Should(Succeed(), "the kind is served")
+	g.Expect(controllerutil.SetOwnerReference(owner, owned, e.Scheme())).To(Succeed())
+	g.Expect(c.Create(ctx, owned)).To(Succeed())
+	g.Expect(c.Delete(ctx, owner)).To(Succeed())
+	expectGone(ctx, g, c, owned)
+}
+
+func checkNamespace(ctx context.Context, t *testing.T, e *Env) {
+	g, c := NewWithT(t), e.Client()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "passing"}}
+	g.Expect(c.Create(ctx, namespace)).To(Succeed())
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "default"}}
+	g.Eventually(func() error { return c.Get(ctx, client.ObjectKeyFromObject(account), account) }, eventually).WithContext(ctx).Should(Succeed())
+
+	token := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "token", Annotations: map[string]string{corev1.ServiceAccountNameKey: account.Name}},
+		Type:       corev1.SecretTypeServiceAccountToken,
+	}
+	g.Expect(c.Create(ctx, token)).To(Succeed())
+	g.Eventually(func(g Gomega) {
+		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(token), token)).To(Succeed())
+		g.Expect(token.Data).To(HaveKeyWithValue(corev1.ServiceAccountRootCAKey, e.Config().CAData))
+		g.Expect(token.Data).To(HaveKey(corev1.ServiceAccountTokenKey))
+	}, eventually).WithContext(ctx).Should(Succeed())
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: string(token.Data[corev1.ServiceAccountTokenKey])}}
+	g.Expect(c.Create(ctx, review)).To(Succeed())
+	g.Expect(review.Status.User.Username).To(Equal("system:serviceaccount:passing:default"), review.Status.Error)
+
+	g.Expect(c.Delete(ctx, namespace)).To(Succeed())
+	expectGone(ctx, g, c, namespace)
+	expectGone(ctx, g, c, token)
+}
+
+func checkAggregation(ctx context.Context, t *testing.T, e *Env) {
+	g, c := NewWithT(t), e.Client()
+	selected := map[string]string{"test.example.com/aggregate": "true"}
+	whole := &rbacv1.ClusterRole{
+		ObjectMeta:      metav1.ObjectMeta{Name: "whole"},
+		AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: selected}}},
+	}
+	part := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "part", Labels: selected},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"test.example.com"}, Resources: []string{"latecomers"}, Verbs: []string{"get"}}},
+	}
+	g.Expect(c.Create(ctx, whole)).To(Succeed())
+	g.Expect(c.Create(ctx, part)).To(Succeed())
+	g.Eventually(func(g Gomega) {
+		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(whole), whole)).To(Succeed())
+		g.Expect(whole.Rules).To(Equal(part.Rules))
+	}, eventually).WithContext(ctx).Should(Succeed())
+}
+
+// expectGone waits until an object is not there any more.
+func expectGone(ctx context.Context, g Gomega, c client.Client, object client.Object) {
 	g.Eventually(func() bool {
-		return apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(owned), owned))
+		return apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(object), object))
 	}, eventually).WithContext(ctx).Should(BeTrue())
 }
 

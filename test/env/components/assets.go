@@ -49,7 +49,7 @@ func (b *Builder) suits(ctx context.Context, c Component, program string) error 
 // versions is how kube-apiserver (Kubernetes v1.36.3) and etcd (etcd Version: 3.6.5) say theirs.
 var versions = regexp.MustCompile(`\bv?(\d+\.\d+\.\d+\S*)`)
 
-// recentEnough compares the version in what a program said with the one that would be built. Of another minor version than kube-controller-manager, which is always built, kube-apiserver may
+// recentEnough compares the version in what a program said with the one that would be built. Of another minor version than Kubernetes' controllers, which are always built, kube-apiserver may
 // only be newer (kubernetes.io/releases/version-skew-policy).
 func recentEnough(said, pinned string) error {
 	found := versions.FindStringSubmatch(said)

@@ -37,7 +37,7 @@ func TestRecentEnough(t *testing.T) {
 func assets(t *testing.T, apiServer, etcd string) string {
 	t.Helper()
 	folder := t.TempDir()
-	for name, says := range map[string]string{"kube-apiserver": "Kubernetes v" + apiServer, "etcd": "etcd Version: " + etcd, "kube-controller-manager": "Kubernetes v" + apiServer} {
+	for name, says := range map[string]string{"kube-apiserver": "Kubernetes v" + apiServer, "etcd": "etcd Version: " + etcd, "kube-controllers": "Kubernetes v" + apiServer} {
 		NewWithT(t).Expect(os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\necho '"+says+"'\n"), 0o755)).To(Succeed())
 	}
 	return folder
@@ -61,7 +61,7 @@ func TestPrebuiltPrograms(t *testing.T) {
 	g.Expect(program).To(Equal(filepath.Join(folder, "kube-apiserver")))
 	g.Expect(offered(APIServer)).To(Equal(program))
 	g.Expect(offered(Etcd)).To(BeEmpty(), "it is too old")
-	g.Expect(offered(ControllerManager)).To(BeEmpty(), "what has to be of the same version as others is built")
+	g.Expect(offered(Controllers)).To(BeEmpty(), "what has to be of the same version as others is built")
 	g.Expect(out.String()).To(Equal("kube-apiserver is that of KUBEBUILDER_ASSETS: "+program+"\n"+
 		"KUBEBUILDER_ASSETS has no etcd for us, it is built: its version is 3.5.24, and needs to be at least 3.6.0\n"), "each is told once")
 	missing, err := b.missing(t.Context(), []Component{APIServer})

@@ -1,6 +1,8 @@
 package components
 
 import (
+	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -17,4 +19,73 @@ func TestBuilt(t *testing.T) {
 	g.Expect(os.WriteFile(program+".inputs", []byte("a"), 0o600)).To(Succeed())
 	g.Expect(built(program, "a")).To(BeTrue())
 	g.Expect(built(program, "b")).To(BeFalse(), "its inputs changed")
+}
+
+func TestOurOwnProgramsFollowTheirSources(t *testing.T) {
+	g := NewWithT(t)
+	var out bytes.Buffer
+	b := &Builder{root: t.TempDir(), out: &out}
+	write := func(name, content string) {
+		path := filepath.Join(b.root, name)
+		g.Expect(os.MkdirAll(filepath.Dir(path), 0o755)).To(Succeed())
+		g.Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
+	}
+	c := own("ours", 1)
+	build := func(says string) string {
+		out.Reset()
+		write("ours/main.go", "package main\n\nfunc main() { println("+says+") }\n")
+		program, err := b.Program(t.Context(), c)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(program + ".new").NotTo(BeAnExistingFile())
+		return program
+	}
+	write("go.mod", "module "+modulePath+"\n\ngo 1.24\n")
+
+	program := build("1")
+	g.Expect(out.String()).To(HavePrefix("built .tools/managers/ours in "))
+	running := filepath.Join(b.root, "running")
+	g.Expect(os.Link(program, running)).To(Succeed())
+	first, err := os.ReadFile(program)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	write(".tools/managers/ours.new", "half a program")
+	build("1")
+	g.Expect(out.String()).To(BeEmpty(), "nothing changed")
+	g.Expect(same(program, running)).To(BeTrue(), "what is there was not linked again")
+
+	build("2")
+	g.Expect(out.String()).To(HavePrefix("built .tools/managers/ours in "))
+	g.Expect(os.ReadFile(program)).NotTo(Equal(first))
+	g.Expect(os.ReadFile(running)).To(Equal(first), "a program that runs is not written to")
+}
+
+func TestModulesAreFetchedWhileOthersAreBuilt(t *testing.T) {
+	g := NewWithT(t)
+	b := &Builder{root: t.TempDir(), out: io.Discard}
+	// The go command of the test notes what it is asked for. What is built first needs those fetched that are built last.
+	log, bin := filepath.Join(b.root, "log"), t.TempDir()
+	g.Expect(os.WriteFile(filepath.Join(bin, "go"), []byte(`#!/bin/sh
+echo "$1 $(basename $PWD)" >>`+log+`
+[ $1 = build ] || exit 0
+tries=0
+until grep -q "list third" `+log+` && grep -q "list fourth" `+log+`; do
+  tries=$((tries+1)); [ $tries -lt 100 ] || exit 1
+  sleep 0.1
+done
+shift 4; touch $2
+`), 0o755)).To(Succeed())
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	var components []Component
+	for i, name := range []string{"first", "second", "third", "fourth"} {
+		folder := filepath.Join(b.root, "test", "tools", name)
+		g.Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
+		g.Expect(os.WriteFile(filepath.Join(folder, modFile), []byte("module "+name+"\nrequire example.com/"+name+" v1.0.0\n"), 0o600)).To(Succeed())
+		components = append(components, Component{tools: name, module: "example.com/" + name, binary: name, pkg: ".", cost: 10 - i})
+	}
+	components[2].family, components[0].family = "one", "one"
+
+	g.Expect(b.Build(t.Context(), components...)).To(Succeed())
+	content, err := os.ReadFile(log)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(content)).NotTo(Or(ContainSubstring("list first"), ContainSubstring("list second")), "these begin with it anyway")
 }

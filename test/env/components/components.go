@@ -45,15 +45,15 @@ const (
 
 // The components whose versions are not chosen by whoever starts them.
 var (
-	Etcd              = Component{tools: "etcd", module: "go.etcd.io/etcd/server/v3", binary: "etcd", pkg: ".", prebuilt: true, cost: 40}
-	APIServer         = Component{tools: "kubernetes", module: kubernetesModule, binary: "kube-apiserver", pkg: "k8s.io/kubernetes/cmd/kube-apiserver", versioned: true, prebuilt: true, cost: 290, family: kubernetesFamily}
-	ControllerManager = Component{tools: "kubernetes", module: kubernetesModule, binary: "kube-controller-manager", pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", versioned: true, cost: 85, family: kubernetesFamily}
-	Metal3            = Component{tools: "capm3", module: metal3Module, binary: "capm3", pkg: metal3Module, cost: 145, family: metal3Family}
-	BareMetal         = Component{tools: "baremetal-operator", module: bareMetalModule, binary: "baremetal-operator", pkg: ".", manifests: "config", cost: 40, family: metal3Family}
-	Kubectl           = Component{tools: "kubectl", module: kubernetesModule, binary: "kubectl", pkg: "k8s.io/kubernetes/cmd/kubectl", versioned: true, cost: 40, family: kubernetesFamily}
-	Clusterctl        = Component{tools: "clusterctl", module: coreModule, binary: "clusterctl", pkg: coreModule + "/cmd/clusterctl", cost: 16, family: ourFamily}
-	Helm              = Component{tools: "helm", module: "helm.sh/helm/v3", binary: "helm", pkg: "helm.sh/helm/v3/cmd/helm", cost: 100}
-	AssistedService   = Component{
+	Etcd            = Component{tools: "etcd", module: "go.etcd.io/etcd/server/v3", binary: "etcd", pkg: ".", prebuilt: true, cost: 40}
+	APIServer       = Component{tools: "kubernetes", module: kubernetesModule, binary: "kube-apiserver", pkg: "k8s.io/kubernetes/cmd/kube-apiserver", versioned: true, prebuilt: true, cost: 290, family: kubernetesFamily}
+	Controllers     = Component{tools: "kubernetes", module: kubernetesModule, binary: "kube-controllers", pkg: ".", cost: 10, family: kubernetesFamily}
+	Metal3          = Component{tools: "capm3", module: metal3Module, binary: "capm3", pkg: metal3Module, cost: 145, family: metal3Family}
+	BareMetal       = Component{tools: "baremetal-operator", module: bareMetalModule, binary: "baremetal-operator", pkg: ".", manifests: "config", cost: 40, family: metal3Family}
+	Kubectl         = Component{tools: "kubectl", module: kubernetesModule, binary: "kubectl", pkg: "k8s.io/kubernetes/cmd/kubectl", versioned: true, cost: 40, family: kubernetesFamily}
+	Clusterctl      = Component{tools: "clusterctl", module: coreModule, binary: "clusterctl", pkg: coreModule + "/cmd/clusterctl", cost: 16, family: ourFamily}
+	Helm            = Component{tools: "helm", module: "helm.sh/helm/v3", binary: "helm", pkg: "helm.sh/helm/v3/cmd/helm", cost: 100}
+	AssistedService = Component{
 		tools: "assisted-service", module: serviceModule, binary: "assisted-service", pkg: serviceModule + "/cmd",
 		// No flag turns off the metrics server on port 8080, which two environments cannot share.
 		variables: map[string]string{"sigs.k8s.io/controller-runtime/pkg/metrics/server.DefaultBindAddress": "0"},
@@ -78,7 +78,7 @@ func Core(tools string) Component {
 
 // Base is what every management cluster consists of, and the tools that render its manifests.
 func Base() []Component {
-	return []Component{kustomize, controllerGen, Etcd, APIServer, ControllerManager}
+	return []Component{kustomize, controllerGen, Etcd, APIServer, Controllers}
 }
 
 // Demo is what the demo consists of, itself included.

@@ -25,6 +25,18 @@ func lanes(components []Component) [][]Component {
 	return lanes
 }
 
+// later are the components of lanes that are not built from the beginning.
+func later(lanes [][]Component) []Component {
+	var components []Component
+	for i, lane := range lanes {
+		if i < atOnce {
+			lane = lane[1:]
+		}
+		components = append(components, lane...)
+	}
+	return components
+}
+
 // cost is that of all components of a list.
 func cost(components []Component) int {
 	sum := 0
