@@ -27,7 +27,7 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 		return r.importCluster(ctx, s)
 	case s.Begun && s.Install == nil:
 		s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("AgentClusterInstall %s is missing although the installation was started: it is not made again, "+
-			"for that would install over the hosts; restore it from a backup", s.ControlPlane.Name))
+			"for that would install over the hosts; restore it from a backup or, if nothing runs on them yet, delete the Cluster and create it again", s.ControlPlane.Name))
 		return false, nil
 	case s.Anew:
 		s.block(controlplanev1.RegisteredAnewReason, status.RegisteredAnew(s.Facts))
