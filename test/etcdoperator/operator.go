@@ -26,7 +26,7 @@ const (
 	namespace    = "openshift-etcd"
 	etcdOperator = "etcd"
 
-	defaultInterval = 250 * time.Millisecond
+	defaultInterval = 500 * time.Millisecond
 	// defaultRestart is the first back-off of a kubelet for a container that ends at once.
 	defaultRestart = 10 * time.Second
 	// defaultRollout is how long a pod of etcd is away for a new revision: here all goes faster.
@@ -53,7 +53,7 @@ const (
 type Options struct {
 	// Etcd is the etcd of the cluster.
 	Etcd *members.Cluster
-	// Interval is how often the operator looks: etcd tells nobody that a member came or went. Default: 250 ms.
+	// Interval is how often the operator looks: etcd tells nobody that a member came or went. Default: 500 ms.
 	Interval time.Duration
 	// Rollout is how long the member of a node is away for a new revision. Default: 300 ms.
 	Rollout time.Duration

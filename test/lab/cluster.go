@@ -23,8 +23,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
 
-// interval is how often a wait looks at the management cluster.
-const interval = 250 * time.Millisecond
+// interval is how often a wait looks at the management cluster: half of what the API server is asked during a suite are such looks.
+const interval = 500 * time.Millisecond
 
 // Metal3MachineKind is the kind of CAPM3's infra machines; they are handled unstructured.
 var Metal3MachineKind = schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Kind: "Metal3Machine"}
