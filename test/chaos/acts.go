@@ -44,8 +44,8 @@ var acts = map[string]act{
 	"stop-assisted-service":      (*round).stopService,
 	"boot-stranger":              (*round).bootStranger,
 	"delete-infraenv":            (*round).deleteInfraEnv,
-	"delete-clusterdeployment":   (*round).deleteDeployment,
-	"delete-agentclusterinstall": (*round).deleteInstall,
+	"delete-clusterdeployment":   deletingRegistration(func() client.Object { return &hivev1.ClusterDeployment{} }, single...),
+	"delete-agentclusterinstall": deletingRegistration(func() client.Object { return &hiveext.AgentClusterInstall{} }, "AgentClusterInstall"),
 	"delete-agent":               (*round).deleteAgent,
 	"delete-kubeconfig":          (*round).deleteKubeconfig,
 	"delete-bootstrap-data":      (*round).deleteBootstrapData,
@@ -231,24 +231,15 @@ func (r *round) deleteInfraEnv(ctx context.Context, dice *rand.Rand) (bool, erro
 	})
 }
 
-func (r *round) deleteDeployment(ctx context.Context, dice *rand.Rand) (bool, error) {
-	t, _, _ := r.machine(ctx, dice, anyMachine)
-	if t == nil {
-		return false, nil
+// deletingRegistration takes one of the objects that a cluster is registered by, which have its name.
+func deletingRegistration(newObject func() client.Object, excused ...string) act {
+	return func(r *round, ctx context.Context, dice *rand.Rand) (bool, error) {
+		t, _, _ := r.machine(ctx, dice, anyMachine)
+		if t == nil {
+			return false, nil
+		}
+		return r.calmly(ctx, t, func() (bool, error) { return r.deleteWholly(ctx, newObject(), t.namespace, t.cluster.Name, excused...) })
 	}
-	return r.calmly(ctx, t, func() (bool, error) {
-		return r.deleteWholly(ctx, &hivev1.ClusterDeployment{}, t.namespace, t.cluster.Name, single...)
-	})
-}
-
-func (r *round) deleteInstall(ctx context.Context, dice *rand.Rand) (bool, error) {
-	t, _, _ := r.machine(ctx, dice, anyMachine)
-	if t == nil {
-		return false, nil
-	}
-	return r.calmly(ctx, t, func() (bool, error) {
-		return r.deleteWholly(ctx, &hiveext.AgentClusterInstall{}, t.namespace, t.cluster.Name, "AgentClusterInstall")
-	})
 }
 
 // deleteAgent takes an Agent of a host that is not being installed.

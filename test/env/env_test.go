@@ -160,11 +160,7 @@ func checkGarbageCollection(ctx context.Context, t *testing.T, e *Env) {
 	g, c := NewWithT(t), e.Client()
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner"}}
 	g.Expect(c.Create(ctx, owner)).To(Succeed())
-	owned := &bmov1alpha1.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owned"}}
-	g.Expect(controllerutil.SetOwnerReference(owner, owned, e.Scheme())).To(Succeed())
-	g.Expect(c.Create(ctx, owned)).To(Succeed())
-	g.Expect(c.Delete(ctx, owner)).To(Succeed())
-	expectGone(ctx, g, c, owned)
+	expectGoneWith(ctx, g, e, owner, &bmov1alpha1.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owned"}})
 }
 
 func checkGarbageCollectionOfNewKind(ctx context.Context, t *testing.T, e *Env) {
@@ -190,6 +186,12 @@ func checkGarbageCollectionOfNewKind(ctx context.Context, t *testing.T, e *Env) 
 	}
 	owner, owned := object("owner"), object("owned")
 	g.Eventually(func() error { return c.Create(ctx, owner) }, eventually).WithContext(ctx).Should(Succeed(), "the kind is served")
+	expectGoneWith(ctx, g, e, owner, owned)
+}
+
+// expectGoneWith creates an object with an owner, which is there already, and waits until it is gone with it.
+func expectGoneWith(ctx context.Context, g Gomega, e *Env, owner, owned client.Object) {
+	c := e.Client()
 	g.Expect(controllerutil.SetOwnerReference(owner, owned, e.Scheme())).To(Succeed())
 	g.Expect(c.Create(ctx, owned)).To(Succeed())
 	g.Expect(c.Delete(ctx, owner)).To(Succeed())

@@ -23,7 +23,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
 
-// interval is how often a wait looks at the management cluster: half of what the API server is asked during a suite are such looks.
+// interval is how often a wait looks at the management cluster. Each look is ten requests, and many wait side by side: they are a large part of what the API server does in a suite.
 const interval = 500 * time.Millisecond
 
 // Metal3MachineKind is the kind of CAPM3's infra machines; they are handled unstructured.
