@@ -45,16 +45,16 @@ func (r *Reconciler) gather(ctx context.Context, config *bootstrapv1.OpenshiftAs
 	return s, nil
 }
 
-// gatherMachine finds the Machine by its reference to the config, which is there before Cluster API makes it the owner.
+// gatherMachine finds the Machine that refers to the config and is its owner, as Cluster API says. After a Machine another one may have its name, and for a while the cache has the former one with the
+// config of the next: that its host has a Node, or was given its data, is not true of the next one's. A config that is deleted is in use as long as any Machine refers to it.
 func (r *Reconciler) gatherMachine(ctx context.Context, f *facts.Facts) error {
 	machines := &clusterv1.MachineList{}
 	if err := r.Client.List(ctx, machines, client.InNamespace(f.Config.Namespace), client.MatchingFields{machineByConfig: f.Config.Name}); err != nil {
 		return fmt.Errorf("cannot look for the Machine: %w", err)
 	}
-	owner := metav1.GetControllerOf(f.Config)
 	for i := range machines.Items {
 		machine := &machines.Items[i]
-		if len(machines.Items) == 1 || owner != nil && owner.UID == machine.UID {
+		if metav1.IsControlledBy(f.Config, machine) || f.Deleting() && len(machines.Items) == 1 {
 			f.Machine = machine
 		}
 	}

@@ -17,7 +17,7 @@ func (r *Reconciler) prerequisites(_ context.Context, s *scope) (bool, error) {
 	case s.Machine == nil && ownedByMachinePool(s.Config):
 		return s.wait(stage, bootstrapv1.MachinePoolNotSupportedReason, "a MachinePool cannot use an OpenshiftAssistedConfig: use a MachineDeployment")
 	case s.Machine == nil:
-		return s.wait(stage, bootstrapv1.WaitingForMachineReason, "waiting for a Machine whose spec.bootstrap.configRef is this object")
+		return s.wait(stage, bootstrapv1.WaitingForMachineReason, "waiting until Cluster API makes the Machine whose spec.bootstrap.configRef is this object its owner")
 	case s.Cluster == nil:
 		return s.wait(stage, bootstrapv1.WaitingForClusterInfrastructureReason, "waiting for Cluster %s", s.Machine.Spec.ClusterName)
 	case !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):

@@ -181,6 +181,14 @@ func lab() map[string]client.Object {
 		Name:   "metal3machines.infrastructure.cluster.x-k8s.io",
 		Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"},
 	}}
+	machine := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", UID: "machine-uid", Labels: labels},
+		Spec: clusterv1.MachineSpec{
+			ClusterName:       "c",
+			Bootstrap:         clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "OpenshiftAssistedConfig", Name: "m"}},
+			InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "Metal3Machine", Name: "m"},
+		},
+	}
 	return map[string]client.Object{
 		"crd": crd,
 		"cluster": &clusterv1.Cluster{
@@ -188,15 +196,10 @@ func lab() map[string]client.Object {
 			Spec:       clusterv1.ClusterSpec{ControlPlaneRef: clusterv1.ContractVersionedObjectReference{APIGroup: "controlplane.cluster.x-k8s.io", Kind: "OpenshiftAssistedControlPlane", Name: "cp"}},
 			Status:     clusterv1.ClusterStatus{Initialization: clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(true)}},
 		},
-		"machine": &clusterv1.Machine{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", UID: "machine-uid", Labels: labels},
-			Spec: clusterv1.MachineSpec{
-				ClusterName:       "c",
-				Bootstrap:         clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "OpenshiftAssistedConfig", Name: "m"}},
-				InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "Metal3Machine", Name: "m"},
-			},
-		},
-		"config": &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", UID: "config-uid", Generation: 1, Labels: labels}},
+		"machine": machine,
+		"config": &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "m", UID: "config-uid", Generation: 1, Labels: labels, OwnerReferences: ownedBy(machine),
+		}},
 		"metal3": metal3Machine("live-iso"),
 		"deployment": &hivev1.ClusterDeployment{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cp", Annotations: map[string]string{assisted.OpenShiftVersionAnnotation: "4.19.3"}},
@@ -209,6 +212,11 @@ func lab() map[string]client.Object {
 		},
 		"pullSecret": &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pull-secret"}},
 	}
+}
+
+// ownedBy is what Cluster API writes into what a Machine refers to.
+func ownedBy(machine *clusterv1.Machine) []metav1.OwnerReference {
+	return []metav1.OwnerReference{*metav1.NewControllerRef(machine, clusterv1.GroupVersion.WithKind("Machine"))}
 }
 
 func values(objects map[string]client.Object) []client.Object {
