@@ -9,7 +9,8 @@ import (
 )
 
 // PatchStatus writes the status of after when it differs from that of before, with one request. It is for the one reconciler that writes the
-// status: lists (conditions) are written whole. An object that is gone is no error.
+// status: lists (conditions) are written whole. An object that is gone is no error. Of one that is deleted before must be the newest version: it may be gone for others than the cache, and the status
+// would be that of another object of its name.
 func PatchStatus(ctx context.Context, c client.Client, before, after client.Object) error {
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
@@ -21,6 +22,11 @@ func PatchStatus(ctx context.Context, c client.Client, before, after client.Obje
 	}
 	if string(data) == "{}" {
 		return nil
+	}
+	if !before.GetDeletionTimestamp().IsZero() {
+		if data, err = client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(after); err != nil {
+			return fmt.Errorf("cannot compute the patch of the status of %s: %w", client.ObjectKeyFromObject(after), err)
+		}
 	}
 	// The answer of the API server must not overwrite after: callers go on with it.
 	target, ok := after.DeepCopyObject().(client.Object)

@@ -20,6 +20,9 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 		return s.wait(stage, bootstrapv1.InfraEnvNotOursReason,
 			"InfraEnv %s exists and does not belong to this object: delete it or the Machine", s.Namesake.Name)
 	}
+	if s.Namesake != nil && !s.Namesake.DeletionTimestamp.IsZero() && !s.HostMayHaveBooted() {
+		return s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s is being deleted: it is made anew when it is gone", s.Namesake.Name)
+	}
 	s.infraEnv = s.Namesake
 	if s.HostMayHaveBooted() {
 		if s.infraEnv == nil {

@@ -201,7 +201,9 @@ func (r *Reconciler) gatherInfraMachine(ctx context.Context, f *facts.Facts) err
 		f.InfraMachineFailure = err // for example a CRD without the label of the contract: something to report
 		return nil                  //nolint:nilerr // reported, and returned, by the phase that needs it
 	}
-	f.InfraMachine = infraMachine
+	if metav1.IsControlledBy(infraMachine, f.Machine) { // and not by a former Machine of the name
+		f.InfraMachine = infraMachine
+	}
 	return r.watchInfraMachine(ctx, infraMachine)
 }
 

@@ -103,6 +103,7 @@ func (r *Reconciler) releaseInfraEnv(ctx context.Context, s *scope) (bool, error
 		if err := kube.Delete(ctx, r.Client, infraEnv); err != nil {
 			return false, err
 		}
+		r.made.Forget(keyOf(s.Config))
 	}
 	if len(s.InfraEnvs) > 0 {
 		_, _ = s.waitDeleting(bootstrapv1.DeletingInfraEnvReason, "waiting for assisted-service to delete InfraEnv %s", s.InfraEnvs[0].Name)

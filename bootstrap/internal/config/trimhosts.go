@@ -181,6 +181,7 @@ var readFields = [][]string{
 	{"metadata", "generation"},
 	{"metadata", "creationTimestamp"},
 	{"metadata", "deletionTimestamp"},
+	{"metadata", "ownerReferences"},
 	{"metadata", "annotations", metal3.HostAnnotation},
 	{"spec", "providerID"},
 	{"spec", "image", "url"},

@@ -182,7 +182,7 @@ func lab() map[string]client.Object {
 		Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"},
 	}}
 	machine := &clusterv1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", UID: "machine-uid", Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", UID: sample.MachineUID, Labels: labels},
 		Spec: clusterv1.MachineSpec{
 			ClusterName:       "c",
 			Bootstrap:         clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "OpenshiftAssistedConfig", Name: "m"}},

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -15,17 +16,21 @@ import (
 const (
 	// Namespace is where all of it is.
 	Namespace = "lab"
+	// MachineUID is that of the Machine.
+	MachineUID = "machine-uid"
 	// BootMAC is the address of the BareMetalHost.
 	BootMAC = "52:54:00:00:00:02"
 )
 
-// Metal3Machine is one whose image has a format, and is the placeholder of a template.
+// Metal3Machine is the Machine's, with an image that has a format and is the placeholder of a template.
 func Metal3Machine(format string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
 		"kind":       "Metal3Machine",
-		"metadata":   map[string]any{"namespace": Namespace, "name": "m", "uid": "metal3-uid"},
-		"spec":       map[string]any{"image": map[string]any{"url": "http://placeholder.invalid/live.iso", "checksum": "x", "diskFormat": format}},
+		"metadata": map[string]any{"namespace": Namespace, "name": "m", "uid": "metal3-uid", "ownerReferences": []any{map[string]any{
+			"apiVersion": clusterv1.GroupVersion.String(), "kind": "Machine", "name": "m", "uid": MachineUID, "controller": true,
+		}}},
+		"spec": map[string]any{"image": map[string]any{"url": "http://placeholder.invalid/live.iso", "checksum": "x", "diskFormat": format}},
 	}}
 }
 

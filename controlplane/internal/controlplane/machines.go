@@ -9,6 +9,7 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -133,6 +134,10 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot desired.S
 		if !left.GetDeletionTimestamp().IsZero() {
 			s.block(controlplanev1.MachineCreationFailedReason, fmt.Sprintf("waiting until %s %s of the former Machine is gone", left.GetObjectKind().GroupVersionKind().Kind, left.GetName()))
 			s.again.In(leftoverRetry)
+			return false, nil
+		}
+		if owner := metav1.GetControllerOf(left); owner != nil && owner.Kind == "Machine" { // the cache still has that of a former Machine, or not yet the Machine
+			s.awaitCache(slot.Name, reconcile.CacheLag)
 			return false, nil
 		}
 		if !s.Ours(left) {

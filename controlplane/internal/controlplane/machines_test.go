@@ -6,6 +6,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -47,6 +49,36 @@ func TestNoMachineWithTheInfraMachineOfAFormerOne(t *testing.T) {
 	h.r.Client = blind{h.Client, slots[0].Name}
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(2))
+}
+
+// The cache still has what belonged to a former Machine of the name, and is gone: the next Machine would refer to nothing for ever.
+func TestNoMachineFromThePartsOfAFormerOne(t *testing.T) {
+	for _, kind := range []string{"OpenshiftAssistedConfig", "Metal3Machine"} {
+		t.Run(kind, func(t *testing.T) {
+			h := newHub(t, world(nil)...)
+			h.reconcile()
+			former := h.machines()[0]
+			parts := map[string]client.Object{"OpenshiftAssistedConfig": &bootstrapv1.OpenshiftAssistedConfig{}, "Metal3Machine": &unstructured.Unstructured{}}
+			parts["Metal3Machine"].GetObjectKind().SetGroupVersionKind(infraGV.WithKind("Metal3Machine"))
+			h.Expect(h.Delete(t.Context(), &former)).To(Succeed())
+			for of, part := range parts {
+				h.Expect(h.Get(t.Context(), client.ObjectKeyFromObject(&former), part)).To(Succeed())
+				if of != kind {
+					h.Expect(h.Delete(t.Context(), part)).To(Succeed())
+				}
+			}
+			left := parts[kind]
+			left.SetOwnerReferences(append(left.GetOwnerReferences(), *metav1.NewControllerRef(&former, clusterv1.GroupVersion.WithKind("Machine")))) // as Cluster API does
+			h.Expect(h.Update(t.Context(), left)).To(Succeed())
+			h.withTime().reconcile()
+			h.Expect(h.machines()).To(HaveLen(2), "the former one's %s is there", kind)
+
+			h.Expect(h.Delete(t.Context(), left)).To(Succeed())
+			h.withTime().reconcile()
+			h.Expect(h.machines()).To(HaveLen(3))
+			h.Expect(h.Get(t.Context(), client.ObjectKeyFromObject(&former), parts["OpenshiftAssistedConfig"])).To(Succeed())
+		})
+	}
 }
 
 // blind does not see the objects of a name.

@@ -83,6 +83,10 @@ func TestPreflightUntilTheClusterIsInstalled(t *testing.T) {
 	before := len(h.writes)
 	h.reconcile()
 	h.Expect(h.writes).To(HaveLen(before), "nothing is written, since nothing changed")
+	delete(h.dns.answers, apiOfC1)
+	h.elapse()
+	h.reconcile()
+	h.Expect(h.writes).To(HaveLen(before), "after a restart no name is looked up yet")
 
 	h.install()
 	h.elapse()

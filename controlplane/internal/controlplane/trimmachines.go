@@ -127,10 +127,11 @@ var (
 		{"metadata", "uid"},
 		{"metadata", "resourceVersion"},
 		{"metadata", "deletionTimestamp"},
+		{"metadata", "ownerReferences"},
 	}
 	machineFields  = append(slices.Clone(infraFields), []string{"spec", "providerID"})
-	rebootFields   = append(slices.Clone(infraFields), []string{"metadata", "ownerReferences"}, []string{"status", "phase"})
-	templateFields = append(slices.Clone(infraFields), []string{"metadata", "generation"}, []string{"metadata", "ownerReferences"}, []string{"spec", "template"})
+	rebootFields   = append(slices.Clone(infraFields), []string{"status", "phase"})
+	templateFields = append(slices.Clone(infraFields), []string{"metadata", "generation"}, []string{"spec", "template"})
 )
 
 // TrimInfra is the cache transform of kinds that have none of their own: infrastructure machines, their reboots and their templates, which are all that is read without a type.

@@ -136,6 +136,7 @@ func infraMachine() *unstructured.Unstructured {
 	u.SetUID("1")
 	u.SetResourceVersion("5")
 	u.SetDeletionTimestamp(ptr.To(metav1.Now().Rfc3339Copy()))
+	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Machine", Name: "m", UID: "2"}})
 	u.SetLabels(identity().Labels)
 	return u
 }

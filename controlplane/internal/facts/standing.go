@@ -3,6 +3,8 @@ package facts
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -105,6 +107,9 @@ func (f *Facts) Decide() {
 func (f *Facts) publishedBefore() (published, renewed bool) {
 	if f.Kubeconfig == nil {
 		return false, false
+	}
+	if owner := metav1.GetControllerOf(f.Kubeconfig); owner != nil && owner.Kind == ControlPlaneKind && owner.UID != f.ControlPlane.UID {
+		return false, false // it goes with a former control plane of the name
 	}
 	_, copied := f.Kubeconfig.Annotations[KubeconfigSourceAnnotation]
 	renewed = HasToken(f.Kubeconfig)

@@ -6,6 +6,9 @@ import (
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -133,4 +136,22 @@ func TestRegistrationFollowsTheWorkersAndTheSingleNode(t *testing.T) {
 	s.Progress, s.DayOneWorkers = assisted.Observe(s.Install), 5
 	s.Decide()
 	g.Expect(s.WorkerReplicas()).To(BeEquivalentTo(2), "frozen")
+}
+
+// The Secret of a control plane that is gone is there until the garbage collector has come by: it says nothing of the next one of its name.
+func TestTheKubeconfigOfAFormerControlPlaneTellsNothing(t *testing.T) {
+	for owner, wanted := range map[types.UID]controlplanev1.InstallationPhase{
+		"cp-uid": controlplanev1.InstallationInstalled, "former-uid": controlplanev1.InstallationPending,
+	} {
+		s := factsOf(nil)
+		s.Install = installOf("insufficient")
+		s.Progress = assisted.Observe(s.Install)
+		s.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Annotations:     map[string]string{KubeconfigRenewalAnnotation: "t"},
+			OwnerReferences: []metav1.OwnerReference{{Kind: ControlPlaneKind, UID: owner, Controller: ptr.To(true)}},
+		}}
+		s.Decide()
+		NewWithT(t).Expect(s.Phase).To(Equal(wanted), string(owner))
+		NewWithT(t).Expect(s.Begun).To(Equal(wanted == controlplanev1.InstallationInstalled), string(owner))
+	}
 }

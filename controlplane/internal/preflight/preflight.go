@@ -35,6 +35,8 @@ type Result struct {
 	Warnings []string
 	// Unknown says what cannot be told yet.
 	Unknown []string
+	// Early: not all names were looked up yet, as after each start of the manager.
+	Early bool
 }
 
 // Names of a cluster, as OpenShift documents them: that of its API, one of those of its applications, and one that must not exist, by which assisted-service recognises a wildcard
@@ -51,7 +53,7 @@ func Names(f *facts.Facts) []string {
 
 // Check looks at everything.
 func Check(in *Inputs) Result {
-	var result Result
+	result := Result{Early: slices.ContainsFunc(Names(in.Facts), func(name string) bool { return !in.Names[name].Asked })}
 	config, domain := &in.ControlPlane.Spec.Config, in.Domain()
 	result.leads(in.Names[apiName(domain)], apiName(domain), "apiVIPs", config.APIVIPs)
 	result.leads(in.Names[appName(domain)], "*.apps."+domain, "ingressVIPs", config.IngressVIPs)

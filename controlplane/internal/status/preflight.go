@@ -17,6 +17,7 @@ func (v *View) composePreflight(cp *controlplanev1.OpenshiftAssistedControlPlane
 	case v.Installed() || v.Deleting():
 		conditions.Delete(cp, t)
 	case found == nil: // nobody looked this time
+	case found.Early && conditions.Has(cp, t): // what was told before is told until all is known again
 	case len(found.Warnings) > 0:
 		conditions.Set(cp, no(t, controlplanev1.PreflightWarningsReason, strings.Join(slices.Concat(found.Warnings, found.Unknown), "; ")))
 	case len(found.Unknown) > 0:
