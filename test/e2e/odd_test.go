@@ -92,7 +92,7 @@ var _ = Describe("Odd hosts", Label("hosts"), func() {
 
 	It("that take minutes for everything are waited for, and nothing is written meanwhile", Label("nightly"), func(ctx SpecContext) {
 		random := rand.New(rand.NewPCG(laboratoryOptions.HostSeed, 0))
-		cluster := apply(ctx, "sno", lab.Mutations{Namespace: "slow", ClusterName: "slow"})
+		cluster := apply(ctx, "sno", lab.Mutations{Namespace: "minutes", ClusterName: "slow"})
 		for _, task := range []hosts.Task{hosts.Inspecting, hosts.Preparing, hosts.Provisioning, hosts.Deprovisioning} {
 			rackHostOf(cluster.Hosts[0]).SlowTask(task, time.Minute+time.Duration(random.Int64N(int64(time.Minute))))
 		}
@@ -103,7 +103,7 @@ var _ = Describe("Odd hosts", Label("hosts"), func() {
 		}
 		Eventually(ctx, hostState).WithArguments(cluster.Hosts[0]).WithTimeout(installTimeout).Should(Equal(metal3api.StateProvisioning))
 		wait(ctx, cluster, "told which host it is", func(s *lab.State) bool {
-			return tells(s, bootstrapv1.HostIdentifiedCondition, bootstrapv1.WaitingForHostReason, "waiting for BareMetalHost slow/slow-0 to boot")
+			return tells(s, bootstrapv1.HostIdentifiedCondition, bootstrapv1.WaitingForHostReason, "waiting for BareMetalHost minutes/slow-0 to boot")
 		})
 		settled := state(ctx, cluster).Machines[0].Config.ResourceVersion
 		Consistently(ctx, func() string { return state(ctx, cluster).Machines[0].Config.ResourceVersion }).WithTimeout(quiet).Should(Equal(settled))
