@@ -17,7 +17,6 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 )
 
 // The next Machine of a control plane takes the name of the one that it replaces. What a cache that is behind still says of the former one was held for its own: that its host was installed.
@@ -79,7 +78,7 @@ func gone(config *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.OpenshiftAss
 func TestTheStatusOfAFormerConfigIsNotThatOfTheNext(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	former := gone(w.config())
-	w.reconciler.Client = interceptor.NewClient(kubetest.Cached(w, Cached(), TrimInfraMachine), interceptor.Funcs{
+	w.reconciler.Client = interceptor.NewClient(w.cached(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if config, ok := obj.(*bootstrapv1.OpenshiftAssistedConfig); ok {
 				former.DeepCopyInto(config)
@@ -136,7 +135,7 @@ func TestNoHostBootsFromAnInfraEnvThatGoes(t *testing.T) {
 // A Machine may be deleted before the cache has seen the InfraEnv that was made for it.
 func TestAnInfraEnvThatWasNeverSeenIsNotLeftBehind(t *testing.T) {
 	w := newWorld(t, values(lab())...)
-	w.reconciler.Client = interceptor.NewClient(kubetest.Cached(w, Cached(), TrimInfraMachine), interceptor.Funcs{
+	w.reconciler.Client = interceptor.NewClient(w.cached(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if _, hidden := obj.(*assisted.InfraEnv); hidden {
 				return apierrors.NewNotFound(schema.GroupResource{Resource: "infraenvs"}, key.Name)

@@ -96,13 +96,16 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 
 // restart makes a reconciler that remembers nothing, and reads what the cache of the manager keeps.
 func (w *world) restart() {
-	cached := kubetest.Cached(w, Cached(), TrimInfraMachine)
+	cached := w.cached()
 	w.reconciler = New(Options{
 		Client: cached, Metadata: cached, Live: w, Recorder: w.events, Selected: func(client.Object) bool { return true },
 	})
 	w.reconciler.metal3.Store(true)
 	w.reconciler.now = func() time.Time { return w.clock }
 }
+
+// cached reads as from the cache of the manager.
+func (w *world) cached() client.WithWatch { return kubetest.Cached(w, Cached(), TrimInfraMachine) }
 
 func (w *world) counting() interceptor.Funcs {
 	return interceptor.Funcs{

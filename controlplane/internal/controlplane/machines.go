@@ -9,7 +9,6 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -136,7 +135,7 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot desired.S
 			s.again.In(leftoverRetry)
 			return false, nil
 		}
-		if owner := metav1.GetControllerOf(left); owner != nil && owner.Kind == "Machine" { // the cache still has that of a former Machine, or not yet the Machine
+		if facts.OwnedByKind(left, "Machine") { // the cache still has that of a former Machine, or not yet the Machine
 			s.awaitCache(slot.Name, reconcile.CacheLag)
 			return false, nil
 		}
