@@ -23,7 +23,7 @@ func (r *Reconciler) cleanUpHosts(ctx context.Context, s *scope) (bool, error) {
 		return false, nil // for the user to correct
 	}
 	for _, left := range asked.Leftovers {
-		if fate := asked.FateOf(left); fate != removal.Leaving {
+		if fate := asked.FateOf(left); fate != removal.Leaving && fate != removal.Unproven {
 			return false, r.cleanUpHost(ctx, s, asked, left, fate)
 		}
 		if m, found := asked.Going(left); found {

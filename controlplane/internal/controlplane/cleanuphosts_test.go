@@ -7,11 +7,14 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // newLeavingHub is one of which the first host was released, and is not off yet.
@@ -192,5 +195,31 @@ func TestWhatIsLeftOfAHostThatWasNoNode(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.etcds.looks).To(Equal(1))
 	h.Expect(h.etcds.calls).To(BeEmpty())
+	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.ReleasedHostsAnnotation))
+}
+
+// Until its record is dropped the certificates of a host that is gone can still be deleted: the word of an Agent, which a lagging cache may have of the former Machine, does not end that.
+func TestAnAgentOfAFormerMachineEndsNoRecord(t *testing.T) {
+	h := newInstalledHub(t)
+	m := h.machines()[0]
+	m.Spec.ProviderID = ""
+	h.Expect(h.Update(t.Context(), &m)).To(Succeed())
+	m.Status.NodeRef.Name = ""
+	h.Expect(h.Status().Update(t.Context(), &m)).To(Succeed())
+	former := &aiv1beta1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "former", Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: m.Name}},
+		Spec:       aiv1beta1.AgentSpec{ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}, NodeLabels: map[string]string{metal3.HostUIDLabel: "host"}},
+	}
+	h.Expect(h.Create(t.Context(), former)).To(Succeed())
+	n0 := &h.workloads.facts.Nodes[0]
+	n0.ProviderID, n0.HostUID = "", "host"
+	h.annotate(controlplanev1.ReleasedHostsAnnotation, recordOf(m.Name))
+	h.reconcile()
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.ReleasedHostsAnnotation, recordOf(m.Name)))
+
+	h.Expect(h.Delete(t.Context(), former)).To(Succeed())
+	h.workloads.facts.Nodes, h.etcds.Nodes, h.etcds.Members = h.workloads.facts.Nodes[1:], h.etcds.Nodes[1:], h.etcds.Members[1:]
+	h.reconcile()
+	h.Expect(h.etcds.calls).To(Equal([]string{"delete Secrets of n0"}))
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.ReleasedHostsAnnotation))
 }

@@ -164,6 +164,9 @@ const (
 	Leaving Fate = "leaving"
 	// Staying is one whose Machine is not, or no more: it came without its deletion from another hub, or out of a backup.
 	Staying Fate = "staying"
+	// Unproven is one of which nothing but an Agent says that it has a Machine, which is not being deleted: behind a lagging cache that Agent may be the one which ran on it for the former
+	// Machine of the name. The infrastructure provider proves it, or the Agent goes.
+	Unproven Fate = "unproven"
 	// Remaining is one of which the Node is there, but no Machine, Nodeless one of which the Machine lives on, but has no Node.
 	Remaining Fate = "remaining"
 	Nodeless  Fate = "without Node"
@@ -184,6 +187,8 @@ func (a *Asked) FateOf(left Leftover) Fate {
 		case !a.isOf(left, m):
 		case !m.Deleted.IsZero():
 			return Leaving
+		case same && m.ProviderID == "":
+			fate = Unproven
 		case same:
 			fate = Staying
 		case at < 0:
@@ -202,7 +207,7 @@ func (l Leftover) Rests(fate Fate) *Step {
 	case Nodeless:
 		step = Watch(controlplanev1.WaitingForMachinesDeletionReason, "Node %s, whose host was about to leave etcd, is gone, but its Machine is not being deleted: delete the Machine, "+
 			"or make the host join again", l.Node)
-	case Leaving, Staying, Gone:
+	case Leaving, Staying, Unproven, Gone:
 		return nil
 	}
 	return &step

@@ -843,6 +843,7 @@ func TestWhatBecameOfAReleasedHost(t *testing.T) {
 		"it was taken out of its control plane while it is deleted":   {func(w *world) { w.Others, w.Machines = []Machine{w.Machines[0]}, w.Machines[1:]; w.Others[0].Node = "" }, Leaving},
 		"its Machine came without its deletion":                       {func(w *world) { w.Machines[0].Deleted = time.Time{} }, Staying},
 		"its Machine came so, and Cluster API has not found its Node": {func(w *world) { w.Machines[0].Deleted = time.Time{}; w.unlinked(0) }, Staying},
+		"only an Agent says that a Machine which lives is its own":    {func(w *world) { w.Machines[0].Deleted, w.Machines[0].ProviderID = time.Time{}, "" }, Unproven},
 		"its Machine came so, and the Node is gone":                   {func(w *world) { w.Machines[0].Deleted, w.Nodes = time.Time{}, w.Nodes[1:] }, Nodeless},
 		"its Machine is gone, and the Node is there":                  {func(w *world) { w.Machines = w.Machines[1:] }, Remaining},
 		"both are gone": {func(w *world) { w.drop(0) }, Gone},
@@ -884,7 +885,8 @@ func TestWhatBecameOfAHostThatWasNoNode(t *testing.T) {
 		"its Machine is gone, and it became a Node that only its label tells": {func(w *world) {
 			w.Machines, w.Nodes[0].ProviderID = w.Machines[1:], ""
 		}, Remaining, Wait},
-		"the next Machine of its name has the same host": {func(w *world) { w.Machines[0].Deleted = time.Time{} }, Staying, Wait},
+		"the next Machine of its name has the same host":         {func(w *world) { w.Machines[0].Deleted = time.Time{} }, Staying, Wait},
+		"an Agent of the former Machine makes it the next one's": {func(w *world) { w.Machines[0].Deleted, w.Machines[0].ProviderID = time.Time{}, "" }, Unproven, Wait},
 		"the next Machine of its name is to have its host": {func(w *world) {
 			w.unlinked(0)
 			w.Machines[0].Deleted, w.Nodes, w.Members = time.Time{}, w.Nodes[1:], w.Members[1:]
