@@ -17,6 +17,8 @@ const (
 	// A host that assisted-service refuses, or that cannot reach an API, tries again after a pause that doubles up to a limit.
 	firstRetry = 10 * time.Millisecond
 	lastRetry  = 2 * time.Second
+	// powerCycle is the least that a machine takes from its end to the start of another system.
+	powerCycle = 10 * time.Second
 )
 
 // Host is one machine.
@@ -304,7 +306,7 @@ func (h *Host) discover(ctx context.Context) (reboot bool) {
 	agent, ok := h.loadAgent(ctx)
 	retry := backOff{}
 	for ok && ctx.Err() == nil {
-		if err := h.rack.options.Service.Register(ctx, agent); err != nil {
+		if err := h.register(ctx, agent); err != nil {
 			h.hold(err)
 			retry.wait(ctx)
 			continue
@@ -332,6 +334,15 @@ func (h *Host) discover(ctx context.Context) (reboot bool) {
 		retry.waitOnRepeat(ctx)
 	}
 	return false
+}
+
+// register registers the host with assisted-service. When the host is switched off meanwhile, it is not off before that is answered, or so late that a machine would boot its next system:
+// assisted-service would take the host for one that runs its discovery agent after its disk.
+func (h *Host) register(ctx context.Context, agent Agent) error {
+	asked, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(powerCycle, giveUp) })()
+	return h.rack.options.Service.Register(asked, agent)
 }
 
 // loadAgent reads what the discovery agent is started with: from the user data, or from the image of the live ISO, which is

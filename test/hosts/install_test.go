@@ -412,6 +412,21 @@ func TestRebootDuringDiscoveryRegistersAgain(t *testing.T) {
 	l.Eventually(h.Registrations).Should(Equal(2))
 }
 
+// A registration that assisted-service works through when the installed system runs already would be that of a host which unexpectedly restarted.
+func TestAHostIsNotOffBeforeItsRegistrationIsAnswered(t *testing.T) {
+	l := newLab(t)
+	h := l.booted(1)[0]
+	busy := l.service.answerSlowly()
+	h.Reboot()
+	<-busy
+	off := make(chan struct{})
+	go func() { defer close(off); h.PowerOff() }()
+	l.Consistently(off).WithTimeout(100 * time.Millisecond).ShouldNot(BeClosed())
+	busy <- struct{}{}
+	<-off
+	l.Expect(l.service.see(h.Hardware().UUID).registrations).To(Equal(2))
+}
+
 func TestUnpluggedHostStaysOff(t *testing.T) {
 	l := newLab(t)
 	h := l.booted(1)[0]

@@ -213,6 +213,7 @@ func readiness(node *corev1.Node) corev1.ConditionStatus {
 type script struct {
 	mu      sync.Mutex
 	changed chan struct{}
+	busy    chan struct{}   // nil: registrations are answered at once
 	known   map[string]bool // by InfraEnv; false: not known
 	hosts   map[string]*scripted
 	// finalised are the clusters that were reported complete.
@@ -260,6 +261,14 @@ func (s *script) see(hostID string) scripted {
 	return scripted{}
 }
 
+// answerSlowly makes each registration from now on be announced, and answered only when it is said so in turn.
+func (s *script) answerSlowly() chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = make(chan struct{})
+	return s.busy
+}
+
 func (s *script) forbid(infraEnv string, forbidden bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,9 +289,20 @@ func (s *script) forbidden(infraEnvID string) bool {
 	return set && !known
 }
 
-func (s *script) Register(_ context.Context, agent Agent) error {
+func (s *script) Register(ctx context.Context, agent Agent) error {
 	if s.forbidden(agent.InfraEnvID) {
 		return ErrNotFound
+	}
+	s.mu.Lock()
+	busy := s.busy
+	s.mu.Unlock()
+	if busy != nil {
+		busy <- struct{}{}
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	s.with(agent.HostID, func(h *scripted) {
 		h.infraEnv, h.inventory, h.forgotten = agent.InfraEnvID, agent.Inventory, false
