@@ -200,6 +200,7 @@ nightly: ## Run what takes too long for every change: the other end-to-end specs
 	  CORE=$$core go test ./config -count=1; \
 	done
 	$(MAKE) conformance LONG=1 FOCUS='I15 '
+	LONG=1 go test ./test/clusterctl -count=1 -timeout 60m
 	$(MAKE) chaos ROUNDS=12 CLUSTERS=8 CHAOS=-bound=15m
 	$(MAKE) bench BENCH='-samples=1 -clusters=5 -margin=3'
 	REPRODUCE=1 go test ./release -count=1 -run TestManagersAreTheSameWhereverTheyAreBuilt
@@ -224,7 +225,7 @@ STARTING := go list -test -f '{{.ImportPath}} {{join .Deps " "}} ' ./... | grep 
 
 .PHONY: pure
 pure:
-	@starting="$$($(STARTING))"; $(GO_TEST) -count=1 $$($(UNIT) | grep -vxF "$$starting")
+	@starting="$$($(STARTING))"; $(GO_TEST) -count=1 -parallel 8 $$($(UNIT) | grep -vxF "$$starting")
 	@for tool in $(TESTED_TOOLS); do go -C $$tool test -vet=off -count=1 ./... || exit 1; done
 
 .PHONY: quick

@@ -99,6 +99,7 @@ func TestEndToEnd(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(soon)
 	SetDefaultEventuallyPollingInterval(200 * time.Millisecond)
+	SetDefaultConsistentlyPollingInterval(500 * time.Millisecond) // that of Gomega would ask for the whole of a cluster without a pause
 	RunSpecs(t, "end to end")
 }
 

@@ -176,6 +176,7 @@ func TestCredentialsThatAreNotAccepted(t *testing.T) {
 
 // Credentials are renewed every few weeks: nobody is to be told that the cluster cannot be reached while they are taken into use.
 func TestWhatIsKnownStandsUntilAnotherKubeconfigWasTried(t *testing.T) {
+	t.Parallel()
 	h, s := connectedHub(t)
 	s.refuse[operatorsPath] = true
 	s.endWatches(operatorsPath, &metav1.Status{Code: http.StatusGone})
@@ -384,6 +385,7 @@ func TestARevokedTokenIsNoticedByWhoUsesIt(t *testing.T) {
 }
 
 func TestAClusterThatAnsweredIsTriedSoonAgain(t *testing.T) {
+	t.Parallel()
 	h, s := connectedHub(t)
 	failing := func() (next time.Duration) {
 		s.set(func() { s.token = "another" })
@@ -404,6 +406,7 @@ func TestAClusterThatAnsweredIsTriedSoonAgain(t *testing.T) {
 
 // The latest time counts from the first visit after it changed, and what can be read in part is looked at no later than what is read as a whole.
 func TestWhenAClusterThatWasInstalledMeanwhileIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	h, s := connectedHub(t)
 	l := h.known(clusterKey)
 	latest := func(answeredOnce bool) (next time.Duration) {

@@ -87,6 +87,7 @@ func TestAWatchThatEndsIsTakenUp(t *testing.T) {
 }
 
 func TestAConnectionThatBreaksIsLookedAt(t *testing.T) {
+	t.Parallel()
 	h, s := connectedHub(t)
 	s.CloseClientConnections()
 	h.Eventually(h.visits, time.Minute).Should(Receive())
@@ -97,6 +98,7 @@ func TestAConnectionThatBreaksIsLookedAt(t *testing.T) {
 
 // Visits connect, so that there is one connection.
 func TestWatchesGoOnWithTheNextConnection(t *testing.T) {
+	t.Parallel()
 	h, s := connectedHub(t)
 	begun := len(s.requests())
 	s.CloseClientConnections()
@@ -128,6 +130,7 @@ func TestAConnectionThatTheServerLeavesEndsWithTheLink(t *testing.T) {
 
 // Somebody between does not speak HTTP/2.
 func TestAnAPIServerWithoutHTTP2(t *testing.T) {
+	t.Parallel()
 	s := newAPIServer(t, "secret-token")
 	plain := httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
 	plain.StartTLS()
@@ -202,6 +205,7 @@ func forward(t *testing.T, to string) (address string, freeze func()) {
 
 // With rights that were taken away, for example.
 func TestSinceWhenAClusterCannotBeRead(t *testing.T) {
+	t.Parallel()
 	s := newAPIServer(t, "secret-token")
 	s.refuse[nodesPath] = true
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))

@@ -296,6 +296,7 @@ func TestWhatWentThroughADoorEndsWithIt(t *testing.T) {
 }
 
 func TestADeadlineThatIsTakenBackEndsNothing(t *testing.T) {
+	t.Parallel()
 	forwardedTo(t, tunnel(t, echo), func(h *hub, conn net.Conn) {
 		h.Expect(conn.SetDeadline(time.Now().Add(time.Second))).To(Succeed())
 		h.Expect(conn.SetDeadline(time.Time{})).To(Succeed())
@@ -314,6 +315,7 @@ func deaf(ended chan<- struct{}, upgrade func(w http.ResponseWriter, r *http.Req
 }
 
 func TestPortsOfPodsThatAreNotReached(t *testing.T) {
+	t.Parallel()
 	silent := func(ended chan<- struct{}) http.HandlerFunc {
 		return func(_ http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()

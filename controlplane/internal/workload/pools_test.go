@@ -65,6 +65,7 @@ func TestWhatMattersOfAPool(t *testing.T) {
 }
 
 func TestPoolsAreFollowedWhileTheClusterIsUpgraded(t *testing.T) {
+	t.Parallel()
 	h, s := connectedHub(t)
 	s.put(poolsPath, poolWith(poolPaused))
 	h.visit(t.Context())
@@ -96,6 +97,7 @@ func TestPoolsAreFollowedWhileTheClusterIsUpgraded(t *testing.T) {
 }
 
 func TestPoolsAreFollowedWhereTheyAreAwaited(t *testing.T) {
+	t.Parallel()
 	h, s := connectedHub(t)
 	s.put(poolsPath, poolWith(poolPaused))
 	for round := range 2 { // what rests is begun anew

@@ -26,6 +26,7 @@ func requestOf(uid string, after time.Duration) *certificatesv1.CertificateSigni
 
 // A watch takes memory, and most clusters have no request for months.
 func TestRequestsAreReadOnceAndWatchedWhileTheyAreAwaited(t *testing.T) {
+	t.Parallel()
 	s := newAPIServer(t, "secret-token")
 	s.put(requestsPath, requestOf("late", time.Hour))
 	s.put(requestsPath, requestOf("early", 0))

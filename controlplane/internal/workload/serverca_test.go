@@ -77,6 +77,7 @@ func TestTheServerCAIsReadAnewForOthersWhoAreAwaitedLater(t *testing.T) {
 
 // Else it would be read with the next visit, in ten minutes.
 func TestTheServerCAIsReadSoonForHostsThatAreAwaitedWhileTheClusterIsConnectedTo(t *testing.T) {
+	t.Parallel()
 	h := newHub(t, kubeconfigFor(t, newAPIServer(t, "secret-token").URL, nil))
 	l := h.link(clusterKey)
 	l.reading = semaphore.NewWeighted(1)
