@@ -31,6 +31,21 @@ func TestWhatIsLeftToDoWhenTheImageIsThere(t *testing.T) {
 	w.Expect(w.writes-before).To(Equal(2), "the boot image, and the status")
 }
 
+// A stranger that boots the live ISO as soon as there is one does not keep the Machine from its host: nobody was told yet to choose one.
+func TestAStrangerThatBootsBeforeTheBootImageIsInPlace(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	w.create(discovered("stranger", "m", "52:54:00:99:99:99"))
+	w.makeImage()
+	w.reconcile()
+	w.Expect(w.infraMachine()).To(bootFrom(isoURL))
+	w.Expect(w.config().Status.DataSecretName).To(Equal("m"))
+	w.create(bareMetalHost())
+	w.reconcile()
+	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
+	w.Expect(w.agent("stranger").Spec.Approved).To(BeFalse())
+}
+
 // TestNothingIsPreparedOfASecretThatIsNotOurs, nor of data that is made from the image.
 func TestNothingIsPreparedOfASecretThatIsNotOurs(t *testing.T) {
 	for situation, change := range map[string]func(map[string]client.Object){
