@@ -214,9 +214,13 @@ func TestAnAgentOfAFormerMachineEndsNoRecord(t *testing.T) {
 	n0 := &h.workloads.facts.Nodes[0]
 	n0.ProviderID, n0.HostUID = "", "host"
 	h.annotate(controlplanev1.ReleasedHostsAnnotation, recordOf(m.Name))
+	h.scale(1)
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.ReleasedHostsAnnotation, recordOf(m.Name)))
+	h.Expect(h.machines()).To(HaveLen(3), "one after the other")
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("what is left of Node n0, whose host was released before, comes first"))
 
+	h.scale(3)
 	h.Expect(h.Delete(t.Context(), former)).To(Succeed())
 	h.workloads.facts.Nodes, h.etcds.Nodes, h.etcds.Members = h.workloads.facts.Nodes[1:], h.etcds.Nodes[1:], h.etcds.Members[1:]
 	h.reconcile()

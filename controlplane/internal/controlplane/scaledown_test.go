@@ -171,6 +171,10 @@ func (s staleList) List(ctx context.Context, list client.ObjectList, opts ...cli
 func TestNoSecondMachineIsDeletedBecauseTheCacheIsBehind(t *testing.T) {
 	h := newScaledHub(t)
 	h.keepMachines()
+	worker := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-1", Labels: map[string]string{clusterv1.ClusterNameLabel: "cluster1"}}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"},
+	}
+	h.Expect(h.Create(t.Context(), worker)).To(Succeed()) // it makes up for none
 	h.scale(4)
 	live := h.r.Live
 	h.r.Live = staleList{live}
@@ -202,6 +206,33 @@ func TestASurplusGoesAtOnceBeforeTheInstallation(t *testing.T) {
 	h.scale(1)
 	h.reconcile()
 	h.Expect(h.deleted()).To(HaveLen(1))
+	h.Expect(h.etcds.looks).To(BeZero())
+}
+
+func TestNoHostIsTakenOutOfAnInstallation(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	h.keepMachines()
+	h.setState("installing", "InstallationInProgress", 40)
+	h.reconcile()
+	h.scale(1)
+	h.reconcile()
+	h.Expect(h.deleted()).To(BeEmpty())
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("set spec.replicas back to 3"))
+}
+
+// Whoever deletes a Cluster has its workers deleted first.
+func TestNothingIsScaledDownWhenTheClusterGoes(t *testing.T) {
+	h := newScaledHub(t)
+	h.keepMachines()
+	cluster := &clusterv1.Cluster{}
+	h.get("cluster1", cluster)
+	cluster.Finalizers = []string{clusterv1.ClusterFinalizer}
+	h.Expect(h.Update(t.Context(), cluster)).To(Succeed())
+	h.Expect(h.Delete(t.Context(), cluster)).To(Succeed())
+	h.scale(3)
+	h.reconcile()
+	h.Expect(h.deleted()).To(BeEmpty())
 	h.Expect(h.etcds.looks).To(BeZero())
 }
 
