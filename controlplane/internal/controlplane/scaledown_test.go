@@ -206,6 +206,8 @@ func TestASurplusGoesAtOnceBeforeTheInstallation(t *testing.T) {
 	h.scale(1)
 	h.reconcile()
 	h.Expect(h.deleted()).To(HaveLen(1))
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically(">", time.Minute), "the next one goes when it is gone, which is watched")
+	h.Expect(h.deleted()).To(HaveLen(1))
 	h.Expect(h.etcds.looks).To(BeZero())
 }
 
