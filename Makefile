@@ -190,7 +190,7 @@ suite-open:
 NEWER_CORES := cluster-api-next cluster-api-1.14
 # What is restart and nightly waits until nobody writes about clusters without hosts, whose state the real service changes every second: see docs/assisted-service.md.
 .PHONY: nightly
-nightly: ## Run what takes too long for every change: the other end-to-end specs, installations with the real Bare Metal Operator, conformance, updates in place and admission policies on the newer versions of Cluster API, chaos, the bench, the unit tests with the race detector, and the fuzz targets.
+nightly: ## Run what takes too long for every change: the other end-to-end specs, installations with the real Bare Metal Operator, conformance, updates in place and admission policies on the newer versions of Cluster API, the journey with clusterctl with a cluster of each template, chaos, the bench, the unit tests with the race detector, and the fuzz targets.
 	$(MAKE) e2e BACKEND=simulated LABELS=nightly
 	$(MAKE) e2e BACKEND=real LABELS='!($(ON_REAL) || (restart && nightly))'
 	$(MAKE) e2e BMO=real LOGS=e2e-operator LABELS='($(ON_OPERATOR)) && !(idle || nightly)'
@@ -223,6 +223,7 @@ TESTED_TOOLS = $(sort $(dir $(wildcard test/tools/*/*_test.go)))
 UNIT := go list ./... | grep -v -e /test/e2e -e /test/conformance
 STARTING := go list -test -f '{{.ImportPath}} {{join .Deps " "}} ' ./... | grep '/test/env/components ' | sed -E 's/(_test|\.test)? .*//' | sort -u
 
+# Those that run side by side wait: eight of them keep two processors no busier than one.
 .PHONY: pure
 pure:
 	@starting="$$($(STARTING))"; $(GO_TEST) -count=1 -parallel 8 $$($(UNIT) | grep -vxF "$$starting")

@@ -105,6 +105,7 @@ func (c *Cluster) Wait(ctx context.Context, what string, done func(*State) bool)
 	})
 }
 
+// poll asks until it is done.
 func (c *Cluster) poll(ctx context.Context, what string, done func() bool) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
