@@ -241,7 +241,7 @@ unit: pure ## Run the tests that need no installation.
 FUZZTIME ?= 30s
 .PHONY: fuzz
 fuzz: ## Fuzz each parser of what others write (ignition overrides, kubeconfigs, pull secrets, registries.conf, certificate requests, names...) for FUZZTIME=30s. A failing input is written into testdata/fuzz: commit it with the mend.
-	@for file in $$(grep -rl --include=fuzz_test.go "^func Fuzz" bootstrap controlplane pkg); do \
+	@for file in $$(grep -rl --include=fuzz_test.go "^func Fuzz" ./bootstrap ./controlplane ./pkg); do \
 	  for target in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' $$file); do \
 	    echo "==> $$(dirname $$file) $$target"; \
 	    $(GO_TEST) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$(dirname $$file) || exit 1; \

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -100,10 +102,18 @@ type hub struct {
 	kubelets  *fakeKubelets
 	versions  *fakeVersions
 	dns       *fakeNames
+	writing   sync.Mutex
 	writes    []string
 	// applyFails is what each server-side apply comes to, but for those of a status; with failing only those in whose JSON it stands.
 	applyFails error
 	failing    string
+}
+
+// wrote keeps what was written, also by those that write side by side.
+func (h *hub) wrote(what string) {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	h.writes = append(h.writes, what)
 }
 
 func newHub(t *testing.T, objects ...client.Object) *hub {
@@ -123,15 +133,15 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	}
 	builder.WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			h.writes = append(h.writes, "create "+obj.GetName())
+			h.wrote("create " + obj.GetName())
 			return c.Create(ctx, obj, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			h.writes = append(h.writes, "patch "+obj.GetName())
+			h.wrote("patch " + obj.GetName())
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			h.writes = append(h.writes, "apply")
+			h.wrote("apply")
 			if content, err := json.Marshal(obj); h.applyFails != nil && (err != nil || strings.Contains(string(content), h.failing)) {
 				return h.applyFails
 			}
@@ -141,7 +151,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 			return giveVersion(ctx, c, obj)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			h.writes = append(h.writes, "patch status "+obj.GetName())
+			h.wrote("patch status " + obj.GetName())
 			if patch.Type() == types.ApplyPatchType {
 				return setMachineCondition(ctx, c, obj)
 			}
@@ -284,8 +294,8 @@ func (h *hub) giveKubeconfig(user string) {
 
 // withTime lets time pass between the reconciles, so that what was written a moment ago has reached the cache.
 func (h *hub) withTime() *hub {
-	now := time.Now()
-	h.r.recent = reconcile.NewWrites(func() time.Time { now = now.Add(reconcile.CacheLag); return now })
+	began, looks := time.Now(), atomic.Int64{}
+	h.r.recent = reconcile.NewWrites(func() time.Time { return began.Add(time.Duration(looks.Add(1)) * reconcile.CacheLag) })
 	return h
 }
 

@@ -71,14 +71,14 @@ func TestNobodyWaitsAndNothingIsAskedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		r, questions := resolver([]netip.Addr{netip.MustParseAddr("192.168.111.5")}, nil)
-		done := 0
+		var done atomic.Int32
 		for range 3 {
-			found, _ := r.Addresses(name, func() { done++ })
+			found, _ := r.Addresses(name, func() { done.Add(1) })
 			g.Expect(found).To(Equal(facts.Name{}), "it is not known yet")
 			synctest.Wait()
 		}
 		<-time.After(2 * time.Second)
-		g.Expect(done).To(Equal(3), "all are told")
+		g.Expect(done.Load()).To(BeEquivalentTo(3), "all are told")
 		g.Expect(questions.Load()).To(BeEquivalentTo(1))
 
 		<-time.After(2 * time.Minute)
