@@ -204,7 +204,7 @@ nightly: ## Run what takes too long for every change: the other end-to-end specs
 	$(MAKE) chaos ROUNDS=12 CLUSTERS=8 CHAOS=-bound=15m
 	$(MAKE) bench BENCH='-samples=1 -clusters=5 -margin=3'
 	REPRODUCE=1 go test ./release -count=1 -run TestManagersAreTheSameWhereverTheyAreBuilt
-	go test -race -timeout 90m $$($(UNIT))
+	go test -race -count=1 -timeout 90m $$($(UNIT))
 	$(MAKE) fuzz FUZZTIME=2m
 
 # Beforehand, so that building does not count against the time-outs of tests.
