@@ -171,7 +171,7 @@ suite-day-two:
 	$(MAKE) e2e LOGS=e2e-day-two LABELS='($(DAY_TWO)) && !(idle || nightly)'
 suite-day-one:
 	@echo "==> $@ begins"
-	$(MAKE) e2e LOGS=e2e-day-one LABELS='!($(DAY_TWO) || idle || nightly || bmo)' # idle is rule I5 of conformance
+	$(MAKE) e2e LOGS=e2e-day-one LABELS='!($(DAY_TWO) || idle || nightly || bmo || failure)' # idle is rule I5 of conformance, and what fails does so on the real service
 suite-real:
 	@echo "==> $@ begins"
 	$(MAKE) e2e BACKEND=real LABELS='($(ON_REAL)) && !nightly'
@@ -191,7 +191,7 @@ NEWER_CORES := cluster-api-next cluster-api-1.14
 # What is restart and nightly waits until nobody writes about clusters without hosts, whose state the real service changes every second: see docs/assisted-service.md.
 .PHONY: nightly
 nightly: ## Run what takes too long for every change: the other end-to-end specs, installations with the real Bare Metal Operator, conformance, updates in place and admission policies on the newer versions of Cluster API, the journey with clusterctl with a cluster of each template, chaos, the bench, the unit tests with the race detector, and the fuzz targets.
-	$(MAKE) e2e BACKEND=simulated LABELS=nightly
+	$(MAKE) e2e BACKEND=simulated LABELS='nightly || failure'
 	$(MAKE) e2e BACKEND=real LABELS='!($(ON_REAL) || (restart && nightly))'
 	$(MAKE) e2e BMO=real LOGS=e2e-operator LABELS='($(ON_OPERATOR)) && !(idle || nightly)'
 	for core in $(NEWER_CORES); do \
