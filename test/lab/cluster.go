@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -142,12 +143,12 @@ func (c *Cluster) Explain(err error) error {
 // WaitAvailable waits until the Cluster is Available and all its Machines run. That the Cluster is not takes one request to see, where all of it takes ten.
 func (c *Cluster) WaitAvailable(ctx context.Context) error {
 	return c.poll(ctx, "available", func() bool {
-		s := &State{Cluster: &clusterv1.Cluster{}}
-		if err := c.lab.Client().Get(ctx, c.Key(), s.Cluster); err != nil || !s.saysAvailable() {
+		cluster := &clusterv1.Cluster{}
+		if err := c.lab.Client().Get(ctx, c.Key(), cluster); err != nil || !conditions.IsTrue(cluster, clusterv1.ClusterAvailableCondition) {
 			return false
 		}
-		s, err := c.State(ctx)
-		return err == nil && s.Available()
+		state, err := c.State(ctx)
+		return err == nil && state.Available()
 	})
 }
 

@@ -193,11 +193,8 @@ func (s *State) Running() int {
 
 // Available is true when the Cluster is Available and all wanted Machines run.
 func (s *State) Available() bool {
-	return s.saysAvailable() && len(s.Machines) == s.Wanted && s.Running() == s.Wanted
-}
-
-func (s *State) saysAvailable() bool {
-	return s.Cluster != nil && meta.IsStatusConditionTrue(s.Cluster.Status.Conditions, clusterv1.ClusterAvailableCondition)
+	return s.Cluster != nil && meta.IsStatusConditionTrue(s.Cluster.Status.Conditions, clusterv1.ClusterAvailableCondition) &&
+		len(s.Machines) == s.Wanted && s.Running() == s.Wanted
 }
 
 // Condition returns the condition of a type, or one with empty fields.

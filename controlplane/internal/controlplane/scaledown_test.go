@@ -171,10 +171,7 @@ func (s staleList) List(ctx context.Context, list client.ObjectList, opts ...cli
 func TestNoSecondMachineIsDeletedBecauseTheCacheIsBehind(t *testing.T) {
 	h := newScaledHub(t)
 	h.keepMachines()
-	worker := &clusterv1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-1", Labels: map[string]string{clusterv1.ClusterNameLabel: "cluster1"}}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"},
-	}
-	h.Expect(h.Create(t.Context(), worker)).To(Succeed()) // it makes up for none
+	h.worker("worker-1", "", "", nil) // it makes up for none
 	h.scale(4)
 	live := h.r.Live
 	h.r.Live = staleList{live}
@@ -227,11 +224,7 @@ func TestNoHostIsTakenOutOfAnInstallation(t *testing.T) {
 func TestNothingIsScaledDownWhenTheClusterGoes(t *testing.T) {
 	h := newScaledHub(t)
 	h.keepMachines()
-	cluster := &clusterv1.Cluster{}
-	h.get("cluster1", cluster)
-	cluster.Finalizers = []string{clusterv1.ClusterFinalizer}
-	h.Expect(h.Update(t.Context(), cluster)).To(Succeed())
-	h.Expect(h.Delete(t.Context(), cluster)).To(Succeed())
+	h.deleteCluster()
 	h.scale(3)
 	h.reconcile()
 	h.Expect(h.deleted()).To(BeEmpty())
