@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"path"
@@ -346,7 +345,7 @@ func (f *follower) hostsByAgent() map[types.NamespacedName]types.NamespacedName 
 	return found
 }
 
-// searchSecrets looks through all objects that are no Secrets for passwords, and through what they tell people for tokens too.
+// searchSecrets looks through all objects that are no Secrets.
 func (f *follower) searchSecrets(ctx context.Context) error {
 	for _, kind := range lab.Kinds {
 		if kind.Kind == "Secret" {
@@ -369,21 +368,13 @@ func (f *follower) searchSecrets(ctx context.Context) error {
 	return nil
 }
 
-// toldBy tells where an object has a secret that it may not have; empty: nowhere. URLs of images have tokens, which hosts boot with: messages have not, but those of assisted-service.
+// toldBy tells where an object has a secret that it may not have; empty: nowhere.
 func toldBy(object *unstructured.Unstructured) string {
-	name := fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())
-	whole, err := json.Marshal(object.Object)
-	if err != nil {
-		return name + " cannot be searched"
-	}
-	if lab.Passwords.Match(whole) {
-		return name + " has a password"
-	}
-	switch told, err := lab.SecretTold(object); {
+	switch told, err := lab.SecretIn(object); {
 	case err != nil:
 		return err.Error()
 	case told != "":
-		return name + " tells a token"
+		return fmt.Sprintf("%s %s/%s has a password, key or token", object.GetKind(), object.GetNamespace(), object.GetName())
 	}
 	return ""
 }

@@ -64,7 +64,8 @@ var started *env.Env
 
 var _ = JustAfterEach(func() {
 	if CurrentSpecReport().Failed() && started != nil {
-		AddReportEntry(results.Evidence, ReportEntryVisibilityNever, strings.Join(started.Complaints(2), "\n"))
+		evidence := append(lab.ControlPlanesWaiting(context.Background(), started.Client()), started.Complaints(2)...)
+		AddReportEntry(results.Evidence, ReportEntryVisibilityNever, strings.Join(evidence, "\n"))
 	}
 })
 
@@ -324,17 +325,17 @@ func (h *hub) Crash(namespace string) func() int {
 	}
 }
 
-// Writes counts what the audit log has of both accounts.
-func (h *hub) Writes(namespace string, since time.Time) (map[string]int, error) {
-	var writes audit.Requests
+// Requests counts what the audit log has of both accounts.
+func (h *hub) Requests(namespace string, since time.Time) (map[string]int, error) {
+	var asked audit.Requests
 	for _, account := range accounts {
-		requests, err := h.Requests("system:serviceaccount:"+account, since)
+		requests, err := h.Env.Requests("system:serviceaccount:"+account, since)
 		if err != nil {
 			return nil, err
 		}
-		writes = append(writes, requests.Writes().Where(func(r audit.Request) bool { return r.Namespace == namespace })...)
+		asked = append(asked, requests.Unrest().Where(func(r audit.Request) bool { return r.Namespace == namespace })...)
 	}
-	return writes.Count(), nil
+	return asked.Count(), nil
 }
 
 // Panics counts what the logs and the metrics of our managers tell of.

@@ -48,12 +48,12 @@ func expectNoSecretsLogged() {
 	}
 }
 
-// expectNoSecretsTold searches the Events and conditions in a namespace; a cluster's are there until it is deleted.
+// expectNoSecretsTold searches all objects in a namespace; a cluster's are there until it is deleted.
 func expectNoSecretsTold(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	for _, kind := range lab.Kinds {
 		for _, object := range listAll(ctx, kind, namespace) {
-			Expect(lab.SecretTold(&object)).To(BeEmpty(), "in %s %s/%s", kind.Kind, object.GetNamespace(), object.GetName())
+			Expect(lab.SecretIn(&object)).To(BeEmpty(), "in %s %s/%s", kind.Kind, object.GetNamespace(), object.GetName())
 		}
 	}
 }
@@ -79,7 +79,8 @@ func dump(ctx context.Context) {
 			GinkgoWriter.Printf("end of %s:\n%s\n", manager.LogPath, content[max(0, len(content)-4096):])
 		}
 	}
-	AddReportEntry(results.Evidence, ReportEntryVisibilityNever, strings.Join(laboratory.Env.Complaints(2), "\n"))
+	evidence := append(lab.ControlPlanesWaiting(ctx, laboratory.Client()), laboratory.Env.Complaints(2)...)
+	AddReportEntry(results.Evidence, ReportEntryVisibilityNever, strings.Join(evidence, "\n"))
 }
 
 func dumpObjects(ctx context.Context, dir string, cluster *lab.Cluster) {

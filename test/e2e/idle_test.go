@@ -3,9 +3,11 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -14,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -57,27 +60,48 @@ func versions(ctx context.Context, namespaces []string) map[string]string {
 }
 
 // expectIdle checks that in an installed world where nothing happens nothing is written and our managers ask for nothing:
-// foreign Agents and AgentClusterInstalls do not concern them.
+// Agents, AgentClusterInstalls and BareMetalHosts of others, which change all the time, do not concern them.
 func expectIdle(ctx context.Context, clusters ...*lab.Cluster) {
 	GinkgoHelper()
 	applied.deletions.Wait()
+	var foreign []client.Object
 	namespaces := make([]string, 0, len(clusters))
 	for _, cluster := range clusters {
 		namespaces = append(namespaces, cluster.Namespace)
-		addForeignObjects(ctx, cluster.Namespace)
+		foreign = append(foreign, addForeignObjects(ctx, cluster.Namespace)...)
 	}
-	before := comeToRest(ctx, namespaces...)
-	begin := time.Now()
-	Consistently(func() map[string]string { return versions(ctx, namespaces) }).
-		WithTimeout(idleTime).WithPolling(10 * time.Second).Should(Equal(before))
+	comeToRest(ctx, namespaces...)
+	before, begin := ours(versions(ctx, namespaces)), time.Now()
+	Consistently(func() map[string]string {
+		stir(ctx, foreign)
+		return ours(versions(ctx, namespaces))
+	}).WithTimeout(idleTime).WithPolling(10 * time.Second).Should(Equal(before))
 	for _, manager := range ourManagers() {
 		requests, err := laboratory.Env.Requests(manager.User, begin)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(requests.Work().Count()).To(BeEmpty(), "requests of %s in an idle minute", manager.Name)
+		Expect(requests.Unrest().Count()).To(BeEmpty(), "requests of %s in an idle minute", manager.Name)
 	}
 	for _, cluster := range clusters {
 		requests := toWorkload(cluster).Where(func(r audit.Request) bool { return !r.Time.Before(begin) })
-		Expect(requests.Work().Count()).To(BeEmpty(), "requests to cluster %s in an idle minute", cluster.Key())
+		Expect(requests.Unrest().Count()).To(BeEmpty(), "requests to cluster %s in an idle minute", cluster.Key())
+	}
+}
+
+// foreigner is the name of what somebody else has in the namespaces of our clusters.
+const foreigner = "foreign"
+
+// ours are the versions of what is not a foreigner's.
+func ours(all map[string]string) map[string]string {
+	maps.DeleteFunc(all, func(object, _ string) bool { return strings.HasSuffix(object, "/"+foreigner) })
+	return all
+}
+
+// stir changes objects as their owners do.
+func stir(ctx context.Context, objects []client.Object) {
+	GinkgoHelper()
+	now := fmt.Sprintf(`{"metadata":{"labels":{"stirred":"%d"},"annotations":{"stirred":"%[1]d"}}}`, time.Now().UnixNano())
+	for _, object := range objects {
+		Expect(laboratory.Client().Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(now)))).To(Succeed())
 	}
 }
 
@@ -106,20 +130,23 @@ func equal(a, b map[string]string) bool {
 	return true
 }
 
-// addForeignObjects creates an Agent and an AgentClusterInstall that belong to somebody else.
-func addForeignObjects(ctx context.Context, namespace string) {
+// addForeignObjects creates an Agent, an AgentClusterInstall and a BareMetalHost that belong to somebody else.
+func addForeignObjects(ctx context.Context, namespace string) []client.Object {
 	GinkgoHelper()
-	install := &hiveext.AgentClusterInstall{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "foreign"}}
-	install.Spec.ClusterDeploymentRef = corev1.LocalObjectReference{Name: "foreign"}
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: foreigner}
+	install := &hiveext.AgentClusterInstall{ObjectMeta: meta}
+	install.Spec.ClusterDeploymentRef = corev1.LocalObjectReference{Name: foreigner}
 	install.Spec.ProvisionRequirements.ControlPlaneAgents = 3
-	agent := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "foreign"}}
-	Expect(laboratory.Client().Create(ctx, install)).To(Succeed())
-	Expect(laboratory.Client().Create(ctx, agent)).To(Succeed())
+	objects := []client.Object{install, &aiv1beta1.Agent{ObjectMeta: meta}, &metal3api.BareMetalHost{ObjectMeta: meta}}
+	for _, object := range objects {
+		Expect(laboratory.Client().Create(ctx, object)).To(Succeed())
+	}
 	DeferCleanup(func(ctx SpecContext) {
-		for _, object := range []client.Object{install, agent} {
+		for _, object := range objects {
 			Expect(client.IgnoreNotFound(laboratory.Client().Delete(ctx, object))).To(Succeed())
 		}
 	}, NodeTimeout(soon))
+	return objects
 }
 
 // writesIn are the writes of our managers to a namespace since a point in time.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -250,6 +251,25 @@ func (s *State) Waiting() []string {
 		}
 		if m.Agent != nil {
 			lines = append(lines, fmt.Sprintf("Agent %s: %s: %s", m.Agent.Name, m.Agent.Status.DebugInfo.State, oneLine(m.Agent.Status.DebugInfo.StateInfo)))
+		}
+	}
+	return lines
+}
+
+// ControlPlanesWaiting tells what the control planes of a hub wait for, each message once: evidence when something failed, whatever it was.
+func ControlPlanesWaiting(ctx context.Context, api client.Client) []string {
+	list := &controlplanev1.OpenshiftAssistedControlPlaneList{}
+	if err := api.List(ctx, list); err != nil {
+		return []string{"cannot list the control planes: " + err.Error()}
+	}
+	var lines []string
+	for i := range list.Items {
+		told := sets.New[string]()
+		for _, c := range Unmet(list.Items[i].Status.Conditions) {
+			if message := oneLine(c.Message); !told.Has(message) {
+				told.Insert(message)
+				lines = append(lines, fmt.Sprintf("%s: %s=%s %s: %s", client.ObjectKeyFromObject(&list.Items[i]), c.Type, c.Status, c.Reason, message))
+			}
 		}
 	}
 	return lines

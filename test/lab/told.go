@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -12,15 +13,37 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
-// passwords are the pull secret's, and that of all BMCs.
-var passwords = regexp.QuoteMeta(PullSecretPassword) + "|" + regexp.QuoteMeta(PullSecretAuth) + "|" + regexp.QuoteMeta(hosts.BMCPassword)
+var (
+	// passwords are the pull secret's, and that of all BMCs.
+	passwords = regexp.QuoteMeta(PullSecretPassword) + "|" + regexp.QuoteMeta(PullSecretAuth) + "|" + regexp.QuoteMeta(hosts.BMCPassword)
+	// tokens are JSON Web Tokens: those of ServiceAccounts in kubeconfigs, and those of assisted-service.
+	tokens = `eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]+\.`
+	// keys are what private keys and kubeconfigs have in them, as text or in base64.
+	keys = inText("PRIVATE KEY-----", "client-key-data:", "token: eyJ")
+)
 
-// Passwords matches what belongs into Secrets alone.
-var Passwords = regexp.MustCompile(passwords)
+// Secrets matches what must be told nowhere.
+var Secrets = regexp.MustCompile(passwords + "|" + tokens + "|" + keys + `|api_key=[^&\s"\[]{8}`)
 
-// Secrets matches what must be told nowhere: passwords, and the tokens of assisted-service.
-var Secrets = regexp.MustCompile(passwords +
-	`|api_key=[^&\s"\[]{8}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]+\.`)
+// kept matches what belongs into Secrets alone, and urls what may have tokens in it all the same: hosts boot with them.
+var (
+	kept = regexp.MustCompile(passwords + "|" + tokens + "|" + keys)
+	urls = regexp.MustCompile(`https?://[^\s"\\]+`)
+)
+
+// inText is a pattern for texts, and for the same in base64, wherever it stands in what was encoded.
+func inText(texts ...string) string {
+	var patterns []string
+	for _, text := range texts {
+		patterns = append(patterns, regexp.QuoteMeta(text))
+		for before := range 3 {
+			encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat(" ", before) + text))
+			// The characters at both ends have bits of what stands beside it.
+			patterns = append(patterns, regexp.QuoteMeta(encoded[(8*before+5)/6:8*(before+len(text))/6]))
+		}
+	}
+	return strings.Join(patterns, "|")
+}
 
 // Kinds are all kinds of which a cluster leaves objects in its namespace, until it is deleted.
 var Kinds = []schema.GroupVersionKind{
@@ -46,10 +69,18 @@ var Kinds = []schema.GroupVersionKind{
 	{Group: "metal3.io", Version: "v1alpha1", Kind: "BareMetalHost"},
 }
 
-// SecretTold is what an Event, or the conditions of an object, tell of what they must not; empty: nothing. The kinds of assisted-service may, in whose conditions it writes URLs of its own.
-func SecretTold(object *unstructured.Unstructured) (string, error) {
-	if strings.HasSuffix(object.GroupVersionKind().Group, ".openshift.io") {
+// SecretIn is what an object has that only Secrets may have, or what its conditions or message tell of tokens; empty: nothing. The kinds of assisted-service may tell, which writes URLs of its
+// own into their conditions.
+func SecretIn(object *unstructured.Unstructured) (string, error) {
+	if object.GetKind() == "Secret" {
 		return "", nil
+	}
+	whole, err := json.Marshal(object.Object)
+	if err != nil {
+		return "", fmt.Errorf("cannot search %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	if found := kept.FindString(urls.ReplaceAllString(string(whole), "")); found != "" || strings.HasSuffix(object.GroupVersionKind().Group, ".openshift.io") {
+		return found, nil
 	}
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	told, err := json.Marshal(append(conditions, object.Object["message"], object.Object["note"]))

@@ -60,6 +60,9 @@ func busy(r audit.Request) bool {
 	return r.Resource != "" && r.Verb != "watch" && !slices.Contains([]string{"leases", "tokenreviews", "subjectaccessreviews"}, r.Resource)
 }
 
+// noWatch tells whether a request is none of those that begin anew in each cluster, of which all are in one API server here.
+func noWatch(r audit.Request) bool { return r.Verb != "watch" }
+
 // begun tells whether each of the users watches something: a manager that waits for its lease is silent, too.
 func begun(asked audit.Requests, users []string) bool {
 	watching := sets.New[string]()
@@ -177,7 +180,7 @@ func (s *scale) idleTime(ctx context.Context) (idleReport, error) {
 	if err := errors.Join(err, profiled(), s.collect(p)); err != nil {
 		return idleReport{}, err
 	}
-	r := idleReport{Seconds: seconds(s.idle), CPUSeconds: map[string]float64{}, Hub: p.hub.Where(busy).Count(), SiteRequests: len(p.sites)}
+	r := idleReport{Seconds: seconds(s.idle), CPUSeconds: map[string]float64{}, Hub: p.hub.Unrest().Count(), SiteRequests: len(p.sites.Where(noWatch).Unrest())}
 	for _, name := range managers {
 		r.CPUSeconds[name] = seconds(after[name].CPU - before[name].CPU)
 	}

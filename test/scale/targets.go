@@ -69,11 +69,21 @@ func (r *report) judge(o options) {
 	add("quiet after a restart, s", r.Restart.QuietSeconds, quietLimit.at(o.own()))
 	minutes := r.Idle.Seconds / time.Minute.Seconds()
 	add("CPU seconds of an idle time", round2(r.Idle.CPUSeconds[env.ControlPlane]+r.Idle.CPUSeconds[env.Bootstrap]), idleLimit.at(o.own())*minutes)
+	add("requests of an idle time to the hub", float64(total(r.Idle.Hub)), 0)
+	add("requests of an idle time to the clusters", float64(r.Idle.SiteRequests), 0)
 	for _, name := range reactionNames {
 		if q, measured := r.Reactions[name]; measured {
 			add(name+", p99, ms", q.P99, max(freeReaction, reactionFactor*r.Reactions[plainWrite].P99))
 		}
 	}
+}
+
+// total is the sum of what was counted.
+func total(counts map[string]int) (sum int) {
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
 }
 
 func round2(value float64) float64 { return math.Round(value*100) / 100 }

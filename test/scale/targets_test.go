@@ -48,6 +48,8 @@ func TestATargetIsMissed(t *testing.T) {
 		"not quiet in time":                                       func(r *report) { r.Start.QuietSeconds = 600 },
 		"not quiet in time after a restart":                       func(r *report) { r.Restart.QuietSeconds = 600 },
 		"both managers together work in the idle time":            func(r *report) { r.Idle.CPUSeconds = map[string]float64{env.ControlPlane: 0.6, env.Bootstrap: 0.6} },
+		"somebody asks the hub in the idle time":                  func(r *report) { r.Idle.Hub = map[string]int{"get ": 1} },
+		"somebody asks a cluster in the idle time":                func(r *report) { r.Idle.SiteRequests = 1 },
 		"a short idle time is judged by the same share":           func(r *report) { r.Idle.Seconds = 10 },
 		"a reaction takes longer than two writes would":           func(r *report) { r.Reactions[labelPropagated] = results.Quantiles{P99: 401} },
 		"where processors are free, a reaction takes 0.25 s more": func(r *report) { r.Reactions[plainWrite] = results.Quantiles{P99: 1} },

@@ -18,15 +18,13 @@ import (
 )
 
 // Policy records every request to the API server once it is answered, with its metadata only (no body,
-// so no Secret). Health checks and the API server's requests to itself are left out.
+// so no Secret), health checks included. Requests of nobody and the API server's to itself are left out.
 const Policy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
 - level: None
   users: ["system:apiserver", "system:anonymous"]
-- level: None
-  nonResourceURLs: ["/healthz*", "/livez*", "/readyz*"]
 - level: Metadata
 `
 
@@ -85,8 +83,27 @@ func (r Requests) Work() Requests {
 	page := fmt.Sprintf("limit=%d", kube.PageSize)
 	return r.Where(func(request Request) bool {
 		informer := request.Verb == "watch" || request.Verb == "list" && (strings.Contains(request.URI, "resourceVersion=0") || strings.Contains(request.URI, page))
-		return request.Resource != "" && !informer &&
-			!slices.Contains([]string{"leases", "tokenreviews", "subjectaccessreviews"}, request.Resource)
+		return request.Resource != "" && !informer && !request.housekeeping()
+	})
+}
+
+// housekeeping tells whether a request is one of those that never end: leases are renewed, and a metrics endpoint asks who may read it.
+func (r Request) housekeeping() bool {
+	return slices.Contains([]string{"leases", "tokenreviews", "subjectaccessreviews"}, r.Resource)
+}
+
+// Unrest returns the requests that nobody makes who is idle: all, lists, discovery and health checks too, but housekeeping, and of those that watch the same the first, which an informer begins
+// anew every five to ten minutes (client-go, tools/cache/reflector.go: defaultMinWatchTimeout). It is meant for a minute or two.
+func (r Requests) Unrest() Requests {
+	watched := map[string]bool{}
+	return r.Where(func(request Request) bool {
+		if request.Verb != "watch" {
+			return !request.housekeeping()
+		}
+		what, _, _ := strings.Cut(request.URI, "?")
+		again := watched[what]
+		watched[what] = true
+		return again
 	})
 }
 

@@ -40,6 +40,25 @@ func TestAuditLog(t *testing.T) {
 	g.Expect(err).To(HaveOccurred())
 }
 
+// Nothing that a loop could be made of counts as idleness.
+func TestWhoAsksIsNotIdle(t *testing.T) {
+	watch := Request{Verb: "watch", Resource: "secrets", URI: "/api/v1/secrets?resourceVersion=7&watch=true"}
+	for situation, c := range map[string]struct {
+		asked Requests
+		count map[string]int
+	}{
+		"leases and who may read metrics": {Requests{{Verb: "update", Resource: "leases"}, {Verb: "create", Resource: "tokenreviews"}, {Verb: "create", Resource: "subjectaccessreviews"}}, map[string]int{}},
+		"watches that are begun anew":     {Requests{watch, {Verb: "watch", Resource: "machines", URI: "/apis/x/machines?watch=true"}}, map[string]int{}},
+		"the same watch again and again":  {Requests{watch, watch, watch}, map[string]int{"watch secrets": 2}},
+		"a list from the watch cache":     {Requests{{Verb: "list", Resource: "secrets", URI: "/api/v1/secrets?resourceVersion=0"}}, map[string]int{"list secrets": 1}},
+		"a page":                          {Requests{{Verb: "list", Resource: "secrets", URI: "/api/v1/secrets?limit=200"}}, map[string]int{"list secrets": 1}},
+		"discovery, versions and health":  {Requests{{Verb: "get", URI: "/apis"}, {Verb: "get", URI: "/version"}, {Verb: "get", URI: "/readyz"}}, map[string]int{"get ": 3}},
+		"an object":                       {Requests{{Verb: "get", Resource: "machines"}, {Verb: "patch", Resource: "machines", Subresource: "status"}}, map[string]int{"get machines": 1, "patch machines/status": 1}},
+	} {
+		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(c.asked.Unrest().Count()).To(Equal(c.count)) })
+	}
+}
+
 func TestAFollowerReadsEachRequestOnce(t *testing.T) {
 	g := NewWithT(t)
 	path := filepath.Join(t.TempDir(), "audit.json")
