@@ -153,6 +153,8 @@ lint: $(GOLANGCI_LINT) ## Run golangci-lint.
 # What the real assisted-service is asked with every change: whole installations, its absence, and its failures. The other specs see the same of it and of the
 # simulated one, which test/journeys compares.
 ON_REAL := samples || workers || service || failure
+# Of these the simulated one is asked at night only: the specs are the same.
+ONLY_REAL := workers || failure
 # What the real Bare Metal Operator is asked each night, beside the simulated assisted-service: whole installations, workers that come and go, hosts that are odd or not ours.
 ON_OPERATOR := samples || workers || hosts
 # What happens to clusters that are installed takes as long as all the rest together.
@@ -171,7 +173,7 @@ suite-day-two:
 	$(MAKE) e2e LOGS=e2e-day-two LABELS='($(DAY_TWO)) && !(idle || nightly)'
 suite-day-one:
 	@echo "==> $@ begins"
-	$(MAKE) e2e LOGS=e2e-day-one LABELS='!($(DAY_TWO) || idle || nightly || bmo || failure)' # idle is rule I5 of conformance, and what fails does so on the real service
+	$(MAKE) e2e LOGS=e2e-day-one LABELS='!($(DAY_TWO) || idle || nightly || bmo || $(ONLY_REAL))' # idle is rule I5 of conformance
 suite-real:
 	@echo "==> $@ begins"
 	$(MAKE) e2e BACKEND=real LABELS='($(ON_REAL)) && !nightly'
@@ -184,16 +186,18 @@ suite-chaos:
 	$(MAKE) chaos SEED=1 ROUNDS=1 CLUSTERS=5 CHAOS='-storm=75s -bound=15m'
 suite-open:
 	@echo "==> $@ begins"
-	$(MAKE) e2e BACKEND=real AUTH=none LOGS=e2e-open LABELS='failure && !nightly'
+	$(MAKE) e2e BACKEND=real AUTH=none LOGS=e2e-open LABELS='failure && !nightly' FOCUS='on the same hosts'
 
 # The folders below test/tools with the other versions of Cluster API core that are tested: 1.13 and 1.14.
 NEWER_CORES := cluster-api-next cluster-api-1.14
 # What is restart and nightly waits until nobody writes about clusters without hosts, whose state the real service changes every second: see docs/assisted-service.md.
 .PHONY: nightly
 nightly: ## Run what takes too long for every change: the other end-to-end specs, installations with the real Bare Metal Operator, conformance, updates in place and admission policies on the newer versions of Cluster API, the journey with clusterctl with a cluster of each template, chaos, the bench, the unit tests with the race detector, and the fuzz targets.
-	$(MAKE) e2e BACKEND=simulated LABELS='nightly || failure'
+	$(MAKE) e2e BACKEND=simulated LONG=1 LABELS='nightly || samples || $(ONLY_REAL)'
 	$(MAKE) e2e BACKEND=real LABELS='!($(ON_REAL) || (restart && nightly))'
-	$(MAKE) e2e BMO=real LOGS=e2e-operator LABELS='($(ON_OPERATOR)) && !(idle || nightly)'
+	$(MAKE) e2e BACKEND=real LONG=1 LABELS='samples && !nightly'
+	$(MAKE) e2e BACKEND=real AUTH=none LOGS=e2e-open LABELS='failure && !nightly'
+	$(MAKE) e2e BMO=real LONG=1 LOGS=e2e-operator LABELS='($(ON_OPERATOR)) && !(idle || nightly)'
 	for core in $(NEWER_CORES); do \
 	  $(MAKE) conformance CORE=$$core; \
 	  $(MAKE) e2e CORE=$$core BACKEND=simulated LABELS='upgrade && !nightly' FOCUS='next patch in place'; \
@@ -201,7 +205,7 @@ nightly: ## Run what takes too long for every change: the other end-to-end specs
 	done
 	$(MAKE) conformance LONG=1 FOCUS='I15 '
 	LONG=1 go test ./test/clusterctl -count=1 -timeout 60m
-	$(MAKE) chaos ROUNDS=12 CLUSTERS=8 CHAOS=-bound=15m
+	$(MAKE) chaos ROUNDS=12 CLUSTERS=9 CHAOS=-bound=15m
 	$(MAKE) bench BENCH='-samples=1 -clusters=5 -margin=3'
 	REPRODUCE=1 go test ./release -count=1 -run TestManagersAreTheSameWhereverTheyAreBuilt
 	go test -race -count=1 -timeout 90m $$($(UNIT))
@@ -260,8 +264,8 @@ LOGS ?= e2e-$(BACKEND)
 GINKGO := -ginkgo.timeout=100m $(if $(MAKE_TERMOUT),,-ginkgo.no-color)
 # CORE=cluster-api-next (1.13) and CORE=cluster-api-1.14 run e2e and conformance on a newer Cluster API: it is the folder below test/tools that core is built from.
 .PHONY: e2e
-e2e: components ## Run the end-to-end tests. FOCUS=<regular expression> or LABELS=<label filter> picks some, BACKEND=real takes the real assisted-service, BMO=real the real Bare Metal Operator, HOST_SEED=<number> lets each host take as long as in the run that printed it, AUTH=none one without authentication. LOGS names the folder of the logs below _artifacts/, which two at a time may not share.
-	BACKEND=$(BACKEND) BMO=$(BMO) AUTH=$(AUTH) LOGS=$(LOGS) $(GO_TEST) ./test/e2e -count=1 -timeout 120m -v $(GINKGO) \
+e2e: components ## Run the end-to-end tests. FOCUS=<regular expression> or LABELS=<label filter> picks some, BACKEND=real takes the real assisted-service, BMO=real the real Bare Metal Operator, LONG=1 installs on it those samples too that each change installs on the other, HOST_SEED=<number> lets each host take as long as in the run that printed it, AUTH=none one without authentication. LOGS names the folder of the logs below _artifacts/, which two at a time may not share.
+	BACKEND=$(BACKEND) BMO=$(BMO) AUTH=$(AUTH) LOGS=$(LOGS) LONG=$(LONG) $(GO_TEST) ./test/e2e -count=1 -timeout 120m -v $(GINKGO) \
 	  $(if $(FOCUS),-ginkgo.focus='$(FOCUS)') $(if $(LABELS),-ginkgo.label-filter='$(LABELS)')
 
 .PHONY: conformance
@@ -277,7 +281,7 @@ bench: components ## Measure reaction times, requests to the hub and to clusters
 ROUNDS ?= 25
 SEED ?= 0
 .PHONY: chaos
-chaos: components ## Install, scale and delete CLUSTERS=8 clusters in each of ROUNDS=25 rounds while requests, managers, assisted-service and objects go wrong; writes _artifacts/chaos.json, fails when a rule is broken. SEED=n begins with that round.
+chaos: components ## Install, scale and delete CLUSTERS=9 clusters in each of ROUNDS=25 rounds while requests, managers, assisted-service and objects go wrong; writes _artifacts/chaos.json, fails when a rule is broken. SEED=n begins with that round.
 	go run ./test/chaos -seed=$(SEED) -rounds=$(ROUNDS) $(if $(filter file,$(origin CLUSTERS)),,-clusters=$(CLUSTERS)) $(CHAOS)
 
 # SCALE takes more flags: SCALE='-dead=0.3 -foreign=1 -reactions=100'.

@@ -55,6 +55,7 @@ var acts = map[string]act{
 	"strip-infraenv":             stripping(func() client.ObjectList { return &aiv1beta1.InfraEnvList{} }),
 	"strip-clusterdeployment":    stripping(func() client.ObjectList { return &hivev1.ClusterDeploymentList{} }),
 	"edit-infraenv":              (*round).editInfraEnv,
+	"forge-certificate-request":  (*round).forge,
 }
 
 // actNames are in an order of their own, for seeds to mean the same.

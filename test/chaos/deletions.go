@@ -73,12 +73,15 @@ func (c *census) isAsked(d deletion) bool {
 	return true
 }
 
-// mayGo tells whether a Machine was to go: by its name, as one of the workers of which there are to be fewer, which Cluster API chooses, or with all others of a cluster that is installed anew.
+// mayGo tells whether a Machine was to go: by its name, as one of the workers or masters of which there are to be fewer, which Cluster API and our control plane manager choose, or with all others of a cluster that is installed anew.
 func (c *census) mayGo(d deletion) bool {
 	worker := d.name != "" && !slices.Contains(slices.Collect(maps.Values(c.masters)), d.name)
 	switch {
 	case c.asked[d.name]:
 	case c.retried && d.by == accounts[env.ControlPlane]:
+		c.asked[d.name] = true
+	case c.fewerMasters > 0 && !worker && d.by == accounts[env.ControlPlane]:
+		c.fewerMasters--
 		c.asked[d.name] = true
 	case c.fewer > 0 && worker && d.by == coreAccount:
 		c.fewer--

@@ -218,6 +218,13 @@ func (f *follower) askFewer(namespace string) {
 	f.census(namespace).fewer++
 }
 
+// askFewerMasters says that there are to be so many masters less, whichever.
+func (f *follower) askFewerMasters(namespace string, fewer int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.census(namespace).fewerMasters += fewer
+}
+
 // askAgain says that a cluster is to be installed anew, with other Machines in place of those that it has.
 func (f *follower) askAgain(namespace string, machines int) {
 	f.mu.Lock()
@@ -264,11 +271,11 @@ func (f *follower) report(rule, what string) {
 	f.tell(v)
 }
 
-// check counts that a rule was held against what happened.
-func (f *follower) check(rule string) {
+// check counts that a rule was held against so many things.
+func (f *follower) check(rule string, things int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.checked[rule]++
+	f.checked[rule] += things
 }
 
 // alive is the greatest number of objects of a kind that there were at a time since it was asked last.
@@ -361,9 +368,7 @@ func (f *follower) searchSecrets(ctx context.Context) error {
 				f.fail(secretRule, where)
 			}
 		}
-		f.mu.Lock()
-		f.checked[secretRule] += len(list.Items)
-		f.mu.Unlock()
+		f.check(secretRule, len(list.Items))
 	}
 	return nil
 }

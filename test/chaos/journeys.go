@@ -34,6 +34,9 @@ const (
 	// replaceWorker and replaceMaster delete a Machine, and wait until another runs in its place.
 	replaceWorker step = "replace-worker"
 	replaceMaster step = "replace-master"
+	// growMasters asks for two masters more, and waits until they run; shrinkMasters takes them away again.
+	growMasters   step = "grow-masters"
+	shrinkMasters step = "shrink-masters"
 	// settle waits until all is as it was asked for.
 	settle step = "settle"
 	// remove deletes the cluster, and waits until nothing is left.
@@ -57,6 +60,8 @@ type traveller struct {
 	workers int32
 	// retried is the installation for which another attempt was asked.
 	retried types.UID
+	// forged are the names of certificate requests that are nobody's, with what they are for.
+	forged map[string]string
 	// doubted is since when a Machine without a Node is in the way.
 	doubted time.Time
 }
@@ -67,14 +72,14 @@ func (r *round) travel(ctx context.Context, j journey) error {
 	if j.sample == "static-network" {
 		mutations.ExtraHosts = 0 // there are addresses for no more
 	}
-	if slices.Contains(j.steps, replaceMaster) {
+	if slices.Contains(j.steps, replaceMaster) || slices.Contains(j.steps, growMasters) {
 		mutations.EtcdMembers = true
 	}
 	cluster, err := r.lab.ApplySample(ctx, j.sample, mutations)
 	if err != nil {
 		return err
 	}
-	t := &traveller{round: r, journey: j, cluster: cluster, workers: workersOf[j.sample]}
+	t := &traveller{round: r, journey: j, cluster: cluster, workers: workersOf[j.sample], forged: map[string]string{}}
 	r.begin(t)
 	for _, s := range j.steps {
 		begin := time.Now()
@@ -99,6 +104,11 @@ func (t *traveller) take(ctx context.Context, s step) error {
 			return err
 		}
 		return t.settled(ctx)
+	case growMasters:
+		return t.scaleMasters(ctx, mostMasters)
+	case shrinkMasters:
+		t.follower.askFewerMasters(t.namespace, mostMasters-fewestMasters)
+		return t.scaleMasters(ctx, fewestMasters)
 	case replaceWorker, replaceMaster:
 		return t.replace(ctx, s == replaceMaster)
 	case abandon:
@@ -111,6 +121,9 @@ func (t *traveller) take(ctx context.Context, s step) error {
 	}
 	t.leave(t.namespace)
 	t.follower.leave(t.namespace)
+	if err := t.judgeForgeries(ctx); err != nil {
+		return err
+	}
 	if err := t.cluster.Delete(ctx); err != nil {
 		return t.cluster.Explain(err)
 	}
@@ -170,6 +183,17 @@ func (t *traveller) unsettled(ctx context.Context, s *lab.State) []string {
 func (t *traveller) scale(ctx context.Context, more int32) error {
 	t.workers += more
 	return t.cluster.Scale(ctx, t.workers)
+}
+
+// Masters are three, or five for a while.
+const fewestMasters, mostMasters = 3, 5
+
+// scaleMasters asks for a number of masters, and waits until there are so many, with the etcd that they are to have.
+func (t *traveller) scaleMasters(ctx context.Context, replicas int32) error {
+	if err := t.cluster.ScaleControlPlane(ctx, replicas); err != nil {
+		return err
+	}
+	return t.await(ctx, fmt.Sprintf("well with %d masters", replicas), func(*lab.State) bool { return t.cluster.EtcdSettled(ctx) == nil })
 }
 
 // replace deletes a Machine, and waits for another one.

@@ -108,7 +108,7 @@ func (l *loads) look(ctx context.Context) {
 	for _, name := range managers {
 		l.weigh(ctx, name, took)
 	}
-	l.follower.check(loadRule)
+	l.follower.check(loadRule, 1)
 }
 
 // patience is how long a manager may take to tell its metrics.

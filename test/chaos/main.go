@@ -1,15 +1,15 @@
 // Command chaos installs, scales and deletes clusters in the laboratory (package lab) while everything around the managers of this repository goes wrong, and looks all the time
 // whether what must never happen does.
 //
-//	go run ./test/chaos [-seed 7] [-rounds 1] [-clusters 8] [-storm 2m] [-only acts] [-out _artifacts/chaos.json]
+//	go run ./test/chaos [-seed 7] [-rounds 1] [-clusters 9] [-storm 2m] [-only acts] [-out _artifacts/chaos.json]
 //
-// A round applies its clusters at once, each with a journey of its own: it is installed, workers are added, replaced and taken away, it is deleted, some before they are installed. Meanwhile
+// A round applies its clusters at once, each with a journey of its own: it is installed, workers and masters are added, replaced and taken away, it is deleted, some before they are installed. Meanwhile
 //
 //   - requests of both managers to the API server, their answers and their watches get lost, come late, come twice or are refused (package unreliable);
 //   - the managers are killed and started again, or get a second one beside them that believes to be the leader;
 //   - assisted-service does not answer for a while;
 //   - the clocks of managers are wrong for a while;
-//   - somebody deletes and edits objects that are not his, and strangers boot the images of Machines.
+//   - somebody deletes and edits objects that are not his, strangers boot the images of Machines, and forge the requests of kubelets.
 //
 // Then there is calm, and all must come to its end within a time, without help but that of a user who does what the conditions tell.
 //
@@ -43,7 +43,7 @@ func parseOptions() options {
 	o := options{}
 	flag.Uint64Var(&o.seed, "seed", 0, "what decides the first round (default: the time)")
 	flag.IntVar(&o.rounds, "rounds", 1, "rounds, one after the other")
-	flag.IntVar(&o.clusters, "clusters", 8, "clusters of a round")
+	flag.IntVar(&o.clusters, "clusters", len(routes), "clusters of a round")
 	flag.DurationVar(&o.storm, "storm", 2*time.Minute, "how long things go wrong in a round, unless all its journeys end before")
 	flag.DurationVar(&o.bound, "bound", 5*time.Minute, "how long the journeys may go on afterwards")
 	flag.StringVar(&o.only, "only", "", "comma-separated names of acts and faults: nothing else goes wrong (default: everything)")

@@ -45,6 +45,7 @@ var routes = []route{
 	{"sno", []step{abandon}},
 	{"ha-disk-image", []step{install, addWorker, settle, remove}},
 	{"static-network", []step{install, remove}},
+	{"compact", []step{install, growMasters, shrinkMasters, remove}},
 }
 
 // Between two acts there is some time, in which what one of them did is seen.
@@ -69,7 +70,7 @@ func newPlan(seed uint64, clusters int, storm time.Duration, wants func(string) 
 	// Each act once, in any order, before one comes again, and with time left to hit.
 	var deck []string
 	longest := min(longestRest, storm*4/5/time.Duration(len(names)))
-	for at := rest(dice, longest); at < storm; at += rest(dice, longest) {
+	for at := pause(dice, longest); at < storm; at += pause(dice, longest) {
 		if len(deck) == 0 {
 			deck = slices.Clone(names)
 			dice.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
@@ -80,7 +81,7 @@ func newPlan(seed uint64, clusters int, storm time.Duration, wants func(string) 
 	return p
 }
 
-func rest(dice *rand.Rand, longest time.Duration) time.Duration {
+func pause(dice *rand.Rand, longest time.Duration) time.Duration {
 	return between(dice, min(shortestRest, longest/2), longest)
 }
 

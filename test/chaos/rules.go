@@ -15,16 +15,18 @@ import (
 
 // The rules that hold whatever happens.
 const (
-	provenRule    = "no approval without proof"
-	lossRule      = "no host is installed or wiped without being asked"
-	deletionRule  = "nothing is deleted without being asked"
-	loadRule      = "nothing is asked for over and over"
-	twiceRule     = "nothing is made twice"
-	secretRule    = "no secret is told"
-	conditionRule = "every wait has a condition with a message"
-	panicRule     = "nothing panics"
-	endRule       = "everything comes to its end when the faults stop"
-	missRule      = "everything that is to go wrong does"
+	provenRule   = "no approval without proof"
+	lossRule     = "no host is installed or wiped without being asked"
+	deletionRule = "nothing is deleted without being asked"
+	loadRule     = "nothing is asked for over and over"
+	twiceRule    = "nothing is made twice"
+	secretRule   = "no secret is told"
+	// certificateRule is about requests of acts, which nobody who joins a cluster makes.
+	certificateRule = "nobody gets a certificate who is no host of the cluster, or for what is not its own"
+	conditionRule   = "every wait has a condition with a message"
+	panicRule       = "nothing panics"
+	endRule         = "everything comes to its end when the faults stop"
+	missRule        = "everything that is to go wrong does"
 )
 
 // slack is by how much what was seen of different kinds of objects may be out of step.
@@ -85,11 +87,11 @@ func unspoken(kind string, key types.NamespacedName, age time.Duration, conditio
 type census struct {
 	// replicas is how many Machines the control plane is to have.
 	replicas int
-	// asked are the names of Machines that were deleted on purpose, fewer the workers that are to go whichever they are, again the Machines that an installation anew replaces. excused are
+	// asked are the names of Machines that were deleted on purpose, fewer and fewerMasters how many workers and masters are to go whichever they are, again the Machines that an installation anew replaces. excused are
 	// the objects of a kind that somebody deleted who may not.
-	asked        map[string]bool
-	fewer, again int
-	excused      map[string]int
+	asked                      map[string]bool
+	fewer, fewerMasters, again int
+	excused                    map[string]int
 	// retried: the cluster was to be installed anew. leaving: it was deleted.
 	retried, leaving bool
 	// infraEnvs are the names of the InfraEnvs that Agents come from, which are those of Machines.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -153,6 +154,17 @@ func TestASecretInAnObject(t *testing.T) {
 			NewWithT(t).Expect(tc.told).To(Equal(where != ""), where)
 		})
 	}
+}
+
+func TestAForgedRequestIsApproved(t *testing.T) {
+	request := func(name string, kind certificatesv1.RequestConditionType) certificatesv1.CertificateSigningRequest {
+		r := certificatesv1.CertificateSigningRequest{}
+		r.Name, r.Status.Conditions = name, []certificatesv1.CertificateSigningRequestCondition{{Type: kind, Reason: "KubeletOfMachine"}}
+		return r
+	}
+	g, forged := NewWithT(t), map[string]string{"forged": "somebody else"}
+	g.Expect(approvedOf([]certificatesv1.CertificateSigningRequest{request("honest", certificatesv1.CertificateApproved), request("forged", certificatesv1.CertificateDenied), {}}, forged)).To(BeEmpty())
+	g.Expect(approvedOf([]certificatesv1.CertificateSigningRequest{request("forged", certificatesv1.CertificateApproved)}, forged)).To(ConsistOf(ContainSubstring("for somebody else was approved")))
 }
 
 func TestALogIsReadOnce(t *testing.T) {

@@ -54,6 +54,9 @@ const authVariable = "AUTH"
 // logsVariable is the folder below _artifacts in which logs are kept; empty: that of the backend.
 const logsVariable = "LOGS"
 
+// longVariable has all samples installed, also those that the other assisted-service installs with each change.
+const longVariable = "LONG"
+
 // coreVariable is the folder below test/tools whose version of Cluster API core the specs run on: see [lab.Options].
 const coreVariable = "CORE"
 

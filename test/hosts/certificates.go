@@ -28,10 +28,15 @@ const (
 	nodeUserPrefix        = "system:node:"
 )
 
-// nodeBootstrapper is who a kubelet is before it has a certificate: the machine config server gives it this service account.
-var nodeBootstrapper = rest.ImpersonationConfig{
+// NodeBootstrapper is who a kubelet is before it has a certificate: the machine config server gives it this service account.
+var NodeBootstrapper = rest.ImpersonationConfig{
 	UserName: "system:serviceaccount:" + bootstrapperNamespace + ":" + bootstrapperName,
 	Groups:   []string{"system:serviceaccounts:" + bootstrapperNamespace, "system:serviceaccounts", "system:authenticated"},
+}
+
+// Kubelet is who the kubelet of a Node is.
+func Kubelet(node string) rest.ImpersonationConfig {
+	return rest.ImpersonationConfig{UserName: nodeUserPrefix + node, Groups: []string{nodeGroup, "system:authenticated"}}
 }
 
 var errNotApproved = errors.New("a certificate request of the node waits for its approval")
@@ -67,8 +72,8 @@ func (h *Host) requestClient(ctx context.Context, inst *installation) bool {
 		if err != nil {
 			return err
 		}
-		template := &x509.CertificateRequest{Subject: nodeSubject(node.Name)}
-		if err := h.request(ctx, inst, certificatesv1.KubeAPIServerClientKubeletSignerName, nodeBootstrapper, template); err != nil {
+		template := &x509.CertificateRequest{Subject: NodeSubject(node.Name)}
+		if err := h.request(ctx, inst, certificatesv1.KubeAPIServerClientKubeletSignerName, NodeBootstrapper, template); err != nil {
 			return err
 		}
 		return h.approved(ctx, c, inst, certificatesv1.KubeAPIServerClientKubeletSignerName)
@@ -99,18 +104,18 @@ func (h *Host) requestServing(ctx context.Context, inst *installation) bool {
 		if err != nil {
 			return err
 		}
-		template := &x509.CertificateRequest{Subject: nodeSubject(node.Name), DNSNames: []string{node.Name}}
+		template := &x509.CertificateRequest{Subject: NodeSubject(node.Name), DNSNames: []string{node.Name}}
 		for _, address := range node.Status.Addresses {
 			if ip := net.ParseIP(address.Address); ip != nil && address.Type == corev1.NodeInternalIP {
 				template.IPAddresses = append(template.IPAddresses, ip)
 			}
 		}
-		kubelet := rest.ImpersonationConfig{UserName: template.Subject.CommonName, Groups: []string{nodeGroup, "system:authenticated"}}
-		return h.request(ctx, inst, certificatesv1.KubeletServingSignerName, kubelet, template)
+		return h.request(ctx, inst, certificatesv1.KubeletServingSignerName, Kubelet(node.Name), template)
 	})
 }
 
-func nodeSubject(name string) pkix.Name {
+// NodeSubject is the subject of a kubelet's certificates.
+func NodeSubject(name string) pkix.Name {
 	return pkix.Name{CommonName: nodeUserPrefix + name, Organization: []string{nodeGroup}}
 }
 
@@ -128,9 +133,21 @@ func (h *Host) request(
 	if err != nil {
 		return err
 	}
-	encoded, err := encodeRequest(template)
+	name, err := RequestCertificate(ctx, c, signer, template)
 	if err != nil {
 		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	inst.requests[signer] = name
+	return nil
+}
+
+// RequestCertificate creates the CertificateSigningRequest for a signer of kubelets, as whoever the client is, and returns its name.
+func RequestCertificate(ctx context.Context, c client.Client, signer string, template *x509.CertificateRequest) (name string, err error) {
+	encoded, err := encodeRequest(template)
+	if err != nil {
+		return "", err
 	}
 	usage := certificatesv1.UsageClientAuth
 	if signer == certificatesv1.KubeletServingSignerName {
@@ -141,12 +158,9 @@ func (h *Host) request(
 		Request: encoded, SignerName: signer, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, usage},
 	}
 	if err := c.Create(ctx, object); err != nil {
-		return fmt.Errorf("cannot request a certificate of %s: %w", signer, err)
+		return "", fmt.Errorf("cannot request a certificate of %s: %w", signer, err)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	inst.requests[signer] = object.Name
-	return nil
+	return object.Name, nil
 }
 
 func encodeRequest(template *x509.CertificateRequest) ([]byte, error) {

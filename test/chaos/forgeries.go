@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+)
+
+// forgery is a request for a certificate that nobody may get, by somebody who has the token of hosts that join, or the credentials of one Node.
+type forgery struct {
+	what, signer string
+	as           rest.ImpersonationConfig
+	template     x509.CertificateRequest
+}
+
+// forgeries are those that are tried. Node is one of the cluster, elsewhere an address that is not its own.
+func forgeries(node string, elsewhere net.IP, stranger string) []forgery {
+	master := hosts.NodeSubject(node)
+	master.Organization = append(master.Organization, "system:masters")
+	const client, serving = certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName
+	of := func(subject pkix.Name) x509.CertificateRequest { return x509.CertificateRequest{Subject: subject} }
+	return []forgery{
+		{"a Node that no Machine has", client, hosts.NodeBootstrapper, of(hosts.NodeSubject(stranger))},
+		{"a Node in the group of administrators", client, hosts.NodeBootstrapper, of(master)},
+		{"a Node, asked for by another", client, hosts.Kubelet(stranger), of(hosts.NodeSubject(node))},
+		{"an address of somebody else", serving, hosts.Kubelet(node), x509.CertificateRequest{Subject: hosts.NodeSubject(node), DNSNames: []string{node}, IPAddresses: []net.IP{elsewhere}}},
+		{"the name of somebody else", serving, hosts.Kubelet(node), x509.CertificateRequest{Subject: hosts.NodeSubject(node), DNSNames: []string{"api.c.example.com"}}},
+	}
+}
+
+// forge asks an installed cluster for a certificate that nobody may get. The request stays there: whoever looks at those of hosts that join finds it.
+func (r *round) forge(ctx context.Context, dice *rand.Rand) (bool, error) {
+	t, _, _ := r.machine(ctx, dice, anyMachine)
+	if t == nil {
+		return false, nil
+	}
+	workload, err := t.cluster.Workload()
+	if err != nil {
+		return false, nil //nolint:nilerr // it has no API yet
+	}
+	nodes := &corev1.NodeList{}
+	if err := workload.List(ctx, nodes); err != nil {
+		return false, err
+	}
+	node := chosen(dice, nodes.Items)
+	if node == nil {
+		return false, nil
+	}
+	f := chosen(dice, forgeries(node.Name, net.IPv4(192, 0, 2, byte(dice.IntN(256))), "stranger-"+strconv.FormatUint(dice.Uint64(), 36)))
+	config := t.cluster.Server().Config()
+	config.Impersonate = f.as
+	forger, err := client.New(config, client.Options{Scheme: r.lab.Env.Scheme()})
+	if err != nil {
+		return false, err
+	}
+	name, err := hosts.RequestCertificate(ctx, forger, f.signer, &f.template)
+	if err != nil {
+		return false, err
+	}
+	t.forge(name, f.what)
+	return true, nil
+}
+
+// forge notes a request that was forged.
+func (t *traveller) forge(name, what string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.forged[name] = what
+}
+
+// judgeForgeries looks whether anybody got a certificate who may not.
+func (t *traveller) judgeForgeries(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.forged) == 0 {
+		return nil
+	}
+	workload, err := t.cluster.Workload()
+	if err != nil {
+		return err
+	}
+	list := &certificatesv1.CertificateSigningRequestList{}
+	if err := workload.List(ctx, list); err != nil {
+		return fmt.Errorf("cannot look for forged certificates: %w", err)
+	}
+	for _, told := range approvedOf(list.Items, t.forged) {
+		t.follower.fail(certificateRule, t.namespace+": "+told)
+	}
+	t.follower.check(certificateRule, len(t.forged))
+	return nil
+}
+
+// approvedOf names the forged requests that somebody approved, and who.
+func approvedOf(requests []certificatesv1.CertificateSigningRequest, forged map[string]string) (told []string) {
+	for _, request := range requests {
+		for _, c := range request.Status.Conditions {
+			if what := forged[request.Name]; what != "" && c.Type == certificatesv1.CertificateApproved {
+				told = append(told, fmt.Sprintf("a certificate for %s was approved (%s)", what, c.Reason))
+			}
+		}
+	}
+	return told
+}
