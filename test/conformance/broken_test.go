@@ -18,6 +18,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
@@ -107,6 +109,22 @@ var parts = map[string]func(t *testing.T, broken bool){
 		f := &fixture{seen: &journal{entries: []entry{deleted("worker", false, true, 2), deleted("master", true, false, first), deleted("master", true, true, 4), {object: deleting, version: 2}, {object: deleting, gone: true, version: 5}}}}
 		s := &suite{Provider: &Provider{ControlPlane: Component{Kind: twinControlPlane}}, book: &book{}}
 		s.expectOrder(f, []string{"master"})
+	},
+	"P36: deletes its Machines though nobody deletes the workers": func(_ *testing.T, broken bool) {
+		m := &clusterv1.Machine{}
+		if broken {
+			m.DeletionTimestamp = ptr.To(metav1.Now())
+		}
+		expectKept(Default, m)
+	},
+	"P15: does not give its Machines the taints that core takes": func(_ *testing.T, broken bool) { expectRefused(broken, "core refuses taints") },
+	"P18: says that it is initialized when its kubeconfig is there": func(_ *testing.T, broken bool) {
+		kubeconfig := named("c-kubeconfig")
+		kubeconfig.SetKind("Secret")
+		controlPlane := &object{Object: map[string]any{"kind": twinControlPlane.Kind, "status": map[string]any{"initialization": map[string]any{"controlPlaneInitialized": broken}}}}
+		f := &fixture{Cluster: playedCluster{key: types.NamespacedName{Namespace: "held", Name: "c"}}, seen: &journal{entries: []entry{{object: &kubeconfig, version: 1}, {object: controlPlane, version: 2}}}}
+		s := &suite{Provider: &Provider{ControlPlane: Component{Kind: twinControlPlane}}, book: &book{}}
+		s.expectUninitialized(f)
 	},
 	"P36: does not say what its deletion waits for": func(_ *testing.T, broken bool) {
 		gone := func(name string, master bool, version uint64) entry {

@@ -23,8 +23,9 @@ func (s *suite) deletionRules() {
 	s.rule("P36", "deletion", info, func(ctx SpecContext) {
 		full := s.fixtures.full
 		s.await(ctx, full)
+		s.expectWorkersAwaited(ctx, full)
 		s.expectDeletedInOrder(ctx, full)
-	}, NodeTimeout(installTimeout+deleteTimeout))
+	}, NodeTimeout(installTimeout+deleteTimeout+soon))
 
 	s.rule("I3", "deletion while paused", invariant, func(ctx SpecContext) {
 		small := s.fixtures.small
@@ -61,6 +62,28 @@ func (s *suite) deletionRules() {
 		}
 		s.expectGone(ctx, doomed)
 	}, NodeTimeout(installTimeout+deleteTimeout))
+}
+
+// expectWorkersAwaited deletes the control plane of a cluster whose workers nobody deletes: it waits for them, and says so. A Cluster that is deleted has core delete its workers first.
+func (s *suite) expectWorkersAwaited(ctx context.Context, f *fixture) {
+	GinkgoHelper()
+	before := s.machineUIDs(ctx, f)
+	controlPlane := s.controlPlane(ctx, f)
+	Expect(s.client.Delete(ctx, controlPlane)).To(Succeed())
+	Eventually(func() string { return condition(s.again(ctx, controlPlane), clusterv1.DeletingCondition).Message }).Should(ContainSubstring("worker"))
+	Consistently(func(g Gomega) {
+		g.Expect(s.machineUIDs(ctx, f)).To(Equal(before))
+		machines, _ := s.machines(ctx, f)
+		for _, m := range machines {
+			expectKept(g, &m)
+		}
+	}).WithTimeout(held).Should(Succeed())
+}
+
+// expectKept is for a Machine of a control plane that waits for workers.
+func expectKept(g Gomega, m *clusterv1.Machine) {
+	GinkgoHelper()
+	g.Expect(m.DeletionTimestamp).To(BeNil(), "Machine %s is deleted while there are workers", m.Name)
 }
 
 // expectDeletedInOrder deletes a cluster and looks at what went when.

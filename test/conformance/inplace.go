@@ -217,6 +217,7 @@ func (s *suite) expectTaints(ctx context.Context, f *fixture) {
 		return all || refused
 	}).Should(BeTrue(), "the Machines have the taint, or the control plane tells why not")
 	if refused {
+		expectRefused(s.TaintsTaken, told())
 		s.note("core refuses taints on Machines, and the control plane tells so: %s", told())
 	}
 	s.patch(ctx, controlPlane, `{"spec":{"machineTemplate":{"spec":{"taints":null}}}}`)
@@ -225,6 +226,12 @@ func (s *suite) expectTaints(ctx context.Context, f *fixture) {
 		g.Expect(none).To(BeTrue())
 		g.Expect(told()).To(BeEmpty(), "nothing is wrong any more")
 	}).Should(Succeed())
+}
+
+// expectRefused is for taints that the Machines do not get: core must be one that refuses them.
+func expectRefused(taken bool, told string) {
+	GinkgoHelper()
+	Expect(taken).To(BeFalse(), "core takes taints, but the control plane says %q", told)
 }
 
 func (s *suite) machineUIDs(ctx context.Context, f *fixture) []string {

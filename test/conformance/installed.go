@@ -231,9 +231,6 @@ func (s *suite) controlPlaneRules(full func() *fixture) {
 		expectNodesManaged(s.controlPlane(ctx, full()))
 	})
 	s.rule("P18", "initialized", must, func(ctx SpecContext) {
-		initialized := func(e entry) bool {
-			return at(e.object, "status", "initialization", "controlPlaneInitialized") == true
-		}
 		told := full().seen.first(s.ControlPlane.Kind, initialized)
 		Expect(told).NotTo(BeNil())
 		for _, e := range full().seen.of(s.ControlPlane.Kind) {
@@ -244,6 +241,7 @@ func (s *suite) controlPlaneRules(full func() *fixture) {
 		kubeconfig, err := base64.StdEncoding.DecodeString(text(secret.object, "data", "value"))
 		Expect(err).NotTo(HaveOccurred())
 		expectAccess(ctx, kubeconfig)
+		s.note("one whose API server does not answer is not: C23")
 	})
 	s.rule("P20", "conditions", should, func(ctx SpecContext) {
 		expectConditions(s.controlPlane(ctx, full()), clusterv1.AvailableCondition, clusterv1.RollingOutCondition, clusterv1.ScalingUpCondition,
@@ -273,6 +271,19 @@ func (s *suite) controlPlaneRules(full func() *fixture) {
 			expectCloned(s.resolve(ctx, m.Spec.InfrastructureRef, m.Namespace))
 		}
 	})
+}
+
+func initialized(controlPlane entry) bool {
+	return at(controlPlane.object, "status", "initialization", "controlPlaneInitialized") == true
+}
+
+// expectUninitialized is for a cluster whose API server never answered, though its kubeconfig is there: its control plane never said that it is initialized.
+func (s *suite) expectUninitialized(f *fixture) {
+	GinkgoHelper()
+	Eventually(func() *entry {
+		return f.seen.first(secretKind, func(e entry) bool { return e.GetName() == f.Key().Name+"-kubeconfig" })
+	}).ShouldNot(BeNil(), "the kubeconfig of %s", f.Key())
+	Consistently(func() *entry { return f.seen.first(s.ControlPlane.Kind, initialized) }).Should(BeNil(), "%s is initialized", f.Key())
 }
 
 // expectNodesManaged is for a control plane whose Machines have Nodes: one that says that they have none leaves the Nodes of deleted Machines behind.

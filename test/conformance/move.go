@@ -68,8 +68,9 @@ func (s *suite) moveRules() {
 		expectRefusedMove(fmt.Sprint(err, string(out)))
 		Expect(target.list(ctx, clusterKind, installing.namespace)).To(BeEmpty())
 		Expect(ptr.Deref(s.cluster(ctx, installing).Spec.Paused, false)).To(BeFalse())
+		s.expectUninitialized(installing)
 		installing.Release()
-	}, NodeTimeout(2*soon))
+	}, NodeTimeout(3*soon))
 
 	s.rule("C18", "move", must, func(ctx SpecContext) {
 		s.await(ctx, s.moved(ctx))

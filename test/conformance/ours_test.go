@@ -132,6 +132,7 @@ func ours(clusterctl string, core semver.Version) *conformance.Provider {
 		Exempt: map[string]string{
 			"P17": "hosts are not installed anew on a date: OpenShift renews its certificates itself",
 		},
+		TaintsTaken:  true,
 		Clusterctl:   clusterctl,
 		Report:       filepath.Join(root, "_artifacts", "conformance.md"),
 		Start:        start,

@@ -35,7 +35,7 @@ func TestCommandsOfDocuments(t *testing.T) {
 	terminal := openTerminal(t)
 	documents, err := docs.Read("../../..")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	count := 0
+	count, changed := 0, true
 	for _, d := range documents {
 		for _, block := range d.Blocks("console") {
 			excused, _ := docs.Excused("../../..", block.Remark, block.Text)
@@ -45,7 +45,10 @@ func TestCommandsOfDocuments(t *testing.T) {
 			}
 			count++
 			t.Run(fmt.Sprintf("%s:%d", d.Path, block.Line), func(t *testing.T) {
-				terminal.run(t, "kubectl apply --filename hub.yaml") // as it was, whatever the commands before have done
+				if changed { // as it was, whatever the commands before have done
+					terminal.run(t, "kubectl apply --filename hub.yaml")
+				}
+				changed = slices.ContainsFunc(commands, changes)
 				if out, err := terminal.try(t, script(commands)); err != nil {
 					t.Errorf("%v:\n%s\n%s\nMend the commands, add what they name to test/docs/commands/testdata/hub.yaml, or say right before the block by what they are run, or what they need that is not there, "+
 						"as test/docs/commands/doc.go tells", err, block.Text, out)
@@ -58,6 +61,22 @@ func TestCommandsOfDocuments(t *testing.T) {
 
 // endless are commands that end when something happens, which nobody here sees to. That what they name exists, and that they ask for it rightly, shows at once.
 var endless = regexp.MustCompile(`^kubectl wait | --watch`)
+
+// reading are commands that change nothing.
+var reading = regexp.MustCompile(`^(?:kubectl|oc) (?:(?:-n|--namespace) \S+ |-A )*(?:get|describe|explain|events|wait|auth can-i|version) [^|;&>$]*$`)
+
+// changes tells whether a command may change what others find.
+func changes(command string) bool { return !reading.MatchString(command) }
+
+func TestCommandsThatChangeNothing(t *testing.T) {
+	g := NewWithT(t)
+	for _, command := range []string{"kubectl get machines", "kubectl -n hub describe cluster c", "oc get nodes # all", "kubectl wait cluster/c --for=condition=Available"} {
+		g.Expect(changes(command)).To(BeFalse(), command)
+	}
+	for _, command := range []string{"kubectl delete machine m", "kubectl get x -o name | xargs kubectl delete", "kubectl get x; kubectl delete y", "kubectl get x > hub.yaml", "clusterctl move", "kubectl -n get delete machine m", "kubectl get $(kubectl delete x)"} {
+		g.Expect(changes(command)).To(BeTrue(), command)
+	}
+}
 
 // script runs commands as an attentive user does: up to the first that fails, and none for ever.
 func script(commands []string) string {
