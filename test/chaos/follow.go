@@ -237,6 +237,18 @@ func (f *follower) askAgain(namespace string, machines int) {
 	}
 }
 
+// comeBack says that a cluster that was deleted is applied once more, with other Machines in place of those that it had.
+func (f *follower) comeBack(namespace string, machines int) {
+	f.askAgain(namespace, machines)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.census(namespace)
+	c.leaving = false
+	for _, name := range c.machines { // what is left of them may go later
+		c.asked[name] = true
+	}
+}
+
 // leave says that a cluster is deleted.
 func (f *follower) leave(namespace string) {
 	f.mu.Lock()

@@ -43,10 +43,17 @@ const (
 	remove step = "remove"
 	// abandon deletes it at any time of its installation.
 	abandon step = "abandon"
+	// linger waits for such a time.
+	linger step = "linger"
+	// reapply deletes it, and applies the same once more as soon as its Cluster is gone: under the names of what caches and others still know.
+	reapply step = "reapply"
 )
 
 // workersOf are the workers of samples that have some.
 var workersOf = map[string]int32{"ha": 2, "ha-disk-image": 2}
+
+// clusterName is that of each cluster, which has a namespace of its own.
+const clusterName = "c"
 
 // poll is how often a step looks.
 const poll = 500 * time.Millisecond
@@ -68,7 +75,7 @@ type traveller struct {
 
 // travel goes through all steps. What it returns says where it ended, and what was waited for.
 func (r *round) travel(ctx context.Context, j journey) error {
-	mutations := lab.Mutations{Namespace: j.namespace, ClusterName: "c", ExtraHosts: 2}
+	mutations := lab.Mutations{Namespace: j.namespace, ClusterName: clusterName, ExtraHosts: 2}
 	if j.sample == "static-network" {
 		mutations.ExtraHosts = 0 // there are addresses for no more
 	}
@@ -83,7 +90,12 @@ func (r *round) travel(ctx context.Context, j journey) error {
 	r.begin(t)
 	for _, s := range j.steps {
 		begin := time.Now()
-		if err := t.take(ctx, s); err != nil {
+		if s == reapply {
+			t, err = t.reapply(ctx)
+		} else {
+			err = t.take(ctx, s)
+		}
+		if err != nil {
 			return fmt.Errorf("cluster %s (%s), step %s: %w", cluster.Key(), j.sample, s, err)
 		}
 		r.report.step(s, time.Since(begin))
@@ -111,23 +123,53 @@ func (t *traveller) take(ctx context.Context, s step) error {
 		return t.scaleMasters(ctx, fewestMasters)
 	case replaceWorker, replaceMaster:
 		return t.replace(ctx, s == replaceMaster)
+	case linger:
+		return t.linger(ctx)
 	case abandon:
-		t.follower.abandon(t.namespace)
-		select {
-		case <-time.After(t.patience):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := t.linger(ctx); err != nil {
+			return err
 		}
 	}
+	if err := t.delete(ctx); err != nil {
+		return err
+	}
+	return t.gone(ctx)
+}
+
+// linger waits for any time of an installation, in which the cluster will be deleted.
+func (t *traveller) linger(ctx context.Context) error {
+	t.follower.abandon(t.namespace)
+	wait(ctx, t.patience)
+	return ctx.Err()
+}
+
+// delete deletes the cluster, and waits until its Cluster is gone.
+func (t *traveller) delete(ctx context.Context) error {
 	t.leave(t.namespace)
 	t.follower.leave(t.namespace)
 	if err := t.judgeForgeries(ctx); err != nil {
 		return err
 	}
-	if err := t.cluster.Delete(ctx); err != nil {
-		return t.cluster.Explain(err)
+	return t.cluster.Explain(t.cluster.Delete(ctx))
+}
+
+// reapply deletes the cluster, and applies it once more: its hosts are those that it had.
+func (t *traveller) reapply(ctx context.Context) (*traveller, error) {
+	state, err := t.cluster.State(ctx)
+	if err != nil {
+		return t, err
 	}
-	return t.gone(ctx)
+	if err := t.delete(ctx); err != nil {
+		return t, err
+	}
+	t.follower.comeBack(t.namespace, len(state.Machines))
+	cluster, err := t.lab.ApplySample(ctx, t.sample, lab.Mutations{Namespace: t.namespace, ClusterName: clusterName, ExtraHosts: -state.Wanted})
+	if err != nil {
+		return t, err
+	}
+	next := &traveller{round: t.round, journey: t.journey, cluster: cluster, workers: workersOf[t.sample], forged: map[string]string{}}
+	t.begin(next)
+	return next, nil
 }
 
 // settled waits until the cluster is installed, has the Machines that are wanted, and each of them a host and an Agent of its own.

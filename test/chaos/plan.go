@@ -38,11 +38,11 @@ type planned struct {
 // routes are those that clusters take in turn: the first ones in every round, so that a short one has something of each.
 var routes = []route{
 	{"ha", []step{addWorker, install, replaceWorker, removeWorker, remove}},
-	{"sno", []step{install, remove}},
+	{"sno", []step{install, reapply, install, remove}},
 	{"compact", []step{install, replaceMaster, remove}},
 	{"ha-disk-image", []step{abandon}},
 	{"compact", []step{install, remove}},
-	{"sno", []step{abandon}},
+	{"sno", []step{linger, reapply, install, remove}},
 	{"ha-disk-image", []step{install, addWorker, settle, remove}},
 	{"static-network", []step{install, remove}},
 	{"compact", []step{install, growMasters, shrinkMasters, remove}},

@@ -90,6 +90,23 @@ var _ = Describe("Odd hosts", Label("hosts"), func() {
 		expectGivenBack(ctx, odd)
 	}, NodeTimeout(3*installTimeout))
 
+	It("that cannot be inspected, or switched on, are told with the reason, and taken when they can", func(ctx SpecContext) {
+		cluster := apply(ctx, "sno", lab.Mutations{Namespace: "broken", ClusterName: "broken"})
+		host := cluster.Hosts[0]
+		rackHostOf(host).FailTask(hosts.Inspecting, "its disks cannot be read")
+		rackHostOf(host).FailTask(hosts.Powering, "a power supply is missing")
+		wait(ctx, cluster, "told that a host cannot be inspected", func(s *lab.State) bool {
+			return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.NoHostFitsReason, "inspection error: its disks cannot be read")
+		})
+		repair(ctx, host, hosts.Inspecting)
+		wait(ctx, cluster, "told that its host cannot be switched on", func(s *lab.State) bool {
+			return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.HostFailedReason, "power management error: a power supply is missing")
+		})
+		repair(ctx, host, hosts.Powering)
+		waitAvailable(ctx, cluster)
+		expectInstalled(ctx, cluster, 0)
+	}, NodeTimeout(3*installTimeout))
+
 	It("that take minutes for everything are waited for, and nothing is written meanwhile", Label("nightly"), func(ctx SpecContext) {
 		random := rand.New(rand.NewPCG(laboratoryOptions.HostSeed, 0))
 		cluster := apply(ctx, "sno", lab.Mutations{Namespace: "minutes", ClusterName: "slow"})

@@ -63,7 +63,9 @@ var (
 func here(samples map[string]installedSample) map[string]installedSample {
 	backend := lab.Backend(cmp.Or(os.Getenv(backendVariable), string(lab.Simulated)))
 	chosen := maps.Clone(samples)
-	maps.DeleteFunc(chosen, func(_ string, s installedSample) bool { return os.Getenv(longVariable) == "" && s.on != "" && s.on != backend })
+	maps.DeleteFunc(chosen, func(_ string, s installedSample) bool {
+		return os.Getenv(longVariable) == "" && s.on != "" && s.on != backend
+	})
 	return chosen
 }
 

@@ -131,7 +131,7 @@ var _ = Describe("A failed preparation", Label("failure"), func() {
 		// assisted-service tells which images the host lacks, and not what the host said of them.
 		Expect(message).To(And(ContainSubstring(s.Machines[0].Host.Name), ContainSubstring("Failed to fetch container images")))
 		// The service prepares again each second, and each attempt goes through states that are told.
-		expectNoHotLoop(ctx, cluster, 1)
+		expectNoHotLoop(ctx, map[*lab.Cluster]int{cluster: 1})
 		host.FailImages("")
 		waitAvailable(ctx, cluster)
 		Expect(host.Boots()).To(HaveExactElements(HaveField("System", hosts.Discovery), HaveField("System", hosts.Installed)))
