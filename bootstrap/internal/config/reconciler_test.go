@@ -3,6 +3,7 @@ package config
 import (
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
@@ -15,6 +16,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // TestHostIsInstalled is the whole story of one host with a live ISO.
@@ -187,6 +189,35 @@ func TestPausedWritesOnlyItsCondition(t *testing.T) {
 	w.Expect(w.writes).To(Equal(1))
 	w.Expect(w.config().Finalizers).To(BeEmpty())
 	w.Expect(w.config().Status.Conditions).To(HaveLen(1))
+}
+
+// A pause outlasts each timer there is, whatever the config waits for.
+func TestNothingIsDoneWhilePausedHoweverLongThatIs(t *testing.T) {
+	for situation, begin := range map[string]func(*testing.T) *world{
+		"waits for its image": func(t *testing.T) *world { t.Helper(); return newWorld(t, values(lab())...) },
+		"waits for its host": func(t *testing.T) *world {
+			t.Helper()
+			w := newWorld(t, values(lab())...)
+			w.reconcile()
+			w.makeImage()
+			return w
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := begin(t)
+			w.reconcile()
+			cluster := read(w, "c", &clusterv1.Cluster{})
+			w.change(cluster, func() { cluster.Spec.Paused = ptr.To(true) })
+			w.reconcile()
+			w.wants(clusterv1.PausedCondition, metav1.ConditionTrue, clusterv1.PausedReason)
+			writes, paused := w.writes, time.Now()
+			for _, since := range []time.Duration{time.Second, reconcile.HeldBack, time.Minute, time.Hour, 24 * time.Hour, 400 * 24 * time.Hour} {
+				w.reconciler.now = func() time.Time { return paused.Add(since) }
+				w.Expect(w.reconcile().RequeueAfter).To(BeZero(), "after %s", since)
+			}
+			w.Expect(w.writes).To(Equal(writes))
+		})
+	}
 }
 
 func (w *world) setState(obj client.Object, state string) {

@@ -10,31 +10,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // The clock of the manager may step, and those of others, whose times it reads, be off by hours. What is told may depend on that, and when a token is renewed: nothing else that is done does,
 // and nobody is asked over and over.
 func TestNothingIsDoneBecauseTheClockSteps(t *testing.T) {
-	for situation, begin := range map[string]func(*testing.T) *hub{
-		"waits for hosts": func(t *testing.T) *hub { t.Helper(); return newHub(t, world(nil)...) },
-		"installs": func(t *testing.T) *hub {
-			t.Helper()
-			h := newHub(t, world(nil)...)
-			h.reconcile()
-			h.setState("installing", "", 40)
-			return h
-		},
-		"is installed": newInstalledHub,
-		"a Machine waits for etcd": func(t *testing.T) *hub {
-			t.Helper()
-			h := newInstalledHub(t)
-			h.etcds.Members[1].Problem = "it does not answer"
-			h.deleteMachine(2)
-			return h
-		},
-	} {
+	for situation, begin := range lastingSituations {
 		for _, by := range []time.Duration{-400 * 24 * time.Hour, -26 * time.Hour, -time.Hour, time.Hour, 26 * time.Hour, 400 * 24 * time.Hour} {
 			t.Run(situation+" "+by.String(), func(t *testing.T) {
 				h := begin(t).withTime()
@@ -52,6 +39,50 @@ func TestNothingIsDoneBecauseTheClockSteps(t *testing.T) {
 				h.Expect(h.exist()).To(Equal(before))
 			})
 		}
+	}
+}
+
+// lastingSituations are those in which a cluster may be for long.
+var lastingSituations = map[string]func(*testing.T) *hub{
+	"waits for hosts": func(t *testing.T) *hub { t.Helper(); return newHub(t, world(nil)...) },
+	"installs": func(t *testing.T) *hub {
+		t.Helper()
+		h := newHub(t, world(nil)...)
+		h.reconcile()
+		h.setState("installing", "", 40)
+		return h
+	},
+	"is installed": newInstalledHub,
+	"a Machine waits for etcd": func(t *testing.T) *hub {
+		t.Helper()
+		h := newInstalledHub(t)
+		h.etcds.Members[1].Problem = "it does not answer"
+		h.deleteMachine(2)
+		return h
+	},
+}
+
+// A pause outlasts each timer there is: tokens to renew, looks at etcd, statuses that are held back.
+func TestNothingIsDoneWhilePausedHoweverLongThatIs(t *testing.T) {
+	for situation, begin := range lastingSituations {
+		t.Run(situation, func(t *testing.T) {
+			h := begin(t).withTime()
+			h.settle()
+			c := &clusterv1.Cluster{}
+			h.get("cluster1", c)
+			c.Spec.Paused = ptr.To(true)
+			h.Expect(h.Update(t.Context(), c)).To(Succeed())
+			h.reconcile()
+			h.Expect(conditions.IsTrue(h.controlPlane(), clusterv1.PausedCondition)).To(BeTrue())
+			looks, paused := h.etcds.looks, time.Now()
+			h.writes = nil
+			for _, since := range []time.Duration{time.Second, reconcile.HeldBack, time.Minute, time.Hour, 24 * time.Hour, 400 * 24 * time.Hour} {
+				h.r.now = func() time.Time { return paused.Add(since) }
+				h.Expect(h.reconcile().RequeueAfter).To(BeZero(), "after %s", since)
+			}
+			h.Expect(h.writes).To(BeEmpty())
+			h.Expect(h.etcds.looks).To(Equal(looks))
+		})
 	}
 }
 
