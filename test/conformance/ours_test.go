@@ -326,17 +326,17 @@ func (h *hub) Crash(namespace string) func() int {
 	}
 }
 
-// Requests counts what the audit log has of both accounts.
-func (h *hub) Requests(namespace string, since time.Time) (map[string]int, error) {
-	var asked audit.Requests
+// Writes counts what the audit log has of both accounts.
+func (h *hub) Writes(namespace string, since time.Time) (map[string]int, error) {
+	var writes audit.Requests
 	for _, account := range accounts {
-		requests, err := h.Env.Requests("system:serviceaccount:"+account, since)
+		requests, err := h.Requests("system:serviceaccount:"+account, since)
 		if err != nil {
 			return nil, err
 		}
-		asked = append(asked, requests.Unrest().Where(func(r audit.Request) bool { return r.Namespace == namespace })...)
+		writes = append(writes, requests.Writes().Where(func(r audit.Request) bool { return r.Namespace == namespace })...)
 	}
-	return asked.Count(), nil
+	return writes.Count(), nil
 }
 
 // Panics counts what the logs and the metrics of our managers tell of.

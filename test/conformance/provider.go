@@ -85,9 +85,8 @@ type Hub interface {
 	// Crash makes both managers die after each of their writes that changes something in the namespace, and come back, until
 	// stop is called; stop tells how often they died. Nil stop: this hub cannot do that.
 	Crash(namespace string) (stop func() int)
-	// Requests counts, by what they are about, what both managers have asked for in a namespace since a point in time: what they read too, and what they wrote though it changed nothing. Watches
-	// and leases do not count.
-	Requests(namespace string, since time.Time) (map[string]int, error)
+	// Writes counts, by what they are about, the writes that both managers have asked for in a namespace since a point in time, also those that change nothing.
+	Writes(namespace string, since time.Time) (map[string]int, error)
 	// Panics is how many reconciles panicked so far.
 	Panics(ctx context.Context) (int, error)
 	// Stop ends everything.

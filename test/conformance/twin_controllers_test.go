@@ -278,12 +278,12 @@ func (w *twin) keepSecrets(ctx context.Context, namespace string) {
 // playedHub is the twin as a hub.
 type playedHub struct{ *twin }
 
-func (playedHub) Config() *rest.Config                               { return nil }
-func (playedHub) Kubeconfig() string                                 { return "" }
-func (playedHub) Crash(string) func() int                            { return nil }
-func (playedHub) Stop()                                              {}
-func (h playedHub) Panics(context.Context) (int, error)              { return len(h.lacks), nil }
-func (playedHub) Requests(string, time.Time) (map[string]int, error) { return nil, nil }
+func (playedHub) Config() *rest.Config                             { return nil }
+func (playedHub) Kubeconfig() string                               { return "" }
+func (playedHub) Crash(string) func() int                          { return nil }
+func (playedHub) Stop()                                            {}
+func (h playedHub) Panics(context.Context) (int, error)            { return len(h.lacks), nil }
+func (playedHub) Writes(string, time.Time) (map[string]int, error) { return nil, nil }
 
 // Apply makes a cluster: without hosts and infrastructure there is no more than what waits.
 func (h playedHub) Apply(ctx context.Context, options ClusterOptions) (Cluster, error) {
