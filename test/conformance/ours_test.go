@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -369,8 +370,21 @@ type cluster struct {
 // Release lets the API of the cluster come up.
 func (c *cluster) Release() { c.ReleaseAPI() }
 
-// Available waits until the cluster is installed.
-func (c *cluster) Available(ctx context.Context) error { return c.WaitAvailable(ctx) }
+// Available waits until the cluster is installed, with its etcd, if it has one of its own: no host is let go before.
+func (c *cluster) Available(ctx context.Context) error {
+	if err := c.WaitAvailable(ctx); err != nil || c.Etcd() == nil {
+		return err
+	}
+	var unsettled error
+	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		unsettled = c.EtcdSettled(ctx)
+		return unsettled == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("the etcd of %s is not settled: %w", c.Key(), errors.Join(unsettled, err))
+	}
+	return nil
+}
 
 // Forget stops the API server of a cluster that is gone.
 func (c *cluster) Forget() {

@@ -28,7 +28,7 @@ var Secrets = regexp.MustCompile(passwords + "|" + tokens + "|" + keys + `|api_k
 // kept matches what belongs into Secrets alone, and urls what may have tokens in it all the same: hosts boot with them.
 var (
 	kept = regexp.MustCompile(passwords + "|" + tokens + "|" + keys)
-	urls = regexp.MustCompile(`https?://[^\s"\\]+`)
+	urls = regexp.MustCompile(`https?://[^\s"]+`)
 )
 
 // inText is a pattern for texts, and for the same in base64, wherever it stands in what was encoded.

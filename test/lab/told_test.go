@@ -54,7 +54,7 @@ func TestASecretInAnObjectIsFound(t *testing.T) {
 
 func TestWhatIsNoSecret(t *testing.T) {
 	for situation, object := range map[string]map[string]any{
-		"a URL to boot from":               {"kind": "BareMetalHost", "apiVersion": "metal3.io/v1alpha1", "spec": map[string]any{"image": map[string]any{"url": "https://assisted/byapikey/" + aToken + "/minimal.iso"}}},
+		"a URL to boot from":               {"kind": "BareMetalHost", "apiVersion": "metal3.io/v1alpha1", "spec": map[string]any{"image": map[string]any{"url": "https://assisted/images?version=4.19&api_key=" + aToken + "&type=minimal"}}},
 		"what assisted-service tells":      {"kind": "Agent", "apiVersion": "agent-install.openshift.io/v1beta1", "status": map[string]any{"conditions": []any{map[string]any{"message": "https://x?api_key=" + aToken}}}},
 		"a certificate":                    {"kind": "ConfigMap", "apiVersion": "v1", "data": map[string]any{"ca": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"}},
 		"a certificate in base64":          {"kind": "ConfigMap", "apiVersion": "v1", "data": map[string]any{"ca": base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\nMIIB"))}},

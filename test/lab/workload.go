@@ -46,11 +46,11 @@ type workload struct {
 	kubeconfigs int
 }
 
-// reserveWorkload prepares the API server of a cluster, which is named like its ClusterDeployment.
+// reserveWorkload prepares the API server of a cluster, which is named like its ClusterDeployment: another one where a cluster of that name was deleted.
 func (l *Lab) reserveWorkload(key types.NamespacedName, light bool) (*workload, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.workloads[key] != nil {
+	if former := l.workloads[key]; former != nil && !former.hasStopped() {
 		return nil, fmt.Errorf("cluster %s exists in this laboratory", key)
 	}
 	l.reserved++
@@ -146,6 +146,12 @@ func (w *workload) stop() {
 		w.server.Stop()
 	}
 	w.end()
+}
+
+func (w *workload) hasStopped() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stopped
 }
 
 // end ends the operators, and the etcd that is the cluster's own.
