@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
 // forgery is a request for a certificate that nobody may get, by somebody who has the token of hosts that join, or the credentials of one Node.
@@ -34,15 +35,16 @@ func forgeries(node string, elsewhere net.IP, stranger string) []forgery {
 		{"a Node that no Machine has", client, hosts.NodeBootstrapper, of(hosts.NodeSubject(stranger))},
 		{"a Node in the group of administrators", client, hosts.NodeBootstrapper, of(master)},
 		{"a Node, asked for by another", client, hosts.Kubelet(stranger), of(hosts.NodeSubject(node))},
-		{"an address of somebody else", serving, hosts.Kubelet(node), x509.CertificateRequest{Subject: hosts.NodeSubject(node), DNSNames: []string{node}, IPAddresses: []net.IP{elsewhere}}},
-		{"the name of somebody else", serving, hosts.Kubelet(node), x509.CertificateRequest{Subject: hosts.NodeSubject(node), DNSNames: []string{"api.c.example.com"}}},
+		{"an address and a name of somebody else", serving, hosts.Kubelet(node), x509.CertificateRequest{
+			Subject: hosts.NodeSubject(node), DNSNames: []string{node, "api.c.example.com"}, IPAddresses: []net.IP{elsewhere},
+		}},
 	}
 }
 
-// forge asks an installed cluster for a certificate that nobody may get. The request stays there: whoever looks at those of hosts that join finds it.
+// forge asks a cluster, while hosts of it are awaited, for certificates that nobody may get. The requests stay there: whoever looks at those of hosts that join finds them.
 func (r *round) forge(ctx context.Context, dice *rand.Rand) (bool, error) {
-	t, _, _ := r.machine(ctx, dice, anyMachine)
-	if t == nil {
+	t, _, m := r.machine(ctx, dice, func(_ *lab.State, m lab.Machine) bool { return !m.Status.NodeRef.IsDefined() })
+	if m == nil {
 		return false, nil
 	}
 	workload, err := t.cluster.Workload()
@@ -57,19 +59,27 @@ func (r *round) forge(ctx context.Context, dice *rand.Rand) (bool, error) {
 	if node == nil {
 		return false, nil
 	}
-	f := chosen(dice, forgeries(node.Name, net.IPv4(192, 0, 2, byte(dice.IntN(256))), "stranger-"+strconv.FormatUint(dice.Uint64(), 36)))
+	for _, f := range forgeries(node.Name, net.IPv4(192, 0, 2, byte(dice.IntN(256))), "stranger-"+strconv.FormatUint(dice.Uint64(), 36)) {
+		if err := r.request(ctx, t, f); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// request asks for what is forged.
+func (r *round) request(ctx context.Context, t *traveller, f forgery) error {
 	config := t.cluster.Server().Config()
 	config.Impersonate = f.as
 	forger, err := client.New(config, client.Options{Scheme: r.lab.Env.Scheme()})
 	if err != nil {
-		return false, err
+		return err
 	}
 	name, err := hosts.RequestCertificate(ctx, forger, f.signer, &f.template)
-	if err != nil {
-		return false, err
+	if err == nil {
+		t.forge(name, f.what)
 	}
-	t.forge(name, f.what)
-	return true, nil
+	return err
 }
 
 // forge notes a request that was forged.
