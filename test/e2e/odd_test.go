@@ -90,7 +90,7 @@ var _ = Describe("Odd hosts", Label("hosts"), func() {
 		expectGivenBack(ctx, odd)
 	}, NodeTimeout(3*installTimeout))
 
-	It("that cannot be inspected, or switched on, are told with the reason, and taken when they can", func(ctx SpecContext) {
+	It("that cannot be inspected, or switched on and off, are told with the reason, and taken when they can", func(ctx SpecContext) {
 		cluster := apply(ctx, "sno", lab.Mutations{Namespace: "broken", ClusterName: "broken"})
 		host := cluster.Hosts[0]
 		rackHostOf(host).FailTask(hosts.Inspecting, "its disks cannot be read")
@@ -99,8 +99,8 @@ var _ = Describe("Odd hosts", Label("hosts"), func() {
 			return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.NoHostFitsReason, "inspection error: its disks cannot be read")
 		})
 		repair(ctx, host, hosts.Inspecting)
-		wait(ctx, cluster, "told that its host cannot be switched on", func(s *lab.State) bool {
-			return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.HostFailedReason, "power management error: a power supply is missing")
+		wait(ctx, cluster, "told that a host cannot be switched on or off", func(s *lab.State) bool {
+			return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.NoHostFitsReason, "power management error: a power supply is missing")
 		})
 		repair(ctx, host, hosts.Powering)
 		waitAvailable(ctx, cluster)
