@@ -192,7 +192,7 @@ suite-open:
 NEWER_CORES := cluster-api-next cluster-api-1.14
 # What is restart and nightly waits until nobody writes about clusters without hosts, whose state the real service changes every second: see docs/assisted-service.md.
 .PHONY: nightly
-nightly: ## Run what takes too long for every change: the other end-to-end specs, installations with the real Bare Metal Operator, conformance, updates in place and admission policies on the newer versions of Cluster API, the journey with clusterctl with a cluster of each template, chaos, the bench, the unit tests with the race detector, and the fuzz targets.
+nightly: ## Run what takes too long for every change: the other end-to-end specs, installations with the real Bare Metal Operator, conformance, updates in place and admission policies on the newer versions of Cluster API, the journey with clusterctl with a cluster of each template, chaos, the bench, the unit tests and a round of chaos with the race detector, and the fuzz targets.
 	$(MAKE) e2e BACKEND=simulated LONG=1 LABELS='nightly || samples || $(ONLY_REAL)'
 	$(MAKE) e2e BACKEND=real LABELS='!($(ON_REAL) || (restart && nightly))'
 	$(MAKE) e2e BACKEND=real LONG=1 LABELS='samples && !nightly'
@@ -206,6 +206,7 @@ nightly: ## Run what takes too long for every change: the other end-to-end specs
 	$(MAKE) conformance LONG=1 FOCUS='I15 '
 	LONG=1 go test ./test/clusterctl -count=1 -timeout 60m
 	$(MAKE) chaos ROUNDS=12 CLUSTERS=9 CHAOS=-bound=15m
+	GOFLAGS="$(GOFLAGS) -race" $(MAKE) chaos ROUNDS=1 CLUSTERS=9 CHAOS=-bound=15m
 	$(MAKE) bench BENCH='-samples=1 -clusters=5 -margin=3'
 	REPRODUCE=1 go test ./release -count=1 -run TestManagersAreTheSameWhereverTheyAreBuilt
 	go test -race -count=1 -timeout 90m $$($(UNIT))
@@ -270,7 +271,7 @@ e2e: components ## Run the end-to-end tests. FOCUS=<regular expression> or LABEL
 
 .PHONY: conformance
 conformance: components ## Test the contracts of Cluster API, rule by rule; writes _artifacts/conformance.md. FOCUS as above. LONG=1 tests the rules, too, that take long.
-	LONG=$(LONG) $(GO_TEST) ./test/conformance -count=1 -timeout 120m -v $(GINKGO) $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
+	LONG=$(LONG) BMO=$(BMO) $(GO_TEST) ./test/conformance -count=1 -timeout 120m -v $(GINKGO) $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
 
 # BENCH takes more flags: BENCH='-clusters=20 -margin=1.5'.
 .PHONY: bench

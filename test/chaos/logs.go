@@ -13,7 +13,7 @@ import (
 )
 
 // panics matches what a panic leaves in a log, caught or not.
-var panics = regexp.MustCompile(`^panic: |^fatal error: |Observed a panic|panic caught|"panic":`)
+var panics = regexp.MustCompile(`^panic: |^fatal error: |Observed a panic|panic caught|"panic":|^WARNING: DATA RACE`)
 
 // readLog holds a log against the rules, from an offset on, and returns its end.
 func (f *follower) readLog(path string, from int64) (int64, error) {

@@ -24,7 +24,7 @@ const (
 	// certificateRule is about requests of acts, which nobody who joins a cluster makes.
 	certificateRule = "nobody gets a certificate who is no host of the cluster, or for what is not its own"
 	conditionRule   = "every wait has a condition with a message"
-	panicRule       = "nothing panics"
+	panicRule       = "nothing panics, and no data race is found"
 	endRule         = "everything comes to its end when the faults stop"
 	missRule        = "everything that is to go wrong does"
 )

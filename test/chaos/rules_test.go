@@ -186,6 +186,7 @@ func TestALogIsReadOnce(t *testing.T) {
 	_, err = f.readLog(path, end)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(f.broken).To(ConsistOf(HaveField("Rule", secretRule), HaveField("Rule", panicRule)))
+	g.Expect(panics.MatchString("WARNING: DATA RACE\n")).To(BeTrue())
 	for _, v := range f.broken {
 		g.Expect(v.What).NotTo(ContainSubstring(lab.PullSecretPassword), "it is not told once more")
 	}

@@ -49,6 +49,9 @@ const coreVariable = "CORE"
 // longVariable has the rules tested, too, that take too long for every change.
 const longVariable = "LONG"
 
+// operatorVariable says which Bare Metal Operator works on the hosts: see [lab.ParseBackend].
+const operatorVariable = "BMO"
+
 // withTaints lets Cluster API core take Machines with taints.
 var withTaints = env.ManagerOptions{Variables: map[string]string{"EXP_MACHINE_TAINT_PROPAGATION": "true"}}
 
@@ -105,6 +108,7 @@ func ours(clusterctl string, core semver.Version) *conformance.Provider {
 			aiv1beta1.GroupVersion.WithKind("InfraEnv"),
 			aiv1beta1.GroupVersion.WithKind("Agent"),
 		},
+		InfraMachine: lab.Metal3MachineKind,
 		Registration: hivev1.SchemeGroupVersion.WithKind("ClusterDeployment"),
 		Installed:    controlplanev1.InstalledCondition,
 		Release:      release,
@@ -257,8 +261,12 @@ func start(ctx context.Context, options conformance.HubOptions) (conformance.Hub
 	if err != nil {
 		return nil, err
 	}
+	operator, err := lab.ParseBackend("Bare Metal Operator", os.Getenv(operatorVariable))
+	if err != nil {
+		return nil, err
+	}
 	h.lab, err = lab.New(ctx, lab.Options{
-		Dir: artifacts("hub"), Out: GinkgoWriter, HostJitter: hostJitter, HostSeed: seed,
+		Dir: artifacts("hub"), Out: GinkgoWriter, BareMetal: operator, HostJitter: hostJitter, HostSeed: seed,
 		CoreTools: os.Getenv(coreVariable), Core: withTaints, Bootstrap: managers[env.Bootstrap], ControlPlane: managers[env.ControlPlane],
 	})
 	if err != nil {

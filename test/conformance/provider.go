@@ -38,6 +38,8 @@ type Provider struct {
 	// KubeletsCompared is true where Cluster API core takes workers for outdated as long as their version is not literally that of their kubelets, as from v1.14 on, and
 	// the versions of the provider are others than those of Kubernetes.
 	KubeletsCompared bool
+	// InfraMachine is the kind of the infra machines in the samples, which control plane providers make from their templates. Empty: they are not counted.
+	InfraMachine schema.GroupVersionKind
 	// TaintsTaken tells that Cluster API core takes Machines with taints on the hub of Start: behind its feature gate MachineTaintPropagation.
 	TaintsTaken bool
 	// Long has those rules tested, too, that take too long for every change.

@@ -159,7 +159,11 @@ func (f *fixture) everMade(k kind) []string {
 
 // made are the kinds of which the providers make objects.
 func (s *suite) made() []kind {
-	return append([]kind{machineKind, s.Bootstrap.Kind, secretKind}, s.Kinds...)
+	kinds := append([]kind{machineKind, s.Bootstrap.Kind, secretKind}, s.Kinds...)
+	if !s.InfraMachine.Empty() {
+		kinds = append(kinds, s.InfraMachine)
+	}
+	return kinds
 }
 
 // await waits until a fixture is installed.

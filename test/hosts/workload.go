@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -67,6 +69,9 @@ func (r *Rack) clusterFromHub(ctx context.Context, namespace, name string) (Clus
 	return facts, nil
 }
 
+// operatorKind is that of the operators of a cluster, of which others tell too.
+const operatorKind = "ClusterOperator"
+
 // bringUpAPI makes the API of the cluster answer, with what the installer knows of it, and the ClusterVersion of an installation that is under way.
 func (h *Host) bringUpAPI(ctx context.Context, inst *installation) bool {
 	up := h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
@@ -95,7 +100,11 @@ func (h *Host) finalise(ctx context.Context, inst *installation) {
 	}
 	done := h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
 		for _, name := range []string{"etcd", "kube-apiserver"} {
-			if err := h.writeOperator(ctx, c, inst, name); err != nil {
+			facts, err := h.rack.options.Cluster(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
+			if err != nil {
+				return fmt.Errorf("cannot learn about the cluster: %w", err)
+			}
+			if err := writeOperator(ctx, c, name, facts.Version); err != nil {
 				return err
 			}
 		}
@@ -178,21 +187,29 @@ func (h *Host) writeVersion(ctx context.Context, c client.Client, inst *installa
 	})
 }
 
-func (h *Host) writeOperator(ctx context.Context, c client.Client, inst *installation, name string) error {
-	facts, err := h.rack.options.Cluster(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
-	if err != nil {
-		return fmt.Errorf("cannot learn about the cluster: %w", err)
-	}
+// writeOperator makes a ClusterOperator that is content. Whoever plays the operator may tell of it as soon as it exists: that stays, and what he does not tell is added.
+func writeOperator(ctx context.Context, c client.Client, name, version string) error {
 	operator := &configv1.ClusterOperator{
-		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: "ClusterOperator"},
+		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: operatorKind},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 	}
 	operator.Status.Conditions = []configv1.ClusterOperatorStatusCondition{
 		condition(configv1.OperatorAvailable, true), condition(configv1.OperatorProgressing, false),
 		condition(configv1.OperatorDegraded, false), condition(configv1.OperatorUpgradeable, true),
 	}
-	operator.Status.Versions = []configv1.OperandVersion{{Name: "operator", Version: facts.Version}}
-	return write(ctx, c, operator, func(status map[string]any) bool { return status["conditions"] != nil })
+	operator.Status.Versions = []configv1.OperandVersion{{Name: "operator", Version: version}}
+	return write(ctx, c, operator, func(status map[string]any) bool { return status["versions"] != nil })
+}
+
+// keepConditions keeps, of a status that is about to be written, the conditions that are told already.
+func keepConditions(there, wanted map[string]any) {
+	told, _ := there["conditions"].([]any)
+	kinds := sets.New[any]()
+	for _, c := range told {
+		kinds.Insert(c.(map[string]any)["type"])
+	}
+	added, _ := wanted["conditions"].([]any)
+	wanted["conditions"] = append(told, slices.DeleteFunc(added, func(c any) bool { return kinds.Has(c.(map[string]any)["type"]) })...)
 }
 
 func condition(kind configv1.ClusterStatusConditionType, is bool) configv1.ClusterOperatorStatusCondition {
@@ -209,7 +226,7 @@ func write(ctx context.Context, c client.Client, typed client.Object, final func
 	if err != nil {
 		return fmt.Errorf("cannot convert %s: %w", typed.GetName(), err)
 	}
-	wanted := fields["status"]
+	wanted, _ := fields["status"].(map[string]any)
 	if spec, ok := fields["spec"].(map[string]any); ok {
 		// The type has no omitempty here, and the schema allows no null.
 		delete(spec, "signatureStores")
@@ -222,8 +239,12 @@ func write(ctx context.Context, c client.Client, typed client.Object, final func
 	if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return fmt.Errorf("cannot read %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
-	if status, _, _ := unstructured.NestedMap(object.Object, "status"); final(status) {
+	status, _, _ := unstructured.NestedMap(object.Object, "status")
+	if final(status) {
 		return nil
+	}
+	if object.GetKind() == operatorKind {
+		keepConditions(status, wanted)
 	}
 	object.Object["status"] = wanted
 	if err := c.Status().Update(ctx, object); err != nil {

@@ -13,8 +13,8 @@ const Evidence = "evidence"
 
 // A failure is told in lines that fit into the end of a log. What is left out stands in the output of the spec.
 const (
-	mostLines    = 40
-	mostEvidence = 24
+	mostLines    = 30
+	mostEvidence = 20
 	longestLine  = 400
 )
 

@@ -1,0 +1,93 @@
+package streams
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// FuzzFrames: whatever a server sends, the connection ends with it, and so does the request that was made; nothing more is taken of an answer than frames can have.
+func FuzzFrames(f *testing.F) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.StartTLS()
+	authority := &tls.Config{Certificates: server.TLS.Certificates, MinVersion: tls.VersionTLS12}
+	trusting := server.Client().Transport.(*http.Transport).TLSClientConfig.Clone() //nolint:forcetypeassert // httptest's
+	trusting.ServerName = "example.com"
+	server.Close()
+	for _, frames := range []func(*http2.Framer) error{
+		func(w *http2.Framer) error {
+			return w.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
+		},
+		func(w *http2.Framer) error {
+			return errors.Join(answer(w, "200"), w.WriteData(1, true, []byte("content")))
+		},
+		func(w *http2.Framer) error {
+			return errors.Join(answer(w, "100"), answer(w, "no number"), w.WriteRSTStream(1, http2.ErrCodeCancel))
+		},
+		func(w *http2.Framer) error {
+			return errors.Join(w.WritePing(false, [8]byte{1}), w.WriteGoAway(1, http2.ErrCodeNo, []byte("later")))
+		},
+		func(w *http2.Framer) error {
+			return errors.Join(answer(w, "200"), w.WriteData(3, false, []byte("another's")))
+		},
+	} {
+		var sent bytes.Buffer
+		if err := frames(http2.NewFramer(&sent, nil)); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(sent.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		g := NewWithT(t)
+		ours, theirs := net.Pipe()
+		go serveFrames(tls.Server(theirs, authority), sent)
+		conn := tls.Client(ours, trusting)
+		g.Expect(conn.Handshake()).To(Succeed())
+		c := start(conn, Times{Silence: time.Minute, Answer: time.Minute, Now: time.Now})
+		defer c.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://example.com/", nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		if response, err := c.RoundTrip(req); err == nil {
+			content, _ := io.ReadAll(response.Body)
+			g.Expect(len(content)).To(BeNumerically("<=", len(sent)))
+			g.Expect(response.Body.Close()).To(Succeed())
+		}
+		g.Eventually(c.Err, 10*time.Second).Should(MatchError(ErrEnded))
+		g.Expect(ctx.Err()).NotTo(HaveOccurred(), "not before somebody lost patience")
+	})
+}
+
+// answer writes the headers of an answer to the first request.
+func answer(w *http2.Framer, status string) error {
+	var block bytes.Buffer
+	if err := hpack.NewEncoder(&block).WriteField(hpack.HeaderField{Name: ":status", Value: status}); err != nil {
+		return err
+	}
+	return w.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true})
+}
+
+// serveFrames is a server that sends what it was given, whatever it is asked, and ends.
+func serveFrames(conn *tls.Conn, sent []byte) {
+	defer conn.Close()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(io.Discard, conn)
+	}()
+	_, _ = conn.Write(sent)
+	_ = conn.NetConn().Close()
+	<-read
+}
