@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"encoding/json"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -10,7 +11,7 @@ import (
 
 // FuzzRemediation: a record of a remediation that can be read is a whole one, and one that cannot is an error which says where it stands.
 func FuzzRemediation(f *testing.F) {
-	for _, record := range []string{`{"machine":"m","timestamp":"2031-01-01T00:00:00Z","retryCount":1}`, `{"machine":"m"}`, `{"retryCount":-1}`, `null`, `[]`, ``} {
+	for _, record := range []string{`{"machine":"m","timestamp":"2031-01-01T00:00:00Z","retryCount":1}`, `{"machine":"m"}`, `{"machine":"m","timestamp":"2031-01-01T00:00:00Z","retryCount":-1}`, `null`, `[]`, ``} {
 		f.Add(record)
 	}
 	f.Fuzz(func(t *testing.T, record string) {
@@ -40,6 +41,7 @@ func FuzzRetry(f *testing.F) {
 		facts := &Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}}
 		facts.ControlPlane.Annotations = map[string]string{controlplanev1.RetriedInstallationAnnotation: record, controlplanev1.RetryInstallationAnnotation: asked}
 		read, err := facts.RecordedRetry()
+		g.Expect(err == nil).To(BeElementOf(json.Valid([]byte(record)), false), "what is no JSON is an error")
 		switch {
 		case err != nil:
 			g.Expect(facts.GivesUp()).To(BeFalse())
