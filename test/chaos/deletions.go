@@ -35,10 +35,10 @@ func deletionsIn(requests audit.Requests) []deletion {
 
 // judgeDeletions holds what the managers deleted, since it was done last, against what the plan asked for.
 func (r *round) judgeDeletions() error {
-	requests, err := r.audit.Next()
 	f := r.follower
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	requests, err := r.audit.Next() // under the lock: several may look, and what was asked for must not change meanwhile
 	for _, d := range deletionsIn(requests) {
 		f.checked[deletionRule]++
 		if !f.census(d.namespace).isAsked(d) {

@@ -162,6 +162,9 @@ func (t *traveller) reapply(ctx context.Context) (*traveller, error) {
 	if err := t.delete(ctx); err != nil {
 		return t, err
 	}
+	if err := t.judgeDeletions(); err != nil { // what was deleted so far was asked for
+		return t, err
+	}
 	t.follower.comeBack(t.namespace, len(state.Machines))
 	cluster, err := t.lab.ApplySample(ctx, t.sample, lab.Mutations{Namespace: t.namespace, ClusterName: clusterName, ExtraHosts: -state.Wanted})
 	if err != nil {

@@ -48,8 +48,8 @@ const (
 	hostJitter = 2 * time.Second
 	// flapping is how often the state of a cluster changes that has no hosts yet.
 	flapping = 2 * time.Second
-	// search is how often all objects are searched for secrets.
-	search = 10 * time.Second
+	// searchInterval is how often all objects are searched for secrets.
+	searchInterval = 10 * time.Second
 	// restart is how soon somebody starts a manager again that ended.
 	restart = time.Second
 )
@@ -155,7 +155,7 @@ func (c *chaos) play(ctx context.Context, seed uint64) error {
 	watching, leave := context.WithCancel(ctx)
 	defer leave()
 	var beside sync.WaitGroup
-	for _, act := range []func(context.Context){r.look, r.keepRunning, r.obey} {
+	for _, act := range []func(context.Context){r.look, r.search, r.keepRunning, r.obey} {
 		beside.Go(func() { act(watching) })
 	}
 	ended := make(chan struct{})
@@ -251,7 +251,7 @@ func (r *round) hit(storm context.Context, p planned) {
 
 // look holds what happens against the rules, all the time.
 func (r *round) look(ctx context.Context) {
-	searched, loads := time.Now(), newLoads(ctx, r)
+	loads := newLoads(ctx, r)
 	for ctx.Err() == nil {
 		wait(ctx, poll)
 		r.follower.judge(false)
@@ -267,11 +267,15 @@ func (r *round) look(ctx context.Context) {
 			}
 			r.logs[path] = end
 		}
-		if time.Since(searched) > search && ctx.Err() == nil {
-			searched = time.Now()
-			if err := r.follower.searchSecrets(ctx); err != nil && ctx.Err() == nil {
-				r.sayf("%v", err)
-			}
+	}
+}
+
+// search looks for secrets in all objects, which takes longer than others may wait who look.
+func (r *round) search(ctx context.Context) {
+	for ctx.Err() == nil {
+		wait(ctx, searchInterval)
+		if err := r.follower.searchSecrets(ctx); err != nil && ctx.Err() == nil {
+			r.sayf("%v", err)
 		}
 	}
 }
