@@ -49,9 +49,6 @@ const coreVariable = "CORE"
 // longVariable has the rules tested, too, that take too long for every change.
 const longVariable = "LONG"
 
-// operatorVariable says which Bare Metal Operator works on the hosts: see [lab.ParseBackend].
-const operatorVariable = "BMO"
-
 // withTaints lets Cluster API core take Machines with taints.
 var withTaints = env.ManagerOptions{Variables: map[string]string{"EXP_MACHINE_TAINT_PROPAGATION": "true"}}
 
@@ -261,12 +258,8 @@ func start(ctx context.Context, options conformance.HubOptions) (conformance.Hub
 	if err != nil {
 		return nil, err
 	}
-	operator, err := lab.ParseBackend("Bare Metal Operator", os.Getenv(operatorVariable))
-	if err != nil {
-		return nil, err
-	}
 	h.lab, err = lab.New(ctx, lab.Options{
-		Dir: artifacts("hub"), Out: GinkgoWriter, BareMetal: operator, HostJitter: hostJitter, HostSeed: seed,
+		Dir: artifacts("hub"), Out: GinkgoWriter, HostJitter: hostJitter, HostSeed: seed,
 		CoreTools: os.Getenv(coreVariable), Core: withTaints, Bootstrap: managers[env.Bootstrap], ControlPlane: managers[env.ControlPlane],
 	})
 	if err != nil {
