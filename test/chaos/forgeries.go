@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -12,7 +13,6 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
@@ -60,7 +60,7 @@ func (r *round) forge(ctx context.Context, dice *rand.Rand) (bool, error) {
 		return false, nil
 	}
 	for _, f := range forgeries(node.Name, net.IPv4(192, 0, 2, byte(dice.IntN(256))), "stranger-"+strconv.FormatUint(dice.Uint64(), 36)) {
-		if err := r.request(ctx, t, f); err != nil {
+		if err := t.request(ctx, f); err != nil {
 			return false, err
 		}
 	}
@@ -68,10 +68,8 @@ func (r *round) forge(ctx context.Context, dice *rand.Rand) (bool, error) {
 }
 
 // request asks for what is forged.
-func (r *round) request(ctx context.Context, t *traveller, f forgery) error {
-	config := t.cluster.Server().Config()
-	config.Impersonate = f.as
-	forger, err := client.New(config, client.Options{Scheme: r.lab.Env.Scheme()})
+func (t *traveller) request(ctx context.Context, f forgery) error {
+	forger, err := t.cluster.WorkloadAs(ctx, f.as)
 	if err != nil {
 		return err
 	}
@@ -92,8 +90,9 @@ func (t *traveller) forge(name, what string) {
 // judgeForgeries looks whether anybody got a certificate who may not.
 func (t *traveller) judgeForgeries(ctx context.Context) error {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.forged) == 0 {
+	forged := maps.Clone(t.forged)
+	t.mu.Unlock()
+	if len(forged) == 0 {
 		return nil
 	}
 	workload, err := t.cluster.Workload()
@@ -104,10 +103,10 @@ func (t *traveller) judgeForgeries(ctx context.Context) error {
 	if err := workload.List(ctx, list); err != nil {
 		return fmt.Errorf("cannot look for forged certificates: %w", err)
 	}
-	for _, told := range approvedOf(list.Items, t.forged) {
+	for _, told := range approvedOf(list.Items, forged) {
 		t.follower.fail(certificateRule, t.namespace+": "+told)
 	}
-	t.follower.check(certificateRule, len(t.forged))
+	t.follower.check(certificateRule, len(forged))
 	return nil
 }
 

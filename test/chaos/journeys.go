@@ -86,8 +86,7 @@ func (r *round) travel(ctx context.Context, j journey) error {
 	if err != nil {
 		return err
 	}
-	t := &traveller{round: r, journey: j, cluster: cluster, workers: workersOf[j.sample], forged: map[string]string{}}
-	r.begin(t)
+	t := r.begin(j, cluster)
 	for _, s := range j.steps {
 		begin := time.Now()
 		if s == reapply {
@@ -170,9 +169,7 @@ func (t *traveller) reapply(ctx context.Context) (*traveller, error) {
 	if err != nil {
 		return t, err
 	}
-	next := &traveller{round: t.round, journey: t.journey, cluster: cluster, workers: workersOf[t.sample], forged: map[string]string{}}
-	t.begin(next)
-	return next, nil
+	return t.begin(t.journey, cluster), nil
 }
 
 // settled waits until the cluster is installed, has the Machines that are wanted, and each of them a host and an Agent of its own.

@@ -413,11 +413,13 @@ func (r *round) obeyed(err error, reason string) {
 }
 
 // begin adds a cluster to those that are hit, leave takes it out.
-func (r *round) begin(t *traveller) {
+func (r *round) begin(j journey, cluster *lab.Cluster) *traveller {
+	t := &traveller{round: r, journey: j, cluster: cluster, workers: workersOf[j.sample], forged: map[string]string{}}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.travellers = append(r.travellers, t)
 	slices.SortFunc(r.travellers, func(a, b *traveller) int { return strings.Compare(a.namespace, b.namespace) })
+	return t
 }
 
 func (r *round) leave(namespace string) {

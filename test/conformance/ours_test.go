@@ -65,8 +65,7 @@ var started *env.Env
 
 var _ = JustAfterEach(func() {
 	if CurrentSpecReport().Failed() && started != nil {
-		evidence := append(lab.ControlPlanesWaiting(context.Background(), started.Client()), started.Complaints(2)...)
-		AddReportEntry(results.Evidence, ReportEntryVisibilityNever, strings.Join(evidence, "\n"))
+		AddReportEntry(results.Evidence, ReportEntryVisibilityNever, lab.Evidence(context.Background(), started))
 	}
 })
 

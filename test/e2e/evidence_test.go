@@ -79,8 +79,7 @@ func dump(ctx context.Context) {
 			GinkgoWriter.Printf("end of %s:\n%s\n", manager.LogPath, content[max(0, len(content)-4096):])
 		}
 	}
-	evidence := append(lab.ControlPlanesWaiting(ctx, laboratory.Client()), laboratory.Env.Complaints(2)...)
-	AddReportEntry(results.Evidence, ReportEntryVisibilityNever, strings.Join(evidence, "\n"))
+	AddReportEntry(results.Evidence, ReportEntryVisibilityNever, lab.Evidence(ctx, laboratory.Env))
 }
 
 func dumpObjects(ctx context.Context, dir string, cluster *lab.Cluster) {

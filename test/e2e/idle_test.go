@@ -70,8 +70,7 @@ func expectIdle(ctx context.Context, clusters ...*lab.Cluster) {
 		namespaces = append(namespaces, cluster.Namespace)
 		foreign = append(foreign, addForeignObjects(ctx, cluster.Namespace)...)
 	}
-	comeToRest(ctx, namespaces...)
-	before, begin := ours(versions(ctx, namespaces)), time.Now()
+	before, begin := ours(comeToRest(ctx, namespaces...)), time.Now()
 	Consistently(func() map[string]string {
 		stir(ctx, foreign)
 		return ours(versions(ctx, namespaces))

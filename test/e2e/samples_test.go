@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"net/netip"
@@ -61,7 +60,7 @@ var (
 
 // here are the samples that the assisted-service of this run installs: at night (LONG=1) all of them.
 func here(samples map[string]installedSample) map[string]installedSample {
-	backend := lab.Backend(cmp.Or(os.Getenv(backendVariable), string(lab.Simulated)))
+	backend, _ := lab.ParseBackend("assisted-service", os.Getenv(backendVariable)) // the suite does not begin with another
 	chosen := maps.Clone(samples)
 	maps.DeleteFunc(chosen, func(_ string, s installedSample) bool {
 		return os.Getenv(longVariable) == "" && s.on != "" && s.on != backend

@@ -69,9 +69,6 @@ func (r *Rack) clusterFromHub(ctx context.Context, namespace, name string) (Clus
 	return facts, nil
 }
 
-// operatorKind is that of the operators of a cluster, of which others tell too.
-const operatorKind = "ClusterOperator"
-
 // bringUpAPI makes the API of the cluster answer, with what the installer knows of it, and the ClusterVersion of an installation that is under way.
 func (h *Host) bringUpAPI(ctx context.Context, inst *installation) bool {
 	up := h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
@@ -99,11 +96,11 @@ func (h *Host) finalise(ctx context.Context, inst *installation) {
 		return
 	}
 	done := h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
+		facts, err := h.rack.options.Cluster(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
+		if err != nil {
+			return fmt.Errorf("cannot learn about the cluster: %w", err)
+		}
 		for _, name := range []string{"etcd", "kube-apiserver"} {
-			facts, err := h.rack.options.Cluster(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
-			if err != nil {
-				return fmt.Errorf("cannot learn about the cluster: %w", err)
-			}
 			if err := writeOperator(ctx, c, name, facts.Version); err != nil {
 				return err
 			}
@@ -142,9 +139,9 @@ func (h *Host) writeInfrastructure(ctx context.Context, c client.Client, inst *i
 	infrastructure.Status = configv1.InfrastructureStatus{
 		InfrastructureName: inst.cluster.key.Name, ControlPlaneTopology: topology, InfrastructureTopology: ofWorkers,
 	}
-	return write(ctx, c, infrastructure, func(status map[string]any) bool {
-		there, _ := status["controlPlaneTopology"].(string)
-		return there != ""
+	return write(ctx, c, infrastructure, func(there, _ map[string]any) bool {
+		topology, _ := there["controlPlaneTopology"].(string)
+		return topology != ""
 	})
 }
 
@@ -175,9 +172,9 @@ func (h *Host) writeVersion(ctx context.Context, c client.Client, inst *installa
 		},
 		VersionHash: "simulated",
 	}
-	return write(ctx, c, version, func(status map[string]any) bool {
+	return write(ctx, c, version, func(there, _ map[string]any) bool {
 		// A version that is rolled out belongs to whoever upgrades the cluster.
-		history, _, _ := unstructured.NestedSlice(status, "history")
+		history, _, _ := unstructured.NestedSlice(there, "history")
 		for _, entry := range history {
 			if fields, ok := entry.(map[string]any); ok && fields["state"] == string(configv1.CompletedUpdate) {
 				return true
@@ -190,7 +187,7 @@ func (h *Host) writeVersion(ctx context.Context, c client.Client, inst *installa
 // writeOperator makes a ClusterOperator that is content. Whoever plays the operator may tell of it as soon as it exists: that stays, and what he does not tell is added.
 func writeOperator(ctx context.Context, c client.Client, name, version string) error {
 	operator := &configv1.ClusterOperator{
-		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: operatorKind},
+		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: "ClusterOperator"},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 	}
 	operator.Status.Conditions = []configv1.ClusterOperatorStatusCondition{
@@ -198,7 +195,10 @@ func writeOperator(ctx context.Context, c client.Client, name, version string) e
 		condition(configv1.OperatorDegraded, false), condition(configv1.OperatorUpgradeable, true),
 	}
 	operator.Status.Versions = []configv1.OperandVersion{{Name: "operator", Version: version}}
-	return write(ctx, c, operator, func(status map[string]any) bool { return status["versions"] != nil })
+	return write(ctx, c, operator, func(there, wanted map[string]any) bool {
+		keepConditions(there, wanted)
+		return there["versions"] != nil
+	})
 }
 
 // keepConditions keeps, of a status that is about to be written, the conditions that are told already.
@@ -220,8 +220,8 @@ func condition(kind configv1.ClusterStatusConditionType, is bool) configv1.Clust
 	return configv1.ClusterOperatorStatusCondition{Type: kind, Status: status, LastTransitionTime: metav1.Now(), Reason: "AsExpected"}
 }
 
-// write creates an object and its status, whatever scheme the client has; a status that is final stays.
-func write(ctx context.Context, c client.Client, typed client.Object, final func(status map[string]any) bool) error {
+// write creates an object and its status, whatever scheme the client has; a status that is there and final stays, and what is wanted may be completed by it.
+func write(ctx context.Context, c client.Client, typed client.Object, final func(there, wanted map[string]any) bool) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
 		return fmt.Errorf("cannot convert %s: %w", typed.GetName(), err)
@@ -240,11 +240,8 @@ func write(ctx context.Context, c client.Client, typed client.Object, final func
 		return fmt.Errorf("cannot read %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	status, _, _ := unstructured.NestedMap(object.Object, "status")
-	if final(status) {
+	if final(status, wanted) {
 		return nil
-	}
-	if object.GetKind() == operatorKind {
-		keepConditions(status, wanted)
 	}
 	object.Object["status"] = wanted
 	if err := c.Status().Update(ctx, object); err != nil {

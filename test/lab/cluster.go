@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -154,6 +155,11 @@ func (c *Cluster) WaitAvailable(ctx context.Context) error {
 
 // Workload is an administrator's client of the installed cluster; it fails before the API was brought up.
 func (c *Cluster) Workload() (client.Client, error) { return c.workload.running() }
+
+// WorkloadAs is a client of the installed cluster as somebody else.
+func (c *Cluster) WorkloadAs(ctx context.Context, user rest.ImpersonationConfig) (client.Client, error) {
+	return c.lab.workloadClientAs(ctx, c.Namespace, c.Name, user)
+}
 
 // Server is the API server of the installed cluster.
 func (c *Cluster) Server() *env.WorkloadCluster { return c.workload.server }

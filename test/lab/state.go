@@ -20,6 +20,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
 
 // State is all of a cluster at one time. What does not exist is nil.
@@ -256,8 +257,13 @@ func (s *State) Waiting() []string {
 	return lines
 }
 
-// ControlPlanesWaiting tells what the control planes of a hub wait for, each message once: evidence when something failed, whatever it was.
-func ControlPlanesWaiting(ctx context.Context, api client.Client) []string {
+// Evidence is what may be to blame when something failed on a hub, a line for each thing: what control planes wait for, and what managers complained of last.
+func Evidence(ctx context.Context, hub *env.Env) string {
+	return strings.Join(append(controlPlanesWaiting(ctx, hub.Client()), hub.Complaints(2)...), "\n")
+}
+
+// controlPlanesWaiting tells what the control planes of a hub wait for, each message once.
+func controlPlanesWaiting(ctx context.Context, api client.Client) []string {
 	list := &controlplanev1.OpenshiftAssistedControlPlaneList{}
 	if err := api.List(ctx, list); err != nil {
 		return []string{"cannot list the control planes: " + err.Error()}

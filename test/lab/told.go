@@ -28,7 +28,7 @@ var Secrets = regexp.MustCompile(passwords + "|" + tokens + "|" + keys + `|api_k
 // kept matches what belongs into Secrets alone, and urls what may have tokens in it all the same: hosts boot with them.
 var (
 	kept = regexp.MustCompile(passwords + "|" + tokens + "|" + keys)
-	urls = regexp.MustCompile(`https?://[^\s"]+`)
+	urls = regexp.MustCompile(`https?://[^\s"\\]+`)
 )
 
 // inText is a pattern for texts, and for the same in base64, wherever it stands in what was encoded.
@@ -75,11 +75,13 @@ func SecretIn(object *unstructured.Unstructured) (string, error) {
 	if object.GetKind() == "Secret" {
 		return "", nil
 	}
-	whole, err := json.Marshal(object.Object)
-	if err != nil {
+	var whole strings.Builder
+	encoder := json.NewEncoder(&whole)
+	encoder.SetEscapeHTML(false) // else a URL ended at its first &
+	if err := encoder.Encode(object.Object); err != nil {
 		return "", fmt.Errorf("cannot search %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
-	if found := kept.FindString(urls.ReplaceAllString(string(whole), "")); found != "" || strings.HasSuffix(object.GroupVersionKind().Group, ".openshift.io") {
+	if found := kept.FindString(urls.ReplaceAllString(whole.String(), "")); found != "" || strings.HasSuffix(object.GroupVersionKind().Group, ".openshift.io") {
 		return found, nil
 	}
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")

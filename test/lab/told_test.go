@@ -29,6 +29,7 @@ func TestASecretInAnObjectIsFound(t *testing.T) {
 		"a private key":          aKey,
 		"a token":                aToken,
 		"a kubeconfig":           kubeconfig,
+		"a key below a URL":      "https://api.example.com\nclient-key-data: abc",
 		"one with a private key": "users:\n- user:\n    client-key-data: abc\n",
 	} {
 		t.Run(situation, func(t *testing.T) {

@@ -57,7 +57,7 @@ func (s *scale) ours(r audit.Request) bool {
 
 // busy tells whether a request shows that a manager is not quiet. Leases are renewed and watches are begun anew for ever; health is asked for with no resource.
 func busy(r audit.Request) bool {
-	return r.Resource != "" && r.Verb != "watch" && !slices.Contains([]string{"leases", "tokenreviews", "subjectaccessreviews"}, r.Resource)
+	return r.Resource != "" && noWatch(r) && !r.Housekeeping()
 }
 
 // noWatch tells whether a request is none of those that begin anew in each cluster, of which all are in one API server here.

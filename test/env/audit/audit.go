@@ -83,12 +83,12 @@ func (r Requests) Work() Requests {
 	page := fmt.Sprintf("limit=%d", kube.PageSize)
 	return r.Where(func(request Request) bool {
 		informer := request.Verb == "watch" || request.Verb == "list" && (strings.Contains(request.URI, "resourceVersion=0") || strings.Contains(request.URI, page))
-		return request.Resource != "" && !informer && !request.housekeeping()
+		return request.Resource != "" && !informer && !request.Housekeeping()
 	})
 }
 
-// housekeeping tells whether a request is one of those that never end: leases are renewed, and a metrics endpoint asks who may read it.
-func (r Request) housekeeping() bool {
+// Housekeeping tells whether a request is one of those that never end: leases are renewed, and a metrics endpoint asks who may read it.
+func (r Request) Housekeeping() bool {
 	return slices.Contains([]string{"leases", "tokenreviews", "subjectaccessreviews"}, r.Resource)
 }
 
@@ -98,7 +98,7 @@ func (r Requests) Unrest() Requests {
 	watched := map[string]bool{}
 	return r.Where(func(request Request) bool {
 		if request.Verb != "watch" {
-			return !request.housekeeping()
+			return !request.Housekeeping()
 		}
 		what, _, _ := strings.Cut(request.URI, "?")
 		again := watched[what]
