@@ -290,7 +290,7 @@ func (w *world) describe(cluster *lab.Cluster) {
 // upgrade upgrades both providers beside the installed clusters.
 func (w *world) upgrade(clusters map[string]*lab.Cluster) {
 	g := NewWithT(w)
-	boots, objects := w.boots(clusters), w.objects(clusters)
+	boots, objects := w.boots(clusters), w.settledObjects(clusters)
 	w.publish(w.builder, w.after)
 	plan := w.clusterctl(nil, "upgrade", "plan")
 	w.Log(plan)

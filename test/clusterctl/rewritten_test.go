@@ -9,8 +9,11 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
@@ -49,6 +52,35 @@ func (w *world) objects(clusters map[string]*lab.Cluster) map[string]*unstructur
 		}
 	}
 	return found
+}
+
+// settledObjects likewise, as soon as the garbage collector has taken the owners that are gone off them: it learns of new kinds each 30 s, and the topology controller of core makes what a Cluster
+// refers to with an owner for the time being.
+func (w *world) settledObjects(clusters map[string]*lab.Cluster) map[string]*unstructured.Unstructured {
+	w.Helper()
+	var found map[string]*unstructured.Unstructured
+	NewWithT(w).Eventually(func() []string {
+		found = w.objects(clusters)
+		return ownersGone(found)
+	}).WithTimeout(soon).WithPolling(time.Second).Should(BeEmpty(), "each owner is there")
+	return found
+}
+
+// ownersGone tells which objects have an owner that is not among them.
+func ownersGone(objects map[string]*unstructured.Unstructured) []string {
+	there := sets.New[types.UID]()
+	for _, o := range objects {
+		there.Insert(o.GetUID())
+	}
+	var gone []string
+	for key, o := range objects {
+		for _, owner := range o.GetOwnerReferences() {
+			if !there.Has(owner.UID) {
+				gone = append(gone, fmt.Sprintf("%s is of %s %s", key, owner.Kind, owner.Name))
+			}
+		}
+	}
+	return gone
 }
 
 func withoutState(o *unstructured.Unstructured) {
@@ -99,6 +131,23 @@ func TestChanges(t *testing.T) {
 	is := map[string]*unstructured.Unstructured{"Secret lab/a": object(nil), "Secret lab/b": object(map[string]string{"x": "y"}), "Secret lab/d": object(nil)}
 	NewWithT(t).Expect(changes(was, was)).To(BeEmpty())
 	NewWithT(t).Expect(changes(was, is)).To(ConsistOf(`Secret lab/b was changed: {"metadata":{"labels":{"x":"y"}}}`, "Secret lab/c is gone", "Secret lab/d is new"))
+}
+
+func TestOwnersGone(t *testing.T) {
+	object := func(uid types.UID, owners ...types.UID) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
+		o.SetUID(uid)
+		var references []metav1.OwnerReference
+		for _, owner := range owners {
+			references = append(references, metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "of-" + string(owner), UID: owner})
+		}
+		o.SetOwnerReferences(references)
+		return o
+	}
+	objects := map[string]*unstructured.Unstructured{"Secret lab/a": object("a"), "Secret lab/b": object("b", "a"), "Secret lab/c": object("c", "a", "shim")}
+	NewWithT(t).Expect(ownersGone(objects)).To(ConsistOf("Secret lab/c is of Secret of-shim"))
+	delete(objects, "Secret lab/c")
+	NewWithT(t).Expect(ownersGone(objects)).To(BeEmpty())
 }
 
 // What the managers have still to do, and have done, as they tell in their metrics.
