@@ -42,6 +42,7 @@ var acts = map[string]act{
 	"step-clock-bootstrap":       stepping(env.Bootstrap),
 	"step-clock-controlplane":    stepping(env.ControlPlane),
 	"stop-assisted-service":      (*round).stopService,
+	"cut-cluster-off":            (*round).cutOff,
 	"boot-stranger":              (*round).bootStranger,
 	"delete-infraenv":            (*round).deleteInfraEnv,
 	"delete-clusterdeployment":   deletingRegistration(func() client.Object { return &hivev1.ClusterDeployment{} }, single...),
@@ -103,6 +104,20 @@ func (r *round) stopService(ctx context.Context, dice *rand.Rand) (bool, error) 
 	return r.lab.Service.Missed() > before, nil
 }
 
+// cutOff lets nobody reach the API of a cluster for a while.
+func (r *round) cutOff(ctx context.Context, dice *rand.Rand) (bool, error) {
+	t := chosen(dice, r.travelling())
+	if t == nil {
+		return false, nil
+	}
+	way := r.toClusters[(*t).namespace]
+	before := way.Counts()[unreliable.RequestLost]
+	way.Storm(r.seed, unreliable.Silence)
+	defer r.stormOf((*t).namespace)
+	wait(ctx, between(dice, shortestOutage, longestOutage))
+	return way.Counts()[unreliable.RequestLost] > before, nil
+}
+
 // stepping lets the clock of a manager be wrong for a while.
 func stepping(name string) act {
 	return func(r *round, ctx context.Context, dice *rand.Rand) (bool, error) {
@@ -137,7 +152,7 @@ func doubling(name string) act {
 		}
 		living, cancel := context.WithTimeout(ctx, longestSecondLife)
 		defer cancel()
-		ways := []*unreliable.Way{r.ways[name], r.ways[secondOf(name)]}
+		ways := []*unreliable.HubWay{r.ways[name], r.ways[secondOf(name)]}
 		before := []int{ways[0].Writes(), ways[1].Writes()}
 		both := func() bool { return ways[0].Writes() > before[0] && ways[1].Writes() > before[1] }
 		_ = second.Start(living) // it may well not get ready in a storm

@@ -82,7 +82,7 @@ type loads struct {
 // newLoads begins to count.
 func newLoads(ctx context.Context, r *round) *loads {
 	l := &loads{round: r, reconciles: map[string]int{}, begun: time.Now()}
-	for _, way := range l.ways {
+	for _, way := range l.everyWay() {
 		_ = way.Asked() // what came before counts no more
 	}
 	for _, name := range managers {
@@ -97,11 +97,11 @@ func (l *loads) look(ctx context.Context) {
 	if took < span {
 		return
 	}
-	for process, way := range l.ways {
+	for who, way := range l.everyWay() {
 		most, overdone := heaviest(way.Asked(), took)
-		l.report.busy(process, most)
+		l.report.busy(who, most)
 		for _, o := range overdone {
-			l.follower.fail(loadRule, process+" asked for "+o.String()+" in a minute")
+			l.follower.fail(loadRule, who+" asked for "+o.String()+" in a minute")
 		}
 	}
 	l.begun = time.Now()
@@ -109,6 +109,18 @@ func (l *loads) look(ctx context.Context) {
 		l.weigh(ctx, name, took)
 	}
 	l.follower.check(loadRule, 1)
+}
+
+// everyWay are all ways, by who takes them: processes to the hub, and whoever reaches a cluster, which is Cluster API core as well.
+func (l *loads) everyWay() map[string]*unreliable.Way {
+	ways := map[string]*unreliable.Way{}
+	for process, way := range l.ways {
+		ways[process] = way.Way
+	}
+	for namespace, way := range l.toClusters {
+		ways["clients of the cluster in "+namespace] = way
+	}
+	return ways
 }
 
 // patience is how long a manager may take to tell its metrics.

@@ -6,6 +6,7 @@
 // A round applies its clusters at once, each with a journey of its own: it is installed, workers and masters are added, replaced and taken away, it is deleted, some before they are installed. Meanwhile
 //
 //   - requests of both managers to the API server, their answers and their watches get lost, come late, come twice or are refused (package unreliable);
+//   - so do those of all clients to the API servers of clusters, which are cut off for a while;
 //   - the managers are killed and started again, or get a second one beside them that believes to be the leader;
 //   - assisted-service does not answer for a while;
 //   - the clocks of managers are wrong for a while;

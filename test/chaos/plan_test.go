@@ -75,6 +75,7 @@ func TestWhatNeverHitsIsAFindingOfALongRun(t *testing.T) {
 	g.Expect(r.Broken).To(ConsistOf(
 		HaveField("What", "act edit-agent was tried 4 times, and never hit"),
 		HaveField("What", "fault belated never happened"),
+		HaveField("What", "nothing went wrong on the ways to clusters"),
 	))
 	var out strings.Builder
 	r.print(&out, "chaos.json")

@@ -24,7 +24,7 @@ type report struct {
 	// Steps are the steps of journeys that came to their end, and how long they took on average.
 	Steps   map[step]int     `json:"steps"`
 	Average map[step]float64 `json:"averageSeconds"`
-	// Planned are the acts that were tried, Acts those that hit: something was there and changed. Faults what happened between managers and API server, Restarts how often a manager was started again.
+	// Planned are the acts that were tried, Acts those that hit: something was there and changed. Faults what happened between managers and API server, and on the ways to clusters, Restarts how often a manager was started again.
 	Planned  map[string]int            `json:"planned"`
 	Acts     map[string]int            `json:"acts"`
 	Faults   map[string]map[string]int `json:"faults"`
@@ -77,16 +77,12 @@ func (r *report) close(round *round, took time.Duration) {
 	r.Rounds++
 	r.Clusters += len(round.journeys)
 	r.Seconds += took.Seconds()
-	for name, way := range round.ways {
-		r.Faults[name] = map[string]int{}
-		for fault := range unreliable.Storm {
-			if r.options.wants(string(fault)) {
-				r.Faults[name][string(fault)] = 0 // what never happens is told
-			}
-		}
-		for fault, n := range way.Counts() {
-			r.Faults[name][string(fault)] = n
-		}
+	for name, way := range round.ways { // which are those of all rounds
+		r.Faults[name] = nil
+		r.met(name, way.Counts())
+	}
+	for _, way := range round.toClusters {
+		r.met(toClusters, way.Counts())
 	}
 	maps.Copy(r.Checked, f.checked)
 	r.Checked[endRule] = r.Clusters
@@ -96,6 +92,24 @@ func (r *report) close(round *round, took time.Duration) {
 		}
 	}
 	r.Broken = append([]violation{}, f.broken...)
+}
+
+// toClusters is the place of faults on the ways to clusters.
+const toClusters = "clusters"
+
+// met adds faults that happened in a place.
+func (r *report) met(place string, counts map[unreliable.Fault]int) {
+	if r.Faults[place] == nil {
+		r.Faults[place] = map[string]int{}
+		for fault := range unreliable.Storm {
+			if r.options.wants(string(fault)) {
+				r.Faults[place][string(fault)] = 0 // what never happens is told
+			}
+		}
+	}
+	for fault, n := range counts {
+		r.Faults[place][string(fault)] += n
+	}
 }
 
 // longRun is how many rounds, each with all journeys, show that what never happened in them never will.
@@ -125,6 +139,9 @@ func (r *report) missed() []string {
 		if happened[name] == 0 {
 			told = append(told, fmt.Sprintf("fault %s never happened", name))
 		}
+	}
+	if len(happened) > 0 && sum(r.Faults[toClusters]) == 0 {
+		told = append(told, "nothing went wrong on the ways to clusters")
 	}
 	return told
 }

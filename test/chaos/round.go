@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -26,6 +28,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/gateway"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/unreliable"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
@@ -54,13 +57,13 @@ const (
 	restart = time.Second
 )
 
-// chaos is a laboratory whose managers have unreliable ways to their API server.
+// chaos is a laboratory whose managers have unreliable ways to their API server, and all to those of the clusters.
 type chaos struct {
 	options options
 	out     io.Writer
 	lab     *lab.Lab
 	// ways are those of the processes of managers, paths their kubeconfigs.
-	ways  map[string]*unreliable.Way
+	ways  map[string]*unreliable.HubWay
 	paths map[string]string
 	// audit follows what the API server was asked for.
 	audit *audit.Follower
@@ -72,7 +75,7 @@ type chaos struct {
 
 // rage plays all rounds.
 func rage(ctx context.Context, o options, out io.Writer) (*report, error) {
-	c := &chaos{options: o, out: out, ways: map[string]*unreliable.Way{}, paths: map[string]string{}, logs: map[string]int64{}, report: newReport(o)}
+	c := &chaos{options: o, out: out, ways: map[string]*unreliable.HubWay{}, paths: map[string]string{}, logs: map[string]int64{}, report: newReport(o)}
 	dir := o.dir
 	if dir == "" {
 		dir = filepath.Join("_artifacts", "chaos-"+time.Now().Format("20060102-150405"))
@@ -120,7 +123,7 @@ func secondOf(name string) string { return name + "-second" }
 
 // open makes the way of a process of a manager.
 func (c *chaos) open(ctx context.Context, process, account, dir string) error {
-	way, err := unreliable.New(ctx, account, filepath.Join(dir, "kubeconfig"))
+	way, err := unreliable.ToHub(ctx, account, filepath.Join(dir, "kubeconfig"))
 	if err != nil {
 		return err
 	}
@@ -143,6 +146,9 @@ type round struct {
 	*chaos
 	plan
 
+	// toClusters are the ways to the API servers of the clusters, by the namespaces of their journeys.
+	toClusters map[string]*unreliable.Way
+
 	mu         sync.Mutex
 	travellers []*traveller
 	strangers  []*hosts.Host
@@ -150,7 +156,10 @@ type round struct {
 
 // play plays a round. Its error is one of the laboratory: rules that are broken are reported.
 func (c *chaos) play(ctx context.Context, seed uint64) error {
-	r := &round{chaos: c, plan: newPlan(seed, c.options.clusters, c.options.storm, c.options.wants)}
+	r := &round{chaos: c, plan: newPlan(seed, c.options.clusters, c.options.storm, c.options.wants), toClusters: map[string]*unreliable.Way{}}
+	for _, j := range r.journeys {
+		r.toClusters[j.namespace] = unreliable.New()
+	}
 	c.sayf("round with seed %d: %d clusters, storm of at most %s", seed, len(r.journeys), c.options.storm)
 	watching, leave := context.WithCancel(ctx)
 	defer leave()
@@ -163,9 +172,7 @@ func (c *chaos) play(ctx context.Context, seed uint64) error {
 	defer calm()
 	bounded, cancel := context.WithTimeoutCause(ctx, c.options.storm+c.options.bound, fmt.Errorf("not within %s after the faults stopped", c.options.bound))
 	defer cancel()
-	for i, name := range slices.Sorted(maps.Keys(c.ways)) {
-		c.ways[name].Storm(seed+uint64(i)<<32, c.rates())
-	}
+	r.storm()
 	var acting sync.WaitGroup
 	acting.Go(func() { r.act(storm) })
 	var travelling sync.WaitGroup
@@ -184,9 +191,7 @@ func (c *chaos) play(ctx context.Context, seed uint64) error {
 	}
 	calm()
 	acting.Wait()
-	for _, way := range c.ways {
-		way.Calm()
-	}
+	r.calm()
 	c.sayf("calm after %s", time.Since(begin).Round(time.Second))
 	<-ended
 	for _, stranger := range r.strangers {
@@ -195,6 +200,44 @@ func (c *chaos) play(ctx context.Context, seed uint64) error {
 	leave()
 	beside.Wait()
 	return r.close(ctx, time.Since(begin))
+}
+
+// storm lets requests go wrong on all ways.
+func (r *round) storm() {
+	for i, name := range slices.Sorted(maps.Keys(r.ways)) {
+		r.ways[name].Storm(r.seed+uint64(i)<<32, r.rates())
+	}
+	for namespace := range r.toClusters {
+		r.stormOf(namespace)
+	}
+}
+
+// stormOf lets requests go wrong on the way to a cluster.
+func (r *round) stormOf(namespace string) {
+	i := slices.IndexFunc(r.journeys, func(j journey) bool { return j.namespace == namespace })
+	r.toClusters[namespace].Storm(r.seed+uint64(len(r.ways)+i)<<32, r.rates())
+}
+
+// toCluster is the way to the API server of a cluster. CAPM3 has another one, on which all goes well: where its write of a Node's providerID is not answered, v1.13 never says Metal3DataReady of
+// the Metal3Machine, whose Machine is not ready then, for ever and whatever we do.
+func (r *round) toCluster(namespace string) env.Pass {
+	way := r.toClusters[namespace]
+	return func(rw http.ResponseWriter, request *http.Request, transport http.RoundTripper, target *url.URL) {
+		if strings.HasPrefix(request.UserAgent(), env.Metal3+"/") {
+			gateway.Proxy(transport, target).ServeHTTP(rw, request)
+			return
+		}
+		way.Pass(rw, request, transport, target)
+	}
+}
+
+func (r *round) calm() {
+	for _, way := range r.ways {
+		way.Calm()
+	}
+	for _, way := range r.toClusters {
+		way.Calm()
+	}
 }
 
 // close looks a last time, and takes the figures of the round.

@@ -3,6 +3,7 @@ package env
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -60,6 +61,9 @@ func (e *Env) startEtcd(ctx context.Context) error {
 	return e.group.Start(ctx, etcd)
 }
 
+// loopback is where all servers listen.
+const loopback = "127.0.0.1"
+
 // apiServer is one API server with its certificate authority and an administrator.
 type apiServer struct {
 	name   string
@@ -73,9 +77,9 @@ type apiServer struct {
 	process *process.Process
 }
 
-func (a *apiServer) url() string {
-	return "https://127.0.0.1:" + strconv.Itoa(a.port)
-}
+func (a *apiServer) url() string { return "https://" + a.address() }
+
+func (a *apiServer) address() string { return net.JoinHostPort(loopback, strconv.Itoa(a.port)) }
 
 // prefix is what the keys of its objects in etcd begin with.
 func (a *apiServer) prefix() string {

@@ -47,6 +47,9 @@ func TestEnv(t *testing.T) {
 	t.Run("a workload cluster serves OpenShift's kinds to whoever has its kubeconfig", func(t *testing.T) {
 		workload = checkWorkloadCluster(ctx, t, e)
 	})
+	t.Run("all that reaches one passes through a diversion, in the name of who asks", func(t *testing.T) {
+		checkDiversion(ctx, t, e)
+	})
 	t.Run("CAPM3 chooses the available host for a Machine that has its bootstrap data", func(t *testing.T) {
 		checkHostIsChosen(ctx, t, e, workload)
 	})

@@ -3,10 +3,8 @@ package env
 import (
 	"context"
 	"fmt"
-	"net"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -35,6 +33,7 @@ type WorkloadCluster struct {
 	api        *apiServer
 	light      *lightapi.Server // in place of a kube-apiserver; nil for most
 	members    *members.Cluster // the etcd of its own; nil for most
+	diversion  *diversion       // nil for most
 	kubeconfig []byte
 	config     *rest.Config
 }
@@ -75,7 +74,7 @@ func (e *Env) workloadCluster(api *apiServer) (*WorkloadCluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &WorkloadCluster{Name: api.name, Host: "127.0.0.1", Port: api.port, env: e, api: api, kubeconfig: kubeconfig, config: config}, nil
+	return &WorkloadCluster{Name: api.name, Host: loopback, Port: api.port, env: e, api: api, kubeconfig: kubeconfig, config: config}, nil
 }
 
 // NewWorkloadCluster reserves a workload cluster and starts it.
@@ -89,8 +88,15 @@ func (e *Env) NewWorkloadCluster(ctx context.Context, name string) (*WorkloadClu
 
 // Start runs the API server and returns when it serves the OpenShift kinds. After Stop it comes back with its old data.
 func (w *WorkloadCluster) Start(ctx context.Context) error {
+	if err := w.start(ctx); err != nil || w.diversion == nil {
+		return err
+	}
+	return w.diversion.start(ctx, w.address())
+}
+
+func (w *WorkloadCluster) start(ctx context.Context) error {
 	if w.light != nil {
-		return w.light.Start(ctx, net.JoinHostPort(w.Host, strconv.Itoa(w.Port)))
+		return w.light.Start(ctx, w.api.address())
 	}
 	files := workloadCRDs
 	if w.members != nil {
@@ -117,6 +123,9 @@ func (w *WorkloadCluster) Start(ctx context.Context) error {
 
 // Stop ends the API server; its data stays until the environment is stopped.
 func (w *WorkloadCluster) Stop() {
+	if w.diversion != nil {
+		w.diversion.stop()
+	}
 	if w.light != nil {
 		w.light.Stop()
 		return

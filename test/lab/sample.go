@@ -23,6 +23,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/etcdoperator"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
@@ -68,6 +69,8 @@ type Mutations struct {
 	HoldAPI bool
 	// LightAPI serves the API of the cluster in this process, as far as package lightapi can, in place of a kube-apiserver.
 	LightAPI bool
+	// Divert stands between the API of the cluster and all who reach it by its kubeconfig or at its endpoint; nil: nothing does.
+	Divert env.Pass
 	// Audit keeps what the API of the cluster is asked for: see [env.WorkloadCluster.Requests]. With LightAPI it is kept anyway.
 	Audit bool
 	// EtcdMembers gives the cluster an etcd of its own with a member on each control-plane Node, see [Cluster.Etcd]. It is for control planes of three
@@ -119,6 +122,11 @@ func (l *Lab) applyObjects(ctx context.Context, name string, objects manifests, 
 	c, err := l.newCluster(types.NamespacedName{Namespace: mutations.Namespace, Name: mutations.ClusterName}, mutations.LightAPI)
 	if err != nil {
 		return nil, err
+	}
+	if mutations.Divert != nil {
+		if err := c.Server().Divert(mutations.Divert); err != nil {
+			return nil, err
+		}
 	}
 	if mutations.Audit && !mutations.LightAPI {
 		if _, err := c.Server().Audit(); err != nil {

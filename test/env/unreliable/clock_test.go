@@ -33,7 +33,7 @@ func TestTimesAreMoved(t *testing.T) {
 
 func TestABodyIsReadInAnyPieces(t *testing.T) {
 	const text = "{\"at\":\"2026-11-24T18:00:00Z\"}\n{\"at\":\"2026-11-24T19:00:00Z\"}"
-	m := &moving{way: newWay()}
+	m := &moving{way: New()}
 	body := m.move(io.NopCloser(iotest.OneByteReader(strings.NewReader(text))), time.Hour)
 	got, err := io.ReadAll(iotest.OneByteReader(body))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -61,8 +61,8 @@ func timely(t *testing.T) (w *Way, target string, wrote, accepted *string) {
 	t.Cleanup(behind.Close)
 	address, err := url.Parse(behind.URL)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	w = newWay()
-	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.pass(rw, r, http.DefaultTransport, address) }))
+	w = New()
+	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.Pass(rw, r, http.DefaultTransport, address) }))
 	t.Cleanup(front.Close)
 	return w, front.URL + "/apis/x/v1/things", wrote, accepted
 }

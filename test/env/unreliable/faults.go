@@ -62,6 +62,9 @@ var Storm = Rates{
 	WatchBroken: 0.5, WatchExpired: 0.15, WatchStalled: 0.3,
 }
 
+// Silence lets nothing through, but for what is watched already.
+var Silence = Rates{RequestLost: 1}
+
 // verb is what a request does, as far as faults are concerned.
 type verb int
 
@@ -90,7 +93,7 @@ var faultsOf = map[verb][]Fault{
 	reads:   {TooManyRequests, ServerError, Unavailable, TimedOut, RequestLost},
 	creates: {TooManyRequests, ServerError, Unavailable, TimedOut, RequestLost, AnswerLost, AnswerWrong, Repeated, Belated},
 	changes: {Conflict, TooManyRequests, ServerError, Unavailable, TimedOut, RequestLost, AnswerLost, AnswerWrong, Repeated, Belated},
-	watches: {WatchExpired, WatchBroken, WatchStalled},
+	watches: {RequestLost, WatchExpired, WatchBroken, WatchStalled},
 }
 
 // chance decides by the seed, and by what is asked for the how-many-th time: so it depends as little as can be on what happens elsewhere at the same time.

@@ -1,4 +1,4 @@
-// Package unreliable is a way from a manager to its API server on which requests, answers and watches get lost, by chance and by a seed.
+// Package unreliable is a way to an API server on which requests, answers and watches get lost, by chance and by a seed.
 package unreliable
 
 import (
@@ -34,8 +34,6 @@ const (
 
 // Way is such a way. It is reliable until [Way.Storm].
 type Way struct {
-	*gateway.Gateway
-
 	mu sync.Mutex
 	// calm is closed when a storm ends; nil where there is none.
 	calm  chan struct{}
@@ -52,9 +50,15 @@ type Way struct {
 	patience time.Duration
 }
 
-// New listens for the manager that runs as a ServiceAccount (namespace:name); hub is where the kubeconfig of the hub will be.
-func New(ctx context.Context, account, hub string) (*Way, error) {
-	w := newWay()
+// HubWay is the way of a manager to the API server of its hub.
+type HubWay struct {
+	*Way
+	*gateway.Gateway
+}
+
+// ToHub listens for the manager that runs as a ServiceAccount (namespace:name); hub is where the kubeconfig of the hub will be.
+func ToHub(ctx context.Context, account, hub string) (*HubWay, error) {
+	w := &HubWay{Way: New()}
 	var err error
 	w.Gateway, err = gateway.New(ctx, account, hub, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		transport, target, err := w.Connect()
@@ -62,21 +66,25 @@ func New(ctx context.Context, account, hub string) (*Way, error) {
 			http.Error(rw, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		w.pass(rw, r, transport, target)
+		w.Pass(rw, r, transport, target)
 	}))
 	return w, err
 }
 
-func newWay() *Way {
+// New returns a way for requests that somebody else receives: see [Way.Pass].
+func New() *Way {
 	return &Way{
 		asked: map[string]int{}, count: map[Fault]int{}, traffic: map[Request]int{}, clock: clock{step: make(chan struct{}), listed: map[string]bool{}}, patience: longestWatch,
 	}
 }
 
-// Storm lets faults happen from now on, until [Way.Calm].
+// Storm lets faults happen from now on, until [Way.Calm] or the next storm.
 func (w *Way) Storm(seed uint64, rates Rates) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.calm != nil {
+		close(w.calm)
+	}
 	w.seed, w.rates, w.calm = seed, rates, make(chan struct{})
 	clear(w.asked)
 }
@@ -129,14 +137,17 @@ func (w *Way) fateOf(r *http.Request) fate {
 	if v == watches {
 		f.after, f.lasts = between(dice, shortestWatch, w.patience), between(dice, shortestDelay, 2*longestDelay)
 	}
-	if f.Fault != None && v != watches || f.Fault == WatchExpired {
-		w.count[f.Fault]++ // others may end before they happen
+	switch f.Fault {
+	case None:
+	case WatchBroken, WatchStalled: // the watch may end before
+	default:
+		w.count[f.Fault]++
 	}
 	return f
 }
 
-// pass passes a request on, or does not.
-func (w *Way) pass(rw http.ResponseWriter, r *http.Request, transport http.RoundTripper, target *url.URL) {
+// Pass passes a request on, or does not.
+func (w *Way) Pass(rw http.ResponseWriter, r *http.Request, transport http.RoundTripper, target *url.URL) {
 	w.countRequest(r)
 	f := w.fateOf(r)
 	transport, step, old := w.clocked(r, transport)

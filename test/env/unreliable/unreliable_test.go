@@ -55,9 +55,9 @@ func stormy(t *testing.T, rates Rates) (*Way, *server, string) {
 	t.Cleanup(behind.Close)
 	target, err := url.Parse(behind.URL)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	w := newWay()
+	w := New()
 	w.patience = 2 * shortestWatch
-	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.pass(rw, r, http.DefaultTransport, target) }))
+	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.Pass(rw, r, http.DefaultTransport, target) }))
 	t.Cleanup(front.Close)
 	w.Storm(1, rates)
 	return w, s, front.URL + "/apis/x/v1/namespaces/lab/things"
@@ -182,6 +182,34 @@ func watched(t *testing.T, target string, done func(n int, pause time.Duration) 
 	}
 }
 
+func TestSilenceLetsNothingThrough(t *testing.T) {
+	g := NewWithT(t)
+	w, s, target := stormy(t, Silence)
+	ctx, cancel := context.WithTimeout(t.Context(), shortestWatch) // a watch that is let through has no end
+	defer cancel()
+	for _, what := range []struct{ method, query string }{
+		{http.MethodGet, ""}, {http.MethodPost, ""}, {http.MethodPatch, ""}, {http.MethodDelete, ""}, {http.MethodGet, "?watch=true"},
+	} {
+		_, _, _, err := ask(ctx, what.method, target+what.query, "")
+		g.Expect(err).To(HaveOccurred(), "%s %s", what.method, what.query)
+	}
+	g.Expect(s.seen()).To(BeEmpty())
+	g.Expect(w.Counts()).To(Equal(map[Fault]int{RequestLost: 5}))
+}
+
+// What the former storm holds back comes when the next one begins, not when that ends.
+func TestAStormEndsTheOneBefore(t *testing.T) {
+	g := NewWithT(t)
+	w, _, target := stormy(t, Rates{TimedOut: 1})
+	former := w.fateOf(httptest.NewRequest(http.MethodGet, target, http.NoBody))
+	w.Storm(2, Rates{})
+	g.Expect(former.calm).To(BeClosed())
+	code, _, _, err := ask(t.Context(), http.MethodGet, target, "")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(code).To(Equal(http.StatusOK))
+	w.Calm()
+}
+
 func TestAWatchIsBrokenInTheMiddle(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -213,7 +241,7 @@ func TestAWatchStallsAndGoesOnWhereItWas(t *testing.T) {
 
 func TestEventsAreHeldBackOnce(t *testing.T) {
 	g := NewWithT(t)
-	w, calm := newWay(), make(chan struct{})
+	w, calm := New(), make(chan struct{})
 	s := &stalling{ReadCloser: io.NopCloser(strings.NewReader("event")), way: w, ctx: t.Context(), from: time.Now().Add(-time.Second), fate: fate{Fault: WatchStalled, lasts: time.Hour, calm: calm}}
 	read := func() <-chan string {
 		got := make(chan string, 1)
@@ -251,7 +279,7 @@ func TestNothingHappensInCalmWeather(t *testing.T) {
 func TestASeedDecides(t *testing.T) {
 	g := NewWithT(t)
 	fates := func(seed uint64, others int) (found []Fault) {
-		w := newWay()
+		w := New()
 		w.Storm(seed, Storm)
 		for range 1000 {
 			for range others {

@@ -1,0 +1,104 @@
+package env
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/transport"
+)
+
+// Pass does what becomes of a request: the transport carries it to the API server at target, in the name of who asks.
+type Pass func(rw http.ResponseWriter, r *http.Request, transport http.RoundTripper, target *url.URL)
+
+// diversion stands between the API server of a workload cluster and its clients.
+type diversion struct {
+	pass   Pass
+	tls    *tls.Config
+	target *url.URL
+	// admin carries what comes with a client certificate, in the name that is in it; others carries what comes with a token, or with nothing.
+	admin, others http.RoundTripper
+	server        *http.Server
+}
+
+// Divert has all pass through what is given that comes by the address and by the kubeconfig of the cluster, which are other ones from now on: it must be called before anybody knows them. [WorkloadCluster.Config]
+// leads past it. It answers as long as the API server is to.
+func (w *WorkloadCluster) Divert(pass Pass) error {
+	certificate, err := w.api.ca.ServerCertificate()
+	if err != nil {
+		return err
+	}
+	d := &diversion{pass: pass, tls: &tls.Config{
+		Certificates: []tls.Certificate{certificate}, ClientCAs: w.api.ca.Pool(), ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12,
+	}}
+	if d.target, err = url.Parse(w.api.url()); err != nil {
+		return fmt.Errorf("cannot use the URL of workload cluster %s: %w", w.Name, err)
+	}
+	admin := w.Config()
+	admin.NextProtos = []string{"http/1.1"} // in which ports are forwarded
+	if d.admin, err = rest.TransportFor(admin); err != nil {
+		return fmt.Errorf("cannot reach workload cluster %s: %w", w.Name, err)
+	}
+	if d.others, err = rest.TransportFor(rest.AnonymousClientConfig(admin)); err != nil {
+		return fmt.Errorf("cannot reach workload cluster %s: %w", w.Name, err)
+	}
+	if w.Port, err = w.env.group.Port(); err != nil {
+		return err
+	}
+	diverted := w.api.admin.DeepCopy()
+	for _, cluster := range diverted.Clusters {
+		cluster.Server = "https://" + w.address()
+	}
+	if w.kubeconfig, err = clientcmd.Write(*diverted); err != nil {
+		return fmt.Errorf("cannot write the kubeconfig of workload cluster %s: %w", w.Name, err)
+	}
+	w.diversion = d
+	return nil
+}
+
+// address is where clients find the API server.
+func (w *WorkloadCluster) address() string { return net.JoinHostPort(w.Host, strconv.Itoa(w.Port)) }
+
+// start listens.
+func (d *diversion) start(ctx context.Context, address string) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("cannot stand before the API of a workload cluster: %w", err)
+	}
+	server := &http.Server{Handler: d, TLSConfig: d.tls.Clone(), ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
+	d.server = server
+	go func() { _ = server.ServeTLS(listener, "", "") }() // until it is closed
+	return nil
+}
+
+// stop ends all connections.
+func (d *diversion) stop() {
+	if d.server != nil {
+		_ = d.server.Close() // there is nobody to tell
+	}
+	d.server = nil
+}
+
+// ServeHTTP implements http.Handler.
+func (d *diversion) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != "" || len(r.TLS.PeerCertificates) == 0 {
+		d.pass(rw, r, d.others, d.target)
+		return
+	}
+	who := r.TLS.PeerCertificates[0].Subject
+	r.Header.Set(transport.ImpersonateUserHeader, who.CommonName)
+	r.Header.Del(transport.ImpersonateGroupHeader)
+	for _, group := range who.Organization {
+		r.Header.Add(transport.ImpersonateGroupHeader, group)
+	}
+	d.pass(rw, r, d.admin, d.target)
+}
