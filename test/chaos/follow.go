@@ -211,18 +211,13 @@ func (f *follower) ask(namespace, machine string) {
 	f.census(namespace).asked[machine] = true
 }
 
-// askFewer says that there is to be a worker less, whichever.
-func (f *follower) askFewer(namespace string) {
+// askFewer says that there are to be so many workers and masters less, whichever.
+func (f *follower) askFewer(namespace string, workers, masters int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.census(namespace).fewer++
-}
-
-// askFewerMasters says that there are to be so many masters less, whichever.
-func (f *follower) askFewerMasters(namespace string, fewer int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.census(namespace).fewerMasters += fewer
+	c := f.census(namespace)
+	c.fewer += workers
+	c.fewerMasters += masters
 }
 
 // askAgain says that a cluster is to be installed anew, with other Machines in place of those that it has.

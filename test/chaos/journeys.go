@@ -110,7 +110,7 @@ func (t *traveller) take(ctx context.Context, s step) error {
 	case addWorker:
 		return t.scale(ctx, 1)
 	case removeWorker:
-		t.follower.askFewer(t.namespace)
+		t.follower.askFewer(t.namespace, 1, 0)
 		if err := t.scale(ctx, -1); err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (t *traveller) take(ctx context.Context, s step) error {
 	case growMasters:
 		return t.scaleMasters(ctx, mostMasters)
 	case shrinkMasters:
-		t.follower.askFewerMasters(t.namespace, mostMasters-fewestMasters)
+		t.follower.askFewer(t.namespace, 0, mostMasters-fewestMasters)
 		return t.scaleMasters(ctx, fewestMasters)
 	case replaceWorker, replaceMaster:
 		return t.replace(ctx, s == replaceMaster)

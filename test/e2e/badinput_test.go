@@ -84,7 +84,7 @@ var _ = Describe("Bad input", Ordered, Label("bad-input"), func() {
 			}
 		}
 		expectNoHotLoop(ctx, retried)
-	}, NodeTimeout(soon))
+	}, NodeTimeout(2*soon))
 
 	It("is a condition, and no reconcile that fails again and again", func(ctx SpecContext) {
 		// One that fails again and again does so a dozen times in the first minute. An API server that is slow fails some of anybody.
@@ -240,16 +240,19 @@ func expectCalmWindow(ctx context.Context, g Gomega, retried map[*lab.Cluster]in
 		downloaded[cluster] = downloads(cluster)
 	}
 	<-time.After(window)
+	failed, reconciled = failedReconciles(ctx)-failed, reconciles(ctx)-reconciled
+	windows := time.Since(since).Seconds() / window.Seconds() // more than one on a busy machine
+	asked := ourRequests(since)
 	for cluster, often := range retried {
-		requests := requestsIn(cluster.Namespace, since).Work()
+		requests := asked.Where(about(cluster.Namespace)).Work()
 		retries := often * int(math.Ceil(time.Since(since).Seconds()))
 		g.Expect(len(requests.Writes())).To(BeNumerically("<", 8+2*retries), "%v", requests)
 		g.Expect(len(requests)).To(BeNumerically("<", 12+3*retries), "%v", requests)
 		g.Expect(requests.Where(isRefused)).To(BeEmpty())
 		g.Expect(downloads(cluster)-downloaded[cluster]).To(BeNumerically("<", 4), "downloads from assisted-service")
 	}
-	g.Expect(failedReconciles(ctx)-failed).To(BeNumerically("<", 8), "reconciles that failed")
-	g.Expect(reconciles(ctx)-reconciled).To(BeNumerically("<", manyReconciles), "reconciles")
+	g.Expect(float64(failed)).To(BeNumerically("<", 8*windows), "reconciles that failed")
+	g.Expect(float64(reconciled)).To(BeNumerically("<", manyReconciles*windows), "reconciles")
 }
 
 // isRefused is about requests that will never be answered otherwise, unlike those for what is gone or was changed meanwhile.

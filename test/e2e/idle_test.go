@@ -157,14 +157,24 @@ func writesIn(namespace string, since time.Time) audit.Requests {
 // requestsIn are all requests of our managers about a namespace since a point in time.
 func requestsIn(namespace string, since time.Time) audit.Requests {
 	GinkgoHelper()
+	return ourRequests(since).Where(about(namespace))
+}
+
+// ourRequests are all requests of our managers since a point in time. To read them takes the longer the older the laboratory is.
+func ourRequests(since time.Time) audit.Requests {
+	GinkgoHelper()
 	var all audit.Requests
 	for _, manager := range ourManagers() {
 		requests, err := laboratory.Env.Requests(manager.User, since)
 		Expect(err).NotTo(HaveOccurred())
-		// What is cluster-scoped bears the name of the namespace.
-		all = append(all, requests.Where(func(r audit.Request) bool {
-			return r.Namespace == namespace || r.Namespace == "" && strings.HasPrefix(r.Name, namespace+"-")
-		})...)
+		all = append(all, requests...)
 	}
 	return all
+}
+
+// about tells requests about a namespace. What is cluster-scoped bears its name.
+func about(namespace string) func(audit.Request) bool {
+	return func(r audit.Request) bool {
+		return r.Namespace == namespace || r.Namespace == "" && strings.HasPrefix(r.Name, namespace+"-")
+	}
 }
