@@ -21,16 +21,50 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-var _ = Describe("An Agent", Label("agents"), func() {
-	It("is told everything before it is approved and nothing afterwards, and its host is installed so", func(ctx SpecContext) {
-		const namespace = "order"
-		specs := followAgents(ctx, namespace) // before there is any
-		cluster := apply(ctx, "compact", lab.Mutations{
-			Namespace: namespace, ClusterName: "orderly", HostOptions: []hosts.HostOption{withSettings},
-			Edit: edit(controlPlaneKind, ordered, "spec", "openshiftAssistedConfigSpec"),
+// The hosts of an installation that is on hold have all the time that specs need. Each goes on where the one before ended.
+var _ = Describe("An installation on hold", Ordered, Label("hold", "agents"), func() {
+	const namespace = "hold"
+	var cluster *lab.Cluster
+	var specs func(agent string) []aiv1beta1.AgentSpec
+
+	BeforeAll(func(ctx SpecContext) {
+		specs = followAgents(namespace) // before there is any
+		cluster = apply(ctx, "compact", lab.Mutations{
+			Namespace: namespace, ClusterName: "patient", HostOptions: []hosts.HostOption{withSettings},
+			Edit: edits(edit(controlPlaneKind, true, "spec", "config", "holdInstallation"), edit(controlPlaneKind, ordered, "spec", "openshiftAssistedConfigSpec")),
 		})
+	}, NodeTimeout(soon))
+
+	It("does not start while it is on hold", func(ctx SpecContext) {
+		waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InstallationOnHoldReason)
+		wait(ctx, cluster, "ready to install", allApproved)
+		s := state(ctx, cluster)
+		Expect(s.ControlPlane.Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending))
+		// The machine that runs the tests has no record of the cluster, and perhaps no DNS.
+		told := lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.PreflightPassedCondition)
+		Expect(told.Reason).To(Or(Equal(controlplanev1.PreflightWarningsReason), Equal(controlplanev1.PreflightIncompleteReason)))
+		Expect(told.Message).To(ContainSubstring("api.patient."))
+	}, NodeTimeout(installTimeout))
+
+	It("has an Agent that comes back when it is deleted while its host runs, is recognised again, and the installation goes on", func(ctx SpecContext) {
+		lost := state(ctx, cluster).Machines[0].Agent
+		Expect(laboratory.Client().Delete(ctx, lost)).To(Succeed())
+		wait(ctx, cluster, "recognising the host again", func(s *lab.State) bool {
+			agent := s.Machines[0].Agent
+			return agent != nil && agent.UID != lost.UID && allApproved(s)
+		})
+		Expect(state(ctx, cluster).Machines[0].Agent.Name).To(Equal(lost.Name))
+		waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InstallationOnHoldReason)
+		Expect(state(ctx, cluster).ControlPlane.Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending), "it is still on hold")
+		patch(ctx, controlPlaneOf(cluster), `{"spec":{"config":{"holdInstallation":false}}}`)
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 0)
+		wait(ctx, cluster, "told no more of what looks wrong: it is installed", func(s *lab.State) bool {
+			return lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.PreflightPassedCondition).Reason == ""
+		})
+	}, NodeTimeout(2*installTimeout))
+
+	It("has Agents of which each is told everything before it is approved and nothing afterwards, and its host is installed so", func(ctx SpecContext) {
 		workload := workloadOf(cluster)
 		for _, m := range state(ctx, cluster).Machines {
 			history := specs(m.Agent.Name)
@@ -48,28 +82,12 @@ var _ = Describe("An Agent", Label("agents"), func() {
 			Expect(node.Labels).To(And(HaveKeyWithValue("rack", "b7"), HaveKeyWithValue("row", "of-the-host")), "what the BareMetalHost says of itself")
 			expectOrder(ctx, m)
 		}
-	}, NodeTimeout(installTimeout+soon))
+	}, NodeTimeout(soon))
+})
 
-	It("comes back when it is deleted while its host runs, is recognised again, and the installation goes on", func(ctx SpecContext) {
-		cluster := apply(ctx, "compact", lab.Mutations{
-			Namespace: "comeback", ClusterName: "lazarus", Edit: edit(controlPlaneKind, true, "spec", "config", "holdInstallation"),
-		})
-		s := wait(ctx, cluster, "approved", allApproved)
-		lost := s.Machines[0].Agent
-		Expect(laboratory.Client().Delete(ctx, lost)).To(Succeed())
-		wait(ctx, cluster, "recognising the host again", func(s *lab.State) bool {
-			agent := s.Machines[0].Agent
-			return agent != nil && agent.UID != lost.UID && allApproved(s)
-		})
-		Expect(state(ctx, cluster).Machines[0].Agent.Name).To(Equal(lost.Name))
-		waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InstallationOnHoldReason)
-		patch(ctx, controlPlaneOf(cluster), `{"spec":{"config":{"holdInstallation":false}}}`)
-		waitAvailable(ctx, cluster)
-		expectInstalled(ctx, cluster, 0)
-	}, NodeTimeout(2*installTimeout))
-
+var _ = Describe("An Agent", Label("agents"), func() {
 	It("whose host boots the discovery image again is reported, and never installed twice", func(ctx SpecContext) {
-		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "boot-order", ClusterName: "twice", HoldAPI: true})
+		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "boot-order", ClusterName: "twice", HoldAPI: true, Edit: oneWorker})
 		wait(ctx, cluster, "installing", installing)
 
 		By("booting it instead of the disk at the end of the installation")
@@ -96,7 +114,7 @@ var _ = Describe("An Agent", Label("agents"), func() {
 		})
 		Consistently(ctx, func(g Gomega) {
 			g.Expect(host.Boots()).To(HaveLen(boots), "nothing is written to its disk and booted")
-			g.Expect(state(ctx, cluster).Machines).To(HaveLen(5))
+			g.Expect(state(ctx, cluster).Machines).To(HaveLen(4))
 		}).WithTimeout(quiet).Should(Succeed())
 		host.Reboot()
 		waitAvailable(ctx, cluster)
@@ -151,12 +169,12 @@ func allApproved(s *lab.State) bool {
 	return len(s.Machines) == s.Wanted
 }
 
-// followAgents watches the Agents of a namespace, which need not exist yet, until ctx ends. What it returns gives the specs that an Agent had, one after the other.
-func followAgents(ctx context.Context, namespace string) func(name string) []aiv1beta1.AgentSpec {
+// followAgents watches the Agents of a namespace, which need not exist yet, until the spec or container ends. What it returns gives the specs that an Agent had, one after the other.
+func followAgents(namespace string) func(name string) []aiv1beta1.AgentSpec {
 	GinkgoHelper()
 	watcher, err := client.NewWithWatch(laboratory.Env.Config(), client.Options{Scheme: laboratory.Env.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
-	events, err := watcher.Watch(ctx, &aiv1beta1.AgentList{}, client.InNamespace(namespace))
+	events, err := watcher.Watch(context.Background(), &aiv1beta1.AgentList{}, client.InNamespace(namespace))
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(events.Stop)
 

@@ -48,7 +48,7 @@ var _ = Describe("Bad input", Ordered, Label("bad-input"), func() {
 	BeforeAll(func(ctx SpecContext) {
 		failed = failedReconciles(ctx)
 		for _, m := range all {
-			m.mutations.Namespace, m.mutations.ClusterName = "bad-"+m.name, "bad"
+			m.mutations.Namespace, m.mutations.ClusterName, m.mutations.LightAPI = "bad-"+m.name, "bad", lightly()
 			if m.simulated && laboratory.Service == nil {
 				continue
 			}

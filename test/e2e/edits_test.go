@@ -74,3 +74,6 @@ func waitReason(ctx context.Context, cluster *lab.Cluster, condition, reason str
 	s := wait(ctx, cluster, condition+" "+reason, has)
 	return lab.Condition(s.ControlPlane.Status.Conditions, condition).Message
 }
+
+// Most specs about workers need no more than one.
+var noWorkers, oneWorker = edit("MachineDeployment", int64(0), "spec", "replicas"), edit("MachineDeployment", int64(1), "spec", "replicas")

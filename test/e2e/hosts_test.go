@@ -23,7 +23,7 @@ var _ = Describe("A host that is not ours", Label("hosts"), func() {
 		// Behind the first BareMetalHost another machine boots than the one that was inspected.
 		thief := hosts.NewHardware("thief")
 		laboratory.Rack.SwapHardware(path.Join(namespace, "rack-0"), thief)
-		cluster := apply(ctx, "compact", lab.Mutations{Namespace: namespace, ClusterName: "rack"})
+		cluster := apply(ctx, "compact", lab.Mutations{Namespace: namespace, ClusterName: "rack", LightAPI: lightly()})
 
 		By("refusing a machine that is not the one that was inspected, and telling its addresses")
 		refused := wait(ctx, cluster, "refusing a host", func(s *lab.State) bool { return refusedMachine(s) != nil })
@@ -62,7 +62,7 @@ var _ = Describe("A host that is not ours", Label("hosts"), func() {
 		// The BMC that the BareMetalHost names belongs to another server: inspection and boot reach that one. Only spec.bootMACAddress is the wanted server's.
 		key, other := path.Join(namespace, "cabled-0"), hosts.NewHardware("other-server")
 		laboratory.Rack.SetHardware(key, other)
-		cluster := apply(ctx, "sno", lab.Mutations{Namespace: namespace, ClusterName: "cabled"})
+		cluster := apply(ctx, "sno", lab.Mutations{Namespace: namespace, ClusterName: "cabled", LightAPI: lightly()})
 		created := cluster.Hosts[0]
 		s := wait(ctx, cluster, "refusing the host", func(s *lab.State) bool { return refusedMachine(s) != nil })
 		refused := refusedMachine(s)

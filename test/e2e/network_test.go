@@ -18,7 +18,7 @@ var _ = Describe("A host with static addresses", Label("network"), func() {
 		onlySimulated() // the real service is built without nmstate
 		const namespace = "static"
 		cluster := apply(ctx, "sno", lab.Mutations{
-			Namespace: namespace, ClusterName: "fixed",
+			Namespace: namespace, ClusterName: "fixed", LightAPI: lightly(),
 			Edit: edits(
 				edit(controlPlaneKind, map[string]any{"matchLabels": map[string]any{"example.com/cluster": "fixed"}},
 					"spec", "openshiftAssistedConfigSpec", "nmStateConfigLabelSelector"),

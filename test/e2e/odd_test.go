@@ -91,7 +91,7 @@ var _ = Describe("Odd hosts", Label("hosts"), func() {
 	}, NodeTimeout(3*installTimeout))
 
 	It("that cannot be inspected, or switched on and off, are told with the reason, and taken when they can", func(ctx SpecContext) {
-		cluster := apply(ctx, "sno", lab.Mutations{Namespace: "broken", ClusterName: "broken"})
+		cluster := apply(ctx, "sno", lab.Mutations{Namespace: "broken", ClusterName: "broken", LightAPI: lightly()})
 		host := cluster.Hosts[0]
 		rackHostOf(host).FailTask(hosts.Inspecting, "its disks cannot be read")
 		rackHostOf(host).FailTask(hosts.Powering, "a power supply is missing")

@@ -18,7 +18,7 @@ import (
 
 var _ = Describe("Managers", Label("restart"), Serial, func() {
 	It("are killed in the middle of an installation and go on where they were, twice nothing", func(ctx SpecContext) {
-		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "restart", ClusterName: "phoenix", HoldAPI: true})
+		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "restart", ClusterName: "phoenix", HoldAPI: true, Edit: oneWorker})
 
 		By("killing them when the first Machine appears")
 		wait(ctx, cluster, "making Machines", func(s *lab.State) bool { return len(s.Machines) > 0 })
@@ -35,7 +35,7 @@ var _ = Describe("Managers", Label("restart"), Serial, func() {
 
 		By("counting what there is")
 		for kind, wanted := range map[string]int{
-			"Machine": 5, "Metal3Machine": 5, "OpenshiftAssistedConfig": 5, "InfraEnv": 5, "Agent": 5,
+			"Machine": 4, "Metal3Machine": 4, "OpenshiftAssistedConfig": 4, "InfraEnv": 4, "Agent": 4,
 			"AgentClusterInstall": 1, "ClusterDeployment": 1,
 		} {
 			Expect(objectsOf(ctx, kind, cluster.Namespace)).To(HaveLen(wanted), kind)

@@ -22,7 +22,7 @@ var _ = Describe("Unsteady hosts", Label("agents", "nightly"), func() {
 		for i := range ids {
 			ids[i] = hosts.NewHardware(path.Join(namespace, nameOf(name, i))).UUID
 		}
-		specs := followAgents(ctx, namespace) // before there is any
+		specs := followAgents(namespace) // before there is any
 
 		By("waiting for hosts that do not pass a validation, and for one that is out of touch besides, before they are bound")
 		laboratory.Service.FailValidation(ids[0], "no NTP server answers")
