@@ -155,10 +155,11 @@ lint: $(GOLANGCI_LINT) ## Run golangci-lint.
 ON_REAL := samples || workers || service || failure
 # Of these the simulated one is asked at night only: the specs are the same.
 ONLY_REAL := workers || failure
-# What the real Bare Metal Operator is asked each night, beside the simulated assisted-service: whole installations, workers that come and go, hosts that are odd or not ours.
-ON_OPERATOR := samples || workers || hosts
 # What happens to clusters that are installed takes as long as all the rest together.
 DAY_TWO := etcd || upgrade || remediation || healthcheck || move
+# What the real Bare Metal Operator is asked each night, beside the simulated assisted-service: whole installations and failures of them, workers that come and go, hosts that are odd or not ours, and
+# all that happens to installed clusters.
+ON_OPERATOR := samples || workers || hosts || failure || $(DAY_TWO)
 # What starts components mostly waits, for polls of others above all: two suites at a time take little longer than one. Those that take longest begin.
 SUITES := suite-day-two suite-day-one suite-real conformance starting suite-bmo suite-chaos suite-open
 AT_ONCE ?= 2
