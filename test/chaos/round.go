@@ -231,6 +231,7 @@ func (r *round) toCluster(namespace string) env.Pass {
 	}
 }
 
+// calm ends the storm on all ways.
 func (r *round) calm() {
 	for _, way := range r.ways {
 		way.Calm()

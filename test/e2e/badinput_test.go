@@ -276,9 +276,11 @@ func sumOfManagers(ctx context.Context, of func(*process.Process, context.Contex
 	GinkgoHelper()
 	sum := 0
 	for _, manager := range ourManagers() {
-		n, err := of(manager, ctx)
-		Expect(err).NotTo(HaveOccurred())
-		sum += n
+		Eventually(ctx, func() (err error) { // one that was just started has no controllers yet
+			n, err := of(manager, ctx)
+			sum += n
+			return err
+		}).Should(Succeed())
 	}
 	return sum
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -163,13 +165,11 @@ func requestsIn(namespace string, since time.Time) audit.Requests {
 // ourRequests are all requests of our managers since a point in time. To read them takes the longer the older the laboratory is.
 func ourRequests(since time.Time) audit.Requests {
 	GinkgoHelper()
-	var all audit.Requests
-	for _, manager := range ourManagers() {
-		requests, err := laboratory.Env.Requests(manager.User, since)
-		Expect(err).NotTo(HaveOccurred())
-		all = append(all, requests...)
-	}
-	return all
+	requests, err := laboratory.Env.Requests("", since)
+	Expect(err).NotTo(HaveOccurred())
+	return requests.Where(func(r audit.Request) bool {
+		return slices.ContainsFunc(ourManagers(), func(manager *process.Process) bool { return manager.User == r.User })
+	})
 }
 
 // about tells requests about a namespace. What is cluster-scoped bears its name.

@@ -33,13 +33,11 @@ type diversion struct {
 // Divert has all pass through what is given that comes by the address and by the kubeconfig of the cluster, which are other ones from now on: it must be called before anybody knows them. [WorkloadCluster.Config]
 // leads past it. It answers as long as the API server is to.
 func (w *WorkloadCluster) Divert(pass Pass) error {
-	certificate, err := w.api.ca.ServerCertificate()
+	served, err := w.api.ca.ServerTLS()
 	if err != nil {
 		return err
 	}
-	d := &diversion{pass: pass, tls: &tls.Config{
-		Certificates: []tls.Certificate{certificate}, ClientCAs: w.api.ca.Pool(), ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12,
-	}}
+	d := &diversion{pass: pass, tls: served}
 	if d.target, err = url.Parse(w.api.url()); err != nil {
 		return fmt.Errorf("cannot use the URL of workload cluster %s: %w", w.Name, err)
 	}

@@ -54,13 +54,13 @@ func (e *Env) ReserveLightWorkloadCluster(name string) (*WorkloadCluster, error)
 	if err != nil {
 		return nil, fmt.Errorf("cannot prepare workload cluster %s: %w", name, err)
 	}
-	certificate, err := api.ca.ServerCertificate()
+	served, err := api.ca.ServerTLS()
 	if err != nil {
 		return nil, err
 	}
 	w, err := e.workloadCluster(api)
 	if err == nil {
-		w.light = lightapi.New(certificate, api.ca.Pool())
+		w.light = lightapi.New(served)
 	}
 	return w, err
 }

@@ -3,7 +3,6 @@ package lightapi
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -52,12 +51,9 @@ type issued struct {
 	uid   types.UID
 }
 
-// New returns a server that shows a certificate, and trusts clients with one of an authority. It is empty, and does not listen yet.
-func New(certificate tls.Certificate, clients *x509.CertPool) *Server {
-	return &Server{
-		tls:   &tls.Config{Certificates: []tls.Certificate{certificate}, ClientCAs: clients, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12},
-		store: newStore(), tokens: map[string]issued{},
-	}
+// New returns a server that shows the certificate of a configuration, and trusts the clients that it trusts. It is empty, and does not listen yet.
+func New(config *tls.Config) *Server {
+	return &Server{tls: config, store: newStore(), tokens: map[string]issued{}}
 }
 
 // Start listens, unless it does already. After Stop the server comes back with its old data.

@@ -33,11 +33,11 @@ func serve(t *testing.T) (*Server, *rest.Config) {
 	g := NewWithT(t)
 	authority, err := pki.New("cluster")
 	g.Expect(err).NotTo(HaveOccurred())
-	certificate, err := authority.ServerCertificate()
+	served, err := authority.ServerTLS()
 	g.Expect(err).NotTo(HaveOccurred())
 	user, key, err := authority.Client("admin", "system:masters")
 	g.Expect(err).NotTo(HaveOccurred())
-	s := New(certificate, authority.Pool())
+	s := New(served)
 	g.Expect(s.Start(t.Context(), "127.0.0.1:0")).To(Succeed())
 	t.Cleanup(s.Stop)
 	return s, &rest.Config{Host: "https://" + s.Address(), QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: authority.PEM(), CertData: user, KeyData: key}}

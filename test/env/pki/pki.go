@@ -132,6 +132,15 @@ func (a *Authority) ServerCertificate() (tls.Certificate, error) {
 	return certificate, nil
 }
 
+// ServerTLS is for a server on this machine, with a certificate of its own: clients may show one of the authority, and no other.
+func (a *Authority) ServerTLS() (*tls.Config, error) {
+	certificate, err := a.ServerCertificate()
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{Certificates: []tls.Certificate{certificate}, ClientCAs: a.Pool(), ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12}, nil
+}
+
 // PEM is the certificate of the authority, which nothing trusts by itself.
 func (a *Authority) PEM() []byte {
 	return a.pem
