@@ -411,7 +411,7 @@ func takeCensus(ctx context.Context, cluster *lab.Cluster) (fewest func() int) {
 			if list, err := cluster.EtcdMembers(ctx); err == nil {
 				voters = min(voters, len(slices.DeleteFunc(list, func(m lab.EtcdMember) bool { return !m.Voter })))
 			}
-		}, 50*time.Millisecond)
+		}, 250*time.Millisecond)
 	})
 	return func() int {
 		stop()

@@ -18,14 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
 
-// interval is how often a wait looks at the management cluster. Each look is ten requests, and many wait side by side: they are a large part of what the API server does in a suite.
+// interval is how often a wait looks at the management cluster.
 const interval = 500 * time.Millisecond
 
 // Metal3MachineKind is the kind of CAPM3's infra machines; they are handled unstructured.
@@ -100,11 +99,20 @@ func (c *Cluster) ApplyRest(ctx context.Context) error {
 func (c *Cluster) ReleaseAPI() { c.workload.release.Do(func() { close(c.workload.held) }) }
 
 // Wait looks at the cluster until done says so. When ctx ends before, the error tells what is still waited for.
+//
+// All of a cluster takes ten requests to read, and many wait side by side: it looks at what is watched, and reads once done says so. What was watched may be older than what the caller just changed.
 func (c *Cluster) Wait(ctx context.Context, what string, done func(*State) bool) error {
-	return c.poll(ctx, what, func() bool {
-		state, err := c.State(ctx)
-		return err == nil && done(state)
-	})
+	return c.poll(ctx, what, func() bool { return c.isDone(ctx, done, c.lab.watched, c.lab.Client()) })
+}
+
+// isDone tells whether done says so of what each has, in their order: the next is asked only after the one before.
+func (c *Cluster) isDone(ctx context.Context, done func(*State) bool, apis ...client.Reader) bool {
+	for _, api := range apis {
+		if state, err := c.stateIn(ctx, api); err != nil || !done(state) {
+			return false
+		}
+	}
+	return true
 }
 
 // poll asks until it is done.
@@ -141,16 +149,9 @@ func (c *Cluster) Explain(err error) error {
 	return fmt.Errorf("%w\n%s", err, strings.Join(state.Waiting(), "\n"))
 }
 
-// WaitAvailable waits until the Cluster is Available and all its Machines run. That the Cluster is not takes one request to see, where all of it takes ten.
+// WaitAvailable waits until the Cluster is Available and all its Machines run.
 func (c *Cluster) WaitAvailable(ctx context.Context) error {
-	return c.poll(ctx, "available", func() bool {
-		cluster := &clusterv1.Cluster{}
-		if err := c.lab.Client().Get(ctx, c.Key(), cluster); err != nil || !conditions.IsTrue(cluster, clusterv1.ClusterAvailableCondition) {
-			return false
-		}
-		state, err := c.State(ctx)
-		return err == nil && state.Available()
-	})
+	return c.Wait(ctx, "available", (*State).Available)
 }
 
 // Workload is an administrator's client of the installed cluster; it fails before the API was brought up.

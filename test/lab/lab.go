@@ -84,7 +84,8 @@ type Lab struct {
 
 	samples string
 	options Options
-	front   *front // of the real service
+	watched cache.Cache // the management cluster, as far as waits have looked at it
+	front   *front      // of the real service
 	rest    *assistedrest.Service
 	ca      []byte
 	logs    []io.Closer
@@ -145,6 +146,9 @@ func (l *Lab) start(ctx context.Context, options Options) error {
 	// What the libraries have to say without a logger of their own would disturb the terminal.
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
+	if err := l.watch(); err != nil {
+		return err
+	}
 	service, err := l.startService(ctx, options)
 	if err != nil {
 		return err
@@ -156,6 +160,20 @@ func (l *Lab) start(ctx context.Context, options Options) error {
 		return err
 	}
 	machines.serve(l.life, l.Rack)
+	return nil
+}
+
+// watch has kinds watched from the moment on in which a wait first looks at them.
+func (l *Lab) watch() error {
+	var err error
+	if l.watched, err = cache.New(l.Env.Config(), cache.Options{Scheme: l.Env.Scheme()}); err != nil {
+		return fmt.Errorf("cannot watch the management cluster: %w", err)
+	}
+	l.running.Go(func() {
+		if err := l.watched.Start(l.life); err != nil {
+			l.fail(err)
+		}
+	})
 	return nil
 }
 

@@ -71,9 +71,10 @@ func (m Machine) Role() string {
 }
 
 // State reads the cluster.
-func (c *Cluster) State(ctx context.Context) (*State, error) {
+func (c *Cluster) State(ctx context.Context) (*State, error) { return c.stateIn(ctx, c.lab.Client()) }
+
+func (c *Cluster) stateIn(ctx context.Context, api client.Reader) (*State, error) {
 	s := &State{Cluster: &clusterv1.Cluster{}, ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}, Installation: &hiveext.AgentClusterInstall{}}
-	api := c.lab.Client()
 	for _, object := range []client.Object{s.Cluster, s.ControlPlane, s.Installation} {
 		if err := api.Get(ctx, c.Key(), object); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("cannot read %T %s: %w", object, c.Key(), err)
@@ -81,21 +82,21 @@ func (c *Cluster) State(ctx context.Context) (*State, error) {
 			s.forget(object)
 		}
 	}
-	if err := c.addWanted(ctx, s); err != nil {
+	if err := c.addWanted(ctx, api, s); err != nil {
 		return nil, err
 	}
-	return s, c.addMachines(ctx, s)
+	return s, c.addMachines(ctx, api, s)
 }
 
 // addWanted counts the Machines that are wanted. Cluster API makes the MachineDeployments of a topology some time after the
 // control plane: until then only the topology knows of them.
-func (c *Cluster) addWanted(ctx context.Context, s *State) error {
+func (c *Cluster) addWanted(ctx context.Context, api client.Reader, s *State) error {
 	if s.Cluster != nil && s.Cluster.Spec.Topology.IsDefined() {
 		s.Wanted = machinesOfTopology(s.Cluster.Spec.Topology)
 		return nil
 	}
 	deployments := &clusterv1.MachineDeploymentList{}
-	if err := c.lab.Client().List(ctx, deployments, c.ours()...); err != nil {
+	if err := api.List(ctx, deployments, c.ours()...); err != nil {
 		return fmt.Errorf("cannot list MachineDeployments: %w", err)
 	}
 	for _, deployment := range deployments.Items {
@@ -126,7 +127,7 @@ func orOne(replicas *int32) int32 {
 }
 
 // addMachines reads the Machines and what belongs to them.
-func (c *Cluster) addMachines(ctx context.Context, s *State) error {
+func (c *Cluster) addMachines(ctx context.Context, api client.Reader, s *State) error {
 	machines, configs, infra := &clusterv1.MachineList{}, &bootstrapv1.OpenshiftAssistedConfigList{}, &unstructured.UnstructuredList{}
 	bmhs, agents, infraEnvs := &metal3api.BareMetalHostList{}, &aiv1beta1.AgentList{}, &aiv1beta1.InfraEnvList{}
 	infra.SetGroupVersionKind(Metal3MachineKind)
@@ -134,7 +135,7 @@ func (c *Cluster) addMachines(ctx context.Context, s *State) error {
 	for list, options := range map[client.ObjectList][]client.ListOption{
 		machines: c.ours(), configs: {namespace}, infra: {namespace}, bmhs: {namespace}, agents: {namespace}, infraEnvs: c.ours(),
 	} {
-		if err := c.lab.Client().List(ctx, list, options...); err != nil {
+		if err := api.List(ctx, list, options...); err != nil {
 			return fmt.Errorf("cannot list %T: %w", list, err)
 		}
 	}

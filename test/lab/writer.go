@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	writeInterval  = 50 * time.Millisecond
+	writeInterval  = 100 * time.Millisecond
 	writeTimeout   = 2 * time.Second
 	writeNamespace = metav1.NamespaceDefault
 	writeLabel     = "test.openshift-agent/written"
@@ -28,7 +28,7 @@ type Writer struct {
 	acknowledged []string
 }
 
-// StartWriting writes a ConfigMap into the cluster each 50 ms, until [Writer.Stop]. One that the API does not acknowledge within 2 s is tried again, under the same name.
+// StartWriting writes a ConfigMap into the cluster each 100 ms, until [Writer.Stop]. One that the API does not acknowledge within 2 s is tried again, under the same name.
 func (c *Cluster) StartWriting(ctx context.Context) *Writer {
 	ctx, end := context.WithCancel(ctx)
 	w := &Writer{end: end}
