@@ -160,9 +160,9 @@ DAY_TWO := etcd || upgrade || remediation || healthcheck || move
 # What the real Bare Metal Operator is asked each night, beside the simulated assisted-service: whole installations and failures of them, workers that come and go, hosts that are odd or not ours, and
 # all that happens to installed clusters.
 ON_OPERATOR := samples || workers || hosts || failure || $(DAY_TWO)
-# What starts components mostly waits, for polls of others above all: two suites at a time take little longer than one. Those that take longest begin.
-SUITES := suite-day-two suite-day-one suite-real conformance starting suite-bmo suite-chaos suite-open
-AT_ONCE ?= 2
+# What starts components mostly waits, for polls of others above all: three suites at a time keep two processors busy, and pass where six are at work. Those that take longest begin.
+SUITES := suite-day-one suite-day-two conformance starting suite-real suite-chaos suite-open suite-bmo
+AT_ONCE ?= 3
 .PHONY: test
 test: ## Run the tests: unit, API server, contracts and end-to-end, on the simulated and (what concerns it) on the real assisted-service. The longest are left to make nightly. AT_ONCE=1 runs one suite after the other, with half the memory. What failed is said again at the end.
 	@mkdir -p _artifacts
