@@ -197,7 +197,7 @@ func TestBrokenProvidersAreNoticed(t *testing.T) {
 	}
 }
 
-// breaks are what makes a twin one that does not keep a rule, by rule. Where a rule has several, it notices each.
+// breaks are what makes a twin one that does not keep a rule, by rule. Where a rule has several, with what is broken, it notices each.
 var breaks = map[string]func(w *twin){
 	"B1": func(w *twin) { w.crds["TwinConfig"].Spec.Scope = apiextensionsv1.ClusterScoped },
 	"P1": func(w *twin) { w.crds["TwinControlPlaneTemplate"].Spec.Scope = apiextensionsv1.ClusterScoped },
@@ -217,7 +217,13 @@ var breaks = map[string]func(w *twin){
 	},
 	"B8": func(w *twin) { w.crds["TwinConfig"].Spec.Names.Categories = nil },
 	"P4": func(w *twin) { w.crds["TwinControlPlane"].Spec.Versions[0].Subresources = nil },
-	"B9": func(w *twin) { w.crds["TwinConfigTemplate"].Spec.Names.ListKind = "TwinConfigs" },
+	"P4: has no short name": func(w *twin) {
+		names := &w.crds["TwinControlPlane"].Spec.Names
+		names.ShortNames = nil
+		w.crds["TwinControlPlane"].Status.AcceptedNames = *names
+	},
+	"P4: has the short name of another": func(w *twin) { w.crds["TwinControlPlaneTemplate"].Status.AcceptedNames.ShortNames = nil },
+	"B9":                                func(w *twin) { w.crds["TwinConfigTemplate"].Spec.Names.ListKind = "TwinConfigs" },
 	"B10": func(w *twin) {
 		w.field(twinConfig, func(p *apiextensionsv1.JSONSchemaProps) { p.MaxLength = nil }, "status", "dataSecretName")
 	},
@@ -374,7 +380,8 @@ func TestEveryRuleHasABrokenProvider(t *testing.T) {
 		untested[r.id] = true
 	}
 	broken := map[string]bool{}
-	for id := range breaks {
+	for names := range breaks {
+		id, _, _ := strings.Cut(names, ":")
 		broken[id] = true
 	}
 	for names := range parts {
@@ -397,8 +404,9 @@ func TestEveryRuleNoticesABrokenProvider(t *testing.T) {
 	former := []time.Duration{soon, deleteTimeout, still, held}
 	t.Cleanup(func() { soon, deleteTimeout, still, held = former[0], former[1], former[2], former[3] })
 	still, held = 40*time.Millisecond, 60*time.Millisecond
-	for _, id := range slices.SortedFunc(maps.Keys(breaks), func(a, b string) int { return order(a) - order(b) }) {
-		t.Run(id, func(t *testing.T) {
+	for _, name := range slices.SortedFunc(maps.Keys(breaks), func(a, b string) int { return order(a) - order(b) }) {
+		id, _, _ := strings.Cut(name, ":")
+		t.Run(name, func(t *testing.T) {
 			RegisterTestingT(t)
 			SetDefaultEventuallyPollingInterval(5 * time.Millisecond)
 			SetDefaultConsistentlyDuration(still)
@@ -412,7 +420,7 @@ func TestEveryRuleNoticesABrokenProvider(t *testing.T) {
 			g.Expect(newTwin(t).plays(id)).To(Succeed(), "a provider that keeps the rule")
 			within(400 * time.Millisecond)
 			broken := newTwin(t)
-			breaks[id](broken)
+			breaks[name](broken)
 			err := broken.plays(id)
 			g.Expect(err).To(HaveOccurred(), "a provider that does not")
 			t.Log(err)

@@ -99,11 +99,19 @@ func (s *suite) kindRules(prefix string, component *Component) {
 		Expect(crd.Name).To(Equal(contract.CalculateCRDName(crd.Spec.Group, crd.Spec.Names.Kind)))
 		Expect(crd.Spec.Names.Categories).To(ContainElement("cluster-api"), crd.Name)
 		Expect(crd.Spec.Names.ListKind).To(Equal(crd.Spec.Names.Kind + "List"))
+		expectShortNames(crd)
 		Expect(crd.Name == contract.CalculateCRDName(component.Template.Group, component.Template.Kind) || hasStatus(crd)).To(BeTrue(), "%s has a status by itself", crd.Name)
 	}))
 	add("list", "list kind", each(func(crd *apiextensionsv1.CustomResourceDefinition) {
 		Expect(crd.Spec.Names.ListKind).To(Equal(crd.Spec.Names.Kind + "List"))
 	}))
+}
+
+// expectShortNames expects of a kind to have a name for people in a hurry, which nobody else has: the API server leaves out what is taken.
+func expectShortNames(crd *apiextensionsv1.CustomResourceDefinition) {
+	GinkgoHelper()
+	Expect(crd.Spec.Names.ShortNames).NotTo(BeEmpty(), crd.Name)
+	Expect(crd.Status.AcceptedNames.ShortNames).To(Equal(crd.Spec.Names.ShortNames), "what of %s the API server took", crd.Name)
 }
 
 // hasStatus tells whether the status of a kind is written by itself, so that nobody who writes the rest of an object changes it.

@@ -171,13 +171,13 @@ func (w *twin) addCRDs() {
 		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: contract.CalculateCRDName(k.Group, k.Kind), Labels: map[string]string{contractLabel: "v1beta1"}}}
 		crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: k.Group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: k.Kind, ListKind: k.Kind + "List", Categories: []string{"cluster-api"}},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: k.Kind, ListKind: k.Kind + "List", ShortNames: []string{strings.ToLower(k.Kind)}, Categories: []string{"cluster-api"}},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: k.Version, Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &schema},
 				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
 			}},
 		}
-		crd.Status.StoredVersions = []string{k.Version}
+		crd.Status.StoredVersions, crd.Status.AcceptedNames = []string{k.Version}, crd.Spec.Names
 		w.crds[k.Kind] = crd
 		rules = append(rules, map[string]any{"apiGroups": []any{k.Group}, "resources": []any{w.plural(k)}, "verbs": []any{"create", "delete", "get", "list", "patch", "update", "watch"}})
 	}
