@@ -84,6 +84,14 @@ var parts = map[string]func(t *testing.T, broken bool){
 		}
 		Expect(slices.IsSortedFunc(versions, olderFirst)).To(BeTrue())
 	},
+	"I3: takes along what nobody deleted": func(_ *testing.T, broken bool) {
+		o := named("a")
+		before := []object{*o.DeepCopy()}
+		if broken {
+			o.SetDeletionTimestamp(ptr.To(metav1.Now()))
+		}
+		expectUntouched(before, []object{o})
+	},
 	"P25: gives people its own credentials": func(_ *testing.T, broken bool) {
 		expectOthers(kubeconfigWith("one"), kubeconfigWith(map[bool]string{true: "one", false: "other"}[broken]))
 	},
@@ -315,6 +323,11 @@ var breaks = map[string]func(w *twin){
 	"B26": func(w *twin) { w.lacks["reasons"] = true },
 	"P28": func(w *twin) { w.lacks["spread"] = true },
 	"P39": func(w *twin) { w.lacks["in place"] = true },
+	"P35": func(w *twin) { w.lacks["remediation"] = true },
+	"P38": func(w *twin) { w.lacks["hooks"] = true },
+	"I3":  func(w *twin) { w.lacks["patience"] = true },
+	"I4":  func(w *twin) { w.lacks["cleanliness"] = true },
+	"I11": func(w *twin) { w.lacks["independence"] = true },
 	"I2":  func(w *twin) { w.lacks["cleanliness"] = true },
 	"I8":  func(w *twin) { w.lacks["owners"] = true },
 	"I10": func(w *twin) { w.lacks["cleanliness"] = true },
@@ -351,7 +364,7 @@ var insteadOf = map[string]func(ctx context.Context, w *twin){
 }
 
 // unprepared are rules that need nothing of what the others of their part need.
-var unprepared = map[string]bool{"C11": true, "C16": true}
+var unprepared = map[string]bool{"C11": true, "C16": true, "I11": true}
 
 // alone are the rules that have no broken provider here, with the reason, but for those that are not tested at all (see elsewhere).
 var alone = map[string]string{
@@ -359,13 +372,8 @@ var alone = map[string]string{
 	"C15": "clusterctl itself, and the API server, refuse templates",
 	"C18": "a twin is not moved; what has arrived is compared as a whole",
 	"C22": "a twin is not moved; what is left behind is compared as a whole",
-	"P35": "a twin has no hosts: replacements are seen in those of the laboratory",
-	"P38": "a twin has no hosts: replacements are seen in those of the laboratory",
-	"I3":  "a twin deletes at once: that nothing is written while paused is I9, that nothing is left I10",
-	"I4":  "a twin deletes at once, in any order: that nothing is left is I10",
 	"I5":  "a twin answers requests only, and never writes by itself",
 	"I7":  "a twin has no managers that could die",
-	"I11": "a twin deletes at once, whatever is left: that nothing is left is I10",
 	"I12": "a twin has no MachineDeployments",
 	"I13": "a twin has no MachineDeployments; that no Machine is replaced is P39",
 	"I14": "I8 is the same after the other move",
@@ -401,8 +409,10 @@ func TestEveryRuleHasABrokenProvider(t *testing.T) {
 
 // What a rule checks passes for a provider that keeps it, and fails for one that does not.
 func TestEveryRuleNoticesABrokenProvider(t *testing.T) {
-	former := []time.Duration{soon, deleteTimeout, still, held}
-	t.Cleanup(func() { soon, deleteTimeout, still, held = former[0], former[1], former[2], former[3] })
+	former := []time.Duration{soon, installTimeout, deleteTimeout, still, held}
+	t.Cleanup(func() {
+		soon, installTimeout, deleteTimeout, still, held = former[0], former[1], former[2], former[3], former[4]
+	})
 	still, held = 40*time.Millisecond, 60*time.Millisecond
 	for _, name := range slices.SortedFunc(maps.Keys(breaks), func(a, b string) int { return order(a) - order(b) }) {
 		id, _, _ := strings.Cut(name, ":")
@@ -413,7 +423,7 @@ func TestEveryRuleNoticesABrokenProvider(t *testing.T) {
 			SetDefaultConsistentlyPollingInterval(5 * time.Millisecond)
 			g := NewWithT(t)
 			within := func(timeout time.Duration) {
-				soon, deleteTimeout = timeout, timeout
+				soon, installTimeout, deleteTimeout = timeout, timeout, timeout
 				SetDefaultEventuallyTimeout(timeout)
 			}
 			within(20 * time.Second)

@@ -36,17 +36,14 @@ func (s *suite) deletionRules() {
 		s.patch(ctx, controlPlane, `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":""}}}`)
 		s.patch(ctx, s.cluster(ctx, small), `{"spec":{"paused":true}}`)
 		s.awaitPaused(ctx, metav1.ConditionTrue, append(configs, controlPlane)...)
+		before := s.all(ctx, "small")
 		Expect(s.client.Delete(ctx, controlPlane)).To(Succeed())
 		for _, config := range configs {
 			Expect(s.client.Delete(ctx, config)).To(Succeed())
 		}
 		s.calm(ctx, "small")
 		s.expectStill(ctx, "small")
-		for _, o := range s.all(ctx, "small") {
-			if !slices.Contains([]kind{s.ControlPlane.Kind, s.Bootstrap.Kind}, o.GroupVersionKind()) {
-				Expect(o.GetDeletionTimestamp()).To(BeNil(), title(&o))
-			}
-		}
+		expectUntouched(before, s.all(ctx, "small"), s.ControlPlane.Kind, s.Bootstrap.Kind)
 		s.patch(ctx, controlPlane, `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":null}}}`)
 		s.patch(ctx, s.cluster(ctx, small), `{"spec":{"paused":false}}`)
 		s.expectDeleted(ctx, small)
@@ -62,6 +59,22 @@ func (s *suite) deletionRules() {
 		}
 		s.expectGone(ctx, doomed)
 	}, NodeTimeout(installTimeout+deleteTimeout))
+}
+
+// expectUntouched expects that all objects that were there before are still there, and that none of them is deleted but those that somebody deleted himself, of some kinds.
+func expectUntouched(before, after []object, deleted ...kind) {
+	GinkgoHelper()
+	left := map[types.UID]object{}
+	for _, o := range after {
+		left[o.GetUID()] = o
+	}
+	for _, o := range before {
+		now, found := left[o.GetUID()]
+		Expect(found).To(BeTrue(), "%s is gone", title(&o))
+		if !slices.Contains(deleted, o.GroupVersionKind()) {
+			Expect(now.GetDeletionTimestamp()).To(BeNil(), title(&o))
+		}
+	}
 }
 
 // expectWorkersAwaited deletes the control plane of a cluster whose workers nobody deletes: it waits for them, and says so. A Cluster that is deleted has core delete its workers first.

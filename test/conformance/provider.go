@@ -156,15 +156,15 @@ const credentialsMonths = 13
 
 // The time-outs, generous for a busy machine.
 const (
-	startTimeout   = 45 * time.Minute
-	installTimeout = 10 * time.Minute
-	idle           = 2 * time.Minute // for how long an installed world is watched in which nothing may happen
+	startTimeout = 45 * time.Minute
+	idle         = 2 * time.Minute // for how long an installed world is watched in which nothing may happen
 )
 
 // What is waited for, and watched, most often. A provider that is played is quicker.
 var (
-	soon          = 3 * time.Minute
-	deleteTimeout = 8 * time.Minute
+	soon           = 3 * time.Minute
+	installTimeout = 10 * time.Minute
+	deleteTimeout  = 8 * time.Minute
 	// still is for how long a world is watched in which nothing may happen.
 	still = 4 * time.Second
 	// held is for how long a world is watched before it counts as settled: statuses of little interest may be held back for some seconds.

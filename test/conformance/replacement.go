@@ -21,10 +21,7 @@ func (s *suite) replacementRules() {
 	s.before(func(ctx SpecContext) { s.await(ctx, full()) }, installTimeout)
 
 	s.rule("P35", "remediation", must, func(ctx SpecContext) {
-		machines, _ := s.machines(ctx, full())
-		unhealthy := machines[0]
-		s.markUnhealthy(ctx, &unhealthy)
-		s.expectReplaced(ctx, full(), unhealthy)
+		unhealthy := s.expectRemediated(ctx, full())
 		told := full().seen.first(s.ControlPlane.Kind, func(e entry) bool {
 			c := condition(e.object, clusterv1.RemediatingCondition)
 			return c.Status == metav1.ConditionTrue && strings.Contains(c.Message, unhealthy.Name)
@@ -37,7 +34,7 @@ func (s *suite) replacementRules() {
 	}, NodeTimeout(installTimeout+soon))
 	s.rule("P38", "hooks on deletion", may, func(ctx SpecContext) {
 		machines, _ := s.machines(ctx, full())
-		gone := machines[0]
+		gone, before := machines[0], s.machineUIDs(ctx, full())
 		own := preTerminateHooks(&gone)
 		if len(own) == 0 {
 			s.skip("the provider has no hook")
@@ -58,7 +55,7 @@ func (s *suite) replacementRules() {
 			g.Expect(infra.GetDeletionTimestamp()).To(BeNil(), "the host is kept")
 		}).WithTimeout(held).Should(Succeed())
 		s.patch(ctx, &gone, `{"metadata":{"annotations":{%q:null}}}`, foreignHook)
-		s.expectReplaced(ctx, full(), gone)
+		s.expectReplaced(ctx, full(), gone, before)
 	}, NodeTimeout(installTimeout+2*soon))
 }
 
@@ -87,13 +84,22 @@ func (s *suite) markUnhealthy(ctx context.Context, m *clusterv1.Machine) {
 	}).Should(Succeed())
 }
 
-// expectReplaced waits until another control-plane Machine runs in the place of one. The others are still there.
-func (s *suite) expectReplaced(ctx context.Context, f *fixture, gone clusterv1.Machine) {
+// expectRemediated makes a control-plane Machine unhealthy, and waits until another runs in its place.
+func (s *suite) expectRemediated(ctx context.Context, f *fixture) clusterv1.Machine {
 	GinkgoHelper()
-	others := slices.DeleteFunc(s.machineUIDs(ctx, f), func(uid string) bool { return uid == string(gone.UID) })
-	wanted := len(others) + 1
+	machines, _ := s.machines(ctx, f)
+	unhealthy, before := machines[0], s.machineUIDs(ctx, f)
+	s.markUnhealthy(ctx, &unhealthy)
+	s.expectReplaced(ctx, f, unhealthy, before)
+	return unhealthy
+}
+
+// expectReplaced waits until another control-plane Machine runs in the place of one that was there before. The others are still there.
+func (s *suite) expectReplaced(ctx context.Context, f *fixture, gone clusterv1.Machine, before []string) {
+	GinkgoHelper()
+	others := slices.DeleteFunc(slices.Clone(before), func(uid string) bool { return uid == string(gone.UID) })
 	Eventually(func() []string { return s.machineUIDs(ctx, f) }).WithContext(ctx).WithTimeout(installTimeout).
-		Should(And(HaveLen(wanted), Not(ContainElement(string(gone.UID)))), "Machines of %s", f.Key())
+		Should(And(HaveLen(len(before)), Not(ContainElement(string(gone.UID)))), "Machines of %s", f.Key())
 	Expect(f.Available(ctx)).To(Succeed())
 	Expect(s.machineUIDs(ctx, f)).To(ContainElements(others), "nobody else is replaced")
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,74 +26,143 @@ import (
 
 // reconcile does what the controllers of the twin and of core do, but for what it lacks.
 func (w *twin) reconcile(ctx context.Context) {
-	for _, namespace := range []string{"full", "small"} {
-		controlPlane, cluster := w.stored(ctx, twinControlPlane, namespace, namespace), w.stored(ctx, clusterKind, namespace, namespace)
-		if controlPlane == nil || cluster == nil {
-			continue
-		}
-		paused := at(cluster, "spec", "paused") == true
-		for title, first := range w.objects {
-			if first.GetNamespace() != namespace {
-				continue
-			}
-			now := w.stored(ctx, first.GroupVersionKind(), namespace, first.GetName())
-			if now == nil {
-				continue
-			}
-			before := now.DeepCopy()
-			_, alone := now.GetAnnotations()[clusterv1.PausedAnnotation]
-			idle := (paused || alone) && !w.lacks["pause"]
-			w.restore(now, first, idle, paused || alone)
-			if now.GetKind() == "Machine" && !idle {
-				w.propagate(now, controlPlane)
-			}
-			if now.GetKind() == "TwinMachine" || now.GetKind() == "TwinConfig" || now.GetKind() == "Machine" {
-				if !idle && !w.lacks["metadata"] {
-					copyMetadata(now, controlPlane)
+	for _, cluster := range w.list(ctx, clusterKind, "") {
+		namespace := cluster.GetNamespace()
+		controlPlane := w.stored(ctx, twinControlPlane, namespace, namespace)
+		switch {
+		case cluster.GetDeletionTimestamp() != nil && at(&cluster, "spec", "paused") != true:
+			w.remove(ctx, namespace)
+		case controlPlane != nil:
+			for title, first := range w.objects {
+				if first.GetNamespace() == namespace {
+					w.lookAfter(ctx, title, first, &cluster, controlPlane)
 				}
 			}
-			w.save(ctx, title, before, now)
-			if w.lacks["in place"] && now.GetKind() == "Machine" && at(now, "spec", "deletion") != nil {
-				if err := w.store.Delete(ctx, now); err != nil { // for another one
-					w.t.Error(err)
-				}
-			}
+			w.keepSecrets(ctx, namespace)
+			w.passOn(ctx, &cluster)
 		}
-		w.keepSecrets(ctx, namespace)
-		if w.lacks["upgrades"] {
-			continue
-		}
-		w.passOn(ctx, cluster, controlPlane)
 	}
 	w.tell(ctx)
 }
 
-// passOn gives a control plane the version of the topology, as core does: its Machines are not of that version any more.
-func (w *twin) passOn(ctx context.Context, cluster, controlPlane *object) {
-	version := text(cluster, "spec", "topology", "version")
-	controlPlane = w.stored(ctx, twinControlPlane, controlPlane.GetNamespace(), controlPlane.GetName())
-	if version == "" || text(controlPlane, "spec", "version") == version {
+// lookAfter does what concerns one object.
+func (w *twin) lookAfter(ctx context.Context, title string, first, cluster, controlPlane *object) {
+	now := w.stored(ctx, first.GroupVersionKind(), first.GetNamespace(), first.GetName())
+	if now == nil {
 		return
 	}
-	before := controlPlane.DeepCopy()
-	controlPlane.Object["spec"].(map[string]any)["version"] = version
-	for _, c := range at(controlPlane, "status", "conditions").([]any) {
-		if c := c.(map[string]any); c["type"] == clusterv1.MachinesUpToDateCondition {
-			c["status"], c["message"] = "False", "version "+version+" is wanted"
+	before := now.DeepCopy()
+	_, paused := now.GetAnnotations()[clusterv1.PausedAnnotation]
+	paused = paused || at(cluster, "spec", "paused") == true
+	idle := paused && !w.lacks["pause"]
+	w.restore(now, first, idle, paused)
+	if now.GetKind() == "Machine" && !idle {
+		w.propagate(now, controlPlane)
+	}
+	if now.GetKind() == "TwinMachine" || now.GetKind() == "TwinConfig" || now.GetKind() == "Machine" {
+		if !idle && !w.lacks["metadata"] {
+			copyMetadata(now, controlPlane)
 		}
 	}
-	w.save(ctx, title(controlPlane), before, controlPlane)
+	w.save(ctx, title, before, now)
+	if w.lacks["in place"] && now.GetKind() == "Machine" && at(now, "spec", "deletion") != nil {
+		w.drop(ctx, now) // for another one
+		return
+	}
+	if !idle || w.lacks["patience"] {
+		w.letGo(ctx, now, controlPlane)
+	}
+}
+
+// letGo ends what is deleted: a control plane takes its Machines along, and has another in the place of one that goes alone, or has to.
+func (w *twin) letGo(ctx context.Context, o, controlPlane *object) {
+	deleted := o.GetDeletionTimestamp() != nil
+	unhealthy := condition(o, clusterv1.MachineOwnerRemediatedCondition).Status == metav1.ConditionFalse && !w.lacks["remediation"]
+	switch o.GetKind() {
+	case "Machine":
+		if unhealthy {
+			w.change(ctx, controlPlane, func(now *object) { say(now, clusterv1.RemediatingCondition, "True", "Remediating", o.GetName()) })
+		}
+		if deleted || unhealthy {
+			w.replace(ctx, o)
+		}
+		if unhealthy {
+			w.change(ctx, controlPlane, func(now *object) { say(now, clusterv1.RemediatingCondition, "False", "NotRemediating", "") })
+		}
+	case "TwinControlPlane":
+		if deleted {
+			for _, m := range w.list(ctx, machineKind, o.GetNamespace()) {
+				w.drop(ctx, &m)
+			}
+			w.drop(ctx, o)
+		}
+	case "TwinConfig":
+		if deleted {
+			w.drop(ctx, o)
+		}
+	}
+}
+
+// replace puts another Machine in the place of one, as soon as nobody else holds that: the twin's hook is the last.
+func (w *twin) replace(ctx context.Context, gone *object) {
+	if hooks := gone.GetAnnotations(); slices.ContainsFunc(slices.Collect(maps.Keys(hooks)), func(name string) bool {
+		return strings.HasPrefix(name, clusterv1.PreTerminateDeleteHookAnnotationPrefix) && name != twinHook
+	}) {
+		w.change(ctx, gone, func(now *object) {
+			say(now, clusterv1.MachineDeletingCondition, "True", clusterv1.MachineDeletingWaitingForPreTerminateHookReason, "")
+			if w.lacks["hooks"] {
+				delete(hooks, twinHook)
+				now.SetAnnotations(hooks)
+			}
+		})
+		return
+	}
+	next := w.objects[title(gone)].DeepCopy()
+	delete(w.objects, title(gone))
+	w.drop(ctx, gone)
+	next.SetName(gone.GetName() + "-next")
+	next.SetUID(gone.GetUID() + "-next")
+	w.objects[title(next)] = next
+	if err := w.store.Create(ctx, next.DeepCopy()); err != nil {
+		w.t.Error(err)
+	}
+	w.see(next)
+}
+
+// drop removes an object, whoever holds it.
+func (w *twin) drop(ctx context.Context, o *object) {
+	if now := w.stored(ctx, o.GroupVersionKind(), o.GetNamespace(), o.GetName()); now != nil {
+		now.SetFinalizers(nil)
+		if err := w.store.Update(ctx, now); err != nil {
+			w.t.Error(err)
+		}
+		if err := client.IgnoreNotFound(w.store.Delete(ctx, now)); err != nil {
+			w.t.Error(err)
+		}
+	}
+}
+
+// passOn gives a control plane the version of the topology, as core does: its Machines are not of that version any more.
+func (w *twin) passOn(ctx context.Context, cluster *object) {
+	version := text(cluster, "spec", "topology", "version")
+	controlPlane := w.stored(ctx, twinControlPlane, cluster.GetNamespace(), cluster.GetName())
+	if controlPlane == nil || text(controlPlane, "spec", "version") == version {
+		return
+	}
+	w.change(ctx, controlPlane, func(now *object) {
+		now.Object["spec"].(map[string]any)["version"] = version
+		say(now, clusterv1.MachinesUpToDateCondition, "False", "A", "version "+version+" is wanted")
+	})
 }
 
 // Upgrade lets the cluster run the version that is asked for. A twin that replaces Machines for it has one of another name then.
 func (c playedCluster) Upgrade(ctx context.Context, version string) error {
-	controlPlane := c.stored(ctx, twinControlPlane, c.key.Namespace, c.key.Name)
-	before := controlPlane.DeepCopy()
-	controlPlane.Object["status"].(map[string]any)["version"] = version
-	setStatus(controlPlane, clusterv1.MachinesUpToDateCondition, true)
-	c.save(ctx, title(controlPlane), before, controlPlane)
+	c.change(ctx, c.stored(ctx, twinControlPlane, c.key.Namespace, c.key.Name), func(now *object) {
+		now.Object["status"].(map[string]any)["version"] = version
+		setStatus(now, clusterv1.MachinesUpToDateCondition, true)
+	})
 	if gone := c.stored(ctx, machineKind, c.key.Namespace, c.key.Name+"-0"); gone != nil && c.lacks["in place"] {
-		return c.store.Delete(ctx, gone)
+		c.drop(ctx, gone)
 	}
 	return nil
 }
@@ -100,12 +170,7 @@ func (c playedCluster) Upgrade(ctx context.Context, version string) error {
 // tell tells, of objects that somebody made, what they wait for: of those with the label of the filter, in the one namespace, where there are several.
 func (w *twin) tell(ctx context.Context) {
 	for _, k := range []kind{twinConfig, twinControlPlane} {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(k)
-		if err := w.store.List(ctx, list); err != nil {
-			w.t.Error(err)
-		}
-		for _, o := range list.Items {
+		for _, o := range w.list(ctx, k, "") {
 			filtered := o.GetNamespace() == moveNamespace && o.GetLabels()[clusterv1.WatchLabel] != ""
 			if w.objects[title(&o)] != nil || o.GetNamespace() != "waiting" && !filtered && !w.lacks["filter"] {
 				continue
@@ -114,34 +179,36 @@ func (w *twin) tell(ctx context.Context) {
 			if w.stored(ctx, machineKind, o.GetNamespace(), o.GetName()) != nil && !w.lacks["reasons"] {
 				reason = "WaitingForInfrastructure"
 			}
-			before := o.DeepCopy()
-			o.Object["status"] = map[string]any{"conditions": []any{parsed(`{type: Ready, status: "False", reason: ` + reason + `, message: "", lastTransitionTime: "2031-01-01T00:00:00Z"}`)}}
-			w.save(ctx, title(&o), before, &o)
+			w.change(ctx, &o, func(now *object) {
+				now.Object["status"] = map[string]any{}
+				say(now, clusterv1.ReadyCondition, "False", reason, "")
+			})
 		}
 	}
 }
 
 // remove removes a cluster.
 func (w *twin) remove(ctx context.Context, namespace string) {
+	half := len(w.list(ctx, machineKind, namespace)) == 0
 	for _, k := range w.kinds {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(k)
-		if err := w.store.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			w.t.Error(err)
-		}
-		for _, o := range list.Items {
-			if w.lacks["cleanliness"] && (o.GetKind() == "Secret" || o.GetKind() == "TwinControlPlane") {
+		for _, o := range w.list(ctx, k, namespace) {
+			controlPlane := o.GetKind() == "TwinControlPlane"
+			if w.lacks["cleanliness"] && (o.GetKind() == "Secret" || controlPlane) || w.lacks["independence"] && half && controlPlane {
 				continue
 			}
-			o.SetFinalizers(nil)
-			if err := w.store.Update(ctx, &o); err != nil {
-				w.t.Error(err)
-			}
-			if err := w.store.Delete(ctx, &o); err != nil {
-				w.t.Error(err)
-			}
+			w.drop(ctx, &o)
 		}
 	}
+}
+
+// list lists what is stored of a kind; without namespace everywhere.
+func (w *twin) list(ctx context.Context, k kind, namespace string) []object {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(k)
+	if err := w.store.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		w.t.Error(err)
+	}
+	return list.Items
 }
 
 func (w *twin) stored(ctx context.Context, k kind, namespace, name string) *object {
@@ -151,6 +218,24 @@ func (w *twin) stored(ctx context.Context, k kind, namespace, name string) *obje
 		return nil
 	}
 	return o
+}
+
+// change changes what is stored of an object.
+func (w *twin) change(ctx context.Context, o *object, edit func(now *object)) {
+	now := w.stored(ctx, o.GroupVersionKind(), o.GetNamespace(), o.GetName())
+	before := now.DeepCopy()
+	edit(now)
+	w.save(ctx, title(now), before, now)
+}
+
+// see writes down what became of an object of the clusters that were there at first. The others are watched.
+func (w *twin) see(o *object) {
+	for _, f := range []*fixture{w.fixtures.full, w.fixtures.small} {
+		if f.namespace == o.GetNamespace() {
+			last := f.seen.entries[len(f.seen.entries)-1]
+			f.seen.entries = append(f.seen.entries, entry{object: o.DeepCopy(), version: last.version + 1})
+		}
+	}
 }
 
 // save writes an object, if it is another one now, with its status.
@@ -168,6 +253,7 @@ func (w *twin) save(ctx context.Context, title string, before, now *object) {
 			w.t.Errorf("%s: %v", title, err)
 		}
 	}
+	w.see(status)
 }
 
 // restore puts back what somebody took from an object, unless it is paused.
@@ -201,6 +287,17 @@ func setStatus(o *object, name string, is bool) {
 			c["status"] = map[bool]string{true: "True", false: "False"}[is]
 		}
 	}
+}
+
+// say puts a condition into the status of an object.
+func say(o *object, name, status, reason, message string) {
+	said := map[string]any{"type": name, "status": status, "reason": reason, "message": message, "lastTransitionTime": "2031-01-01T00:00:00Z"}
+	list, _ := at(o, "status", "conditions").([]any)
+	if i := slices.IndexFunc(list, func(c any) bool { return c.(map[string]any)["type"] == name }); i >= 0 {
+		list[i] = said
+		return
+	}
+	o.Object["status"].(map[string]any)["conditions"] = append(list, said)
 }
 
 // propagate gives a Machine of the control plane what that says of its Machines.
@@ -285,22 +382,26 @@ func (playedHub) Stop()                                            {}
 func (h playedHub) Panics(context.Context) (int, error)            { return len(h.lacks), nil }
 func (playedHub) Writes(string, time.Time) (map[string]int, error) { return nil, nil }
 
-// Apply makes a cluster: without hosts and infrastructure there is no more than what waits.
+// Apply makes a cluster: one without hosts has no more than what waits.
 func (h playedHub) Apply(ctx context.Context, options ClusterOptions) (Cluster, error) {
 	first := maps.Clone(h.objects)
 	f := h.addCluster(options.Namespace, map[Sample]int{Small: 1, Full: 3}[options.Sample], 0)
 	infrastructure := h.of("TwinCluster", options.Namespace, options.Namespace)
 	infrastructure.Object["spec"] = map[string]any{}
-	var domains []any
-	if options.Edit != nil {
-		options.Edit(infrastructure)
-		domains, _ = at(infrastructure, "spec", "failureDomains").([]any)
+	applied := []string{"Cluster", "TwinCluster", "TwinControlPlane", "TwinConfigTemplate"}
+	for title, o := range h.objects {
+		if first[title] == nil && slices.Contains(applied, o.GetKind()) {
+			options.Edit(o)
+		}
 	}
+	domains, _ := at(infrastructure, "spec", "failureDomains").([]any)
 	for title, o := range h.objects {
 		if first[title] != nil {
 			continue
 		}
-		delete(h.objects, title) // nobody restores it
+		if options.NoHosts {
+			delete(h.objects, title) // nobody restores it
+		}
 		waits := o.GetKind() == "Cluster" || o.GetKind() == "TwinControlPlane"
 		if options.Without != nil && !waits {
 			continue
@@ -311,7 +412,7 @@ func (h playedHub) Apply(ctx context.Context, options ClusterOptions) (Cluster, 
 			}
 			domains = domains[1:]
 		}
-		if err := h.store.Create(ctx, o); err != nil {
+		if err := h.store.Create(ctx, o.DeepCopy()); err != nil {
 			return nil, err
 		}
 	}

@@ -41,6 +41,9 @@ var (
 	twinKinds        = []kind{twinConfig, twinTemplate, twinControlPlane, twinClass, twinMachine, twinCluster}
 )
 
+// twinHook is the twin's own on its Machines.
+const twinHook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/twin"
+
 // twin is a provider that is played in memory, with two installed clusters, full and small, in namespaces of the same names. It keeps the rules, as long as nothing of it is broken: what its
 // controllers do, they do at once, after each request of the suite.
 type twin struct {
@@ -207,7 +210,7 @@ func (w *twin) addCluster(namespace string, masters, workers int) *fixture {
 	is := func(name, status, reason, message string) string {
 		return fmt.Sprintf(conditionOf, name, status, reason, message)
 	}
-	w.add(`{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {namespace: %[1]s, name: %[1]s}, spec: {
+	w.add(`{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {namespace: %[1]s, name: %[1]s, finalizers: [core]}, spec: {
 		controlPlaneEndpoint: {host: api.example.com, port: 6443}, topology: {classRef: {name: twin}, version: v1.2.3}, controlPlaneRef: {apiGroup: controlplane.cluster.x-k8s.io, kind: TwinControlPlane, name: %[1]s},
 		infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: TwinCluster, name: %[1]s}},
 		status: {controlPlane: {readyReplicas: %[2]d, upToDateReplicas: %[2]d}, conditions: [%[3]s, %[4]s, %[5]s, %[6]s]}}`,
@@ -246,15 +249,15 @@ func (w *twin) addCluster(namespace string, masters, workers int) *fixture {
 	see(1, controlPlane, young)
 	for i := range masters + workers {
 		name, labels := fmt.Sprintf("%s-%d", namespace, i), fmt.Sprintf(`%s: %s`, clusterv1.ClusterNameLabel, namespace)
-		ofMachine := ofCluster
+		ofMachine, hooks := ofCluster, ""
 		if i < masters {
 			labels += fmt.Sprintf(`, %s: "", %s: %s`, clusterv1.MachineControlPlaneLabel, clusterv1.MachineControlPlaneNameLabel, namespace)
-			ofMachine = owner("controlplane.cluster.x-k8s.io/v1beta1", "TwinControlPlane", namespace)
+			ofMachine, hooks = owner("controlplane.cluster.x-k8s.io/v1beta1", "TwinControlPlane", namespace), twinHook+`: ""`
 		}
 		waiting := is("BootstrapConfigReady", "False", "Waiting", "for a host")
-		machine := w.add(`{apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, metadata: {namespace: %[1]s, name: %[2]s, labels: {%[3]s}, ownerReferences: %[4]s}, spec: {clusterName: %[1]s, version: v1.2.3, minReadySeconds: 0,
+		machine := w.add(`{apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, metadata: {namespace: %[1]s, name: %[2]s, labels: {%[3]s}, annotations: {%[8]s}, finalizers: [core], ownerReferences: %[4]s}, spec: {clusterName: %[1]s, version: v1.2.3, minReadySeconds: 0,
 			bootstrap: {dataSecretName: %[2]s, configRef: {apiGroup: bootstrap.cluster.x-k8s.io, kind: TwinConfig, name: %[2]s}}, infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: TwinMachine, name: %[2]s}},
-			status: {nodeRef: {name: %[2]s}, conditions: [%[5]s, %[6]s, %[7]s]}}`, namespace, name, labels, ofMachine, is("Ready", "True", "A", ""), is("UpToDate", "True", "A", ""), is("BootstrapConfigReady", "True", "A", ""))
+			status: {nodeRef: {name: %[2]s}, conditions: [%[5]s, %[6]s, %[7]s]}}`, namespace, name, labels, ofMachine, is("Ready", "True", "A", ""), is("UpToDate", "True", "A", ""), is("BootstrapConfigReady", "True", "A", ""), hooks)
 		w.add(`{apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: TwinMachine, metadata: {namespace: %s, name: %s, ownerReferences: %s, annotations: {cluster.x-k8s.io/cloned-from-name: a, cluster.x-k8s.io/cloned-from-groupkind: b}}}`,
 			namespace, name, owner("cluster.x-k8s.io/v1beta2", "Machine", name))
 		config := w.add(`{apiVersion: bootstrap.cluster.x-k8s.io/v1beta1, kind: TwinConfig, metadata: {namespace: %[1]s, name: %[2]s, generation: 1, finalizers: [twin], ownerReferences: %[3]s,
@@ -321,10 +324,6 @@ func (w *twin) begin() {
 			return w.answered(ctx, c.Create(ctx, o, opts...))
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			if _, cluster := o.(*clusterv1.Cluster); cluster {
-				w.remove(ctx, o.GetNamespace())
-				return nil
-			}
 			return w.answered(ctx, c.Delete(ctx, o, opts...))
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
