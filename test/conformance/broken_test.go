@@ -280,6 +280,7 @@ var breaks = map[string]func(w *twin){
 	"P5": func(w *twin) {
 		w.set("TwinControlPlane", "full", "full", "other", "spec", "controlPlaneEndpoint", "host")
 	},
+	"P6": func(w *twin) { w.lacks["restraint"] = true },
 	"P7": func(w *twin) {
 		w.field(twinControlPlane, func(p *apiextensionsv1.JSONSchemaProps) { p.Required = append(p.Required, "replicas") }, "spec")
 	},

@@ -181,7 +181,9 @@ func (w *twin) tell(ctx context.Context) {
 			}
 			w.change(ctx, &o, func(now *object) {
 				now.Object["status"] = map[string]any{}
-				say(now, clusterv1.ReadyCondition, "False", reason, "")
+				for _, name := range []string{clusterv1.ReadyCondition, clusterv1.AvailableCondition} {
+					say(now, name, "False", reason, "waiting for the TwinCluster")
+				}
 			})
 		}
 	}
@@ -402,7 +404,7 @@ func (h playedHub) Apply(ctx context.Context, options ClusterOptions) (Cluster, 
 		if options.NoHosts {
 			delete(h.objects, title) // nobody restores it
 		}
-		waits := o.GetKind() == "Cluster" || o.GetKind() == "TwinControlPlane"
+		waits := o.GetKind() == "Cluster" || o.GetKind() == "TwinControlPlane" || o.GetKind() == "Machine" && h.lacks["restraint"]
 		if options.Without != nil && !waits {
 			continue
 		}
@@ -416,6 +418,7 @@ func (h playedHub) Apply(ctx context.Context, options ClusterOptions) (Cluster, 
 			return nil, err
 		}
 	}
+	h.reconcile(ctx)
 	return f.Cluster, nil
 }
 
