@@ -329,6 +329,7 @@ var breaks = map[string]func(w *twin){
 	"I3":  func(w *twin) { w.lacks["patience"] = true },
 	"I4":  func(w *twin) { w.lacks["cleanliness"] = true },
 	"I11": func(w *twin) { w.lacks["independence"] = true },
+	"I12": func(w *twin) { w.lacks["admission"] = true },
 	"I2":  func(w *twin) { w.lacks["cleanliness"] = true },
 	"I8":  func(w *twin) { w.lacks["owners"] = true },
 	"I10": func(w *twin) { w.lacks["cleanliness"] = true },
@@ -375,8 +376,7 @@ var alone = map[string]string{
 	"C22": "a twin is not moved; what is left behind is compared as a whole",
 	"I5":  "a twin answers requests only, and never writes by itself",
 	"I7":  "a twin has no managers that could die",
-	"I12": "a twin has no MachineDeployments",
-	"I13": "a twin has no MachineDeployments; that no Machine is replaced is P39",
+	"I13": "a twin has no topology that makes workers; that no Machine is replaced is P39",
 	"I14": "I8 is the same after the other move",
 	"I15": "I7 is the same for a smaller cluster",
 }

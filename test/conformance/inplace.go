@@ -127,50 +127,56 @@ func (s *suite) inPlaceRules() {
 // other: it is refused, or replaces none of their Machines.
 func (s *suite) expectEditsReplaceNone(ctx context.Context, f *fixture) {
 	GinkgoHelper()
-	before := s.machineUIDs(ctx, f)
-	version := nextPatch(text(s.controlPlane(ctx, f), "spec", "version"))
 	deployments := s.list(ctx, deploymentKind, f.namespace)
 	Expect(deployments).NotTo(BeEmpty())
+	for _, deployment := range deployments {
+		s.expectEditsReplaceNoneOf(ctx, f, &deployment)
+	}
+}
+
+// expectEditsReplaceNoneOf does so with one MachineDeployment.
+func (s *suite) expectEditsReplaceNoneOf(ctx context.Context, f *fixture, deployment *object) {
+	GinkgoHelper()
+	before := s.machineUIDs(ctx, f)
+	version := nextPatch(text(s.controlPlane(ctx, f), "spec", "version"))
 	const (
 		onDelete = `"rollout":{"strategy":{"type":"OnDelete","rollingUpdate":null}}`
 		rolling  = `"rollout":{"strategy":{"type":"RollingUpdate"}}`
 	)
-	for _, deployment := range deployments {
-		former := at(&deployment, "spec", "template", "spec", "version")
-		change := func(content string) error {
-			return s.client.Patch(ctx, deployment.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(content)))
-		}
-		try := func(content string) {
-			if err := change(content); err != nil {
-				Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
-				s.note("%v", err)
-			}
-			Consistently(func() []string { return s.machineUIDs(ctx, f) }).Should(Equal(before), content)
-		}
-		template := s.copyBootstrapTemplate(ctx, &deployment)
-		named := fmt.Sprintf(`"bootstrap":{"configRef":{"name":%q}}`, template)
-		try(fmt.Sprintf(`{"spec":{"template":{"spec":{"version":%q}}}}`, version))
-		try(fmt.Sprintf(`{"spec":{"template":{"spec":{%s}}}}`, named))
-		try(fmt.Sprintf(`{"spec":{"template":{"spec":{"version":%q,%s}},%s}}`, version, named, onDelete))
-		Expect(text(s.again(ctx, &deployment), "spec", "template", "spec", "version")).To(Equal(version), "OnDelete allows it")
-		Expect(text(s.again(ctx, &deployment), "spec", "template", "spec", "bootstrap", "configRef", "name")).To(Equal(template), "OnDelete allows it")
-		try(fmt.Sprintf(`{"spec":{%s}}`, rolling))
-		restore, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
-			"version": former, "bootstrap": at(&deployment, "spec", "template", "spec", "bootstrap"),
-		}}}})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(change(string(restore))).To(Succeed())
-		leave := fmt.Sprintf(`{"spec":{%s}}`, rolling)
-		if s.KubeletsCompared { // nobody can see that they are up to date
-			try(leave)
-			continue
-		}
-		Eventually(func() error { return change(leave) }).Should(Succeed(), "all Machines are up to date again")
+	change := func(content string) error {
+		return s.client.Patch(ctx, deployment.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(content)))
 	}
+	try := func(content string) {
+		if err := change(content); err != nil {
+			Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+			s.note("%v", err)
+		}
+		Consistently(func() []string { return s.machineUIDs(ctx, f) }).Should(Equal(before), content)
+	}
+	template := s.copyBootstrapTemplate(ctx, deployment)
+	defer func() { Expect(s.client.Delete(ctx, template)).To(Succeed()) }()
+	named := fmt.Sprintf(`"bootstrap":{"configRef":{"name":%q}}`, template.GetName())
+	try(fmt.Sprintf(`{"spec":{"template":{"spec":{"version":%q}}}}`, version))
+	try(fmt.Sprintf(`{"spec":{"template":{"spec":{%s}}}}`, named))
+	try(fmt.Sprintf(`{"spec":{"template":{"spec":{"version":%q,%s}},%s}}`, version, named, onDelete))
+	Expect(text(s.again(ctx, deployment), "spec", "template", "spec", "version")).To(Equal(version), "OnDelete allows it")
+	Expect(text(s.again(ctx, deployment), "spec", "template", "spec", "bootstrap", "configRef", "name")).To(Equal(template.GetName()), "OnDelete allows it")
+	try(fmt.Sprintf(`{"spec":{%s}}`, rolling))
+	restore, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+		"version": at(deployment, "spec", "template", "spec", "version"), "bootstrap": at(deployment, "spec", "template", "spec", "bootstrap"),
+	}}}})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(change(string(restore))).To(Succeed())
+	leave := fmt.Sprintf(`{"spec":{%s}}`, rolling)
+	if s.KubeletsCompared { // nobody can see that they are up to date
+		try(leave)
+		return
+	}
+	Eventually(func() error { return change(leave) }).Should(Succeed(), "all Machines are up to date again")
 }
 
 // copyBootstrapTemplate makes another bootstrap template with the content of the one that a MachineDeployment names, as the topology controller does.
-func (s *suite) copyBootstrapTemplate(ctx context.Context, deployment *object) string {
+func (s *suite) copyBootstrapTemplate(ctx context.Context, deployment *object) *object {
 	GinkgoHelper()
 	key := client.ObjectKey{Namespace: deployment.GetNamespace(), Name: text(deployment, "spec", "template", "spec", "bootstrap", "configRef", "name")}
 	template := s.get(ctx, s.Bootstrap.Template, key)
@@ -179,8 +185,7 @@ func (s *suite) copyBootstrapTemplate(ctx context.Context, deployment *object) s
 	changed.SetNamespace(key.Namespace)
 	changed.SetName(key.Name + "-changed")
 	Expect(s.client.Create(ctx, changed)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(s.client.Delete(ctx, changed))).To(Succeed()) })
-	return changed.GetName()
+	return changed
 }
 
 // expectTaints gives the Machines a taint and takes it away. Core refuses taints unless its feature gate MachineTaintPropagation is on:

@@ -79,6 +79,10 @@ func (w *twin) letGo(ctx context.Context, o, controlPlane *object) {
 	deleted := o.GetDeletionTimestamp() != nil
 	unhealthy := condition(o, clusterv1.MachineOwnerRemediatedCondition).Status == metav1.ConditionFalse && !w.lacks["remediation"]
 	switch o.GetKind() {
+	case "MachineDeployment":
+		if machines := w.list(ctx, machineKind, o.GetNamespace()); w.rollsOut(o) {
+			w.drop(ctx, &machines[len(machines)-1]) // for another one
+		}
 	case "Machine":
 		if unhealthy {
 			w.change(ctx, controlPlane, func(now *object) { say(now, clusterv1.RemediatingCondition, "True", "Remediating", o.GetName()) })

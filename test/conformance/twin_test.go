@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -16,12 +17,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/contract"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -233,6 +236,10 @@ func (w *twin) addCluster(namespace string, masters, workers int) *fixture {
 	secret := w.add(`{apiVersion: v1, kind: Secret, type: cluster.x-k8s.io/secret, metadata: {namespace: %[1]s, name: %[1]s-kubeconfig, labels: {%[2]s: %[1]s}, ownerReferences: %[3]s}, data: {value: %[4]s}}`,
 		namespace, clusterv1.ClusterNameLabel, owner("controlplane.cluster.x-k8s.io/v1beta1", "TwinControlPlane", namespace), base64.StdEncoding.EncodeToString(kubeconfigTo(w.api.URL, w.token)))
 	w.add(`{apiVersion: bootstrap.cluster.x-k8s.io/v1beta1, kind: TwinConfigTemplate, metadata: {namespace: %[1]s, name: worker, ownerReferences: %[2]s}, spec: {template: {spec: {}}}}`, namespace, ofCluster)
+	if workers > 0 {
+		w.add(`{apiVersion: cluster.x-k8s.io/v1beta2, kind: MachineDeployment, metadata: {namespace: %[1]s, name: %[1]s, ownerReferences: %[2]s}, spec: {rollout: {strategy: {type: RollingUpdate}},
+			template: {spec: {version: v1.2.3, bootstrap: {configRef: {apiGroup: bootstrap.cluster.x-k8s.io, kind: TwinConfigTemplate, name: worker}}}}}}`, namespace, ofCluster)
+	}
 	w.add(`{apiVersion: controlplane.cluster.x-k8s.io/v1beta1, kind: TwinControlPlaneTemplate, metadata: {namespace: %[1]s, name: class, ownerReferences: %[2]s}, spec: {template: {spec: {}}}}`, namespace, ofCluster)
 	j := &journal{}
 	see := func(version uint64, o *object, edit func(*object)) {
@@ -319,7 +326,7 @@ func (w *twin) begin() {
 	}
 	w.OwnerGraph = OwnerGraph(full)
 	w.store = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).WithStatusSubresource(withStatus...).Build()
-	w.world = world{hub: playedHub{w}, kinds: append(slices.Clone(twinKinds), clusterKind, machineKind, secretKind), client: interceptor.NewClient(w.store, interceptor.Funcs{
+	w.world = world{hub: playedHub{w}, kinds: append(slices.Clone(twinKinds), clusterKind, machineKind, deploymentKind, secretKind), client: interceptor.NewClient(w.store, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return w.answered(ctx, c.Create(ctx, o, opts...))
 		},
@@ -332,6 +339,9 @@ func (w *twin) begin() {
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if len((&client.PatchOptions{}).ApplyOptions(opts).DryRun) > 0 {
 				return w.tryPatch(ctx, o, patch)
+			}
+			if err := w.admit(ctx, o, patch); err != nil {
+				return err
 			}
 			return w.answered(ctx, c.Patch(ctx, o, patch, opts...))
 		},
@@ -381,6 +391,26 @@ func (w *twin) tryPatch(ctx context.Context, o client.Object, patch client.Patch
 		return err
 	}
 	return o.(*object).UnmarshalJSON(merged)
+}
+
+// admit refuses, as the twin has it, changes of a MachineDeployment for which core would replace Machines.
+func (w *twin) admit(ctx context.Context, o client.Object, patch client.Patch) error {
+	changed, ok := o.DeepCopyObject().(*object)
+	if !ok || o.GetObjectKind().GroupVersionKind() != deploymentKind || w.lacks["admission"] {
+		return nil
+	}
+	if err := w.tryPatch(ctx, changed, patch); err != nil {
+		return err
+	}
+	if w.rollsOut(changed) {
+		return apierrors.NewInvalid(deploymentKind.GroupKind(), o.GetName(), field.ErrorList{field.Forbidden(field.NewPath("spec"), "Machines would be replaced")})
+	}
+	return nil
+}
+
+// rollsOut tells whether core replaces the Machines of a MachineDeployment by others.
+func (w *twin) rollsOut(deployment *object) bool {
+	return text(deployment, "spec", "rollout", "strategy", "type") == "RollingUpdate" && !reflect.DeepEqual(at(deployment, "spec", "template"), at(w.objects[title(deployment)], "spec", "template"))
 }
 
 // answered lets the controllers do what a request asks for.
