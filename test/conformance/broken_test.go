@@ -35,6 +35,17 @@ func kubeconfigWith(token string) []byte {
 		"contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"users":[{"name":"a","user":{"token":%q}}]}`, token)
 }
 
+// upgraded is a control plane of three Machines that is upgraded, with its lowest version, and how many of them have v1.2.3 and v1.2.4.
+func upgraded(lowest string, former, latter int64) entry {
+	var versions []any
+	for _, v := range []map[string]any{{"version": "v1.2.3", "replicas": former}, {"version": "v1.2.4", "replicas": latter}} {
+		if v["replicas"] != int64(0) {
+			versions = append(versions, v)
+		}
+	}
+	return entry{object: &object{Object: map[string]any{"spec": map[string]any{"version": "v1.2.4"}, "status": map[string]any{"replicas": int64(3), "version": lowest, "versions": versions}}}}
+}
+
 var served = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1", Served: true, Storage: true}}
 
 // parts are parts of rules, with what they are given by a provider that is broken, or is not: ids of the rules, and what is broken.
@@ -78,11 +89,33 @@ var parts = map[string]func(t *testing.T, broken bool){
 		expectWaitsFor(Default, withCondition("InfrastructureReady", "False", "WaitingForCluster", map[bool]string{true: "waiting", false: "waiting for the Metal3Cluster"}[broken]), "Metal3Cluster")
 	},
 	"P11: names the newest version first": func(_ *testing.T, broken bool) {
-		versions := []any{map[string]any{"version": "v4.9.10"}, map[string]any{"version": "v4.19.3"}}
+		versions := []any{map[string]any{"version": "v4.9.10", "replicas": int64(2)}, map[string]any{"version": "v4.19.3", "replicas": int64(1)}}
 		if broken {
 			slices.Reverse(versions)
 		}
-		Expect(slices.IsSortedFunc(versions, olderFirst)).To(BeTrue())
+		expectVersionsOf(Default, &object{Object: map[string]any{"status": map[string]any{"replicas": int64(3), "versions": versions}}})
+	},
+	"P11: leaves out the Machine that is upgraded now": func(_ *testing.T, broken bool) {
+		during := upgraded("v1.2.3", map[bool]int64{true: 1, false: 2}[broken], 1)
+		expectVersionsTold(Default, []entry{upgraded("v1.2.3", 3, 0), during, upgraded("v1.2.4", 0, 3)}, "v1.2.3", "v1.2.4")
+	},
+	"P11: says that it has the newest version as soon as one Machine has it": func(_ *testing.T, broken bool) {
+		during := upgraded(map[bool]string{true: "v1.2.4", false: "v1.2.3"}[broken], 2, 1)
+		expectVersionsTold(Default, []entry{upgraded("v1.2.3", 3, 0), during, upgraded("v1.2.4", 0, 3)}, "v1.2.3", "v1.2.4")
+	},
+	"P11: says that it has the newest version before the cluster has, and then the one before": func(_ *testing.T, broken bool) {
+		seen := []entry{upgraded("v1.2.3", 3, 0), upgraded("v1.2.3", 2, 1), upgraded("v1.2.3", 0, 3), upgraded("v1.2.4", 0, 3)}
+		if broken {
+			seen[2], seen[3] = seen[3], seen[2]
+		}
+		expectVersionsTold(Default, seen, "v1.2.3", "v1.2.4")
+	},
+	"P11: falls back while it is upgraded": func(_ *testing.T, broken bool) {
+		seen := []entry{upgraded("v1.2.3", 3, 0), upgraded("v1.2.3", 2, 1), upgraded("v1.2.4", 0, 3)}
+		if broken {
+			seen = append(seen, seen[1:]...)
+		}
+		expectVersionsTold(Default, seen, "v1.2.3", "v1.2.4")
 	},
 	"I3: takes along what nobody deleted": func(_ *testing.T, broken bool) {
 		o := named("a")
@@ -330,6 +363,9 @@ var breaks = map[string]func(w *twin){
 	"I4":  func(w *twin) { w.lacks["cleanliness"] = true },
 	"I11": func(w *twin) { w.lacks["independence"] = true },
 	"I12": func(w *twin) { w.lacks["admission"] = true },
+	"P39: names one version at a time (P11)": func(w *twin) {
+		w.lacks["versions"] = true
+	},
 	"I2":  func(w *twin) { w.lacks["cleanliness"] = true },
 	"I8":  func(w *twin) { w.lacks["owners"] = true },
 	"I10": func(w *twin) { w.lacks["cleanliness"] = true },

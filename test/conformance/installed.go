@@ -323,19 +323,7 @@ func (s *suite) expectVersions(ctx context.Context, f *fixture) {
 	controlPlane := s.controlPlane(ctx, f)
 	Expect(schemaOf(s.crd(ctx, s.ControlPlane.Kind), "status", "versions")).To(And(HaveField("XListMapKeys", ConsistOf("version")),
 		HaveField("MinItems", HaveValue(BeEquivalentTo(1))), HaveField("MaxItems", HaveValue(BeEquivalentTo(100)))))
-	versions, _ := at(controlPlane, "status", "versions").([]any)
-	Expect(versions).NotTo(BeEmpty())
-	Expect(slices.IsSortedFunc(versions, olderFirst)).To(BeTrue(), "%v", versions)
-	var total int64
-	for _, v := range versions {
-		version := v.(map[string]any)
-		_, err := semver.Parse(strings.TrimPrefix(version["version"].(string), "v"))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(version["version"]).To(HavePrefix("v"))
-		total += version["replicas"].(int64)
-	}
-	Expect(total).To(Equal(at(controlPlane, "status", "replicas")))
-	Expect(text(controlPlane, "status", "version")).To(Equal(versions[0].(map[string]any)["version"]), "the lowest")
+	Expect(text(controlPlane, "status", "version")).To(Equal(expectVersionsOf(Default, controlPlane)[0]), "the lowest")
 	machine := f.seen.first(machineKind, func(entry) bool { return true })
 	early := f.seen.first(s.ControlPlane.Kind, func(e entry) bool { return text(e.object, "status", "version") != "" })
 	initialized := f.seen.first(s.ControlPlane.Kind, func(e entry) bool {
@@ -343,6 +331,51 @@ func (s *suite) expectVersions(ctx context.Context, f *fixture) {
 	})
 	Expect(machine).NotTo(BeNil())
 	Expect(early.version).To(BeNumerically("<", initialized.version), "told before the cluster is installed: workers wait for it")
+	s.note("several at once, while the cluster is upgraded: P39 and I13")
+}
+
+// expectVersionsOf expects of a control plane to name the versions of its Machines, lowest first, and how many Machines have which. It returns the names.
+func expectVersionsOf(g Gomega, controlPlane *object) []string {
+	GinkgoHelper()
+	versions, _ := at(controlPlane, "status", "versions").([]any)
+	g.Expect(versions).NotTo(BeEmpty())
+	var names []string
+	var total int64
+	for _, v := range versions {
+		version := v.(map[string]any)
+		name := version["version"].(string)
+		_, err := semver.Parse(strings.TrimPrefix(name, "v"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(name).To(HavePrefix("v"))
+		replicas, _ := version["replicas"].(int64)
+		names, total = append(names, name), total+replicas
+	}
+	g.Expect(slices.IsSortedFunc(versions, olderFirst)).To(BeTrue(), "%v", versions)
+	g.Expect(total).To(Equal(at(controlPlane, "status", "replicas")), "the Machines of %v", versions)
+	return names
+}
+
+// expectVersionsTold looks at what was seen of a control plane that was upgraded in place: its Machines had the one version, then some of each, then all the other, and each time it told so. The
+// version that it says to have is the lowest. Whatever upgrades the cluster may not be done yet when its Machines are: then it may still say the one before.
+func expectVersionsTold(g Gomega, seen []entry, from, to string) {
+	GinkgoHelper()
+	var told []string
+	for _, e := range seen {
+		if text(e.object, "spec", "version") != to {
+			continue
+		}
+		now := fmt.Sprint(text(e.object, "status", "version"), " of ", expectVersionsOf(g, e.object))
+		if len(told) == 0 || told[len(told)-1] != now {
+			told = append(told, now)
+		}
+	}
+	saying := func(lowest string, versions ...string) string { return fmt.Sprint(lowest, " of ", versions) }
+	before, between, done := saying(from, from), saying(from, from, to), saying(to, to)
+	wanted := []string{before, between, done}
+	if len(told) > len(wanted) {
+		wanted = slices.Insert(wanted, 2, saying(from, to))
+	}
+	g.Expect(told).To(Equal(wanted), "what was told on the way to %s", to)
 }
 
 // olderFirst compares two of status.versions.

@@ -157,7 +157,7 @@ func topologyVersion(version string) client.Patch {
 func (s *suite) upgrade(ctx context.Context, c *fixture) {
 	GinkgoHelper()
 	cluster := s.cluster(ctx, c)
-	version := nextPatch(cluster.Spec.Topology.Version)
+	version, former := nextPatch(cluster.Spec.Topology.Version), text(s.controlPlane(ctx, c), "status", "version")
 	Eventually(func() error { return s.client.Patch(ctx, cluster, topologyVersion(version)) }).WithTimeout(2*soon).Should(Succeed(), "Cluster API takes no version while workers have another")
 	// A version that is asked for in the moment in which the last worker gets the one before may be held back until something of the topology changes, or ten minutes have passed (--sync-period
 	// of core): a Machine does not wake it.
@@ -175,6 +175,7 @@ func (s *suite) upgrade(ctx context.Context, c *fixture) {
 		g.Expect(condition(controlPlane, clusterv1.MachinesUpToDateCondition).Status).To(Equal(metav1.ConditionTrue))
 		g.Expect(condition(controlPlane, clusterv1.RollingOutCondition).Status).To(Equal(metav1.ConditionFalse))
 	}).WithTimeout(3 * soon).Should(Succeed())
+	Eventually(func(g Gomega) { expectVersionsTold(g, c.seen.of(s.ControlPlane.Kind), former, version) }).WithTimeout(still).Should(Succeed())
 	Eventually(func(g Gomega) {
 		for _, deployment := range s.list(ctx, deploymentKind, c.namespace, inTopology) {
 			g.Expect(text(&deployment, "spec", "template", "spec", "version")).To(Equal(version), "the workers have their turn")

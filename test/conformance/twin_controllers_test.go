@@ -159,10 +159,18 @@ func (w *twin) passOn(ctx context.Context, cluster *object) {
 	})
 }
 
-// Upgrade lets the cluster run the version that is asked for. A twin that replaces Machines for it has one of another name then.
+// Upgrade lets the cluster run the version that is asked for, first on one Machine. A twin that replaces Machines for it has one of another name then.
 func (c playedCluster) Upgrade(ctx context.Context, version string) error {
-	c.change(ctx, c.stored(ctx, twinControlPlane, c.key.Namespace, c.key.Name), func(now *object) {
-		now.Object["status"].(map[string]any)["version"] = version
+	controlPlane := c.stored(ctx, twinControlPlane, c.key.Namespace, c.key.Name)
+	former, machines := text(controlPlane, "status", "version"), at(controlPlane, "status", "replicas").(int64)
+	if !c.lacks["versions"] {
+		c.change(ctx, controlPlane, func(now *object) {
+			now.Object["status"].(map[string]any)["versions"] = []any{map[string]any{"version": former, "replicas": machines - 1}, map[string]any{"version": version, "replicas": int64(1)}}
+		})
+	}
+	c.change(ctx, controlPlane, func(now *object) {
+		status := now.Object["status"].(map[string]any)
+		status["version"], status["versions"] = version, []any{map[string]any{"version": version, "replicas": machines}}
 		setStatus(now, clusterv1.MachinesUpToDateCondition, true)
 	})
 	if gone := c.stored(ctx, machineKind, c.key.Namespace, c.key.Name+"-0"); gone != nil && c.lacks["in place"] {
