@@ -71,7 +71,7 @@ var parts = map[string]func(t *testing.T, broken bool){
 		config := withCondition("Ready", "False", "Waiting", "for a host")
 		m := &clusterv1.Machine{}
 		m.Status.Conditions = []metav1.Condition{{Type: "BootstrapConfigReady", Status: "False", Reason: "Waiting", Message: map[bool]string{true: "", false: "for a host"}[broken]}}
-		expectMirrored(config, m)
+		expectMirrored(Default, config, m)
 	},
 	"B17: never told what it waited for": func(_ *testing.T, broken bool) {
 		config := withCondition("Ready", "True", "Ready", "")
@@ -277,6 +277,7 @@ var breaks = map[string]func(w *twin){
 	"B17": func(w *twin) {
 		w.fixtures.full.change(ofKindAt(twinConfig, 3), func(e *entry) { e.object.Object["status"] = nil })
 	},
+	"B17: says nothing more of what is installed": func(w *twin) { w.lacks["constancy"] = true },
 	"B18": func(w *twin) { w.addFailure(twinConfig) },
 	"P21": func(w *twin) { w.addFailure(twinControlPlane) },
 	"B19": func(w *twin) { w.lacks["final data"] = true },

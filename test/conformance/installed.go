@@ -52,19 +52,8 @@ func (s *suite) bootstrapDataRules(full func() *fixture) {
 		}
 		s.expectMetadataOfTemplates(ctx, "full")
 	})
-	// each looks at every Machine with its config and the secret of its bootstrap data.
 	each := func(check func(m clusterv1.Machine, config, secret *object)) func(SpecContext) {
-		return func(ctx SpecContext) {
-			controlPlane, workers := s.machines(ctx, full())
-			machines := slices.Concat(controlPlane, workers)
-			Expect(machines).NotTo(BeEmpty())
-			for i, config := range s.configs(ctx, machines) {
-				m := machines[i]
-				secret := s.get(ctx, secretKind, types.NamespacedName{Namespace: m.Namespace, Name: text(config, "status", "dataSecretName")})
-				Expect(secret).NotTo(BeNil(), "the bootstrap data of Machine %s", m.Name)
-				check(m, config, secret)
-			}
-		}
+		return func(ctx SpecContext) { s.eachData(ctx, full(), check) }
 	}
 	s.rule("B10", "data secret", must, func(ctx SpecContext) {
 		field := schemaOf(s.crd(ctx, s.Bootstrap.Kind), "status", "dataSecretName")
@@ -108,17 +97,20 @@ func (s *suite) bootstrapDataRules(full func() *fixture) {
 			expectSentinel(ignition)
 		}
 	}, NodeTimeout(soon))
-	s.rule("B17", "conditions", should, each(func(m clusterv1.Machine, config, _ *object) {
-		expectConditions(config, clusterv1.ReadyCondition)
-		expectMirrored(config, &m)
-		waits := func(e entry) bool {
-			return condition(e.object, clusterv1.MachineBootstrapConfigReadyCondition).Status == metav1.ConditionFalse
-		}
-		told := full().seen.first(machineKind, func(e entry) bool {
-			return e.GetName() == m.Name && waits(e) && toldBy(full().seen.of(s.Bootstrap.Kind), config, e)
-		})
-		Expect(told).NotTo(BeNil(), "what Machine %s waited for, as its config said it", m.Name)
-	}))
+}
+
+// eachData looks at every Machine of a cluster with its config and the secret of its bootstrap data.
+func (s *suite) eachData(ctx context.Context, f *fixture, check func(m clusterv1.Machine, config, secret *object)) {
+	GinkgoHelper()
+	controlPlane, workers := s.machines(ctx, f)
+	machines := slices.Concat(controlPlane, workers)
+	Expect(machines).NotTo(BeEmpty())
+	for i, config := range s.configs(ctx, machines) {
+		m := machines[i]
+		secret := s.get(ctx, secretKind, types.NamespacedName{Namespace: m.Namespace, Name: text(config, "status", "dataSecretName")})
+		Expect(secret).NotTo(BeNil(), "the bootstrap data of Machine %s", m.Name)
+		check(m, config, secret)
+	}
 }
 
 // sentinel is the file by which a host tells that its bootstrap has ended (bootstrap provider contract, "Sentinel file").
@@ -139,11 +131,51 @@ func expectSentinel(ignition []byte) {
 	Expect(config.Systemd.Units).To(ContainElement(And(HaveField("Enabled", true), HaveField("Contents", ContainSubstring(sentinel)))))
 }
 
+// expectConfigsTold expects of the configs of a cluster to tell of their hosts, and of the Machines to say the same: now, and while they were installed.
+func (s *suite) expectConfigsTold(ctx context.Context, f *fixture) {
+	GinkgoHelper()
+	s.eachData(ctx, f, func(m clusterv1.Machine, config, _ *object) {
+		expectConditions(config, clusterv1.ReadyCondition)
+		expectMirrored(Default, config, &m)
+		waits := func(e entry) bool {
+			return condition(e.object, clusterv1.MachineBootstrapConfigReadyCondition).Status == metav1.ConditionFalse
+		}
+		told := f.seen.first(machineKind, func(e entry) bool {
+			return e.GetName() == m.Name && waits(e) && toldBy(f.seen.of(s.Bootstrap.Kind), config, e)
+		})
+		Expect(told).NotTo(BeNil(), "what Machine %s waited for, as its config said it", m.Name)
+	})
+}
+
+// expectToldLater disturbs the host of a Machine that joined an installed cluster: its config tells so, its Machine says the same, and both tell when it is over.
+func (s *suite) expectToldLater(ctx context.Context, f *fixture) {
+	GinkgoHelper()
+	m := s.latecomer(ctx, f)
+	config := s.configs(ctx, []clusterv1.Machine{m})[0]
+	ready := func(g Gomega) metav1.Condition {
+		g.Expect(s.client.Get(ctx, client.ObjectKeyFromObject(&m), &m)).To(Succeed())
+		now := s.again(ctx, config)
+		expectMirrored(g, now, &m)
+		return condition(now, clusterv1.ReadyCondition)
+	}
+	settle, err := f.Disturb(ctx, m.Name)
+	Expect(err).NotTo(HaveOccurred())
+	var told metav1.Condition
+	Eventually(func(g Gomega) {
+		told = ready(g)
+		g.Expect(told).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", Not(BeEmpty()))))
+	}).Should(Succeed(), "what is wrong with the host of Machine %s", m.Name)
+	s.note("told of an installed host: %s", told.Reason)
+	Expect(settle(ctx)).To(Succeed())
+	Eventually(func(g Gomega) { g.Expect(ready(g).Status).To(Equal(metav1.ConditionTrue)) }).Should(Succeed(), "it is over for Machine %s", m.Name)
+	Expect(f.Available(ctx)).To(Succeed())
+}
+
 // expectMirrored expects of a Machine to say of its config what that says.
-func expectMirrored(config *object, m *clusterv1.Machine) {
+func expectMirrored(g Gomega, config *object, m *clusterv1.Machine) {
 	GinkgoHelper()
 	ready, mirrored := condition(config, clusterv1.ReadyCondition), find(m.Status.Conditions, clusterv1.MachineBootstrapConfigReadyCondition)
-	Expect(mirrored).To(And(HaveField("Status", ready.Status), HaveField("Reason", ready.Reason), HaveField("Message", ready.Message)), "of Machine %s", m.Name)
+	g.Expect(mirrored).To(And(HaveField("Status", ready.Status), HaveField("Reason", ready.Reason), HaveField("Message", ready.Message)), "of Machine %s", m.Name)
 }
 
 // toldBy tells whether what a Machine says of its config is what that once said itself, in words.

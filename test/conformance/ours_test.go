@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -394,6 +396,24 @@ func (c *cluster) Forget() {
 	_ = c.Delete(ctx)
 }
 
+// Disturb has the host boot its discovery image again. assisted-service tells of it where the host joined an installed cluster; of the others it is silent. Only once its Node is missed may it
+// boot its disk: else nobody could tell that it is back.
+func (c *cluster) Disturb(ctx context.Context, machine string) (func(context.Context) error, error) {
+	m, err := c.machine(ctx, machine)
+	if err != nil {
+		return nil, err
+	}
+	host := c.lab.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name))
+	host.WrongBoot()
+	return func(ctx context.Context) error {
+		defer host.Reboot()
+		return wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+			m, err := c.machine(ctx, machine)
+			return err == nil && lab.Condition(m.Status.Conditions, clusterv1.MachineNodeReadyCondition).Status != metav1.ConditionTrue, nil
+		})
+	}, nil
+}
+
 // Upgrade offers the release to the cluster, which the provider asks for it then.
 func (c *cluster) Upgrade(ctx context.Context, version string) error {
 	const channel = "conformance"
@@ -451,16 +471,25 @@ func (c *cluster) UsersKubeconfig(ctx context.Context) ([]byte, error) {
 
 // Ignition is what assisted-service was told to add to that of the host.
 func (c *cluster) Ignition(ctx context.Context, machine string) ([]byte, error) {
+	m, err := c.machine(ctx, machine)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(m.Agent.Spec.IgnitionConfigOverrides), nil
+}
+
+// machine is one with an Agent.
+func (c *cluster) machine(ctx context.Context, name string) (*lab.Machine, error) {
 	state, err := c.State(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range state.Machines {
-		if m.Machine.Name == machine && m.Agent != nil {
-			return []byte(m.Agent.Spec.IgnitionConfigOverrides), nil
+		if m.Machine.Name == name && m.Agent != nil {
+			return &m, nil
 		}
 	}
-	return nil, fmt.Errorf("no Agent of Machine %s", machine) //nolint:err113 // for people
+	return nil, fmt.Errorf("no Agent of Machine %s", name) //nolint:err113 // for people
 }
 
 // restoreMoved restores the status of BareMetalHosts that are moved into a namespace, as the Bare Metal Operator does: from an

@@ -143,6 +143,8 @@ type Cluster interface {
 	UsersKubeconfig(ctx context.Context) ([]byte, error)
 	// Ignition is what the host of a Machine gets of the bootstrap provider when it is installed.
 	Ignition(ctx context.Context, machine string) ([]byte, error)
+	// Disturb makes something happen to the host of a Machine that joined the installed cluster, of which its bootstrap config is to tell, until settle is called.
+	Disturb(ctx context.Context, machine string) (settle func(context.Context) error, err error)
 	// Upgrade lets the cluster be upgraded to a release, given as in the Cluster's topology, which asks for it already: it makes the release available, and does what the provider leaves to
 	// others.
 	Upgrade(ctx context.Context, version string) error

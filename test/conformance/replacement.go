@@ -57,6 +57,29 @@ func (s *suite) replacementRules() {
 		s.patch(ctx, &gone, `{"metadata":{"annotations":{%q:null}}}`, foreignHook)
 		s.expectReplaced(ctx, full(), gone, before)
 	}, NodeTimeout(installTimeout+2*soon))
+	// Here, for there are Machines by now that joined an installed cluster.
+	s.rule("B17", "conditions, also of what is installed", should, func(ctx SpecContext) {
+		s.expectConfigsTold(ctx, full())
+		s.expectToldLater(ctx, full())
+	}, NodeTimeout(installTimeout+3*soon))
+}
+
+// latecomer is a Machine of the control plane that joined the cluster when it was installed. One is replaced for it, unless one was before.
+func (s *suite) latecomer(ctx context.Context, f *fixture) clusterv1.Machine {
+	GinkgoHelper()
+	installed := f.seen.first(s.ControlPlane.Kind, s.isInstalled)
+	Expect(installed).NotTo(BeNil())
+	late := func() []clusterv1.Machine {
+		machines, _ := s.machines(ctx, f)
+		return slices.DeleteFunc(machines, func(m clusterv1.Machine) bool {
+			return f.seen.first(machineKind, func(e entry) bool { return e.GetUID() == m.UID }).version < installed.version
+		})
+	}
+	if len(late()) == 0 {
+		s.expectRemediated(ctx, f)
+	}
+	Expect(late()).NotTo(BeEmpty())
+	return late()[0]
 }
 
 func preTerminateHooks(m *clusterv1.Machine) []string {

@@ -85,8 +85,7 @@ func (s *suite) expectMoveBlocked(ctx context.Context, f *fixture) {
 		_, found := e.GetAnnotations()[blockMove]
 		return found
 	}
-	installed := func(e entry) bool { return condition(e.object, s.Installed).Status == metav1.ConditionTrue }
-	blocked, done := f.seen.first(s.ControlPlane.Kind, blocks), f.seen.first(s.ControlPlane.Kind, installed)
+	blocked, done := f.seen.first(s.ControlPlane.Kind, blocks), f.seen.first(s.ControlPlane.Kind, s.isInstalled)
 	Expect(blocked).NotTo(BeNil(), "the control plane has the annotation while it installs")
 	Expect(done).NotTo(BeNil())
 	begun := f.seen.first(cmp.Or(s.Registration, machineKind), func(entry) bool { return true })
@@ -96,6 +95,11 @@ func (s *suite) expectMoveBlocked(ctx context.Context, f *fixture) {
 	})
 	Expect(len(early)).To(BeNumerically("<=", 1), "writes without the annotation before one that tells that the cluster is installed")
 	Expect(blocks(entry{object: s.controlPlane(ctx, f)})).To(BeFalse(), "an installed cluster may be moved")
+}
+
+// isInstalled is true for a control plane whose cluster is installed.
+func (s *suite) isInstalled(e entry) bool {
+	return condition(e.object, s.Installed).Status == metav1.ConditionTrue
 }
 
 // isOurs is true for what the providers under test write: their own kinds, the Machines of the control plane, Secrets, and the owner references of the

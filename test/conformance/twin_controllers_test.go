@@ -58,6 +58,7 @@ func (w *twin) lookAfter(ctx context.Context, title string, first, cluster, cont
 	w.restore(now, first, idle, paused)
 	if now.GetKind() == "Machine" && !idle {
 		w.propagate(now, controlPlane)
+		mirror(now, w.stored(ctx, twinConfig, now.GetNamespace(), text(now, "spec", "bootstrap", "configRef", "name")))
 	}
 	if now.GetKind() == "TwinMachine" || now.GetKind() == "TwinConfig" || now.GetKind() == "Machine" {
 		if !idle && !w.lacks["metadata"] {
@@ -146,6 +147,16 @@ func (w *twin) drop(ctx context.Context, o *object) {
 	}
 }
 
+// mirror has a Machine say of its config what that says, as core does.
+func mirror(m, config *object) {
+	if config == nil {
+		return
+	}
+	if ready := condition(config, clusterv1.ReadyCondition); ready.Status != "" {
+		say(m, clusterv1.MachineBootstrapConfigReadyCondition, string(ready.Status), ready.Reason, ready.Message)
+	}
+}
+
 // passOn gives a control plane the version of the topology, as core does: its Machines are not of that version any more.
 func (w *twin) passOn(ctx context.Context, cluster *object) {
 	version := text(cluster, "spec", "topology", "version")
@@ -177,6 +188,23 @@ func (c playedCluster) Upgrade(ctx context.Context, version string) error {
 		c.drop(ctx, gone)
 	}
 	return nil
+}
+
+// Disturb has the config of a Machine tell that something is wrong with its host.
+func (c playedCluster) Disturb(ctx context.Context, machine string) (func(context.Context) error, error) {
+	m := c.stored(ctx, machineKind, c.key.Namespace, machine)
+	config := c.stored(ctx, twinConfig, c.key.Namespace, text(m, "spec", "bootstrap", "configRef", "name"))
+	tell := func(ctx context.Context, status, reason, message string) {
+		c.change(ctx, config, func(now *object) { say(now, clusterv1.ReadyCondition, status, reason, message) })
+		c.reconcile(ctx)
+	}
+	if !c.lacks["constancy"] {
+		tell(ctx, "False", "HostAway", "the host does not answer")
+	}
+	return func(ctx context.Context) error {
+		tell(ctx, "True", "A", "")
+		return nil
+	}, nil
 }
 
 // tell tells, of objects that somebody made, what they wait for: of those with the label of the filter, in the one namespace, where there are several.
