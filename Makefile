@@ -271,8 +271,8 @@ e2e: components ## Run the end-to-end tests. FOCUS=<regular expression> or LABEL
 	  $(if $(FOCUS),-ginkgo.focus='$(FOCUS)') $(if $(LABELS),-ginkgo.label-filter='$(LABELS)')
 
 .PHONY: conformance
-conformance: components ## Test the contracts of Cluster API, rule by rule; writes _artifacts/conformance.md. FOCUS as above. LONG=1 tests the rules, too, that take long.
-	LONG=$(LONG) $(GO_TEST) ./test/conformance -count=1 -timeout 120m -v $(GINKGO) $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
+conformance: components ## Test the contracts of Cluster API, rule by rule; writes _artifacts/conformance.md. FOCUS and BMO as above. LONG=1 tests the rules, too, that take long.
+	LONG=$(LONG) BMO=$(BMO) $(GO_TEST) ./test/conformance -count=1 -timeout 120m -v $(GINKGO) $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
 
 # BENCH takes more flags: BENCH='-clusters=20 -margin=1.5'.
 .PHONY: bench

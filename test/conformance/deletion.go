@@ -192,19 +192,30 @@ func (s *suite) expectDeletedWithout(ctx context.Context, f *fixture) {
 	s.note("removed before: %d objects", len(victims))
 }
 
-// expectGone waits until the objects of a cluster are gone but for those that its user applied and nobody deletes.
+// expectGone waits until the objects of a cluster are gone but for those that its user applied and nobody deletes, and those of its hosts.
 func (s *suite) expectGone(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	Eventually(func() []string {
 		var names []string
 		for _, o := range s.all(ctx, f.namespace) {
-			if !f.users(&o) {
+			if !f.users(&o) && !s.ofHosts(ctx, &o) {
 				names = append(names, title(&o))
 			}
 		}
 		return names
 	}).WithContext(ctx).WithTimeout(deleteTimeout).WithPolling(still/4).Should(BeEmpty(), "what is left of %s", f.Key())
 	f.Forget()
+}
+
+// ofHosts is true for what belongs to hosts, whatever becomes of the cluster on them.
+func (s *suite) ofHosts(ctx context.Context, o *object) bool {
+	GinkgoHelper()
+	if s.OfHosts == nil {
+		return false
+	}
+	is, err := s.OfHosts(ctx, s.hub, o)
+	Expect(err).NotTo(HaveOccurred(), title(o))
+	return is
 }
 
 // users is true for what its user applied and a Cluster does not take with it, and for Secrets that nobody labelled or owns.

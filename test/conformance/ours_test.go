@@ -132,6 +132,7 @@ func ours(clusterctl string, core semver.Version) *conformance.Provider {
 		// The versions are those of OpenShift.
 		KubeletsCompared: core.GE(semver.MustParse("1.14.0")),
 		Long:             os.Getenv(longVariable) != "",
+		OfHosts:          ofHosts,
 		Exempt: map[string]string{
 			"P17": "hosts are not installed anew on a date: OpenShift renews its certificates itself",
 		},
@@ -259,8 +260,12 @@ func start(ctx context.Context, options conformance.HubOptions) (conformance.Hub
 	if err != nil {
 		return nil, err
 	}
+	operator, err := lab.ParseBackend("Bare Metal Operator", os.Getenv(operatorVariable))
+	if err != nil {
+		return nil, err
+	}
 	h.lab, err = lab.New(ctx, lab.Options{
-		Dir: artifacts("hub"), Out: GinkgoWriter, HostJitter: hostJitter, HostSeed: seed,
+		Dir: artifacts("hub"), Out: GinkgoWriter, BareMetal: operator, HostJitter: hostJitter, HostSeed: seed,
 		CoreTools: os.Getenv(coreVariable), Core: withTaints, Bootstrap: managers[env.Bootstrap], ControlPlane: managers[env.ControlPlane],
 	})
 	if err != nil {
@@ -492,9 +497,12 @@ func (c *cluster) machine(ctx context.Context, name string) (*lab.Machine, error
 	return nil, fmt.Errorf("no Agent of Machine %s", name) //nolint:err113 // for people
 }
 
-// restoreMoved restores the status of BareMetalHosts that are moved into a namespace, as the Bare Metal Operator does: from an
+// restoreMoved restores the status of BareMetalHosts that are moved into a namespace, as the Bare Metal Operator does, where it does not run: from an
 // annotation that CAPM3 puts on them when it pauses them.
 func restoreMoved(ctx context.Context, target conformance.Hub, namespace string) error {
+	if target.(*hub).Manager(env.BareMetal) != nil {
+		return nil
+	}
 	c, err := client.NewWithWatch(target.Config(), client.Options{Scheme: target.(*hub).Scheme()})
 	if err != nil {
 		return fmt.Errorf("cannot restore hosts: %w", err)

@@ -44,6 +44,8 @@ type Provider struct {
 	TaintsTaken bool
 	// Long has those rules tested, too, that take too long for every change.
 	Long bool
+	// OfHosts tells whether an object in the namespace of a cluster is one of its hosts', though it has an owner: it is no part of the cluster, and stays when that goes. Nil: there are none.
+	OfHosts func(ctx context.Context, hub Hub, o *unstructured.Unstructured) (bool, error)
 	// Exempt names rules that do not apply, with the reason.
 	Exempt map[string]string
 	// Report is the file that the report is written to. Clusterctl is the program; empty: what needs it does not apply.

@@ -229,13 +229,14 @@ func (w *twin) tell(ctx context.Context) {
 	}
 }
 
-// remove removes a cluster.
+// remove removes a cluster, but for what is of its hosts.
 func (w *twin) remove(ctx context.Context, namespace string) {
 	half := len(w.list(ctx, machineKind, namespace)) == 0
 	for _, k := range w.kinds {
 		for _, o := range w.list(ctx, k, namespace) {
 			controlPlane := o.GetKind() == "TwinControlPlane"
-			if w.lacks["cleanliness"] && (o.GetKind() == "Secret" || controlPlane) || w.lacks["independence"] && half && controlPlane {
+			left := w.lacks["cleanliness"] && (o.GetKind() == "Secret" || controlPlane) || w.lacks["independence"] && half && controlPlane
+			if left || w.ofHosts(ctx, &o) {
 				continue
 			}
 			w.drop(ctx, &o)

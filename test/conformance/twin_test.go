@@ -90,6 +90,9 @@ func newTwin(t *testing.T) *twin {
 			ControlPlane: Component{Name: "twin", Kind: twinControlPlane, Template: twinClass},
 			Metadata:     []byte("apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries: [{major: 0, minor: 1, contract: v1beta2}]\n"),
 			Installed:    "Installed",
+			OfHosts: func(_ context.Context, _ Hub, o *object) (bool, error) {
+				return slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.Kind == "TwinHost" }), nil
+			},
 			Templates: map[string][]byte{
 				"cluster-template.yaml":  []byte("kind: Cluster\n"),
 				"clusterclass-twin.yaml": []byte("apiVersion: cluster.x-k8s.io/v1beta2\nkind: ClusterClass\nmetadata: {name: twin}\n"),
@@ -235,6 +238,7 @@ func (w *twin) addCluster(namespace string, masters, workers int) *fixture {
 		clusterv1.ClusterNameLabel, clusterv1.MachineControlPlaneNameLabel)
 	secret := w.add(`{apiVersion: v1, kind: Secret, type: cluster.x-k8s.io/secret, metadata: {namespace: %[1]s, name: %[1]s-kubeconfig, labels: {%[2]s: %[1]s}, ownerReferences: %[3]s}, data: {value: %[4]s}}`,
 		namespace, clusterv1.ClusterNameLabel, owner("controlplane.cluster.x-k8s.io/v1beta1", "TwinControlPlane", namespace), base64.StdEncoding.EncodeToString(kubeconfigTo(w.api.URL, w.token)))
+	w.add(`{apiVersion: v1, kind: Secret, metadata: {namespace: %[1]s, name: %[1]s-bmc, ownerReferences: %[2]s}}`, namespace, owner("twin.example.com/v1", "TwinHost", namespace))
 	w.add(`{apiVersion: bootstrap.cluster.x-k8s.io/v1beta1, kind: TwinConfigTemplate, metadata: {namespace: %[1]s, name: worker, ownerReferences: %[2]s}, spec: {template: {spec: {}}}}`, namespace, ofCluster)
 	if workers > 0 {
 		w.add(`{apiVersion: cluster.x-k8s.io/v1beta2, kind: MachineDeployment, metadata: {namespace: %[1]s, name: %[1]s, ownerReferences: %[2]s}, spec: {rollout: {strategy: {type: RollingUpdate}},
@@ -316,7 +320,7 @@ func (w *twin) begin() {
 		objects = append(objects, crd)
 	}
 	for _, o := range w.objects {
-		if o.GetNamespace() == "full" {
+		if o.GetNamespace() == "full" && !w.ofHosts(w.t.Context(), o) {
 			full = append(full, *o)
 		}
 		objects = append(objects, o.DeepCopy())
