@@ -283,8 +283,8 @@ bench: components ## Measure reaction times, requests to the hub and to clusters
 ROUNDS ?= 25
 SEED ?= 0
 .PHONY: chaos
-chaos: components ## Install, scale and delete CLUSTERS=9 clusters in each of ROUNDS=25 rounds while requests, managers, assisted-service and objects go wrong; writes _artifacts/chaos.json, fails when a rule is broken. SEED=n begins with that round.
-	go run ./test/chaos -seed=$(SEED) -rounds=$(ROUNDS) $(if $(filter file,$(origin CLUSTERS)),,-clusters=$(CLUSTERS)) $(CHAOS)
+chaos: components ## Install, scale and delete CLUSTERS=9 clusters in each of ROUNDS=25 rounds while requests, managers, assisted-service and objects go wrong; writes _artifacts/chaos.json, fails when a rule is broken. SEED=n begins with that round, BMO as above.
+	go run ./test/chaos -bmo=$(BMO) -seed=$(SEED) -rounds=$(ROUNDS) $(if $(filter file,$(origin CLUSTERS)),,-clusters=$(CLUSTERS)) $(CHAOS)
 
 # SCALE takes more flags: SCALE='-dead=0.3 -foreign=1 -reactions=100'.
 CLUSTERS ?= 200

@@ -1,7 +1,7 @@
 // Command chaos installs, scales and deletes clusters in the laboratory (package lab) while everything around the managers of this repository goes wrong, and looks all the time
 // whether what must never happen does.
 //
-//	go run ./test/chaos [-seed 7] [-rounds 1] [-clusters 9] [-storm 2m] [-only acts] [-out _artifacts/chaos.json]
+//	go run ./test/chaos [-seed 7] [-rounds 1] [-clusters 9] [-storm 2m] [-only acts] [-bmo real] [-out _artifacts/chaos.json]
 //
 // A round applies its clusters at once, each with a journey of its own: it is installed, workers and masters are added, replaced and taken away, it is deleted, some before they are installed. Meanwhile
 //
@@ -28,6 +28,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/program"
 )
 
@@ -36,6 +37,7 @@ type options struct {
 	rounds, clusters int
 	storm, bound     time.Duration
 	only, out, dir   string
+	operator         string
 }
 
 var errBroken = errors.New("a rule was broken")
@@ -48,6 +50,7 @@ func parseOptions() options {
 	flag.DurationVar(&o.storm, "storm", 2*time.Minute, "how long things go wrong in a round, unless all its journeys end before")
 	flag.DurationVar(&o.bound, "bound", 5*time.Minute, "how long the journeys may go on afterwards")
 	flag.StringVar(&o.only, "only", "", "comma-separated names of acts and faults: nothing else goes wrong (default: everything)")
+	flag.StringVar(&o.operator, "bmo", string(lab.Simulated), "the Bare Metal Operator: simulated, or real")
 	flag.StringVar(&o.out, "out", "_artifacts/chaos.json", "file for the figures")
 	flag.StringVar(&o.dir, "dir", "", "folder for logs (default: a new one below _artifacts)")
 	flag.Parse()

@@ -94,4 +94,6 @@ func TestAFailureSaysHowToSeeItAgain(t *testing.T) {
 	r.print(&out, "chaos.json")
 	g.Expect(out.String()).To(ContainSubstring("make chaos ROUNDS=1 CLUSTERS=4 CHAOS='-storm=1m0s -bound=2m0s -only=answer-lost' SEED=7\n"))
 	g.Expect(r.broken()).To(BeTrue())
+	r.options.operator = "real"
+	g.Expect(r.again(7, 1)).To(HavePrefix("make chaos BMO=real ROUNDS=1 "), "beside the same Bare Metal Operator")
 }

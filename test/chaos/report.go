@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/unreliable"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
 
@@ -168,7 +169,11 @@ func (r *report) again(seed uint64, rounds int) string {
 	if r.options.only != "" {
 		args += " -only=" + r.options.only
 	}
-	return fmt.Sprintf("make chaos ROUNDS=%d CLUSTERS=%d CHAOS='%s' SEED=%d", max(rounds, 1), r.options.clusters, args, seed)
+	operator := ""
+	if r.options.operator == string(lab.Real) {
+		operator = " BMO=" + r.options.operator
+	}
+	return fmt.Sprintf("make chaos%s ROUNDS=%d CLUSTERS=%d CHAOS='%s' SEED=%d", operator, max(rounds, 1), r.options.clusters, args, seed)
 }
 
 // busy keeps what a process asked for most often.

@@ -75,12 +75,16 @@ type chaos struct {
 
 // rage plays all rounds.
 func rage(ctx context.Context, o options, out io.Writer) (*report, error) {
+	operator, err := lab.ParseBackend("Bare Metal Operator", o.operator)
+	if err != nil {
+		return nil, err
+	}
 	c := &chaos{options: o, out: out, ways: map[string]*unreliable.HubWay{}, paths: map[string]string{}, logs: map[string]int64{}, report: newReport(o)}
 	dir := o.dir
 	if dir == "" {
 		dir = filepath.Join("_artifacts", "chaos-"+time.Now().Format("20060102-150405"))
 	}
-	dir, err := filepath.Abs(dir)
+	dir, err = filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the folder for logs: %w", err)
 	}
@@ -95,7 +99,7 @@ func rage(ctx context.Context, o options, out io.Writer) (*report, error) {
 		options[name] = env.ManagerOptions{Env: c.kubeconfig(name)}
 	}
 	c.lab, err = lab.New(ctx, lab.Options{
-		Dir: dir, Out: out, LeaveSignals: true, StageDelay: stage, Auth: assistedsim.AuthLocal, HTTPS: true, HostJitter: hostJitter, Flapping: flapping,
+		Dir: dir, Out: out, LeaveSignals: true, BareMetal: operator, StageDelay: stage, Auth: assistedsim.AuthLocal, HTTPS: true, HostJitter: hostJitter, Flapping: flapping,
 		Bootstrap: options[env.Bootstrap], ControlPlane: options[env.ControlPlane],
 	})
 	if err != nil {
