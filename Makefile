@@ -193,12 +193,14 @@ suite-open:
 NEWER_CORES := cluster-api-next cluster-api-1.14
 # What is restart and nightly waits until nobody writes about clusters without hosts, whose state the real service changes every second: see docs/assisted-service.md.
 .PHONY: nightly
-nightly: ## Run what takes too long for every change: the other end-to-end specs, installations with the real Bare Metal Operator, conformance, updates in place and admission policies on the newer versions of Cluster API, the journey with clusterctl with a cluster of each template, chaos, the bench, the unit tests and a round of chaos with the race detector, and the fuzz targets.
+nightly: ## Run what takes too long for every change: the other end-to-end specs, installations, conformance and chaos with the real Bare Metal Operator, conformance, updates in place and admission policies on the newer versions of Cluster API, the journey with clusterctl with a cluster of each template, chaos, the bench, the unit tests and a round of chaos with the race detector, and the fuzz targets.
 	$(MAKE) e2e BACKEND=simulated LONG=1 LABELS='nightly || samples || $(ONLY_REAL)'
 	$(MAKE) e2e BACKEND=real LABELS='!($(ON_REAL) || (restart && nightly))'
 	$(MAKE) e2e BACKEND=real LONG=1 LABELS='samples && !nightly'
 	$(MAKE) e2e BACKEND=real AUTH=none LOGS=e2e-open LABELS='failure && !nightly'
-	$(MAKE) e2e BMO=real LONG=1 LOGS=e2e-operator LABELS='($(ON_OPERATOR)) && !(idle || nightly)'
+	$(MAKE) e2e BMO=real LONG=1 LOGS=e2e-operator LABELS='($(ON_OPERATOR)) && !(idle || nightly) || failure && nightly'
+	$(MAKE) conformance BMO=real
+	$(MAKE) chaos BMO=real ROUNDS=2 CLUSTERS=5 CHAOS='-storm=4m -bound=15m'
 	for core in $(NEWER_CORES); do \
 	  $(MAKE) conformance CORE=$$core; \
 	  $(MAKE) e2e CORE=$$core BACKEND=simulated LABELS='upgrade && !nightly' FOCUS='next patch in place'; \
