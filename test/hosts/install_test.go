@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -425,6 +426,25 @@ func TestAHostIsNotOffBeforeItsRegistrationIsAnswered(t *testing.T) {
 	busy <- struct{}{}
 	<-off
 	l.Expect(l.service.see(h.Hardware().UUID).registrations).To(Equal(2))
+}
+
+// By the time at which a machine would boot its next system nobody waits for an answer any more.
+func TestAHostThatIsOffGivesItsRegistrationUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		service := newScript()
+		h := &Host{rack: &Rack{options: Options{Service: service}}}
+		ctx, cut := context.WithCancelCause(t.Context())
+		busy, given := service.answerSlowly(), make(chan error, 1)
+		go func() { given <- h.register(ctx, Agent{}) }()
+		<-busy
+		time.Sleep(time.Hour)
+		begin := time.Now()
+		cut(errPowerOff)
+		g.Expect(<-given).To(MatchError(context.Canceled))
+		g.Expect(time.Since(begin)).To(Equal(powerCycle))
+		g.Expect(service.see("").registrations).To(BeZero())
+	})
 }
 
 func TestUnpluggedHostStaysOff(t *testing.T) {
