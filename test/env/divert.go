@@ -1,20 +1,17 @@
 package env
 
 import (
-	"context"
-	"crypto/tls"
 	"fmt"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/transport"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/endpoint"
 )
 
 // Pass does what becomes of a request: the transport carries it to the API server at target, in the name of who asks.
@@ -22,12 +19,12 @@ type Pass func(rw http.ResponseWriter, r *http.Request, transport http.RoundTrip
 
 // diversion stands between the API server of a workload cluster and its clients.
 type diversion struct {
+	*endpoint.Endpoint
+
 	pass   Pass
-	tls    *tls.Config
 	target *url.URL
 	// admin carries what comes with a client certificate, in the name that is in it; others carries what comes with a token, or with nothing.
 	admin, others http.RoundTripper
-	server        *http.Server
 }
 
 // Divert has all pass through what is given that comes by the address and by the kubeconfig of the cluster, which are other ones from now on: it must be called before anybody knows them. [WorkloadCluster.Config]
@@ -37,7 +34,8 @@ func (w *WorkloadCluster) Divert(pass Pass) error {
 	if err != nil {
 		return err
 	}
-	d := &diversion{pass: pass, tls: served}
+	d := &diversion{pass: pass}
+	d.Endpoint = endpoint.New(served, d)
 	if d.target, err = url.Parse(w.api.url()); err != nil {
 		return fmt.Errorf("cannot use the URL of workload cluster %s: %w", w.Name, err)
 	}
@@ -65,26 +63,6 @@ func (w *WorkloadCluster) Divert(pass Pass) error {
 
 // address is where clients find the API server.
 func (w *WorkloadCluster) address() string { return net.JoinHostPort(w.Host, strconv.Itoa(w.Port)) }
-
-// start listens.
-func (d *diversion) start(ctx context.Context, address string) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return fmt.Errorf("cannot stand before the API of a workload cluster: %w", err)
-	}
-	server := &http.Server{Handler: d, TLSConfig: d.tls.Clone(), ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
-	d.server = server
-	go func() { _ = server.ServeTLS(listener, "", "") }() // until it is closed
-	return nil
-}
-
-// stop ends all connections.
-func (d *diversion) stop() {
-	if d.server != nil {
-		_ = d.server.Close() // there is nobody to tell
-	}
-	d.server = nil
-}
 
 // ServeHTTP implements http.Handler.
 func (d *diversion) ServeHTTP(rw http.ResponseWriter, r *http.Request) {

@@ -91,7 +91,7 @@ func (w *WorkloadCluster) Start(ctx context.Context) error {
 	if err := w.start(ctx); err != nil || w.diversion == nil {
 		return err
 	}
-	return w.diversion.start(ctx, w.address())
+	return w.diversion.Start(ctx, w.address())
 }
 
 func (w *WorkloadCluster) start(ctx context.Context) error {
@@ -124,7 +124,7 @@ func (w *WorkloadCluster) start(ctx context.Context) error {
 // Stop ends the API server; its data stays until the environment is stopped.
 func (w *WorkloadCluster) Stop() {
 	if w.diversion != nil {
-		w.diversion.stop()
+		w.diversion.Stop()
 	}
 	if w.light != nil {
 		w.light.Stop()

@@ -1,13 +1,8 @@
 package lightapi
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
-	"io"
-	"log"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/endpoint"
 )
 
 var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
@@ -30,14 +26,13 @@ var errModified = errors.New("the object has been modified; please apply your ch
 // paths reads the path of a request as an API server does.
 var paths = &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
-// Server is the API server of one cluster.
+// Server is the API server of one cluster. When it is stopped it comes back with its old data.
 type Server struct {
-	tls   *tls.Config
+	*endpoint.Endpoint
+
 	store *store
 
-	mu      sync.Mutex
-	running *http.Server
-	address string
+	mu sync.Mutex
 	// tokens are those that were issued.
 	tokens map[string]issued
 	// asked is all that the server was asked for about a resource.
@@ -53,44 +48,9 @@ type issued struct {
 
 // New returns a server that shows the certificate of a configuration, and trusts the clients that it trusts. It is empty, and does not listen yet.
 func New(config *tls.Config) *Server {
-	return &Server{tls: config, store: newStore(), tokens: map[string]issued{}}
-}
-
-// Start listens, unless it does already. After Stop the server comes back with its old data.
-func (s *Server) Start(ctx context.Context, address string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running != nil {
-		return nil
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return fmt.Errorf("cannot serve the API of a workload cluster: %w", err)
-	}
-	server := &http.Server{Handler: s, TLSConfig: s.tls.Clone(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
-	s.running, s.address = server, listener.Addr().String()
-	go func() {
-		// It ends when it is closed.
-		_ = server.ServeTLS(listener, "", "")
-	}()
-	return nil
-}
-
-// Address is where the server listens, or did last.
-func (s *Server) Address() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.address
-}
-
-// Stop ends all connections.
-func (s *Server) Stop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running != nil {
-		_ = s.running.Close() // there is nobody to tell
-	}
-	s.running = nil
+	s := &Server{store: newStore(), tokens: map[string]issued{}}
+	s.Endpoint = endpoint.New(config, s)
+	return s
 }
 
 // ServeHTTP answers a request.
