@@ -8,7 +8,16 @@ import (
 // downloads serves what an InfraEnv offers for download, and nothing else of the REST API.
 func (s *Simulator) downloads() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /api/assisted-install/v2/infra-envs/{id}/downloads/files", s.downloadFile)
+	mux.HandleFunc("GET /api/assisted-install/v2/infra-envs/{id}/downloads/files", func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		record := s.infraEnvByID(r.PathValue("id"))
+		s.mu.Unlock()
+		if record == nil || s.opts.BeforeDownload == nil {
+			s.downloadFile(w, r)
+			return
+		}
+		s.opts.BeforeDownload(record.key, http.HandlerFunc(s.downloadFile)).ServeHTTP(w, r)
+	})
 	return mux
 }
 

@@ -66,6 +66,8 @@ type Options struct {
 	Auth AuthType
 	// HTTPS serves the downloads over TLS with a private CA, see [Simulator.CA].
 	HTTPS bool
+	// BeforeDownload stands before each download, of which it is told the InfraEnv. Nil: nothing does.
+	BeforeDownload func(infraEnv types.NamespacedName, next http.Handler) http.Handler
 	// ImageServiceURL is the base of image URLs, which are only computed. Default: http://127.0.0.1:8888.
 	ImageServiceURL string
 	// OSVersions are the OpenShift minor versions that have an OS image, oldest first. Default: 4.14 to 4.22.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -62,8 +63,11 @@ type Options struct {
 	NoManagers bool
 	// NoUpgrades leaves out what upgrades workload clusters, for measurements: see [Cluster.Versions].
 	NoUpgrades bool
-	// Core, Bootstrap and ControlPlane change how Cluster API core and the managers of this repository run.
-	Core, Bootstrap, ControlPlane env.ManagerOptions
+	// Core, Metal3, Bootstrap and ControlPlane change how Cluster API core, CAPM3 and the managers of this repository run.
+	Core, Metal3, Bootstrap, ControlPlane env.ManagerOptions
+	// BeforeRegistry stands before the registry of release images, BeforeDownload before each download of the simulated assisted-service, of which it is told the InfraEnv. Nil: nothing does.
+	BeforeRegistry func(http.Handler) http.Handler
+	BeforeDownload func(infraEnv types.NamespacedName, next http.Handler) http.Handler
 	// LeaveSignals is for a caller that handles interrupts itself and calls Stop.
 	LeaveSignals bool
 }
@@ -117,7 +121,7 @@ func New(ctx context.Context, options Options) (*Lab, error) {
 
 func (l *Lab) start(ctx context.Context, options Options) error {
 	var err error
-	if l.Registry, err = startRegistry(l.life); err != nil {
+	if l.Registry, err = startRegistry(l.life, options.BeforeRegistry); err != nil {
 		return err
 	}
 	if l.Mirror, err = startMirror(l.life); err != nil {
@@ -134,7 +138,7 @@ func (l *Lab) start(ctx context.Context, options Options) error {
 	}
 	l.Env, err = env.Start(ctx, env.Options{
 		Dir: options.Dir, Out: options.Out, LeaveSignals: options.LeaveSignals,
-		CoreTools: options.CoreTools, NoManagers: options.NoManagers, Core: options.Core, BareMetal: machines.operator(), Bootstrap: options.Bootstrap, ControlPlane: controlPlane,
+		CoreTools: options.CoreTools, NoManagers: options.NoManagers, Core: options.Core, Metal3: options.Metal3, BareMetal: machines.operator(), Bootstrap: options.Bootstrap, ControlPlane: controlPlane,
 	})
 	if err != nil {
 		return err

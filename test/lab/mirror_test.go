@@ -12,7 +12,7 @@ import (
 
 func TestDisconnectedHostsPullFromMirrorsOrNotAtAll(t *testing.T) {
 	g := NewWithT(t)
-	registry, err := startRegistry(t.Context())
+	registry, err := startRegistry(t.Context(), nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	mirror, err := startMirror(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())

@@ -19,6 +19,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
 // publisher is the user agent of the laboratory's own requests, which do not count.
@@ -54,9 +57,21 @@ type Registry struct {
 // release is what is known of a release image: its version, and its architecture as its tag spells it.
 type release struct{ version, architecture string }
 
-// startRegistry serves a registry until ctx ends.
-func startRegistry(ctx context.Context) (*Registry, error) {
-	return serveRegistry(ctx, nil, func(images http.Handler) http.Handler { return images })
+// startRegistry serves a registry until ctx ends. What others ask for passes through what stands before it, unless that is nil.
+func startRegistry(ctx context.Context, before func(http.Handler) http.Handler) (*Registry, error) {
+	return serveRegistry(ctx, nil, func(images http.Handler) http.Handler {
+		if before == nil {
+			return images
+		}
+		guarded := before(images)
+		return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+			if isPublisher(request) {
+				images.ServeHTTP(w, request)
+				return
+			}
+			guarded.ServeHTTP(w, request)
+		})
+	})
 }
 
 // serveRegistry serves one, with a certificate through https, to those who pass the guard.
@@ -86,8 +101,11 @@ func serveRegistry(ctx context.Context, certificate *tls.Certificate, guard func
 	return r, nil
 }
 
+// isPublisher tells the laboratory's own requests.
+func isPublisher(request *http.Request) bool { return strings.Contains(request.UserAgent(), publisher) }
+
 func (r *Registry) count(request *http.Request) {
-	if strings.Contains(request.URL.Path, "/manifests/") && !strings.Contains(request.UserAgent(), publisher) {
+	if strings.Contains(request.URL.Path, "/manifests/") && !isPublisher(request) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.lookups = append(r.lookups, request.URL.Path)
@@ -117,11 +135,37 @@ func (r *Registry) publishFor(version, architecture string) (string, error) {
 	if strings.Contains(version, "okd") {
 		image = r.OKDRepository() + ":" + version
 	}
-	byDigest, err := r.write(image, release{version, architecture})
+	return r.publishAs(image, release{version, architecture})
+}
+
+// publishAs puts a release image into the registry under a name, and returns it by digest.
+func (r *Registry) publishAs(image string, of release) (string, error) {
+	byDigest, err := r.write(image, of)
 	if err != nil {
 		return "", err
 	}
-	return byDigest, errors.Join(r.know(image, release{version, architecture}), r.know(byDigest, release{version, architecture}))
+	return byDigest, errors.Join(r.know(image, of), r.know(byDigest, of))
+}
+
+// publishApart puts the release that a control plane asks for into a repository that is called like its namespace, and has it looked up there and nowhere else.
+func (r *Registry) publishApart(controlPlane *unstructured.Unstructured) error {
+	repository := r.address + "/" + controlPlane.GetNamespace() + "/ocp-release"
+	of := releaseOf(controlPlane)
+	annotations := controlPlane.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[controlplanev1.ReleaseImageRepositoryOverrideAnnotation] = repository
+	controlPlane.SetAnnotations(annotations)
+	_, err := r.publishAs(repository+":"+of.version+"-"+of.architecture, of)
+	return err
+}
+
+// releaseOf is what a control plane asks for.
+func releaseOf(controlPlane *unstructured.Unstructured) release {
+	version, _ := field(controlPlane, "spec", "version").(string)
+	architecture, _ := field(controlPlane, "spec", "openshiftAssistedConfigSpec", "cpuArchitecture").(string)
+	return release{strings.TrimPrefix(version, "v"), tagArchitecture(architecture)}
 }
 
 // write puts a release image under a name into the registry and returns it by digest.

@@ -78,6 +78,8 @@ type Mutations struct {
 	EtcdMembers bool
 	// EtcdRestart is how long the etcd container of a Node is away whose member was removed while its host runs. Default: 10 s.
 	EtcdRestart time.Duration
+	// OwnRepository keeps the release of the cluster in a repository of its own, which nobody has asked for before: see [Registry].
+	OwnRepository bool
 	// Edit changes an object after everything else.
 	Edit func(*unstructured.Unstructured)
 }
@@ -314,7 +316,7 @@ func (l *Lab) publishSamples() error {
 
 // publish puts the release that an object of a sample asks for into the registry; most ask for none. What a ClusterImageSet names is elsewhere.
 func (l *Lab) publish(object *unstructured.Unstructured) error {
-	var version, architecture string
+	var wanted release
 	switch object.GetKind() {
 	case imageSetKind:
 		image, _ := field(object, "spec", "releaseImage").(string)
@@ -322,15 +324,15 @@ func (l *Lab) publish(object *unstructured.Unstructured) error {
 		dash := strings.LastIndex(tag, "-")
 		return l.Registry.know(image, release{tag[:max(dash, 0)], tag[dash+1:]})
 	case controlPlaneKind:
-		version, _ = field(object, "spec", "version").(string)
-		architecture, _ = field(object, "spec", "openshiftAssistedConfigSpec", "cpuArchitecture").(string)
+		wanted = releaseOf(object)
 	case clusterKind:
-		version, _ = field(object, "spec", "topology", "version").(string)
+		version, _ := field(object, "spec", "topology", "version").(string)
+		wanted = release{version, tagArchitecture("")}
 	}
-	if version == "" {
+	if wanted.version == "" {
 		return nil
 	}
-	_, err := l.Registry.publishFor(version, tagArchitecture(architecture))
+	_, err := l.Registry.publishFor(wanted.version, wanted.architecture)
 	return err
 }
 
@@ -365,6 +367,11 @@ func (c *Cluster) mutate(object *unstructured.Unstructured, mutations Mutations)
 			set(object, reference, "spec", "template", "spec", "openshiftAssistedConfigSpec", "assistedServiceCA")
 		case configTemplateKind:
 			set(object, reference, "spec", "template", "spec", "assistedServiceCA")
+		}
+	}
+	if mutations.OwnRepository && object.GetKind() == controlPlaneKind {
+		if err := c.lab.Registry.publishApart(object); err != nil {
+			return err
 		}
 	}
 	if mutations.Edit != nil {

@@ -1,10 +1,15 @@
 package lab
 
 import (
+	"net/http"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
 func TestRename(t *testing.T) {
@@ -93,7 +98,7 @@ func TestHostsAreWhatSamplesNeed(t *testing.T) {
 
 func TestRegistryHasWhatWasPublished(t *testing.T) {
 	g := NewWithT(t)
-	registry, err := startRegistry(t.Context())
+	registry, err := startRegistry(t.Context(), nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, version := range []string{"4.19.3", "4.19.0-okd-scos.5"} {
 		image, err := registry.Publish(version)
@@ -102,6 +107,32 @@ func TestRegistryHasWhatWasPublished(t *testing.T) {
 	}
 	g.Expect(registry.Version("elsewhere@sha256:0")).To(BeEmpty())
 	g.Expect(registry.Lookups()).To(BeEmpty(), "publishing is no look-up")
+}
+
+// Whatever stands before the registry, the laboratory itself gets through.
+func TestOthersAskTheRegistryThroughWhatStandsBeforeIt(t *testing.T) {
+	g := NewWithT(t)
+	passed := 0
+	registry, err := startRegistry(t.Context(), func(images http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			passed++
+			images.ServeHTTP(w, r)
+		})
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	controlPlane := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"version": "4.19.3"}}}
+	controlPlane.SetNamespace("apart")
+	g.Expect(registry.publishApart(controlPlane)).To(Succeed())
+	g.Expect(passed).To(BeZero())
+
+	image := controlPlane.GetAnnotations()[controlplanev1.ReleaseImageRepositoryOverrideAnnotation] + ":4.19.3-x86_64"
+	g.Expect(image).To(HavePrefix(registry.address + "/apart/"))
+	ref, err := name.ParseReference(image)
+	g.Expect(err).NotTo(HaveOccurred())
+	found, err := remote.Head(ref)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(passed).To(Equal(2), "whether it is a registry, and for the image")
+	g.Expect(registry.Version(ref.Context().Digest(found.Digest.String()).Name())).To(Equal("4.19.3"))
 }
 
 func TestHostsAreThoseThatTheMachinesOfASampleChoose(t *testing.T) {

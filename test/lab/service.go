@@ -58,6 +58,7 @@ func (l *Lab) startService(ctx context.Context, options Options) (hosts.Service,
 		Flapping:           options.Flapping,
 		Auth:               options.Auth,
 		HTTPS:              options.HTTPS,
+		BeforeDownload:     options.BeforeDownload,
 		Logger:             logger,
 	})
 	if err != nil {

@@ -52,6 +52,21 @@ const (
 	WatchStalled Fault = "watch-stalled"
 )
 
+// Faults of servers that are no API server: see [Way.Before].
+const (
+	// Unauthorized is an answer 401, NotFound one 404.
+	Unauthorized Fault = "unauthorized"
+	NotFound     Fault = "not-found"
+	// Slow is an answer that comes after a while, Hung one that does not come.
+	Slow Fault = "slow"
+	Hung Fault = "hung"
+	// AnswerForeign is an answer 200 of something else that stands in between: a page for people.
+	AnswerForeign Fault = "answer-foreign"
+	// AnswerCut ends the connection in the middle of the answer, AnswerShort leaves the other half of it out.
+	AnswerCut   Fault = "answer-cut"
+	AnswerShort Fault = "answer-short"
+)
+
 // Rates are the probabilities of faults.
 type Rates map[Fault]float64
 
@@ -60,6 +75,11 @@ var Storm = Rates{
 	Conflict: 0.03, TooManyRequests: 0.02, ServerError: 0.03, Unavailable: 0.02, TimedOut: 0.01, RequestLost: 0.03,
 	AnswerLost: 0.05, AnswerWrong: 0.03, Repeated: 0.03, Belated: 0.01,
 	WatchBroken: 0.5, WatchExpired: 0.15, WatchStalled: 0.3,
+}
+
+// DownloadStorm is weather for servers that are no API server, which are asked for little: of five downloads two go wrong.
+var DownloadStorm = Rates{
+	TooManyRequests: 0.04, Unavailable: 0.04, RequestLost: 0.04, Unauthorized: 0.04, NotFound: 0.04, Slow: 0.04, Hung: 0.04, AnswerForeign: 0.04, AnswerCut: 0.04, AnswerShort: 0.04,
 }
 
 // Silence lets nothing through, but for what is watched already.
@@ -73,6 +93,9 @@ const (
 	creates
 	changes
 	watches
+	// downloads and looks are GET and HEAD of what no API server serves.
+	downloads
+	looks
 )
 
 // verbOf tells what a request does.
@@ -94,6 +117,10 @@ var faultsOf = map[verb][]Fault{
 	creates: {TooManyRequests, ServerError, Unavailable, TimedOut, RequestLost, AnswerLost, AnswerWrong, Repeated, Belated},
 	changes: {Conflict, TooManyRequests, ServerError, Unavailable, TimedOut, RequestLost, AnswerLost, AnswerWrong, Repeated, Belated},
 	watches: {RequestLost, WatchExpired, WatchBroken, WatchStalled},
+	looks:   {TooManyRequests, Unavailable, RequestLost, Unauthorized, NotFound, Slow, Hung, AnswerForeign},
+	downloads: {
+		TooManyRequests, Unavailable, RequestLost, Unauthorized, NotFound, Slow, Hung, AnswerForeign, AnswerCut, AnswerShort,
+	},
 }
 
 // chance decides by the seed, and by what is asked for the how-many-th time: so it depends as little as can be on what happens elsewhere at the same time.

@@ -24,15 +24,14 @@ func (w *Way) Writes() int {
 	return w.writes
 }
 
-// count counts a request.
-func (w *Way) countRequest(r *http.Request) {
+// countRequest counts a request.
+func (w *Way) countRequest(method, path string, v verb) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	method := r.Method
-	if verbOf(r.Method, r.URL.Query()) == watches {
+	if v == watches {
 		method = "WATCH"
 	}
-	w.traffic[Request{method, strings.TrimSuffix(r.URL.Path, "/")}]++
+	w.traffic[Request{method, strings.TrimSuffix(path, "/")}]++
 }
 
 func (w *Way) countWrite(r *http.Request) {

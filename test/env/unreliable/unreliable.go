@@ -1,4 +1,4 @@
-// Package unreliable is a way to an API server on which requests, answers and watches get lost, by chance and by a seed.
+// Package unreliable is a way to an API server, or to another server of HTTP, on which requests, answers and watches get lost, by chance and by a seed.
 package unreliable
 
 import (
@@ -34,6 +34,9 @@ const (
 
 // Way is such a way. It is reliable until [Way.Storm].
 type Way struct {
+	// Spared tells requests to which nothing happens; nil: none. It is set before the first of them.
+	Spared func(*http.Request) bool
+
 	mu sync.Mutex
 	// calm is closed when a storm ends; nil where there is none.
 	calm  chan struct{}
@@ -123,16 +126,15 @@ type fate struct {
 }
 
 // fateOf decides. A request that changes by nothing but the version that it begins at is the same one.
-func (w *Way) fateOf(r *http.Request) fate {
+func (w *Way) fateOf(method, path string, v verb) fate {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.calm == nil {
 		return fate{}
 	}
-	asked := r.Method + " " + r.URL.Path
-	dice := chance(w.seed, r.Method, r.URL.Path, w.asked[asked])
+	asked := method + " " + path
+	dice := chance(w.seed, method, path, w.asked[asked])
 	w.asked[asked]++
-	v := verbOf(r.Method, r.URL.Query())
 	f := fate{Fault: w.rates.pick(v, dice), after: between(dice, shortestDelay, longestDelay), calm: w.calm}
 	if v == watches {
 		f.after, f.lasts = between(dice, shortestWatch, w.patience), between(dice, shortestDelay, 2*longestDelay)
@@ -148,8 +150,12 @@ func (w *Way) fateOf(r *http.Request) fate {
 
 // Pass passes a request on, or does not.
 func (w *Way) Pass(rw http.ResponseWriter, r *http.Request, transport http.RoundTripper, target *url.URL) {
-	w.countRequest(r)
-	f := w.fateOf(r)
+	v := verbOf(r.Method, r.URL.Query())
+	w.countRequest(r.Method, r.URL.Path, v)
+	var f fate
+	if w.Spared == nil || !w.Spared(r) {
+		f = w.fateOf(r.Method, r.URL.Path, v)
+	}
 	transport, step, old := w.clocked(r, transport)
 	if old {
 		f = fate{Fault: WatchExpired}

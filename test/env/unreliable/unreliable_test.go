@@ -201,7 +201,7 @@ func TestSilenceLetsNothingThrough(t *testing.T) {
 func TestAStormEndsTheOneBefore(t *testing.T) {
 	g := NewWithT(t)
 	w, _, target := stormy(t, Rates{TimedOut: 1})
-	former := w.fateOf(httptest.NewRequest(http.MethodGet, target, http.NoBody))
+	former := w.fateOf(http.MethodGet, "/a", reads)
 	w.Storm(2, Rates{})
 	g.Expect(former.calm).To(BeClosed())
 	code, _, _, err := ask(t.Context(), http.MethodGet, target, "")
@@ -260,6 +260,18 @@ func TestEventsAreHeldBackOnce(t *testing.T) {
 	g.Expect(w.Counts()).To(Equal(map[Fault]int{WatchStalled: 1}))
 }
 
+func TestWhatIsSparedIsPassedOn(t *testing.T) {
+	g := NewWithT(t)
+	w, _, target := stormy(t, Rates{RequestLost: 1})
+	w.Spared = func(r *http.Request) bool { return r.Method == http.MethodPatch }
+	code, _, _, err := ask(t.Context(), http.MethodPatch, target, "")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(code).To(Equal(http.StatusOK))
+	_, _, _, err = ask(t.Context(), http.MethodPost, target, "")
+	g.Expect(err).To(HaveOccurred())
+	g.Expect(w.Counts()).To(Equal(map[Fault]int{RequestLost: 1}))
+}
+
 func TestNothingHappensInCalmWeather(t *testing.T) {
 	g := NewWithT(t)
 	w, s, target := stormy(t, Rates{RequestLost: 1, WatchExpired: 1})
@@ -283,9 +295,9 @@ func TestASeedDecides(t *testing.T) {
 		w.Storm(seed, Storm)
 		for range 1000 {
 			for range others {
-				w.fateOf(httptest.NewRequest(http.MethodPost, "/other", nil))
+				w.fateOf(http.MethodPost, "/other", creates)
 			}
-			found = append(found, w.fateOf(httptest.NewRequest(http.MethodPatch, "/a?fieldManager=x", nil)).Fault)
+			found = append(found, w.fateOf(http.MethodPatch, "/a", changes).Fault)
 		}
 		return found
 	}
