@@ -137,6 +137,20 @@ func TestAnUnreachableRegistry(t *testing.T) {
 	server.Close()
 	_, retryAfter, err := resolve(t, NewResolver(nil), host+"/ocp:4.19.3", Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable))
+	g.Expect(err.Error()).To(HaveSuffix("no connection"))
+	g.Expect(retryAfter).To(BeNumerically(">", 0))
+}
+
+// A network that wants people to sign in answers everything, and so does a proxy.
+func TestWhatIsNoRegistryIsNotTakenForOneThatIsAway(t *testing.T) {
+	g := NewWithT(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "<html><body>secret</body></html>")
+	}))
+	t.Cleanup(server.Close)
+	_, retryAfter, err := resolve(t, NewResolver(nil), strings.TrimPrefix(server.URL, "http://")+"/ocp:4.19.3", Credentials{})
+	g.Expect(err).To(MatchError(ErrUnavailable))
+	g.Expect(err.Error()).To(Equal("the registry cannot be asked: it does not answer as a registry does"))
 	g.Expect(retryAfter).To(BeNumerically(">", 0))
 }
 

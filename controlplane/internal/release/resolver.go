@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -155,17 +156,20 @@ func (r *Resolver) head(ctx context.Context, image string, credentials Credentia
 // classify tells whether the image or the registry is the problem. The registry's own words are left out: they may repeat a URL with a token.
 func classify(err error) error {
 	var answer *transport.Error
+	var attempt *url.Error
+	answered := errors.As(err, &answer)
 	switch {
-	case !errors.As(err, &answer):
-		if errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("%w: no answer within %s", ErrUnavailable, attemptTimeout)
-		}
-		return fmt.Errorf("%w: no connection", ErrUnavailable)
-	case answer.StatusCode == http.StatusNotFound:
+	case answered && answer.StatusCode == http.StatusNotFound:
 		return ErrNotFound
-	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
+	case answered && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden):
 		return fmt.Errorf("%w (%s)", errRefused, http.StatusText(answer.StatusCode))
-	default:
+	case answered:
 		return fmt.Errorf("%w: it answered %d %s", ErrUnavailable, answer.StatusCode, http.StatusText(answer.StatusCode))
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: no answer within %s", ErrUnavailable, attemptTimeout)
+	case errors.As(err, &attempt):
+		return fmt.Errorf("%w: no connection", ErrUnavailable)
+	default:
+		return fmt.Errorf("%w: it does not answer as a registry does", ErrUnavailable)
 	}
 }
