@@ -121,7 +121,7 @@ func (r *round) cutOff(ctx context.Context, dice *rand.Rand) (bool, error) {
 // stepping lets the clock of a manager be wrong for a while.
 func stepping(name string) act {
 	return func(r *round, ctx context.Context, dice *rand.Rand) (bool, error) {
-		way, by := r.ways[name], *chosen(dice, steps)
+		way, by := r.own[name], *chosen(dice, steps)
 		if way.Ahead() != 0 {
 			return false, nil // it is wrong already
 		}
@@ -152,7 +152,7 @@ func doubling(name string) act {
 		}
 		living, cancel := context.WithTimeout(ctx, longestSecondLife)
 		defer cancel()
-		ways := []*unreliable.HubWay{r.ways[name], r.ways[secondOf(name)]}
+		ways := []*unreliable.HubWay{r.own[name], r.own[secondOf(name)]}
 		before := []int{ways[0].Writes(), ways[1].Writes()}
 		both := func() bool { return ways[0].Writes() > before[0] && ways[1].Writes() > before[1] }
 		_ = second.Start(living) // it may well not get ready in a storm

@@ -75,7 +75,7 @@ type traveller struct {
 
 // travel goes through all steps. What it returns says where it ended, and what was waited for.
 func (r *round) travel(ctx context.Context, j journey) error {
-	mutations := lab.Mutations{Namespace: j.namespace, ClusterName: clusterName, ExtraHosts: 2, Divert: r.toCluster(j.namespace)}
+	mutations := lab.Mutations{Namespace: j.namespace, ClusterName: clusterName, ExtraHosts: 2, Divert: r.toCluster(j.namespace), OwnRepository: true}
 	if j.sample == "static-network" {
 		mutations.ExtraHosts = 0 // there are addresses for no more
 	}
@@ -165,7 +165,7 @@ func (t *traveller) reapply(ctx context.Context) (*traveller, error) {
 		return t, err
 	}
 	t.follower.comeBack(t.namespace, len(state.Machines))
-	cluster, err := t.lab.ApplySample(ctx, t.sample, lab.Mutations{Namespace: t.namespace, ClusterName: clusterName, ExtraHosts: -state.Wanted, Divert: t.toCluster(t.namespace)})
+	cluster, err := t.lab.ApplySample(ctx, t.sample, lab.Mutations{Namespace: t.namespace, ClusterName: clusterName, ExtraHosts: -state.Wanted, Divert: t.toCluster(t.namespace), OwnRepository: true})
 	if err != nil {
 		return t, err
 	}

@@ -111,11 +111,14 @@ func (l *loads) look(ctx context.Context) {
 	l.follower.check(loadRule, 1)
 }
 
-// everyWay are all ways, by who takes them: processes to the hub, and whoever reaches a cluster, which is Cluster API core as well.
+// everyWay are the ways that our managers take, by who takes them: processes to the hub, and whoever reaches a cluster, which is Cluster API core as well.
 func (l *loads) everyWay() map[string]*unreliable.Way {
 	ways := map[string]*unreliable.Way{}
-	for process, way := range l.ways {
+	for process, way := range l.own {
 		ways[process] = way.Way
+	}
+	for server, way := range l.servers {
+		ways["clients of the "+server] = way
 	}
 	for namespace, way := range l.toClusters {
 		ways["clients of the cluster in "+namespace] = way

@@ -7,6 +7,8 @@
 //
 //   - requests of both managers to the API server, their answers and their watches get lost, come late, come twice or are refused (package unreliable);
 //   - so do those of all clients to the API servers of clusters, which are cut off for a while;
+//   - the registry of release images and the downloads of assisted-service give no answers, or wrong ones;
+//   - Cluster API core and CAPM3 are refused by the API server, and lose their watches;
 //   - the managers are killed and started again, or get a second one beside them that believes to be the leader;
 //   - assisted-service does not answer for a while;
 //   - the clocks of managers are wrong for a while;

@@ -78,12 +78,13 @@ func (r *report) close(round *round, took time.Duration) {
 	r.Rounds++
 	r.Clusters += len(round.journeys)
 	r.Seconds += took.Seconds()
-	for name, way := range round.ways { // which are those of all rounds
-		r.Faults[name] = nil
-		r.met(name, way.Counts())
-	}
-	for _, way := range round.toClusters {
-		r.met(toClusters, way.Counts())
+	for place, ways := range round.everywhere() {
+		if place != toClusters { // the others are those of all rounds
+			r.Faults[place] = nil
+		}
+		for _, way := range ways {
+			r.met(place, way.Counts())
+		}
 	}
 	maps.Copy(r.Checked, f.checked)
 	r.Checked[endRule] = r.Clusters
@@ -95,14 +96,11 @@ func (r *report) close(round *round, took time.Duration) {
 	r.Broken = append([]violation{}, f.broken...)
 }
 
-// toClusters is the place of faults on the ways to clusters.
-const toClusters = "clusters"
-
 // met adds faults that happened in a place.
 func (r *report) met(place string, counts map[unreliable.Fault]int) {
 	if r.Faults[place] == nil {
 		r.Faults[place] = map[string]int{}
-		for fault := range unreliable.Storm {
+		for fault := range weatherOf(place) {
 			if r.options.wants(string(fault)) {
 				r.Faults[place][string(fault)] = 0 // what never happens is told
 			}
@@ -141,23 +139,24 @@ func (r *report) missed() []string {
 			told = append(told, fmt.Sprintf("fault %s never happened", name))
 		}
 	}
-	if len(happened) > 0 && sum(r.Faults[toClusters]) == 0 {
-		told = append(told, "nothing went wrong on the ways to clusters")
+	for _, place := range slices.Sorted(maps.Keys(r.Faults)) {
+		if len(r.Faults[place]) > 0 && sum(r.Faults[place]) == 0 && !strings.HasSuffix(place, secondOf("")) { // second processes live for a moment
+			told = append(told, "nothing went wrong on the ways of "+place)
+		}
 	}
 	return told
 }
 
-// happened is how often each fault that was wanted happened, whoever met it.
+// happened is how often each fault that was wanted happened, whoever met it: those of downloads are others than those of API servers, though some have the same name.
 func (r *report) happened() map[string]int {
 	happened := map[string]int{}
-	for fault := range unreliable.Storm {
-		if r.options.wants(string(fault)) {
-			happened[string(fault)] = 0
+	for place, counts := range r.Faults {
+		of := ""
+		if place == toRegistry || place == toService {
+			of = " of downloads"
 		}
-	}
-	for _, counts := range r.Faults {
 		for name, n := range counts {
-			happened[name] += n
+			happened[name+of] += n
 		}
 	}
 	return happened

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"net/http"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -28,7 +25,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/gateway"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/unreliable"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
@@ -57,14 +53,12 @@ const (
 	restart = time.Second
 )
 
-// chaos is a laboratory whose managers have unreliable ways to their API server, and all to those of the clusters.
+// chaos is a laboratory whose managers have unreliable ways to their API server and to what else they ask, and all to those of the clusters.
 type chaos struct {
 	options options
 	out     io.Writer
 	lab     *lab.Lab
-	// ways are those of the processes of managers, paths their kubeconfigs.
-	ways  map[string]*unreliable.HubWay
-	paths map[string]string
+	ways
 	// audit follows what the API server was asked for.
 	audit *audit.Follower
 	// logs are how far those of the managers, which go on from round to round, were read.
@@ -79,7 +73,7 @@ func rage(ctx context.Context, o options, out io.Writer) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &chaos{options: o, out: out, ways: map[string]*unreliable.HubWay{}, paths: map[string]string{}, logs: map[string]int64{}, report: newReport(o)}
+	c := &chaos{options: o, out: out, ways: newWays(), logs: map[string]int64{}, report: newReport(o)}
 	dir := o.dir
 	if dir == "" {
 		dir = filepath.Join("_artifacts", "chaos-"+time.Now().Format("20060102-150405"))
@@ -88,19 +82,14 @@ func rage(ctx context.Context, o options, out io.Writer) (*report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the folder for logs: %w", err)
 	}
-	options := map[string]env.ManagerOptions{}
-	for _, name := range managers {
-		for _, way := range []string{name, secondOf(name)} {
-			if err := c.open(ctx, way, accounts[name], dir); err != nil {
-				return nil, err
-			}
-			defer c.ways[way].Close()
-		}
-		options[name] = env.ManagerOptions{Env: c.kubeconfig(name)}
+	defer c.closeWays()
+	if err := c.openWays(ctx, dir); err != nil {
+		return nil, err
 	}
 	c.lab, err = lab.New(ctx, lab.Options{
 		Dir: dir, Out: out, LeaveSignals: true, BareMetal: operator, StageDelay: stage, Auth: assistedsim.AuthLocal, HTTPS: true, HostJitter: hostJitter, Flapping: flapping,
-		Bootstrap: options[env.Bootstrap], ControlPlane: options[env.ControlPlane],
+		Bootstrap: c.manager(env.Bootstrap), ControlPlane: c.manager(env.ControlPlane), Core: c.manager(env.Core), Metal3: c.manager(env.Metal3),
+		BeforeRegistry: c.beforeRegistry, BeforeDownload: c.beforeDownload,
 	})
 	if err != nil {
 		return nil, err
@@ -120,29 +109,6 @@ func rage(ctx context.Context, o options, out io.Writer) (*report, error) {
 	}
 	c.report.end()
 	return c.report, nil
-}
-
-// secondOf is the name of another process of a manager.
-func secondOf(name string) string { return name + "-second" }
-
-// open makes the way of a process of a manager.
-func (c *chaos) open(ctx context.Context, process, account, dir string) error {
-	way, err := unreliable.ToHub(ctx, account, filepath.Join(dir, "kubeconfig"))
-	if err != nil {
-		return err
-	}
-	path, err := way.Kubeconfig(filepath.Join(dir, "ways", process))
-	if err != nil {
-		way.Close()
-		return err
-	}
-	c.ways[process], c.paths[process] = way, path
-	return nil
-}
-
-// kubeconfig is the variable by which a process takes its way.
-func (c *chaos) kubeconfig(process string) []string {
-	return []string{"KUBECONFIG=" + c.paths[process]}
 }
 
 // round is one storm, and the calm after it.
@@ -206,62 +172,12 @@ func (c *chaos) play(ctx context.Context, seed uint64) error {
 	return r.close(ctx, time.Since(begin))
 }
 
-// storm lets requests go wrong on all ways.
-func (r *round) storm() {
-	for i, name := range slices.Sorted(maps.Keys(r.ways)) {
-		r.ways[name].Storm(r.seed+uint64(i)<<32, r.rates())
-	}
-	for namespace := range r.toClusters {
-		r.stormOf(namespace)
-	}
-}
-
-// stormOf lets requests go wrong on the way to a cluster.
-func (r *round) stormOf(namespace string) {
-	i := slices.IndexFunc(r.journeys, func(j journey) bool { return j.namespace == namespace })
-	r.toClusters[namespace].Storm(r.seed+uint64(len(r.ways)+i)<<32, r.rates())
-}
-
-// toCluster is the way to the API server of a cluster. CAPM3 has another one, on which all goes well: where its write of a Node's providerID is not answered, v1.13 never says Metal3DataReady of
-// the Metal3Machine, whose Machine is not ready then, for ever and whatever we do.
-func (r *round) toCluster(namespace string) env.Pass {
-	way := r.toClusters[namespace]
-	return func(rw http.ResponseWriter, request *http.Request, transport http.RoundTripper, target *url.URL) {
-		if strings.HasPrefix(request.UserAgent(), env.Metal3+"/") {
-			gateway.Proxy(transport, target).ServeHTTP(rw, request)
-			return
-		}
-		way.Pass(rw, request, transport, target)
-	}
-}
-
-// calm ends the storm on all ways.
-func (r *round) calm() {
-	for _, way := range r.ways {
-		way.Calm()
-	}
-	for _, way := range r.toClusters {
-		way.Calm()
-	}
-}
-
 // close looks a last time, and takes the figures of the round.
 func (r *round) close(ctx context.Context, took time.Duration) error {
 	r.follower.judge(true)
 	err := errors.Join(r.judgeDeletions(), r.follower.searchSecrets(ctx))
 	r.report.close(r, took)
 	return errors.Join(err, r.lab.Failure())
-}
-
-// rates are those of the faults that are wanted.
-func (c *chaos) rates() unreliable.Rates {
-	rates := unreliable.Rates{}
-	for fault, rate := range unreliable.Storm {
-		if c.options.wants(string(fault)) {
-			rates[fault] = rate
-		}
-	}
-	return rates
 }
 
 // act does what is planned, each act beside those before it.

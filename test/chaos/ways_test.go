@@ -1,0 +1,43 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestWhatCoreMakesForAMachineIsMadeUndisturbed(t *testing.T) {
+	const machine = "/apis/cluster.x-k8s.io/v1beta2/namespaces/chaos/machines/a"
+	const config = "/apis/bootstrap.cluster.x-k8s.io/v1beta1/namespaces/chaos/openshiftassistedconfigs/a"
+	const infra = "/apis/infrastructure.cluster.x-k8s.io/v1beta2/namespaces/chaos/metal3machines/a"
+	for situation, tc := range map[string]struct {
+		method, path string
+		content      types.PatchType
+		spared       bool
+	}{
+		"the Machine is made":                  {http.MethodPatch, machine, types.ApplyPatchType, true},
+		"its status changes":                   {http.MethodPatch, machine + "/status", types.MergePatchType, false},
+		"it is deleted":                        {http.MethodDelete, machine, "", false},
+		"its config is given labels":           {http.MethodPatch, config, types.MergePatchType, true},
+		"its infra machine is taken back":      {http.MethodDelete, infra, "", true},
+		"its infra machine is read":            {http.MethodGet, infra, "", false},
+		"the infra machines are watched":       {http.MethodGet, infra + "?watch=true", "", false},
+		"an Event is told of an infra machine": {http.MethodPost, "/api/v1/namespaces/chaos/events", "", false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			request := httptest.NewRequest(tc.method, tc.path, http.NoBody)
+			request.Header.Set("Content-Type", string(tc.content))
+			NewWithT(t).Expect(makes(request)).To(Equal(tc.spared))
+		})
+	}
+}
+
+func TestEachPlaceHasASeedOfItsOwn(t *testing.T) {
+	g := NewWithT(t)
+	first, second := &round{plan: plan{seed: 7}}, &round{plan: plan{seed: 8}}
+	g.Expect(first.seedOf(toRegistry)).NotTo(Equal(first.seedOf(toService)))
+	g.Expect(first.seedOf(toRegistry)).NotTo(Equal(second.seedOf(toRegistry)))
+}
