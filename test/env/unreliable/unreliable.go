@@ -142,6 +142,9 @@ func (w *Way) fateOf(method, path string, v verb) fate {
 	switch f.Fault {
 	case None:
 	case WatchBroken, WatchStalled: // the watch may end before
+	case Belated:
+		w.late.Add(1) // before calm, or not at all: passLate takes it off
+		fallthrough
 	default:
 		w.count[f.Fault]++
 	}
@@ -230,16 +233,18 @@ func (w *Way) passTwice(rw http.ResponseWriter, r *http.Request, transport http.
 func (w *Way) passLate(r *http.Request, f fate, transport http.RoundTripper, target *url.URL) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
+		w.late.Done()
 		return
 	}
-	w.late.Go(func() {
+	go func() {
+		defer w.late.Done()
 		ctx, cancel := context.WithTimeout(context.Background(), belatedTimeout)
 		defer cancel()
 		f.wait(ctx)
 		proxy := gateway.Proxy(transport, target)
 		proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) {} // then it is lost
 		proxy.ServeHTTP(httptest.NewRecorder(), again(ctx, r, body))
-	})
+	}()
 }
 
 func again(ctx context.Context, r *http.Request, body []byte) *http.Request {
