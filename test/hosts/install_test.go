@@ -438,7 +438,7 @@ func TestAHostThatIsOffGivesItsRegistrationUp(t *testing.T) {
 		busy, given := service.answerSlowly(), make(chan error, 1)
 		go func() { given <- h.register(ctx, Agent{}) }()
 		<-busy
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		begin := time.Now()
 		cut(errPowerOff)
 		g.Expect(<-given).To(MatchError(context.Canceled))
