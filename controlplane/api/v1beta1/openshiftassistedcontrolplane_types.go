@@ -592,7 +592,8 @@ type OpenshiftAssistedControlPlaneStatus struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Version string `json:"version,omitempty"`
-	// versions are the OpenShift versions of the control-plane Machines, lowest first.
+	// versions are the OpenShift versions of the control-plane Machines, lowest first. Until an upgrade is done the one that the
+	// cluster had before is among them, with no replicas once all Machines have the other.
 	// +optional
 	// +listType=map
 	// +listMapKey=version

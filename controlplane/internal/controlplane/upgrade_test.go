@@ -125,6 +125,7 @@ func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
 	h.Expect(*status.UpToDateReplicas).To(BeEquivalentTo(2))
 	h.Expect(h.condition(controlplanev1.RollingOutCondition).Message).To(And(ContainSubstring("from v4.19.3 to v4.19.9"), ContainSubstring("waiting on machine-config"), ContainSubstring("1 Machine is not up to date")))
 
+	last := h.workloads.facts
 	h.workloads.facts = facts.Workload{} // the API server restarts with its host
 	h.settle()
 	h.elapse()
@@ -136,6 +137,16 @@ func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
 		versions = append(versions, m.Spec.Version)
 	}
 	h.Expect(versions).To(Equal([]string{"v4.19.9", "v4.19.9", "v4.19.3"}), "as they were")
+
+	// The last host follows. Cluster API takes an upgrade for done when no version is below the wanted one.
+	h.workloads.facts = last
+	h.workloads.facts.Nodes[2].Release = "4.19.9"
+	h.settle()
+	h.elapse()
+	h.reconcile()
+	status = h.controlPlane().Status
+	h.Expect(status.Version).To(Equal("v4.19.3"), "the cluster does not say yet that it is done")
+	h.Expect(status.Versions).To(Equal([]controlplanev1.StatusVersion{{Version: "v4.19.3", Replicas: ptr.To[int32](0)}, {Version: "v4.19.9", Replicas: ptr.To[int32](3)}}))
 
 	h.workloads.facts = facts.Workload{Connected: true, OpenShiftVersion: "4.19.9", ReleaseImage: otherDigest}
 	h.settle()

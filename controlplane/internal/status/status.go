@@ -78,9 +78,6 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 	if versions := v.versions(); len(versions) > 0 {
 		status.Versions, status.Version = versions, versions[0].Version
 	}
-	if v.Workload.Upgrading != "" && parsed(status.Version).GT(parsed(v.Workload.OpenShiftVersion)) {
-		status.Version = "v" + v.Workload.OpenShiftVersion // it is done when the cluster says so
-	}
 	if v.Workload.KubernetesVersion != "" {
 		status.KubernetesVersion = v.Workload.KubernetesVersion
 	}
@@ -138,6 +135,9 @@ func (v *View) versions() []controlplanev1.StatusVersion {
 		return v.wantedVersion()
 	}
 	counts := map[string]int32{}
+	if v.Workload.Upgrading != "" && v.Workload.OpenShiftVersion != "" {
+		counts["v"+v.Workload.OpenShiftVersion] = 0 // the upgrade is done when the cluster says so, not when no Machine has it any more
+	}
 	for _, m := range v.Found.Machines {
 		version := m.Spec.Version
 		if v.Workload.Upgrading != "" {
