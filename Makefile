@@ -161,20 +161,27 @@ DAY_TWO := etcd || upgrade || remediation || healthcheck || move
 # all that happens to installed clusters.
 ON_OPERATOR := samples || workers || hosts || failure || $(DAY_TWO)
 # What starts components mostly waits, for polls of others above all: three suites at a time keep two processors busy, and pass where six are at work. Those that take longest begin.
-SUITES := suite-day-one suite-day-two conformance starting suite-real suite-chaos suite-open suite-bmo
+SUITES := suite-day-one suite-day-two suite-conformance suite-starting suite-real suite-chaos suite-open suite-bmo
 AT_ONCE ?= 3
 .PHONY: test
 test: ## Run the tests: unit, API server, contracts and end-to-end, on the simulated and (what concerns it) on the real assisted-service. The longest are left to make nightly. AT_ONCE=1 runs one suite after the other, with half the memory. What failed is said again at the end.
 	@mkdir -p _artifacts
 	@{ $(MAKE) pure && $(MAKE) components && $(MAKE) --no-print-directory -k -j$(AT_ONCE) -Oline $(SUITES); } 2>&1 | tee _artifacts/test.log || { go run ./test/summary _artifacts/test.log; exit 1; }
 
-.PHONY: suite-day-two suite-day-one suite-real suite-bmo suite-chaos suite-open
+.PHONY: suite-day-two suite-day-one suite-conformance suite-starting suite-real suite-bmo suite-chaos suite-open
 suite-day-two:
 	@echo "==> $@ begins"
 	$(MAKE) e2e LOGS=e2e-day-two LABELS='($(DAY_TWO)) && !(idle || nightly)'
 suite-day-one:
 	@echo "==> $@ begins"
 	$(MAKE) e2e LOGS=e2e-day-one LABELS='!($(DAY_TWO) || idle || nightly || bmo || $(ONLY_REAL))' # idle is rule I5 of conformance
+# With a prerequisite of their own, which make waits for, these two would begin last.
+suite-conformance:
+	@echo "==> $@ begins"
+	$(MAKE) conformance
+suite-starting:
+	@echo "==> $@ begins"
+	$(MAKE) starting
 suite-real:
 	@echo "==> $@ begins"
 	$(MAKE) e2e BACKEND=real LABELS='($(ON_REAL)) && !nightly'
