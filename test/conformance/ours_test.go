@@ -33,6 +33,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/conformance"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
@@ -402,7 +403,7 @@ func (c *cluster) Forget() {
 }
 
 // Disturb has the host boot its discovery image again. assisted-service tells of it where the host joined an installed cluster; of the others it is silent. Only once its Node is missed may it
-// boot its disk: else nobody could tell that it is back.
+// boot its disk, and not in the second in which it was discovered: conditions have no smaller unit, and nobody could tell that it is back.
 func (c *cluster) Disturb(ctx context.Context, machine string) (func(context.Context) error, error) {
 	m, err := c.machine(ctx, machine)
 	if err != nil {
@@ -414,7 +415,8 @@ func (c *cluster) Disturb(ctx context.Context, machine string) (func(context.Con
 		defer host.Reboot()
 		return wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 			m, err := c.machine(ctx, machine)
-			return err == nil && lab.Condition(m.Status.Conditions, clusterv1.MachineNodeReadyCondition).Status != metav1.ConditionTrue, nil
+			return err == nil && lab.Condition(m.Status.Conditions, clusterv1.MachineNodeReadyCondition).Status != metav1.ConditionTrue &&
+				time.Since(assisted.AgentCondition(m.Agent, aiv1beta1.InstalledCondition).LastTransitionTime.Time) > time.Second, nil
 		})
 	}, nil
 }
