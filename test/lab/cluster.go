@@ -102,24 +102,9 @@ func (c *Cluster) ReleaseAPI() { c.workload.release.Do(func() { close(c.workload
 //
 // All of a cluster takes ten requests to read, and many wait side by side: it looks at what is watched, and reads once done says so. What was watched may be older than what the caller just changed.
 func (c *Cluster) Wait(ctx context.Context, what string, done func(*State) bool) error {
-	return c.poll(ctx, what, func() bool { return c.isDone(ctx, done, c.lab.watched, c.lab.Client()) })
-}
-
-// isDone tells whether done says so of what each has, in their order: the next is asked only after the one before.
-func (c *Cluster) isDone(ctx context.Context, done func(*State) bool, apis ...client.Reader) bool {
-	for _, api := range apis {
-		if state, err := c.stateIn(ctx, api); err != nil || !done(state) {
-			return false
-		}
-	}
-	return true
-}
-
-// poll asks until it is done.
-func (c *Cluster) poll(ctx context.Context, what string, done func() bool) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	for !done() {
+	for !c.isDone(ctx, done, c.lab.watched, c.lab.Client()) {
 		if failure := c.lab.Failure(); failure != nil {
 			return failure
 		}
@@ -130,6 +115,16 @@ func (c *Cluster) poll(ctx context.Context, what string, done func() bool) error
 		}
 	}
 	return nil
+}
+
+// isDone tells whether done says so of what each has, in their order: the next is asked only after the one before.
+func (c *Cluster) isDone(ctx context.Context, done func(*State) bool, apis ...client.Reader) bool {
+	for _, api := range apis {
+		if state, err := c.stateIn(ctx, api); err != nil || !done(state) {
+			return false
+		}
+	}
+	return true
 }
 
 // explaining is how long a cluster may take to tell what it waits for.

@@ -125,18 +125,18 @@ func progress(phase controlplanev1.InstallationPhase, percentage int32) string {
 // versions are the releases of the Machines, lowest first. Before the cluster tells its release they are the wanted ones: MachineSets of Cluster
 // API hold back workers as long as the control plane reports none, and workers of day 1 must exist before anything is installed.
 func (v *View) versions() []controlplanev1.StatusVersion {
-	if installed := v.Workload.OpenShiftVersion; installed != "" && v.Workload.Upgrading == "" {
+	installed := v.Workload.OpenShiftVersion
+	switch {
+	case installed != "" && v.Workload.Upgrading == "":
 		return []controlplanev1.StatusVersion{{Version: "v" + installed, Replicas: ptr.To(int32(len(v.Found.Machines)))}} //nolint:gosec // a handful
-	}
-	if v.Installed() && v.Workload.OpenShiftVersion == "" && len(v.ControlPlane.Status.Versions) > 0 {
+	case installed == "" && v.Installed() && len(v.ControlPlane.Status.Versions) > 0:
 		return v.ControlPlane.Status.Versions // the cluster cannot be asked now
-	}
-	if len(v.Found.Machines) == 0 && !v.Deleting() {
+	case installed == "" && len(v.Found.Machines) == 0 && !v.Deleting():
 		return v.wantedVersion()
 	}
 	counts := map[string]int32{}
-	if v.Workload.Upgrading != "" && v.Workload.OpenShiftVersion != "" {
-		counts["v"+v.Workload.OpenShiftVersion] = 0 // the upgrade is done when the cluster says so, not when no Machine has it any more
+	if installed != "" {
+		counts["v"+installed] = 0 // an upgrade is done when the cluster says so, not when no Machine has the former version any more
 	}
 	for _, m := range v.Found.Machines {
 		version := m.Spec.Version
