@@ -187,10 +187,10 @@ func (a *Asked) FateOf(left Leftover) Fate {
 		case !a.isOf(left, m):
 		case !m.Deleted.IsZero():
 			return Leaving
-		case same && m.ProviderID == "":
-			fate = Unproven
-		case same:
+		case same && m.ProviderID != "":
 			fate = Staying
+		case same && fate != Staying: // what is proven of one Machine no Agent of another takes away
+			fate = Unproven
 		case at < 0:
 			fate = Nodeless
 		}

@@ -827,6 +827,13 @@ func TestARecordOfAHostWithAnotherName(t *testing.T) {
 	g.Expect(step.Machine.Name).To(Equal("m0"))
 }
 
+// unproven is a Machine of which only an Agent says that it has the host of another.
+func (w *world) unproven(i int) Machine {
+	m := w.Machines[i]
+	m.Name, m.UID, m.ProviderID = m.Name+"-again", m.UID+"-again", ""
+	return m
+}
+
 // gone deletes Machine and Node of a host, whose member stays.
 func (w *world) gone(i int) {
 	w.Machines, w.Nodes, w.Revisions = slices.Delete(w.Machines, i, i+1), slices.Delete(w.Nodes, i, i+1), slices.Delete(w.Revisions, i, i+1)
@@ -844,6 +851,11 @@ func TestWhatBecameOfAReleasedHost(t *testing.T) {
 		"its Machine came without its deletion":                       {func(w *world) { w.Machines[0].Deleted = time.Time{} }, Staying},
 		"its Machine came so, and Cluster API has not found its Node": {func(w *world) { w.Machines[0].Deleted = time.Time{}; w.unlinked(0) }, Staying},
 		"only an Agent says that a Machine which lives is its own":    {func(w *world) { w.Machines[0].Deleted, w.Machines[0].ProviderID = time.Time{}, "" }, Unproven},
+		"its Machine came so, and an Agent says that another has it":   {func(w *world) { w.Machines[0].Deleted = time.Time{}; w.Others = []Machine{w.unproven(0)} }, Staying},
+		"an Agent says that one has it, and its Machine came so": {func(w *world) {
+			w.Machines[0].Deleted = time.Time{}
+			w.Machines = slices.Insert(w.Machines, 0, w.unproven(0))
+		}, Staying},
 		"its Machine came so, and the Node is gone":                   {func(w *world) { w.Machines[0].Deleted, w.Nodes = time.Time{}, w.Nodes[1:] }, Nodeless},
 		"its Machine is gone, and the Node is there":                  {func(w *world) { w.Machines = w.Machines[1:] }, Remaining},
 		"both are gone": {func(w *world) { w.drop(0) }, Gone},
