@@ -99,10 +99,6 @@ func (h *Host) ExpireCertificates() {
 	inst.expired = true
 	clear(inst.requests)
 	h.mu.Unlock()
-	if h.nodeFound != nil {
-		h.nodeFound()
-		h.nodeFound = nil
-	}
 	h.reportNodeLost(inst)
 }
 

@@ -33,7 +33,7 @@ type Host struct {
 
 	// switching is held by whoever switches the machine on or off.
 	switching sync.Mutex
-	// nodeFound ends the attempts to report that the Node is lost; guarded by switching.
+	// nodeFound ends the attempts to report that the Node is lost; used by what runs on the host, or, while it is off, by who holds switching.
 	nodeFound func()
 
 	mu            sync.Mutex
@@ -222,10 +222,6 @@ func (h *Host) start() {
 	if h.cutPower != nil || h.unplugged || h.medium == nil && h.installation == nil || h.rack.ctx.Err() != nil {
 		return
 	}
-	if h.nodeFound != nil {
-		h.nodeFound()
-		h.nodeFound = nil
-	}
 	ctx, cancel := context.WithCancelCause(h.rack.ctx)
 	stopped := make(chan struct{})
 	h.cutPower, h.stopped = cancel, stopped
@@ -274,6 +270,7 @@ func (h *Host) run(ctx context.Context) {
 		case Discovery:
 			again = h.discover(ctx)
 		case Installed:
+			h.findNode()
 			h.runInstalled(ctx)
 			h.heartbeat(ctx)
 		case Unknown:

@@ -325,6 +325,38 @@ func TestNobodyIsToldOfALostNodeForEver(t *testing.T) {
 	ended()
 }
 
+// The API of a cluster may be away for a moment because a host of its etcd went. That this host boots something else then is no news of its Node.
+func TestALostNodeIsToldWhenItsHostBootsSomethingElse(t *testing.T) {
+	var down atomic.Bool
+	l := newLab(t)
+	open := l.rack.options.Workload
+	l.rack.options.Workload = func(ctx context.Context, namespace, name string) (client.Client, error) {
+		if down.Load() {
+			return nil, errors.New("connection refused")
+		}
+		return open(ctx, namespace, name)
+	}
+	h := l.booted(1)[0]
+	order := installOrder(h, models.HostRoleMaster)
+	order.Bootstrap, order.SingleNode, order.IgnitionOverrides = true, true, overrides("KUBELET_NODE_NAME=sno\n")
+	l.service.order(h.Hardware().UUID, order)
+	l.Eventually(h.Stage).Should(Equal(models.HostStageDone))
+	l.installed(h)
+	ready := func() corev1.ConditionStatus { return readiness(l.node("sno")()) }
+	l.Eventually(ready).Should(Equal(corev1.ConditionTrue))
+
+	before := h.Registrations()
+	down.Store(true)
+	h.WrongBoot()
+	l.Eventually(h.Registrations).Should(Equal(before + 1))
+	l.Expect(ready()).To(Equal(corev1.ConditionTrue), "nobody can tell")
+	down.Store(false)
+	l.Eventually(ready).Should(Equal(corev1.ConditionUnknown))
+	h.Reboot()
+	l.Eventually(ready).Should(Equal(corev1.ConditionTrue))
+	l.Consistently(ready).WithTimeout(2 * lastRetry).Should(Equal(corev1.ConditionTrue), "nobody tells otherwise later")
+}
+
 func TestForgottenHostRegistersAgain(t *testing.T) {
 	l := newLab(t)
 	h := l.booted(1)[0]

@@ -128,8 +128,9 @@ func (h *Host) takeNodeLabels(ctx context.Context, inst *installation) bool {
 }
 
 // reportNodeLost sets the Node's conditions to Unknown, as the node controller of the cluster does after a while. Where the API does not answer, it goes on trying
-// until the host is switched on again or the cluster is gone. The caller holds switching.
+// until the host runs its installed system again, which is not what each host boots that is switched on, or the cluster is gone. The caller holds switching.
 func (h *Host) reportNodeLost(inst *installation) {
+	h.findNode()
 	name := h.nodeName(inst)
 	if name == "" || h.nodeLost(h.rack.ctx, inst, name) == nil {
 		return
@@ -147,6 +148,14 @@ func (h *Host) reportNodeLost(inst *installation) {
 			again.wait(ctx)
 		}
 	})
+}
+
+// findNode ends the attempts to report that the Node is lost.
+func (h *Host) findNode() {
+	if h.nodeFound != nil {
+		h.nodeFound()
+		h.nodeFound = nil
+	}
 }
 
 // nodeLost writes the conditions once. A Node that is gone needs none, and one that took its name none of ours.
