@@ -32,7 +32,7 @@ func TestOnAManagementCluster(t *testing.T) {
 		// It has a Role for the lease, too. On a machine that is busy it must not lose it.
 		ExtraArgs: []string{"--leader-elect", "--leader-elect-retry-period=200ms", "--leader-elect-lease-duration=3m", "--leader-elect-renew-deadline=2m"},
 	}
-	e, err := env.Start(ctx, env.Options{Dir: t.TempDir(), LeaveSignals: true, CoreTools: os.Getenv(coreVariable), Bootstrap: one, ControlPlane: one})
+	e, err := env.Start(ctx, env.Options{Dir: t.TempDir(), LeaveSignals: true, CoreTools: os.Getenv(coreVariable), Core: env.ManagerOptions{AllVersions: true}, Bootstrap: one, ControlPlane: one})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(e.Stop)
 

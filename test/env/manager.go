@@ -56,6 +56,8 @@ type ManagerOptions struct {
 	Variables map[string]string
 	// Manifests is the folder beside config/<manager>/default to install instead of it; for the managers of this repository.
 	Manifests string
+	// AllVersions installs every version of the manager's kinds. Otherwise only the one that is stored is there: see [onlyStored].
+	AllVersions bool
 }
 
 // manager is a controller manager that is installed from its manifests: everything in them is applied but the Deployment,
@@ -112,6 +114,13 @@ func (m *manager) sort(object *unstructured.Unstructured) error {
 			return fmt.Errorf("cannot read ConfigMap %s: %w", object.GetName(), err)
 		}
 		m.configMaps[configMap.Name] = configMap
+	case crdKind:
+		if m.options.AllVersions {
+			break
+		}
+		if err := onlyStored(object); err != nil {
+			return err
+		}
 	}
 	m.objects = append(m.objects, object)
 	return nil

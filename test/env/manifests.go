@@ -99,6 +99,17 @@ func withoutConversion(objects []*unstructured.Unstructured) {
 	}
 }
 
+// onlyStored takes from a CRD the versions that are not stored. The API server keeps a cache of each version, and has the webhook convert every object into all of them whenever it changes: that takes them
+// more than the change, and few ask for another one. Who installs with clusterctl has them all.
+func onlyStored(crd *unstructured.Unstructured) error {
+	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	if err != nil {
+		return fmt.Errorf("cannot read the versions of %s: %w", crd.GetName(), err)
+	}
+	versions = slices.DeleteFunc(versions, func(version any) bool { return version.(map[string]any)["storage"] != true })
+	return unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions")
+}
+
 // install applies objects and waits until the CRDs among them are served. CRDs and namespaces go first.
 func install(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	isFirst := func(object *unstructured.Unstructured) bool {

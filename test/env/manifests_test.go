@@ -73,6 +73,33 @@ func TestWebhooksAreCalledDirectly(t *testing.T) {
 	g.Expect(hasWebhook(objects[1])).To(BeFalse())
 }
 
+const moreVersions = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec:
+  versions: [{name: v1alpha1, served: false, storage: false}, {name: v1beta2, served: true, storage: true}, {name: v1beta1, served: true, storage: false}]
+`
+
+func TestOfACRDOnlyWhatIsStoredIsKept(t *testing.T) {
+	g := NewWithT(t)
+	objects, err := decode([]byte(moreVersions))
+	g.Expect(err).NotTo(HaveOccurred())
+	m := &manager{}
+	g.Expect(m.sort(objects[0])).To(Succeed())
+	versions, _, err := unstructured.NestedSlice(m.objects[0].Object, "spec", "versions")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(versions).To(ConsistOf(HaveKeyWithValue("name", "v1beta2")))
+
+	objects, err = decode([]byte(moreVersions))
+	g.Expect(err).NotTo(HaveOccurred())
+	m = &manager{options: ManagerOptions{AllVersions: true}}
+	g.Expect(m.sort(objects[0])).To(Succeed())
+	versions, _, err = unstructured.NestedSlice(m.objects[0].Object, "spec", "versions")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(versions).To(HaveLen(3), "where they are wanted")
+}
+
 func TestEnvironmentOfTheContainer(t *testing.T) {
 	field := func(path string) *corev1.EnvVarSource {
 		return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}
