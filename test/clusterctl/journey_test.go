@@ -50,7 +50,7 @@ func (f flavour) installed() bool { return f.hosts > 0 && (!f.nightly || os.Gete
 
 // flavours are the cluster templates that are released, by the end of their names.
 var flavours = map[string]flavour{
-	"":              {controlPlanes: "3", workers: "2", hosts: 5},
+	"":              {controlPlanes: "3", workers: "1", hosts: 4},
 	"-compact":      {controlPlanes: "3", workers: "0", hosts: 3, nightly: true},
 	"-sno":          {controlPlanes: "1", workers: "0", hosts: 1},
 	"-disk-image":   {controlPlanes: "3", workers: "1", hosts: 4},
@@ -257,11 +257,11 @@ func (w *world) describe(cluster *lab.Cluster) {
 	state, err := cluster.State(w.Context())
 	g.Expect(err).NotTo(HaveOccurred())
 	lines := []string{
-		`Cluster/` + cluster.Name + `\s+5/5\s+5\s+5\s+5`,
+		`Cluster/` + cluster.Name + `\s+4/4\s+4\s+4\s+4`,
 		`├─ClusterInfrastructure - Metal3Cluster/` + cluster.Name,
 		`├─ControlPlane - OpenshiftAssistedControlPlane/` + cluster.Name + `\s+3/3\s+3\s+3\s+3`,
 		`└─Workers`,
-		`└─MachineDeployment/` + cluster.Name + `-worker\s+2/2\s+2\s+2\s+2`,
+		`└─MachineDeployment/` + cluster.Name + `-worker\s+1/1\s+1\s+1\s+1`,
 		`─Installed\s+True\s+Installed`, `─KubeconfigAvailable\s+True`, `─MachinesCreated\s+True`, `─ReleaseImageResolved\s+True`,
 		`─BootstrapConfigReady\s+True\s+HostInstalled`,
 	}
@@ -273,7 +273,7 @@ func (w *world) describe(cluster *lab.Cluster) {
 	w.Log(w.clusterctl(nil, "describe", "cluster", cluster.Name, "--namespace", cluster.Namespace, "--color=false"))
 	w.Log(w.clusterctl(nil, "describe", "cluster", cluster.Name, "--namespace", cluster.Namespace, "--grouping=false", "--show-conditions", "all", "--color=false"))
 	w.Log(w.clusterctl(nil, "describe", "cluster", cluster.Name, "--namespace", cluster.Namespace, "--grouping=false", "--echo", "--show-resourcesets", "--show-templates", "--color=false"))
-	g.Expect(lines).To(HaveLen(15))
+	g.Expect(lines).To(HaveLen(14))
 	g.Eventually(func(g Gomega) { // some counters are told some seconds later
 		echo := w.tree(cluster, "--echo")
 		for _, part := range parts {

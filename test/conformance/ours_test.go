@@ -308,6 +308,9 @@ var machines = map[conformance.Sample]int{conformance.Small: 1, conformance.Full
 // Apply applies a sample.
 func (h *hub) Apply(ctx context.Context, o conformance.ClusterOptions) (conformance.Cluster, error) {
 	mutations := lab.Mutations{Namespace: o.Namespace, ClusterName: o.Name, Without: o.Without, HoldAPI: o.Hold, Edit: o.Edit}
+	if o.Sample == conformance.Small {
+		mutations.LightAPI = true // of which no rule asks for more than that; the others have kube-apiservers
+	}
 	if o.Replaceable {
 		mutations.EtcdMembers, mutations.ExtraHosts = true, 1
 	}

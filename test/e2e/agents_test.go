@@ -87,7 +87,7 @@ var _ = Describe("An installation on hold", Ordered, Label("hold", "agents"), fu
 
 var _ = Describe("An Agent", Label("agents"), func() {
 	It("whose host boots the discovery image again is reported, and never installed twice", func(ctx SpecContext) {
-		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "boot-order", ClusterName: "twice", HoldAPI: true, Edit: oneWorker})
+		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "boot-order", ClusterName: "twice", LightAPI: lightly(), HoldAPI: true, Edit: oneWorker})
 		wait(ctx, cluster, "installing", installing)
 
 		By("booting it instead of the disk at the end of the installation")

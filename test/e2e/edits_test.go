@@ -76,4 +76,4 @@ func waitReason(ctx context.Context, cluster *lab.Cluster, condition, reason str
 }
 
 // Most specs about workers need no more than one.
-var noWorkers, oneWorker = edit("MachineDeployment", int64(0), "spec", "replicas"), edit("MachineDeployment", int64(1), "spec", "replicas")
+var oneWorker = edit("MachineDeployment", int64(1), "spec", "replicas")

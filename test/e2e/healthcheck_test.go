@@ -25,7 +25,7 @@ const startup = 30 * time.Second
 var _ = Describe("A MachineHealthCheck", Label("healthcheck"), func() {
 	It("leaves hosts alone that are being installed, on day 1 and later, and looks after those that are installed", func(ctx SpecContext) {
 		const namespace = "slow"
-		cluster := apply(ctx, "ha", lab.Mutations{Namespace: namespace, ClusterName: "patient", ExtraHosts: 1})
+		cluster := apply(ctx, "ha", lab.Mutations{Namespace: namespace, ClusterName: "patient", ExtraHosts: 1, Edit: oneWorker})
 		Expect(laboratory.Client().Create(ctx, healthCheckOf(cluster))).To(Succeed())
 
 		By("installing workers slowly, while the control plane is up already")
@@ -39,14 +39,14 @@ var _ = Describe("A MachineHealthCheck", Label("healthcheck"), func() {
 		By("adding a worker whose host does not come up for long")
 		late := hostOf(ctx, namespace, spareHost(state(ctx, cluster), cluster))
 		late.PowerOff()
-		Expect(cluster.Scale(ctx, 3)).To(Succeed())
-		wait(ctx, cluster, "waiting for the host", func(s *lab.State) bool { return len(s.Machines) == 6 && everyMachineHasHost(s) })
+		Expect(cluster.Scale(ctx, 2)).To(Succeed())
+		wait(ctx, cluster, "waiting for the host", func(s *lab.State) bool { return len(s.Machines) == 5 && everyMachineHasHost(s) })
 		expectKept(ctx, cluster)
 		for _, release := range releases {
 			release()
 		}
 		late.PowerOn()
-		wait(ctx, cluster, "complete", func(s *lab.State) bool { return len(s.Machines) == 6 && s.Available() })
+		wait(ctx, cluster, "complete", func(s *lab.State) bool { return len(s.Machines) == 5 && s.Available() })
 		expectInstalled(ctx, cluster, 1)
 		expectUnprotected(ctx, cluster)
 

@@ -31,7 +31,7 @@ var _ = Describe("An installed cluster", Label("move"), func() {
 	It("that clusterctl moves to another hub gets and loses hosts there", func(ctx SpecContext) {
 		onlySimulated()
 		// Secrets that belong to nobody are moved with this label alone.
-		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "pivot", ClusterName: "roaming", Edit: edit("Secret", "", "metadata", "labels", clusterctlv1.ClusterctlMoveLabel)})
+		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "pivot", ClusterName: "roaming", Edit: edits(oneWorker, edit("Secret", "", "metadata", "labels", clusterctlv1.ClusterctlMoveLabel))})
 		target := startHub(ctx, "target")
 		waitAvailable(ctx, cluster)
 		before, registered := state(ctx, cluster), registrationOf(ctx, laboratory, cluster)
@@ -45,7 +45,7 @@ var _ = Describe("An installed cluster", Label("move"), func() {
 
 		By("letting the other assisted-service take it in, as a cluster that is installed")
 		s := wait(ctx, moved, "imported", func(s *lab.State) bool {
-			return s.Installation != nil && s.Installation.Status.DebugInfo.State == "adding-hosts" && serves(s, 5)
+			return s.Installation != nil && s.Installation.Status.DebugInfo.State == "adding-hosts" && serves(s, 4)
 		})
 		Expect(lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.InstalledCondition).Status).To(BeEquivalentTo(metav1.ConditionTrue))
 		Eventually(ctx, func() string {
@@ -57,8 +57,8 @@ var _ = Describe("An installed cluster", Label("move"), func() {
 		By("adding a worker there")
 		_, err = hosts.NewBareMetalHosts(ctx, target.Client(), moved.Namespace, 1, hosts.WithName("more"))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(moved.Scale(ctx, 3)).To(Succeed())
-		s = wait(ctx, moved, "larger", func(s *lab.State) bool { return serves(s, 6) })
+		Expect(moved.Scale(ctx, 2)).To(Succeed())
+		s = wait(ctx, moved, "larger", func(s *lab.State) bool { return serves(s, 5) })
 		Expect(s.InfraEnvs).To(HaveLen(1), "that of the worker which joined here")
 		workload, err := moved.Workload()
 		Expect(err).NotTo(HaveOccurred())
@@ -72,12 +72,12 @@ var _ = Describe("An installed cluster", Label("move"), func() {
 		By("removing a worker that came with it")
 		leaving := workerOf(before)
 		patchAt(ctx, target.Client(), machineNamed(s, leaving.Name).DeepCopy(), `{"metadata":{"annotations":{"`+clusterv1.DeleteMachineAnnotation+`":"true"}}}`)
-		Expect(moved.Scale(ctx, 2)).To(Succeed())
+		Expect(moved.Scale(ctx, 1)).To(Succeed())
 		Eventually(ctx, func() error {
 			return workload.Get(ctx, types.NamespacedName{Name: leaving.Status.NodeRef.Name}, &corev1.Node{})
 		}).WithTimeout(deleteTimeout).Should(MatchError(apierrors.IsNotFound, "gone"))
-		s = wait(ctx, moved, "smaller", func(s *lab.State) bool { return serves(s, 5) })
-		Expect(bootsOf(target, s)).To(HaveLen(5))
+		s = wait(ctx, moved, "smaller", func(s *lab.State) bool { return serves(s, 4) })
+		Expect(bootsOf(target, s)).To(HaveLen(4))
 
 		By("deleting it")
 		Expect(moved.Delete(ctx)).To(Succeed())

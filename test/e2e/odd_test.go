@@ -137,7 +137,7 @@ func installOdd(ctx context.Context, namespace, name string) *lab.Cluster {
 	}
 	laboratory.Rack.SwapHardware(path.Join(namespace, nameOf(name, bonded)), machineOf(namespace, bonded).Bonded("bond0", 1))
 	cluster := apply(ctx, "ha", lab.Mutations{
-		Namespace: namespace, ClusterName: name, HostOptions: []hosts.HostOption{oddly},
+		Namespace: namespace, ClusterName: name, LightAPI: lightly(), HostOptions: []hosts.HostOption{oddly},
 		Edit: edits(fromPool("control-plane", "masters"), fromPool("worker", "workers")),
 	})
 	rackHostOf(cluster.Hosts[takenAway]).SlowTask(hosts.Provisioning, time.Hour)

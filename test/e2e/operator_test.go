@@ -30,8 +30,8 @@ var _ = Describe("The Bare Metal Operator", Label("bmo"), func() {
 		if laboratoryOptions.BareMetal != lab.Real {
 			Skip("needs the operator itself: " + operatorVariable + "=" + string(lab.Real))
 		}
-		iso := apply(ctx, "ha", lab.Mutations{Namespace: "bmo-iso", ClusterName: "iso"})
-		disk := apply(ctx, "sno", lab.Mutations{Namespace: "bmo-disk", ClusterName: "disk", Edit: diskImage})
+		iso := apply(ctx, "ha", lab.Mutations{Namespace: "bmo-iso", ClusterName: "iso", LightAPI: lightly()})
+		disk := apply(ctx, "sno", lab.Mutations{Namespace: "bmo-disk", ClusterName: "disk", LightAPI: lightly(), Edit: diskImage})
 
 		By("telling of an image that cannot be written, and going on once it can")
 		broken := rackHostOf(disk.Hosts[0])

@@ -27,7 +27,7 @@ var _ = Describe("An infrastructure provider without BareMetalHosts", Label("inf
 		servers := []hosts.Hardware{hosts.NewHardware("plain-0"), hosts.NewHardware("plain-1")}
 		startPlainMetal(ctx, servers)
 		cluster, err := laboratory.ApplyManifests(ctx, exampleOf("operations/other-infrastructure.md"), lab.Mutations{
-			Namespace: "plain", ClusterName: "edge", ExtraHosts: -len(servers), HoldAPI: true,
+			Namespace: "plain", ClusterName: "edge", ExtraHosts: -len(servers), HoldAPI: true, LightAPI: lightly(),
 		})
 		Expect(err).NotTo(HaveOccurred())
 		adopt(cluster)

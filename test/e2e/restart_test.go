@@ -10,16 +10,22 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/fuse"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-var _ = Describe("Managers", Label("restart"), Serial, func() {
-	It("are killed in the middle of an installation and go on where they were, twice nothing", func(ctx SpecContext) {
-		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "restart", ClusterName: "phoenix", HoldAPI: true, Edit: oneWorker})
+// One cluster is installed though the managers die, and is forgotten later.
+var _ = Describe("An installation", Label("restart", "lost"), Ordered, Serial, func() {
+	var cluster *lab.Cluster
+	BeforeAll(func(ctx SpecContext) {
+		cluster = apply(ctx, "ha", lab.Mutations{Namespace: "restart", ClusterName: "phoenix", LightAPI: lightly(), HoldAPI: true, ExtraHosts: 1, Edit: oneWorker})
+	}, NodeTimeout(soon))
 
+	It("goes on where it was when the managers are killed in its middle, twice nothing", func(ctx SpecContext) {
 		By("killing them when the first Machine appears")
 		wait(ctx, cluster, "making Machines", func(s *lab.State) bool { return len(s.Machines) > 0 })
 		kill(ctx)
@@ -42,6 +48,33 @@ var _ = Describe("Managers", Label("restart"), Serial, func() {
 		}
 	}, NodeTimeout(2*installTimeout))
 
+	It("that is done, and that assisted-service registers anew, is neither begun again nor given hosts", func(ctx SpecContext) {
+		onlySimulated()
+		before := state(ctx, cluster).Installation.Spec
+		laboratory.Service.LoseCluster(cluster.Key())
+		wait(ctx, cluster, "registered anew", func(s *lab.State) bool { return s.Installation.Status.DebugInfo.State == "insufficient" })
+		message := waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.RegisteredAnewReason)
+		Expect(message).To(ContainSubstring("import"), "what to do")
+
+		By("adding a worker: its host is discovered, and not given to a cluster that would be installed")
+		Expect(cluster.Scale(ctx, 2)).To(Succeed())
+		wait(ctx, cluster, "keeping the worker waiting", func(s *lab.State) bool { return configHas(s, bootstrapv1.ClusterRegisteredAnewReason) })
+		Consistently(ctx, func(g Gomega) {
+			s, err := cluster.State(ctx)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(s.Installation.Spec).To(Equal(before))
+			g.Expect(s.ControlPlane.Status.Installation.Phase).To(Equal(controlplanev1.InstallationInstalled))
+			for _, m := range s.Machines {
+				if m.Agent != nil && !m.Running() {
+					g.Expect(m.Agent.Spec.ClusterDeploymentName).To(BeNil())
+					g.Expect(m.Agent.Spec.Approved).To(BeFalse())
+				}
+			}
+		}).WithTimeout(quiet).Should(Succeed())
+	}, NodeTimeout(2*installTimeout))
+})
+
+var _ = Describe("Managers", Label("restart"), Serial, func() {
 	It("find all as they left it, and write nothing", Label("nightly"), func(ctx SpecContext) {
 		clusters := []*lab.Cluster{apply(ctx, "ha", lab.Mutations{Namespace: "asleep", ClusterName: "sleeper"})}
 		for sample, expected := range everySample { // these wait for hosts, with all that is written for an installation

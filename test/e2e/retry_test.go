@@ -61,7 +61,7 @@ func failInstallation(ctx context.Context, cluster *lab.Cluster) {
 // is asked for, anew when the former attempt is gone.
 func expectRetried(ctx context.Context, namespace string, asked, anew func()) {
 	GinkgoHelper()
-	cluster := apply(ctx, "ha", lab.Mutations{Namespace: namespace, ClusterName: "again", HoldAPI: true})
+	cluster := apply(ctx, "ha", lab.Mutations{Namespace: namespace, ClusterName: "again", HoldAPI: true, Edit: oneWorker})
 	failInstallation(ctx, cluster)
 	failed := state(ctx, cluster)
 	asked()

@@ -92,8 +92,10 @@ func samplesOf(wanted map[string]installedSample) map[string]*lab.Cluster {
 	It("are in progress to Argo CD until they are installed, and never degraded", func() {
 		for _, cluster := range clusters {
 			for _, kind := range []string{"Cluster", "OpenshiftAssistedControlPlane", "AgentClusterInstall"} {
+				// The checks run on what is watched, which may be behind what the laboratory waited for.
+				Eventually(func() []string { return health.ofObject(kind, cluster.Key()) }).Should(ContainElement(argocd.Healthy), "%s %s", kind, cluster.Key())
 				seen := health.ofObject(kind, cluster.Key())
-				Expect(seen).To(And(HaveEach(BeElementOf(argocd.Progressing, argocd.Healthy)), ContainElement(argocd.Healthy)), "%s %s", kind, cluster.Key())
+				Expect(seen).To(HaveEach(BeElementOf(argocd.Progressing, argocd.Healthy)), "%s %s", kind, cluster.Key())
 				Expect(seen[0]).To(Equal(argocd.Progressing), "%s %s", kind, cluster.Key())
 			}
 		}

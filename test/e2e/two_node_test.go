@@ -24,7 +24,7 @@ var _ = Describe("Two nodes with fencing", Label("two-node"), func() {
 		onlySimulated() // the real service here is from before there were two nodes
 		const namespace = "two-node"
 		laboratory.Service.DisableFencing(namespace, true)
-		cluster := apply(ctx, "two-node", lab.Mutations{Namespace: namespace, ClusterName: "twin"})
+		cluster := apply(ctx, "two-node", lab.Mutations{Namespace: namespace, ClusterName: "twin", LightAPI: lightly()})
 
 		By("being refused by one that was started without")
 		refused := wait(ctx, cluster, "hosts that are refused", func(s *lab.State) bool {

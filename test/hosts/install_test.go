@@ -354,7 +354,7 @@ func TestALostNodeIsToldWhenItsHostBootsSomethingElse(t *testing.T) {
 	l.Eventually(ready).Should(Equal(corev1.ConditionUnknown))
 	h.Reboot()
 	l.Eventually(ready).Should(Equal(corev1.ConditionTrue))
-	l.Consistently(ready).WithTimeout(2 * lastRetry).Should(Equal(corev1.ConditionTrue), "nobody tells otherwise later")
+	l.Consistently(ready).WithTimeout(2*lastRetry).Should(Equal(corev1.ConditionTrue), "nobody tells otherwise later")
 }
 
 func TestForgottenHostRegistersAgain(t *testing.T) {

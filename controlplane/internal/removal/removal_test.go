@@ -851,13 +851,13 @@ func TestWhatBecameOfAReleasedHost(t *testing.T) {
 		"its Machine came without its deletion":                       {func(w *world) { w.Machines[0].Deleted = time.Time{} }, Staying},
 		"its Machine came so, and Cluster API has not found its Node": {func(w *world) { w.Machines[0].Deleted = time.Time{}; w.unlinked(0) }, Staying},
 		"only an Agent says that a Machine which lives is its own":    {func(w *world) { w.Machines[0].Deleted, w.Machines[0].ProviderID = time.Time{}, "" }, Unproven},
-		"its Machine came so, and an Agent says that another has it":   {func(w *world) { w.Machines[0].Deleted = time.Time{}; w.Others = []Machine{w.unproven(0)} }, Staying},
+		"its Machine came so, and an Agent says that another has it":  {func(w *world) { w.Machines[0].Deleted = time.Time{}; w.Others = []Machine{w.unproven(0)} }, Staying},
 		"an Agent says that one has it, and its Machine came so": {func(w *world) {
 			w.Machines[0].Deleted = time.Time{}
 			w.Machines = slices.Insert(w.Machines, 0, w.unproven(0))
 		}, Staying},
-		"its Machine came so, and the Node is gone":                   {func(w *world) { w.Machines[0].Deleted, w.Nodes = time.Time{}, w.Nodes[1:] }, Nodeless},
-		"its Machine is gone, and the Node is there":                  {func(w *world) { w.Machines = w.Machines[1:] }, Remaining},
+		"its Machine came so, and the Node is gone":  {func(w *world) { w.Machines[0].Deleted, w.Nodes = time.Time{}, w.Nodes[1:] }, Nodeless},
+		"its Machine is gone, and the Node is there": {func(w *world) { w.Machines = w.Machines[1:] }, Remaining},
 		"both are gone": {func(w *world) { w.drop(0) }, Gone},
 		"both are gone, and a new Machine is to be given the same host": {func(w *world) {
 			w.drop(0)

@@ -9,6 +9,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -40,6 +41,7 @@ var kinds = byResource(
 	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Secret"), namespaced: true},
 	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), namespaced: true, others: []string{tokenSubresource}},
 	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Pod"), namespaced: true, status: true},
+	kind{GroupVersionKind: storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), status: true}, // without, no Machine alone can be deleted
 	kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")},
 	kind{GroupVersionKind: certificatesv1.SchemeGroupVersion.WithKind(requestKind), status: true, others: []string{"approval"}},
 	kind{GroupVersionKind: configv1.GroupVersion.WithKind("ClusterVersion"), status: true},
