@@ -41,6 +41,19 @@ func (l *lab) booted(n int) []*Host {
 	return all
 }
 
+// outage says whether the API of the cluster refuses connections; at first it does not.
+func (l *lab) outage() *atomic.Bool {
+	down := &atomic.Bool{}
+	open := l.rack.options.Workload
+	l.rack.options.Workload = func(ctx context.Context, namespace, name string) (client.Client, error) {
+		if down.Load() {
+			return nil, errors.New("connection refused")
+		}
+		return open(ctx, namespace, name)
+	}
+	return down
+}
+
 // overrides returns an ignition that writes the kubelet's environment file.
 func overrides(environment string) string {
 	return `{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/kubernetes/kubelet-env","mode":420,"contents":{"source":"data:;base64,` +
@@ -234,16 +247,9 @@ func (r *Rack) newDayTwo(l *lab, name string) *Host {
 }
 
 func TestInstallSingleNode(t *testing.T) {
-	var down atomic.Bool
-	down.Store(true)
 	l := newLab(t)
-	open := l.rack.options.Workload
-	l.rack.options.Workload = func(ctx context.Context, namespace, name string) (client.Client, error) {
-		if down.Load() {
-			return nil, errors.New("connection refused")
-		}
-		return open(ctx, namespace, name)
-	}
+	down := l.outage()
+	down.Store(true)
 	h := l.booted(1)[0]
 	order := installOrder(h, models.HostRoleMaster)
 	order.Bootstrap, order.SingleNode = true, true
@@ -327,15 +333,8 @@ func TestNobodyIsToldOfALostNodeForEver(t *testing.T) {
 
 // The API of a cluster may be away for a moment because a host of its etcd went. That this host boots something else then is no news of its Node.
 func TestALostNodeIsToldWhenItsHostBootsSomethingElse(t *testing.T) {
-	var down atomic.Bool
 	l := newLab(t)
-	open := l.rack.options.Workload
-	l.rack.options.Workload = func(ctx context.Context, namespace, name string) (client.Client, error) {
-		if down.Load() {
-			return nil, errors.New("connection refused")
-		}
-		return open(ctx, namespace, name)
-	}
+	down := l.outage()
 	h := l.booted(1)[0]
 	order := installOrder(h, models.HostRoleMaster)
 	order.Bootstrap, order.SingleNode, order.IgnitionOverrides = true, true, overrides("KUBELET_NODE_NAME=sno\n")
