@@ -46,7 +46,7 @@ func (s *suite) expectSurvived(ctx context.Context, options ClusterOptions, whil
 	if stop == nil {
 		s.skip("this hub cannot make managers die")
 	}
-	DeferCleanup(func() { stop() })
+	defer stop()
 	mortal := s.apply(ctx, options)
 	s.await(ctx, mortal)
 	s.settled(ctx, options.Namespace)

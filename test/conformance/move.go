@@ -93,12 +93,11 @@ func (s *suite) moveRules() {
 		arrived, kept = s.essence(ctx, s.world), s.registered(ctx)
 		live = s.hub.Crash(moveNamespace)
 		s.expectMove(ctx, target)
-		Expect(s.list(ctx, clusterKind, moveNamespace)).To(BeEmpty(), "the cluster is not here any more")
-		Expect(s.essence(ctx, target)).To(Equal(arrived), "what has arrived")
+		s.expectArrived(ctx, target, arrived)
 	}, NodeTimeout(installTimeout+2*soon))
 
 	s.rule("C22", "delete-for-move", must, func(ctx SpecContext) {
-		Consistently(func() map[string]string { return s.registered(ctx) }).Should(Equal(kept), "what installs the cluster has not noticed anything")
+		s.expectUnnoticed(ctx, kept)
 	}, NodeTimeout(soon))
 
 	s.rule("I8", "a moved cluster is as well as before, though the managers that it leaves die at their writes", invariant, func(ctx SpecContext) {
@@ -119,10 +118,8 @@ func (s *suite) moveRules() {
 	}, NodeTimeout(2*soon))
 
 	s.rule("I14", "a cluster that is moved back is as well as before, though managers die at their writes", invariant, func(ctx SpecContext) {
-		s.expectWell(ctx, s.world, s.moved(ctx))
+		s.expectBack(ctx, arrived, kept)
 		expectDeaths(4)
-		Expect(s.essence(ctx, s.world)).To(Equal(arrived))
-		Expect(s.registered(ctx)).To(Equal(kept))
 	}, NodeTimeout(3*soon))
 
 	s.rule("I11", "deletion of what is half gone", invariant, func(ctx SpecContext) {
@@ -145,6 +142,27 @@ func (s *suite) expectMove(ctx context.Context, target world) {
 	Consistently(func() []object { return target.list(ctx, clusterKind, moveNamespace) }).Should(BeEmpty(), "and then waits")
 	s.patch(ctx, controlPlane, `{"metadata":{"annotations":{%q:null}}}`, blockMove)
 	Eventually(done).WithTimeout(2 * soon).Should(Receive(BeNil()))
+}
+
+// expectArrived expects of a cluster that it is on the other hub with all that belongs to it, and on this one no more.
+func (s *suite) expectArrived(ctx context.Context, target world, wanted map[string]string) {
+	GinkgoHelper()
+	Expect(s.list(ctx, clusterKind, moveNamespace)).To(BeEmpty(), "the cluster is not here any more")
+	Expect(s.essence(ctx, target)).To(Equal(wanted), "what has arrived")
+}
+
+// expectUnnoticed expects that what installs a cluster has not noticed that it was moved away.
+func (s *suite) expectUnnoticed(ctx context.Context, wanted map[string]string) {
+	GinkgoHelper()
+	Consistently(func() map[string]string { return s.registered(ctx) }).Should(Equal(wanted))
+}
+
+// expectBack expects of a cluster that came back to be as well as before, and nothing else than before.
+func (s *suite) expectBack(ctx context.Context, arrived, kept map[string]string) {
+	GinkgoHelper()
+	s.expectWell(ctx, s.world, s.moved(ctx))
+	Expect(s.essence(ctx, s.world)).To(Equal(arrived))
+	Expect(s.registered(ctx)).To(Equal(kept))
 }
 
 // strayLabel marks objects that belong to no cluster.

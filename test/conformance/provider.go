@@ -158,18 +158,17 @@ type Cluster interface {
 // live for a year.
 const credentialsMonths = 13
 
-// The time-outs, generous for a busy machine.
-const (
-	startTimeout = 45 * time.Minute
-	idle         = 2 * time.Minute // for how long an installed world is watched in which nothing may happen
-)
+// startTimeout includes the first build of all tools, from empty caches.
+const startTimeout = 45 * time.Minute
 
 // What is waited for, and watched, most often. A provider that is played is quicker.
 var (
 	soon           = 3 * time.Minute
 	installTimeout = 10 * time.Minute
 	deleteTimeout  = 8 * time.Minute
-	// still is for how long a world is watched in which nothing may happen.
+	// idle is for how long an installed world is watched in which nothing may happen.
+	idle = 2 * time.Minute
+	// still is for how long a world is watched in which something just happened, and nothing more may.
 	still = 4 * time.Second
 	// held is for how long a world is watched before it counts as settled: statuses of little interest may be held back for some seconds.
 	held = 12 * time.Second

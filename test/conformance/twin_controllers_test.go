@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,6 +33,10 @@ func (w *twin) reconcile(ctx context.Context) {
 		switch {
 		case cluster.GetDeletionTimestamp() != nil && at(&cluster, "spec", "paused") != true:
 			w.remove(ctx, namespace)
+		case controlPlane == nil && w.lacks["farewell"]:
+			for _, registration := range w.list(ctx, twinRegistration, namespace) {
+				w.drop(ctx, &registration)
+			}
 		case controlPlane != nil:
 			for title, first := range w.objects {
 				if first.GetNamespace() == namespace {
@@ -54,7 +59,11 @@ func (w *twin) lookAfter(ctx context.Context, title string, first, cluster, cont
 	before := now.DeepCopy()
 	_, paused := now.GetAnnotations()[clusterv1.PausedAnnotation]
 	paused = paused || at(cluster, "spec", "paused") == true
-	idle := paused && !w.lacks["pause"]
+	w.asleep[now.GetNamespace()] = w.asleep[now.GetNamespace()] || paused
+	idle := paused && !w.lacks["pause"] || w.asleep[now.GetNamespace()] && w.lacks["awakening"]
+	if now.GetKind() == "TwinControlPlane" && !idle {
+		w.lookForMachines(ctx, now)
+	}
 	w.restore(now, first, idle, paused)
 	if now.GetKind() == "Machine" && !idle {
 		w.propagate(now, controlPlane)
@@ -137,6 +146,7 @@ func (w *twin) replace(ctx context.Context, gone *object) {
 // drop removes an object, whoever holds it.
 func (w *twin) drop(ctx context.Context, o *object) {
 	if now := w.stored(ctx, o.GroupVersionKind(), o.GetNamespace(), o.GetName()); now != nil {
+		w.writes.add(o.GetNamespace(), o.GetKind())
 		now.SetFinalizers(nil)
 		if err := w.store.Update(ctx, now); err != nil {
 			w.t.Error(err)
@@ -418,12 +428,78 @@ func (w *twin) keepSecrets(ctx context.Context, namespace string) {
 // playedHub is the twin as a hub.
 type playedHub struct{ *twin }
 
-func (playedHub) Config() *rest.Config                             { return nil }
-func (playedHub) Kubeconfig() string                               { return "" }
-func (playedHub) Crash(string) func() int                          { return nil }
-func (playedHub) Stop()                                            {}
-func (h playedHub) Panics(context.Context) (int, error)            { return len(h.lacks), nil }
-func (playedHub) Writes(string, time.Time) (map[string]int, error) { return nil, nil }
+func (playedHub) Config() *rest.Config                  { return nil }
+func (playedHub) Kubeconfig() string                    { return "" }
+func (playedHub) Stop()                                 {}
+func (h playedHub) Panics(context.Context) (int, error) { return len(h.lacks), nil }
+
+// Writes counts those that the controllers remember.
+func (h playedHub) Writes(namespace string, since time.Time) (map[string]int, error) {
+	return h.writes.in(namespace, since), nil
+}
+
+// Crash has each write that makes or removes something in a namespace be the last of a life.
+func (h playedHub) Crash(namespace string) func() int {
+	h.mortal = namespace
+	begun := time.Now()
+	return func() int {
+		h.mortal = ""
+		deaths := 0
+		for _, times := range h.writes.in(namespace, begun) {
+			deaths += times
+		}
+		return deaths
+	}
+}
+
+// writes are by the controllers, who may write by themselves, too.
+type writes struct {
+	mu  sync.Mutex
+	all []write
+}
+
+type write struct {
+	namespace, kind string
+	at              time.Time
+}
+
+func (w *writes) add(namespace, kind string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = append(w.all, write{namespace, kind, time.Now()})
+}
+
+// in counts, by kind, the writes in a namespace since a point in time.
+func (w *writes) in(namespace string, since time.Time) map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := map[string]int{}
+	for _, one := range w.all {
+		if one.namespace == namespace && one.at.After(since) {
+			found[one.kind]++
+		}
+	}
+	return found
+}
+
+// neverRest writes about a control plane now and then though nothing happens: something else each time, or, without thrift, what is there already.
+func (w *twin) neverRest() {
+	for i := 0; ; i++ {
+		select {
+		case <-w.t.Context().Done():
+			return
+		case <-time.After(held + held/2):
+		}
+		if w.lacks["rest"] {
+			controlPlane := w.stored(w.t.Context(), twinControlPlane, "full", "full")
+			controlPlane.SetAnnotations(map[string]string{"looked": strconv.Itoa(i)})
+			if err := w.store.Update(w.t.Context(), controlPlane); err != nil {
+				continue
+			}
+		}
+		w.writes.add("full", twinControlPlane.Kind)
+	}
+}
 
 // Apply makes a cluster: one without hosts has no more than what waits.
 func (h playedHub) Apply(ctx context.Context, options ClusterOptions) (Cluster, error) {
@@ -455,12 +531,27 @@ func (h playedHub) Apply(ctx context.Context, options ClusterOptions) (Cluster, 
 			}
 			domains = domains[1:]
 		}
-		if err := h.store.Create(ctx, o.DeepCopy()); err != nil {
+		if err := h.make(ctx, o); err != nil {
 			return nil, err
 		}
 	}
 	h.reconcile(ctx)
 	return f.Cluster, nil
+}
+
+// make makes an object. Who dies at that has made it, and finds it again in the next life: but for one that gives another name to each.
+func (w *twin) make(ctx context.Context, o *object) error {
+	w.writes.add(o.GetNamespace(), o.GetKind())
+	if err := w.store.Create(ctx, o.DeepCopy()); err != nil {
+		return err
+	}
+	if !w.lacks["memory"] || w.mortal != o.GetNamespace() || o.GetKind() != "Machine" {
+		return nil
+	}
+	again := o.DeepCopy()
+	again.SetName(o.GetName() + "-again")
+	again.SetUID(o.GetUID() + "-again")
+	return w.store.Create(ctx, again)
 }
 
 // playedCluster is one of the twin's clusters.

@@ -25,9 +25,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/watch"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/contract"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
@@ -41,7 +43,7 @@ var (
 	twinClass        = kind{Group: "controlplane." + capiGroup, Version: "v1beta1", Kind: "TwinControlPlaneTemplate"}
 	twinMachine      = kind{Group: "infrastructure." + capiGroup, Version: "v1beta1", Kind: "TwinMachine"}
 	twinCluster      = kind{Group: "infrastructure." + capiGroup, Version: "v1beta1", Kind: "TwinCluster"}
-	twinKinds        = []kind{twinConfig, twinTemplate, twinControlPlane, twinClass, twinMachine, twinCluster}
+	twinKinds        = []kind{twinConfig, twinTemplate, twinControlPlane, twinClass, twinMachine, twinCluster, twinRegistration}
 )
 
 // twinHook is the twin's own on its Machines.
@@ -67,6 +69,12 @@ type twin struct {
 	ignition, users []byte
 	token           string
 	api             *httptest.Server
+	// writes are those of the controllers, when and what about.
+	writes *writes
+	// mortal is the namespace whose writes end a life of the controllers; empty: none.
+	mortal string
+	// asleep are the namespaces whose cluster was paused once.
+	asleep map[string]bool
 }
 
 // playedContext is the context of a rule that Ginkgo does not run.
@@ -83,7 +91,7 @@ func (p playedContext) Value(key any) any           { return p.ctx.Value(key) }
 // newTwin makes a healthy twin.
 func newTwin(t *testing.T) *twin {
 	t.Helper()
-	w := &twin{t: t, objects: map[string]*object{}, crds: map[string]*apiextensionsv1.CustomResourceDefinition{}, lacks: map[string]bool{}, shipped: map[*Component]string{}}
+	w := &twin{t: t, objects: map[string]*object{}, crds: map[string]*apiextensionsv1.CustomResourceDefinition{}, lacks: map[string]bool{}, shipped: map[*Component]string{}, writes: &writes{}, asleep: map[string]bool{}}
 	w.suite = &suite{
 		Provider: &Provider{
 			Bootstrap:    Component{Name: "twin", Kind: twinConfig, Template: twinTemplate, Change: map[string]any{"servers": []any{"one"}}},
@@ -107,6 +115,8 @@ func newTwin(t *testing.T) *twin {
 	w.addCRDs()
 	w.fixtures.full, w.fixtures.small = w.addCluster("full", 3, 2), w.addCluster("small", 1, 0)
 	w.fixtures.topology = w.fixtures.full
+	w.writes.add("full", "TwinConfig")
+	w.writes.add("small", "TwinConfig")
 	for name, component := range w.components() {
 		w.shipped[component] = fmt.Sprintf(twinManifests, name, component.Kind.Group, w.plural(component.Kind), w.plural(component.Template))
 		component.Manifests = func(context.Context) ([]byte, error) { return []byte(w.shipped[component]), nil }
@@ -331,6 +341,13 @@ func (w *twin) begin() {
 	w.OwnerGraph = OwnerGraph(full)
 	w.store = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).WithStatusSubresource(withStatus...).Build()
 	w.world = world{hub: playedHub{w}, kinds: append(slices.Clone(twinKinds), clusterKind, machineKind, deploymentKind, secretKind), client: interceptor.NewClient(w.store, interceptor.Funcs{
+		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+			events, err := c.Watch(ctx, list, opts...)
+			if err != nil {
+				return nil, err
+			}
+			return watch.Filter(events, w.asWritten), nil
+		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return w.answered(ctx, c.Create(ctx, o, opts...))
 		},
@@ -378,6 +395,25 @@ func (w *twin) begin() {
 			return w.refuse(applied)
 		},
 	})}
+	if w.lacks["rest"] || w.lacks["thrift"] {
+		go w.neverRest()
+	}
+}
+
+// asWritten is an event with the object as it came from the twin, which the fake client has made one of its scheme.
+func (w *twin) asWritten(event watch.Event) (watch.Event, bool) {
+	o, err := runtime.DefaultUnstructuredConverter.ToUnstructured(event.Object)
+	if err != nil {
+		w.t.Error(err)
+	}
+	gvk, err := apiutil.GVKForObject(event.Object, w.store.Scheme())
+	if err != nil {
+		w.t.Error(err)
+	}
+	seen := &object{Object: o}
+	seen.SetGroupVersionKind(gvk)
+	event.Object = seen
+	return event, true
 }
 
 // tryPatch shows what would become of an object, which the fake client does not.
