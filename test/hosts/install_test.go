@@ -21,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 // booted provisions n hosts from the live ISO and waits until they registered.
@@ -52,6 +53,28 @@ func (l *lab) outage() *atomic.Bool {
 		return open(ctx, namespace, name)
 	}
 	return down
+}
+
+// silence has the API of the cluster leave every read without an answer for as long as it says so.
+func (l *lab) silence() *atomic.Bool {
+	silent := &atomic.Bool{}
+	open := l.rack.options.Workload
+	l.rack.options.Workload = func(ctx context.Context, namespace, name string) (client.Client, error) {
+		c, err := open(ctx, namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		return interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if silent.Load() {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return c.Get(ctx, key, o, opts...)
+			},
+		}), nil
+	}
+	return silent
 }
 
 // overrides returns an ignition that writes the kubelet's environment file.
@@ -333,27 +356,31 @@ func TestNobodyIsToldOfALostNodeForEver(t *testing.T) {
 
 // The API of a cluster may be away for a moment because a host of its etcd went. That this host boots something else then is no news of its Node.
 func TestALostNodeIsToldWhenItsHostBootsSomethingElse(t *testing.T) {
-	l := newLab(t)
-	down := l.outage()
-	h := l.booted(1)[0]
-	order := installOrder(h, models.HostRoleMaster)
-	order.Bootstrap, order.SingleNode, order.IgnitionOverrides = true, true, overrides("KUBELET_NODE_NAME=sno\n")
-	l.service.order(h.Hardware().UUID, order)
-	l.Eventually(h.Stage).Should(Equal(models.HostStageDone))
-	l.installed(h)
-	ready := func() corev1.ConditionStatus { return readiness(l.node("sno")()) }
-	l.Eventually(ready).Should(Equal(corev1.ConditionTrue))
+	for name, outage := range map[string]func(*lab) *atomic.Bool{"the API refuses connections": (*lab).outage, "the API does not answer": (*lab).silence} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			down := outage(l)
+			h := l.booted(1)[0]
+			order := installOrder(h, models.HostRoleMaster)
+			order.Bootstrap, order.SingleNode, order.IgnitionOverrides = true, true, overrides("KUBELET_NODE_NAME=sno\n")
+			l.service.order(h.Hardware().UUID, order)
+			l.Eventually(h.Stage).Should(Equal(models.HostStageDone))
+			l.installed(h)
+			ready := func() corev1.ConditionStatus { return readiness(l.node("sno")()) }
+			l.Eventually(ready).Should(Equal(corev1.ConditionTrue))
 
-	before := h.Registrations()
-	down.Store(true)
-	h.WrongBoot()
-	l.Eventually(h.Registrations).Should(Equal(before + 1))
-	l.Expect(ready()).To(Equal(corev1.ConditionTrue), "nobody can tell")
-	down.Store(false)
-	l.Eventually(ready).Should(Equal(corev1.ConditionUnknown))
-	h.Reboot()
-	l.Eventually(ready).Should(Equal(corev1.ConditionTrue))
-	l.Consistently(ready).WithTimeout(2*lastRetry).Should(Equal(corev1.ConditionTrue), "nobody tells otherwise later")
+			before := h.Registrations()
+			down.Store(true)
+			h.WrongBoot()
+			l.Eventually(h.Registrations).Should(Equal(before + 1))
+			l.Expect(ready()).To(Equal(corev1.ConditionTrue), "nobody can tell")
+			down.Store(false)
+			l.Eventually(ready).Should(Equal(corev1.ConditionUnknown))
+			h.Reboot()
+			l.Eventually(ready).Should(Equal(corev1.ConditionTrue))
+			l.Consistently(ready).WithTimeout(2*lastRetry).Should(Equal(corev1.ConditionTrue), "nobody tells otherwise later")
+		})
+	}
 }
 
 func TestForgottenHostRegistersAgain(t *testing.T) {

@@ -254,13 +254,14 @@ func changeNode(ctx context.Context, c client.Client, name string, change func(n
 }
 
 func updateNode(ctx context.Context, c client.Client, name string, change func(n *corev1.Node), write func(n *corev1.Node) error) error {
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	var err error
+	_ = retry.RetryOnConflict(retry.DefaultRetry, func() error { // whose own error is nil where ctx ended during an attempt
 		node := &corev1.Node{}
-		if err := c.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
-			return err
+		if err = c.Get(ctx, client.ObjectKey{Name: name}, node); err == nil {
+			change(node)
+			err = write(node)
 		}
-		change(node)
-		return write(node)
+		return err
 	})
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("node %s is gone: %w", name, err)
