@@ -84,7 +84,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{WithT: NewWithT(t), t: t, ctx: t.Context(), server: apiServer(t)}
 	w.SetDefaultEventuallyTimeout(patience)
-	w.SetDefaultEventuallyPollingInterval(5 * time.Millisecond)
+	w.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	w.SetDefaultConsistentlyDuration(quiet)
 	var err error
 	w.api, err = client.NewWithWatch(w.server.Config(), client.Options{Scheme: environment.env.Scheme()})

@@ -12,6 +12,12 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"sigs.k8s.io/cluster-api/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/docs"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
@@ -29,13 +35,15 @@ const (
 type terminal struct {
 	folder string
 	env    []string
+	hub    *env.Env
 }
 
 func TestCommandsOfDocuments(t *testing.T) {
 	terminal := openTerminal(t)
 	documents, err := docs.Read("../../..")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	count, changed := 0, true
+	terminal.run(t, "kubectl apply --filename hub.yaml")
+	count, changed := 0, false
 	for _, d := range documents {
 		for _, block := range d.Blocks("console") {
 			excused, _ := docs.Excused("../../..", block.Remark, block.Text)
@@ -45,8 +53,8 @@ func TestCommandsOfDocuments(t *testing.T) {
 			}
 			count++
 			t.Run(fmt.Sprintf("%s:%d", d.Path, block.Line), func(t *testing.T) {
-				if changed { // as it was, whatever the commands before have done
-					terminal.run(t, "kubectl apply --filename hub.yaml")
+				if changed {
+					terminal.restore(t)
 				}
 				changed = slices.ContainsFunc(commands, changes)
 				if out, err := terminal.try(t, script(commands)); err != nil {
@@ -112,7 +120,7 @@ func openTerminal(t *testing.T) *terminal {
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(hub.Stop)
 
-	terminal := &terminal{folder: t.TempDir(), env: append(os.Environ(),
+	terminal := &terminal{folder: t.TempDir(), hub: hub, env: append(os.Environ(),
 		"PATH="+programs+":"+os.Getenv("PATH"), "KUBECONFIG="+hub.Kubeconfig(), "HOME="+t.TempDir(), "CLUSTERCTL_DISABLE_VERSIONCHECK=true", "GOPROXY=off")}
 	g.Expect(os.Symlink(filepath.Join(builder.Root(), "config"), filepath.Join(terminal.folder, "config"))).To(Succeed())
 	for _, file := range []string{"hub.yaml", "foreign.yaml", "../../../clusterctl/testdata/cert-manager.yaml", "pull-secret.json", "registries.conf", "ca-bundle.crt"} {
@@ -129,6 +137,37 @@ func openTerminal(t *testing.T) *terminal {
 		terminal.run(t, fmt.Sprintf("clusterctl generate yaml --from out/%s-openshift-agent/v0.1.0/%s-components.yaml | kubectl apply --server-side -f -", provider, provider))
 	}
 	return terminal
+}
+
+// restore puts back what commands have changed of the objects of the hub, as kubectl apply would, which reads the schema of the whole API first, each time.
+func (s *terminal) restore(t *testing.T) {
+	t.Helper()
+	g := NewWithT(t)
+	manifests, err := os.ReadFile(filepath.Join(s.folder, "hub.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	objects, err := yaml.ToUnstructured(manifests)
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, wanted := range objects {
+		now := wanted.DeepCopy()
+		err := s.hub.Client().Get(t.Context(), client.ObjectKeyFromObject(now), now)
+		if apierrors.IsNotFound(err) {
+			g.Expect(s.hub.Client().Create(t.Context(), &wanted)).To(Succeed())
+			continue
+		}
+		g.Expect(err).NotTo(HaveOccurred())
+		patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(asJSON(t, &wanted), asJSON(t, &wanted), asJSON(t, now))
+		g.Expect(err).NotTo(HaveOccurred())
+		if string(patch) != "{}" {
+			g.Expect(s.hub.Client().Patch(t.Context(), now, client.RawPatch(types.MergePatchType, patch))).To(Succeed(), "%s: %s", now.GetName(), patch)
+		}
+	}
+}
+
+func asJSON(t *testing.T, object *unstructured.Unstructured) []byte {
+	t.Helper()
+	content, err := object.MarshalJSON()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return content
 }
 
 // run runs what must succeed.

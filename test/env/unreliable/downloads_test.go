@@ -26,6 +26,7 @@ func download(t *testing.T, w *Way, method string, patience time.Duration) (code
 }
 
 func TestEachFaultOfADownload(t *testing.T) {
+	t.Parallel()
 	for fault, wanted := range map[Fault]struct {
 		code int
 		body string

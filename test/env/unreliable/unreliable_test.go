@@ -80,6 +80,7 @@ func ask(ctx context.Context, method, url, body string) (int, string, http.Heade
 }
 
 func TestEachFaultOfAWrite(t *testing.T) {
+	t.Parallel()
 	for fault, wanted := range map[Fault]struct {
 		code    int // 0: no answer
 		reason  metav1.StatusReason
