@@ -166,7 +166,7 @@ AT_ONCE ?= 3
 .PHONY: test
 test: ## Run the tests: unit, API server, contracts and end-to-end, on the simulated and (what concerns it) on the real assisted-service. The longest are left to make nightly. AT_ONCE=1 runs one suite after the other, with half the memory. What failed is said again at the end.
 	@mkdir -p _artifacts
-	@{ $(MAKE) pure && $(MAKE) components && $(MAKE) --no-print-directory -k -j$(AT_ONCE) -Oline $(SUITES); } 2>&1 | tee _artifacts/test.log || { go run ./test/summary _artifacts/test.log; exit 1; }
+	@{ $(MAKE) --no-print-directory -j2 -Oline pure && $(MAKE) components end-to-end-program && $(MAKE) --no-print-directory -k -j$(AT_ONCE) -Oline $(SUITES); } 2>&1 | tee _artifacts/test.log || { go run ./test/summary _artifacts/test.log; exit 1; }
 
 .PHONY: suite-day-two suite-day-one suite-conformance suite-starting suite-real suite-bmo suite-chaos suite-open
 suite-day-two:
@@ -238,10 +238,16 @@ TESTED_TOOLS = $(sort $(dir $(wildcard test/tools/*/*_test.go)))
 UNIT := go list ./... | grep -v -e /test/e2e -e /test/conformance
 STARTING := go list -test -f '{{.ImportPath}} {{join .Deps " "}} ' ./... | grep '/test/env/components ' | sed -E 's/(_test|\.test)? .*//' | sort -u
 
-# Those that run side by side wait: eight of them keep two processors no busier than one.
+# Tests wait, and so do linkers: with more of them at a time than processors, none is idle.
 .PHONY: pure
-pure:
-	@starting="$$($(STARTING))"; $(GO_TEST) -count=1 -parallel 8 $$($(UNIT) | grep -vxF "$$starting")
+pure: pure-packages pure-tools
+
+.PHONY: pure-packages
+pure-packages:
+	@starting="$$($(STARTING))"; GOGC=400 $(GO_TEST) -count=1 -p 4 -parallel 8 $$($(UNIT) | grep -vxF "$$starting")
+
+.PHONY: pure-tools
+pure-tools:
 	@for tool in $(TESTED_TOOLS); do go -C $$tool test -vet=off -count=1 ./... || exit 1; done
 
 .PHONY: quick
@@ -271,12 +277,18 @@ BACKEND ?= simulated
 BMO ?= simulated
 AUTH ?= local
 LOGS ?= e2e-$(BACKEND)
-# Colours are for terminals; in a file they are most of what is written. A suite that takes too long is ended by Ginkgo, which says what it was at, before go test kills it.
+# Colours are for terminals; in a file they are most of what is written. A suite that takes too long is ended by Ginkgo, which says what it was at, before the program ends itself.
 GINKGO := -ginkgo.timeout=100m $(if $(MAKE_TERMOUT),,-ginkgo.no-color)
+# A program, for several suites are run of it, each of which go test would link anew.
+END_TO_END := $(CURDIR)/bin/e2e.test
+.PHONY: end-to-end-program
+end-to-end-program:
+	@$(GO_TEST) -c -o $(END_TO_END) ./test/e2e
+
 # CORE=cluster-api-next (1.13) and CORE=cluster-api-1.14 run e2e and conformance on a newer Cluster API: it is the folder below test/tools that core is built from.
 .PHONY: e2e
-e2e: components ## Run the end-to-end tests. FOCUS=<regular expression> or LABELS=<label filter> picks some, BACKEND=real takes the real assisted-service, BMO=real the real Bare Metal Operator, LONG=1 installs on it those samples too that each change installs on the other, HOST_SEED=<number> lets each host take as long as in the run that printed it, AUTH=none one without authentication. LOGS names the folder of the logs below _artifacts/, which two at a time may not share.
-	BACKEND=$(BACKEND) BMO=$(BMO) AUTH=$(AUTH) LOGS=$(LOGS) LONG=$(LONG) $(GO_TEST) ./test/e2e -count=1 -timeout 120m -v $(GINKGO) \
+e2e: components end-to-end-program ## Run the end-to-end tests. FOCUS=<regular expression> or LABELS=<label filter> picks some, BACKEND=real takes the real assisted-service, BMO=real the real Bare Metal Operator, LONG=1 installs on it those samples too that each change installs on the other, HOST_SEED=<number> lets each host take as long as in the run that printed it, AUTH=none one without authentication. LOGS names the folder of the logs below _artifacts/, which two at a time may not share.
+	cd test/e2e && BACKEND=$(BACKEND) BMO=$(BMO) AUTH=$(AUTH) LOGS=$(LOGS) LONG=$(LONG) $(END_TO_END) -test.timeout=120m -test.v $(GINKGO) \
 	  $(if $(FOCUS),-ginkgo.focus='$(FOCUS)') $(if $(LABELS),-ginkgo.label-filter='$(LABELS)')
 
 .PHONY: conformance
