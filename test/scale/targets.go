@@ -28,7 +28,7 @@ var (
 	}
 	goroutineLimit = limit{base: 600, atAnchor: 40000}
 	quietLimit     = limit{base: 5, atAnchor: 60}  // seconds
-	idleLimit      = limit{base: 0.3, atAnchor: 1} // CPU seconds of both managers in a minute
+	idleLimit      = limit{base: 0.6, atAnchor: 1} // CPU seconds of both managers in a minute; a slow processor takes twice as many as a fast one
 )
 
 const (
