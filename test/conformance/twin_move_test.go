@@ -1,8 +1,6 @@
 package conformance
 
-import (
-	"context"
-)
+import "context"
 
 // twinRegistration stands for an installed cluster. clusterctl does not know it, and leaves it where it is.
 var twinRegistration = kind{Group: "twin.example.com", Version: "v1", Kind: "TwinRegistration"}
@@ -64,7 +62,7 @@ func (w *twin) lookForMachines(ctx context.Context, controlPlane *object) {
 	if !w.lacks["recognition"] || controlPlane.Object["status"] != nil {
 		return
 	}
-	another := w.objects[title(&object{Object: map[string]any{"kind": "Machine", "metadata": map[string]any{"namespace": moveNamespace, "name": moveNamespace + "-0"}}})].DeepCopy()
+	another := w.of("Machine", moveNamespace, moveNamespace+"-0").DeepCopy()
 	another.SetName(moveNamespace + "-1")
 	another.SetUID(another.GetUID() + "-another")
 	if err := w.store.Create(ctx, another); err != nil {

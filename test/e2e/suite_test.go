@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -67,9 +66,6 @@ const hostJitter = 2 * time.Second
 // flapping is how often the state of a cluster changes that has no hosts yet, as on a hub with little to do.
 const flapping = time.Second
 
-// lessOften is how much garbage, as a percentage of what is in use, is left before it is collected: the simulators, who read all that is said of all hosts, leave much.
-const lessOften = 400
-
 // onlyReal skips a spec that needs the real assisted-service.
 func onlyReal() {
 	GinkgoHelper()
@@ -103,7 +99,6 @@ var applied struct {
 }
 
 func TestEndToEnd(t *testing.T) {
-	debug.SetGCPercent(lessOften)
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(soon)
 	SetDefaultEventuallyPollingInterval(200 * time.Millisecond)

@@ -42,6 +42,17 @@ func (l *lab) booted(n int) []*Host {
 	return all
 }
 
+// singleNode installs a cluster on one host, whose Node is called sno.
+func (l *lab) singleNode() *Host {
+	h := l.booted(1)[0]
+	order := installOrder(h, models.HostRoleMaster)
+	order.Bootstrap, order.SingleNode, order.IgnitionOverrides = true, true, overrides("KUBELET_NODE_NAME=sno\n")
+	l.service.order(h.Hardware().UUID, order)
+	l.Eventually(h.Stage).Should(Equal(models.HostStageDone))
+	l.installed(h)
+	return h
+}
+
 // outage says whether the API of the cluster refuses connections; at first it does not.
 func (l *lab) outage() *atomic.Bool {
 	down := &atomic.Bool{}
@@ -317,12 +328,7 @@ func TestNobodyIsToldOfALostNodeForEver(t *testing.T) {
 		return open(ctx, namespace, name)
 	}
 	down, gone := errors.New("connection refused"), fmt.Errorf("deleted: %w", ErrClusterGone)
-	h := l.booted(1)[0]
-	order := installOrder(h, models.HostRoleMaster)
-	order.Bootstrap, order.SingleNode, order.IgnitionOverrides = true, true, overrides("KUBELET_NODE_NAME=sno\n")
-	l.service.order(h.Hardware().UUID, order)
-	l.Eventually(h.Stage).Should(Equal(models.HostStageDone))
-	l.installed(h)
+	h := l.singleNode()
 	l.Eventually(l.rolledOut).Should(BeTrue())
 	tries := attempts.Load
 	ended := func() {
@@ -360,12 +366,7 @@ func TestALostNodeIsToldWhenItsHostBootsSomethingElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
 			down := outage(l)
-			h := l.booted(1)[0]
-			order := installOrder(h, models.HostRoleMaster)
-			order.Bootstrap, order.SingleNode, order.IgnitionOverrides = true, true, overrides("KUBELET_NODE_NAME=sno\n")
-			l.service.order(h.Hardware().UUID, order)
-			l.Eventually(h.Stage).Should(Equal(models.HostStageDone))
-			l.installed(h)
+			h := l.singleNode()
 			ready := func() corev1.ConditionStatus { return readiness(l.node("sno")()) }
 			l.Eventually(ready).Should(Equal(corev1.ConditionTrue))
 

@@ -27,8 +27,8 @@ var (
 		env.Bootstrap:    {base: 80, atAnchor: 256},
 	}
 	goroutineLimit = limit{base: 600, atAnchor: 40000}
-	quietLimit     = limit{base: 5, atAnchor: 60}  // seconds
-	idleLimit      = limit{base: 0.6, atAnchor: 1} // CPU seconds of both managers in a minute; a slow processor takes twice as many as a fast one
+	quietLimit     = limit{base: 5, atAnchor: 60}   // seconds
+	idleLimit      = limit{base: 0.45, atAnchor: 1} // CPU seconds of both managers in a minute; a slow processor takes twice as many as a fast one
 )
 
 const (
