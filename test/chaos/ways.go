@@ -14,6 +14,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/gateway"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/lightapi"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/unreliable"
 )
 
@@ -30,17 +31,21 @@ var foreign = map[string]string{
 	env.Metal3: "capm3-system:capm3-manager",
 }
 
+// madeForMachines are the API groups of what core makes for a Machine.
+var madeForMachines = []string{"bootstrap.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"}
+
 // mild is the weather of those managers: what whoever talks to an API server has to get over. No write of theirs is carried out without being answered.
 var mild = unreliable.Rates{
 	unreliable.Conflict: 0.03, unreliable.TooManyRequests: 0.02, unreliable.ServerError: 0.03, unreliable.Unavailable: 0.02,
 	unreliable.WatchBroken: 0.5, unreliable.WatchExpired: 0.15,
 }
 
-// makes tells the writes of what core makes for a Machine, and applies. Where one fails, core v1.12 deletes what it made before under that name, and begins anew under another one; where that deletion
-// fails as well, config and infra machine stay without a Machine, for ever and whatever we do.
+// makes tells the requests by which core makes a Machine, and what it makes for one. Where one fails, core v1.12 deletes what it made before under that name, and begins anew under another one; where that
+// deletion fails as well, or the failed one is the read of an infra machine that somebody else just changed, config or infra machine stay without a Machine, for ever and whatever we do.
 func makes(r *http.Request) bool {
-	return r.Method != http.MethodGet && (r.Header.Get("Content-Type") == string(types.ApplyPatchType) ||
-		strings.Contains(r.URL.Path, "/bootstrap.cluster.x-k8s.io/") || strings.Contains(r.URL.Path, "/infrastructure.cluster.x-k8s.io/"))
+	info, err := lightapi.Paths.NewRequestInfo(r)
+	return err == nil && (r.Header.Get("Content-Type") == string(types.ApplyPatchType) ||
+		slices.Contains(madeForMachines, info.APIGroup) && info.Verb != "list" && info.Verb != "watch")
 }
 
 // weatherOf are the faults of a place.

@@ -12,7 +12,8 @@ import (
 func TestWhatCoreMakesForAMachineIsMadeUndisturbed(t *testing.T) {
 	const machine = "/apis/cluster.x-k8s.io/v1beta2/namespaces/chaos/machines/a"
 	const config = "/apis/bootstrap.cluster.x-k8s.io/v1beta1/namespaces/chaos/openshiftassistedconfigs/a"
-	const infra = "/apis/infrastructure.cluster.x-k8s.io/v1beta2/namespaces/chaos/metal3machines/a"
+	const infraMachines = "/apis/infrastructure.cluster.x-k8s.io/v1beta2/namespaces/chaos/metal3machines"
+	const infra = infraMachines + "/a"
 	for situation, tc := range map[string]struct {
 		method, path string
 		content      types.PatchType
@@ -23,14 +24,15 @@ func TestWhatCoreMakesForAMachineIsMadeUndisturbed(t *testing.T) {
 		"it is deleted":                        {http.MethodDelete, machine, "", false},
 		"its config is given labels":           {http.MethodPatch, config, types.MergePatchType, true},
 		"its infra machine is taken back":      {http.MethodDelete, infra, "", true},
-		"its infra machine is read":            {http.MethodGet, infra, "", false},
-		"the infra machines are watched":       {http.MethodGet, infra + "?watch=true", "", false},
+		"its infra machine is read again":      {http.MethodGet, infra, "", true},
+		"the infra machines are watched":       {http.MethodGet, infraMachines + "?watch=true", "", false},
+		"the infra machines are listed":        {http.MethodGet, infraMachines, "", false},
 		"an Event is told of an infra machine": {http.MethodPost, "/api/v1/namespaces/chaos/events", "", false},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			request := httptest.NewRequest(tc.method, tc.path, http.NoBody)
-			request.Header.Set("Content-Type", string(tc.content))
-			NewWithT(t).Expect(makes(request)).To(Equal(tc.spared))
+			r := httptest.NewRequest(tc.method, tc.path, http.NoBody)
+			r.Header.Set("Content-Type", string(tc.content))
+			NewWithT(t).Expect(makes(r)).To(Equal(tc.spared))
 		})
 	}
 }

@@ -23,8 +23,8 @@ import (
 
 var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
-// paths reads the path of a request as an API server does.
-var paths = &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+// Paths reads the path of a request as an API server does.
+var Paths = &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
 // Server is the API server of one cluster. When it is stopped it comes back with its old data.
 type Server struct {
@@ -60,7 +60,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, apierrors.NewUnauthorized("Unauthorized"))
 		return
 	}
-	info, err := paths.NewRequestInfo(r)
+	info, err := Paths.NewRequestInfo(r)
 	if err != nil {
 		fail(w, r, apierrors.NewBadRequest(err.Error()))
 		return
