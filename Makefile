@@ -191,7 +191,7 @@ suite-bmo:
 # The same round each time: what a change breaks shows with that change. make nightly plays others.
 suite-chaos:
 	@echo "==> $@ begins"
-	$(MAKE) chaos SEED=1 ROUNDS=1 CLUSTERS=5 CHAOS='-storm=75s -bound=15m'
+	$(MAKE) chaos SEED=1 ROUNDS=1 CLUSTERS=4 CHAOS='-storm=60s -bound=15m'
 suite-open:
 	@echo "==> $@ begins"
 	$(MAKE) e2e BACKEND=real AUTH=none LOGS=e2e-open LABELS='failure && !nightly' FOCUS='on the same hosts'
@@ -204,7 +204,7 @@ nightly: ## Run what takes too long for every change: the other end-to-end specs
 	$(MAKE) e2e BACKEND=simulated LONG=1 LABELS='nightly || samples || $(ONLY_REAL)'
 	$(MAKE) e2e BACKEND=real LABELS='!($(ON_REAL) || (restart && nightly))'
 	$(MAKE) e2e BACKEND=real LONG=1 LABELS='samples && !nightly'
-	$(MAKE) e2e BACKEND=real AUTH=none LOGS=e2e-open LABELS='failure && !nightly'
+	$(MAKE) e2e BACKEND=real LONG=1 AUTH=none LOGS=e2e-open LABELS='failure && !nightly'
 	$(MAKE) e2e BMO=real LONG=1 LOGS=e2e-operator LABELS='($(ON_OPERATOR)) && !(idle || nightly) || failure && nightly'
 	$(MAKE) conformance BMO=real
 	$(MAKE) chaos BMO=real ROUNDS=2 CLUSTERS=5 CHAOS='-storm=4m -bound=15m'
@@ -287,7 +287,7 @@ end-to-end-program:
 
 # CORE=cluster-api-next (1.13) and CORE=cluster-api-1.14 run e2e and conformance on a newer Cluster API: it is the folder below test/tools that core is built from.
 .PHONY: e2e
-e2e: components end-to-end-program ## Run the end-to-end tests. FOCUS=<regular expression> or LABELS=<label filter> picks some, BACKEND=real takes the real assisted-service, BMO=real the real Bare Metal Operator, LONG=1 installs on it those samples too that each change installs on the other, HOST_SEED=<number> lets each host take as long as in the run that printed it, AUTH=none one without authentication. LOGS names the folder of the logs below _artifacts/, which two at a time may not share.
+e2e: components end-to-end-program ## Run the end-to-end tests. FOCUS=<regular expression> or LABELS=<label filter> picks some, BACKEND=real takes the real assisted-service, BMO=real the real Bare Metal Operator, LONG=1 installs on it those samples too that each change installs on the other, and with AUTH=none a cluster of more hosts than one, HOST_SEED=<number> lets each host take as long as in the run that printed it, AUTH=none one without authentication. LOGS names the folder of the logs below _artifacts/, which two at a time may not share.
 	cd test/e2e && BACKEND=$(BACKEND) BMO=$(BMO) AUTH=$(AUTH) LOGS=$(LOGS) LONG=$(LONG) $(END_TO_END) -test.timeout=120m -test.v $(GINKGO) \
 	  $(if $(FOCUS),-ginkgo.focus='$(FOCUS)') $(if $(LABELS),-ginkgo.label-filter='$(LABELS)')
 

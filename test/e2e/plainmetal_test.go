@@ -63,6 +63,7 @@ var _ = Describe("An infrastructure provider without BareMetalHosts", Label("inf
 		Expect(laboratory.Client().Delete(ctx, &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: stranger.Hardware().UUID}})).To(Succeed())
 		waitAvailable(ctx, cluster)
 		expectPlainMetal(ctx, cluster, servers)
+		Expect(downloads(cluster)).To(BeNumerically("<", 2*len(servers)), "downloads of discovery ignitions, one for each server if nothing changes")
 
 		By("removing the worker: its Node and its Agent go, and its server is wiped")
 		workload := workloadOf(cluster)

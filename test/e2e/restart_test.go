@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -77,7 +78,9 @@ var _ = Describe("An installation", Label("restart", "lost"), Ordered, Serial, f
 var _ = Describe("Managers", Label("restart"), Serial, func() {
 	It("find all as they left it, and write nothing", Label("nightly"), func(ctx SpecContext) {
 		clusters := []*lab.Cluster{apply(ctx, "ha", lab.Mutations{Namespace: "asleep", ClusterName: "sleeper"})}
-		for sample, expected := range everySample { // these wait for hosts, with all that is written for an installation
+		hostless := maps.Clone(everySample)
+		hostless["clusterclass"] = furtherSamples["clusterclass"]
+		for sample, expected := range hostless { // these wait for hosts, with all that is written for an installation
 			machines := expected.machines
 			waiting := apply(ctx, sample, lab.Mutations{Namespace: "hostless-" + sample, ExtraHosts: -machines, Edit: setInPlace})
 			wait(ctx, waiting, "making Machines", func(s *lab.State) bool { return len(s.Machines) == machines })
