@@ -160,8 +160,9 @@ DAY_TWO := etcd || upgrade || remediation || healthcheck || move
 # What the real Bare Metal Operator is asked each night, beside the simulated assisted-service: whole installations and failures of them, workers that come and go, hosts that are odd or not ours, and
 # all that happens to installed clusters.
 ON_OPERATOR := samples || workers || hosts || failure || $(DAY_TWO)
-# What starts components mostly waits, for polls of others above all: three suites at a time keep two processors busy, and pass where six are at work. Those that take longest begin.
-SUITES := suite-starting suite-day-two suite-day-one suite-conformance suite-real suite-chaos suite-open suite-bmo
+# What starts components mostly waits, for polls of others above all: three suites at a time keep two processors busy, and pass where six are at work. Those begin that
+# wait most, and as long whatever runs beside them; what ends last is what uses the processors that the others leave.
+SUITES := suite-day-one suite-day-two suite-conformance suite-starting suite-real suite-chaos suite-bmo suite-open
 AT_ONCE ?= 3
 .PHONY: test
 test: ## Run the tests: unit, API server, contracts and end-to-end, on the simulated and (what concerns it) on the real assisted-service. The longest are left to make nightly. AT_ONCE=1 runs one suite after the other, with half the memory. What failed is said again at the end.
