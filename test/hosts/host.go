@@ -268,7 +268,7 @@ func (h *Host) run(ctx context.Context) {
 		again := false
 		switch boot.System {
 		case Discovery:
-			again = h.discover(ctx)
+			again = pause(ctx, h.rack.options.BootDelay) && h.discover(ctx)
 		case Installed:
 			h.findNode()
 			h.runInstalled(ctx)

@@ -472,6 +472,19 @@ func TestRebootDuringDiscoveryRegistersAgain(t *testing.T) {
 	l.Eventually(h.Registrations).Should(Equal(2))
 }
 
+func TestAHostBootsBeforeItRegisters(t *testing.T) {
+	const delay = 300 * time.Millisecond
+	l := newLab(t, func(o *Options) { o.BootDelay = delay })
+	l.hosts(1)
+	begin := time.Now()
+	l.bootISO("host-0", testInfraEnv)
+	l.Eventually(func() bool {
+		h := l.rack.Host("host-0")
+		return h != nil && h.Registrations() == 1
+	}).Should(BeTrue())
+	l.Expect(time.Since(begin)).To(BeNumerically(">=", delay))
+}
+
 // A registration that assisted-service works through when the installed system runs already would be that of a host which unexpectedly restarted.
 func TestAHostIsNotOffBeforeItsRegistrationIsAnswered(t *testing.T) {
 	l := newLab(t)

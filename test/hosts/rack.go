@@ -48,6 +48,8 @@ type Options struct {
 	Pull func(ctx context.Context, pull Pull) error
 	// Site returns where the nodes of a workload cluster run static pods and answer as kubelets; nil: its Nodes are objects and no more. Nil: so are all.
 	Site func(namespace, clusterName string) Site
+	// BootDelay is how long a host takes from its discovery image to its registration. 0: no time, which no server can.
+	BootDelay time.Duration
 	// StageDelay is how long a host stays in each installation stage; 0 means no longer than it must.
 	StageDelay time.Duration
 	// StateDelay is how long a BareMetalHost stays in registering, inspecting, preparing, provisioning and deprovisioning; 0 likewise.
