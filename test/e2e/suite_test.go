@@ -54,7 +54,7 @@ const authVariable = "AUTH"
 // logsVariable is the folder below _artifacts in which logs are kept; empty: that of the backend.
 const logsVariable = "LOGS"
 
-// longVariable has all samples installed, also those that the other assisted-service installs with each change.
+// longVariable has all samples installed, also those that the other assisted-service installs with each change, and a cluster of several hosts retried without authentication.
 const longVariable = "LONG"
 
 // coreVariable is the folder below test/tools whose version of Cluster API core the specs run on: see [lab.Options].
@@ -65,6 +65,10 @@ const hostJitter = 2 * time.Second
 
 // flapping is how often the state of a cluster changes that has no hosts yet, as on a hub with little to do.
 const flapping = time.Second
+
+// bootDelay is how long hosts boot where the real assisted-service runs. It forgets for ever, though it goes on talking to it, a host that registers while its former Agent is still being deleted
+// (crd_utils.go: CreateAgentCR updates the one that goes), which takes a second on a busy machine. Servers boot for minutes.
+const bootDelay = 5 * time.Second
 
 // onlyReal skips a spec that needs the real assisted-service.
 func onlyReal() {
@@ -124,6 +128,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	laboratoryOptions = lab.Options{
 		Dir: dir, Out: GinkgoWriter, CoreTools: os.Getenv(coreVariable), Backend: backend, BareMetal: operator, HostJitter: hostJitter, HostSeed: seed, Flapping: flapping, Auth: assistedsim.AuthLocal, HTTPS: true,
 		Core: withInPlaceUpdates, ControlPlane: withInPlaceUpdates,
+	}
+	if backend == lab.Real {
+		laboratoryOptions.BootDelay = bootDelay
 	}
 	if os.Getenv(authVariable) == string(assistedsim.AuthNone) {
 		laboratoryOptions.Auth, laboratoryOptions.HTTPS = assistedsim.AuthNone, false

@@ -38,6 +38,8 @@ type Options struct {
 	Dir string
 	// Out gets lines for people: what is built and started. Default: nothing is written.
 	Out io.Writer
+	// BootDelay is how long hosts boot: see [hosts.Options].
+	BootDelay time.Duration
 	// StageDelay is how long each state and stage of hosts and clusters lasts at least. Default: none.
 	StageDelay time.Duration
 	// Heartbeat is how often installed nodes post their status. Default: that of [hosts.Options].
@@ -191,7 +193,7 @@ func (l *Lab) startRack(options Options, service hosts.Service, logger logr.Logg
 		Pull:        l.pull,
 		Site:        l.site,
 		Lost:        l.judge,
-		BootDelay:   bootDelay(options.Backend),
+		BootDelay:   options.BootDelay,
 		StageDelay:  options.StageDelay,
 		StateDelay:  options.StageDelay,
 		StateJitter: options.HostJitter, Seed: options.HostSeed, RealOperator: options.BareMetal == Real,
@@ -208,15 +210,6 @@ func (l *Lab) startRack(options Options, service hosts.Service, logger logr.Logg
 		}
 	})
 	return nil
-}
-
-// bootDelay is what the real assisted-service needs: it forgets for ever, though it goes on talking to it, a host that registers while its former Agent is still being deleted, which takes a second on a busy machine
-// (crd_utils.go: CreateAgentCR updates the one that goes). Servers boot for minutes.
-func bootDelay(backend Backend) time.Duration {
-	if backend == Real {
-		return 5 * time.Second
-	}
-	return 0
 }
 
 // log opens a log file beside those of the processes.

@@ -28,7 +28,7 @@ var (
 	}
 	goroutineLimit = limit{base: 600, atAnchor: 40000}
 	quietLimit     = limit{base: 5, atAnchor: 60}   // seconds
-	idleLimit      = limit{base: 0.45, atAnchor: 1} // CPU seconds of both managers in a minute; a slow processor takes twice as many as a fast one
+	idleLimit      = limit{base: 0.45, atAnchor: 1} // CPU seconds of both managers in a minute; beside 200 clusters, of which nothing is asked, 0.06 to 0.48 were measured
 )
 
 const (
