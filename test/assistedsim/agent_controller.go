@@ -222,7 +222,7 @@ func (s *Simulator) forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.hosts[key]
-	if h == nil {
+	if h == nil || h.forgotten {
 		s.notify()
 		return
 	}

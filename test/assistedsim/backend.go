@@ -56,6 +56,8 @@ type requests struct {
 type host struct {
 	key      types.NamespacedName
 	infraEnv *infraEnv
+	// forgotten is a host without an Agent, of which nothing is told until it registers again.
+	forgotten bool
 
 	state, info string
 	// published is the state that the Agent shows; a host gets its instruction only when everybody can see why.

@@ -6,10 +6,16 @@ import (
 	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
 // TestNodeOfAnAgentThatSkipsTheSpoke is about clusters that do not answer: whoever asks them for the removal of a Node gets an error.
@@ -50,4 +56,35 @@ func TestNodeOfAnAgentThatSkipsTheSpoke(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAHostThatIsForgotten registers while the Agent of its former life is being deleted, which cannot be taken out of its cluster: that Agent goes, and none comes before the host registers again. It was tried with the real
+// service (April 2025).
+func TestAHostThatIsForgotten(t *testing.T) {
+	g, s := NewWithT(t), newSimulator(t, Options{})
+	scheme, err := Scheme()
+	g.Expect(err).NotTo(HaveOccurred())
+	now, key := metav1.Now(), types.NamespacedName{Namespace: "ns", Name: "h"}
+	former := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: "h", Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: "former"}, Finalizers: []string{agentFinalizer}, DeletionTimestamp: &now,
+	}}
+	former.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.CleanupCondition, Status: corev1.ConditionFalse}}
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(former).WithStatusSubresource(former).Build()
+	s.client, s.live = hub, hub
+	anew := &infraEnv{key: types.NamespacedName{Namespace: "ns", Name: "anew"}, id: "1"}
+	s.infraEnvs[anew.key] = anew
+	s.hosts[key] = &host{key: key, infraEnv: &infraEnv{key: types.NamespacedName{Namespace: "ns", Name: "former"}}, state: models.HostStatusInstalled}
+
+	guest := hosts.Agent{AgentConfig: hosts.AgentConfig{InfraEnvID: "1"}, HostID: "h"}
+	g.Expect(s.Register(t.Context(), guest)).To(Succeed())
+	g.Expect(hub.Get(t.Context(), key, &aiv1beta1.Agent{})).To(MatchError(apierrors.IsNotFound, "gone"))
+	_, err = s.reconcileAgent(t.Context(), ctrl.Request{NamespacedName: key})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(s.hostOf("1", "h")).NotTo(BeNil(), "it goes on asking for instructions")
+
+	g.Expect(s.Register(t.Context(), guest)).To(Succeed())
+	agent := &aiv1beta1.Agent{}
+	g.Expect(hub.Get(t.Context(), key, agent)).To(Succeed(), "it is known once it is started again")
+	g.Expect(agent.Labels).To(HaveKeyWithValue(aiv1beta1.InfraEnvNameLabel, "anew"))
+	g.Expect(s.hosts[key].forgotten).To(BeFalse())
 }

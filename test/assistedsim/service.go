@@ -8,6 +8,7 @@ import (
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,7 +60,7 @@ func (s *Simulator) Register(ctx context.Context, guest hosts.Agent) error {
 			return fmt.Errorf("cannot register host %s in InfraEnv %s: %w", guest.HostID, guest.InfraEnvID, hosts.ErrNotFound)
 		}
 		key := types.NamespacedName{Namespace: env.key.Namespace, Name: guest.HostID}
-		if h := s.hosts[key]; h != nil && h.infraEnv == env {
+		if h := s.hosts[key]; h != nil && h.infraEnv == env && !h.forgotten {
 			defer s.mu.Unlock()
 			return s.reregister(h, guest)
 		}
@@ -70,12 +71,12 @@ func (s *Simulator) Register(ctx context.Context, guest hosts.Agent) error {
 		agent, changed := newAgent(env, guest.HostID), s.changed
 		s.mu.Unlock()
 
-		leaving, err := s.createAgent(ctx, agent)
+		found, err := s.createAgent(ctx, agent)
 		if err != nil {
 			return err
 		}
-		if !leaving {
-			return s.admit(env, key, guest)
+		if found != agentLeaves {
+			return s.admit(env, key, guest, found == agentDropped)
 		}
 		select { // the Agent of the host's former life is being deleted: the host keeps trying
 		case <-ctx.Done():
@@ -122,48 +123,70 @@ func newAgent(env *infraEnv, hostID string) *aiv1beta1.Agent {
 	return agent
 }
 
-// createAgent creates the Agent, or resets the one that the host had in another InfraEnv. leaving reports an Agent of this
-// name that is being deleted.
-func (s *Simulator) createAgent(ctx context.Context, agent *aiv1beta1.Agent) (leaving bool, err error) {
-	err = s.client.Create(ctx, agent)
+// registration is what becomes of the Agent of a host that registers.
+type registration int
+
+const (
+	// agentThere is an Agent that was created, was there already, or came from another InfraEnv.
+	agentThere registration = iota
+	// agentLeaves is an Agent of this name, of the host's former life, that is being deleted.
+	agentLeaves
+	// agentDropped is one likewise, which the service lets go though it could not take its Node out of the cluster. It makes no other.
+	agentDropped
+)
+
+// createAgent creates the Agent, or resets the one that the host had in another InfraEnv.
+//
+// The service drops each Agent that is being deleted (crd_utils.go: CreateAgentCR). Here only those go that its cluster holds up: that the rest takes less than a server takes to boot, hosts that boot at once are not to see.
+func (s *Simulator) createAgent(ctx context.Context, agent *aiv1beta1.Agent) (registration, error) {
+	err := s.client.Create(ctx, agent)
 	if !apierrors.IsAlreadyExists(err) {
 		if err != nil {
-			return false, fmt.Errorf("cannot create Agent %s/%s: %w", agent.Namespace, agent.Name, err)
+			return 0, fmt.Errorf("cannot create Agent %s/%s: %w", agent.Namespace, agent.Name, err)
 		}
-		return false, nil
+		return agentThere, nil
 	}
 	existing := &aiv1beta1.Agent{}
 	if err := s.live.Get(ctx, client.ObjectKeyFromObject(agent), existing); err != nil {
 		if apierrors.IsNotFound(err) {
 			return s.createAgent(ctx, agent)
 		}
-		return false, fmt.Errorf("cannot read Agent %s/%s: %w", agent.Namespace, agent.Name, err)
-	}
-	if !existing.DeletionTimestamp.IsZero() {
-		return true, nil
-	}
-	if existing.Labels[aiv1beta1.InfraEnvNameLabel] == agent.Labels[aiv1beta1.InfraEnvNameLabel] {
-		return false, nil
+		return 0, fmt.Errorf("cannot read Agent %s/%s: %w", agent.Namespace, agent.Name, err)
 	}
 	base := existing.DeepCopy()
-	existing.Labels, existing.OwnerReferences, existing.Spec = agent.Labels, nil, agent.Spec
-	if err := s.client.Patch(ctx, existing, client.MergeFrom(base)); err != nil {
-		return false, fmt.Errorf("cannot move Agent %s/%s to another InfraEnv: %w", agent.Namespace, agent.Name, err)
+	switch {
+	case existing.Labels[aiv1beta1.InfraEnvNameLabel] == agent.Labels[aiv1beta1.InfraEnvNameLabel]:
+		if existing.DeletionTimestamp.IsZero() {
+			return agentThere, nil
+		}
+		return agentLeaves, nil
+	case existing.DeletionTimestamp.IsZero():
+		existing.Labels, existing.OwnerReferences, existing.Spec = agent.Labels, nil, agent.Spec
+		if err := s.client.Patch(ctx, existing, client.MergeFrom(base)); err != nil {
+			return 0, fmt.Errorf("cannot move Agent %s/%s to another InfraEnv: %w", agent.Namespace, agent.Name, err)
+		}
+		return agentThere, nil
+	case conditionsv1.IsStatusConditionFalse(existing.Status.Conditions, aiv1beta1.CleanupCondition):
+		existing.Finalizers = nil
+		if err := s.client.Patch(ctx, existing, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
+			return 0, fmt.Errorf("cannot drop Agent %s/%s: %w", agent.Namespace, agent.Name, err)
+		}
+		return agentDropped, nil
 	}
-	return false, nil
+	return agentLeaves, nil
 }
 
-// admit records a host whose Agent now exists.
-func (s *Simulator) admit(env *infraEnv, key types.NamespacedName, guest hosts.Agent) error {
+// admit records a host whose Agent now exists, or that is forgotten.
+func (s *Simulator) admit(env *infraEnv, key types.NamespacedName, guest hosts.Agent, forgotten bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.infraEnvs[env.key] != env {
 		return fmt.Errorf("cannot register host %s: %w", key.Name, hosts.ErrNotFound)
 	}
-	if h := s.hosts[key]; h != nil && h.infraEnv == env {
+	if h := s.hosts[key]; h != nil && h.infraEnv == env && !h.forgotten {
 		return s.reregister(h, guest)
 	}
-	h := &host{key: key, infraEnv: env, kind: models.HostKindHost, role: models.HostRoleAutoAssign, arrived: guest.Inventory, cannotPull: guest.CannotPull}
+	h := &host{key: key, infraEnv: env, forgotten: forgotten, kind: models.HostKindHost, role: models.HostRoleAutoAssign, arrived: guest.Inventory, cannotPull: guest.CannotPull}
 	if c := s.clusters[env.clusterRef]; c != nil {
 		s.join(h, c)
 	}

@@ -41,7 +41,7 @@ func (s *Simulator) spokeClient(ctx context.Context, cluster types.NamespacedNam
 	if err != nil {
 		return nil, fmt.Errorf("cannot use kubeconfig of cluster %s: %w", cluster, err)
 	}
-	config.Timeout, config.QPS = spokeTimeout, -1
+	config.Timeout, config.QPS, config.UserAgent = spokeTimeout, -1, FieldManager
 	c, err := client.New(config, client.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("cannot reach cluster %s: %w", cluster, err)

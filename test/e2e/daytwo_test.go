@@ -2,6 +2,10 @@ package e2e
 
 import (
 	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -20,14 +24,17 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/gateway"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
 var _ = Describe("Workers", Label("workers"), func() {
 	It("join when the cluster accepts hosts, whether they appear during the installation or after", func(ctx SpecContext) {
+		var away atomic.Bool
 		// The sample is counted for one worker without replicas: one host more.
-		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "workers", ClusterName: "grow", ExtraHosts: 3, HoldAPI: true, Edit: edits(autoscaled, pooled)})
+		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "workers", ClusterName: "grow", ExtraHosts: 3, HoldAPI: true, Edit: edits(autoscaled, pooled), Divert: keptFromService(&away)})
 		wait(ctx, cluster, "installing", installing)
 
 		By("adding one during the installation: it is discovered, and waits")
@@ -65,23 +72,25 @@ var _ = Describe("Workers", Label("workers"), func() {
 		By("letting a host sleep until its certificates have expired: it comes back")
 		wakeAfterMonths(ctx, cluster, late.Name)
 
-		By("removing the one that the autoscaler chose, while another waits for a host: its Node and its Agent go")
+		By("removing the one that the autoscaler chose, while another waits for a host, and assisted-service does not reach the cluster")
 		removed := machineNamed(state(ctx, cluster), late.Name)
 		workload := workloadOf(cluster)
 		node := nodeOf(ctx, workload, removed)
 		Expect(cluster.Scale(ctx, 5)).To(Succeed())
 		wait(ctx, cluster, "short of hosts", func(s *lab.State) bool { return len(s.Machines) == 8 })
 		release := hold(ctx, removed.Config)
+		away.Store(true)
 		patch(ctx, removed.DeepCopy(), `{"metadata":{"annotations":{"`+clusterv1.DeleteMachineAnnotation+`":"true"}}}`)
 		Expect(cluster.Scale(ctx, 4)).To(Succeed())
-		Eventually(ctx, func() error { return workload.Get(ctx, keyOf(node), &corev1.Node{}) }).WithTimeout(soon).Should(MatchError(apierrors.IsNotFound, "gone"))
 
-		By("giving its host to the other while its Machine is still there: nothing is left of its former life, and its name is not taken before that Machine is gone")
+		By("giving its host to the other while its Machine is still there: its former Agent, which would have it forgotten, goes nevertheless, and its name is not taken before that Machine is gone")
 		s = wait(ctx, cluster, "keeping the host waiting for its name", func(s *lab.State) bool { return configHas(s, bootstrapv1.NodeNameTakenReason) })
 		anew := machineWith(s, bootstrapv1.NodeNameTakenReason)
 		Expect(anew.Agent.Name).To(Equal(removed.Agent.Name), "the host is the same")
 		Expect(anew.Agent.UID).NotTo(Equal(removed.Agent.UID))
 		Expect(anew.Agent.Spec).To(Equal(aiv1beta1.AgentSpec{}))
+		Expect(workload.Get(ctx, keyOf(node), &corev1.Node{})).To(Succeed(), "assisted-service cannot remove it")
+		away.Store(false)
 		release()
 		wait(ctx, cluster, "complete again", func(s *lab.State) bool { return s.Wanted == 7 && s.Available() })
 		anew = machineNamed(state(ctx, cluster), anew.Name)
@@ -89,8 +98,27 @@ var _ = Describe("Workers", Label("workers"), func() {
 		expectAgent(anew)
 		Expect(nodeOf(ctx, workload, anew).Name).To(Equal(node.Name))
 		Expect(nodeOf(ctx, workload, anew).UID).NotTo(Equal(node.UID))
+
+		By("removing it once more: its Node goes with its Agent, before Cluster API removes it")
+		release = hold(ctx, anew.Config)
+		patch(ctx, anew.DeepCopy(), `{"metadata":{"annotations":{"`+clusterv1.DeleteMachineAnnotation+`":"true"}}}`)
+		Expect(cluster.Scale(ctx, 3)).To(Succeed())
+		Eventually(ctx, func() error { return workload.Get(ctx, keyOf(node), &corev1.Node{}) }).WithTimeout(soon).Should(MatchError(apierrors.IsNotFound, "gone"))
+		release()
+		wait(ctx, cluster, "complete without it", func(s *lab.State) bool { return s.Wanted == 6 && len(s.Machines) == 6 && s.Available() })
 	}, NodeTimeout(3*installTimeout))
 })
+
+// keptFromService keeps assisted-service, and nobody else, from the API of a cluster while away is set.
+func keptFromService(away *atomic.Bool) env.Pass {
+	return func(rw http.ResponseWriter, r *http.Request, transport http.RoundTripper, target *url.URL) {
+		if away.Load() && strings.HasPrefix(r.UserAgent(), "assisted-service") {
+			http.Error(rw, "not for assisted-service", http.StatusServiceUnavailable)
+			return
+		}
+		gateway.Proxy(transport, target).ServeHTTP(rw, r)
+	}
+}
 
 // autoscaled leaves the number of workers to the cluster autoscaler, as its users do.
 func autoscaled(object *unstructured.Unstructured) {

@@ -29,7 +29,11 @@ func (s *scope) tellHost() {
 
 // identifyHost proves which Agent runs on the Machine's host, before anything is told to it.
 func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
-	elsewhere, err := r.matchesElsewhere(ctx, s)
+	elsewhere, former, err := r.matchesElsewhere(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	leaving, err := r.endFormer(ctx, s, former)
 	if err != nil {
 		return false, err
 	}
@@ -44,10 +48,7 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 		}
 	}
 	if found.Agent == nil {
-		if told := s.found(bootstrapv1.HostAvailableCondition); told != nil && told.Status == metav1.ConditionFalse && found.Reason == bootstrapv1.WaitingForHostReason {
-			found.Reason, found.Message = told.Reason, found.Message+"; "+told.Message
-		}
-		return s.wait(stage, found.Reason, "%s", found.Message)
+		return s.waitForHost(found, leaving)
 	}
 	s.agent = found.Agent
 	if !s.agent.DeletionTimestamp.IsZero() && !s.MayHaveNode(s.agent) {
@@ -80,6 +81,19 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
+// waitForHost says why there is no Agent yet: what keeps the host from booting, or may have it forgotten.
+func (s *scope) waitForHost(found desired.Identification, leaving string) (bool, error) {
+	if found.Reason == bootstrapv1.WaitingForHostReason {
+		if leaving != "" {
+			found.Message += "; " + leaving
+		}
+		if told := s.found(bootstrapv1.HostAvailableCondition); told != nil && told.Status == metav1.ConditionFalse {
+			found.Reason, found.Message = told.Reason, found.Message+"; "+told.Message
+		}
+	}
+	return s.wait(bootstrapv1.HostIdentifiedCondition, found.Reason, "%s", found.Message)
+}
+
 // runsOn says where the Agent runs.
 func (s *scope) runsOn() string {
 	if s.Host == nil {
@@ -94,32 +108,36 @@ func (s *scope) toldRefusals(refusals []string) bool {
 	return recorded != nil && strings.Contains(recorded.Message, strings.Join(refusals, "; "))
 }
 
-// matchesElsewhere finds Agents that run on the Machine's host but booted the image of another InfraEnv of the namespace, in the order of their names. What is left of
-// the host's former Machine is being deleted, and does not count. It looks at all Agents there: only hosts that were not identified yet ask for it, and an index by MAC address would grow with all Agents of the hub.
-func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) ([]*aiv1beta1.Agent, error) {
+// matchesElsewhere finds Agents that run on the Machine's host but booted the image of another InfraEnv of the namespace, in the order of their names. Those that are being deleted are former: what
+// is left of the host's former Machine. It looks at all Agents there: only hosts that were not identified yet ask for it, and an index by MAC address would grow with all Agents of the hub.
+func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) (elsewhere, former []*aiv1beta1.Agent, err error) {
 	if s.Host == nil || s.Config.Status.AgentRef != nil {
 		r.awaited.ended(keyOf(s.Config))
-		return nil, nil
+		return nil, nil, nil
 	}
 	wanted := metal3.IdentityOf(s.Host)
 	r.awaited.begun(keyOf(s.Config), wanted.MACs...)
 	agents := &aiv1beta1.AgentList{}
 	if err := r.Client.List(ctx, agents, client.InNamespace(s.Config.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("cannot look for Agents by MAC address: %w", err)
+		return nil, nil, fmt.Errorf("cannot look for Agents by MAC address: %w", err)
 	}
-	var found []*aiv1beta1.Agent
 	for i := range agents.Items {
 		agent := &agents.Items[i]
-		if s.ownInfraEnv(facts.InfraEnvOf(agent)) || !agent.DeletionTimestamp.IsZero() {
+		if s.ownInfraEnv(facts.InfraEnvOf(agent)) || !wanted.Shares(metal3.AgentIdentity(agent)) || s.Mismatch(agent) != "" {
 			continue
 		}
-		if observed := metal3.AgentIdentity(agent); wanted.Shares(observed) && s.Mismatch(agent) == "" {
-			found = append(found, agent.DeepCopy())
+		if agent.DeletionTimestamp.IsZero() {
+			elsewhere = append(elsewhere, agent.DeepCopy())
+		} else {
+			former = append(former, agent.DeepCopy())
 		}
 	}
-	slices.SortFunc(found, func(a, b *aiv1beta1.Agent) int { return strings.Compare(a.Name, b.Name) })
-	return found, nil
+	slices.SortFunc(elsewhere, byName)
+	slices.SortFunc(former, byName)
+	return elsewhere, former, nil
 }
+
+func byName(a, b *aiv1beta1.Agent) int { return strings.Compare(a.Name, b.Name) }
 
 // ownInfraEnv tells whether an InfraEnv, by its name, is one of the Machine's.
 func (s *scope) ownInfraEnv(name string) bool {

@@ -84,15 +84,3 @@ func TestConfigThatIsGoneDoesNotWaitForAName(t *testing.T) {
 	w.reconcile()
 	w.Expect(w.reconciler.awaitedNames.by(namespace, "rack1-u7")).To(BeEmpty())
 }
-
-// TestAgentOfTheFormerMachine is what is left of the life that the host had before: it is being deleted, and no other host with the same BMC address.
-func TestAgentOfTheFormerMachine(t *testing.T) {
-	w := booted(t)
-	left := discovered("left", "former", bootMAC)
-	left.Finalizers = []string{"agent.agent-install.openshift.io/ai-deprovision"}
-	w.create(left)
-	w.remove(left)
-	w.reconcile()
-	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
-	w.Expect(w.event()).To(BeEmpty(), "nothing is refused")
-}
