@@ -1,0 +1,153 @@
+// Command run tests packages as go test does, but links only those of their programs anew of which something changed: go test links each of them every time, which takes longer than most of the tests.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/program"
+)
+
+func main() {
+	r := runner{out: os.Stdout}
+	flag.StringVar(&r.programs, "programs", filepath.Join("bin", "tests"), "the folder in which programs are kept")
+	flag.IntVar(&r.atOnce, "at-once", runtime.NumCPU(), "how many packages are tested at a time")
+	flag.IntVar(&r.parallel, "parallel", runtime.NumCPU(), "how many tests of a package run at a time, of those that say that they may")
+	flag.DurationVar(&r.timeout, "timeout", 10*time.Minute, "how long the tests of a package may take")
+	flag.Parse()
+	program.Main(func(ctx context.Context) error { return r.run(ctx, flag.Args()) })
+}
+
+// runner tests packages.
+type runner struct {
+	out              io.Writer
+	dir              string // of the module; empty: the current one
+	programs         string
+	atOnce, parallel int
+	timeout          time.Duration
+
+	mutex  sync.Mutex // of out and failed
+	failed int
+}
+
+// tested is a package that has tests.
+type tested struct{ path, dir string }
+
+// run tests the packages that have tests, and tells of each how it went, in the words of go test.
+func (r *runner) run(ctx context.Context, patterns []string) error {
+	folders, err := r.list(ctx, patterns)
+	if err != nil {
+		return err
+	}
+	var links, tests errgroup.Group
+	links.SetLimit(2) // one reads while the other works
+	tests.SetLimit(r.atOnce)
+	for folder, packages := range folders {
+		links.Go(func() error {
+			r.testFolder(ctx, folder, packages, &tests)
+			return nil
+		})
+	}
+	_ = links.Wait() // no error is returned to it, and
+	_ = tests.Wait() // none to this
+	if r.failed > 0 {
+		return errors.New("FAIL")
+	}
+	return nil
+}
+
+// list returns the packages, by the folder in which they are: no two there have the same name.
+func (r *runner) list(ctx context.Context, patterns []string) (map[string][]tested, error) {
+	command := exec.CommandContext(ctx, "go", append([]string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}"}, patterns...)...)
+	command.Dir, command.Stderr = r.dir, os.Stderr
+	listed, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("cannot list packages: %w", err)
+	}
+	folders := map[string][]tested{}
+	for line := range strings.Lines(string(listed)) {
+		if name, dir, found := strings.Cut(strings.TrimSpace(line), " "); found {
+			folders[path.Dir(name)] = append(folders[path.Dir(name)], tested{name, dir})
+		}
+	}
+	return folders, nil
+}
+
+// testFolder links the programs of a folder, and has them run. What else can be tested is, where that fails.
+func (r *runner) testFolder(ctx context.Context, folder string, packages []tested, tests *errgroup.Group) {
+	if err := r.link(ctx, folder, packages); err != nil {
+		r.tell(true, err.Error()+"\n")
+		return
+	}
+	for _, p := range packages {
+		tests.Go(func() error {
+			r.test(ctx, p)
+			return nil
+		})
+	}
+}
+
+// link makes the programs of the packages of a folder, unless they are there already.
+func (r *runner) link(ctx context.Context, folder string, packages []tested) error {
+	args := []string{"test", "-vet=off", "-c", "-o", r.folder(folder) + string(filepath.Separator)}
+	for _, p := range packages {
+		args = append(args, p.path)
+	}
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = r.dir
+	if said, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%sFAIL\t%s [build failed]: %w", said, folder, err)
+	}
+	return nil
+}
+
+// folder is where the programs of the packages of a folder are.
+func (r *runner) folder(of string) string {
+	absolute, err := filepath.Abs(filepath.Join(r.programs, filepath.FromSlash(of)))
+	if err != nil {
+		return r.programs // nobody knows where we are
+	}
+	return absolute
+}
+
+// test runs the tests of a package, in its directory.
+func (r *runner) test(ctx context.Context, p tested) {
+	begun := time.Now()
+	command := exec.CommandContext(ctx, filepath.Join(r.folder(path.Dir(p.path)), path.Base(p.path)+".test"),
+		"-test.paniconexit0", fmt.Sprintf("-test.timeout=%s", r.timeout), fmt.Sprintf("-test.parallel=%d", r.parallel))
+	command.Dir = p.dir
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) } // it ends what it has begun
+	var said bytes.Buffer
+	command.Stdout, command.Stderr = &said, &said
+	err := command.Run()
+	took := time.Since(begun).Seconds()
+	if err != nil {
+		r.tell(true, fmt.Sprintf("%s%v\nFAIL\t%s\t%.3fs\n", said.String(), err, p.path, took))
+		return
+	}
+	r.tell(false, fmt.Sprintf("ok  \t%s\t%.3fs\n", p.path, took))
+}
+
+// tell writes what happened, and counts what failed.
+func (r *runner) tell(failed bool, what string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if failed {
+		r.failed++
+	}
+	_, _ = io.WriteString(r.out, what) // nobody reads it then
+}
