@@ -48,6 +48,13 @@ func makes(r *http.Request) bool {
 		slices.Contains(madeForMachines, info.APIGroup) && info.Verb != "list" && info.Verb != "watch")
 }
 
+// tells the requests by which CAPM3 says how a Metal3Machine is. Where one fails after its Node was found, v1.13 never says Metal3DataReady, whose Machine is not ready then, for ever and whatever we do
+// (metal3machine_controller.go there: it sets the condition only when it looks for the Node by its label, which it does no more once the Node has its providerID).
+func tells(r *http.Request) bool {
+	info, err := lightapi.Paths.NewRequestInfo(r)
+	return err == nil && info.Resource == "metal3machines" && info.Subresource == "status"
+}
+
 // weatherOf are the faults of a place.
 func weatherOf(place string) unreliable.Rates {
 	switch {
@@ -92,7 +99,7 @@ func (w *ways) openWays(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	w.others[env.Core].Spared = makes
+	w.others[env.Core].Spared, w.others[env.Metal3].Spared = makes, tells
 	return nil
 }
 

@@ -37,6 +37,17 @@ func TestWhatCoreMakesForAMachineIsMadeUndisturbed(t *testing.T) {
 	}
 }
 
+func TestWhatCAPM3TellsOfAMachineIsToldUndisturbed(t *testing.T) {
+	const infra = "/apis/infrastructure.cluster.x-k8s.io/v1beta2/namespaces/chaos/metal3machines/a"
+	for path, spared := range map[string]bool{
+		infra + "/status": true,
+		infra:             false,
+		"/apis/infrastructure.cluster.x-k8s.io/v1beta2/namespaces/chaos/metal3clusters/a/status": false,
+	} {
+		NewWithT(t).Expect(tells(httptest.NewRequest(http.MethodPatch, path, http.NoBody))).To(Equal(spared), path)
+	}
+}
+
 func TestEachPlaceHasASeedOfItsOwn(t *testing.T) {
 	g := NewWithT(t)
 	first, second := &round{plan: plan{seed: 7}}, &round{plan: plan{seed: 8}}
