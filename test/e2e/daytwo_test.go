@@ -207,11 +207,13 @@ func hold(ctx context.Context, object client.Object) (release func()) {
 	const finalizer = "e2e.example.com/hold"
 	change := func(change func(client.Object, string) bool) {
 		GinkgoHelper()
-		Expect(laboratory.Client().Get(ctx, keyOf(object), object)).To(Succeed())
-		before, ok := object.DeepCopyObject().(client.Object)
-		Expect(ok).To(BeTrue())
-		change(object, finalizer)
-		Expect(laboratory.Client().Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))).To(Succeed())
+		Eventually(ctx, func(g Gomega) { // others write to it, too
+			g.Expect(laboratory.Client().Get(ctx, keyOf(object), object)).To(Succeed())
+			before, ok := object.DeepCopyObject().(client.Object)
+			g.Expect(ok).To(BeTrue())
+			change(object, finalizer)
+			g.Expect(laboratory.Client().Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))).To(Succeed())
+		}).Should(Succeed())
 	}
 	change(controllerutil.AddFinalizer)
 	return func() { change(controllerutil.RemoveFinalizer) }
