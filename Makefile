@@ -160,34 +160,29 @@ DAY_TWO := etcd || upgrade || remediation || healthcheck || move
 # What the real Bare Metal Operator is asked each night, beside the simulated assisted-service: whole installations and failures of them, workers that come and go, hosts that are odd or not ours, and
 # all that happens to installed clusters.
 ON_OPERATOR := samples || workers || hosts || failure || $(DAY_TWO)
-# Of what starts components: what users run and apply. All others are the laboratory's own.
-OF_USERS := /(config|test/clusterctl|test/docs/commands|test/helm)
-# What starts components mostly waits, for polls of others above all: three suites at a time keep two processors busy. Those begin that wait most, and as long whatever runs
-# beside them; what ends last is what uses the processors that the others leave.
-SUITES := suite-day-two suite-day-one suite-conformance suite-real suite-laboratory suite-users suite-chaos suite-bmo suite-open
+# What starts components mostly waits, for polls of others above all: three suites at a time keep two processors busy, and pass where six are at work. Those begin that
+# wait most, and as long whatever runs beside them; what ends last is what uses the processors that the others leave.
+SUITES := suite-day-one suite-day-two suite-conformance suite-starting suite-real suite-chaos suite-bmo suite-open
 AT_ONCE ?= 3
 .PHONY: test
 test: ## Run the tests: unit, API server, contracts and end-to-end, on the simulated and (what concerns it) on the real assisted-service. The longest are left to make nightly. AT_ONCE=1 runs one suite after the other, with half the memory. What failed is said again at the end.
 	@mkdir -p _artifacts
 	@{ $(MAKE) --no-print-directory -j2 -Oline pure && $(MAKE) components end-to-end-program && $(MAKE) --no-print-directory -k -j$(AT_ONCE) -Oline $(SUITES); } 2>&1 | tee _artifacts/test.log || { go run ./test/summary _artifacts/test.log; exit 1; }
 
-.PHONY: suite-day-two suite-day-one suite-conformance suite-users suite-laboratory suite-real suite-bmo suite-chaos suite-open
+.PHONY: suite-day-two suite-day-one suite-conformance suite-starting suite-real suite-bmo suite-chaos suite-open
 suite-day-two:
 	@echo "==> $@ begins"
 	$(MAKE) e2e LOGS=e2e-day-two LABELS='($(DAY_TWO)) && !(idle || nightly)'
 suite-day-one:
 	@echo "==> $@ begins"
 	$(MAKE) e2e LOGS=e2e-day-one LABELS='!($(DAY_TWO) || idle || nightly || bmo || $(ONLY_REAL))' # idle is rule I5 of conformance
-# With a prerequisite of their own, which make waits for, these three would begin last.
+# With a prerequisite of their own, which make waits for, these two would begin last.
 suite-conformance:
 	@echo "==> $@ begins"
 	$(MAKE) conformance
-suite-users:
+suite-starting:
 	@echo "==> $@ begins"
-	$(MAKE) starting AMONG="grep -E '$(OF_USERS)'"
-suite-laboratory:
-	@echo "==> $@ begins"
-	$(MAKE) starting AMONG="grep -vE '$(OF_USERS)'"
+	$(MAKE) starting
 suite-real:
 	@echo "==> $@ begins"
 	$(MAKE) e2e BACKEND=real LABELS='($(ON_REAL)) && !nightly'
@@ -277,10 +272,9 @@ fuzz: ## Fuzz each parser of what others write (ignition overrides, kubeconfigs,
 	  done; \
 	done
 
-AMONG ?= cat
 .PHONY: starting
 starting: components
-	@starting="$$($(STARTING))"; $(RUN_TESTS) -timeout=40m $$($(UNIT) | grep -xF "$$starting" | $(AMONG))
+	@starting="$$($(STARTING))"; $(RUN_TESTS) -timeout=40m $$($(UNIT) | grep -xF "$$starting")
 
 BACKEND ?= simulated
 BMO ?= simulated
