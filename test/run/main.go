@@ -130,7 +130,8 @@ func (r *runner) test(ctx context.Context, p tested) {
 	command := exec.CommandContext(ctx, filepath.Join(r.folder(path.Dir(p.path)), path.Base(p.path)+".test"),
 		"-test.paniconexit0", fmt.Sprintf("-test.timeout=%s", r.timeout), fmt.Sprintf("-test.parallel=%d", r.parallel))
 	command.Dir = p.dir
-	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) } // it ends what it has begun
+	// It ends what it has begun, but is not waited for without end, nor is what it left behind that may hold its output.
+	command.Cancel, command.WaitDelay = func() error { return command.Process.Signal(os.Interrupt) }, time.Minute
 	var said bytes.Buffer
 	command.Stdout, command.Stderr = &said, &said
 	err := command.Run()
