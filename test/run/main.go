@@ -54,7 +54,7 @@ func (r *runner) run(ctx context.Context, patterns []string) error {
 		return err
 	}
 	var links, tests errgroup.Group
-	links.SetLimit(2) // one reads while the other works
+	links.SetLimit(1) // each uses all processors, and two would compile the same
 	tests.SetLimit(r.atOnce)
 	for folder, packages := range folders {
 		links.Go(func() error {
@@ -103,7 +103,7 @@ func (r *runner) testFolder(ctx context.Context, folder string, packages []teste
 
 // link makes the programs of the packages of a folder, unless they are there already.
 func (r *runner) link(ctx context.Context, folder string, packages []tested) error {
-	args := []string{"test", "-vet=off", "-c", "-o", r.folder(folder) + string(filepath.Separator)}
+	args := []string{"test", "-vet=off", "-ldflags=-s -w", "-c", "-o", r.folder(folder) + string(filepath.Separator)} // without what debuggers need, as go test links what it does not keep
 	for _, p := range packages {
 		args = append(args, p.path)
 	}
