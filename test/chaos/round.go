@@ -45,8 +45,6 @@ const (
 	stage = 300 * time.Millisecond
 	// hostJitter is how much longer, at most, each host takes for each thing that the Bare Metal Operator has it do: how long follows from its name and namespace, and that from the seed of the round.
 	hostJitter = 2 * time.Second
-	// bootDelay is how long a host boots: servers boot for minutes. A host that is up before the Agent of its former Machine is gone would be forgotten by assisted-service.
-	bootDelay = 5 * time.Second
 	// flapping is how often the state of a cluster changes that has no hosts yet.
 	flapping = 2 * time.Second
 	// searchInterval is how often all objects are searched for secrets.
@@ -89,7 +87,7 @@ func rage(ctx context.Context, o options, out io.Writer) (*report, error) {
 		return nil, err
 	}
 	c.lab, err = lab.New(ctx, lab.Options{
-		Dir: dir, Out: out, LeaveSignals: true, BareMetal: operator, StageDelay: stage, Auth: assistedsim.AuthLocal, HTTPS: true, HostJitter: hostJitter, BootDelay: bootDelay, Flapping: flapping,
+		Dir: dir, Out: out, LeaveSignals: true, BareMetal: operator, StageDelay: stage, Auth: assistedsim.AuthLocal, HTTPS: true, HostJitter: hostJitter, BootDelay: hosts.BootTime, Flapping: flapping,
 		Bootstrap: c.manager(env.Bootstrap), ControlPlane: c.manager(env.ControlPlane), Core: c.manager(env.Core), Metal3: c.manager(env.Metal3),
 		BeforeRegistry: c.beforeRegistry, BeforeDownload: c.beforeDownload,
 	})

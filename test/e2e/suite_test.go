@@ -23,6 +23,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
@@ -65,10 +66,6 @@ const hostJitter = 2 * time.Second
 
 // flapping is how often the state of a cluster changes that has no hosts yet, as on a hub with little to do.
 const flapping = time.Second
-
-// bootDelay is how long hosts boot where the real assisted-service runs. It forgets for ever, though it goes on talking to it, a host that registers while its former Agent is still being deleted
-// (crd_utils.go: CreateAgentCR updates the one that goes), which takes a second on a busy machine. Servers boot for minutes.
-const bootDelay = 5 * time.Second
 
 // onlyReal skips a spec that needs the real assisted-service.
 func onlyReal() {
@@ -130,7 +127,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Core: withInPlaceUpdates, ControlPlane: withInPlaceUpdates,
 	}
 	if backend == lab.Real {
-		laboratoryOptions.BootDelay = bootDelay
+		laboratoryOptions.BootDelay = hosts.BootTime
 	}
 	if os.Getenv(authVariable) == string(assistedsim.AuthNone) {
 		laboratoryOptions.Auth, laboratoryOptions.HTTPS = assistedsim.AuthNone, false

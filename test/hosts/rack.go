@@ -28,6 +28,10 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
+// BootTime is a [Options.BootDelay] for hosts that are given from one Machine to another. assisted-service forgets for ever, though it goes on talking to it, a host that registers while its former
+// Agent is still being deleted (crd_utils.go: CreateAgentCR updates the one that goes), which takes a second on a busy machine. Servers boot for minutes.
+const BootTime = 5 * time.Second
+
 // Options of a Rack.
 type Options struct {
 	// Service is the assisted-service that booted hosts register with. Required.

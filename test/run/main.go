@@ -8,11 +8,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -53,17 +55,15 @@ func (r *runner) run(ctx context.Context, patterns []string) error {
 	if err != nil {
 		return err
 	}
-	var links, tests errgroup.Group
-	links.SetLimit(1) // each uses all processors, and two would compile the same
-	tests.SetLimit(r.atOnce)
-	for folder, packages := range folders {
-		links.Go(func() error {
-			r.testFolder(ctx, folder, packages, &tests)
-			return nil
-		})
+	if r.programs, err = filepath.Abs(r.programs); err != nil {
+		return fmt.Errorf("cannot tell where programs are kept: %w", err)
 	}
-	_ = links.Wait() // no error is returned to it, and
-	_ = tests.Wait() // none to this
+	var tests errgroup.Group
+	tests.SetLimit(r.atOnce)
+	for _, folder := range slices.Sorted(maps.Keys(folders)) { // one after the other: linking uses all processors, and two would compile the same
+		r.testFolder(ctx, folder, folders[folder], &tests)
+	}
+	_ = tests.Wait() // what failed is counted
 	if r.failed > 0 {
 		return errors.New("FAIL")
 	}
@@ -116,13 +116,7 @@ func (r *runner) link(ctx context.Context, folder string, packages []tested) err
 }
 
 // folder is where the programs of the packages of a folder are.
-func (r *runner) folder(of string) string {
-	absolute, err := filepath.Abs(filepath.Join(r.programs, filepath.FromSlash(of)))
-	if err != nil {
-		return r.programs // nobody knows where we are
-	}
-	return absolute
-}
+func (r *runner) folder(of string) string { return filepath.Join(r.programs, filepath.FromSlash(of)) }
 
 // test runs the tests of a package, in its directory.
 func (r *runner) test(ctx context.Context, p tested) {
