@@ -60,9 +60,11 @@ func TestHealthOf(t *testing.T) {
 		cluster = "apiVersion: cluster.x-k8s.io/v1beta2\nkind: Cluster\n"
 		host    = "apiVersion: metal3.io/v1alpha1\nkind: BareMetalHost\n"
 		install = "apiVersion: extensions.hive.openshift.io/v1beta1\nkind: AgentClusterInstall\nmetadata: {generation: 1}\n"
-		ours    = "metadata: {generation: 1}\nspec: {controlPlaneRef: {kind: OpenshiftAssistedControlPlane}}\n"
-		theirs  = "metadata: {generation: 1}\nspec: {controlPlaneRef: {kind: KubeadmControlPlane}}\n"
-		down    = "status: {observedGeneration: 1, conditions: [{type: Available, status: 'False', reason: NotAvailable, message: not yet}, {type: ControlPlaneInitialized, status: 'True', reason: Initialized}, {type: ControlPlaneAvailable, status: 'False', reason: NotAvailable, message: etcd}]}"
+		plane   = "apiVersion: controlplane.cluster.x-k8s.io/v1beta1\nkind: OpenshiftAssistedControlPlane\nmetadata: {generation: 1}\n" +
+			"status: {observedGeneration: 1, conditions: [{type: Installed, status: 'True', reason: Installed}, {type: Available, status: 'False', "
+		ours   = "metadata: {generation: 1}\nspec: {controlPlaneRef: {kind: OpenshiftAssistedControlPlane}}\n"
+		theirs = "metadata: {generation: 1}\nspec: {controlPlaneRef: {kind: KubeadmControlPlane}}\n"
+		down   = "status: {observedGeneration: 1, conditions: [{type: Available, status: 'False', reason: NotAvailable, message: not yet}, {type: ControlPlaneInitialized, status: 'True', reason: Initialized}, {type: ControlPlaneAvailable, status: 'False', reason: NotAvailable, message: etcd}]}"
 	)
 	for situation, tc := range map[string]struct{ object, status, message string }{
 		"a Cluster that is not looked at yet": {cluster + ours, argocd.Progressing, "waiting for Cluster API to look at the Cluster"},
@@ -78,6 +80,13 @@ func TestHealthOf(t *testing.T) {
 		"a Cluster that is being installed": {
 			cluster + ours + strings.Replace(down, "reason: NotAvailable, message: etcd", "reason: WaitingForInstallation, message: later", 1), argocd.Progressing, "Available: not yet",
 		},
+		"a Cluster that was just installed and comes up": {
+			cluster + ours + strings.Replace(down, "reason: NotAvailable, message: etcd", "reason: WaitingForHealthyCluster, message: etcd", 1), argocd.Progressing, "Available: not yet",
+		},
+		"a control plane that was just installed and comes up": {
+			plane + "reason: WaitingForHealthyCluster, message: etcd}]}", argocd.Progressing, "WaitingForHealthyCluster: etcd",
+		},
+		"a control plane that does not serve": {plane + "reason: NotAvailable, message: etcd}]}", argocd.Degraded, "NotAvailable: etcd"},
 		"a Cluster that is being upgraded": {
 			cluster + "metadata: {generation: 1}\nstatus: {observedGeneration: 1, conditions: [{type: Available, status: 'True', reason: Available}, {type: RollingOut, status: 'True', reason: RollingOut, message: one}]}",
 			argocd.Progressing, "RollingOut: one",

@@ -12,6 +12,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,7 +45,7 @@ type healthLog struct {
 	dir string
 
 	mu       sync.Mutex
-	byObject map[string][]string
+	byObject map[string][]argocd.Health
 	seen     map[string]bool
 	problems []string
 }
@@ -54,7 +55,7 @@ func followHealth(ctx context.Context) *healthLog {
 	GinkgoHelper()
 	checks, err := argocd.Load(filepath.Join("..", "..", "config", "argocd", "health"))
 	Expect(err).NotTo(HaveOccurred())
-	h := &healthLog{checks: checks, dir: filepath.Join(laboratory.Dir(), "health"), byObject: map[string][]string{}, seen: map[string]bool{}}
+	h := &healthLog{checks: checks, dir: filepath.Join(laboratory.Dir(), "health"), byObject: map[string][]argocd.Health{}, seen: map[string]bool{}}
 	Expect(os.MkdirAll(h.dir, 0o755)).To(Succeed())
 	objects, err := cache.New(laboratory.Env.Config(), cache.Options{Scheme: laboratory.Env.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
@@ -93,8 +94,8 @@ func (h *healthLog) note(seen any) {
 		h.problems = append(h.problems, fmt.Sprintf("%s %s/%s is healthy too early", object.GetKind(), object.GetNamespace(), object.GetName()))
 	}
 	key := healthKey(object.GetKind(), types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()})
-	if before := h.byObject[key]; len(before) == 0 || before[len(before)-1] != found.Status {
-		h.byObject[key] = append(before, found.Status)
+	if before := h.byObject[key]; len(before) == 0 || before[len(before)-1].Status != found.Status {
+		h.byObject[key] = append(before, found)
 	}
 	h.keep(object, found)
 }
@@ -158,12 +159,15 @@ func essential(object, named map[string]any) map[string]any {
 	return part
 }
 
-// ofObject is how the health of an object went, without repetitions.
-func (h *healthLog) ofObject(kind string, key types.NamespacedName) []string {
+// ofObject is how the health of an object went: each change of its status, with what was said first.
+func (h *healthLog) ofObject(kind string, key types.NamespacedName) []argocd.Health {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.byObject[healthKey(kind, key)])
 }
+
+// withStatus matches a health by its status alone.
+func withStatus(status string) gomegatypes.GomegaMatcher { return HaveField("Status", status) }
 
 // expectSense is about everything that was seen: each check gave an answer, and nothing was called healthy before it was installed.
 func (h *healthLog) expectSense() {

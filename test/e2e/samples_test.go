@@ -94,10 +94,10 @@ func samplesOf(wanted map[string]installedSample) map[string]*lab.Cluster {
 		for _, cluster := range clusters {
 			for _, kind := range []string{"Cluster", "OpenshiftAssistedControlPlane", "AgentClusterInstall"} {
 				// The checks run on what is watched, which may be behind what the laboratory waited for.
-				Eventually(func() []string { return health.ofObject(kind, cluster.Key()) }).Should(ContainElement(argocd.Healthy), "%s %s", kind, cluster.Key())
+				Eventually(func() []argocd.Health { return health.ofObject(kind, cluster.Key()) }).Should(ContainElement(withStatus(argocd.Healthy)), "%s %s", kind, cluster.Key())
 				seen := health.ofObject(kind, cluster.Key())
-				Expect(seen).To(HaveEach(BeElementOf(argocd.Progressing, argocd.Healthy)), "%s %s", kind, cluster.Key())
-				Expect(seen[0]).To(Equal(argocd.Progressing), "%s %s", kind, cluster.Key())
+				Expect(seen).To(HaveEach(Or(withStatus(argocd.Progressing), withStatus(argocd.Healthy))), "%s %s", kind, cluster.Key())
+				Expect(seen[0]).To(withStatus(argocd.Progressing), "%s %s", kind, cluster.Key())
 			}
 		}
 	})
@@ -251,7 +251,7 @@ func expectWaves(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	s := state(ctx, cluster)
 	Expect(s.Machines[0].Host.Name).To(Equal(cluster.Name + "-1"))
-	Expect(health.ofObject("BareMetalHost", client.ObjectKeyFromObject(s.Machines[0].Host))).To(ContainElement(argocd.Healthy))
+	Expect(health.ofObject("BareMetalHost", client.ObjectKeyFromObject(s.Machines[0].Host))).To(ContainElement(withStatus(argocd.Healthy)))
 }
 
 // expectProxied: the proxy reached both the hosts that are discovered and the cluster.

@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,6 +70,26 @@ func (v *View) graceLeft() time.Duration {
 // healthKnown tells whether the health of the cluster could be read. What could not be read is not healthy.
 func (v *View) healthKnown() bool { return v.Workload.Connected && v.Workload.UnreadSince.IsZero() }
 
+func (v *View) healthy() bool { return v.healthKnown() && len(v.Workload.Unhealthy) == 0 }
+
+// beforeAvailable are the reasons of Available of a cluster that was not available yet.
+var beforeAvailable = []string{
+	controlplanev1.WaitingForInstallationReason, controlplanev1.InstallationFailedReason, controlplanev1.WaitingForAPIServerReason, controlplanev1.WaitingForHealthyClusterReason,
+}
+
+// comingUp is how much longer a cluster that was just installed, and was not available since, may take until that counts: its last API servers restart, and what is known of its operators may be older
+// than what assisted-service tells. Zero: it counts, or it is available.
+func (v *View) comingUp() time.Duration {
+	available, installed := conditions.Get(v.ControlPlane, controlplanev1.AvailableCondition), conditions.Get(v.ControlPlane, controlplanev1.InstalledCondition)
+	if !v.Installed() || v.healthy() || available == nil || !slices.Contains(beforeAvailable, available.Reason) {
+		return 0
+	}
+	if installed == nil || installed.Status != metav1.ConditionTrue { // as this reconcile tells
+		return facts.GracePeriod
+	}
+	return max(0, facts.GracePeriod-v.Now.Sub(installed.LastTransitionTime.Time))
+}
+
 func (v *View) everInitialized() bool {
 	return ptr.Deref(v.ControlPlane.Status.Initialization.ControlPlaneInitialized, v.Workload.Connected)
 }
@@ -81,13 +102,15 @@ func (v *View) available() metav1.Condition {
 		return no(t, controlplanev1.NotAvailableReason, "the control plane is being deleted")
 	case !v.Installed():
 		return no(t, v.whyNotInstalled(), "the cluster is not installed: "+v.notInstalled())
-	case v.healthKnown() && len(v.Workload.Unhealthy) == 0:
+	case v.healthy():
 		return yes(t, controlplanev1.AvailableReason)
+	case v.comingUp() > 0 && v.healthKnown():
+		return no(t, controlplanev1.WaitingForHealthyClusterReason, "the cluster was just installed, and comes up: "+strings.Join(v.Workload.Unhealthy, "; "))
 	case v.healthKnown():
 		return no(t, controlplanev1.NotAvailableReason, strings.Join(v.Workload.Unhealthy, "; "))
 	case v.graceLeft() > 0 && before != nil && before.Status == metav1.ConditionTrue:
 		return *before
-	case !v.everInitialized():
+	case !v.everInitialized(), v.comingUp() > 0 && !v.Workload.Connected:
 		return no(t, controlplanev1.WaitingForAPIServerReason, v.because("waiting for the cluster's API server to answer"))
 	case v.graceLeft() > 0 && v.Workload.Connected && before != nil:
 		return *before
@@ -173,7 +196,7 @@ func (v *View) componentsHealthy() metav1.Condition {
 	switch {
 	case !v.everInitialized():
 		return unknown(t, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
-	case v.healthKnown() && len(v.Workload.Unhealthy) == 0:
+	case v.healthy():
 		return yes(t, controlplanev1.ComponentsHealthyReason)
 	case v.healthKnown():
 		return no(t, controlplanev1.ComponentsNotHealthyReason, strings.Join(v.Workload.Unhealthy, "; "))

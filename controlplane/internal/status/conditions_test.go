@@ -60,6 +60,58 @@ func TestWhatCannotBeReadIsNotHealthy(t *testing.T) {
 	}
 }
 
+// Argo CD ends a sync as soon as something is degraded: of an installation that went well nothing may be told that says so, though API servers restart at its end, and assisted-service's word may come sooner
+// than the cluster's own.
+func TestAClusterThatWasJustInstalledHasTimeToComeUp(t *testing.T) {
+	now := time.Now()
+	connected, down := facts.Workload{Connected: true, LastSuccess: now}, facts.Workload{LastSuccess: now.Add(-time.Second)}
+	unhealthy := connected
+	unhealthy.Unhealthy = []string{"ClusterOperator etcd is not available"}
+	longDown := down
+	longDown.LastSuccess = now.Add(-time.Hour)
+	for situation, tc := range map[string]struct {
+		before   string
+		since    time.Duration // 0: it is told to be installed by this reconcile
+		workload facts.Workload
+		status   metav1.ConditionStatus
+		reason   string
+		message  string
+		wait     time.Duration
+	}{
+		"it is available at once":               {controlplanev1.WaitingForInstallationReason, 0, connected, metav1.ConditionTrue, controlplanev1.AvailableReason, "", 0},
+		"its operators are late":                {controlplanev1.WaitingForInstallationReason, 0, unhealthy, metav1.ConditionFalse, controlplanev1.WaitingForHealthyClusterReason, "ClusterOperator etcd", facts.GracePeriod},
+		"they still are":                        {controlplanev1.WaitingForHealthyClusterReason, time.Minute, unhealthy, metav1.ConditionFalse, controlplanev1.WaitingForHealthyClusterReason, "ClusterOperator etcd", 4 * time.Minute},
+		"they are for too long":                 {controlplanev1.WaitingForHealthyClusterReason, facts.GracePeriod, unhealthy, metav1.ConditionFalse, controlplanev1.NotAvailableReason, "ClusterOperator etcd", 0},
+		"it was available, and is not any more": {controlplanev1.NotAvailableReason, time.Minute, unhealthy, metav1.ConditionFalse, controlplanev1.NotAvailableReason, "ClusterOperator etcd", 0},
+		"the installation had failed before":    {controlplanev1.InstallationFailedReason, time.Second, unhealthy, metav1.ConditionFalse, controlplanev1.WaitingForHealthyClusterReason, "ClusterOperator etcd", facts.GracePeriod - time.Second},
+		"its API server restarts":               {controlplanev1.WaitingForInstallationReason, 0, down, metav1.ConditionFalse, controlplanev1.WaitingForAPIServerReason, "API server", facts.GracePeriod - time.Second},
+		"while operators were late":             {controlplanev1.WaitingForHealthyClusterReason, time.Minute, down, metav1.ConditionFalse, controlplanev1.WaitingForAPIServerReason, "API server", 4 * time.Minute},
+		"it does after that time":               {controlplanev1.WaitingForAPIServerReason, facts.GracePeriod, down, metav1.ConditionFalse, controlplanev1.ConnectionDownReason, "API server", facts.GracePeriod - time.Second},
+		"its API server is down for long":       {controlplanev1.WaitingForAPIServerReason, facts.GracePeriod, longDown, metav1.ConditionUnknown, controlplanev1.ConnectionDownReason, "API server", 0},
+		"the connection is lost later":          {controlplanev1.NotAvailableReason, time.Minute, down, metav1.ConditionFalse, controlplanev1.ConnectionDownReason, "API server", facts.GracePeriod - time.Second},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+				cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
+				cp.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
+				cp.Status.Conditions = []metav1.Condition{no(controlplanev1.AvailableCondition, tc.before, "before")}
+				if tc.since > 0 {
+					cp.Status.Conditions = append(cp.Status.Conditions, metav1.Condition{
+						Type: controlplanev1.InstalledCondition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-tc.since)),
+					})
+				}
+			})
+			f.Workload = tc.workload
+			v := viewOf(f)
+			v.Now, v.Started = now, now.Add(-2*time.Hour)
+			told := v.available()
+			g.Expect(told).To(And(HaveField("Status", tc.status), HaveField("Reason", tc.reason), HaveField("Message", ContainSubstring(tc.message))))
+			g.Expect(v.UntilChange()).To(Equal(tc.wait), "until something else is told")
+		})
+	}
+}
+
 // Cluster API mirrors Available into the Cluster, which may be all that somebody looks at.
 func TestAvailableTellsAFailedInstallationFromOneThatGoesOn(t *testing.T) {
 	for phase, reason := range map[controlplanev1.InstallationPhase]string{

@@ -46,11 +46,17 @@ func (v *View) UntilChange() time.Duration {
 	if v.Paused() {
 		return 0
 	}
-	answer := v.untilAnswerCounts()
-	if _, slower := v.behind(); slower > 0 && (answer == 0 || slower < answer) {
-		return slower
+	_, slower := v.behind()
+	return soonest(v.untilAnswerCounts(), slower, v.comingUp())
+}
+
+// soonest is the shortest of the times that come at all.
+func soonest(times ...time.Duration) time.Duration {
+	times = slices.DeleteFunc(times, func(left time.Duration) bool { return left <= 0 })
+	if len(times) == 0 {
+		return 0
 	}
-	return answer
+	return slices.Min(times)
 }
 
 // untilAnswerCounts is after what time it counts that assisted-service or the cluster does not answer; zero: never.

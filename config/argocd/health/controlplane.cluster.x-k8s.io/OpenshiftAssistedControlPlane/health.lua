@@ -61,7 +61,8 @@ if not is("Installed", "True") then
   return health("Progressing", "Installed")
 end
 if not is("Available", "True") then
-  if conditions.Available ~= nil and conditions.Available.reason == "WaitingForAPIServer" then
+  local reason = conditions.Available ~= nil and conditions.Available.reason
+  if reason == "WaitingForAPIServer" or reason == "WaitingForHealthyCluster" then
     return health("Progressing", "Available")
   end
   return health("Degraded", "Available")
