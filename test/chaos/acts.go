@@ -297,11 +297,7 @@ func (r *round) deleteBootstrapData(ctx context.Context, dice *rand.Rand) (bool,
 func (r *round) delete(ctx context.Context, object client.Object, namespace, name string, excused ...string) (bool, error) {
 	object.SetNamespace(namespace)
 	object.SetName(name)
-	r.follower.excuse(namespace, 1, excused...) // another one may be seen before the answer is here
-	err := r.lab.Client().Delete(ctx, object)
-	if err != nil {
-		r.follower.excuse(namespace, -1, excused...)
-	}
+	err := r.follower.excuse(namespace, excused, func() error { return r.lab.Client().Delete(ctx, object) })
 	return err == nil, client.IgnoreNotFound(err)
 }
 

@@ -13,6 +13,7 @@ import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -251,8 +252,18 @@ func (f *follower) leave(namespace string) {
 	f.census(namespace).leaving = true
 }
 
-// excuse says that an object of some kinds was deleted by somebody who may not, or, with less than nothing, that it was not.
-func (f *follower) excuse(namespace string, by int, kinds ...string) {
+// excuse follows a deletion, by somebody who may not, of an object that is of some kinds: another one may be seen before the answer is here. Only where there was none to delete nothing is excused: the
+// storm may end while the answer is under way.
+func (f *follower) excuse(namespace string, kinds []string, deletion func() error) error {
+	f.excuseBy(namespace, 1, kinds)
+	err := deletion()
+	if apierrors.IsNotFound(err) {
+		f.excuseBy(namespace, -1, kinds)
+	}
+	return err
+}
+
+func (f *follower) excuseBy(namespace string, by int, kinds []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, kind := range kinds {

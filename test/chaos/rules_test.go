@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -8,8 +10,10 @@ import (
 
 	. "github.com/onsi/gomega"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
@@ -109,6 +113,30 @@ func TestNothingIsMadeTwice(t *testing.T) {
 			tc.change(c)
 			told := c.doubles("chaos")
 			NewWithT(t).Expect(tc.double).To(Equal(len(told) > 0), "%v", told)
+		})
+	}
+}
+
+// The storm ends whatever is under way: an object may have been deleted though the answer did not come.
+func TestADeletionExcusesWhatIsMadeInItsPlace(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		answer  error
+		excused int
+	}{
+		"it was deleted":                {nil, 1},
+		"there was none":                {apierrors.NewNotFound(schema.GroupResource{Resource: "infraenvs"}, "a"), 0},
+		"the storm ended before answer": {context.Canceled, 1},
+		"nobody answered":               {apierrors.NewTimeoutError("etcd", 1), 1},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g, f := NewWithT(t), newFollower(nil)
+			excused := func() int { return f.census("chaos").excused["InfraEnv"] }
+			err := f.excuse("chaos", []string{"InfraEnv"}, func() error {
+				g.Expect(excused()).To(Equal(1), "another one may be seen before the answer")
+				return tc.answer
+			})
+			g.Expect(errors.Is(err, tc.answer)).To(BeTrue())
+			g.Expect(excused()).To(Equal(tc.excused))
 		})
 	}
 }

@@ -77,8 +77,8 @@ var beforeAvailable = []string{
 	controlplanev1.WaitingForInstallationReason, controlplanev1.InstallationFailedReason, controlplanev1.WaitingForAPIServerReason, controlplanev1.WaitingForHealthyClusterReason,
 }
 
-// comingUp is how much longer a cluster that was just installed, and was not available since, may take until that counts: its last API servers restart, and what is known of its operators may be older
-// than what assisted-service tells. Zero: it counts, or it is available.
+// comingUp is how much longer a cluster that was just installed, or has just come to this hub, and was not available since, may take until that counts: API servers restart at the end of an
+// installation, and what is known of the operators may be older than what assisted-service tells. Zero: it counts, or the cluster is available.
 func (v *View) comingUp() time.Duration {
 	available, installed := conditions.Get(v.ControlPlane, controlplanev1.AvailableCondition), conditions.Get(v.ControlPlane, controlplanev1.InstalledCondition)
 	if !v.Installed() || v.healthy() || available == nil || !slices.Contains(beforeAvailable, available.Reason) {
@@ -105,7 +105,7 @@ func (v *View) available() metav1.Condition {
 	case v.healthy():
 		return yes(t, controlplanev1.AvailableReason)
 	case v.comingUp() > 0 && v.healthKnown():
-		return no(t, controlplanev1.WaitingForHealthyClusterReason, "the cluster was just installed, and comes up: "+strings.Join(v.Workload.Unhealthy, "; "))
+		return no(t, controlplanev1.WaitingForHealthyClusterReason, "the cluster is installed, and not available yet: "+strings.Join(v.Workload.Unhealthy, "; "))
 	case v.healthKnown():
 		return no(t, controlplanev1.NotAvailableReason, strings.Join(v.Workload.Unhealthy, "; "))
 	case v.graceLeft() > 0 && before != nil && before.Status == metav1.ConditionTrue:
