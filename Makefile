@@ -169,8 +169,6 @@ test: ## Run the tests: unit, API server, contracts and end-to-end, on the simul
 	@mkdir -p _artifacts
 	@{ $(MAKE) --no-print-directory -j2 -Oline pure && $(MAKE) components end-to-end-program && $(MAKE) --no-print-directory -k -j$(AT_ONCE) -Oline $(SUITES); } 2>&1 | tee _artifacts/test.log || { go run ./test/summary _artifacts/test.log; exit 1; }
 
-# What runs for minutes collects its garbage less often: a twentieth of all work, for memory that is there.
-$(SUITES): export GOGC ?= 400
 .PHONY: suite-day-two suite-day-one suite-conformance suite-starting suite-real suite-bmo suite-chaos suite-open
 suite-day-two:
 	@echo "==> $@ begins"
@@ -274,10 +272,9 @@ fuzz: ## Fuzz each parser of what others write (ignition overrides, kubeconfigs,
 	  done; \
 	done
 
-# They wait for processes to start and for each other's polls: one more at a time than processors.
 .PHONY: starting
 starting: components
-	@starting="$$($(STARTING))"; $(RUN_TESTS) -at-once=3 -timeout=40m $$($(UNIT) | grep -xF "$$starting")
+	@starting="$$($(STARTING))"; $(RUN_TESTS) -timeout=40m $$($(UNIT) | grep -xF "$$starting")
 
 BACKEND ?= simulated
 BMO ?= simulated
