@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,8 +105,9 @@ func (v *View) available() metav1.Condition {
 		return no(t, v.whyNotInstalled(), "the cluster is not installed: "+v.notInstalled())
 	case v.healthy():
 		return yes(t, controlplanev1.AvailableReason)
-	case v.comingUp() > 0 && v.healthKnown():
-		return no(t, controlplanev1.WaitingForHealthyClusterReason, "the cluster is installed, and not available yet: "+strings.Join(v.Workload.Unhealthy, "; "))
+	case v.comingUp() > 0 && v.Workload.Connected:
+		return no(t, controlplanev1.WaitingForHealthyClusterReason, "the cluster is installed, and not available yet: "+
+			cmp.Or(strings.Join(v.Workload.Unhealthy, "; "), "its ClusterVersion, ClusterOperators or Nodes cannot be read"))
 	case v.healthKnown():
 		return no(t, controlplanev1.NotAvailableReason, strings.Join(v.Workload.Unhealthy, "; "))
 	case v.graceLeft() > 0 && before != nil && before.Status == metav1.ConditionTrue:

@@ -67,6 +67,8 @@ func TestAClusterThatWasJustInstalledHasTimeToComeUp(t *testing.T) {
 	connected, down := facts.Workload{Connected: true, LastSuccess: now}, facts.Workload{LastSuccess: now.Add(-time.Second)}
 	unhealthy := connected
 	unhealthy.Unhealthy = []string{"ClusterOperator etcd is not available"}
+	unread := connected
+	unread.UnreadSince = now.Add(-time.Second)
 	longDown := down
 	longDown.LastSuccess = now.Add(-time.Hour)
 	for situation, tc := range map[string]struct {
@@ -78,8 +80,11 @@ func TestAClusterThatWasJustInstalledHasTimeToComeUp(t *testing.T) {
 		message  string
 		wait     time.Duration
 	}{
-		"it is available at once":               {controlplanev1.WaitingForInstallationReason, 0, connected, metav1.ConditionTrue, controlplanev1.AvailableReason, "", 0},
-		"its operators are late":                {controlplanev1.WaitingForInstallationReason, 0, unhealthy, metav1.ConditionFalse, controlplanev1.WaitingForHealthyClusterReason, "ClusterOperator etcd", facts.GracePeriod},
+		"it is available at once": {controlplanev1.WaitingForInstallationReason, 0, connected, metav1.ConditionTrue, controlplanev1.AvailableReason, "", 0},
+		"its operators are late":  {controlplanev1.WaitingForInstallationReason, 0, unhealthy, metav1.ConditionFalse, controlplanev1.WaitingForHealthyClusterReason, "ClusterOperator etcd", facts.GracePeriod},
+		"how they are cannot be read yet": {
+			controlplanev1.WaitingForInstallationReason, 0, unread, metav1.ConditionFalse, controlplanev1.WaitingForHealthyClusterReason, "cannot be read", facts.GracePeriod - time.Second,
+		},
 		"they still are":                        {controlplanev1.WaitingForHealthyClusterReason, time.Minute, unhealthy, metav1.ConditionFalse, controlplanev1.WaitingForHealthyClusterReason, "ClusterOperator etcd", 4 * time.Minute},
 		"they are for too long":                 {controlplanev1.WaitingForHealthyClusterReason, facts.GracePeriod, unhealthy, metav1.ConditionFalse, controlplanev1.NotAvailableReason, "ClusterOperator etcd", 0},
 		"it was available, and is not any more": {controlplanev1.NotAvailableReason, time.Minute, unhealthy, metav1.ConditionFalse, controlplanev1.NotAvailableReason, "ClusterOperator etcd", 0},
