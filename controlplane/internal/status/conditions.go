@@ -112,7 +112,7 @@ func (v *View) available() metav1.Condition {
 		return no(t, controlplanev1.NotAvailableReason, strings.Join(v.Workload.Unhealthy, "; "))
 	case v.graceLeft() > 0 && before != nil && before.Status == metav1.ConditionTrue:
 		return *before
-	case !v.everInitialized(), v.comingUp() > 0 && !v.Workload.Connected:
+	case !v.everInitialized(), v.comingUp() > 0:
 		return no(t, controlplanev1.WaitingForAPIServerReason, v.because("waiting for the cluster's API server to answer"))
 	case v.graceLeft() > 0 && v.Workload.Connected && before != nil:
 		return *before
