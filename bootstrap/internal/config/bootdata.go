@@ -72,9 +72,9 @@ func (r *Reconciler) prepareBoot(ctx context.Context, s *scope) error {
 
 // bootImageOutdated tells whether the host was given the image or ignition of an InfraEnv that assisted-service no longer has: it was made anew, or the
 // service lost its database. Nothing answers such a host, and it gets no other image, as it was chosen already. What cannot be told is not outdated, nor
-// what a host has booted.
+// what a host has booted. An Agent that has not told its hardware will not tell it any more: it is what an InfraEnv leaves behind that is deleted while its host registers.
 func (s *scope) bootImageOutdated(mode bootmode.Mode) bool {
-	if s.HostMayHaveBooted() {
+	if s.HostHasBooted() {
 		return false
 	}
 	offered := assisted.InfraEnvOfURL(mode.Source(assisted.ObserveImage(s.infraEnv)))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -81,7 +82,18 @@ func TestBootImageOfAnInfraEnvThatIsGone(t *testing.T) {
 		"another InfraEnv's":                              {offered: anew, outdated: true},
 		"another InfraEnv's, before a host was chosen":    {before: func(w *world) { w.offer(anew, ""); w.reconcile() }, offered: anew},
 		"another InfraEnv's, which the host booted since": {before: func(w *world) { w.create(discovered("a", "m", bootMAC)) }, offered: anew},
-		"of an InfraEnv that has none yet":                {offered: ""},
+		"another InfraEnv's, with an Agent of the former one that never told its hardware": {before: func(w *world) {
+			left := discovered("a", "m", bootMAC)
+			left.Status = aiv1beta1.AgentStatus{}
+			w.create(left)
+		}, offered: anew, outdated: true},
+		"another InfraEnv's, with an Agent that is the host's and was bound": {before: func(w *world) {
+			known := discovered("a", "m", bootMAC)
+			known.Status = aiv1beta1.AgentStatus{}
+			known.Spec.ClusterDeploymentName = &aiv1beta1.ClusterReference{Namespace: namespace, Name: "c1"}
+			w.create(known)
+		}, offered: anew},
+		"of an InfraEnv that has none yet": {offered: ""},
 		"what the BareMetalHost has counts": {before: func(w *world) {
 			w.offer(anew, "")
 			w.reconcile() // the infrastructure machine has the new one

@@ -72,8 +72,12 @@ func (f *Facts) ApprovedAgent() *aiv1beta1.Agent {
 // MayBeHost tells whether an Agent is, or may turn out to be, the Machine's host: what it booted is left alone. What booted the image and is somebody
 // else does not count.
 func (f *Facts) MayBeHost(agent *aiv1beta1.Agent) bool {
-	return f.Host == nil || !assisted.HasInventory(agent) || Bound(agent) || agent.Spec.Approved || f.Known(agent) ||
-		f.Mismatch(agent) == ""
+	return !assisted.HasInventory(agent) || f.seemsHost(agent)
+}
+
+// seemsHost tells whether an Agent was taken for the Machine's host before, or is by what it has told of its hardware.
+func (f *Facts) seemsHost(agent *aiv1beta1.Agent) bool {
+	return Bound(agent) || agent.Spec.Approved || f.Known(agent) || assisted.HasInventory(agent) && (f.Host == nil || f.Mismatch(agent) == "")
 }
 
 // Mismatch says why the machine on which an Agent runs is not the Machine's host, in words for people; empty when it is.

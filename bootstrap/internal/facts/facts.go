@@ -143,3 +143,6 @@ func (f *Facts) PullSecretName() string {
 
 // HostMayHaveBooted tells whether one of the Agents is, or may turn out to be, the Machine's host.
 func (f *Facts) HostMayHaveBooted() bool { return slices.ContainsFunc(f.Agents, f.MayBeHost) }
+
+// HostHasBooted tells whether one of the Agents is the Machine's host, as far as anybody can tell by now. One that has not told its hardware is not.
+func (f *Facts) HostHasBooted() bool { return slices.ContainsFunc(f.Agents, f.seemsHost) }
