@@ -1,0 +1,63 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// confirmGone lets the control plane go only when the API server, too, has nothing of it any more: what was made last may not be in the caches yet, and afterwards nobody would delete it.
+func (r *Reconciler) confirmGone(ctx context.Context, s *scope) (bool, error) {
+	if s.ClusterName() == "" {
+		return true, nil // nothing was made
+	}
+	if err := r.readLeft(ctx, s); err != nil {
+		return false, err
+	}
+	if len(s.Machines)+len(s.registration())+len(s.OwnSets) == 0 {
+		return true, nil
+	}
+	s.again.In(reconcile.CacheLag) // that it goes is not seen before the caches show that it came
+	return false, reconcile.Run(ctx, s, r.deleteMachines, r.deregister, r.deleteImageSets)
+}
+
+// readLeft reads from the API server what was made for the control plane, and does not go with it by itself.
+func (r *Reconciler) readLeft(ctx context.Context, s *scope) error {
+	key := client.ObjectKeyFromObject(s.stored)
+	var err error
+	if s.Deployment, err = kube.Read(ctx, r.Live, key, &hivev1.ClusterDeployment{}); err != nil {
+		return err
+	}
+	if s.Install, err = kube.Read(ctx, r.Live, key, &hiveext.AgentClusterInstall{}); err != nil {
+		return err
+	}
+	machines := &clusterv1.MachineList{}
+	if err := r.Live.List(ctx, machines, client.InNamespace(key.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.ClusterName()}); err != nil {
+		return fmt.Errorf("cannot list Machines: %w", err)
+	}
+	s.Machines = nil
+	for i := range machines.Items {
+		if m := &machines.Items[i]; s.Controls(m) {
+			s.Machines = append(s.Machines, m)
+		}
+	}
+	sets := &hivev1.ClusterImageSetList{}
+	if err := r.Live.List(ctx, sets, client.MatchingLabels(s.Labels())); err != nil {
+		return fmt.Errorf("cannot list ClusterImageSets: %w", err)
+	}
+	s.OwnSets = nil
+	for _, set := range sets.Items {
+		if set.Annotations[facts.OwnerAnnotation] == key.String() {
+			s.OwnSets = append(s.OwnSets, set)
+		}
+	}
+	return nil
+}
