@@ -181,7 +181,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	case s.Paused():
 		return result, nil
 	case s.Deleting():
-		return result, reconcile.Run(ctx, s, r.releaseForMove, r.releaseAgents, r.keepOthersAgents, r.releaseInfraEnv, r.releaseLeftAgents, r.releaseFinalizer)
+		return result, reconcile.Run(ctx, s, r.releaseForMove, r.releaseAgents, r.keepOthersAgents, r.releaseInfraEnv, r.releaseLeftAgents, r.confirmGone, r.releaseFinalizer)
 	default:
 		s.tellHost()
 		return result, reconcile.Run(ctx, s, r.hold, r.protectMachine, r.relabel, r.restore, r.prerequisites, r.discoveryImage, r.bootData, r.identifyHost, r.fenceHost, r.bindHost, r.approveHost, r.observeInstallation)

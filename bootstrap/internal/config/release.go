@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/cluster-api/util/labels/format"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // releaseForMove lets go of an object that clusterctl moved to another management cluster, where the host lives on. It also keeps the host of
@@ -128,6 +130,23 @@ func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, err
 		return r.overdue(s, since)
 	}
 	return true, nil
+}
+
+// confirmGone lets the object go only when the API server, too, has no InfraEnv of it any more: one that was made last may not be in the cache yet, and afterwards nobody would delete it.
+func (r *Reconciler) confirmGone(ctx context.Context, s *scope) (bool, error) {
+	list := &assisted.InfraEnvList{}
+	ours := client.MatchingLabels{bootstrapv1.ConfigNameLabel: format.MustFormatValue(s.Config.Name)}
+	if err := r.Live.List(ctx, list, client.InNamespace(s.Config.Namespace), ours); err != nil {
+		return false, fmt.Errorf("cannot look for InfraEnvs: %w", err)
+	}
+	s.InfraEnvs = nil
+	for i := range list.Items {
+		s.InfraEnvs = append(s.InfraEnvs, &list.Items[i])
+	}
+	if len(s.InfraEnvs) > 0 {
+		s.again.In(reconcile.CacheLag) // that it goes is not seen before the cache shows that it came
+	}
+	return r.releaseInfraEnv(ctx, s)
 }
 
 // skipSpokeCleanupAnnotation keeps assisted-service from taking the Node of a deleted Agent out of its cluster (agent_controller.go there).

@@ -37,9 +37,6 @@ func (r *Reconciler) overlay(config *bootstrapv1.OpenshiftAssistedConfig) {
 func (r *Reconciler) addMade(f *facts.Facts, again *reconcile.Again) {
 	key := keyOf(f.Config)
 	made, left := r.made.Unseen(key, "")
-	if last, known := r.made.Last(key); known && f.Deleting() {
-		made, left = last, reconcile.CacheLag // it is not left behind, however late the cache sees it
-	}
 	if left == 0 {
 		return
 	}

@@ -3,11 +3,14 @@ package config
 import (
 	"context"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -62,6 +65,30 @@ func TestInfraEnvIsMadeOnce(t *testing.T) {
 	w.clock = w.clock.Add(reconcile.CacheLag)
 	w.reconcile()
 	read(w, "m", &assisted.InfraEnv{}) // made again: it was not behind the cache, it was gone
+}
+
+// TestInfraEnvThatTheCacheDoesNotKnowIsDeleted is a deletion right after the InfraEnv was made, by this manager or by one before it.
+func TestInfraEnvThatTheCacheDoesNotKnowIsDeleted(t *testing.T) {
+	for maker, change := range map[string]func(w *world){"this manager": func(*world) {}, "another": (*world).restart} {
+		t.Run(maker, func(t *testing.T) {
+			w := newWorld(t, values(lab())...)
+			w.reconcile()
+			infraEnv := read(w, "m", &assisted.InfraEnv{})
+			w.change(infraEnv, func() { infraEnv.Finalizers = []string{"infraenv.agent-install.openshift.io/ai-deprovision"} })
+			change(w)
+			w.reconciler.Client = withoutInfraEnvs(t, w)
+			w.remove(read(w, "m", &clusterv1.Machine{}))
+			w.remove(w.config())
+			w.Expect(w.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.CacheLag), "nobody tells when it is gone")
+			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
+			w.clock = w.clock.Add(time.Minute)
+			w.reconcile()
+			w.Expect(w.config().Finalizers).NotTo(BeEmpty(), "it waits for it")
+			w.letGo("m", &assisted.InfraEnv{})
+			w.reconcile()
+			w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue())
+		})
+	}
 }
 
 // TestInfraEnvThatVanishedIsMadeAgain needs no time once the cache has held the InfraEnv.
