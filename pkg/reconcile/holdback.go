@@ -1,6 +1,18 @@
 package reconcile
 
-import "time"
+import (
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/utils/lru"
+)
+
+const (
+	// inARow is how many reports on an object follow one another as fast as things happen. A host has some 15 while it is installed, a control plane 30.
+	inARow = 20
+	// pace is that of further ones.
+	pace = 2 * time.Second
+)
 
 // HeldBack is for how long a status may lack what nobody waits for. Most of it is over by then, and each report is a request.
 const HeldBack = 10 * time.Second
@@ -9,11 +21,12 @@ const HeldBack = 10 * time.Second
 type HoldBack struct {
 	now     func() time.Time
 	differs *Lasting
+	paces   *lru.Cache // key -> *rate.Limiter
 }
 
 // NewHoldBack returns one that counts nothing yet.
 func NewHoldBack(now func() time.Time) *HoldBack {
-	return &HoldBack{now: now, differs: NewLasting(now)}
+	return &HoldBack{now: now, differs: NewLasting(now), paces: lru.New(remembered)}
 }
 
 // Left is how much longer the status may wait to be written. The time counts from the first difference that was not written, so that one that changes all the time is
@@ -21,6 +34,24 @@ func NewHoldBack(now func() time.Time) *HoldBack {
 func (h *HoldBack) Left(key any) time.Duration {
 	since := h.differs.Since(key)
 	return max(0, HeldBack-h.now().Sub(since))
+}
+
+// Hurried is how much longer even what somebody waits for has to wait, because so much was written right before; 0: it is written now, and counted. Two processes that both hold themselves for
+// the leader, and see things differently, would else correct each other as fast as they can.
+func (h *HoldBack) Hurried(key any) time.Duration {
+	found, _ := h.paces.Get(key)
+	limit, known := found.(*rate.Limiter)
+	if !known {
+		limit = rate.NewLimiter(rate.Every(pace), inARow)
+		h.paces.Add(key, limit)
+	}
+	now := h.now()
+	reserved := limit.ReserveN(now, 1)
+	left := reserved.DelayFrom(now)
+	if left > 0 {
+		reserved.CancelAt(now) // it asks again
+	}
+	return left
 }
 
 // Written notes that the status is what it should be.

@@ -21,3 +21,28 @@ func TestHoldBack(t *testing.T) {
 	held.Written("a")
 	g.Expect(held.Left("a")).To(Equal(HeldBack), "the next difference")
 }
+
+// TestReportsInAHurryAreNotEndless is a status that changes each time it is written, as where two processes correct each other.
+func TestReportsInAHurryAreNotEndless(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Now()
+	held := NewHoldBack(func() time.Time { return now })
+	written := 0
+	for began := now; now.Sub(began) < time.Minute; {
+		left := held.Hurried("a")
+		if left == 0 {
+			written++
+			left = 10 * time.Millisecond
+		}
+		now = now.Add(left)
+	}
+	g.Expect(written).To(BeNumerically("~", inARow+int(time.Minute/pace), 1))
+	g.Expect(held.Hurried("a")).To(BeNumerically(">", 0))
+	g.Expect(held.Hurried("b")).To(BeZero(), "another object")
+	now = now.Add(inARow * pace)
+	for range inARow {
+		g.Expect(held.Hurried("a")).To(BeZero(), "after a rest all is written as it comes")
+	}
+	g.Expect(held.Hurried("a")).To(Equal(pace))
+	g.Expect(held.Hurried("a")).To(Equal(pace), "who only asked is not counted")
+}

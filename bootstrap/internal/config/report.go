@@ -51,8 +51,11 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 
 // holdBack returns for how long the new status waits to be written.
 func (r *Reconciler) holdBack(s *scope) time.Duration {
-	if s.Paused() || urgent(s) || equality.Semantic.DeepEqual(&s.Config.Status, &s.status) {
+	switch {
+	case equality.Semantic.DeepEqual(&s.Config.Status, &s.status):
 		return 0
+	case s.Paused() || urgent(s):
+		return r.heldBack.Hurried(keyOf(s.Config))
 	}
 	return r.heldBack.Left(keyOf(s.Config))
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -125,4 +126,28 @@ func TestFinalizerIsAddedOnce(t *testing.T) {
 	w.Expect(w.reports).To(BeZero(), "a wait that has just begun is not reported")
 	w.reconciler.overlay(stale)
 	w.Expect(stale.Finalizers).To(HaveLen(1), "the finalizer is not added again")
+}
+
+// TestOthersAreNotCorrectedWithoutEnd is another process that sees the deletion differently, such as one with another clock, and says so each time.
+func TestOthersAreNotCorrectedWithoutEnd(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	w.change(infraEnv, func() { infraEnv.Finalizers = []string{"infraenv.agent-install.openshift.io/ai-deprovision"} })
+	w.remove(read(w, "m", &clusterv1.Machine{}))
+	w.remove(w.config())
+	before := w.reports
+	for range 100 {
+		w.clock = w.clock.Add(10 * time.Millisecond)
+		again := w.reconcile().RequeueAfter
+		config := w.config()
+		told := meta.FindStatusCondition(config.Status.Conditions, bootstrapv1.DeletingCondition)
+		w.Expect(told).NotTo(BeNil())
+		if told.Reason == bootstrapv1.AssistedServiceNotRespondingReason {
+			w.Expect(again).To(BeNumerically("<=", 2*time.Second), "it is corrected in the end")
+		}
+		told.Reason = bootstrapv1.AssistedServiceNotRespondingReason
+		w.Expect(w.Status().Update(t.Context(), config)).To(Succeed())
+	}
+	w.Expect(w.reports - before).To(And(BeNumerically(">", 10), BeNumerically("<", 30)))
 }

@@ -83,7 +83,7 @@ func (r *Reconciler) announce(before, cp *controlplanev1.OpenshiftAssistedContro
 // quiet returns how much longer the status may wait to be written; 0 is at once.
 func (r *Reconciler) quiet(before, after *controlplanev1.OpenshiftAssistedControlPlane) time.Duration {
 	if !status.OnlyWords(&before.Status, &after.Status) || conditions.IsTrue(after, clusterv1.PausedCondition) { // who pauses is told at once, and then nothing is written any more
-		return 0
+		return r.heldBack.Hurried(after.UID)
 	}
 	return r.heldBack.Left(after.UID)
 }

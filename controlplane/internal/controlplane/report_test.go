@@ -118,3 +118,25 @@ func (h *hub) chooseHosts() {
 		h.Expect(h.Update(h.t.Context(), u)).To(Succeed())
 	}
 }
+
+// TestOthersAreNotCorrectedWithoutEnd is another process that sees an installation differently, and says so each time.
+func TestOthersAreNotCorrectedWithoutEnd(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	now := time.Now()
+	h.r.now = func() time.Time { return now }
+	corrected := 0
+	for range 100 {
+		now = now.Add(10 * time.Millisecond)
+		cp := h.controlPlane()
+		conditions.Set(cp, metav1.Condition{Type: controlplanev1.InstalledCondition, Status: metav1.ConditionFalse, Reason: controlplanev1.PreparationFailedReason})
+		h.Expect(h.Status().Update(t.Context(), cp)).To(Succeed())
+		again := h.reconcile().RequeueAfter
+		if conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition) != controlplanev1.PreparationFailedReason {
+			corrected++
+		} else {
+			h.Expect(again).To(BeNumerically("<=", 2*time.Second), "it is corrected in the end")
+		}
+	}
+	h.Expect(corrected).To(And(BeNumerically(">", 10), BeNumerically("<", 30)))
+}
