@@ -304,6 +304,7 @@ func (r *round) obey(ctx context.Context) {
 			}
 			r.letImport(ctx, t, state)
 			r.giveKubeconfig(ctx, t, state)
+			r.takeKubeconfig(ctx, t, state)
 		}
 	}
 }
@@ -365,6 +366,17 @@ func (r *round) giveKubeconfig(ctx context.Context, t *traveller, state *lab.Sta
 	}, Type: clusterv1.ClusterSecretType, Data: map[string][]byte{secret.KubeconfigDataName: t.cluster.Server().Kubeconfig()}}
 	if err := r.lab.Client().Create(ctx, kubeconfig); !apierrors.IsAlreadyExists(err) {
 		r.obeyed(err, available.Reason)
+	}
+}
+
+// takeKubeconfig deletes the one that he gave a cluster of this name before: the condition tells to.
+func (r *round) takeKubeconfig(ctx context.Context, t *traveller, state *lab.State) {
+	if state.ControlPlane == nil || !hasReason(state.ControlPlane.Status.Conditions, controlplanev1.KubeconfigAvailableCondition, controlplanev1.KubeconfigNotOursReason) {
+		return
+	}
+	kubeconfig := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: secret.Name(t.cluster.Name, secret.Kubeconfig)}}
+	if err := r.lab.Client().Delete(ctx, kubeconfig); !apierrors.IsNotFound(err) {
+		r.obeyed(err, controlplanev1.KubeconfigNotOursReason)
 	}
 }
 

@@ -96,6 +96,7 @@ const (
 	KubeconfigAvailableReason             = "KubeconfigAvailable"
 	KubeconfigRefusedReason               = "KubeconfigRefused"
 	KubeconfigUnauthorizedReason          = "KubeconfigUnauthorized"
+	KubeconfigNotOursReason               = "KubeconfigNotOurs"
 	WaitingForAPIServerReason             = "WaitingForAPIServer"
 	InitializedReason                     = "Initialized"
 	ConnectionDownReason                  = "ConnectionDown"

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,6 +135,47 @@ func TestWhyThereIsNoConnectionIsTold(t *testing.T) {
 	h.Expect(available.Reason).To(Equal(controlplanev1.ConnectionDownReason))
 	h.Expect(available.Message).To(HaveSuffix(": the name cannot be looked up"))
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "")
+}
+
+// TestAKubeconfigOfAFormerClusterIsTold is the Secret that a user made for a cluster that was deleted, and made again under the same name.
+func TestAKubeconfigOfAFormerClusterIsTold(t *testing.T) {
+	unreachable := func(h *hub) {
+		h.workloads.facts = facts.Workload{Failure: &facts.Failure{Kind: facts.Unreachable, Message: "connection refused", KubeconfigVersion: h.published().ResourceVersion}}
+		h.elapse()
+		h.reconcile()
+	}
+	left := func(h *hub) {
+		h.reconcile()
+		own := &corev1.Secret{}
+		own.Namespace, own.Name, own.Data = lab, "cluster1-kubeconfig", map[string][]byte{"value": kubeconfigOf("former")}
+		h.Expect(h.Create(t.Context(), own)).To(Succeed())
+	}
+	installed := func(h *hub) {
+		h.giveKubeconfig("assisted-service")
+		h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
+	}
+	h := newHub(t, world(nil)...).withTime()
+	left(h)
+	h.giveKubeconfig("assisted-service")
+	unreachable(h)
+	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "") // nothing answers while it is installed
+	installed(h)
+	unreachable(h)
+	h.expectKubeconfig(controlplanev1.KubeconfigNotOursReason, "delete it, and assisted-service's kubeconfig (Secret c1-admin-kubeconfig)")
+	h.Expect(h.published().Data["value"]).To(Equal(kubeconfigOf("former")), "it is the user's")
+	h.Expect(h.Delete(t.Context(), h.published())).To(Succeed())
+	h.reconcile()
+	h.Expect(h.published().Data["value"]).To(Equal(kubeconfigOf("assisted-service")))
+	unreachable(h)
+	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "")
+
+	h = newHub(t, world(nil)...).withTime()
+	left(h)
+	installed(h)
+	h.workloads.facts = facts.Workload{Connected: true, LastSuccess: time.Now()}
+	h.reconcile()
+	unreachable(h)
+	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "") // the cluster has answered with it
 }
 
 // liveReader counts the reads of Secrets.

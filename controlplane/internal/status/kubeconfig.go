@@ -3,6 +3,8 @@ package status
 import (
 	"fmt"
 
+	"k8s.io/utils/ptr"
+
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
@@ -22,7 +24,16 @@ func (f *Findings) KubeconfigProblem(known *facts.Facts) *Outcome {
 	case facts.Unauthorized:
 		return &Outcome{controlplanev1.KubeconfigUnauthorizedReason, fmt.Sprintf("the cluster cannot be connected to: %s; put a kubeconfig that works into Secret %s", failure.Message, f.Kubeconfig.Name)}
 	}
+	if f.isInTheWay(known) {
+		return &Outcome{controlplanev1.KubeconfigNotOursReason, fmt.Sprintf("Secret %s is not made by this provider, and the cluster has never answered with it: %s; if it is left from a former cluster of this name, "+
+			"delete it, and assisted-service's kubeconfig (Secret %s) takes its place", f.Kubeconfig.Name, failure.Message, known.AdminKubeconfig.Name)}
+	}
 	return nil
+}
+
+// isInTheWay tells whether somebody else's kubeconfig keeps that of an installed cluster from being published, and nothing says that it is of this cluster.
+func (f *Findings) isInTheWay(known *facts.Facts) bool {
+	return known.Installed() && known.HasAdminKubeconfig() && !known.OwnsKubeconfig(f.Kubeconfig) && !ptr.Deref(known.ControlPlane.Status.Initialization.ControlPlaneInitialized, false)
 }
 
 // kubeconfigRemedy says what to do about a published kubeconfig that is of no use.
