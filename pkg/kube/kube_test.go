@@ -52,6 +52,22 @@ func TestRead(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("cannot read Secret n/unreadable")))
 }
 
+func TestIsThere(t *testing.T) {
+	g := NewWithT(t)
+	first, second := secret("s"), secret("s")
+	first.UID, second.UID = "1", "2"
+	c := fake.NewClientBuilder().WithObjects(second).Build()
+	isThere := func(s *corev1.Secret) bool {
+		there, err := IsThere(t.Context(), c, s, &corev1.Secret{})
+		g.Expect(err).NotTo(HaveOccurred())
+		return there
+	}
+	g.Expect(isThere(second)).To(BeTrue())
+	g.Expect(isThere(first)).To(BeFalse(), "another one of its name")
+	g.Expect(c.Delete(t.Context(), second)).To(Succeed())
+	g.Expect(isThere(second)).To(BeFalse())
+}
+
 func TestDelete(t *testing.T) {
 	g := NewWithT(t)
 	var asked []client.DeleteOption

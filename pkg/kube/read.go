@@ -24,6 +24,12 @@ func Read[T client.Object](ctx context.Context, from client.Reader, key client.O
 	return into, nil
 }
 
+// IsThere tells whether an object is still there, by what from reads, and not another one of its name in its place.
+func IsThere[T client.Object](ctx context.Context, from client.Reader, obj, into T) (bool, error) {
+	now, err := Read(ctx, from, client.ObjectKeyFromObject(obj), into)
+	return err == nil && !IsNil(now) && now.GetUID() == obj.GetUID(), err
+}
+
 // nameOf is the kind of an object for people. A typed object does not always bear its kind.
 func nameOf(obj client.Object) string {
 	if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "" {

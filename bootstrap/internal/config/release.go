@@ -143,8 +143,17 @@ func (r *Reconciler) confirmGone(ctx context.Context, s *scope) (bool, error) {
 	for i := range list.Items {
 		s.InfraEnvs = append(s.InfraEnvs, &list.Items[i])
 	}
-	if len(s.InfraEnvs) > 0 {
-		s.again.In(reconcile.CacheLag) // that it goes is not seen before the cache shows that it came
+	if len(s.InfraEnvs) == 0 {
+		return true, nil
+	}
+	s.again.In(reconcile.CacheLag) // that it goes is not seen before the cache shows that it came
+	there, err := kube.IsThere(ctx, r.Live, s.stored, &bootstrapv1.OpenshiftAssistedConfig{})
+	if err != nil {
+		return false, err
+	}
+	if !there { // and the InfraEnv is that of another config of this name
+		controllerutil.RemoveFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer)
+		return false, nil
 	}
 	return r.releaseInfraEnv(ctx, s)
 }

@@ -7,6 +7,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -90,6 +92,31 @@ func TestInfraEnvThatTheCacheDoesNotKnowIsDeleted(t *testing.T) {
 			w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue())
 		})
 	}
+}
+
+// TestInfraEnvOfASuccessorIsNotDeleted is a cache that has a config which was deleted, and in whose place there is another one of its name by now.
+func TestInfraEnvOfASuccessorIsNotDeleted(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	w.remove(read(w, "m", &clusterv1.Machine{}))
+	w.restart()
+	gone := w.config()
+	gone.UID, gone.DeletionTimestamp = "former", ptr.To(metav1.Now())
+	watching, ok := withoutInfraEnvs(t, w).(client.WithWatch)
+	w.Expect(ok).To(BeTrue())
+	w.reconciler.Client = interceptor.NewClient(watching, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if config, ok := o.(*bootstrapv1.OpenshiftAssistedConfig); ok {
+				gone.DeepCopyInto(config)
+				return nil
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	before := w.writes
+	w.reconcile()
+	w.Expect(w.writes).To(Equal(before))
+	read(w, "m", &assisted.InfraEnv{})
 }
 
 // TestInfraEnvThatVanishedIsMadeAgain needs no time once the cache has held the InfraEnv.

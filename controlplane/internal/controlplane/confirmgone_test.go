@@ -9,10 +9,13 @@ import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -34,6 +37,56 @@ func (c lateCache[T, L]) List(ctx context.Context, list client.ObjectList, opts 
 		return meta.SetList(list, nil)
 	}
 	return nil
+}
+
+// former has an object that is gone, as a cache has it that is behind.
+type former[T client.Object] struct {
+	client.Client
+	kept T
+	copy func(from, into T)
+}
+
+func (c former[T]) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if into, kept := obj.(T); kept {
+		c.copy(c.kept, into)
+		return nil
+	}
+	return c.Client.Get(ctx, key, obj, opts...)
+}
+
+// TestNothingOfASuccessorIsDeleted is a process whose cache has a control plane that was deleted, and in whose place there is another one of its name by now.
+func TestNothingOfASuccessorIsDeleted(t *testing.T) {
+	for name, behind := range map[string]func(client.Client) client.Client{
+		"which has what was made for that one": func(c client.Client) client.Client { return c },
+		"which has nothing of it yet": func(c client.Client) client.Client {
+			c = lateCache[*hivev1.ClusterDeployment, *hivev1.ClusterDeploymentList]{c}
+			c = lateCache[*hivev1.ClusterImageSet, *hivev1.ClusterImageSetList]{c}
+			return lateCache[*hiveext.AgentClusterInstall, *hiveext.AgentClusterInstallList]{c}
+		},
+		"which has its ClusterImageSet": func(c client.Client) client.Client {
+			c = lateCache[*hivev1.ClusterDeployment, *hivev1.ClusterDeploymentList]{c}
+			return lateCache[*hiveext.AgentClusterInstall, *hiveext.AgentClusterInstallList]{c}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t, world(nil)...).withTime()
+			h.reconcile()
+			gone := h.controlPlane()
+			gone.UID, gone.DeletionTimestamp = "former", ptr.To(metav1.Now())
+			h.r.Client = lateCache[*clusterv1.Machine, *clusterv1.MachineList]{h.r.Client} // else it would wait for them, as for workers
+			h.r.Client = behind(former[*controlplanev1.OpenshiftAssistedControlPlane]{h.r.Client, gone, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto})
+			writes := len(h.writes)
+			for range 3 {
+				h.reconcile()
+			}
+			h.registration()
+			sets := &hivev1.ClusterImageSetList{}
+			h.Expect(h.List(t.Context(), sets)).To(Succeed())
+			h.Expect(sets.Items).NotTo(BeEmpty())
+			h.Expect(h.machines()).To(HaveLen(3))
+			h.Expect(h.writes[writes:]).To(BeEmpty())
+		})
+	}
 }
 
 // TestNothingIsLeftThatTheCacheDoesNotKnowYet is a control plane that is deleted right after something was made for it.

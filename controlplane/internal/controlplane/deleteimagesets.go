@@ -9,6 +9,11 @@ import (
 
 // deleteImageSets deletes our ClusterImageSets, also when the configuration names another by now.
 func (r *Reconciler) deleteImageSets(ctx context.Context, s *scope) (bool, error) {
+	if len(s.OwnSets) > 0 {
+		if there, err := r.isThere(ctx, s); err != nil || !there {
+			return false, err
+		}
+	}
 	return true, r.deleteImageSetsBut(ctx, s, "")
 }
 

@@ -14,7 +14,20 @@ import (
 
 // deregister deregisters the cluster, which must come after its hosts: assisted-service unbinds those that are left.
 func (r *Reconciler) deregister(ctx context.Context, s *scope) (bool, error) {
+	if parts := s.registration(); len(parts) > 0 && parts[0].GetDeletionTimestamp().IsZero() {
+		if there, err := r.isThere(ctx, s); err != nil || !there {
+			return false, err
+		}
+	}
 	return r.deleteRegistration(ctx, s, s.registration(), status.Deletion, controlplanev1.WaitingForInstallationDeletionReason)
+}
+
+// isThere tells whether the control plane that is being deleted is still there. Where it is not, and the cache is behind, what bears its name may be that of another one by now, which was made in
+// its place. It is asked after what is to be deleted was read.
+func (r *Reconciler) isThere(ctx context.Context, s *scope) (bool, error) {
+	there, err := kube.IsThere(ctx, r.Live, s.stored, &controlplanev1.OpenshiftAssistedControlPlane{})
+	s.released = err == nil && !there
+	return there, err
 }
 
 // deleteRegistration deletes what stands for a cluster in assisted-service, one after the other, and tells for a task what is waited for.
