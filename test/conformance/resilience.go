@@ -189,7 +189,8 @@ func (w world) again(ctx context.Context, o *object) *object {
 func (s *suite) expectStill(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	before := s.versions(ctx, namespace)
-	Consistently(func() map[string]string { return s.versions(ctx, namespace) }).WithTimeout(held).Should(Equal(before), "what is written in %s", namespace)
+	// What is written stays written, however seldom all kinds are asked for.
+	Consistently(func() map[string]string { return s.versions(ctx, namespace) }).WithTimeout(held).WithPolling(held / 6).Should(Equal(before), "what is written in %s", namespace)
 }
 
 // expectClusterPause pauses the Cluster, changes this and that, and lets it go on.

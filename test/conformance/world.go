@@ -170,7 +170,7 @@ func (w world) unchanged(ctx context.Context, duration time.Duration, namespaces
 			before, since = after, time.Now()
 		}
 		return time.Since(since)
-	}).WithContext(ctx).WithTimeout(2 * soon).WithPolling(duration / 8).Should(BeNumerically(">=", duration))
+	}).WithContext(ctx).WithTimeout(2 * soon).WithPolling(duration / 4).Should(BeNumerically(">=", duration))
 	return before
 }
 
