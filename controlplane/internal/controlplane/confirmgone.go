@@ -9,7 +9,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -26,6 +28,7 @@ func (r *Reconciler) confirmGone(ctx context.Context, s *scope) (bool, error) {
 		return true, nil
 	}
 	s.again.In(reconcile.CacheLag) // that it goes is not seen before the caches show that it came
+	s.found.Block(status.Deletion, controlplanev1.WaitingForInstallationDeletionReason, "waiting for the deletion of what was made last")
 	return false, reconcile.Run(ctx, s, r.deleteMachines, r.deregister, r.deleteImageSets)
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -120,12 +121,14 @@ func TestNothingIsLeftThatTheCacheDoesNotKnowYet(t *testing.T) {
 			cp := h.controlPlane()
 			h.Expect(h.Delete(t.Context(), cp)).To(Succeed())
 			for range 10 {
+				h.elapse()
 				before := left(h, tc.list)
 				again := h.reconcile().RequeueAfter
 				if apierrors.IsNotFound(h.Get(t.Context(), client.ObjectKeyFromObject(cp), cp.DeepCopy())) {
 					h.Expect(before).To(BeZero(), "it goes when nothing is left")
 					return
 				}
+				h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.DeletingCondition)).NotTo(BeEmpty())
 				if left(h, tc.list) < before {
 					h.Expect(again).To(BeNumerically("<=", reconcile.CacheLag), "nobody tells when it is gone")
 				}
