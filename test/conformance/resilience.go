@@ -190,7 +190,7 @@ func (s *suite) expectStill(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	before := s.versions(ctx, namespace)
 	// What is written stays written, however seldom all kinds are asked for.
-	Consistently(func() map[string]string { return s.versions(ctx, namespace) }).WithTimeout(held).WithPolling(held / 6).Should(Equal(before), "what is written in %s", namespace)
+	Consistently(func() map[string]string { return s.versions(ctx, namespace) }).WithTimeout(held).WithPolling(held/6).Should(Equal(before), "what is written in %s", namespace)
 }
 
 // expectClusterPause pauses the Cluster, changes this and that, and lets it go on.
