@@ -89,7 +89,8 @@ func checkInfraEnv(ctx context.Context, t *testing.T, e *env.Env, service *Servi
 		ObjectMeta: metav1.ObjectMeta{Namespace: rack, Name: name},
 		Spec:       aiv1beta1.InfraEnvSpec{PullSecretRef: &corev1.LocalObjectReference{Name: rack}, OSImageVersion: "4.19"},
 	}
-	g.Expect(c.Create(ctx, infraEnv)).To(Succeed())
+	// The API server may still take a connection to the admission server of before, and says so.
+	g.Eventually(func() error { return client.IgnoreAlreadyExists(c.Create(ctx, infraEnv.DeepCopy())) }).WithTimeout(eventually).Should(Succeed())
 	g.Eventually(func(g Gomega) {
 		g.Expect(revive(ctx, service)).To(Succeed())
 		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(infraEnv), infraEnv)).To(Succeed())
