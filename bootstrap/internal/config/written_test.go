@@ -1,7 +1,6 @@
 package config
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -10,11 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -35,33 +33,12 @@ func TestOwnWritesAreNotRepeated(t *testing.T) {
 	w.Expect(foreign.Status.DataSecretName).To(BeEmpty(), "a version that we know nothing of is taken as it is")
 }
 
-// withoutInfraEnvs is a cache that has not seen the InfraEnvs yet.
-func withoutInfraEnvs(t *testing.T, c client.Client) client.Client {
-	t.Helper()
-	watching, ok := c.(client.WithWatch)
-	NewWithT(t).Expect(ok).To(BeTrue(), "it is the fake client")
-	return interceptor.NewClient(watching, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if _, ok := o.(*assisted.InfraEnv); ok {
-				key.Name = "unseen"
-			}
-			return c.Get(ctx, key, o, opts...)
-		},
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if _, ok := list.(*assisted.InfraEnvList); ok {
-				return nil
-			}
-			return c.List(ctx, list, opts...)
-		},
-	})
-}
-
 // TestInfraEnvIsMadeOnce is a reconcile on a cache that does not hold our InfraEnv yet.
 func TestInfraEnvIsMadeOnce(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	before := w.writes
-	w.reconciler.Client = withoutInfraEnvs(t, w)
+	w.reconciler.Client = kubetest.Late[*assisted.InfraEnv, *assisted.InfraEnvList](w)
 	w.Expect(w.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag))
 	w.Expect(w.writes).To(Equal(before))
 	w.remove(read(w, "m", &assisted.InfraEnv{}))
@@ -79,7 +56,7 @@ func TestInfraEnvThatTheCacheDoesNotKnowIsDeleted(t *testing.T) {
 			infraEnv := read(w, "m", &assisted.InfraEnv{})
 			w.change(infraEnv, func() { infraEnv.Finalizers = []string{"infraenv.agent-install.openshift.io/ai-deprovision"} })
 			change(w)
-			w.reconciler.Client = withoutInfraEnvs(t, w)
+			w.reconciler.Client = kubetest.Late[*assisted.InfraEnv, *assisted.InfraEnvList](w)
 			w.remove(read(w, "m", &clusterv1.Machine{}))
 			w.remove(w.config())
 			w.Expect(w.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.CacheLag), "nobody tells when it is gone")
@@ -102,17 +79,7 @@ func TestInfraEnvOfASuccessorIsNotDeleted(t *testing.T) {
 	w.restart()
 	gone := w.config()
 	gone.UID, gone.DeletionTimestamp = "former", ptr.To(metav1.Now())
-	watching, ok := withoutInfraEnvs(t, w).(client.WithWatch)
-	w.Expect(ok).To(BeTrue())
-	w.reconciler.Client = interceptor.NewClient(watching, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if config, ok := o.(*bootstrapv1.OpenshiftAssistedConfig); ok {
-				gone.DeepCopyInto(config)
-				return nil
-			}
-			return c.Get(ctx, key, o, opts...)
-		},
-	})
+	w.reconciler.Client = kubetest.Behind(kubetest.Late[*assisted.InfraEnv, *assisted.InfraEnvList](w), gone, (*bootstrapv1.OpenshiftAssistedConfig).DeepCopyInto)
 	before := w.writes
 	w.reconcile()
 	w.Expect(w.writes).To(Equal(before))

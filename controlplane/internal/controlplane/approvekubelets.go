@@ -9,9 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/approval"
@@ -74,11 +72,11 @@ func (a *asked) message() string {
 
 // lookAtRequests decides on what is asked for now.
 func (r *Reconciler) lookAtRequests(ctx context.Context, s *scope, last asked) (asked, error) {
-	machines := &clusterv1.MachineList{} // the cache has no addresses
-	if err := r.Live.List(ctx, machines, client.InNamespace(s.stored.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.ClusterName()}); err != nil {
-		return last, fmt.Errorf("cannot list Machines: %w", err)
+	machines, err := r.liveMachines(ctx, s.Facts) // the cache has no addresses
+	if err != nil {
+		return last, err
 	}
-	hosts := approval.HostsOf(s.Facts, machines.Items)
+	hosts := approval.HostsOf(s.Facts, machines)
 	seen, err := r.Kubelets.Observe(ctx, s.ClusterKey(), hosts.Have)
 	if errors.Is(err, workload.ErrNotConnected) {
 		return last, nil

@@ -4,15 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -34,21 +31,16 @@ func (r *Reconciler) confirmGone(ctx context.Context, s *scope) (bool, error) {
 
 // readLeft reads from the API server what was made for the control plane, and does not go with it by itself.
 func (r *Reconciler) readLeft(ctx context.Context, s *scope) error {
-	key := client.ObjectKeyFromObject(s.stored)
-	var err error
-	if s.Deployment, err = kube.Read(ctx, r.Live, key, &hivev1.ClusterDeployment{}); err != nil {
+	if err := gatherRegistration(ctx, r.Live, s.Facts); err != nil {
 		return err
 	}
-	if s.Install, err = kube.Read(ctx, r.Live, key, &hiveext.AgentClusterInstall{}); err != nil {
+	machines, err := r.liveMachines(ctx, s.Facts)
+	if err != nil {
 		return err
-	}
-	machines := &clusterv1.MachineList{}
-	if err := r.Live.List(ctx, machines, client.InNamespace(key.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.ClusterName()}); err != nil {
-		return fmt.Errorf("cannot list Machines: %w", err)
 	}
 	s.Machines = nil
-	for i := range machines.Items {
-		if m := &machines.Items[i]; s.Controls(m) {
+	for i := range machines {
+		if m := &machines[i]; s.Controls(m) {
 			s.Machines = append(s.Machines, m)
 		}
 	}
@@ -58,7 +50,7 @@ func (r *Reconciler) readLeft(ctx context.Context, s *scope) error {
 	}
 	s.OwnSets = nil
 	for _, set := range sets.Items {
-		if set.Annotations[facts.OwnerAnnotation] == key.String() {
+		if set.Annotations[facts.OwnerAnnotation] == client.ObjectKeyFromObject(s.stored).String() {
 			s.OwnSets = append(s.OwnSets, set)
 		}
 	}

@@ -1,7 +1,6 @@
 package controlplane
 
 import (
-	"context"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -10,63 +9,28 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
-
-// lateCache does not know of any object of a kind yet.
-type lateCache[T client.Object, L client.ObjectList] struct{ client.Client }
-
-func (c lateCache[T, L]) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	if _, late := obj.(T); late {
-		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
-	}
-	return c.Client.Get(ctx, key, obj, opts...)
-}
-
-func (c lateCache[T, L]) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if err := c.Client.List(ctx, list, opts...); err != nil {
-		return err
-	}
-	if _, late := list.(L); late {
-		return meta.SetList(list, nil)
-	}
-	return nil
-}
-
-// former has an object that is gone, as a cache has it that is behind.
-type former[T client.Object] struct {
-	client.Client
-	kept T
-	copy func(from, into T)
-}
-
-func (c former[T]) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	if into, kept := obj.(T); kept {
-		c.copy(c.kept, into)
-		return nil
-	}
-	return c.Client.Get(ctx, key, obj, opts...)
-}
 
 // TestNothingOfASuccessorIsDeleted is a process whose cache has a control plane that was deleted, and in whose place there is another one of its name by now.
 func TestNothingOfASuccessorIsDeleted(t *testing.T) {
 	for name, behind := range map[string]func(client.Client) client.Client{
 		"which has what was made for that one": func(c client.Client) client.Client { return c },
 		"which has nothing of it yet": func(c client.Client) client.Client {
-			c = lateCache[*hivev1.ClusterDeployment, *hivev1.ClusterDeploymentList]{c}
-			c = lateCache[*hivev1.ClusterImageSet, *hivev1.ClusterImageSetList]{c}
-			return lateCache[*hiveext.AgentClusterInstall, *hiveext.AgentClusterInstallList]{c}
+			c = kubetest.Late[*hivev1.ClusterDeployment, *hivev1.ClusterDeploymentList](c)
+			c = kubetest.Late[*hivev1.ClusterImageSet, *hivev1.ClusterImageSetList](c)
+			return kubetest.Late[*hiveext.AgentClusterInstall, *hiveext.AgentClusterInstallList](c)
 		},
 		"which has its ClusterImageSet": func(c client.Client) client.Client {
-			c = lateCache[*hivev1.ClusterDeployment, *hivev1.ClusterDeploymentList]{c}
-			return lateCache[*hiveext.AgentClusterInstall, *hiveext.AgentClusterInstallList]{c}
+			c = kubetest.Late[*hivev1.ClusterDeployment, *hivev1.ClusterDeploymentList](c)
+			return kubetest.Late[*hiveext.AgentClusterInstall, *hiveext.AgentClusterInstallList](c)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,8 +38,8 @@ func TestNothingOfASuccessorIsDeleted(t *testing.T) {
 			h.reconcile()
 			gone := h.controlPlane()
 			gone.UID, gone.DeletionTimestamp = "former", ptr.To(metav1.Now())
-			h.r.Client = lateCache[*clusterv1.Machine, *clusterv1.MachineList]{h.r.Client} // else it would wait for them, as for workers
-			h.r.Client = behind(former[*controlplanev1.OpenshiftAssistedControlPlane]{h.r.Client, gone, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto})
+			h.r.Client = kubetest.Late[*clusterv1.Machine, *clusterv1.MachineList](h.r.Client) // else it would wait for them, as for workers
+			h.r.Client = behind(kubetest.Behind(h.r.Client, gone, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto))
 			writes := len(h.writes)
 			for range 3 {
 				h.reconcile()
@@ -100,18 +64,10 @@ func TestNothingIsLeftThatTheCacheDoesNotKnowYet(t *testing.T) {
 		late func(client.Client) client.Client
 		list client.ObjectList
 	}{
-		"ClusterDeployment": {func(c client.Client) client.Client {
-			return lateCache[*hivev1.ClusterDeployment, *hivev1.ClusterDeploymentList]{c}
-		}, &hivev1.ClusterDeploymentList{}},
-		"AgentClusterInstall": {func(c client.Client) client.Client {
-			return lateCache[*hiveext.AgentClusterInstall, *hiveext.AgentClusterInstallList]{c}
-		}, &hiveext.AgentClusterInstallList{}},
-		"ClusterImageSet": {func(c client.Client) client.Client {
-			return lateCache[*hivev1.ClusterImageSet, *hivev1.ClusterImageSetList]{c}
-		}, &hivev1.ClusterImageSetList{}},
-		"Machine": {func(c client.Client) client.Client {
-			return lateCache[*clusterv1.Machine, *clusterv1.MachineList]{c}
-		}, &clusterv1.MachineList{}},
+		"ClusterDeployment":   {kubetest.Late[*hivev1.ClusterDeployment, *hivev1.ClusterDeploymentList], &hivev1.ClusterDeploymentList{}},
+		"AgentClusterInstall": {kubetest.Late[*hiveext.AgentClusterInstall, *hiveext.AgentClusterInstallList], &hiveext.AgentClusterInstallList{}},
+		"ClusterImageSet":     {kubetest.Late[*hivev1.ClusterImageSet, *hivev1.ClusterImageSetList], &hivev1.ClusterImageSetList{}},
+		"Machine":             {kubetest.Late[*clusterv1.Machine, *clusterv1.MachineList], &clusterv1.MachineList{}},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			h := newHub(t, world(nil)...).withTime()

@@ -14,12 +14,13 @@ import (
 
 // deregister deregisters the cluster, which must come after its hosts: assisted-service unbinds those that are left.
 func (r *Reconciler) deregister(ctx context.Context, s *scope) (bool, error) {
-	if parts := s.registration(); len(parts) > 0 && parts[0].GetDeletionTimestamp().IsZero() {
+	parts := s.registration()
+	if len(parts) > 0 && parts[0].GetDeletionTimestamp().IsZero() {
 		if there, err := r.isThere(ctx, s); err != nil || !there {
 			return false, err
 		}
 	}
-	return r.deleteRegistration(ctx, s, s.registration(), status.Deletion, controlplanev1.WaitingForInstallationDeletionReason)
+	return r.deleteRegistration(ctx, s, parts, status.Deletion, controlplanev1.WaitingForInstallationDeletionReason)
 }
 
 // isThere tells whether the control plane that is being deleted is still there. Where it is not, and the cache is behind, what bears its name may be that of another one by now, which was made in

@@ -106,11 +106,7 @@ func (r *Reconciler) gatherConfigs(ctx context.Context, f *facts.Facts) error {
 
 func (r *Reconciler) gatherInstallation(ctx context.Context, f *facts.Facts) error {
 	key := client.ObjectKeyFromObject(f.ControlPlane)
-	var err error
-	if f.Deployment, err = kube.Read(ctx, r.Client, key, &hivev1.ClusterDeployment{}); err != nil {
-		return err
-	}
-	if f.Install, err = kube.Read(ctx, r.Client, key, &hiveext.AgentClusterInstall{}); err != nil {
+	if err := gatherRegistration(ctx, r.Client, f); err != nil {
 		return err
 	}
 	if err := r.gatherImageSets(ctx, f); err != nil {
@@ -127,6 +123,25 @@ func (r *Reconciler) gatherInstallation(ctx context.Context, f *facts.Facts) err
 	}
 	f.Agents = agents.Items
 	return nil
+}
+
+// gatherRegistration reads what may stand for the control plane in assisted-service.
+func gatherRegistration(ctx context.Context, from client.Reader, f *facts.Facts) (err error) {
+	key := client.ObjectKeyFromObject(f.ControlPlane)
+	if f.Deployment, err = kube.Read(ctx, from, key, &hivev1.ClusterDeployment{}); err != nil {
+		return err
+	}
+	f.Install, err = kube.Read(ctx, from, key, &hiveext.AgentClusterInstall{})
+	return err
+}
+
+// liveMachines are all Machines of the cluster that the API server has.
+func (r *Reconciler) liveMachines(ctx context.Context, f *facts.Facts) ([]clusterv1.Machine, error) {
+	list := &clusterv1.MachineList{}
+	if err := r.Live.List(ctx, list, client.InNamespace(f.ControlPlane.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: f.ClusterName()}); err != nil {
+		return nil, fmt.Errorf("cannot list Machines: %w", err)
+	}
+	return list.Items, nil
 }
 
 func (r *Reconciler) gatherImageSets(ctx context.Context, f *facts.Facts) error {

@@ -8,7 +8,6 @@ import (
 	"github.com/dustin/go-humanize/english"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/collections"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
@@ -83,11 +82,11 @@ func (r *Reconciler) scaleInstalledDown(ctx context.Context, s *scope, asked *re
 
 // deleteSurplus deletes a Machine, unless the cache is behind: another may have been deleted already, and this one is not too many then.
 func (r *Reconciler) deleteSurplus(ctx context.Context, s *scope, m *clusterv1.Machine) error {
-	live := &clusterv1.MachineList{}
-	if err := r.Live.List(ctx, live, client.InNamespace(m.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.ClusterName()}); err != nil {
-		return fmt.Errorf("cannot list Machines: %w", err)
+	live, err := r.liveMachines(ctx, s.Facts)
+	if err != nil {
+		return err
 	}
-	stay := slices.DeleteFunc(live.Items, func(known clusterv1.Machine) bool { return !s.Controls(&known) || !known.DeletionTimestamp.IsZero() })
+	stay := slices.DeleteFunc(live, func(known clusterv1.Machine) bool { return !s.Controls(&known) || !known.DeletionTimestamp.IsZero() })
 	if len(stay) < len(s.Machines) {
 		s.again.In(reconcile.CacheLag)
 		return nil
