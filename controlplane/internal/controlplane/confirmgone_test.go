@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -52,6 +53,25 @@ func TestNothingOfASuccessorIsDeleted(t *testing.T) {
 			h.Expect(h.writes[writes:]).To(BeEmpty())
 		})
 	}
+}
+
+// TestADeletionIsNotDoneAgain is a cache that still has the control plane right after it was let go.
+func TestADeletionIsNotDoneAgain(t *testing.T) {
+	h := newHub(t, world(nil)...)
+	now := time.Now()
+	h.r.now = func() time.Time { return now }
+	h.reconcile()
+	last := h.controlPlane()
+	h.Expect(h.Delete(t.Context(), last)).To(Succeed())
+	for h.Get(t.Context(), client.ObjectKeyFromObject(last), &controlplanev1.OpenshiftAssistedControlPlane{}) == nil {
+		last = h.controlPlane()
+		now = now.Add(reconcile.CacheLag)
+		h.reconcile()
+	}
+	h.r.Client = kubetest.Behind(h.r.Client, last, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto)
+	writes := len(h.writes)
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag))
+	h.Expect(h.writes[writes:]).To(BeEmpty())
 }
 
 // TestNothingIsLeftThatTheCacheDoesNotKnowYet is a control plane that is deleted right after something was made for it.

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // removeFinalizer lets the object go.
@@ -22,5 +23,10 @@ func (r *Reconciler) release(ctx context.Context, s *scope) error {
 	}
 	s.released = true
 	r.Workloads.Forget(s.ClusterKey())
-	return client.IgnoreNotFound(r.patchMetadata(ctx, s, after))
+	before := s.stored
+	if err := r.patchMetadata(ctx, s, after); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	r.recent.Wrote(reconcile.Key("", before), before.ResourceVersion) // a cache that still has it asks for nothing to be done again
+	return nil
 }
