@@ -87,6 +87,27 @@ func TestMembersComeAndGo(t *testing.T) {
 	c.Expect(etcds.RemoveMember(ctx, key, facts.EtcdMember{Name: "n9"}, leader)).To(MatchError(ContainSubstring("n9 has no Pod")))
 }
 
+// Real etcd tells a learner's own state, and nothing else: that it does not list the members must not make it one that does not answer, whose Machine a user is told to delete.
+func TestALearnerThatRunsIsHealthy(t *testing.T) {
+	c := newCluster(t, 1)
+	ctx, peer := logged(t), c.peerURL()
+	c.Expect(c.through(ctx, "n0", func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.MemberAddAsLearner(ctx, []string{peer})
+		return err
+	})).To(Succeed())
+	learner := c.newMember(ctx, "n1="+peer, "--initial-cluster-state=existing", "--initial-cluster=n0="+c.peers["n0"]+",n1="+peer)
+	learner.Ready = func(context.Context) error { return nil } // it is healthy only when it votes
+	c.Expect(c.group.Start(ctx, learner)).To(Succeed())
+	running := And(member("n1"), HaveField("Learner", true), HaveField("Problem", ""))
+	c.Eventually(func() []facts.EtcdMember { return c.observe(ctx).Members }, "1m", "100ms").Should(
+		HaveExactElements(And(member("n0"), HaveField("Leader", true), HaveField("Problem", "")), running))
+	learner.Kill()
+	c.Expect(c.observe(ctx).Members).To(ContainElement(And(member("n1"), HaveField("Problem", "does not answer"))))
+	c.Expect(c.group.Start(ctx, learner)).To(Succeed())
+	c.members["n0"].Kill()
+	c.Consistently(func() facts.Etcd { return c.observe(ctx) }, "3s", "200ms").Should(HaveField("Members", BeEmpty()), "a learner alone does not know who is a member")
+}
+
 func TestAnEtcdThatDoesNotServeItsClusterIsNotAsked(t *testing.T) {
 	g := NewWithT(t)
 	etcds := New(doors{&cluster{lost: true}}) // of which there is nothing else

@@ -95,14 +95,15 @@ func ask(ctx context.Context, credentials *tls.Config, forward forward, pod clie
 	if err != nil {
 		return nil, err
 	}
+	a := &answer{cluster: status.Header.ClusterId, id: status.Header.MemberId, leader: status.Leader, term: status.RaftTerm}
+	if status.IsLearner {
+		return a, nil // which serves nothing yet, not even the list of members (etcd, server/etcdserver/api/v3rpc/util.go: isRPCSupportedForLearner)
+	}
 	list, err := member.MemberList(ctx, clientv3.WithSerializable())
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{cluster: status.Header.ClusterId, id: status.Header.MemberId, leader: status.Leader, term: status.RaftTerm, members: list.Members}
-	if status.IsLearner {
-		return a, nil // which serves nothing yet
-	}
+	a.members = list.Members
 	_, err = member.Get(ctx, "health")
 	a.serves = err == nil || errors.Is(err, rpctypes.ErrPermissionDenied)
 	if a.serves && len(status.Errors) > 0 {
@@ -145,13 +146,14 @@ func alarmsIn(answers []answer) []facts.EtcdAlarm {
 	return slices.Compact(alarms)
 }
 
-// membersOf puts together what the members say. Who serves knows who is a member, and who leads; as long as nobody does, the others are asked. doubt is why what they
+// membersOf puts together what the members say. Who serves knows who is a member, and who leads; as long as nobody does, the others are asked, but for learners. doubt is why what they
 // say cannot be relied on.
 func membersOf(answers []answer) (members []facts.EtcdMember, doubt string) {
 	answered := map[uint64]answer{}
 	for _, a := range answers {
 		answered[a.id] = a
 	}
+	answers = slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return a.members == nil })
 	if serving := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return !a.serves }); len(serving) > 0 {
 		answers = serving
 	}

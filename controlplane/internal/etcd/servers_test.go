@@ -39,8 +39,12 @@ type cluster struct {
 	client.Client
 	authority *pki.Authority
 	members   map[string]*process.Process
-	// ports are where the members serve clients, by Pod.
+	group     *process.Group
+	// program is etcd; certificates is the folder of those that members serve with.
+	program, certificates string
+	// ports are where the members serve clients, by Pod; peers where they serve each other.
 	ports map[string]int
+	peers map[string]string
 	// connections counts those to members.
 	connections atomic.Int32
 	// lost: the API server says that etcd does not serve it.
@@ -53,44 +57,54 @@ func newCluster(t *testing.T, size int) *cluster {
 	c := newWorkload(t)
 	builder, err := components.NewBuilder(".", io.Discard)
 	c.Expect(err).NotTo(HaveOccurred())
-	program, err := builder.Program(t.Context(), components.Etcd)
+	c.program, err = builder.Program(t.Context(), components.Etcd)
 	c.Expect(err).NotTo(HaveOccurred())
-	certificates := t.TempDir()
-	c.Expect(c.authority.ServerFiles(certificates)).To(Succeed())
-	group, err := process.NewGroup(t.TempDir(), io.Discard)
+	c.certificates = t.TempDir()
+	c.Expect(c.authority.ServerFiles(c.certificates)).To(Succeed())
+	c.group, err = process.NewGroup(t.TempDir(), io.Discard)
 	c.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(group.Stop)
-	port := func() int {
-		reserved, err := group.Port()
-		c.Expect(err).NotTo(HaveOccurred())
-		return reserved
-	}
+	t.Cleanup(c.group.Stop)
 	var peers []string
 	for i := range size {
-		peers = append(peers, fmt.Sprintf("n%d=http://127.0.0.1:%d", i, port()))
+		peers = append(peers, fmt.Sprintf("n%d=%s", i, c.peerURL()))
 	}
 	var all errgroup.Group
 	for i, peer := range peers {
-		name, peerURL, _ := strings.Cut(peer, "=")
-		serving, metrics := port(), "http://127.0.0.1:"+strconv.Itoa(port())
-		member := group.New("etcd-"+name, process.Storage, program,
-			"--name="+name, "--data-dir="+filepath.Join(group.Temp(), name), "--initial-cluster="+strings.Join(peers, ","), "--unsafe-no-fsync", "--log-level=error",
-			"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL,
-			"--listen-client-urls=https://127.0.0.1:"+strconv.Itoa(serving), "--advertise-client-urls=https://127.0.0.1:"+strconv.Itoa(serving), "--listen-metrics-urls="+metrics,
-			"--cert-file="+filepath.Join(certificates, "tls.crt"), "--key-file="+filepath.Join(certificates, "tls.key"),
-			"--client-cert-auth", "--trusted-ca-file="+filepath.Join(certificates, "ca.crt"), "--enable-grpc-gateway=false",
-		)
-		member.Ready = process.Probe(http.DefaultClient, metrics+"/health")
-		c.members[name], c.ports["etcd-"+name] = member, serving
-		c.addPod(t.Context(), name)
+		name, _, _ := strings.Cut(peer, "=")
+		member := c.newMember(t.Context(), peer, "--initial-cluster="+strings.Join(peers, ","))
 		c.Expect(c.Create(t.Context(), &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", Labels: map[string]string{controlPlaneLabels[i/2]: "", metal3.HostUIDLabel: "host of " + name}}, Spec: corev1.NodeSpec{ProviderID: "metal3://" + name},
 			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: "192.168.111.2" + strconv.Itoa(i)}}},
 		})).To(Succeed())
-		all.Go(func() error { return group.Start(t.Context(), member) }) // none is ready before there is a quorum
+		all.Go(func() error { return c.group.Start(t.Context(), member) }) // none is ready before there is a quorum
 	}
 	c.Expect(all.Wait()).To(Succeed())
 	return c
+}
+
+func (c *cluster) port() int {
+	reserved, err := c.group.Port()
+	c.Expect(err).NotTo(HaveOccurred())
+	return reserved
+}
+
+func (c *cluster) peerURL() string { return "http://127.0.0.1:" + strconv.Itoa(c.port()) }
+
+// newMember is a member with its Pod, which does not run yet. peer is its name and address: n0=http://...
+func (c *cluster) newMember(ctx context.Context, peer string, extra ...string) *process.Process {
+	name, peerURL, _ := strings.Cut(peer, "=")
+	serving, metrics := c.port(), "http://127.0.0.1:"+strconv.Itoa(c.port())
+	member := c.group.New("etcd-"+name, process.Storage, c.program, append(extra,
+		"--name="+name, "--data-dir="+filepath.Join(c.group.Temp(), name), "--unsafe-no-fsync", "--log-level=error",
+		"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL,
+		"--listen-client-urls=https://127.0.0.1:"+strconv.Itoa(serving), "--advertise-client-urls=https://127.0.0.1:"+strconv.Itoa(serving), "--listen-metrics-urls="+metrics,
+		"--cert-file="+filepath.Join(c.certificates, "tls.crt"), "--key-file="+filepath.Join(c.certificates, "tls.key"),
+		"--client-cert-auth", "--trusted-ca-file="+filepath.Join(c.certificates, "ca.crt"), "--enable-grpc-gateway=false",
+	)...)
+	member.Ready = process.Probe(http.DefaultClient, metrics+"/health")
+	c.members[name], c.ports["etcd-"+name], c.peers[name] = member, serving, peerURL
+	c.addPod(ctx, name)
+	return member
 }
 
 func (c *cluster) addPod(ctx context.Context, node string) {
@@ -102,7 +116,7 @@ func (c *cluster) addPod(ctx context.Context, node string) {
 // newWorkload has no members.
 func newWorkload(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{WithT: NewWithT(t), members: map[string]*process.Process{}, ports: map[string]int{}}
+	c := &cluster{WithT: NewWithT(t), members: map[string]*process.Process{}, ports: map[string]int{}, peers: map[string]string{}}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, configv1.Install, operatorv1.Install, machinev1beta1.Install} {
 		c.Expect(add(scheme)).To(Succeed())

@@ -178,10 +178,10 @@ func (a *Asked) rank(m *clusterv1.Machine, etcd *facts.Etcd) int {
 	return 4
 }
 
-// serves tells whether the host of a Machine is proven to be a healthy member.
+// serves tells whether the host of a Machine is proven to be a healthy member that votes.
 func (a *Asked) serves(m *clusterv1.Machine, etcd *facts.Etcd) bool {
 	member := a.release(m, etcd).Member
-	return member.ID != 0 && member.Healthy()
+	return member.ID != 0 && !member.Learner && member.Healthy()
 }
 
 // isDown tells whether the host of a Machine is proven to be a member that is down.
