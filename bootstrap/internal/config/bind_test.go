@@ -33,13 +33,26 @@ func TestLateWorkerWaitsForTheClusterToAcceptHosts(t *testing.T) {
 }
 
 // TestNoHostForAMachineThatIsBeingDeleted covers a Machine whose config Cluster API deletes only after the host was given back: until then a host that shows up would be installed, and wiped in the
-// middle of it.
+// middle of it. Of a Cluster that goes the workers are deleted first, while the Machines of the control plane are not.
 func TestNoHostForAMachineThatIsBeingDeleted(t *testing.T) {
-	deleted := func(w *world) {
-		machine := read(w, "m", &clusterv1.Machine{})
-		w.change(machine, func() { machine.Finalizers = []string{clusterv1.MachineFinalizer} })
-		w.remove(machine)
-	}
+	t.Run("Machine", func(t *testing.T) {
+		noHostAfter(t, func(w *world) {
+			machine := read(w, "m", &clusterv1.Machine{})
+			w.change(machine, func() { machine.Finalizers = []string{clusterv1.MachineFinalizer} })
+			w.remove(machine)
+		})
+	})
+	t.Run("Cluster", func(t *testing.T) {
+		noHostAfter(t, func(w *world) {
+			cluster := read(w, "c", &clusterv1.Cluster{})
+			w.change(cluster, func() { cluster.Finalizers = []string{clusterv1.ClusterFinalizer} })
+			w.remove(cluster)
+		})
+	})
+}
+
+func noHostAfter(t *testing.T, deleted func(*world)) {
+	t.Helper()
 	t.Run("before its host is known", func(t *testing.T) {
 		w := booted(t)
 		deleted(w)
