@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -103,4 +105,41 @@ func TestADeletionTellsNothingOfTheInstallation(t *testing.T) {
 		h.reconcile()
 	}
 	h.Expect(recorder.Events).To(BeEmpty())
+}
+
+// Core deletes the workers of a Cluster first: fewer of them to wait for would begin the installation that the user gave up.
+func TestAClusterThatGoesIsNotInstalled(t *testing.T) {
+	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w", Finalizers: []string{clusterv1.MachineDeploymentFinalizer}},
+		Spec: clusterv1.MachineDeploymentSpec{ClusterName: "cluster1", Replicas: ptr.To[int32](2)}}
+	deployment.Labels = map[string]string{clusterv1.ClusterNameLabel: "cluster1"}
+	deployment.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = facts.ConfigTemplateKind
+	h := newHub(t, append(world(nil), deployment)...).withTime()
+	h.reconcile()
+	_, install := h.registration()
+	h.Expect(install.Spec.ProvisionRequirements.WorkerAgents).To(Equal(2))
+	h.deleteCluster()
+	h.Expect(h.Delete(t.Context(), deployment)).To(Succeed())
+	gone := h.machines()[0]
+	h.Expect(h.Delete(t.Context(), &gone)).To(Succeed())
+	h.elapse()
+	h.reconcile()
+	_, install = h.registration()
+	h.Expect(install.Spec.ProvisionRequirements.WorkerAgents).To(Equal(2), "assisted-service still waits for them")
+	h.Expect(h.names()).NotTo(ContainElement(gone.Name), "no Machine is made")
+	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).To(Equal(controlplanev1.WaitingForWorkersDeletionReason))
+}
+
+// Whoever deletes the Machines of a Cluster that goes, to hurry, gets no new ones.
+func TestAnInstalledClusterThatGoesGetsNoMachine(t *testing.T) {
+	h := newInstalledHub(t)
+	h.deleteCluster()
+	gone := h.machines()[0]
+	gone.Finalizers = nil
+	h.Expect(h.Update(t.Context(), &gone)).To(Succeed())
+	h.Expect(h.Delete(t.Context(), &gone)).To(Succeed())
+	for range 3 {
+		h.elapse()
+		h.reconcile()
+	}
+	h.Expect(h.names()).To(HaveLen(2))
 }

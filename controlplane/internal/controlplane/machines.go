@@ -30,6 +30,8 @@ const leftoverRetry = reconcile.CacheLag * 10
 func (r *Reconciler) machines(ctx context.Context, s *scope) (bool, error) {
 	missing := int(s.Replicas()) - len(s.Machines)
 	switch {
+	case missing > 0 && s.GoesWhole():
+		s.block(controlplanev1.WaitingForWorkersDeletionReason, goesWhole)
 	case missing > 0 && s.Begun && !s.Progress.DayTwo:
 		s.block(controlplanev1.WaitingForInstallationReason, whenMachinesAreMade(s.Phase))
 	case missing > 0 && s.Installed():

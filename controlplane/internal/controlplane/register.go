@@ -25,6 +25,9 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 		return false, nil
 	case s.Installed() && (s.Install == nil || s.Imported() && s.Deployment == nil):
 		return r.importCluster(ctx, s)
+	case s.GoesWhole() && !s.Begun:
+		s.block(controlplanev1.WaitingForWorkersDeletionReason, goesWhole)
+		return false, nil
 	case s.Begun && s.Install == nil:
 		s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("AgentClusterInstall %s is missing although the installation was started: it is not made again, "+
 			"for that would install over the hosts; restore it from a backup or, if nothing runs on them yet, delete the Cluster and create it again", s.ControlPlane.Name))
@@ -63,6 +66,9 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 	s.found.Registered = true
 	return true, nil
 }
+
+// goesWhole is why nothing is made or written for a Cluster that is being deleted. Core deletes the workers first: with fewer of them to wait for assisted-service would begin to install.
+const goesWhole = "the Cluster is being deleted: no installation is begun and no Machine is made; the control plane is deleted after the workers"
 
 // patchInstall changes the metadata of an AgentClusterInstall, unless it is gone.
 func (r *Reconciler) patchInstall(ctx context.Context, before *hiveext.AgentClusterInstall, change func(*hiveext.AgentClusterInstall)) error {
