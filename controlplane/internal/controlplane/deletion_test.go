@@ -109,8 +109,10 @@ func TestADeletionTellsNothingOfTheInstallation(t *testing.T) {
 
 // Core deletes the workers of a Cluster first: fewer of them to wait for would begin the installation that the user gave up.
 func TestAClusterThatGoesIsNotInstalled(t *testing.T) {
-	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w", Finalizers: []string{clusterv1.MachineDeploymentFinalizer}},
-		Spec: clusterv1.MachineDeploymentSpec{ClusterName: "cluster1", Replicas: ptr.To[int32](2)}}
+	deployment := &clusterv1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w", Finalizers: []string{clusterv1.MachineDeploymentFinalizer}},
+		Spec:       clusterv1.MachineDeploymentSpec{ClusterName: "cluster1", Replicas: ptr.To[int32](2)},
+	}
 	deployment.Labels = map[string]string{clusterv1.ClusterNameLabel: "cluster1"}
 	deployment.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = facts.ConfigTemplateKind
 	h := newHub(t, append(world(nil), deployment)...).withTime()

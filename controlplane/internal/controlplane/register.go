@@ -17,6 +17,18 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
+// goesWhole is why nothing is made or written for a Cluster that is being deleted. Core deletes the workers first: with fewer of them to wait for assisted-service would begin to install.
+const goesWhole = "the Cluster is being deleted: no installation is begun and no Machine is made; the control plane is deleted after the workers"
+
+// stays lets nothing be prepared for a Cluster that is being deleted before it was installed.
+func (r *Reconciler) stays(_ context.Context, s *scope) (bool, error) {
+	if !s.GoesWhole() || s.Begun || s.Installed() {
+		return true, nil
+	}
+	s.block(controlplanev1.WaitingForWorkersDeletionReason, goesWhole)
+	return false, nil
+}
+
 // register registers the cluster in assisted-service: a ClusterDeployment and an AgentClusterInstall, which carry no owner references, for
 // the garbage collector must never deregister a cluster.
 func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
@@ -25,9 +37,6 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 		return false, nil
 	case s.Installed() && (s.Install == nil || s.Imported() && s.Deployment == nil):
 		return r.importCluster(ctx, s)
-	case s.GoesWhole() && !s.Begun:
-		s.block(controlplanev1.WaitingForWorkersDeletionReason, goesWhole)
-		return false, nil
 	case s.Begun && s.Install == nil:
 		s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("AgentClusterInstall %s is missing although the installation was started: it is not made again, "+
 			"for that would install over the hosts; restore it from a backup or, if nothing runs on them yet, delete the Cluster and create it again", s.ControlPlane.Name))
@@ -66,9 +75,6 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 	s.found.Registered = true
 	return true, nil
 }
-
-// goesWhole is why nothing is made or written for a Cluster that is being deleted. Core deletes the workers first: with fewer of them to wait for assisted-service would begin to install.
-const goesWhole = "the Cluster is being deleted: no installation is begun and no Machine is made; the control plane is deleted after the workers"
 
 // patchInstall changes the metadata of an AgentClusterInstall, unless it is gone.
 func (r *Reconciler) patchInstall(ctx context.Context, before *hiveext.AgentClusterInstall, change func(*hiveext.AgentClusterInstall)) error {
