@@ -160,3 +160,19 @@ func TestAnInfraEnvThatWasNeverSeenIsNotLeftBehind(t *testing.T) {
 	w.reconcile()
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(config), config)).To(MatchError(apierrors.IsNotFound, "is gone"))
 }
+
+// The real cache waits without end for a kind that the manager has no rights on, and its worker with it.
+func TestAnInfraMachineOfAnotherGroupIsNotRead(t *testing.T) {
+	objects := lab()
+	objects["machine"].(*clusterv1.Machine).Spec.InfrastructureRef.APIGroup = "controlplane.cluster.x-k8s.io"
+	w := newWorld(t, values(objects)...)
+	w.reconciler.Client = interceptor.NewClient(w.cached(), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			w.Expect(obj.GetObjectKind().GroupVersionKind().Group).NotTo(Equal("controlplane.cluster.x-k8s.io"))
+			w.Expect(key.Name).NotTo(Equal("metal3machines.controlplane.cluster.x-k8s.io"), "nor its CustomResourceDefinition")
+			return c.Get(ctx, key, obj, opts...)
+		},
+	})
+	w.reconcile()
+	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForInfraMachineReason)
+}

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
@@ -25,6 +26,10 @@ func (r *Reconciler) prerequisites(_ context.Context, s *scope) (bool, error) {
 	case s.Deployment == nil:
 		return s.wait(stage, bootstrapv1.WaitingForClusterDeploymentReason,
 			"waiting for ClusterDeployment %s, which the control plane provider makes", s.Cluster.Spec.ControlPlaneRef.Name)
+	case s.ForeignInfraGroup():
+		ref := s.Machine.Spec.InfrastructureRef
+		return s.wait(stage, bootstrapv1.WaitingForInfraMachineReason, "infrastructureRef of Machine %s is %s of group %s, and only those of %s are taken: make the Machine anew with such a one",
+			s.Machine.Name, ref.Kind, ref.APIGroup, clusterv1.GroupVersionInfrastructure.Group)
 	case s.InfraMachineFailure != nil:
 		_, _ = s.wait(stage, bootstrapv1.WaitingForInfraMachineReason, "cannot read %s %s: %s",
 			s.Machine.Spec.InfrastructureRef.Kind, s.Machine.Spec.InfrastructureRef.Name, s.InfraMachineFailure)

@@ -116,6 +116,9 @@ func (s *scope) nodeIsBack(agent *aiv1beta1.Agent, now time.Time) bool {
 	if told := s.Recorded(bootstrapv1.HostIdentifiedCondition); told != nil && told.Status == metav1.ConditionTrue && told.LastTransitionTime.After(since) {
 		return true
 	}
+	if s.Machine == nil { // taken from its config, or restored after it: it knew its Node
+		return false
+	}
 	ready := meta.FindStatusCondition(s.Machine.Status.Conditions, clusterv1.MachineNodeReadyCondition)
 	if ready == nil || ready.Status != metav1.ConditionTrue {
 		return false

@@ -126,6 +126,13 @@ func TestInstalledWorkerBootsDiscoveryAgain(t *testing.T) {
 		w.reconcile()
 		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
 	})
+	t.Run("also while its config has no Machine", func(t *testing.T) {
+		w, _ := again(t)
+		config := w.config()
+		w.change(config, func() { config.OwnerReferences = nil })
+		w.reconcile()
+		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.HostBootedDiscoveryAgainReason)
+	})
 	t.Run("a later restart of the Node is none", func(t *testing.T) {
 		w := installing(t)
 		w.enter("a", "added-to-existing-cluster")
