@@ -152,10 +152,8 @@ func (r *Reconciler) tellAgent(ctx context.Context, s *scope, stage string, bind
 	if s.fencing.Source != "" {
 		told.Annotations = map[string]string{desired.FencingAnnotation: s.fencing.Source}
 	}
-	if !approve {
-		// The cache may not have our approval yet: it must not be taken back.
-		told.SetResourceVersion(s.agent.ResourceVersion)
-	}
+	// The cache may not have our approval yet, which must not be taken back; and none is given to an Agent that another process has refused meanwhile.
+	told.SetResourceVersion(s.agent.ResourceVersion)
 	_, err := r.applier.Apply(ctx, told, s.agent)
 	if field := kube.Undeclared(err); field != "" {
 		return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, tooOld, "Agents", field)

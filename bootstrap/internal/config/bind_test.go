@@ -165,6 +165,21 @@ func TestApprovalFromAnEarlierLife(t *testing.T) {
 }
 
 // TestApprovalIsNotTakenBack covers a cache that does not have our approval yet: what it shows looks like an Agent that is to be told everything first.
+// A process that stood still between proof and approval must not bind and approve again what another has refused, and unbound, meanwhile.
+func TestARefusedAgentIsNotApprovedByAProcessThatIsBehind(t *testing.T) {
+	w := booted(t)
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.registerWithCluster("a", "known")
+	w.outdated = w.agent("a")
+	refused := w.agent("a")
+	w.change(refused, func() { refused.Spec.ClusterDeploymentName = nil })
+	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "m"}})
+	w.Expect(err).To(MatchError(apierrors.IsConflict, "a conflict"))
+	w.Expect(w.agent("a").Spec.Approved).To(BeFalse())
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil())
+}
+
 func TestApprovalIsNotTakenBack(t *testing.T) {
 	w := booted(t)
 	w.create(discovered("a", "m", bootMAC))
