@@ -197,6 +197,19 @@ func TestExternal(t *testing.T) {
 	}
 }
 
+// The cache would wait without end for an object of a kind without rights, which may well exist.
+func TestAKindOfAnotherGroupIsNone(t *testing.T) {
+	g := NewWithT(t)
+	scheme := runtime.NewScheme()
+	g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "foomachines.controlplane.cluster.x-k8s.io", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1"}},
+	}).Build()
+	object, err := External(t.Context(), c, clusterv1.ContractVersionedObjectReference{APIGroup: "controlplane.cluster.x-k8s.io", Kind: "FooMachine", Name: "m"}, "n")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(object).To(BeNil())
+}
+
 func TestIndexOf(t *testing.T) {
 	g := NewWithT(t)
 	index := IndexOf(&corev1.Secret{}, "type", func(s *corev1.Secret) []string { return Some(string(s.Type), "", "all") })

@@ -37,7 +37,7 @@ func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 		return s.wait(stage, bootstrapv1.WaitingForMachineReason, "Machine %s is being deleted: Agent %s is not installed for it", s.Machine.Name, agent.Name)
 	}
 	if s.ClusterDeleting() { // its Machines go one after the other: what is missed until then must not begin an installation
-		return s.wait(stage, bootstrapv1.WaitingForMachineReason, "Cluster %s is being deleted: Agent %s is not installed for it", s.Config.Labels[clusterv1.ClusterNameLabel], agent.Name)
+		return s.wait(stage, bootstrapv1.WaitingForMachineReason, "Cluster %s is being deleted: Agent %s is not installed for it", s.Cluster.Name, agent.Name)
 	}
 	if !assisted.HasInventory(agent) {
 		return s.wait(stage, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", agent.Name)

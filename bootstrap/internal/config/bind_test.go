@@ -51,6 +51,7 @@ func TestNoHostForAMachineThatIsBeingDeleted(t *testing.T) {
 	})
 }
 
+// noHostAfter plays a deletion before, between and after what is told to an Agent.
 func noHostAfter(t *testing.T, deleted func(*world)) {
 	t.Helper()
 	t.Run("before its host is known", func(t *testing.T) {
@@ -164,7 +165,6 @@ func TestApprovalFromAnEarlierLife(t *testing.T) {
 	w.Expect(bound.Spec.Approved).To(BeFalse(), "it is not approved before the service has taken in what the host is told")
 }
 
-// TestApprovalIsNotTakenBack covers a cache that does not have our approval yet: what it shows looks like an Agent that is to be told everything first.
 // A process that stood still between proof and approval must not bind and approve again what another has refused, and unbound, meanwhile.
 func TestARefusedAgentIsNotApprovedByAProcessThatIsBehind(t *testing.T) {
 	w := booted(t)
@@ -180,6 +180,7 @@ func TestARefusedAgentIsNotApprovedByAProcessThatIsBehind(t *testing.T) {
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil())
 }
 
+// TestApprovalIsNotTakenBack covers a cache that does not have our approval yet: what it shows looks like an Agent that is to be told everything first.
 func TestApprovalIsNotTakenBack(t *testing.T) {
 	w := booted(t)
 	w.create(discovered("a", "m", bootMAC))

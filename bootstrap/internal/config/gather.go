@@ -190,7 +190,7 @@ func (r *Reconciler) gatherOwner(ctx context.Context, f *facts.Facts, agent *aiv
 }
 
 func (r *Reconciler) gatherInfraMachine(ctx context.Context, f *facts.Facts) error {
-	if f.Machine == nil || !f.Machine.Spec.InfrastructureRef.IsDefined() || f.Deleting() || f.ForeignInfraGroup() {
+	if f.Machine == nil || !f.Machine.Spec.InfrastructureRef.IsDefined() || f.Deleting() || !kube.Readable(f.Machine.Spec.InfrastructureRef) {
 		return nil
 	}
 	infraMachine, err := external.GetObjectFromContractVersionedRef(ctx, r.Client, f.Machine.Spec.InfrastructureRef, f.Machine.Namespace)

@@ -9,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // prerequisites waits for what others make.
@@ -26,7 +27,7 @@ func (r *Reconciler) prerequisites(_ context.Context, s *scope) (bool, error) {
 	case s.Deployment == nil:
 		return s.wait(stage, bootstrapv1.WaitingForClusterDeploymentReason,
 			"waiting for ClusterDeployment %s, which the control plane provider makes", s.Cluster.Spec.ControlPlaneRef.Name)
-	case s.ForeignInfraGroup():
+	case !kube.Readable(s.Machine.Spec.InfrastructureRef):
 		ref := s.Machine.Spec.InfrastructureRef
 		return s.wait(stage, bootstrapv1.WaitingForInfraMachineReason, "infrastructureRef of Machine %s is %s of group %s, and only those of %s are taken: make the Machine anew with such a one",
 			s.Machine.Name, ref.Kind, ref.APIGroup, clusterv1.GroupVersionInfrastructure.Group)

@@ -110,11 +110,6 @@ func (f *Facts) ClusterDeleting() bool {
 	return f.Cluster == nil || !f.Cluster.DeletionTimestamp.IsZero()
 }
 
-// ForeignInfraGroup tells whether the infra machine is of a group that the manager has no rights on: a cache would wait for it without end.
-func (f *Facts) ForeignInfraGroup() bool {
-	return f.Machine.Spec.InfrastructureRef.APIGroup != clusterv1.GroupVersionInfrastructure.Group
-}
-
 // NotAccepted says why the cluster does not take the host now; it is empty when it does. Before the installation the cluster takes only workers
 // that it counts, and a single node is installed alone: assisted-service never starts with one known host more than it was told of.
 func (f *Facts) NotAccepted() string {

@@ -250,7 +250,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 	// What is installed is looked after whatever the installation waits for.
 	return errors.Join(
 		reconcile.Run(ctx, s, r.passOn), // before the registration, which states what is passed on only when it makes an object
-		reconcile.Run(ctx, s, r.guard, r.stays, r.requirements, r.infraTemplates, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.machines),
+		reconcile.Run(ctx, s, r.guard, r.awaitDeletion, r.requirements, r.infraTemplates, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.machines),
 		reconcile.Run(ctx, s, r.preflight),
 		reconcile.Run(ctx, s, r.syncMachines),
 		reconcile.Run(ctx, s, r.remediate),

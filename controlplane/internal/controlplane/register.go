@@ -17,18 +17,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// goesWhole is why nothing is made or written for a Cluster that is being deleted. Core deletes the workers first: with fewer of them to wait for assisted-service would begin to install.
-const goesWhole = "the Cluster is being deleted: no installation is begun and no Machine is made; the control plane is deleted after the workers"
-
-// stays lets nothing be prepared for a Cluster that is being deleted before it was installed.
-func (r *Reconciler) stays(_ context.Context, s *scope) (bool, error) {
-	if !s.GoesWhole() || s.Begun || s.Installed() {
-		return true, nil
-	}
-	s.block(controlplanev1.WaitingForWorkersDeletionReason, goesWhole)
-	return false, nil
-}
-
 // register registers the cluster in assisted-service: a ClusterDeployment and an AgentClusterInstall, which carry no owner references, for
 // the garbage collector must never deregister a cluster.
 func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {

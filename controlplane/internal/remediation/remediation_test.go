@@ -442,3 +442,15 @@ func TestOneThatIsDownWaitsForAnotherThatIsDownAndGoes(t *testing.T) {
 	g.Expect(step.Delete).To(BeFalse())
 	g.Expect(step.Message).To(ContainSubstring("Machine m2 is being removed"))
 }
+
+// A learner holds nothing up: its host goes at once, and is waited for.
+func TestOneThatIsDownWaitsForALearnerThatGoes(t *testing.T) {
+	g, w := NewWithT(t), newWorld(5)
+	w.sicken(1)
+	w.fail(1)
+	w.Members[2].Learner = true
+	w.Machines[2].DeletionTimestamp = ptr.To(metav1.NewTime(noon))
+	step := w.decide()
+	g.Expect(step.Delete).To(BeFalse())
+	g.Expect(step.Message).To(ContainSubstring("Machine m2 is being removed"))
+}
