@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -127,8 +128,51 @@ func TestAClusterThatGoesIsNotInstalled(t *testing.T) {
 	h.reconcile()
 	_, install = h.registration()
 	h.Expect(install.Spec.ProvisionRequirements.WorkerAgents).To(Equal(2), "assisted-service still waits for them")
+	h.Expect(install.Spec.HoldInstallation).To(BeTrue(), "even where it has all hosts already")
 	h.Expect(h.names()).NotTo(ContainElement(gone.Name), "no Machine is made")
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).To(Equal(controlplanev1.WaitingForWorkersDeletionReason))
+}
+
+// assisted-service begins by itself when the last host is approved, which may be while the deletion waits for something else.
+func TestAControlPlaneThatGoesIsNotInstalled(t *testing.T) {
+	worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-1", UID: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+	h := newHub(t, append(world(nil), worker)...).withTime()
+	h.reconcile()
+	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
+	h.writes = nil
+	for range 3 {
+		h.reconcile()
+	}
+	_, install := h.registration()
+	h.Expect(install.Spec.HoldInstallation).To(BeTrue())
+	h.Expect(install.Spec.ProvisionRequirements.ControlPlaneAgents).To(Equal(3), "all else stays")
+	h.Expect(slices.DeleteFunc(h.writes, func(w string) bool { return w != "patch c1" })).To(HaveLen(1), "it is written once")
+}
+
+func TestAnInstallationThatRunsIsNotHeldWhenItGoes(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	h.setState("installing", hiveext.ClusterInstallationInProgressReason, 10)
+	h.deleteCluster()
+	h.reconcile()
+	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
+	h.reconcile()
+	_, install := h.registration()
+	h.Expect(install.Spec.HoldInstallation).To(BeFalse(), "assisted-service would refuse it")
+}
+
+func TestAHoldThatIsRefusedIsTold(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	h.deleteCluster()
+	h.holdFails = apierrors.NewBadRequest("Attempted to change AgentClusterInstall.Spec which is immutable after install started")
+	h.elapse()
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", refusedRetry))
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.InstalledCondition)).To(ContainSubstring("immutable after install started"))
+	h.holdFails = nil
+	h.reconcile()
+	_, install := h.registration()
+	h.Expect(install.Spec.HoldInstallation).To(BeTrue())
 }
 
 // Whoever deletes the Machines of a Cluster that goes, to hurry, gets no new ones.

@@ -107,6 +107,8 @@ type hub struct {
 	// applyFails is what each server-side apply comes to, but for those of a status; with failing only those in whose JSON it stands.
 	applyFails error
 	failing    string
+	// holdFails is what a change of the AgentClusterInstall by a patch comes to.
+	holdFails error
 }
 
 // wrote keeps what was written, also by those that write side by side.
@@ -138,6 +140,9 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			h.wrote("patch " + obj.GetName())
+			if _, install := obj.(*hiveext.AgentClusterInstall); install && h.holdFails != nil {
+				return h.holdFails
+			}
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
@@ -178,21 +183,29 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	return h
 }
 
-// giveVersion gives an applied Secret a new resource version, which the fake client does not.
+// giveVersion gives an applied Secret or AgentClusterInstall a new resource version, which the fake client does not.
 func giveVersion(ctx context.Context, c client.Client, applied runtime.ApplyConfiguration) error {
 	obj, ok := applied.(interface {
 		client.Object
 		GetKind() string
 	})
-	if !ok || obj.GetKind() != "Secret" {
+	if !ok {
 		return nil
 	}
-	stored := &corev1.Secret{}
+	var stored client.Object
+	switch obj.GetKind() {
+	case "Secret":
+		stored = &corev1.Secret{}
+	case "AgentClusterInstall":
+		stored = &hiveext.AgentClusterInstall{}
+	default:
+		return nil
+	}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(obj), stored); err != nil {
 		return err
 	}
 	err := c.Update(ctx, stored)
-	obj.SetResourceVersion(stored.ResourceVersion)
+	obj.SetResourceVersion(stored.GetResourceVersion())
 	return err
 }
 

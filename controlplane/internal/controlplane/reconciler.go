@@ -240,7 +240,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 	case s.Paused():
 		return nil
 	case s.Deleting():
-		return reconcile.Run(ctx, s, r.releaseHosts, r.awaitWorkers, r.deleteMachines, r.relabel, r.deregister, r.deleteImageSets, r.confirmGone, r.removeFinalizer)
+		return reconcile.Run(ctx, s, r.holdInstallation, r.releaseHosts, r.awaitWorkers, r.deleteMachines, r.relabel, r.deregister, r.deleteImageSets, r.confirmGone, r.removeFinalizer)
 	case s.GivesUp() && !s.Installed():
 		return reconcile.Run(ctx, s, r.confirmGivenUp, r.tellGivenUp, r.giveUpMachines, r.giveUpRegistration, r.giveUpKubeconfig, r.beginAnew)
 	}

@@ -1,0 +1,55 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// goesWhole is why nothing is made for a Cluster that is being deleted. Core deletes the workers first, and the control plane when they are gone.
+const goesWhole = "the Cluster is being deleted: no installation is begun and no Machine is made; the control plane is deleted after the workers"
+
+// awaitDeletion lets nothing be prepared for a Cluster that is being deleted before it was installed: with fewer workers to wait for assisted-service would begin to install.
+func (r *Reconciler) awaitDeletion(ctx context.Context, s *scope) (bool, error) {
+	if !s.GoesWhole() || s.Begun || s.Installed() {
+		return true, nil
+	}
+	s.block(controlplanev1.WaitingForWorkersDeletionReason, goesWhole)
+	_, err := r.holdInstallation(ctx, s)
+	return false, err
+}
+
+// holdInstallation keeps assisted-service from beginning to install a cluster that is being deleted: it does so by itself as soon as all hosts are approved, which the last of them may have been
+// when the Cluster was deleted. What it began before that is ended by the deletion.
+func (r *Reconciler) holdInstallation(ctx context.Context, s *scope) (bool, error) {
+	if s.Begun || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() || s.Install.Spec.HoldInstallation {
+		return true, nil
+	}
+	key := reconcile.Key("hold", s.Install)
+	if left := r.recent.Unseen(key, s.Install.ResourceVersion); left > 0 {
+		s.again.In(left)
+		return true, nil
+	}
+	if there, err := r.isThere(ctx, s); err != nil || !there {
+		return false, err
+	}
+	after := s.Install.DeepCopy()
+	after.Spec.HoldInstallation = true
+	err := r.Client.Patch(ctx, after, client.MergeFromWithOptions(s.Install, client.MergeFromWithOptimisticLock{}), FieldOwner)
+	switch {
+	case kube.Refused(err): // as assisted-service does once it has begun, of which its next status tells
+		s.again.In(refusedRetry)
+		s.block(controlplanev1.WaitingForWorkersDeletionReason, goesWhole+"; one that assisted-service begins by itself could not be kept from it: "+assisted.RedactURLs(err.Error()))
+		return true, nil
+	case client.IgnoreNotFound(err) != nil:
+		return false, fmt.Errorf("cannot hold the installation: %w", err)
+	}
+	r.recent.Wrote(key, s.Install.ResourceVersion)
+	return true, nil
+}
