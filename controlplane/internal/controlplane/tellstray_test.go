@@ -37,3 +37,29 @@ func TestAHeldMachineThatWasTakenOutIsTold(t *testing.T) {
 	h.reconcile()
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).NotTo(Equal(controlplanev1.EtcdUnknownReason))
 }
+
+// Its host may be a member of etcd: no other is made under its name, and etcd is not looked at for that.
+func TestALivingMachineThatWasTakenOutIsTold(t *testing.T) {
+	h := newInstalledHub(t)
+	m := h.machines()[0]
+	owners, labels := m.OwnerReferences, m.Labels
+	m.OwnerReferences, m.Labels = nil, map[string]string{clusterv1.ClusterNameLabel: "cluster1"}
+	h.Expect(h.Update(t.Context(), &m)).To(Succeed())
+	for range 3 {
+		h.elapse()
+		h.reconcile()
+	}
+	h.Expect(h.etcds.looks).To(BeZero())
+	h.Expect(h.machines()).To(HaveLen(3))
+	h.get(m.Name, &m)
+	h.Expect(m.OwnerReferences).To(BeEmpty())
+	for _, condition := range []string{controlplanev1.MachinesCreatedCondition, controlplanev1.ScalingUpCondition} {
+		h.Expect(conditions.GetMessage(h.controlPlane(), condition)).To(ContainSubstring("Machine "+m.Name+" was taken out of the control plane"), condition)
+	}
+
+	m.OwnerReferences, m.Labels = owners, labels
+	h.Expect(h.Update(t.Context(), &m)).To(Succeed())
+	h.elapse()
+	h.reconcile()
+	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.MachinesCreatedCondition)).To(BeTrue())
+}
