@@ -409,6 +409,9 @@ func (r *round) editInfraEnv(ctx context.Context, dice *rand.Rand) (bool, error)
 	return err == nil, client.IgnoreNotFound(err)
 }
 
+// madhouse is what the host of an Agent is to be called by somebody who may not.
+const madhouse = "madhouse"
+
 // editAgent writes into an Agent what its host is not to become, before it is approved.
 func (r *round) editAgent(ctx context.Context, dice *rand.Rand) (bool, error) {
 	_, agent := r.unapproved(ctx, dice)
@@ -416,7 +419,7 @@ func (r *round) editAgent(ctx context.Context, dice *rand.Rand) (bool, error) {
 		return false, nil
 	}
 	edited := agent.DeepCopy()
-	edited.Spec.Hostname, edited.Spec.Role = "madhouse", models.HostRoleWorker
+	edited.Spec.Hostname, edited.Spec.Role = madhouse, models.HostRoleWorker
 	err := r.lab.Client().Patch(ctx, edited, client.MergeFromWithOptions(agent, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
 		return false, nil // it may be approved by now

@@ -6,13 +6,17 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 )
 
 // deletion is one that a manager asked for, and got.
-type deletion struct{ by, resource, namespace, name string }
+type deletion struct {
+	by, resource, namespace, name string
+	at                            time.Time
+}
 
 // serviceAccounts are those of all managers, ours and others; gardeners are the controllers of Kubernetes, which delete what has lost its owner.
 const (
@@ -28,7 +32,7 @@ func deletionsIn(requests audit.Requests) []deletion {
 		if !manages || strings.HasPrefix(r.User, gardeners) || !strings.HasPrefix(r.Verb, "delete") || r.Code >= http.StatusMultipleChoices || r.Namespace == "" {
 			continue
 		}
-		found = append(found, deletion{by: account, resource: r.Resource, namespace: r.Namespace, name: r.Name})
+		found = append(found, deletion{by: account, resource: r.Resource, namespace: r.Namespace, name: r.Name, at: r.Time})
 	}
 	return found
 }
@@ -59,10 +63,10 @@ func (c *census) isAsked(d deletion) bool {
 		return c.mayGo(d)
 	case "metal3machines", "openshiftassistedconfigs", "infraenvs":
 		// Of a Machine that could not be made, what was made for it goes.
-		return c.asked[d.name] || d.name != "" && !slices.Contains(slices.Collect(maps.Values(c.machines)), d.name)
+		return slices.ContainsFunc(c.lives(d.name, d.at), isAsked) || d.name != "" && !c.ever(d.name)
 	case "agents":
 		machine, seen := c.infraEnvs[d.name]
-		return !seen && d.name != "" || c.asked[machine]
+		return !seen && d.name != "" || slices.ContainsFunc(c.lives(machine, d.at), isAsked)
 	case "clusterdeployments", "agentclusterinstalls":
 		return c.retried
 	case "secrets":
@@ -75,19 +79,23 @@ func (c *census) isAsked(d deletion) bool {
 
 // mayGo tells whether a Machine was to go: by its name, as one of the workers or masters of which there are to be fewer, which Cluster API and our control plane manager choose, or with all others of a cluster that is installed anew.
 func (c *census) mayGo(d deletion) bool {
-	worker := d.name != "" && !slices.Contains(slices.Collect(maps.Values(c.masters)), d.name)
+	lives := c.lives(d.name, d.at)
+	worker := d.name != "" && !slices.ContainsFunc(lives, isMaster)
 	switch {
-	case c.asked[d.name]:
+	case slices.ContainsFunc(lives, isAsked):
+		return true
 	case c.retried && d.by == accounts[env.ControlPlane]:
-		c.asked[d.name] = true
 	case c.fewerMasters > 0 && !worker && d.by == accounts[env.ControlPlane]:
 		c.fewerMasters--
-		c.asked[d.name] = true
 	case c.fewer > 0 && worker && d.by == coreAccount:
 		c.fewer--
-		c.asked[d.name] = true
+	default:
+		return false
 	}
-	return c.asked[d.name]
+	for _, l := range lives {
+		l.asked = true
+	}
+	return true
 }
 
 // coreAccount is that of Cluster API.

@@ -41,8 +41,17 @@ type follower struct {
 	broken     []violation
 	told       map[string]bool
 	checked    map[string]int
+	// silent are the objects without a summary, and since when they are there.
+	silent map[subject]time.Time
 	// most is how many objects of a kind there were at most since [follower.alive].
 	most map[string]int
+}
+
+// subject is an object that conditions are about.
+type subject struct {
+	kind string
+	key  types.NamespacedName
+	uid  types.UID
 }
 
 // violation is a rule that was broken.
@@ -57,7 +66,7 @@ type violation struct {
 
 func newFollower(l *lab.Lab) *follower {
 	return &follower{
-		lab: l, tell: func(violation) {}, stays: map[types.NamespacedName][]stay{}, judged: map[types.UID]bool{}, namespaces: map[string]*census{}, told: map[string]bool{}, checked: map[string]int{}, most: map[string]int{},
+		lab: l, tell: func(violation) {}, stays: map[types.NamespacedName][]stay{}, judged: map[types.UID]bool{}, namespaces: map[string]*census{}, told: map[string]bool{}, checked: map[string]int{}, silent: map[subject]time.Time{}, most: map[string]int{},
 	}
 }
 
@@ -106,11 +115,7 @@ func (f *follower) see(seen any, gone bool) {
 	case *aiv1beta1.Agent:
 		f.seeAgent(object, gone)
 	case *clusterv1.Machine:
-		c := f.census(object.Namespace)
-		c.machines[object.UID] = object.Name
-		if _, master := object.Labels[clusterv1.MachineControlPlaneLabel]; master {
-			c.masters[object.UID] = object.Name
-		}
+		f.census(object.Namespace).see(object, gone)
 	case *aiv1beta1.InfraEnv:
 		f.made("InfraEnv", object, gone)
 	case *hivev1.ClusterDeployment:
@@ -135,7 +140,7 @@ func (f *follower) census(namespace string) *census {
 	c := f.namespaces[namespace]
 	if c == nil {
 		c = &census{
-			asked: map[string]bool{}, infraEnvs: map[string]string{}, excused: map[string]int{}, masters: map[types.UID]string{}, machines: map[types.UID]string{},
+			machines: map[types.UID]*life{}, infraEnvs: map[string]string{}, excused: map[string]int{}, forgiven: map[string]bool{},
 			made: map[string]map[types.UID]string{}, gone: map[string]int{}, consumers: map[types.NamespacedName][]string{},
 		}
 		f.namespaces[namespace] = c
@@ -182,7 +187,11 @@ func (f *follower) seeHost(host *metal3api.BareMetalHost, gone bool) {
 // seeAgent writes down an approval once; whether it was proven is judged when all else was seen that was written before it.
 func (f *follower) seeAgent(agent *aiv1beta1.Agent, gone bool) {
 	f.census(agent.Namespace).infraEnvs[agent.Name] = agent.Labels[aiv1beta1.InfraEnvNameLabel]
-	if gone || !agent.Spec.Approved || f.judged[agent.UID] {
+	if gone || !agent.Spec.Approved {
+		delete(f.judged, agent.UID) // it may be approved once more
+		return
+	}
+	if f.judged[agent.UID] {
 		return
 	}
 	f.judged[agent.UID] = true
@@ -192,24 +201,27 @@ func (f *follower) seeAgent(agent *aiv1beta1.Agent, gone bool) {
 	})
 }
 
-func (f *follower) seeConditions(kind string, object client.Object, conditions []metav1.Condition, gone bool) {
+func (f *follower) seeConditions(kind string, seen client.Object, conditions []metav1.Condition, gone bool) {
+	o := subject{kind, client.ObjectKeyFromObject(seen), seen.GetUID()}
+	if gone || isSummed(kind, conditions) {
+		delete(f.silent, o)
+	} else {
+		f.silent[o] = seen.GetCreationTimestamp().Time
+	}
 	if gone {
 		return
 	}
 	f.checked[conditionRule]++
-	for _, told := range mute(kind, client.ObjectKeyFromObject(object), conditions) {
-		f.report(conditionRule, told)
-	}
-	if told := unspoken(kind, client.ObjectKeyFromObject(object), time.Since(object.GetCreationTimestamp().Time), conditions); told != "" {
+	for _, told := range mute(kind, o.key, conditions) {
 		f.report(conditionRule, told)
 	}
 }
 
 // ask says that a Machine goes on purpose.
-func (f *follower) ask(namespace, machine string) {
+func (f *follower) ask(m *clusterv1.Machine) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.census(namespace).asked[machine] = true
+	f.census(m.Namespace).see(m, false).asked = true
 }
 
 // askFewer says that there are to be so many workers and masters less, whichever.
@@ -222,27 +234,45 @@ func (f *follower) askFewer(namespace string, workers, masters int) {
 }
 
 // askAgain says that a cluster is to be installed anew, with other Machines in place of those that it has.
-func (f *follower) askAgain(namespace string, machines int) {
+func (f *follower) askAgain(namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := f.census(namespace)
 	c.retried = true
-	c.again += machines
-	for _, kind := range single {
-		c.excused[kind]++
+	c.replaceAll()
+}
+
+// arrive says that a cluster is installed: what was done to install it anew was judged, and nothing more is excused by that.
+func (f *follower) arrive(namespace string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.census(namespace).retried = false
+}
+
+// lose judges that a member of etcd was wiped, unless its cluster is given up to be installed anew.
+func (f *follower) lose(namespace string, w lab.WipedMember) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.census(namespace)
+	if c.retried {
+		c.given = append(c.given, w)
+	} else if !slices.Contains(c.given, w) {
+		f.report(lossRule, fmt.Sprintf("%s: the disk of Node %s was wiped at %s while its member of etcd voted", namespace, w.Node, w.Time.Format(time.TimeOnly)))
 	}
 }
 
 // comeBack says that a cluster that was deleted is applied once more, with other Machines in place of those that it had.
-func (f *follower) comeBack(namespace string, machines int) {
-	f.askAgain(namespace, machines)
+func (f *follower) comeBack(namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := f.census(namespace)
-	c.leaving = false
-	for _, name := range c.machines { // what is left of them may go later
-		c.asked[name] = true
+	c.replaceAll()
+	for _, kind := range named {
+		for _, name := range c.made[kind] {
+			c.forgiven[name] = c.abandoned && !c.ever(name)
+		}
 	}
+	c.leaving, c.retried, c.abandoned, c.fewer, c.fewerMasters = false, false, false, 0, 0
 }
 
 // leave says that a cluster is deleted.
@@ -350,12 +380,22 @@ func (f *follower) judge(end bool) {
 			f.report(twiceRule, what)
 		}
 	}
+	f.judgeSilent()
 	f.checked[lossRule]++
 	for _, loss := range f.lab.Unasked() {
 		f.report(lossRule, loss.String())
 	}
 	for _, escaped := range f.lab.Rack.Escaped() {
 		f.report(lossRule, escaped)
+	}
+}
+
+// judgeSilent tells of objects that have no summary though there was time enough. The caller holds the lock.
+func (f *follower) judgeSilent() {
+	for o, since := range f.silent {
+		if time.Since(since) > grace {
+			f.report(conditionRule, fmt.Sprintf("%s %s has no condition %s", o.kind, o.key, summaries[o.kind]))
+		}
 	}
 }
 

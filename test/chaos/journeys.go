@@ -11,9 +11,11 @@ import (
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -64,6 +66,8 @@ type traveller struct {
 	journey
 
 	cluster *lab.Cluster
+	// hosts is how many BareMetalHosts there are in its namespace.
+	hosts   int
 	workers int32
 	// retried is the installation for which another attempt was asked.
 	retried types.UID
@@ -86,7 +90,7 @@ func (r *round) travel(ctx context.Context, j journey) error {
 	if err != nil {
 		return err
 	}
-	t := r.begin(j, cluster)
+	t := r.begin(j, cluster, len(cluster.Hosts))
 	for _, s := range j.steps {
 		begin := time.Now()
 		if s == reapply {
@@ -145,6 +149,7 @@ func (t *traveller) linger(ctx context.Context) error {
 // delete deletes the cluster, and waits until its Cluster is gone.
 func (t *traveller) delete(ctx context.Context) error {
 	t.leave(t.namespace)
+	t.judgeWipes()
 	t.follower.leave(t.namespace)
 	if err := t.judgeForgeries(ctx); err != nil {
 		return err
@@ -164,12 +169,12 @@ func (t *traveller) reapply(ctx context.Context) (*traveller, error) {
 	if err := t.judgeDeletions(); err != nil { // what was deleted so far was asked for
 		return t, err
 	}
-	t.follower.comeBack(t.namespace, len(state.Machines))
+	t.follower.comeBack(t.namespace)
 	cluster, err := t.lab.ApplySample(ctx, t.sample, lab.Mutations{Namespace: t.namespace, ClusterName: clusterName, ExtraHosts: -state.Wanted, Divert: t.toCluster(t.namespace), OwnRepository: true})
 	if err != nil {
 		return t, err
 	}
-	return t.begin(t.journey, cluster), nil
+	return t.begin(t.journey, cluster, t.hosts), nil
 }
 
 // settled waits until the cluster is installed, has the Machines that are wanted, and each of them a host and an Agent of its own.
@@ -189,10 +194,23 @@ func (t *traveller) await(ctx context.Context, what string, and func(*lab.State)
 	if err != nil && len(unsettled) > 0 {
 		return fmt.Errorf("%w\n%s", err, strings.Join(unsettled, "\n"))
 	}
+	if err != nil {
+		return err
+	}
+	t.judgeWipes()
+	err = t.judgeDeletions() // what was deleted so far, for another installation
+	t.follower.arrive(t.namespace)
 	return err
 }
 
-// unsettled names Machines that run on no host of their own, and InfraEnvs that are nobody's. One that somebody deleted is not made again for a host that is installed.
+// judgeWipes holds against the rules which members of etcd were wiped.
+func (t *traveller) judgeWipes() {
+	for _, w := range t.cluster.WipedMembers() {
+		t.follower.lose(t.namespace, w)
+	}
+}
+
+// unsettled names Machines that run on no host of their own, or on one that was installed as somebody else wrote, and InfraEnvs that are nobody's, or not as they were asked for. One that somebody deleted is not made again for a host that is installed.
 func (t *traveller) unsettled(ctx context.Context, s *lab.State) []string {
 	var told []string
 	taken := map[string]string{}
@@ -205,14 +223,20 @@ func (t *traveller) unsettled(ctx context.Context, s *lab.State) []string {
 			told = append(told, m.Name+" and "+other+" are the same host")
 		}
 		taken[m.Host.Name] = m.Name
+		if agent := m.Agent; agent != nil && agent.Spec.Approved && (agent.Spec.Hostname == madhouse || string(agent.Spec.Role) != m.Role()) {
+			told = append(told, fmt.Sprintf("the host of %s was installed as %s %q", m.Name, agent.Spec.Role, agent.Spec.Hostname))
+		}
 	}
 	infraEnvs := &aiv1beta1.InfraEnvList{}
 	if err := t.lab.Client().List(ctx, infraEnvs, client.InNamespace(t.namespace)); err != nil {
 		return append(told, err.Error())
 	}
 	for _, infraEnv := range infraEnvs.Items {
-		if !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.Name == infraEnv.Name }) {
+		i := slices.IndexFunc(s.Machines, func(m lab.Machine) bool { return m.Name == infraEnv.Name })
+		if i < 0 {
 			told = append(told, "InfraEnv "+infraEnv.Name+" is of no Machine")
+		} else if config := s.Machines[i].Config; config != nil && config.Spec.SSHAuthorizedKey != "" && infraEnv.Spec.SSHAuthorizedKey != config.Spec.SSHAuthorizedKey {
+			told = append(told, "InfraEnv "+infraEnv.Name+" lets somebody else in by SSH")
 		}
 		if infraEnv.Labels[clusterv1.ClusterNameLabel] != t.cluster.Name || infraEnv.Labels[bootstrapv1.ConfigNameLabel] == "" {
 			told = append(told, "InfraEnv "+infraEnv.Name+" has not the labels by which it is found")
@@ -249,17 +273,19 @@ func (t *traveller) replace(ctx context.Context, master bool) error {
 		return errors.New("there is no Machine to replace")
 	}
 	gone := state.Machines[i]
-	t.follower.ask(t.namespace, gone.Name)
+	t.follower.ask(gone.Machine)
 	if err := t.cluster.DeleteMachine(ctx, gone); client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	return t.await(ctx, "well with a Machine in place of "+gone.Name, func(s *lab.State) bool {
-		return !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.UID == gone.UID })
+		return !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.UID == gone.UID }) && (t.cluster.Etcd() == nil || t.cluster.EtcdSettled(ctx) == nil)
 	})
 }
 
-// leftBehind are the kinds of which nothing may be left of a cluster that was deleted.
-var leftBehind = []string{"Cluster", "Machine", "Metal3Machine", "OpenshiftAssistedConfig", "OpenshiftAssistedControlPlane", "InfraEnv", "Agent", "AgentClusterInstall", "ClusterDeployment"}
+// leftBehind are the kinds of which nothing may be left of a cluster that was deleted; of Secrets there are the user's own.
+var leftBehind = []string{
+	"Cluster", "Machine", "Metal3Machine", "OpenshiftAssistedConfig", "OpenshiftAssistedControlPlane", "InfraEnv", "Agent", "AgentClusterInstall", "ClusterDeployment", "Secret",
+}
 
 // gone waits until nothing is left and all hosts are free.
 func (t *traveller) gone(ctx context.Context) error {
@@ -288,17 +314,43 @@ func (t *traveller) remains(ctx context.Context) ([]string, error) {
 			return nil, fmt.Errorf("cannot list what is left: %w", err)
 		}
 		for _, object := range list.Items {
-			left = append(left, kind.Kind+" "+object.GetName())
+			if kind.Kind != "Secret" || !t.isOfUser(object.GetName()) {
+				left = append(left, kind.Kind+" "+object.GetName())
+			}
 		}
 	}
+	sets := &hivev1.ClusterImageSetList{}
+	if err := t.lab.Client().List(ctx, sets); err != nil {
+		return nil, fmt.Errorf("cannot list ClusterImageSets: %w", err)
+	}
+	for _, set := range sets.Items {
+		if strings.HasPrefix(set.Name, t.namespace+"-") {
+			left = append(left, "ClusterImageSet "+set.Name)
+		}
+	}
+	hosts, err := t.occupied(ctx)
+	return append(left, hosts...), err
+}
+
+// isOfUser tells whether a Secret is the user's: credentials of BMCs, the pull secret, and a kubeconfig that he gave.
+func (t *traveller) isOfUser(name string) bool {
+	return strings.HasSuffix(name, "-bmc") || name == t.cluster.Name+"-pull-secret" || name == secret.Name(t.cluster.Name, secret.Kubeconfig) && t.isGiven(t.namespace)
+}
+
+// occupied names the hosts that are not free, and says how many are missing.
+func (t *traveller) occupied(ctx context.Context) ([]string, error) {
 	hosts := &metal3api.BareMetalHostList{}
 	if err := t.lab.Client().List(ctx, hosts, client.InNamespace(t.namespace)); err != nil {
 		return nil, fmt.Errorf("cannot list BareMetalHosts: %w", err)
 	}
+	var told []string
 	for _, host := range hosts.Items {
 		if host.Status.Provisioning.State != metal3api.StateAvailable || host.Spec.ConsumerRef != nil || t.lab.Rack.Host(path.Join(host.Namespace, host.Name)).PoweredOn() {
-			left = append(left, fmt.Sprintf("BareMetalHost %s (%s)", host.Name, host.Status.Provisioning.State))
+			told = append(told, fmt.Sprintf("BareMetalHost %s (%s)", host.Name, host.Status.Provisioning.State))
 		}
 	}
-	return left, nil
+	if missing := t.hosts - len(hosts.Items); missing > 0 {
+		told = append(told, fmt.Sprintf("%d BareMetalHosts fewer than there were", missing))
+	}
+	return told, nil
 }

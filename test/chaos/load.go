@@ -91,12 +91,13 @@ func newLoads(ctx context.Context, r *round) *loads {
 	return l
 }
 
-// look judges what was done in the last minute.
-func (l *loads) look(ctx context.Context) {
+// look judges what was done in the last minute; at the end of a round what was done since then, as if nothing had followed for the rest of it.
+func (l *loads) look(ctx context.Context, end bool) {
 	took := time.Since(l.begun)
-	if took < span {
+	if took < span && !end {
 		return
 	}
+	took = max(took, span)
 	for who, way := range l.everyWay() {
 		most, overdone := heaviest(way.Asked(), took)
 		l.report.busy(who, most)

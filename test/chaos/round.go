@@ -122,11 +122,12 @@ type round struct {
 	mu         sync.Mutex
 	travellers []*traveller
 	strangers  []*hosts.Host
+	given      map[string]bool
 }
 
 // play plays a round. Its error is one of the laboratory: rules that are broken are reported.
 func (c *chaos) play(ctx context.Context, seed uint64) error {
-	r := &round{chaos: c, plan: newPlan(seed, c.options.clusters, c.options.storm, c.options.wants), toClusters: map[string]*unreliable.Way{}}
+	r := &round{chaos: c, plan: newPlan(seed, c.options.clusters, c.options.storm, c.options.wants), toClusters: map[string]*unreliable.Way{}, given: map[string]bool{}}
 	for _, j := range r.journeys {
 		r.toClusters[j.namespace] = unreliable.New()
 	}
@@ -222,7 +223,7 @@ func (r *round) look(ctx context.Context) {
 		if err := r.judgeDeletions(); err != nil {
 			r.sayf("%v", err)
 		}
-		loads.look(ctx)
+		loads.look(ctx, false)
 		for _, name := range managers {
 			path := r.lab.Env.Manager(name).LogPath
 			end, err := r.follower.readLog(path, r.logs[path])
@@ -232,6 +233,7 @@ func (r *round) look(ctx context.Context) {
 			r.logs[path] = end
 		}
 	}
+	loads.look(context.WithoutCancel(ctx), true)
 }
 
 // search looks for secrets in all objects, which takes longer than others may wait who look.
@@ -295,7 +297,7 @@ func (r *round) obey(ctx context.Context) {
 			}
 			for _, m := range state.Machines {
 				if m.Config != nil && m.DeletionTimestamp.IsZero() && hasReason(m.Config.Status.Conditions, bootstrapv1.DataSecretAvailableCondition, bootstrapv1.BootImageOutdatedReason) {
-					r.follower.ask(t.namespace, m.Name)
+					r.follower.ask(m.Machine)
 					r.obeyed(t.cluster.DeleteMachine(ctx, m), bootstrapv1.BootImageOutdatedReason)
 				}
 			}
@@ -320,7 +322,7 @@ func (r *round) retry(ctx context.Context, t *traveller, state *lab.State) {
 		return
 	}
 	t.retried = state.Installation.UID
-	r.follower.askAgain(t.namespace, len(state.Machines))
+	r.follower.askAgain(t.namespace)
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, controlplanev1.RetryInstallationAnnotation, string(t.retried))
 	r.obeyed(r.lab.Client().Patch(ctx, state.ControlPlane, client.RawPatch(types.MergePatchType, patch)), controlplanev1.InstallationFailedReason)
 }
@@ -346,7 +348,7 @@ func (r *round) letImport(ctx context.Context, t *traveller, state *lab.State) {
 		}
 		if time.Since(t.doubted) > doubt {
 			t.doubted = time.Time{}
-			r.follower.ask(t.namespace, m.Name)
+			r.follower.ask(m.Machine)
 			r.obeyed(t.cluster.DeleteMachine(ctx, m), installed.Reason)
 		}
 	}
@@ -365,6 +367,7 @@ func (r *round) giveKubeconfig(ctx context.Context, t *traveller, state *lab.Sta
 		Namespace: t.namespace, Name: secret.Name(t.cluster.Name, secret.Kubeconfig), Labels: map[string]string{clusterv1.ClusterNameLabel: t.cluster.Name},
 	}, Type: clusterv1.ClusterSecretType, Data: map[string][]byte{secret.KubeconfigDataName: t.cluster.Server().Kubeconfig()}}
 	if err := r.lab.Client().Create(ctx, kubeconfig); !apierrors.IsAlreadyExists(err) {
+		r.setGiven(t.namespace, err == nil)
 		r.obeyed(err, available.Reason)
 	}
 }
@@ -376,6 +379,7 @@ func (r *round) takeKubeconfig(ctx context.Context, t *traveller, state *lab.Sta
 	}
 	kubeconfig := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: secret.Name(t.cluster.Name, secret.Kubeconfig)}}
 	if err := r.lab.Client().Delete(ctx, kubeconfig); !apierrors.IsNotFound(err) {
+		r.setGiven(t.namespace, err != nil)
 		r.obeyed(err, controlplanev1.KubeconfigNotOursReason)
 	}
 }
@@ -389,8 +393,8 @@ func (r *round) obeyed(err error, reason string) {
 }
 
 // begin adds a cluster to those that are hit, leave takes it out.
-func (r *round) begin(j journey, cluster *lab.Cluster) *traveller {
-	t := &traveller{round: r, journey: j, cluster: cluster, workers: workersOf[j.sample], forged: map[string]string{}}
+func (r *round) begin(j journey, cluster *lab.Cluster, hosts int) *traveller {
+	t := &traveller{round: r, journey: j, cluster: cluster, hosts: hosts, workers: workersOf[j.sample], forged: map[string]string{}}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.travellers = append(r.travellers, t)
@@ -408,6 +412,19 @@ func (r *round) travelling() []*traveller {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.travellers)
+}
+
+// setGiven remembers whether there is a kubeconfig in a namespace that the user gave, isGiven tells it.
+func (r *round) setGiven(namespace string, given bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.given[namespace] = given
+}
+
+func (r *round) isGiven(namespace string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.given[namespace]
 }
 
 func (r *round) addStranger(host *hosts.Host) {

@@ -2,13 +2,13 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
@@ -74,32 +74,47 @@ var summaries = map[string]string{"OpenshiftAssistedConfig": "Ready", "Openshift
 // grace is how long an object may have no summary: its manager may be down.
 const grace = 3 * time.Minute
 
-// unspoken tells of an object that has no summary though there was time enough.
-func unspoken(kind string, key types.NamespacedName, age time.Duration, conditions []metav1.Condition) string {
-	wanted := summaries[kind]
-	if wanted == "" || age < grace || meta.FindStatusCondition(conditions, wanted) != nil {
-		return ""
-	}
-	return fmt.Sprintf("%s %s has no condition %s", kind, key, wanted)
+// isSummed tells whether an object has its summary.
+func isSummed(kind string, conditions []metav1.Condition) bool {
+	return meta.FindStatusCondition(conditions, summaries[kind]) != nil
+}
+
+// life is that of a Machine. An end of zero is still to come.
+type life struct {
+	name string
+	// master: it is, or was, one of the control plane.
+	master   bool
+	from, to time.Time
+	// asked: it was deleted on purpose.
+	asked bool
+}
+
+// lateness is by how much what is done for the deletion of a Machine may be later than it was seen to be gone.
+const lateness = 2 * time.Second
+
+// covers tells whether a Machine of a name was there at a time: names come back.
+func (l *life) covers(name string, at time.Time) bool {
+	return l.name == name && !at.Before(l.from) && (l.to.IsZero() || !at.After(l.to.Add(lateness)))
 }
 
 // census is what was ever seen of a namespace, which has one cluster: names and UIDs by kind.
 type census struct {
 	// replicas is how many Machines the control plane is to have.
 	replicas int
-	// asked are the names of Machines that were deleted on purpose, fewer and fewerMasters how many workers and masters are to go whichever they are, again the Machines that an installation anew replaces. excused are
-	// the objects of a kind that somebody deleted who may not.
-	asked                      map[string]bool
-	fewer, fewerMasters, again int
-	excused                    map[string]int
-	// retried: the cluster was to be installed anew. leaving: it was deleted.
+	// machines are all Machines that there ever were.
+	machines map[types.UID]*life
+	// fewer and fewerMasters is how many workers and masters are to go whichever they are. excused are the objects of a kind that somebody deleted who may not.
+	fewer, fewerMasters int
+	excused             map[string]int
+	// retried: the cluster is being installed anew. leaving: it was deleted.
 	retried, leaving bool
+	// given are the members of etcd that were given up with an installation.
+	given []lab.WipedMember
 	// infraEnvs are the names of the InfraEnvs that Agents come from, which are those of Machines.
 	infraEnvs map[string]string
-	// abandoned: the cluster was deleted while it was made.
+	// abandoned: the cluster was deleted while it was made. forgiven are the names of what was made for no Machine of one that came back afterwards.
 	abandoned bool
-	// masters are the UIDs of control-plane Machines, machines those of all.
-	masters, machines map[types.UID]string
+	forgiven  map[string]bool
 	// made are the UIDs of other kinds, with their names.
 	made map[string]map[types.UID]string
 	// gone is how many of a kind are there no more.
@@ -108,25 +123,76 @@ type census struct {
 	consumers map[types.NamespacedName][]string
 }
 
-// single are the kinds of which a cluster has one.
-var single = []string{"ClusterDeployment", "AgentClusterInstall"}
+// see takes in what became of a Machine.
+func (c *census) see(m *clusterv1.Machine, gone bool) *life {
+	l := c.machines[m.UID]
+	if l == nil {
+		l = &life{name: m.Name, from: m.CreationTimestamp.Time}
+		c.machines[m.UID] = l
+	}
+	if _, master := m.Labels[clusterv1.MachineControlPlaneLabel]; master {
+		l.master = true
+	}
+	if gone {
+		l.to = time.Now()
+	}
+	return l
+}
 
-// replaced is how many control-plane Machines were deleted on purpose.
-func (c *census) replaced() int {
-	n := c.again
-	for _, name := range c.masters {
-		if c.asked[name] {
+// replaceAll says that all Machines are to go, and that the cluster is registered once more.
+func (c *census) replaceAll() {
+	for _, l := range c.machines {
+		l.asked = true
+	}
+	for _, kind := range single {
+		c.excused[kind]++
+	}
+}
+
+// lives are those of the Machines that had a name at a time.
+func (c *census) lives(name string, at time.Time) []*life {
+	var found []*life
+	for _, l := range c.machines {
+		if l.covers(name, at) {
+			found = append(found, l)
+		}
+	}
+	return found
+}
+
+// ever tells whether there was a Machine of a name at any time.
+func (c *census) ever(name string) bool {
+	for _, l := range c.machines {
+		if l.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// count counts the Machines for which something holds.
+func (c *census) count(hold func(*life) bool) int {
+	n := 0
+	for _, l := range c.machines {
+		if hold(l) {
 			n++
 		}
 	}
 	return n
 }
 
-// doubles names what there was more of than there may be.
+func isMaster(l *life) bool { return l.master }
+func isAsked(l *life) bool  { return l.asked }
+
+// single are the kinds of which a cluster has one.
+var single = []string{"ClusterDeployment", "AgentClusterInstall"}
+
+// doubles names what there was more of than there may be. The masters of a cluster that is being installed anew are counted when it is installed: which of them were to go is known then.
 func (c *census) doubles(namespace string) []string {
 	var told []string
-	if replaced := c.replaced(); c.replicas > 0 && len(c.masters) > c.replicas+replaced {
-		told = append(told, fmt.Sprintf("%s: %d control-plane Machines were made for %d replicas, of which %d were replaced", namespace, len(c.masters), c.replicas, replaced))
+	masters, replaced := c.count(isMaster), c.count(func(l *life) bool { return l.master && l.asked })
+	if c.replicas > 0 && !c.retried && masters > c.replicas+replaced {
+		told = append(told, fmt.Sprintf("%s: %d control-plane Machines were made for %d replicas, of which %d were replaced", namespace, masters, c.replicas, replaced))
 	}
 	for _, kind := range single {
 		if n := len(c.made[kind]); n > 1+c.excused[kind] {
@@ -150,11 +216,10 @@ var named = []string{"OpenshiftAssistedConfig", "Metal3Machine"}
 
 // strays names what was made for no Machine, as after a try under another name. They can be told at the end only: a Machine is made last.
 func (c *census) strays(namespace string) []string {
-	machines := slices.Collect(maps.Values(c.machines))
 	var told []string
 	for _, kind := range named {
 		for _, name := range c.made[kind] {
-			if !c.abandoned && !slices.Contains(machines, name) {
+			if !c.abandoned && !c.forgiven[name] && !c.ever(name) {
 				told = append(told, fmt.Sprintf("%s: %s %s was made, and no Machine of that name", namespace, kind, name))
 			}
 		}

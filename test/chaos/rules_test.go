@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,6 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
@@ -72,13 +76,37 @@ func TestAWaitIsTold(t *testing.T) {
 	}
 }
 
+// An object of which nothing comes any more has no summary all the same.
 func TestASummaryIsThereAfterAWhile(t *testing.T) {
 	g := NewWithT(t)
-	ready := []metav1.Condition{{Type: "Ready"}}
-	g.Expect(unspoken("OpenshiftAssistedConfig", in("a"), 2*grace, nil)).NotTo(BeEmpty())
-	g.Expect(unspoken("OpenshiftAssistedConfig", in("a"), grace/2, nil)).To(BeEmpty(), "its manager may be down")
-	g.Expect(unspoken("OpenshiftAssistedConfig", in("a"), 2*grace, ready)).To(BeEmpty())
-	g.Expect(unspoken("OpenshiftAssistedControlPlane", in("a"), 2*grace, ready)).NotTo(BeEmpty(), "of a control plane it is Available")
+	f := newFollower(nil)
+	config := func(name string, age time.Duration, conditions ...metav1.Condition) *bootstrapv1.OpenshiftAssistedConfig {
+		c := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "chaos", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(time.Now().Add(-age))}}
+		c.Status.Conditions = conditions
+		return c
+	}
+	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "HostInstalled"}
+	f.see(config("mute", 2*grace), false)
+	f.see(config("young", grace/2), false) // its manager may be down
+	f.see(config("well", 2*grace), false)
+	f.see(config("well", 2*grace, ready), false)
+	f.see(config("gone", 2*grace), false)
+	f.see(config("gone", 2*grace), true)
+	controlPlane := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: config("c", 2*grace).ObjectMeta}
+	controlPlane.Status.Conditions = []metav1.Condition{ready} // of a control plane it is Available
+	f.see(controlPlane, false)
+	f.judgeSilent()
+	g.Expect(f.broken).To(ConsistOf(
+		HaveField("What", "OpenshiftAssistedConfig chaos/mute has no condition Ready"), HaveField("What", "OpenshiftAssistedControlPlane chaos/c has no condition Available")))
+}
+
+// living are Machines that are there, by their UIDs, which are their names.
+func living(master bool, names ...string) map[types.UID]*life {
+	found := map[types.UID]*life{}
+	for _, name := range names {
+		found[types.UID(name)] = &life{name: name, master: master}
+	}
+	return found
 }
 
 func TestNothingIsMadeTwice(t *testing.T) {
@@ -93,11 +121,19 @@ func TestNothingIsMadeTwice(t *testing.T) {
 		change func(*census)
 		double bool
 	}{
-		"as many as wanted":                    {func(*census) {}, false},
-		"a Machine too many":                   {func(c *census) { c.masters = uids("a", "b", "c", "d") }, true},
-		"a Machine in place of one":            {func(c *census) { c.masters, c.asked["a"] = uids("a", "b", "c", "d"), true }, false},
-		"a Machine too many for a worker":      {func(c *census) { c.masters, c.asked["w"] = uids("a", "b", "c", "d"), true }, true},
-		"an installation anew":                 {func(c *census) { c.masters, c.again = uids("a", "b", "c", "d"), 3 }, false},
+		"as many as wanted":    {func(*census) {}, false},
+		"a Machine too many":   {func(c *census) { c.machines["d"] = &life{name: "d", master: true} }, true},
+		"a Machine for one":    {func(c *census) { c.machines["d"], c.machines["a"].asked = &life{name: "d", master: true}, true }, false},
+		"two Machines for one": {func(c *census) { maps.Copy(c.machines, living(true, "d", "e")); c.machines["a"].asked = true }, true},
+		"a Machine for a worker": {func(c *census) {
+			c.machines["d"], c.machines["w"] = &life{name: "d", master: true}, &life{name: "w", asked: true}
+		}, true},
+		"one of the name of one that was replaced": {func(c *census) {
+			c.machines["a"].asked, c.machines["a2"], c.machines["d"] = true, &life{name: "a", master: true}, &life{name: "d", master: true}
+		}, true},
+		"while it is installed anew":           {func(c *census) { maps.Copy(c.machines, living(true, "d", "e", "f")); c.retried = true }, false},
+		"when it was installed anew":           {func(c *census) { c.replaceAll(); maps.Copy(c.machines, living(true, "d", "e", "f")) }, false},
+		"one too many for that":                {func(c *census) { c.replaceAll(); maps.Copy(c.machines, living(true, "d", "e", "f", "g")) }, true},
 		"two ClusterDeployments":               {func(c *census) { c.made["ClusterDeployment"] = uids("x", "y") }, true},
 		"another after somebody deleted it":    {func(c *census) { c.made["ClusterDeployment"], c.excused["ClusterDeployment"] = uids("x", "y"), 1 }, false},
 		"two AgentClusterInstalls":             {func(c *census) { c.made["AgentClusterInstall"] = uids("x", "y") }, true},
@@ -108,13 +144,48 @@ func TestNothingIsMadeTwice(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			c := newFollower(nil).census("chaos")
-			c.replicas, c.masters, c.machines = 3, uids("a", "b", "c"), uids("a", "b", "c")
+			c.replicas, c.machines = 3, living(true, "a", "b", "c")
 			c.made["ClusterDeployment"], c.made["AgentClusterInstall"], c.made["InfraEnv"] = uids("x"), uids("x"), uids("a", "b", "c")
 			tc.change(c)
 			told := c.doubles("chaos")
 			NewWithT(t).Expect(tc.double).To(Equal(len(told) > 0), "%v", told)
 		})
 	}
+}
+
+// What a cluster is forgiven that is installed anew, or comes back, ends with that.
+func TestWhatIsForgivenEnds(t *testing.T) {
+	g, f := NewWithT(t), newFollower(nil)
+	c := f.census("chaos")
+	registration := deletion{by: accounts[env.ControlPlane], resource: "clusterdeployments", name: "c", at: time.Now()}
+	g.Expect(c.isAsked(registration)).To(BeFalse())
+	f.askAgain("chaos")
+	g.Expect(c.isAsked(registration)).To(BeTrue())
+	f.arrive("chaos")
+	g.Expect(c.isAsked(registration)).To(BeFalse(), "it is installed")
+
+	f.abandon("chaos")
+	c.made["Metal3Machine"] = map[types.UID]string{"1": "before"}
+	f.leave("chaos")
+	g.Expect(c.isAsked(registration)).To(BeTrue())
+	f.comeBack("chaos")
+	g.Expect(c.isAsked(registration)).To(BeFalse(), "it is that of the cluster that came back")
+	g.Expect(c.strays("chaos")).To(BeEmpty())
+	c.made["Metal3Machine"]["2"] = "after"
+	g.Expect(c.strays("chaos")).To(ConsistOf(ContainSubstring("after")))
+}
+
+// The disks of masters that are given up with their installation are wiped together.
+func TestAVoterThatIsWiped(t *testing.T) {
+	g, f := NewWithT(t), newFollower(nil)
+	before, after := lab.WipedMember{Node: "a", Time: time.Unix(1, 0)}, lab.WipedMember{Node: "a", Time: time.Unix(2, 0)}
+	f.askAgain("chaos")
+	f.lose("chaos", before)
+	f.arrive("chaos")
+	f.lose("chaos", before)
+	g.Expect(f.broken).To(BeEmpty())
+	f.lose("chaos", after)
+	g.Expect(f.broken).To(ConsistOf(HaveField("Rule", lossRule)))
 }
 
 // The storm ends whatever is under way: an object may have been deleted though the answer did not come.
@@ -144,7 +215,7 @@ func TestADeletionExcusesWhatIsMadeInItsPlace(t *testing.T) {
 func TestWhatIsMadeForNoMachine(t *testing.T) {
 	g := NewWithT(t)
 	c := newFollower(nil).census("chaos")
-	c.machines = map[types.UID]string{"1": "a"}
+	c.machines = living(false, "a")
 	c.made["OpenshiftAssistedConfig"], c.made["Metal3Machine"] = map[types.UID]string{"2": "a"}, map[types.UID]string{"3": "a"}
 	g.Expect(c.strays("chaos")).To(BeEmpty())
 	c.made["OpenshiftAssistedConfig"]["4"] = "b"
