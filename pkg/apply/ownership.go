@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
@@ -18,6 +19,24 @@ func ownedBy(owner client.FieldOwner, obj client.Object, version string) *fieldp
 		}
 	}
 	return owned
+}
+
+// Owns tells whether a field of an object, or anything below it, is recorded as applied under the field manager of an Applier: what is stated there was stated by it, and by nobody else.
+func (a *Applier) Owns(obj client.Object, path ...string) bool {
+	kind, err := apiutil.GVKForObject(obj, a.client.Scheme())
+	if err != nil {
+		return false
+	}
+	field := make([]any, len(path))
+	for i, part := range path {
+		field[i] = part
+	}
+	prefix := fieldpath.MakePathOrDie(field...)
+	found := false
+	ownedBy(a.owner, obj, kind.GroupVersion().String()).Iterate(func(owned fieldpath.Path) {
+		found = found || len(owned) >= len(prefix) && owned[:len(prefix)].Equals(prefix)
+	})
+	return found
 }
 
 // stated is what an object states that is recorded as owned: not what says which object it is.

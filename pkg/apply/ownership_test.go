@@ -279,3 +279,19 @@ func TestAnObjectThatWasMadeAnewIsNotTheOneRemembered(t *testing.T) {
 	r.Expect(r.Create(t.Context(), anew, them)).To(Succeed())
 	r.Expect(r.applies(a, pod())).To(Equal(1), "nothing of it is ours")
 }
+
+func TestWhoStatesAField(t *testing.T) {
+	r := restart(t)
+	ours, theirs := New(r.Client, us), New(r.Client, them)
+	_, err := ours.Apply(t.Context(), pod(), nil)
+	r.Expect(err).NotTo(HaveOccurred())
+	stored := &corev1.Pod{}
+	r.Expect(r.Get(t.Context(), client.ObjectKeyFromObject(pod()), stored)).To(Succeed())
+	for _, field := range [][]string{{"spec"}, {"spec", "hostname"}, {"spec", "nodeSelector"}, {"metadata", "labels", "a"}} {
+		r.Expect(ours.Owns(stored, field...)).To(BeTrue(), "%v", field)
+		r.Expect(theirs.Owns(stored, field...)).To(BeFalse(), "%v", field)
+	}
+	for _, field := range [][]string{{"spec", "nodeName"}, {"spec", "hostname", "x"}, {"metadata", "labels", "c"}, {"hostname"}} {
+		r.Expect(ours.Owns(stored, field...)).To(BeFalse(), "%v", field)
+	}
+}

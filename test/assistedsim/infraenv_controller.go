@@ -177,7 +177,9 @@ func (s *Simulator) registerInfraEnv(ctx context.Context, env *aiv1beta1.InfraEn
 	record.agentLabels = env.Spec.AgentLabels
 	record.autoApprove = env.Spec.AgentApproval != nil && env.Spec.AgentApproval.AutoApprove
 	record.updatedAt = time.Now() // the service writes its row each time, whatever changed
-	inputs := []any{imageInputs(&env.Spec), string(secret), version, mirrors}
+	spec := env.Spec.DeepCopy()
+	remember(spec, &record.spec)
+	inputs := []any{imageInputs(spec), string(secret), version, mirrors}
 	for i := range networks {
 		inputs = append(inputs, networks[i].Spec)
 	}
@@ -185,9 +187,27 @@ func (s *Simulator) registerInfraEnv(ctx context.Context, env *aiv1beta1.InfraEn
 	if record.fingerprint == fingerprint {
 		return record, nil
 	}
-	record.fingerprint, record.spec, record.pullSecret = fingerprint, *env.Spec.DeepCopy(), secret
+	record.fingerprint, record.spec, record.pullSecret = fingerprint, *spec, secret
 	record.networks, record.mirrors = networks, mirrors
 	return record, s.generate(record, version)
+}
+
+// remember keeps what is stated no more, as the service does: it takes over values, and not that there is none any more. Kernel arguments and certificates can be cleared.
+func remember(spec, before *aiv1beta1.InfraEnvSpec) {
+	spec.SSHAuthorizedKey = cmp.Or(spec.SSHAuthorizedKey, before.SSHAuthorizedKey)
+	spec.IgnitionConfigOverride = cmp.Or(spec.IgnitionConfigOverride, before.IgnitionConfigOverride)
+	if len(spec.AdditionalNTPSources) == 0 {
+		spec.AdditionalNTPSources = before.AdditionalNTPSources
+	}
+	if before.Proxy == nil {
+		return
+	}
+	if spec.Proxy == nil {
+		spec.Proxy = &aiv1beta1.Proxy{}
+	}
+	spec.Proxy.HTTPProxy = cmp.Or(spec.Proxy.HTTPProxy, before.Proxy.HTTPProxy)
+	spec.Proxy.HTTPSProxy = cmp.Or(spec.Proxy.HTTPSProxy, before.Proxy.HTTPSProxy)
+	spec.Proxy.NoProxy = cmp.Or(spec.Proxy.NoProxy, before.Proxy.NoProxy)
 }
 
 // imageInputs are the fields whose change makes a new image.

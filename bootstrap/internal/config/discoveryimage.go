@@ -45,6 +45,9 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 	if s.NetworksMissing() && s.Namesake == nil {
 		return s.waitForNetwork() // what is made afterwards has the addresses from the start
 	}
+	if proceed, err := r.withdraw(ctx, s, wanted); !proceed {
+		return proceed, err
+	}
 	if _, err := r.applier.Apply(ctx, wanted, s.Namesake); err != nil {
 		if field := kube.Undeclared(err); field != "" {
 			return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, tooOld, "InfraEnvs", field)

@@ -59,6 +59,9 @@ func TestAssistedService(t *testing.T) {
 	t.Run("an InfraEnv gets its URLs, and the ignition behind one of them is served", func(t *testing.T) {
 		checkInfraEnv(ctx, t, e, service, "first")
 	})
+	t.Run("what an InfraEnv states no more is remembered, but for kernel arguments", func(t *testing.T) {
+		checkWithdrawal(ctx, t, e, service)
+	})
 	t.Run("an AgentClusterInstall becomes a cluster of the service", func(t *testing.T) {
 		install = checkInstall(ctx, t, e, service)
 	})
@@ -102,6 +105,42 @@ func checkInfraEnv(ctx context.Context, t *testing.T, e *env.Env, service *Servi
 	ignition := get(ctx, g, service, infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL, "")
 	g.Expect(json.Valid(ignition)).To(BeTrue())
 	g.Expect(string(ignition)).To(ContainSubstring("agent.service"))
+}
+
+// checkWithdrawal is why the bootstrap provider makes an InfraEnv anew that states less than before.
+func checkWithdrawal(ctx context.Context, t *testing.T, e *env.Env, service *Service) {
+	g, c := NewWithT(t), e.Client()
+	infraEnv := &aiv1beta1.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: rack, Name: "withdrawn"}, Spec: aiv1beta1.InfraEnvSpec{
+		PullSecretRef: &corev1.LocalObjectReference{Name: rack}, OSImageVersion: "4.19", SSHAuthorizedKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZvcm1lcmZvcm1lcmZvcm1lcmZvcm1lcmZvcm1lcmZv former",
+		Proxy:                  &aiv1beta1.Proxy{HTTPProxy: "http://former.example.com", NoProxy: "former.example.com"},
+		IgnitionConfigOverride: `{"ignition":{"version":"3.1.0"}}`,
+		AdditionalNTPSources:   []string{"former.example.com"},
+		KernelArguments:        []aiv1beta1.KernelArgument{{Operation: models.KernelArgumentOperationAppend, Value: "former"}},
+	}}
+	g.Expect(c.Create(ctx, infraEnv)).To(Succeed())
+	registered := func(g Gomega) (known models.InfraEnv) {
+		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(infraEnv), infraEnv)).To(Succeed())
+		ignition, err := url.Parse(infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL)
+		g.Expect(err).NotTo(HaveOccurred())
+		id, _, _ := strings.Cut(strings.TrimPrefix(ignition.Path, "/api/assisted-install/v2/infra-envs/"), "/")
+		g.Expect(id).NotTo(BeEmpty())
+		g.Expect(json.Unmarshal(get(ctx, g, service, service.URL()+"/api/assisted-install/v2/infra-envs/"+id, ignition.Query().Get("api_key")), &known)).To(Succeed())
+		return known
+	}
+	g.Eventually(func(g Gomega) { g.Expect(registered(g).KernelArguments).To(HaveValue(ContainSubstring("former"))) }).WithTimeout(eventually).Should(Succeed())
+
+	before := infraEnv.DeepCopy()
+	infraEnv.Spec = aiv1beta1.InfraEnvSpec{PullSecretRef: before.Spec.PullSecretRef, OSImageVersion: before.Spec.OSImageVersion}
+	g.Expect(c.Patch(ctx, infraEnv, client.MergeFrom(before))).To(Succeed())
+	var known models.InfraEnv
+	g.Eventually(func(g Gomega) {
+		known = registered(g)
+		g.Expect(known.KernelArguments).To(Or(BeNil(), HaveValue(Or(BeEmpty(), Equal("[]")))))
+	}).WithTimeout(eventually).Should(Succeed(), "these can be cleared")
+	g.Expect(known.SSHAuthorizedKey).To(Equal(before.Spec.SSHAuthorizedKey))
+	g.Expect(known.IgnitionConfigOverride).To(Equal(before.Spec.IgnitionConfigOverride))
+	g.Expect(known.AdditionalNtpSources).To(Equal("former.example.com"))
+	g.Expect(known.Proxy).To(HaveValue(And(HaveField("HTTPProxy", HaveValue(Equal("http://former.example.com"))), HaveField("NoProxy", HaveValue(Equal("former.example.com"))))))
 }
 
 func checkInstall(ctx context.Context, t *testing.T, e *env.Env, service *Service) *hiveext.AgentClusterInstall {

@@ -1,0 +1,113 @@
+package config
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// assisted-service keeps what an InfraEnv states no more: docs/assisted-service.md. One that is made anew has forgotten it.
+func TestWhatIsWithdrawnIsForgotten(t *testing.T) {
+	for name, tc := range map[string]struct {
+		state, withdraw func(*bootstrapv1.OpenshiftAssistedConfig)
+		// before is done while it is stated.
+		before func(w *world)
+		anew   bool
+		left   func(*assisted.InfraEnvSpec) any
+	}{
+		"an SSH key": {
+			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "ssh-ed25519 former" },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "" },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.SSHAuthorizedKey },
+		},
+		"another SSH key": {
+			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "ssh-ed25519 former" },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "ssh-ed25519 later" },
+		},
+		"an override": {
+			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
+				c.Annotations = map[string]string{bootstrapv1.DiscoveryIgnitionOverrideAnnotation: `{"ignition":{"version":"3.1.0"}}`}
+			},
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Annotations = nil },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.IgnitionConfigOverride },
+		},
+		"time servers": {
+			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalNTPSources = []string{"ntp.example"} },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalNTPSources = nil },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.AdditionalNTPSources },
+		},
+		"the proxy": {
+			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
+				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example"}
+			},
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy = nil },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return proxyOf(s) },
+		},
+		"the other proxy": {
+			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
+				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example", HTTPSProxy: "https://proxy.example"}
+			},
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy.HTTPSProxy = "" },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return proxyOf(s).HTTPSProxy },
+		},
+		"what the proxy is not for": {
+			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
+				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example", NoProxy: "example"}
+			},
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy.NoProxy = "" },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return proxyOf(s).NoProxy },
+		},
+		"what assisted-service forgets": {
+			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalTrustBundle = "bundle" },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalTrustBundle = "" },
+		},
+		"nothing, where somebody else states a key": {
+			state: func(*bootstrapv1.OpenshiftAssistedConfig) {}, withdraw: func(*bootstrapv1.OpenshiftAssistedConfig) {},
+			before: func(w *world) {
+				infraEnv := read(w, "m", &assisted.InfraEnv{})
+				w.change(infraEnv, func() { infraEnv.Spec.SSHAuthorizedKey = "ssh-ed25519 somebody" })
+			},
+		},
+		"a key, when the host may have the image": {
+			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "ssh-ed25519 former" },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "" },
+			before:   func(w *world) { w.create(bareMetalHost()) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, values(lab())...)
+			config := w.config()
+			w.change(config, func() { tc.state(config) })
+			w.reconcile()
+			w.reconcile()
+			if tc.before != nil {
+				tc.before(w)
+			}
+			infraEnv := read(w, "m", &assisted.InfraEnv{})
+			infraEnv.Finalizers = []string{"infraenv.agent-install.openshift.io/ai-deprovision"}
+			w.Expect(w.Update(t.Context(), infraEnv)).To(Succeed())
+			config = w.config()
+			w.change(config, func() { config.Generation++; tc.withdraw(config) })
+			w.reconcile()
+			infraEnv = read(w, "m", &assisted.InfraEnv{})
+			w.Expect(infraEnv.DeletionTimestamp.IsZero()).To(Equal(!tc.anew))
+			if !tc.anew {
+				return
+			}
+			w.Expect(tc.left(&infraEnv.Spec)).NotTo(BeZero(), "what goes is not written")
+			w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
+			w.reconcile()
+			infraEnv.Finalizers = nil
+			w.Expect(client.IgnoreNotFound(w.Update(t.Context(), infraEnv))).To(Succeed())
+			w.reconcile()
+			infraEnv = read(w, "m", &assisted.InfraEnv{})
+			w.Expect(infraEnv.DeletionTimestamp).To(BeNil())
+			w.Expect(tc.left(&infraEnv.Spec)).To(BeZero())
+		})
+	}
+}
