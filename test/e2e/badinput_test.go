@@ -2,9 +2,13 @@ package e2e
 
 import (
 	"context"
+	"maps"
 	"math"
 	"net/http"
+	"os"
 	"path"
+	"regexp"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -12,6 +16,7 @@ import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -91,6 +96,21 @@ var _ = Describe("Bad input", Ordered, Label("bad-input"), func() {
 		Expect(failedReconciles(ctx) - failed).To(BeNumerically("<", 10*len(clusters)))
 	}, NodeTimeout(soon))
 
+	It("fails no reconcile, however often it is looked at", func(ctx SpecContext) {
+		failing := slices.Collect(maps.Keys(clusters))
+		for range 3 { // an API server that is slow fails some of anybody, and not each time
+			before := logged()
+			lookAgain(ctx, failing, clusters)
+			errs := reconcilerErrors(before)
+			failing = slices.DeleteFunc(failing, func(name string) bool { return errs[clusters[name].Namespace] == "" })
+			if len(failing) == 0 {
+				return
+			}
+			GinkgoWriter.Println(errs)
+		}
+		Expect(failing).To(BeEmpty(), "their reconciles fail each time")
+	}, NodeTimeout(installTimeout))
+
 	It("does no harm once it is put right", func(ctx SpecContext) {
 		for _, m := range all {
 			if cluster := clusters[m.name]; cluster != nil {
@@ -103,6 +123,54 @@ var _ = Describe("Bad input", Ordered, Label("bad-input"), func() {
 		}
 	}, NodeTimeout(2*installTimeout))
 })
+
+// lookAgain has everything of clusters reconciled once more: they are paused, and go on.
+func lookAgain(ctx context.Context, names []string, clusters map[string]*lab.Cluster) {
+	GinkgoHelper()
+	for _, paused := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse} {
+		told := func(conditions []metav1.Condition) bool {
+			return lab.Condition(conditions, clusterv1.PausedCondition).Status == paused
+		}
+		for _, name := range names {
+			Expect(clusters[name].Pause(ctx, paused == metav1.ConditionTrue)).To(Succeed())
+		}
+		for _, name := range names {
+			wait(ctx, clusters[name], "paused: "+string(paused), func(s *lab.State) bool {
+				return told(s.ControlPlane.Status.Conditions) && !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.Config != nil && !told(m.Config.Status.Conditions) })
+			})
+		}
+	}
+	<-time.After(time.Second) // an error is logged after it was reported
+}
+
+// logged is how much each of our managers has logged.
+func logged() map[string]int {
+	GinkgoHelper()
+	sizes := map[string]int{}
+	for _, manager := range ourManagers() {
+		content, err := os.ReadFile(manager.LogPath)
+		Expect(err).NotTo(HaveOccurred())
+		sizes[manager.LogPath] = len(content)
+	}
+	return sizes
+}
+
+// reconcilerError is how controller-runtime logs a reconcile that failed.
+var reconcilerError = regexp.MustCompile(`"Reconciler error" err=("(?:[^"\\]|\\.)*").* namespace="([^"]*)"`)
+
+// reconcilerErrors are the errors of reconciles that were logged since, one for each namespace.
+func reconcilerErrors(since map[string]int) map[string]string {
+	GinkgoHelper()
+	errs := map[string]string{}
+	for log, from := range since {
+		content, err := os.ReadFile(log)
+		Expect(err).NotTo(HaveOccurred())
+		for _, line := range reconcilerError.FindAllStringSubmatch(string(content[from:]), -1) {
+			errs[line[2]] = line[1]
+		}
+	}
+	return errs
+}
 
 // says is a text that does not depend on the cluster.
 func says(text string) func(*lab.Cluster) string { return func(*lab.Cluster) string { return text } }
