@@ -48,23 +48,33 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 	if proceed, err := r.withdraw(ctx, s, wanted); !proceed {
 		return proceed, err
 	}
-	if _, err := r.applier.Apply(ctx, wanted, s.Namesake); err != nil {
-		if field := kube.Undeclared(err); field != "" {
-			return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, tooOld, "InfraEnvs", field)
-		}
-		if kube.Refused(err) {
-			return r.refused(s, stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", wanted.Name, assisted.RedactURLs(err.Error()))
-		}
+	if proceed, err := r.applyInfraEnv(ctx, s, wanted); !proceed {
+		return proceed, err
+	}
+	if proceed, err := r.discoveryImageReady(s); proceed || err != nil {
+		return proceed, err
+	}
+	return false, r.prepareBoot(ctx, s)
+}
+
+// applyInfraEnv writes the InfraEnv; what is refused is told.
+func (r *Reconciler) applyInfraEnv(ctx context.Context, s *scope, wanted *assisted.InfraEnv) (bool, error) {
+	const stage = bootstrapv1.DiscoveryImageReadyCondition
+	_, err := r.applier.Apply(ctx, wanted, s.Namesake)
+	field := kube.Undeclared(err)
+	switch {
+	case field != "":
+		return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, tooOld, "InfraEnvs", field)
+	case kube.Refused(err):
+		return r.refused(s, stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", wanted.Name, assisted.RedactURLs(err.Error()))
+	case err != nil:
 		return false, err
 	}
 	if s.Namesake == nil {
 		r.made.Wrote(keyOf(s.Config), wanted.DeepCopy(), "")
 		s.infraEnv = wanted
 	}
-	if proceed, err := r.discoveryImageReady(s); proceed || err != nil {
-		return proceed, err
-	}
-	return false, r.prepareBoot(ctx, s)
+	return true, nil
 }
 
 // discoveryImageReady reports on the image. Once bootstrap data was handed out the image is no longer needed to go on.
