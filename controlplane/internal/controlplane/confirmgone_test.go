@@ -55,6 +55,25 @@ func TestNothingOfASuccessorIsDeleted(t *testing.T) {
 	}
 }
 
+// TestTheInstallationOfASuccessorIsNotHeld is a process whose cache has a Cluster that was deleted, and all else of the one that was made in its place.
+func TestTheInstallationOfASuccessorIsNotHeld(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	gone := &clusterv1.Cluster{}
+	h.get("cluster1", gone)
+	gone.UID, gone.DeletionTimestamp = "former", ptr.To(metav1.Now())
+	upToDate := h.r.Client
+	h.r.Client = kubetest.Behind(h.r.Client, gone, (*clusterv1.Cluster).DeepCopyInto)
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.CacheLag))
+	_, install := h.registration()
+	h.Expect(install.Spec.HoldInstallation).To(BeFalse())
+	h.r.Client = upToDate
+	h.deleteCluster()
+	h.reconcile()
+	_, install = h.registration()
+	h.Expect(install.Spec.HoldInstallation).To(BeTrue())
+}
+
 // TestADeletionIsNotDoneAgain is a cache that still has the control plane right after it was let go.
 func TestADeletionIsNotDoneAgain(t *testing.T) {
 	h := newHub(t, world(nil)...)

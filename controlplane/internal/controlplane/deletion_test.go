@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -173,6 +174,17 @@ func TestAHoldThatIsRefusedIsTold(t *testing.T) {
 	h.reconcile()
 	_, install := h.registration()
 	h.Expect(install.Spec.HoldInstallation).To(BeTrue())
+}
+
+// The admission of assisted-service may be away, with all of it.
+func TestAHoldThatFailsKeepsNothingFromBeingDeleted(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	h.holdFails = apierrors.NewInternalError(errors.New("failed calling webhook"))
+	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
+	_, err := h.r.Reconcile(t.Context(), h.request())
+	h.Expect(err).To(MatchError(ContainSubstring("cannot hold the installation")))
+	h.Expect(h.machines()).To(BeEmpty())
 }
 
 // Whoever deletes the Machines of a Cluster that goes, to hurry, gets no new ones.

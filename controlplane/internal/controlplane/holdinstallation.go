@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -36,7 +37,7 @@ func (r *Reconciler) holdInstallation(ctx context.Context, s *scope) (bool, erro
 		s.again.In(left)
 		return true, nil
 	}
-	if there, err := r.isThere(ctx, s); err != nil || !there {
+	if goes, err := r.goes(ctx, s); err != nil || !goes {
 		return false, err
 	}
 	after := s.Install.DeepCopy()
@@ -52,4 +53,17 @@ func (r *Reconciler) holdInstallation(ctx context.Context, s *scope) (bool, erro
 	}
 	r.recent.Wrote(key, s.Install.ResourceVersion)
 	return true, nil
+}
+
+// goes tells whether what is being deleted by the cache is that still, and not gone by now: the AgentClusterInstall may be that of a successor of its name, which nobody would take the hold off. It is
+// asked after the AgentClusterInstall was read.
+func (r *Reconciler) goes(ctx context.Context, s *scope) (bool, error) {
+	if s.Deleting() {
+		return r.isThere(ctx, s)
+	}
+	there, err := kube.IsThere(ctx, r.Live, s.Cluster, &clusterv1.Cluster{})
+	if err == nil && !there {
+		s.again.In(reconcile.CacheLag)
+	}
+	return there, err
 }

@@ -240,7 +240,8 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 	case s.Paused():
 		return nil
 	case s.Deleting():
-		return reconcile.Run(ctx, s, r.holdInstallation, r.releaseHosts, r.awaitWorkers, r.deleteMachines, r.relabel, r.deregister, r.deleteImageSets, r.confirmGone, r.removeFinalizer)
+		// A hold that fails, as with the admission of assisted-service away, keeps nothing from being deleted.
+		return errors.Join(reconcile.Run(ctx, s, r.holdInstallation), r.delete(ctx, s))
 	case s.GivesUp() && !s.Installed():
 		return reconcile.Run(ctx, s, r.confirmGivenUp, r.tellGivenUp, r.giveUpMachines, r.giveUpRegistration, r.giveUpKubeconfig, r.beginAnew)
 	}
@@ -267,6 +268,11 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 		reconcile.Run(ctx, s, r.lendKubeconfig),
 		reconcile.Run(ctx, s, r.markUpToDate),
 	)
+}
+
+// delete runs the phases of a deletion.
+func (r *Reconciler) delete(ctx context.Context, s *scope) error {
+	return reconcile.Run(ctx, s, r.releaseHosts, r.awaitWorkers, r.deleteMachines, r.relabel, r.deregister, r.deleteImageSets, r.confirmGone, r.removeFinalizer)
 }
 
 // apply writes desired unless observed holds it, or what was written a moment ago has not reached the cache yet.
