@@ -21,7 +21,7 @@ func ownedBy(owner client.FieldOwner, obj client.Object, version string) *fieldp
 	return owned
 }
 
-// Owns tells whether a field of an object, or anything below it, is recorded as applied under the field manager of an Applier: what is stated there was stated by it, and by nobody else.
+// Owns tells whether a field of an object, or anything below it, is recorded as applied under the field manager of an Applier: it stated what is stated there, and others may have stated the same.
 func (a *Applier) Owns(obj client.Object, path ...string) bool {
 	kind, err := apiutil.GVKForObject(obj, a.client.Scheme())
 	if err != nil {

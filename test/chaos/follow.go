@@ -249,12 +249,12 @@ func (f *follower) arrive(namespace string) {
 	f.census(namespace).retried = false
 }
 
-// lose judges that a member of etcd was wiped, unless its cluster is given up to be installed anew.
+// lose judges that a member of etcd was wiped that voted, unless its cluster is given up to be installed anew.
 func (f *follower) lose(namespace string, w lab.WipedMember) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := f.census(namespace)
-	if c.retried {
+	if c.retried || w.Unknown { // of one that nobody answers for it is not known whether it voted
 		c.given = append(c.given, w)
 	} else if !slices.Contains(c.given, w) {
 		f.report(lossRule, fmt.Sprintf("%s: the disk of Node %s was wiped at %s while its member of etcd voted", namespace, w.Node, w.Time.Format(time.TimeOnly)))

@@ -210,7 +210,7 @@ func (t *traveller) judgeWipes() {
 	}
 }
 
-// unsettled names Machines that run on no host of their own, or on one that was installed as somebody else wrote, and InfraEnvs that are nobody's, or not as they were asked for. One that somebody deleted is not made again for a host that is installed.
+// unsettled names Machines that run on no host of their own, or on one that was installed as somebody else wrote, and InfraEnvs that are nobody's. One that somebody deleted is not made again for a host that is installed.
 func (t *traveller) unsettled(ctx context.Context, s *lab.State) []string {
 	var told []string
 	taken := map[string]string{}
@@ -232,11 +232,8 @@ func (t *traveller) unsettled(ctx context.Context, s *lab.State) []string {
 		return append(told, err.Error())
 	}
 	for _, infraEnv := range infraEnvs.Items {
-		i := slices.IndexFunc(s.Machines, func(m lab.Machine) bool { return m.Name == infraEnv.Name })
-		if i < 0 {
+		if !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.Name == infraEnv.Name }) {
 			told = append(told, "InfraEnv "+infraEnv.Name+" is of no Machine")
-		} else if config := s.Machines[i].Config; config != nil && config.Spec.SSHAuthorizedKey != "" && infraEnv.Spec.SSHAuthorizedKey != config.Spec.SSHAuthorizedKey {
-			told = append(told, "InfraEnv "+infraEnv.Name+" lets somebody else in by SSH")
 		}
 		if infraEnv.Labels[clusterv1.ClusterNameLabel] != t.cluster.Name || infraEnv.Labels[bootstrapv1.ConfigNameLabel] == "" {
 			told = append(told, "InfraEnv "+infraEnv.Name+" has not the labels by which it is found")

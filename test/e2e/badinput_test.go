@@ -155,8 +155,8 @@ func logged() map[string]int {
 	return sizes
 }
 
-// reconcilerError is how controller-runtime logs a reconcile that failed.
-var reconcilerError = regexp.MustCompile(`"Reconciler error" err=("(?:[^"\\]|\\.)*").* namespace="([^"]*)"`)
+// reconcilerError is how controller-runtime and klog log a reconcile that failed, for one reason or, in several lines, for more.
+var reconcilerError = regexp.MustCompile(`"Reconciler error" err=("(?:[^"\\]|\\.)*"|<\n(?:\t.*\n)* >).* namespace="([^"]*)"`)
 
 // reconcilerErrors are the errors of reconciles that were logged since, one for each namespace.
 func reconcilerErrors(since map[string]int) map[string]string {

@@ -32,10 +32,10 @@ func proxyOf(spec *assisted.InfraEnvSpec) aiv1beta1.Proxy {
 	return *spec.Proxy
 }
 
-// withdraw deletes an InfraEnv that states what is wanted no more and would be remembered, such as the key of somebody who is not to log in any more: it is made anew. Once a host may have the image
-// it comes too late for that, as any other change does.
+// withdraw deletes an InfraEnv that states what is wanted no more and would be remembered, such as the key of somebody who is not to log in any more: it is made anew. Once the image was handed out that
+// would be a wrong move: whoever has it, or is given it meanwhile, could not register.
 func (r *Reconciler) withdraw(ctx context.Context, s *scope, wanted *assisted.InfraEnv) (bool, error) {
-	if s.Namesake == nil || s.HostChosen() {
+	if s.Namesake == nil || s.DataHandedOut() || s.HostChosen() {
 		return true, nil
 	}
 	for _, field := range remembered {

@@ -73,7 +73,16 @@ func TestWhatIsWithdrawnIsForgotten(t *testing.T) {
 				w.change(infraEnv, func() { infraEnv.Spec.SSHAuthorizedKey = "ssh-ed25519 somebody" })
 			},
 		},
-		"a key, when the host may have the image": {
+		"a key, when the data was handed out": {
+			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "ssh-ed25519 former" },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "" },
+			before: func(w *world) {
+				w.makeImage()
+				w.reconcile()
+				w.Expect(w.config().Status.DataSecretName).NotTo(BeEmpty())
+			},
+		},
+		"a key, when the host is chosen": {
 			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "ssh-ed25519 former" },
 			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "" },
 			before:   func(w *world) { w.create(bareMetalHost()) },

@@ -2,12 +2,14 @@ package controlplane
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -148,6 +150,17 @@ func TestAControlPlaneThatGoesIsNotInstalled(t *testing.T) {
 	h.Expect(install.Spec.HoldInstallation).To(BeTrue())
 	h.Expect(install.Spec.ProvisionRequirements.ControlPlaneAgents).To(Equal(3), "all else stays")
 	h.Expect(slices.DeleteFunc(h.writes, func(w string) bool { return w != "patch c1" })).To(HaveLen(1), "it is written once")
+	for i := range 3 {
+		h.Expect(h.Create(t.Context(), &aiv1beta1.Agent{
+			ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: fmt.Sprintf("agent-%d", i)},
+			Spec:       aiv1beta1.AgentSpec{ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}},
+		})).To(Succeed())
+	}
+	h.setState("ready", hiveext.ClusterInstallationOnHoldReason, 0)
+	h.elapse()
+	h.reconcile()
+	h.Expect(*conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)).To(And(
+		HaveField("Reason", controlplanev1.InstallationOnHoldReason), HaveField("Message", "the cluster is being deleted: no installation is begun")))
 }
 
 func TestAnInstallationThatRunsIsNotHeldWhenItGoes(t *testing.T) {

@@ -46,7 +46,7 @@ func (r *Reconciler) holdInstallation(ctx context.Context, s *scope) (bool, erro
 	switch {
 	case kube.Refused(err): // as assisted-service does once it has begun, of which its next status tells
 		s.again.In(refusedRetry)
-		s.block(controlplanev1.WaitingForWorkersDeletionReason, goesWhole+"; one that assisted-service begins by itself could not be kept from it: "+assisted.RedactURLs(err.Error()))
+		s.block(controlplanev1.InstallationRejectedReason, "the cluster is being deleted, and an installation that assisted-service begins by itself could not be held: "+assisted.RedactURLs(err.Error()))
 		return true, nil
 	case client.IgnoreNotFound(err) != nil:
 		return false, fmt.Errorf("cannot hold the installation: %w", err)

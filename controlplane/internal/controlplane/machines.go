@@ -52,12 +52,15 @@ func (s *scope) freeSlots(missing int) []desired.Slot {
 		s.block(controlplanev1.InvalidConfigurationReason, err.Error())
 		return nil
 	}
-	for _, slot := range slots {
-		if slices.ContainsFunc(s.Workers, func(m *clusterv1.Machine) bool { return m.Name == slot.Name }) {
+	slots = slices.DeleteFunc(slots, func(slot desired.Slot) bool {
+		taken := slices.ContainsFunc(s.Workers, func(m *clusterv1.Machine) bool { return m.Name == slot.Name })
+		if taken {
 			s.block(controlplanev1.MachineCreationFailedReason, fmt.Sprintf("Machine %s was taken out of the control plane, and none is made in its place while it is there: give it its labels %s and %s back, "+
 				"and delete it then, if another is to take its place", slot.Name, clusterv1.MachineControlPlaneLabel, clusterv1.MachineControlPlaneNameLabel))
-			return nil
 		}
+		return taken
+	})
+	for _, slot := range slots {
 		if s.templateOf(slot) == nil {
 			ref := facts.MachineTemplate(s.ControlPlane, slot.Arbiter).Spec.InfrastructureRef
 			s.block(controlplanev1.InfraTemplateMissingReason, fmt.Sprintf("%s %s does not exist: create it, or name another in %s.spec.infrastructureRef", ref.Kind, ref.Name, templateField(slot)))

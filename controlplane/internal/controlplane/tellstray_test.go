@@ -38,6 +38,20 @@ func TestAHeldMachineThatWasTakenOutIsTold(t *testing.T) {
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).NotTo(Equal(controlplanev1.EtcdUnknownReason))
 }
 
+// Only its own place is not given to another.
+func TestOthersAreMadeBesideAMachineThatWasTakenOut(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	out, gone := h.machines()[0], h.machines()[2]
+	out.OwnerReferences, out.Labels = nil, map[string]string{clusterv1.ClusterNameLabel: "cluster1"}
+	h.Expect(h.Update(t.Context(), &out)).To(Succeed())
+	h.Expect(h.Delete(t.Context(), &gone)).To(Succeed())
+	h.reconcile()
+	h.Expect(h.names()).To(HaveLen(3))
+	h.get(out.Name, &out)
+	h.Expect(out.OwnerReferences).To(BeEmpty())
+}
+
 // Its host may be a member of etcd: no other is made under its name, and etcd is not looked at for that.
 func TestALivingMachineThatWasTakenOutIsTold(t *testing.T) {
 	h := newInstalledHub(t)

@@ -160,6 +160,9 @@ func (v *View) pending() metav1.Condition {
 		return no(t, controlplanev1.ValidationFailedReason, v.ofHosts(c.Message, failingStates))
 	}
 	if c := installCondition(v.Install, hiveext.ClusterCompletedCondition); c != nil && c.Reason == hiveext.ClusterInstallationOnHoldReason {
+		if v.GoesWhole() {
+			return no(t, controlplanev1.InstallationOnHoldReason, "the cluster is being deleted: no installation is begun")
+		}
 		return no(t, controlplanev1.InstallationOnHoldReason, "everything is ready; set config.holdInstallation to false to start the installation")
 	}
 	message := "waiting until all hosts are known and approved"
