@@ -21,7 +21,8 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 			"InfraEnv %s exists and does not belong to this object: delete it or the Machine", s.Namesake.Name)
 	}
 	if s.Namesake != nil && !s.Namesake.DeletionTimestamp.IsZero() && !s.HostMayHaveBooted() {
-		return s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s is being deleted: it is made anew when it is gone", s.Namesake.Name)
+		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s is being deleted: it is made anew when it is gone", s.Namesake.Name)
+		return r.overdue(s, deletedAt(s.Namesake))
 	}
 	s.infraEnv = s.Namesake
 	if s.HostMayHaveBooted() {

@@ -9,6 +9,8 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // assisted-service keeps what an InfraEnv states no more: docs/assisted-service.md. One that is made anew has forgotten it.
@@ -119,4 +121,31 @@ func TestWhatIsWithdrawnIsForgotten(t *testing.T) {
 			w.Expect(tc.left(&infraEnv.Spec)).To(BeZero())
 		})
 	}
+}
+
+// A cache that is late has the config of before: what it does not state yet was not withdrawn.
+func TestALateCacheWithdrawsNothing(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	before, config := w.config(), w.config()
+	w.change(config, func() { config.Spec.SSHAuthorizedKey = "ssh-ed25519 somebody" })
+	w.reconcile()
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.SSHAuthorizedKey).NotTo(BeEmpty())
+	w.restart()
+	w.reconciler.Client = kubetest.Behind(w, before, (*bootstrapv1.OpenshiftAssistedConfig).DeepCopyInto)
+	w.Expect(w.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag))
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.SSHAuthorizedKey).NotTo(BeEmpty())
+}
+
+func TestAnInfraEnvThatDoesNotGoIsTold(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	w.change(infraEnv, func() { infraEnv.Finalizers = []string{"infraenv.agent-install.openshift.io/ai-deprovision"} })
+	w.remove(infraEnv)
+	w.reconcile()
+	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
+	w.clock = w.clock.Add(2 * assisted.AnswerTime)
+	w.reconcile()
+	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.AssistedServiceNotRespondingReason)
 }
