@@ -63,10 +63,10 @@ func (c *census) isAsked(d deletion) bool {
 		return c.mayGo(d)
 	case "metal3machines", "openshiftassistedconfigs", "infraenvs":
 		// Of a Machine that could not be made, what was made for it goes.
-		return slices.ContainsFunc(c.lives(d.name, d.at), isAsked) || d.name != "" && !c.ever(d.name)
+		return slices.ContainsFunc(c.lives(d.name, d.at), wasAsked) || d.name != "" && !c.ever(d.name)
 	case "agents":
 		machine, seen := c.infraEnvs[d.name]
-		return !seen && d.name != "" || slices.ContainsFunc(c.lives(machine, d.at), isAsked)
+		return !seen && d.name != "" || slices.ContainsFunc(c.lives(machine, d.at), wasAsked)
 	case "clusterdeployments", "agentclusterinstalls":
 		return c.retried
 	case "secrets":
@@ -82,7 +82,7 @@ func (c *census) mayGo(d deletion) bool {
 	lives := c.lives(d.name, d.at)
 	worker := d.name != "" && !slices.ContainsFunc(lives, isMaster)
 	switch {
-	case slices.ContainsFunc(lives, isAsked):
+	case slices.ContainsFunc(lives, wasAsked):
 		return true
 	case c.retried && d.by == accounts[env.ControlPlane]:
 	case c.fewerMasters > 0 && !worker && d.by == accounts[env.ControlPlane]:

@@ -182,7 +182,7 @@ func (c *census) count(hold func(*life) bool) int {
 }
 
 func isMaster(l *life) bool { return l.master }
-func isAsked(l *life) bool  { return l.asked }
+func wasAsked(l *life) bool { return l.asked }
 
 // single are the kinds of which a cluster has one.
 var single = []string{"ClusterDeployment", "AgentClusterInstall"}

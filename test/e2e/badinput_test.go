@@ -144,13 +144,13 @@ func lookAgain(ctx context.Context, names []string, clusters map[string]*lab.Clu
 }
 
 // logged is how much each of our managers has logged.
-func logged() map[string]int {
+func logged() map[string]int64 {
 	GinkgoHelper()
-	sizes := map[string]int{}
+	sizes := map[string]int64{}
 	for _, manager := range ourManagers() {
-		content, err := os.ReadFile(manager.LogPath)
+		log, err := os.Stat(manager.LogPath)
 		Expect(err).NotTo(HaveOccurred())
-		sizes[manager.LogPath] = len(content)
+		sizes[manager.LogPath] = log.Size()
 	}
 	return sizes
 }
@@ -159,7 +159,7 @@ func logged() map[string]int {
 var reconcilerError = regexp.MustCompile(`"Reconciler error" err=("(?:[^"\\]|\\.)*"|<\n(?:\t.*\n)* >).* namespace="([^"]*)"`)
 
 // reconcilerErrors are the errors of reconciles that were logged since, one for each namespace.
-func reconcilerErrors(since map[string]int) map[string]string {
+func reconcilerErrors(since map[string]int64) map[string]string {
 	GinkgoHelper()
 	errs := map[string]string{}
 	for log, from := range since {
