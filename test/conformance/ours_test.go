@@ -266,7 +266,7 @@ func start(ctx context.Context, options conformance.HubOptions) (conformance.Hub
 		return nil, err
 	}
 	h.lab, err = lab.New(ctx, lab.Options{
-		Dir: artifacts("hub"), Out: GinkgoWriter, BareMetal: operator, HostJitter: hostJitter, HostSeed: seed,
+		Dir: artifacts("hub"), Out: GinkgoWriter, BareMetal: operator, HostJitter: hostJitter, HostSeed: seed, Drain: drain,
 		CoreTools: os.Getenv(coreVariable), Core: withTaints, Bootstrap: managers[env.Bootstrap], ControlPlane: managers[env.ControlPlane],
 	})
 	if err != nil {
@@ -278,6 +278,9 @@ func start(ctx context.Context, options conformance.HubOptions) (conformance.Hub
 
 // hostJitter is how long a host takes, at most, for each thing that the Bare Metal Operator has it do.
 const hostJitter = time.Second
+
+// drain keeps Nodes of several releases beside one another for longer than the manager goes without a report on an object of which it has reported much: P39 and I13 look for what is told then.
+const drain = 2 * time.Second
 
 func artifacts(name string) string {
 	dir, err := filepath.Abs(filepath.Join(root, "_artifacts", "conformance", name))

@@ -65,6 +65,8 @@ type Options struct {
 	NoManagers bool
 	// NoUpgrades leaves out what upgrades workload clusters, for measurements: see [Cluster.Versions].
 	NoUpgrades bool
+	// Drain is how long a Node is cordoned before its host is rebooted with another machine configuration. Default: that of [versionoperator.Options].
+	Drain time.Duration
 	// Core, Metal3, Bootstrap and ControlPlane change how Cluster API core, CAPM3 and the managers of this repository run.
 	Core, Metal3, Bootstrap, ControlPlane env.ManagerOptions
 	// BeforeRegistry stands before the registry of release images, BeforeDownload before each download of the simulated assisted-service, of which it is told the InfraEnv. Nil: nothing does.

@@ -28,7 +28,7 @@ func (l *Lab) useVersions(key types.NamespacedName, w *workload) error {
 		return err
 	}
 	w.versions = versionoperator.New(versionoperator.Options{
-		Payload: l.Registry.Version, Log: log,
+		Payload: l.Registry.Version, Log: log, Drain: l.options.Drain,
 		Reboot: func(ctx context.Context, node string) error { return w.reboot(ctx, key, node) },
 	})
 	life, end := context.WithCancel(l.life)
