@@ -290,6 +290,7 @@ func (w *world) describe(cluster *lab.Cluster) {
 // upgrade upgrades both providers beside the installed clusters.
 func (w *world) upgrade(clusters map[string]*lab.Cluster) {
 	g := NewWithT(w)
+	w.awaitReconciled() // the release before has its last writes behind it
 	boots, objects := w.boots(clusters), w.settledObjects(clusters)
 	w.publish(w.builder, w.after)
 	plan := w.clusterctl(nil, "upgrade", "plan")

@@ -220,14 +220,16 @@ func (s *suite) controlPlaneRules(full func() *fixture) {
 		Expect(at(s.controlPlane(ctx, full()), "spec", "controlPlaneEndpoint")).To(And(HaveKeyWithValue("host", endpoint.Host), HaveKeyWithValue("port", BeEquivalentTo(endpoint.Port))))
 	})
 	s.rule("P8", "counters", must, func(ctx SpecContext) {
-		controlPlane := s.controlPlane(ctx, full())
-		replicas := at(controlPlane, "spec", "replicas")
-		for _, counter := range []string{"replicas", "readyReplicas", "availableReplicas", "upToDateReplicas"} {
-			Expect(at(controlPlane, "status", counter)).To(Equal(replicas), counter)
-		}
-		mirrored := s.cluster(ctx, full()).Status.ControlPlane
-		Expect(mirrored.ReadyReplicas).To(HaveValue(BeEquivalentTo(replicas)))
-		Expect(mirrored.UpToDateReplicas).To(HaveValue(BeEquivalentTo(replicas)))
+		Eventually(func(g Gomega) { // a provider may count a few seconds later, for nobody waits for it
+			controlPlane := s.controlPlane(ctx, full())
+			replicas := at(controlPlane, "spec", "replicas")
+			for _, counter := range []string{"replicas", "readyReplicas", "availableReplicas", "upToDateReplicas"} {
+				g.Expect(at(controlPlane, "status", counter)).To(Equal(replicas), counter)
+			}
+			mirrored := s.cluster(ctx, full()).Status.ControlPlane
+			g.Expect(mirrored.ReadyReplicas).To(HaveValue(BeEquivalentTo(replicas)))
+			g.Expect(mirrored.UpToDateReplicas).To(HaveValue(BeEquivalentTo(replicas)))
+		}).Should(Succeed())
 		first := full().seen.first(s.ControlPlane.Kind, func(e entry) bool { return at(e.object, "status", "replicas") != nil })
 		Expect(at(first.object, "status", "readyReplicas")).To(BeEquivalentTo(0), "zero is written, too")
 	})
@@ -279,9 +281,11 @@ func (s *suite) controlPlaneRules(full func() *fixture) {
 		expectConditions(s.controlPlane(ctx, full()), clusterv1.AvailableCondition, clusterv1.RollingOutCondition, clusterv1.ScalingUpCondition,
 			clusterv1.ScalingDownCondition, clusterv1.MachinesReadyCondition, clusterv1.MachinesUpToDateCondition, clusterv1.RemediatingCondition,
 			clusterv1.DeletingCondition, clusterv1.PausedCondition)
-		cluster := s.cluster(ctx, full())
-		Expect(find(cluster.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition).Status).To(Equal(metav1.ConditionTrue))
-		Expect(find(cluster.Status.Conditions, clusterv1.ClusterControlPlaneMachinesUpToDateCondition).Status).To(Equal(metav1.ConditionTrue))
+		Eventually(func(g Gomega) {
+			cluster := s.cluster(ctx, full())
+			g.Expect(find(cluster.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition).Status).To(Equal(metav1.ConditionTrue))
+			g.Expect(find(cluster.Status.Conditions, clusterv1.ClusterControlPlaneMachinesUpToDateCondition).Status).To(Equal(metav1.ConditionTrue))
+		}).Should(Succeed())
 	})
 	s.rule("P30", "minReadySeconds and UpToDate", should, func(ctx SpecContext) {
 		machines, _ := s.machines(ctx, full())

@@ -221,8 +221,9 @@ func (s *suite) expectClusterPause(ctx context.Context, f *fixture) {
 func (s *suite) expectPauseOfOrphan(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	cluster, controlPlane := s.cluster(ctx, f), s.controlPlane(ctx, f)
+	machines, _ := s.machines(ctx, f)
 	s.patch(ctx, cluster, `{"spec":{"paused":true}}`)
-	s.awaitPaused(ctx, metav1.ConditionTrue, controlPlane)
+	s.awaitPaused(ctx, metav1.ConditionTrue, append(s.configs(ctx, machines), controlPlane)...)
 	s.calm(ctx, f.namespace)
 	s.patch(ctx, controlPlane, `{"metadata":{"ownerReferences":null,"finalizers":null}}`)
 	s.expectStill(ctx, f.namespace)

@@ -59,8 +59,10 @@ func (w *etcdWorld) moveLeader() {
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(list).To(HaveLen(3))
 	for _, m := range list {
-		w.Expect(w.cluster.MoveEtcdLeader(w.ctx, m.Name)).To(Succeed())
-		w.Eventually(w.cluster.EtcdLeader).WithContext(w.ctx).Should(Equal(m.Name))
+		w.Eventually(func(g Gomega) {
+			g.Expect(w.cluster.MoveEtcdLeader(w.ctx, m.Name)).To(Succeed())
+			g.Expect(w.cluster.EtcdLeader(w.ctx)).To(Equal(m.Name))
+		}).Should(Succeed(), "unless the members choose another meanwhile")
 	}
 }
 
@@ -72,7 +74,7 @@ func (w *etcdWorld) cutOff() {
 	heal := etcd.Network().Cut(etcd.Address(leader))
 	w.Eventually(w.cluster.EtcdLeader).WithContext(w.ctx).ShouldNot(Or(Equal(leader), BeEmpty()), "the others choose another")
 	w.Eventually(w.cluster.EtcdSettled).WithContext(w.ctx).Should(MatchError(ContainSubstring(leader + " is unhealthy")))
-	w.Expect(w.cluster.write(w.ctx, "beside-a-host-that-is-cut-off")).To(Succeed())
+	w.Eventually(func() error { return w.cluster.write(w.ctx, "beside-a-host-that-is-cut-off") }).Should(Succeed(), "as soon as the API server has left the one that is cut off")
 	heal()
 	w.Eventually(w.cluster.EtcdSettled).WithContext(w.ctx).Should(Succeed())
 }

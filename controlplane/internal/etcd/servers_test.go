@@ -96,6 +96,7 @@ func (c *cluster) newMember(ctx context.Context, peer string, extra ...string) *
 	serving, metrics := c.port(), "http://127.0.0.1:"+strconv.Itoa(c.port())
 	member := c.group.New("etcd-"+name, process.Storage, c.program, append(extra,
 		"--name="+name, "--data-dir="+filepath.Join(c.group.Temp(), name), "--unsafe-no-fsync", "--log-level=error",
+		"--heartbeat-interval=500", "--election-timeout=2500", // a leader that gets no processor for a second keeps its place
 		"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL,
 		"--listen-client-urls=https://127.0.0.1:"+strconv.Itoa(serving), "--advertise-client-urls=https://127.0.0.1:"+strconv.Itoa(serving), "--listen-metrics-urls="+metrics,
 		"--cert-file="+filepath.Join(c.certificates, "tls.crt"), "--key-file="+filepath.Join(c.certificates, "tls.key"),

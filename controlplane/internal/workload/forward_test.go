@@ -348,7 +348,7 @@ func TestPortsOfPodsThatAreNotReached(t *testing.T) {
 			server.portForward = serve(ended)
 			began := time.Now()
 			h.Expect(h.Enter(t.Context(), clusterKey, func(ctx context.Context, door *Door) error {
-				ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+				ctx, cancel := context.WithTimeout(ctx, time.Second) // two connections are made within it
 				defer cancel()
 				_, err := door.Forwards(ctx, etcdPod, 2379)
 				return err
