@@ -60,7 +60,7 @@ func (w *etcdWorld) moveLeader() {
 	w.Expect(list).To(HaveLen(3))
 	for _, m := range list {
 		w.Eventually(func(g Gomega) {
-			g.Expect(w.cluster.MoveEtcdLeader(w.ctx, m.Name)).To(Succeed())
+			w.Expect(w.cluster.MoveEtcdLeader(w.ctx, m.Name)).To(Succeed())
 			g.Expect(w.cluster.EtcdLeader(w.ctx)).To(Equal(m.Name))
 		}).Should(Succeed(), "unless the members choose another meanwhile")
 	}

@@ -116,15 +116,13 @@ func TestAFormerInfraMachineTellsNothing(t *testing.T) {
 func TestNoHostBootsFromAnInfraEnvThatGoes(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
-	infraEnv := read(w, "m", &assisted.InfraEnv{})
-	w.change(infraEnv, func() { infraEnv.Finalizers = []string{"infraenv.agent-install.openshift.io/ai-deprovision"} })
-	w.remove(infraEnv)
+	w.remove(w.takeInfraEnvIn())
 	w.makeImage()
 	w.reconcile()
 	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
 	w.Expect(w.config().Status.DataSecretName).To(BeEmpty())
 
-	infraEnv = read(w, "m", &assisted.InfraEnv{})
+	infraEnv := read(w, "m", &assisted.InfraEnv{})
 	w.change(infraEnv, func() { infraEnv.Finalizers = nil })
 	w.reconcile()
 	w.makeImage()

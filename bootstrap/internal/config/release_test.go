@@ -34,8 +34,7 @@ func joined(t *testing.T) *world {
 	w.create(agent)
 	w.reconcile()
 	w.registerWithCluster("a", "installed")
-	infraEnv := read(w, "m", &assisted.InfraEnv{})
-	w.change(infraEnv, func() { infraEnv.Finalizers = []string{"infraenv.agent-install.openshift.io/ai-deprovision"} })
+	w.takeInfraEnvIn()
 	return w
 }
 

@@ -99,13 +99,11 @@ func TestWhatIsWithdrawnIsForgotten(t *testing.T) {
 			if tc.before != nil {
 				tc.before(w)
 			}
-			infraEnv := read(w, "m", &assisted.InfraEnv{})
-			infraEnv.Finalizers = []string{"infraenv.agent-install.openshift.io/ai-deprovision"}
-			w.Expect(w.Update(t.Context(), infraEnv)).To(Succeed())
+			w.takeInfraEnvIn()
 			config = w.config()
 			w.change(config, func() { config.Generation++; tc.withdraw(config) })
 			w.reconcile()
-			infraEnv = read(w, "m", &assisted.InfraEnv{})
+			infraEnv := read(w, "m", &assisted.InfraEnv{})
 			w.Expect(infraEnv.DeletionTimestamp.IsZero()).To(Equal(!tc.anew))
 			if !tc.anew {
 				return
@@ -140,9 +138,7 @@ func TestALateCacheWithdrawsNothing(t *testing.T) {
 func TestAnInfraEnvThatDoesNotGoIsTold(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
-	infraEnv := read(w, "m", &assisted.InfraEnv{})
-	w.change(infraEnv, func() { infraEnv.Finalizers = []string{"infraenv.agent-install.openshift.io/ai-deprovision"} })
-	w.remove(infraEnv)
+	w.remove(w.takeInfraEnvIn())
 	w.reconcile()
 	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
 	w.clock = w.clock.Add(2 * assisted.AnswerTime)

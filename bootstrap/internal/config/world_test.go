@@ -276,6 +276,14 @@ func (w *world) remove(obj client.Object) {
 	w.Expect(w.Delete(w.t.Context(), obj)).To(Succeed())
 }
 
+// takeInfraEnvIn is assisted-service taking the InfraEnv in: its finalizer keeps one that is deleted.
+func (w *world) takeInfraEnvIn() *assisted.InfraEnv {
+	w.t.Helper()
+	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	w.change(infraEnv, func() { infraEnv.Finalizers = []string{"infraenv.agent-install.openshift.io/ai-deprovision"} })
+	return infraEnv
+}
+
 // makeImage is assisted-service making the discovery image.
 func (w *world) makeImage() {
 	w.t.Helper()

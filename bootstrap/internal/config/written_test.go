@@ -53,8 +53,7 @@ func TestInfraEnvThatTheCacheDoesNotKnowIsDeleted(t *testing.T) {
 		t.Run(maker, func(t *testing.T) {
 			w := newWorld(t, values(lab())...)
 			w.reconcile()
-			infraEnv := read(w, "m", &assisted.InfraEnv{})
-			w.change(infraEnv, func() { infraEnv.Finalizers = []string{"infraenv.agent-install.openshift.io/ai-deprovision"} })
+			w.takeInfraEnvIn()
 			change(w)
 			w.reconciler.Client = kubetest.Late[*assisted.InfraEnv, *assisted.InfraEnvList](w)
 			w.remove(read(w, "m", &clusterv1.Machine{}))
@@ -126,8 +125,7 @@ func TestFinalizerIsAddedOnce(t *testing.T) {
 func TestOthersAreNotCorrectedWithoutEnd(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
-	infraEnv := read(w, "m", &assisted.InfraEnv{})
-	w.change(infraEnv, func() { infraEnv.Finalizers = []string{"infraenv.agent-install.openshift.io/ai-deprovision"} })
+	w.takeInfraEnvIn()
 	w.remove(read(w, "m", &clusterv1.Machine{}))
 	w.remove(w.config())
 	before := w.reports
