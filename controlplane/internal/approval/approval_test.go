@@ -20,8 +20,10 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
@@ -65,10 +67,21 @@ func awake() *world {
 func joining() *world {
 	w := asleep()
 	w.node, w.machines[0].Status.NodeRef.Name = nil, ""
-	agent := aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: "machine-w0"}}, Spec: aiv1beta1.AgentSpec{Hostname: "w0"}}
+	agent := aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "a", Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: "machine-w0"}}, Spec: aiv1beta1.AgentSpec{Hostname: "w0"}}
 	agent.Status.Progress.CurrentStage = models.HostStageRebooting
 	w.facts.Agents = []aiv1beta1.Agent{agent}
+	config := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "machine-w0"}}
+	config.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&w.machines[0], clusterv1.GroupVersion.WithKind("Machine"))}
+	config.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"}
+	w.facts.Configs = map[string]*bootstrapv1.OpenshiftAssistedConfig{"machine-w0": config}
 	return w
+}
+
+// strangerFirst adds, before the host's own Agent, one that booted the same image.
+func strangerFirst(w *world) {
+	stranger := *w.facts.Agents[0].DeepCopy()
+	stranger.Name, stranger.Spec.Hostname = "stranger", "w7"
+	w.facts.Agents = append([]aiv1beta1.Agent{stranger}, w.facts.Agents...)
 }
 
 func nodeOf(name string, ready corev1.ConditionStatus, addresses ...string) *corev1.Node {
@@ -82,7 +95,7 @@ func nodeOf(name string, ready corev1.ConditionStatus, addresses ...string) *cor
 }
 
 func machineOf(node, address string) clusterv1.Machine {
-	m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "machine-" + node}}
+	m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "machine-" + node, UID: types.UID("uid-" + node)}}
 	m.Status.NodeRef.Name = node
 	m.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineInternalIP, Address: address}, {Type: clusterv1.MachineHostName, Address: node + ".local"}}
 	return m
@@ -131,6 +144,9 @@ func TestWhichRequestsAreApproved(t *testing.T) {
 		"client: the Machine that was to join is being deleted":         {world: joining, change: func(w *world) { w.machines[0].DeletionTimestamp = now() }, obstacle: "no Machine has a Node of that name"},
 		"client: the Agent that joins is being deleted":                 {world: joining, change: func(w *world) { w.facts.Agents[0].DeletionTimestamp = now() }, obstacle: "no Machine has a Node of that name"},
 		"client: the Agent is that of another Machine":                  {world: joining, change: func(w *world) { w.facts.Agents[0].Labels[aiv1beta1.InfraEnvNameLabel] = "other" }, obstacle: "no Machine has a Node of that name"},
+		"client: the Agent is of another namespace":                     {world: joining, change: func(w *world) { w.facts.Agents[0].Namespace = "tenant" }, obstacle: "no Machine has a Node of that name"},
+		"client: the Agent is a stranger in the Machine's InfraEnv":     {world: joining, change: func(w *world) { w.facts.Agents[0].Name = "stranger" }, obstacle: "no Machine has a Node of that name"},
+		"client: a stranger in the Machine's InfraEnv stands first":     {world: joining, change: strangerFirst},
 		"client: the name of the host that joins is another's":          {world: joining, change: func(w *world) { w.machines[1].Status.NodeRef.Name = "w0" }, obstacle: "machine-w0 and machine-w1 both have"},
 		"client: the Node is Ready":                                     {world: asleep, change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionTrue }, obstacle: "Node w0 is Ready, and has its certificate"},
 		"client: the Node reboots":                                      {world: asleep, change: heardBefore(2*time.Hour - time.Minute), obstacle: "Node w0 was heard less than 2 h ago, and has its certificate"},
@@ -220,7 +236,8 @@ func alsoNamed(w *world) {
 
 func servingWhileJoining() *world {
 	w := awake()
-	w.facts.Agents, w.machines[0].Status.NodeRef.Name = joining().facts.Agents, ""
+	proven := joining().facts
+	w.facts.Agents, w.facts.Configs, w.machines[0].Status.NodeRef.Name = proven.Agents, proven.Configs, ""
 	w.facts.Agents[0].Status.Progress.CurrentStage = models.HostStageJoined
 	return w
 }

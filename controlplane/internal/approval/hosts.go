@@ -5,7 +5,6 @@ import (
 	"net"
 	"slices"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -35,15 +34,15 @@ type Hosts struct {
 // joiningStages are those in which a host that was installed may ask for certificates.
 var joiningStages = sets.New(models.HostStageRebooting, models.HostStageConfiguring, models.HostStageJoined, models.HostStageDone)
 
-// HostsOf finds the hosts of a cluster, and the Nodes that they have or are about to get. The machines are read as a whole; of the Agents those that are bound to the cluster count, which
-// were proven to run on the hosts of their Machines.
+// HostsOf finds the hosts of a cluster, and the Nodes that they have or are about to get. The machines are read as a whole; of the Agents those count that the bootstrap
+// provider proved to run on the hosts of their Machines.
 func HostsOf(f *facts.Facts, machines []clusterv1.Machine) Hosts {
 	hosts := Hosts{Floating: slices.Concat(f.ControlPlane.Spec.Config.APIVIPs, f.ControlPlane.Spec.Config.IngressVIPs)}
 	for i := range machines {
 		m := &machines[i]
 		host := Host{Machine: m.Name, Node: m.Status.NodeRef.Name, leaving: !m.DeletionTimestamp.IsZero()}
 		if host.Node == "" && !host.leaving {
-			host.Node, host.early = joiningAs(f.Agents, m)
+			host.Node, host.early = joiningAs(f, m)
 		}
 		for _, address := range m.Status.Addresses {
 			host.addresses = append(host.addresses, address.Address)
@@ -54,14 +53,12 @@ func HostsOf(f *facts.Facts, machines []clusterv1.Machine) Hosts {
 }
 
 // joiningAs is the name that the host of a Machine was told, and whether it is too early for it to join: it has not booted yet what is installed on it.
-func joiningAs(agents []aiv1beta1.Agent, m *clusterv1.Machine) (name string, early bool) {
-	for i := range agents {
-		agent := &agents[i]
-		if facts.RunsOn(agent, m) && agent.DeletionTimestamp.IsZero() {
-			return agent.Spec.Hostname, !joiningStages.Has(agent.Status.Progress.CurrentStage)
-		}
+func joiningAs(f *facts.Facts, m *clusterv1.Machine) (name string, early bool) {
+	agent := f.AgentOf(m)
+	if agent == nil || !agent.DeletionTimestamp.IsZero() {
+		return "", false
 	}
-	return "", false
+	return agent.Spec.Hostname, !joiningStages.Has(agent.Status.Progress.CurrentStage)
 }
 
 // Have tells whether one of the hosts has a Node of the name, or is to get it.

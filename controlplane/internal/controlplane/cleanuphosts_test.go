@@ -211,6 +211,7 @@ func TestAnAgentOfAFormerMachineEndsNoRecord(t *testing.T) {
 		Spec:       aiv1beta1.AgentSpec{ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}, NodeLabels: map[string]string{metal3.HostUIDLabel: "host"}},
 	}
 	h.Expect(h.Create(t.Context(), former)).To(Succeed())
+	h.prove(&m, former.Name)
 	n0 := &h.workloads.facts.Nodes[0]
 	n0.ProviderID, n0.HostUID = "", "host"
 	h.annotate(controlplanev1.ReleasedHostsAnnotation, recordOf(m.Name))

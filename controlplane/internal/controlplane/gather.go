@@ -89,8 +89,8 @@ func (r *Reconciler) gatherMachines(ctx context.Context, f *facts.Facts) error {
 
 func (r *Reconciler) gatherConfigs(ctx context.Context, f *facts.Facts) error {
 	f.Configs = map[string]*bootstrapv1.OpenshiftAssistedConfig{}
-	for _, m := range f.Machines {
-		if !m.Spec.Bootstrap.ConfigRef.IsDefined() {
+	for _, m := range slices.Concat(f.Machines, f.Workers) {
+		if m.Spec.Bootstrap.ConfigRef.Name == "" { // the cache drops the name of a worker that has a Node
 			continue
 		}
 		config, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.Bootstrap.ConfigRef.Name}, &bootstrapv1.OpenshiftAssistedConfig{})
@@ -118,7 +118,7 @@ func (r *Reconciler) gatherInstallation(ctx context.Context, f *facts.Facts) err
 		f.Progress = assisted.Observe(nil) // the installation of somebody else says nothing of ours
 	}
 	agents := &aiv1beta1.AgentList{}
-	if err := r.Client.List(ctx, agents, client.MatchingFields{agentClusterField: key.String()}); err != nil {
+	if err := r.Client.List(ctx, agents, client.InNamespace(key.Namespace), client.MatchingFields{agentClusterField: key.Name}); err != nil {
 		return fmt.Errorf("cannot list Agents: %w", err)
 	}
 	f.Agents = agents.Items

@@ -6,6 +6,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
@@ -54,4 +56,18 @@ func TestPhasesLeaveTheFactsAsTheyAre(t *testing.T) {
 			h.Expect(json.Marshal(s.Facts)).To(MatchJSON(read))
 		})
 	}
+}
+
+// assisted-service binds Agents across namespaces. One of another namespace counts for nothing, and causes nothing: a tenant could name its InfraEnv like a Machine.
+func TestAgentsOfOtherNamespacesDoNotCount(t *testing.T) {
+	bound := func(namespace, name string) *aiv1beta1.Agent {
+		return &aiv1beta1.Agent{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: "m"}},
+			Spec:       aiv1beta1.AgentSpec{ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}},
+		}
+	}
+	h := newHub(t, append(world(nil), bound(lab, "ours"), bound("tenant", "theirs"))...)
+	h.Expect(h.gather().Agents).To(ConsistOf(HaveField("Name", "ours")))
+	h.Expect(h.r.ofAgent(t.Context(), bound(lab, "ours"))).To(ConsistOf(h.request()))
+	h.Expect(h.r.ofAgent(t.Context(), bound("tenant", "theirs"))).To(BeEmpty())
 }

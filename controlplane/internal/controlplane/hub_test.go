@@ -312,6 +312,16 @@ func (h *hub) withTime() *hub {
 	return h
 }
 
+// prove records an Agent as that of a Machine's host, as the bootstrap provider does.
+func (h *hub) prove(m *clusterv1.Machine, agent string) {
+	h.t.Helper()
+	config := &bootstrapv1.OpenshiftAssistedConfig{}
+	h.get(m.Spec.Bootstrap.ConfigRef.Name, config)
+	config.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, clusterv1.GroupVersion.WithKind("Machine"))}
+	config.Status.AgentRef = &corev1.LocalObjectReference{Name: agent}
+	h.Expect(h.Update(h.t.Context(), config)).To(Succeed())
+}
+
 // install brings the cluster to its end.
 func (h *hub) install() {
 	h.t.Helper()

@@ -54,13 +54,13 @@ func indexes() []kube.Index {
 	}
 }
 
-// clusterOfAgent is the ClusterDeployment that an Agent is bound to, as namespace/name.
+// clusterOfAgent names the ClusterDeployment of its own namespace that an Agent is bound to. An Agent that is bound across namespaces is no host of a Machine.
 func clusterOfAgent(a *aiv1beta1.Agent) []string {
 	ref := a.Spec.ClusterDeploymentName
-	if ref == nil {
+	if ref == nil || ref.Namespace != a.Namespace {
 		return nil
 	}
-	return []string{ref.Namespace + "/" + ref.Name}
+	return []string{ref.Name}
 }
 
 func templateKey(kind, name string) string { return kind + "/" + name }

@@ -52,6 +52,9 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 		kept.Spec.ClusterName, kept.Spec.ProviderID, kept.Spec.Version = machine.Spec.ClusterName, machine.Spec.ProviderID, machine.Spec.Version
 		kept.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.InfrastructureRef = machine.Spec.Bootstrap.ConfigRef.Kind, machine.Spec.InfrastructureRef
 		kept.Status.NodeRef = machine.Status.NodeRef
+		if !machine.Status.NodeRef.IsDefined() {
+			kept.Spec.Bootstrap.ConfigRef.Name = machine.Spec.Bootstrap.ConfigRef.Name
+		}
 		if facts.AwaitsNode(machine) {
 			kept.Spec.Bootstrap.DataSecretName = machine.Spec.Bootstrap.DataSecretName
 		}
@@ -109,11 +112,12 @@ func trimMachineSet(set *clusterv1.MachineSet) *clusterv1.MachineSet {
 	return kept
 }
 
-// trimConfig drops the status, which Machines mirror as far as it is read.
+// trimConfig drops the status, which Machines mirror as far as it is read, but for the Agent that was proven to run on the host.
 func trimConfig(config *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.OpenshiftAssistedConfig {
 	kept := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: kube.Identity(&config.ObjectMeta), Spec: config.Spec}
 	kept.Labels, kept.Annotations, kept.OwnerReferences = config.Labels, config.Annotations, kube.Owners(config.OwnerReferences)
 	kept.ManagedFields = apply.Own(FieldOwner, config.ManagedFields)
+	kept.Status.AgentRef = config.Status.AgentRef
 	return kept
 }
 

@@ -121,6 +121,7 @@ func TestOfAConfigAllThatIsStatedIsCached(t *testing.T) {
 	kept := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: identity(), Spec: bootstrapv1.OpenshiftAssistedConfigSpec{CPUArchitecture: "arm64"}}
 	kept.Annotations, kept.OwnerReferences = map[string]string{"a": "b"}, []metav1.OwnerReference{{Kind: "Machine", UID: "2"}}
 	kept.ManagedFields = []metav1.ManagedFieldsEntry{applied}
+	kept.Status.AgentRef = &corev1.LocalObjectReference{Name: "agent"}
 	whole := kept.DeepCopy()
 	whole.Finalizers, whole.ManagedFields = []string{"f"}, []metav1.ManagedFieldsEntry{others, applied}
 	whole.Status.Conditions = []metav1.Condition{machineCondition("Ready")}

@@ -193,10 +193,14 @@ func (r *Reconciler) ofImageSet(ctx context.Context, obj client.Object) []ctrl.R
 
 func (r *Reconciler) ofAgent(ctx context.Context, obj client.Object) []ctrl.Request {
 	agent, ok := obj.(*aiv1beta1.Agent)
-	if !ok || agent.Spec.ClusterDeploymentName == nil {
+	if !ok {
 		return nil
 	}
-	return r.ifExists(ctx, client.ObjectKey{Namespace: agent.Spec.ClusterDeploymentName.Namespace, Name: agent.Spec.ClusterDeploymentName.Name})
+	var requests []ctrl.Request
+	for _, name := range clusterOfAgent(agent) {
+		requests = append(requests, r.ifExists(ctx, client.ObjectKey{Namespace: agent.Namespace, Name: name})...)
+	}
+	return requests
 }
 
 func (r *Reconciler) ofTemplate(ctx context.Context, obj client.Object) []ctrl.Request {

@@ -2,32 +2,47 @@ package facts
 
 import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// RunsOn tells whether an Agent runs on the host of a Machine: it booted from the InfraEnv of the Machine's name.
+// RunsOn reports whether an Agent booted from the InfraEnv that has the name and namespace of a Machine. A stranger that booted the same image does so, too: RunsOn may block
+// and describe. Decisions that grant or remove something use [Facts.AgentOf].
 func RunsOn(agent *aiv1beta1.Agent, m *clusterv1.Machine) bool {
-	return agent.Labels[aiv1beta1.InfraEnvNameLabel] == m.Name
+	return agent.Namespace == m.Namespace && agent.Labels[aiv1beta1.InfraEnvNameLabel] == m.Name
+}
+
+// AgentOf returns the Agent that the bootstrap provider proved to run on the host of a Machine and recorded in the Machine's OpenshiftAssistedConfig. It returns nil when none is recorded, when
+// the config is not that of this Machine, and when the Agent has left the Machine's InfraEnv since.
+func (f *Facts) AgentOf(m *clusterv1.Machine) *aiv1beta1.Agent {
+	config := f.Configs[m.Name]
+	if config == nil || config.Namespace != m.Namespace || !metav1.IsControlledBy(config, m) || config.Status.AgentRef == nil {
+		return nil
+	}
+	for i := range f.Agents {
+		if agent := &f.Agents[i]; agent.Name == config.Status.AgentRef.Name && RunsOn(agent, m) {
+			return agent
+		}
+	}
+	return nil
 }
 
 // NodeOf finds the Node of a Machine that the infrastructure provider has not linked yet, by what its Agent was told: the label of its host,
 // else its name. It is nil as long as the label that the infrastructure provider looks for is not there.
 func (f *Facts) NodeOf(m *clusterv1.Machine) *Node {
-	for i := range f.Agents {
-		agent := &f.Agents[i]
-		if !RunsOn(agent, m) {
-			continue
-		}
-		uid := agent.Spec.NodeLabels[metal3.HostUIDLabel]
-		for j := range f.Workload.Nodes {
-			node := &f.Workload.Nodes[j]
-			switch {
-			case node.ProviderID != "":
-			case uid != "" && node.HostUID == uid, uid == "" && node.Name == Hostname(agent):
-				return node
-			}
+	agent := f.AgentOf(m)
+	if agent == nil {
+		return nil
+	}
+	uid := agent.Spec.NodeLabels[metal3.HostUIDLabel]
+	for i := range f.Workload.Nodes {
+		node := &f.Workload.Nodes[i]
+		switch {
+		case node.ProviderID != "":
+		case uid != "" && node.HostUID == uid, uid == "" && node.Name == Hostname(agent):
+			return node
 		}
 	}
 	return nil

@@ -5,17 +5,73 @@ import (
 
 	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
+// recording returns the facts of a Machine whose OpenshiftAssistedConfig records an Agent as that of its host.
+func recording(m *clusterv1.Machine, agent aiv1beta1.Agent) *Facts {
+	config := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
+	config.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, clusterv1.GroupVersion.WithKind("Machine"))}
+	config.Status.AgentRef = &corev1.LocalObjectReference{Name: agent.Name}
+	return &Facts{Agents: []aiv1beta1.Agent{agent}, Configs: map[string]*bootstrapv1.OpenshiftAssistedConfig{m.Name: config}}
+}
+
+func machineAndAgent() (*clusterv1.Machine, aiv1beta1.Agent) {
+	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "m0", UID: "uid-m0"}}
+	agent := aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "a0", Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: "m0"}}, Spec: aiv1beta1.AgentSpec{Hostname: "host0"}}
+	return m, agent
+}
+
+func TestAgentOfIsTheOneThatTheConfigRecords(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		change func(f *Facts, m *clusterv1.Machine)
+		found  bool
+	}{
+		"recorded": {func(*Facts, *clusterv1.Machine) {}, true},
+		"an Agent of another namespace, whose InfraEnv has the Machine's name": {func(f *Facts, _ *clusterv1.Machine) { f.Agents[0].Namespace = "tenant" }, false},
+		"a stranger in the InfraEnv of the Machine's name":                     {func(f *Facts, _ *clusterv1.Machine) { f.Agents[0].Name = "stranger" }, false},
+		"nothing is recorded":                     {func(f *Facts, m *clusterv1.Machine) { f.Configs[m.Name].Status.AgentRef = nil }, false},
+		"the config does not exist":               {func(f *Facts, m *clusterv1.Machine) { delete(f.Configs, m.Name) }, false},
+		"the config is a former Machine's":        {func(_ *Facts, m *clusterv1.Machine) { m.UID = "uid-of-its-successor" }, false},
+		"the config has lost its owner":           {func(f *Facts, m *clusterv1.Machine) { f.Configs[m.Name].OwnerReferences = nil }, false},
+		"the Agent was moved to another InfraEnv": {func(f *Facts, _ *clusterv1.Machine) { f.Agents[0].Labels[aiv1beta1.InfraEnvNameLabel] = "m1" }, false},
+		"a stranger comes first in the same Image": {func(f *Facts, _ *clusterv1.Machine) {
+			stranger := *f.Agents[0].DeepCopy()
+			stranger.Name = "Stranger"
+			f.Agents = []aiv1beta1.Agent{stranger, f.Agents[0]}
+		}, true},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			m, agent := machineAndAgent()
+			f := recording(m, agent)
+			tc.change(f, m)
+			found := f.AgentOf(m)
+			g.Expect(found != nil).To(Equal(tc.found))
+			if found != nil {
+				g.Expect(found.Name).To(Equal("a0"))
+			}
+		})
+	}
+}
+
+func TestRunsOnComparesNamespaces(t *testing.T) {
+	g := NewWithT(t)
+	m, agent := machineAndAgent()
+	g.Expect(RunsOn(&agent, m)).To(BeTrue())
+	agent.Namespace = "tenant"
+	g.Expect(RunsOn(&agent, m)).To(BeFalse())
+}
+
 func TestNodeOf(t *testing.T) {
-	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m0"}}
-	agent := aiv1beta1.Agent{Spec: aiv1beta1.AgentSpec{Hostname: "host0"}}
+	m, agent := machineAndAgent()
 	elsewhere := *agent.DeepCopy()
-	agent.Labels = map[string]string{aiv1beta1.InfraEnvNameLabel: "m0"}
+	elsewhere.Labels = nil
 	labelled := *agent.DeepCopy()
 	labelled.Spec.NodeLabels = map[string]string{metal3.HostUIDLabel: "bmh"}
 	for situation, tc := range map[string]struct {
@@ -31,7 +87,8 @@ func TestNodeOf(t *testing.T) {
 		"an Agent of another Machine": {elsewhere, Node{Name: "host0"}, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			f := &Facts{Agents: []aiv1beta1.Agent{tc.agent}, Workload: Workload{Nodes: []Node{tc.node}}}
+			f := recording(m, tc.agent)
+			f.Workload.Nodes = []Node{tc.node}
 			NewWithT(t).Expect(f.NodeOf(m) != nil).To(Equal(tc.found))
 		})
 	}

@@ -38,7 +38,7 @@ type Facts struct {
 
 	// Machines are those of the control plane, Workers all others of the Cluster, each sorted by name.
 	Machines, Workers []*clusterv1.Machine
-	// Configs are the OpenshiftAssistedConfigs of Machines, by name of the Machine; one that does not exist is missing.
+	// Configs are the OpenshiftAssistedConfigs of the control plane's Machines and of the workers that have no Node yet, by name of the Machine; one that does not exist is missing.
 	Configs map[string]*bootstrapv1.OpenshiftAssistedConfig
 	// DayOneWorkers is the number of workers that the objects of the Cluster ask for.
 	DayOneWorkers int32
@@ -54,7 +54,8 @@ type Facts struct {
 	Install    *hiveext.AgentClusterInstall
 	// Progress is what Install says, as far as it is ours.
 	Progress assisted.Installation
-	Agents   []aiv1beta1.Agent
+	// Agents are those of the control plane's namespace that are bound to its ClusterDeployment. assisted-service also binds Agents of other namespaces, which are never hosts of our Machines.
+	Agents []aiv1beta1.Agent
 
 	// RebootFailed are the UIDs of unhealthy Machines whose hosts were rebooted as often as that is to be tried.
 	RebootFailed sets.Set[types.UID]

@@ -70,12 +70,10 @@ func nodeOf(f *facts.Facts, m *clusterv1.Machine) string {
 	return ""
 }
 
-// hostOf is the UID of the host of a Machine, as its Agent was told; empty: nobody knows it.
+// hostOf is the UID of the host of a Machine, as its Agent was told; empty: it is not known.
 func hostOf(f *facts.Facts, m *clusterv1.Machine) string {
-	for i := range f.Agents {
-		if facts.RunsOn(&f.Agents[i], m) {
-			return f.Agents[i].Spec.NodeLabels[metal3.HostUIDLabel]
-		}
+	if agent := f.AgentOf(m); agent != nil {
+		return agent.Spec.NodeLabels[metal3.HostUIDLabel]
 	}
 	return ""
 }

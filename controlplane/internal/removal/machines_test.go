@@ -6,10 +6,12 @@ import (
 
 	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -17,6 +19,15 @@ import (
 
 func factsOf(m *clusterv1.Machine) *facts.Facts {
 	return &facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}, Machines: []*clusterv1.Machine{m}}
+}
+
+// proven makes an Agent the one that the config of a Machine records, in the Machine's InfraEnv.
+func proven(f *facts.Facts, m *clusterv1.Machine, spec aiv1beta1.AgentSpec) {
+	f.Agents = []aiv1beta1.Agent{{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: "a", Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: m.Name}}, Spec: spec}}
+	config := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
+	config.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, clusterv1.GroupVersion.WithKind("Machine"))}
+	config.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"}
+	f.Configs = map[string]*bootstrapv1.OpenshiftAssistedConfig{m.Name: config}
 }
 
 func TestWhenAMachineWaitsForUs(t *testing.T) {
@@ -59,7 +70,7 @@ func TestTheNodeOfAMachine(t *testing.T) {
 			f.Workload.Nodes = []facts.Node{{Name: "n1"}, {Name: "n0", ProviderID: "metal3://h0"}}
 		},
 		"its Agent does": func(f *facts.Facts, m *clusterv1.Machine) {
-			f.Agents = []aiv1beta1.Agent{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: m.Name}}, Spec: aiv1beta1.AgentSpec{Hostname: "n0"}}}
+			proven(f, m, aiv1beta1.AgentSpec{Hostname: "n0"})
 			f.Workload.Nodes = []facts.Node{{Name: "n1"}, {Name: "n0"}}
 		},
 	} {
@@ -105,7 +116,7 @@ func TestReleasedHostsAreRecorded(t *testing.T) {
 func TestWhatMachinesSayOfTheirHosts(t *testing.T) {
 	g := NewWithT(t)
 	f := factsOf(&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m0"}, Spec: clusterv1.MachineSpec{ProviderID: "metal3://h0"}})
-	f.Agents = []aiv1beta1.Agent{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: "m0"}}, Spec: aiv1beta1.AgentSpec{NodeLabels: map[string]string{metal3.HostUIDLabel: "u"}}}}
+	proven(f, f.Machines[0], aiv1beta1.AgentSpec{NodeLabels: map[string]string{metal3.HostUIDLabel: "u"}})
 	deleted := metav1.NewTime(noon)
 	f.Workers = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "w0", DeletionTimestamp: &deleted}, Spec: clusterv1.MachineSpec{ProviderID: "metal3://h1"}}}
 	f.Workers[0].Status.NodeRef.Name = "n1"
@@ -115,6 +126,28 @@ func TestWhatMachinesSayOfTheirHosts(t *testing.T) {
 	g.Expect(asked.Machines).To(Equal([]Machine{{Name: "m0", ProviderID: "metal3://h0", HostUID: "u"}}))
 	g.Expect(asked.Others).To(Equal([]Machine{{Name: "w0", ProviderID: "metal3://h1", Node: "n1", Deleted: noon}}))
 	g.Expect(asked.Registered).To(Equal(f.Workload.Nodes))
+}
+
+// An Agent that is not proven to be the Machine's lends it no Node and no host: the member of a healthy host would be removed for it.
+func TestAForeignAgentLendsNoHost(t *testing.T) {
+	for situation, change := range map[string]func(*aiv1beta1.Agent){
+		"of another namespace":                 func(a *aiv1beta1.Agent) { a.Namespace = "tenant" },
+		"a stranger in the Machine's InfraEnv": func(a *aiv1beta1.Agent) { a.Name = "stranger" },
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			f := factsOf(&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m0", UID: "uid-m0"}})
+			proven(f, f.Machines[0], aiv1beta1.AgentSpec{NodeLabels: map[string]string{metal3.HostUIDLabel: "healthy"}})
+			f.Workload.Nodes = []facts.Node{{Name: "n1", HostUID: "healthy"}}
+			asked, err := Of(f)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(asked.Machines).To(Equal([]Machine{{Name: "m0", UID: "uid-m0", Node: "n1", HostUID: "healthy"}}), "the host of the Machine")
+			change(&f.Agents[0])
+			asked, err = Of(f)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(asked.Machines).To(Equal([]Machine{{Name: "m0", UID: "uid-m0"}}))
+		})
+	}
 }
 
 func TestWhomThisConcerns(t *testing.T) {
