@@ -2,6 +2,7 @@ package metal3
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,47 +11,73 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 )
 
-const gibibyte = int64(1) << 30
+const (
+	gigabyte = int64(1_000_000_000)
+	gibibyte = int64(1) << 30
+)
 
-// SelectDisk returns the disk to install to: the one that fits all of the root device hints, is at least minBytes large, and on which
-// assisted-service can install. Several that fit the hints are an error. Without hints it is chosen, the service's own choice, if that is large
-// enough, else the one that the service would choose if only the large enough were there. It returns nil, and no error, when nothing is asked for:
-// assisted-service then chooses.
+// SelectDisk returns the disk to install to: the only one that matches all root device hints, if it has at least minBytes and assisted-service can install to it. It is an error if several disks
+// match, whether assisted-service can install to them at this moment or not: the reason may pass, and then another disk would be overwritten. It is also an error if the meaning of minSizeGigabytes
+// decides whether a disk matches, see [ambiguous]. Without hints SelectDisk returns chosen, the choice of assisted-service, if that disk is large enough, else the first large enough disk in the
+// order of assisted-service. Without hints and minBytes it returns nil and no error: assisted-service chooses.
 func SelectDisk(hints *metal3api.RootDeviceHints, minBytes int64, disks []aiv1beta1.HostDisk, chosen string) (*aiv1beta1.HostDisk, error) {
 	hinted := hints != nil && *hints != (metal3api.RootDeviceHints{})
 	if !hinted && minBytes <= 0 {
-		return nil, nil //nolint:nilnil // no wish is no error
+		return nil, nil //nolint:nilnil // no requirement is no error
 	}
-	var suitable []*aiv1beta1.HostDisk
-	var refused []string
-	for i := range disks {
-		disk := &disks[i]
-		switch {
-		case hinted && !fits(hints, disk):
-		case disk.SizeBytes < minBytes:
-			refused = append(refused, fmt.Sprintf("%s is smaller than the %d GiB asked for", diskName(disk), minBytes/gibibyte))
-		case !disk.InstallationEligibility.Eligible:
-			refused = append(refused, fmt.Sprintf("%s cannot be installed to: %s", diskName(disk), strings.Join(disk.InstallationEligibility.NotEligibleReasons, "; ")))
-		default:
-			suitable = append(suitable, disk)
+	if len(disks) == 0 {
+		return nil, errors.New("assisted-service reports no disk of the host")
+	}
+	matching := pointers(disks)
+	if hinted {
+		matching = slices.DeleteFunc(matching, func(disk *aiv1beta1.HostDisk) bool { return len(mismatches(hints, disk)) > 0 })
+	}
+	if len(matching) == 0 {
+		return nil, noMatch(hints, disks)
+	}
+	large := slices.DeleteFunc(slices.Clone(matching), func(disk *aiv1beta1.HostDisk) bool { return disk.SizeBytes < minBytes })
+	candidates := slices.DeleteFunc(slices.Clone(large), neverRoot)
+	suitable := slices.DeleteFunc(slices.Clone(candidates), func(disk *aiv1beta1.HostDisk) bool { return !disk.InstallationEligibility.Eligible })
+	if hinted {
+		if i := slices.IndexFunc(candidates, func(disk *aiv1beta1.HostDisk) bool { return ambiguous(hints, disk) }); i >= 0 {
+			return nil, ambiguity(hints, candidates[i])
+		}
+		if len(candidates) > 1 {
+			return nil, fmt.Errorf("several disks of the host match the root device hints: %s. Give hints that match one disk only", describe(candidates, diskDetails))
 		}
 	}
-	switch {
-	case hinted && len(suitable) > 1:
-		return nil, fmt.Errorf("several disks of the host (%s) match the root device hints: give hints that only one matches", list(diskNames(suitable)))
-	case len(suitable) > 0:
-		return preferred(suitable, chosen), nil
-	case len(refused) > 0:
-		return nil, fmt.Errorf("no disk of the host is suitable: %s", list(refused))
+	if len(suitable) == 0 {
+		return nil, fmt.Errorf("no disk of the host is suitable: %s", describe(matching, func(disk *aiv1beta1.HostDisk) string { return diskDetails(disk) + " " + unsuitable(disk, minBytes) }))
 	}
+	return preferred(suitable, chosen), nil
+}
+
+func pointers(disks []aiv1beta1.HostDisk) []*aiv1beta1.HostDisk {
 	all := make([]*aiv1beta1.HostDisk, 0, len(disks))
 	for i := range disks {
 		all = append(all, &disks[i])
 	}
-	return nil, fmt.Errorf("none of the host's disks (%s) matches the root device hints", list(diskNames(all)))
+	return all
 }
 
-// preferred returns the disk that was chosen, else the one that assisted-service would choose (ListEligibleDisks of its internal/hardware): it keeps
+// neverRoot returns whether the host can never boot OpenShift from the disk, so that hints which match the disk do not mean it: optical drives, from which the host runs the live ISO, floppy
+// drives, removable media such as the virtual ones of a BMC, empty slots, and the paths and parts of another device. The agent's inventory states the last two only in the reasons of eligibility.
+func neverRoot(disk *aiv1beta1.HostDisk) bool {
+	permanent := func(reason string) bool {
+		return strings.HasPrefix(reason, "Disk is removable") || strings.HasPrefix(reason, "Drive type is ")
+	}
+	return disk.DriveType == "ODD" || disk.DriveType == "FDD" || disk.SizeBytes == 0 ||
+		!disk.InstallationEligibility.Eligible && slices.ContainsFunc(disk.InstallationEligibility.NotEligibleReasons, permanent)
+}
+
+func unsuitable(disk *aiv1beta1.HostDisk, minBytes int64) string {
+	if disk.SizeBytes < minBytes {
+		return fmt.Sprintf("is smaller than the required %d GiB", minBytes/gibibyte)
+	}
+	return "cannot be installed to: " + short(strings.Join(disk.InstallationEligibility.NotEligibleReasons, "; "), 160)
+}
+
+// preferred returns the chosen disk, else the first in the order of assisted-service (ListEligibleDisks of its internal/hardware), which keeps
 // fast and large disks for the workload.
 func preferred(disks []*aiv1beta1.HostDisk, chosen string) *aiv1beta1.HostDisk {
 	for _, disk := range disks {
@@ -67,49 +94,4 @@ func preferred(disks []*aiv1beta1.HostDisk, chosen string) *aiv1beta1.HostDisk {
 	return slices.MinFunc(disks, func(a, b *aiv1beta1.HostDisk) int {
 		return cmp.Or(cmp.Compare(nvme(a), nvme(b)), cmp.Compare(a.DriveType, b.DriveType), cmp.Compare(a.SizeBytes, b.SizeBytes), cmp.Compare(a.Hctl, b.Hctl))
 	})
-}
-
-func diskNames(disks []*aiv1beta1.HostDisk) []string {
-	names := make([]string, 0, len(disks))
-	for _, disk := range disks {
-		names = append(names, diskName(disk))
-	}
-	return names
-}
-
-func diskName(disk *aiv1beta1.HostDisk) string {
-	for _, name := range []string{disk.Path, disk.Name, disk.ID} {
-		if name != "" {
-			return name
-		}
-	}
-	return "a disk without name"
-}
-
-// fits follows the meaning that the Bare Metal Operator's API gives to each hint: exact, except that model and vendor may be substrings.
-// assisted-service's inventory knows one WWN, the one with extension.
-func fits(hints *metal3api.RootDeviceHints, disk *aiv1beta1.HostDisk) bool {
-	wwn := strings.ToLower(disk.Wwn)
-	checks := []struct {
-		hint string
-		ok   func(hint string) bool
-	}{
-		{hints.DeviceName, func(h string) bool { return h != "" && slices.Contains([]string{disk.Path, disk.ByPath, disk.ByID}, h) }},
-		{hints.HCTL, func(h string) bool { return h == disk.Hctl }},
-		{hints.Model, func(h string) bool { return strings.Contains(strings.ToLower(disk.Model), strings.ToLower(h)) }},
-		{hints.Vendor, func(h string) bool { return strings.Contains(strings.ToLower(disk.Vendor), strings.ToLower(h)) }},
-		{hints.SerialNumber, func(h string) bool { return h == disk.Serial }},
-		{hints.WWN, func(h string) bool { return strings.HasPrefix(wwn, strings.ToLower(h)) }},
-		{hints.WWNWithExtension, func(h string) bool { return strings.EqualFold(h, disk.Wwn) }},
-		{hints.WWNVendorExtension, func(h string) bool { return strings.HasSuffix(wwn, strings.TrimPrefix(strings.ToLower(h), "0x")) }},
-	}
-	for _, check := range checks {
-		if check.hint != "" && !check.ok(check.hint) {
-			return false
-		}
-	}
-	if hints.Rotational != nil && *hints.Rotational != (disk.DriveType == "HDD") {
-		return false
-	}
-	return disk.SizeBytes >= int64(hints.MinSizeGigabytes)*gibibyte
 }

@@ -232,7 +232,8 @@ type OpenshiftAssistedConfigSpec struct {
 	// +optional
 	HostRequirements *HostRequirements `json:"hostRequirements,omitempty"`
 
-	// rootDeviceHints tell the disk to which OpenShift is installed: the one that all of them fit. A host of which no disk fits, or several do, is not bound and not approved.
+	// rootDeviceHints select the disk to which OpenShift is installed: the one that matches all of them. A host of which no disk matches, or several do, is not bound and not approved. A disk to which
+	// assisted-service cannot install at the moment counts as a match; optical drives and removable media do not.
 	// Root device hints of the host's BareMetalHost count in place of all of these. Without any assisted-service chooses. They are for boot mode LiveISO: in boot mode DiskImage OpenShift
 	// is installed to the disk that the host boots from, and these are refused.
 	// +optional
@@ -393,7 +394,7 @@ type RootDeviceHints struct {
 	// +kubebuilder:validation:MaxLength=256
 	SerialNumber string `json:"serialNumber,omitempty"`
 
-	// minSizeGigabytes is the minimum size of the disk, in GiB.
+	// minSizeGigabytes is the minimum size of the disk. Ironic counts in GiB, assisted-service in GB (10^9 bytes): a host with a matching disk between both readings is not bound and not approved.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MinSizeGigabytes int32 `json:"minSizeGigabytes,omitempty"`

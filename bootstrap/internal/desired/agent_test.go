@@ -85,7 +85,7 @@ func TestEveryRootDeviceHintCounts(t *testing.T) {
 			secondDisk(h)
 			h.Config.Spec.RootDeviceHints = &wrong
 			_, err := AgentSpec(h.Facts, h.agent, nil)
-			NewWithT(t).Expect(err).To(MatchError(ContainSubstring("matches the root device hints")))
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring("no disk of the host matches all root device hints: ")))
 		})
 	}
 	NewWithT(t).Expect(reflect.TypeFor[bootstrapv1.RootDeviceHints]().NumField()).To(Equal(reflect.TypeFor[metal3api.RootDeviceHints]().NumField()), "all that a BareMetalHost may say")
@@ -250,11 +250,11 @@ func TestAgentThatCannotBeTold(t *testing.T) {
 		"hostname that is none": {func(h *identified) { h.Host.Name = "Rack_1" }, bootstrapv1.InvalidConfigurationReason, "spec.nodeRegistration.name"},
 		"no disk fits": {
 			func(h *identified) { h.Host.Spec.RootDeviceHints = &metal3api.RootDeviceHints{SerialNumber: "x"} }, bootstrapv1.InstallationDiskNotFoundReason,
-			"none of the host's disks (/dev/sda) matches the root device hints; the hints are those of BareMetalHost rack1-u7",
+			"no disk of the host matches all root device hints: /dev/sda (128.8 GB): serialNumber is empty, not x; the hints are those of BareMetalHost rack1-u7",
 		},
 		"no disk fits the hints of the config": {
 			func(h *identified) { h.Config.Spec.RootDeviceHints = &bootstrapv1.RootDeviceHints{SerialNumber: "x"} }, bootstrapv1.InstallationDiskNotFoundReason,
-			"none of the host's disks (/dev/sda) matches the root device hints; the hints are those of spec.rootDeviceHints",
+			"no disk of the host matches all root device hints: /dev/sda (128.8 GB): serialNumber is empty, not x; the hints are those of spec.rootDeviceHints",
 		},
 		"broken override of the host": {func(h *identified) {
 			h.Host.Annotations = map[string]string{metal3.IgnitionAnnotation: "{"}
