@@ -26,7 +26,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 		"boot mode changed after the data was handed out": {
 			before:  `{spec: {bootMode: LiveISO}, status: {initialization: {dataSecretCreated: true}}}`,
 			change:  `{spec: {bootMode: DiskImage}, status: {initialization: {dataSecretCreated: true}}}`,
-			refused: "spec.bootMode is immutable once the bootstrap data was handed out: delete the Machine to boot its host in another way",
+			refused: "spec.bootMode is immutable once the bootstrap data was handed out: delete the Machine, which wipes its host, to boot the host in another way",
 		},
 		"boot mode removed after the data was handed out": {
 			before:  `{spec: {bootMode: LiveISO}, status: {initialization: {dataSecretCreated: true}}}`,

@@ -44,7 +44,7 @@ var _ = Describe("An infrastructure provider without BareMetalHosts", Label("inf
 		refused := refusedMachine(s)
 		Expect(refused.Name).To(Equal(worker.Name))
 		identified := lab.Condition(refused.Config.Status.Conditions, bootstrapv1.HostIdentifiedCondition)
-		Expect(identified.Message).To(And(ContainSubstring(worker.Agent.Name), ContainSubstring(stranger.Hardware().UUID), ContainSubstring("delete the Agent that is not")))
+		Expect(identified.Message).To(And(ContainSubstring(worker.Agent.Name), ContainSubstring(stranger.Hardware().UUID), ContainSubstring("Delete the Agents of the other servers")))
 		cluster.ReleaseAPI()
 		wait(ctx, cluster, "installed but for the worker", func(s *lab.State) bool {
 			return s.Running() == 1 && s.Installation.Status.DebugInfo.State == "adding-hosts"

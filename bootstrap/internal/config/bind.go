@@ -27,7 +27,7 @@ func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
 	agent := s.agent
 	if ref := agent.Spec.ClusterDeploymentName; ref != nil && (ref.Name != s.Deployment.Name || ref.Namespace != s.Deployment.Namespace) {
-		return s.wait(stage, bootstrapv1.HostRefusedReason, "Agent %s is bound to %s, which somebody else did: unbind it", agent.Name, s.clusterOf(agent))
+		return s.wait(stage, bootstrapv1.HostRefusedReason, "Agent %s belongs to %s. Do not unbind it if that cluster uses its server, which would be removed from the cluster and reinstalled. To give this Machine another host, delete the Machine, which wipes its BareMetalHost. Only if the server is not installed there, clear spec.clusterDeploymentName of the Agent", agent.Name, s.clusterOf(agent))
 	}
 	if facts.Bound(agent) && agent.Spec.Approved {
 		s.pass(stage, "")

@@ -23,7 +23,7 @@ func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
 		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
 	}
 	if s.dataSecretTaken() {
-		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "Secret %s exists and is not ours: delete it or the Machine", s.DataSecret.Name)
+		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "Secret %s exists and was not created by this provider. If nothing uses it, delete it: its content is lost. Else delete the Machine, which has no host yet that could be wiped", s.DataSecret.Name)
 	}
 	if s.DataHandedOut() && s.HostChosen() && s.bootImageOutdated(mode) {
 		return s.waitForAnotherMachine()
@@ -96,9 +96,9 @@ func (s *scope) bootedInfraEnv(mode bootmode.Mode) string {
 }
 
 func (s *scope) waitForAnotherMachine() (bool, error) {
-	message := "the host was given the discovery image of an InfraEnv that assisted-service no longer has, and cannot register: delete the Machine, so that another one takes its place"
+	message := "the host booted a discovery image that assisted-service no longer knows, so it cannot register. Check on its console that it does not run OpenShift, for example after a restore of this hub. If it does not, delete the Machine, which wipes the host; another Machine takes its place"
 	if s.Config.Status.AgentRef != nil {
-		message = "the host was given the discovery image of an InfraEnv that assisted-service no longer has, and its Agent is gone: unless the host runs the installed system, delete the Machine, so that another one takes its place"
+		message = "the host booted a discovery image that assisted-service no longer knows, and its Agent was deleted. Check on its console that it does not run OpenShift, for example after a restore of this hub. If it does not, delete the Machine, which wipes the host; another Machine takes its place"
 	}
 	return s.wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.BootImageOutdatedReason, "%s", message)
 }
@@ -129,7 +129,7 @@ func (r *Reconciler) bootImage(ctx context.Context, s *scope, mode bootmode.Mode
 		return true, nil
 	}
 	if s.HostChosen() {
-		return s.wait(stage, bootstrapv1.BootImageRejectedReason, "a host was chosen for %s %s before its boot image was in place: delete the Machine", observed.GetKind(), observed.GetName())
+		return s.wait(stage, bootstrapv1.BootImageRejectedReason, "a host was chosen for %s %s before its discovery image was set, so the host may boot a wrong image. Delete the Machine, which wipes the host, to return it", observed.GetKind(), observed.GetName())
 	}
 	return s.wait(stage, bootstrapv1.BootImageRejectedReason, "%s %s does not keep the boot image: find out who else writes spec.image", observed.GetKind(), observed.GetName())
 }

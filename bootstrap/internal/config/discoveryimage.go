@@ -18,7 +18,7 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	if s.Namesake != nil && !s.NamesakeUnlabelled && s.Namesake.Labels[bootstrapv1.ConfigNameLabel] != format.MustFormatValue(s.Config.Name) {
 		return s.wait(stage, bootstrapv1.InfraEnvNotOursReason,
-			"InfraEnv %s exists and does not belong to this object: delete it or the Machine", s.Namesake.Name)
+			"InfraEnv %s exists and was not created for this object. It is left alone: deleting it would delete its Agents, and remove their Nodes from the cluster that runs on them. Delete the Machine instead, which wipes no server as it has no host yet; its replacement gets another name", s.Namesake.Name)
 	}
 	if s.Namesake != nil && !s.Namesake.DeletionTimestamp.IsZero() && !s.HostMayHaveBooted() {
 		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s is being deleted: it is made anew when it is gone", s.Namesake.Name)

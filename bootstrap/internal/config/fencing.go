@@ -105,7 +105,7 @@ func (r *Reconciler) applyFencingSecret(ctx context.Context, s *scope, credentia
 	case made != nil && made.Annotations[desired.FencingAnnotation] == "":
 		return &desired.UserError{
 			Reason:  bootstrapv1.FencingCredentialsUnusableReason,
-			Message: fmt.Sprintf("Secret %s exists and was not made by this provider: delete it, for the credentials of the BMC are copied to this name", made.Name),
+			Message: fmt.Sprintf("Secret %s exists and was not created by this provider, which copies the credentials of the BMC to this name. If nothing uses it, delete it: its content is lost", made.Name),
 		}
 	case made != nil && holds(made.Annotations, wanted.Annotations) && metav1.IsControlledBy(made, s.Config) && holds(made.Labels, wanted.Labels):
 		return nil

@@ -30,7 +30,7 @@ func (r *Reconciler) endFormer(ctx context.Context, s *scope, former []*aiv1beta
 			return "", err
 		}
 		s.tell(corev1.EventTypeWarning, "NodeLeftBehind",
-			"Agent %s of the host's former Machine is deleted though assisted-service could not take its Node out of the cluster (%s): if the Node stays there, delete it",
+			"Agent %s of the host's former Machine is deleted although assisted-service could not remove its Node from the cluster (%s). If the Node remains there, delete it, which wipes nothing",
 			agent.Name, assisted.RedactURLs(cleanup.Message))
 	}
 	return fmt.Sprintf("Agent %s of its former Machine is still being deleted, and assisted-service forgets a host that registers before: if no Agent comes then, restart the host", strings.Join(names, ", ")), nil

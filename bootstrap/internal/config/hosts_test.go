@@ -63,7 +63,7 @@ func TestHostsAreLookedForBeforeAServerIsTouched(t *testing.T) {
 	w.create(wanting("older", "a", time.Unix(1000, 0)))
 	w.reconcile()
 	w.lasts(bootstrapv1.HostAvailableCondition, metav1.ConditionFalse, bootstrapv1.TooFewHostsReason)
-	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(ContainSubstring("too: older; "))
+	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(ContainSubstring("older Metal3Machines wait for hosts as well: older. "))
 }
 
 // TestMachinesThatHaveAHostNeedNoOther: by CAPM3's annotation, by the host that names them, or because they go.

@@ -72,7 +72,7 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 		unused = append(unused, other.Name)
 	}
 	if len(unused) > 0 {
-		message += "; of the same host, and not used, is Agent " + strings.Join(unused, ", ") + ": delete it"
+		message += "; Agent " + strings.Join(unused, ", ") + " reports the same hardware and is not used. Check on console or BMC which of them is the server before you delete that Agent: an installed server would be reinstalled"
 	}
 	if len(found.Refusals) > 0 {
 		message += "; refused: " + strings.Join(found.Refusals, "; ")

@@ -37,7 +37,7 @@ func (r *Reconciler) releaseForMove(ctx context.Context, s *scope) (bool, error)
 		return true, nil
 	}
 	if s.Machine.DeletionTimestamp.IsZero() {
-		return s.waitDeleting(bootstrapv1.WaitingForMachineReason, "Machine %s still uses this object: delete the Machine", s.Machine.Name)
+		return s.waitDeleting(bootstrapv1.WaitingForMachineReason, "this object was deleted while Machine %s uses it. The host keeps running and is not touched. The object is deleted together with the Machine, which wipes the host", s.Machine.Name)
 	}
 	if hooks := contract.PreTerminateHooks(s.Machine); len(hooks) > 0 {
 		return s.waitDeleting(bootstrapv1.WaitingForMachineReason, "Machine %s is being deleted, but its host is kept until somebody takes off %s: see its condition Deleting",
@@ -84,7 +84,7 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 func (r *Reconciler) keepOthersAgents(_ context.Context, s *scope) (bool, error) {
 	for _, agent := range s.Agents {
 		if s.BoundElsewhere(agent) {
-			return s.waitDeleting(bootstrapv1.HostInAnotherClusterReason, "Agent %s is bound to %s, which somebody else did: it and InfraEnv %s are left alone until somebody unbinds or deletes it",
+			return s.waitDeleting(bootstrapv1.HostInAnotherClusterReason, "Agent %s belongs to %s. Agent and InfraEnv %s are left alone until the Agent belongs to that cluster no more. Do not unbind or delete it if that cluster uses its server, which would be removed from the cluster and reinstalled",
 				agent.Name, s.clusterOf(agent), facts.InfraEnvOf(agent))
 		}
 	}

@@ -108,7 +108,7 @@ func explain(host string, silent, refusals []string) (reason, message string) {
 	switch {
 	case len(refusals) > 0:
 		// The Bare Metal Operator's webhook refuses another boot MAC or BMC address.
-		return bootstrapv1.HostRefusedReason, strings.Join(refusals, "; ") + ". If BareMetalHost " + host + " is wrong, delete the Machine and make the BareMetalHost anew"
+		return bootstrapv1.HostRefusedReason, strings.Join(refusals, "; ") + ". If BareMetalHost " + host + " is wrong, delete the Machine, which wipes the host, and recreate the BareMetalHost"
 	case len(silent) > 0:
 		return bootstrapv1.WaitingForHostIdentityReason, fmt.Sprintf("waiting for Agent %s to report its hardware", strings.Join(silent, ", "))
 	default:
@@ -135,6 +135,6 @@ func identifyAlone(agents []*aiv1beta1.Agent) Identification {
 	for _, agent := range agents {
 		names = append(names, agent.Name)
 	}
-	message := fmt.Sprintf("Agents %s booted the discovery image of this Machine, and nothing tells which of them is its host: delete the Agent that is not", strings.Join(names, ", "))
+	message := fmt.Sprintf("Agents %s booted the discovery image of this Machine, and nothing shows which of them is its host. Delete the Agents of the other servers: what runs on these is not wiped, but an Agent that is bound is removed from its cluster and reinstalled", strings.Join(names, ", "))
 	return Identification{Reason: bootstrapv1.HostRefusedReason, Message: message, Refusals: []string{message}}
 }

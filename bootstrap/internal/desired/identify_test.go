@@ -55,7 +55,7 @@ func TestWithoutABareMetalHost(t *testing.T) {
 		agent.Spec.ClusterDeploymentName, agent.Spec.Approved = &aiv1beta1.ClusterReference{Namespace: sample.Namespace, Name: "cp"}, approved
 	}
 	silent := func(agent *aiv1beta1.Agent) { agent.Status.Inventory = aiv1beta1.HostInventory{} }
-	const both = "Agents a, b booted the discovery image of this Machine, and nothing tells which of them is its host: delete the Agent that is not"
+	const both = "Agents a, b booted the discovery image of this Machine, and nothing shows which of them is its host. Delete the Agents of the other servers: what runs on these is not wiped, but an Agent that is bound is removed from its cluster and reinstalled"
 	for situation, tc := range map[string]struct {
 		agents               int
 		change               func(first, second *aiv1beta1.Agent)

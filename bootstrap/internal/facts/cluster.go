@@ -30,16 +30,16 @@ func (f *Facts) RoleContradiction() string {
 	_, marked := f.Config.Labels[bootstrapv1.ArbiterLabel]
 	switch {
 	case f.meantForArbiter() && f.Role() != models.HostRoleArbiter:
-		return fmt.Sprintf("spec.role is %s, but Machine %s is none of a control plane: it lacks the label %s. If it is, put that back; else delete the Machine, and leave spec.role to the control plane provider",
+		return fmt.Sprintf("spec.role is %s, but Machine %s is none of a control plane: it lacks the label %s. If it is, restore the label. Else delete the Machine, which wipes its host, and leave spec.role to the control plane provider",
 			bootstrapv1.HostRoleArbiter, f.Machine.Name, clusterv1.MachineControlPlaneLabel)
 	case f.meantForArbiter() && f.withArbiter() && f.Install.Spec.ProvisionRequirements.ArbiterAgents == 0:
 		return fmt.Sprintf("the host becomes an arbiter, of which AgentClusterInstall %s has no number (spec.provisionRequirements.arbiterAgents): the assisted-service of this hub, or its "+
 			"CustomResourceDefinitions, is from before arbiters: upgrade it", f.Install.Name)
 	case f.meantForArbiter() && f.Install != nil && f.Install.Spec.ProvisionRequirements.ArbiterAgents == 0:
 		return fmt.Sprintf("spec.role is %s, but AgentClusterInstall %s counts no arbiters (spec.provisionRequirements.arbiterAgents is 0): if spec.arbiter of the control plane is not set, delete Machine %s, "+
-			"and another takes its place; else see the condition Installed of the control plane", bootstrapv1.HostRoleArbiter, f.Install.Name, f.Machine.Name)
+			"which wipes its host; another takes its place. Else see the condition Installed of the control plane", bootstrapv1.HostRoleArbiter, f.Install.Name, f.Machine.Name)
 	case marked && f.Role() == models.HostRoleMaster:
-		return fmt.Sprintf("the label %s says that the host becomes an arbiter, but spec.role does not: remove the label, and it becomes a master; or delete Machine %s, and one of the role that is missing takes its place",
+		return fmt.Sprintf("the label %s says that the host becomes an arbiter, but spec.role does not: remove the label, and it becomes a master; or delete Machine %s, which wipes its host, and one of the missing role takes its place",
 			bootstrapv1.ArbiterLabel, f.Machine.Name)
 	}
 	return ""
@@ -116,7 +116,7 @@ func (f *Facts) NotAccepted() string {
 	installation := f.Installation()
 	switch {
 	case f.TwoNodes() && f.Role() == models.HostRoleWorker:
-		return "the cluster is one of two nodes with fencing, which has no workers: if it is, remove the MachineDeployment"
+		return "the cluster is one of two nodes with fencing, which has no workers: if it is, delete the MachineDeployment, which wipes the hosts of its Machines"
 	case !installation.AcceptsHosts:
 		return fmt.Sprintf("the cluster does not accept hosts in state %q", installation.State)
 	case !installation.DayTwo && f.Role() == models.HostRoleWorker && f.Install.Spec.ProvisionRequirements.WorkerAgents == 0:

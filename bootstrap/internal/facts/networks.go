@@ -48,7 +48,7 @@ func (f *Facts) NetworkMismatch() string {
 	if f.Addressed(known) {
 		return ""
 	}
-	return fmt.Sprintf("no NMStateConfig that matches %s has a MAC address of BareMetalHost %s/%s (%s), which boots without static addresses: correct spec.interfaces of its NMStateConfig and delete the Machine",
+	return fmt.Sprintf("no NMStateConfig that matches %s has a MAC address of BareMetalHost %s/%s (%s), which boots without static addresses: correct spec.interfaces of its NMStateConfig, then delete the Machine, which wipes the host",
 		f.SelectedNetworks(), f.Host.Namespace, f.Host.Name, strings.Join(known, ", "))
 }
 

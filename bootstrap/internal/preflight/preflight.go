@@ -114,7 +114,7 @@ func candidates(f *facts.Facts) *metav1.Condition {
 		return no(bootstrapv1.NoHostFitsReason, fmt.Sprintf("of the BareMetalHosts of namespace %s none fits: %s", namespace, misfits))
 	}
 	if older := ahead(f); older != nil {
-		message := fmt.Sprintf("the BareMetalHosts that fit (%s) are too few, %s that are older wait for hosts, too: %s; add hosts, or delete Machines", some(fitting), metal3.MachineKind+"s", some(older))
+		message := fmt.Sprintf("not enough BareMetalHosts: %s fit, but older %s wait for hosts as well: %s. Add BareMetalHosts or scale down", some(fitting), metal3.MachineKind+"s", some(older))
 		if len(misfits) > 0 {
 			message += "; of the others none fits: " + misfits.String()
 		}

@@ -106,11 +106,11 @@ func TestHostsAreGivenToTheOlderFirst(t *testing.T) {
 		mentions string
 	}{
 		"as many as Machines":                   {[]*metal3.Host{free("a", zoneA), free("b", zoneB)}, whichever, []*unstructured.Unstructured{metal3Machine("o", 1, whichever)}, false, ""},
-		"one for two, the other is older":       {[]*metal3.Host{free("a", zoneA)}, whichever, []*unstructured.Unstructured{metal3Machine("o", 1, whichever)}, true, "wait for hosts, too: o; "},
+		"one for two, the other is older":       {[]*metal3.Host{free("a", zoneA)}, whichever, []*unstructured.Unstructured{metal3Machine("o", 1, whichever)}, true, "wait for hosts as well: o. "},
 		"one for two, the other is younger":     {[]*metal3.Host{free("a", zoneA)}, whichever, []*unstructured.Unstructured{metal3Machine("o", -1, whichever)}, false, ""},
 		"the older one wants others":            {[]*metal3.Host{free("a", zoneA)}, whichever, []*unstructured.Unstructured{metal3Machine("o", 1, map[string]any{"zone": "b"})}, false, ""},
 		"the older one may have another":        {[]*metal3.Host{free("a", zoneA), free("b", zoneB)}, zoned, []*unstructured.Unstructured{metal3Machine("o", 1, whichever)}, false, ""},
-		"two older ones need both":              {[]*metal3.Host{free("a", zoneA), free("b", zoneB)}, zoned, []*unstructured.Unstructured{metal3Machine("o", 1, whichever), metal3Machine("p", 2, whichever)}, true, "too: p, o; "},
+		"two older ones need both":              {[]*metal3.Host{free("a", zoneA), free("b", zoneB)}, zoned, []*unstructured.Unstructured{metal3Machine("o", 1, whichever), metal3Machine("p", 2, whichever)}, true, "as well: p, o. "},
 		"the older one cannot have any":         {[]*metal3.Host{free("a", zoneA)}, whichever, []*unstructured.Unstructured{metal3Machine("o", 1, map[string]any{"zone": "a b"})}, false, ""},
 		"of the others it is told why they are": {[]*metal3.Host{free("a", zoneA), taken("t")}, whichever, []*unstructured.Unstructured{metal3Machine("o", 1, whichever)}, true, "none fits: t (in use)"},
 	} {

@@ -266,7 +266,7 @@ func TestAConfigOfAnotherRoleIsNotTaken(t *testing.T) {
 	h.Expect(h.Update(t.Context(), config)).To(Succeed())
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(2))
-	h.Expect(h.condition(controlplanev1.MachinesCreatedCondition)).To(And(HaveField("Reason", controlplanev1.MachineCreationFailedReason), HaveField("Message", ContainSubstring("delete it"))))
+	h.Expect(h.condition(controlplanev1.MachinesCreatedCondition)).To(And(HaveField("Reason", controlplanev1.MachineCreationFailedReason), HaveField("Message", ContainSubstring("no host is wiped"))))
 	h.Expect(h.Delete(t.Context(), config)).To(Succeed())
 	h.reconcile()
 	h.Expect(h.theArbiter().Name).To(Equal(gone.Name))

@@ -184,7 +184,7 @@ func TestAHostThatBootsAfterItWasReleased(t *testing.T) {
 	m.Finalizers = nil
 	h.Expect(h.Update(t.Context(), &m)).To(Succeed())
 	h.reconcile()
-	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("Node n0 is still there although its Machine is gone"))
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("Node n0 still exists although its Machine was deleted"))
 	h.Expect(h.etcds.calls).To(BeEmpty())
 }
 

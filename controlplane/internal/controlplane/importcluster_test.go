@@ -258,7 +258,7 @@ func TestAnInstallationThatBeganIsNotImported(t *testing.T) {
 	h.Expect(h.Get(t.Context(), client.ObjectKey{Namespace: lab, Name: "c1"}, &hiveext.AgentClusterInstall{})).To(MatchError(apierrors.IsNotFound, "not found"))
 	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
 	h.Expect(c.Reason).To(Equal(controlplanev1.WaitingForAssistedServiceReason))
-	h.Expect(c.Message).To(ContainSubstring("restore it from a backup or, if nothing runs on them yet, delete the Cluster and create it again"))
+	h.Expect(c.Message).To(ContainSubstring("Restore it from a backup. If nothing runs on the hosts yet, delete the Cluster, which wipes them, and create it again"))
 }
 
 // What was imported is deregistered as what was installed here.

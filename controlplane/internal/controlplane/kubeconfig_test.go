@@ -161,7 +161,7 @@ func TestAKubeconfigOfAFormerClusterIsTold(t *testing.T) {
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "") // nothing answers while it is installed
 	installed(h)
 	unreachable(h)
-	h.expectKubeconfig(controlplanev1.KubeconfigNotOursReason, "delete it, and assisted-service's kubeconfig (Secret c1-admin-kubeconfig)")
+	h.expectKubeconfig(controlplanev1.KubeconfigNotOursReason, "delete it: its content is lost, and assisted-service's kubeconfig (Secret c1-admin-kubeconfig)")
 	h.Expect(h.published().Data["value"]).To(Equal(kubeconfigOf("former")), "it is the user's")
 	h.Expect(h.Delete(t.Context(), h.published())).To(Succeed())
 	h.reconcile()

@@ -55,8 +55,8 @@ func (s *scope) freeSlots(missing int) []desired.Slot {
 	slots = slices.DeleteFunc(slots, func(slot desired.Slot) bool {
 		taken := slices.ContainsFunc(s.Workers, func(m *clusterv1.Machine) bool { return m.Name == slot.Name })
 		if taken {
-			s.block(controlplanev1.MachineCreationFailedReason, fmt.Sprintf("Machine %s was taken out of the control plane, and none is made in its place while it is there: give it its labels %s and %s back, "+
-				"and delete it then, if another is to take its place", slot.Name, clusterv1.MachineControlPlaneLabel, clusterv1.MachineControlPlaneNameLabel))
+			s.block(controlplanev1.MachineCreationFailedReason, fmt.Sprintf("Machine %s was taken out of the control plane, and none is created in its place while it exists: restore its labels %s and %s. "+
+				"If another is to take its place, delete it then, which wipes its host", slot.Name, clusterv1.MachineControlPlaneLabel, clusterv1.MachineControlPlaneNameLabel))
 		}
 		return taken
 	})
@@ -179,7 +179,7 @@ func (r *Reconciler) createConfig(ctx context.Context, s *scope, slot desired.Sl
 		return false, nil
 	}
 	if slot.Arbiter != (config.Spec.Role == bootstrapv1.HostRoleArbiter) {
-		s.block(controlplanev1.MachineCreationFailedReason, fmt.Sprintf("OpenshiftAssistedConfig %s is there without a Machine, and with the spec.role %q of another place: delete it", config.Name, config.Spec.Role))
+		s.block(controlplanev1.MachineCreationFailedReason, fmt.Sprintf("OpenshiftAssistedConfig %s exists without a Machine, and with the spec.role %q of another place. Delete it; no host is wiped, as no Machine uses it", config.Name, config.Spec.Role))
 		s.again.In(leftoverRetry)
 		return false, nil
 	}

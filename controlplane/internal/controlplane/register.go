@@ -26,8 +26,8 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 	case s.Installed() && (s.Install == nil || s.Imported() && s.Deployment == nil):
 		return r.importCluster(ctx, s)
 	case s.Begun && s.Install == nil:
-		s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("AgentClusterInstall %s is missing although the installation was started: it is not made again, "+
-			"for that would install over the hosts; restore it from a backup or, if nothing runs on them yet, delete the Cluster and create it again", s.ControlPlane.Name))
+		s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("AgentClusterInstall %s is missing although the installation was started: it is not created again, "+
+			"for that would reinstall the hosts. Restore it from a backup. If nothing runs on the hosts yet, delete the Cluster, which wipes them, and create it again", s.ControlPlane.Name))
 		return false, nil
 	case s.Anew:
 		s.block(controlplanev1.RegisteredAnewReason, status.RegisteredAnew(s.Facts))

@@ -165,7 +165,7 @@ func (s *scope) disconnected() removal.Step {
 	if s.Workload.Failure != nil {
 		message += ": " + s.Workload.Failure.Message
 	}
-	return removal.Watch(controlplanev1.ConnectionDownReason, "%s. Waiting until it does; if etcd has lost its quorum, restore it as OpenShift documents it. If the cluster is lost, delete the Cluster. If etcd "+
+	return removal.Watch(controlplanev1.ConnectionDownReason, "%s. Waiting until it does; if etcd has lost its quorum, restore it as OpenShift documents it. If the cluster is lost, delete the Cluster, which wipes its hosts. If etcd "+
 		"certainly does without the host, take the annotation %s off its Machine", message, controlplanev1.EtcdMemberHookAnnotation)
 }
 

@@ -250,7 +250,7 @@ func TestWhatKeepsAHost(t *testing.T) {
 			h.etcds.changing = errors.New("secret of a server")
 		}, controlplanev1.EtcdUnknownReason, "the log of the manager"},
 		"etcd is full":          {func(h *hub) { h.etcds.Alarms = []facts.EtcdAlarm{{Kind: facts.EtcdNoSpace, Member: 2}} }, controlplanev1.EtcdUnknownReason, "etcdctl alarm disarm"},
-		"it is the only member": {func(h *hub) { h.etcds.Members = h.etcds.Members[:1] }, controlplanev1.LastEtcdMemberReason, "delete the Cluster"},
+		"it is the only member": {func(h *hub) { h.etcds.Members = h.etcds.Members[:1] }, controlplanev1.LastEtcdMemberReason, "delete the Cluster, which wipes all its hosts"},
 		"what was recorded cannot be read": {func(h *hub) {
 			cp := h.controlPlane()
 			cp.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: "n0"}
@@ -368,7 +368,7 @@ func TestWhatIsLeftOfAHostWaits(t *testing.T) {
 	}{
 		"its Node remains": {func(h *hub) {
 			h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, nodeOf("n0"))
-		}, controlplanev1.WaitingForMachinesDeletionReason, "Node n0 is still there although its Machine is gone"},
+		}, controlplanev1.WaitingForMachinesDeletionReason, "Node n0 still exists although its Machine was deleted"},
 		"the Nodes cannot be read": {func(h *hub) { h.workloads.facts.UnreadSince = time.Now() }, controlplanev1.EtcdUnknownReason, "Node n0 has left behind cannot be cleaned up: the Nodes"},
 		"the cluster is away":      {func(h *hub) { h.workloads.facts.Connected = false }, controlplanev1.ConnectionDownReason, "Node n0 has left behind cannot be cleaned up: the cluster's API server"},
 		"another host has its name and address, and its member is down": {func(h *hub) {

@@ -85,7 +85,7 @@ func (s *scope) registrable() bool {
 		was = fmt.Sprintf("release %s (%s)", version, was)
 	}
 	s.block(controlplanev1.VersionChangeNotSupportedReason, fmt.Sprintf("the cluster is registered with %s, and assisted-service takes no other: set spec.version, config.releaseImage and "+
-		"config.clusterImageSetRef back to it, or delete the Cluster, of which nothing is installed yet, and create it anew", was))
+		"config.clusterImageSetRef back to it, or delete the Cluster, of which nothing is installed yet that could be lost, and create it again", was))
 	return false
 }
 

@@ -133,7 +133,7 @@ func (r *Reconciler) beginAnew(ctx context.Context, s *scope) (bool, error) {
 	case err != nil:
 		return false, err
 	case s.Begun && s.Deployment == nil && s.Install == nil:
-		s.block(controlplanev1.RetryingInstallationReason, fmt.Sprintf("all that was recorded of the failed installation is gone, but Secret %s was not recorded, and tells of one: delete it",
+		s.block(controlplanev1.RetryingInstallationReason, fmt.Sprintf("all that was recorded of the failed installation is deleted, but Secret %s was not recorded, and is evidence of an installation. If it is left from the failed one, delete it: the kubeconfig is lost",
 			secret.Name(s.ClusterName(), secret.Kubeconfig)))
 		return false, nil
 	case !s.Begun && s.stored.Status.Installation.Phase != s.Phase:

@@ -165,7 +165,7 @@ func TestAFailedInstallationIsNotTriedAgain(t *testing.T) {
 		"has, or had, a Node":                                func(h *hub) { join(h, h.machines()[0].Name) },
 		"Machine worker has, or had, a Node":                 func(h *hub) { join(h, "worker") },
 		"not known yet whether the API of the cluster answe": func(h *hub) { h.workloads.facts.Failure = nil },
-		"nobody would make Machine worker again": func(h *hub) {
+		"no controller would create Machine worker again": func(h *hub) {
 			m := &clusterv1.Machine{}
 			h.get("worker", m)
 			m.OwnerReferences = nil

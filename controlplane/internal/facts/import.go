@@ -50,7 +50,7 @@ func (f *Facts) NotImportable() string {
 		return waiting + "when ClusterVersion version of the cluster tells the image of the release that runs (status.history[].image): without it no host could join as an arbiter"
 	}
 	if at := slices.IndexFunc(f.allMachines(), AwaitsNode); at >= 0 {
-		return waiting + fmt.Sprintf("when Cluster API has found the Node of Machine %s, which may be running: no host is discovered anew for it. If it has none, delete the Machine", f.allMachines()[at].Name)
+		return waiting + fmt.Sprintf("when Cluster API has found the Node of Machine %s, which may be running: no host is discovered again for it. If it has no Node, delete the Machine, which wipes its host", f.allMachines()[at].Name)
 	}
 	config := &f.ControlPlane.Spec.Config
 	if config.PullSecretRef != nil && f.PullSecret == nil {

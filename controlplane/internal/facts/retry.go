@@ -121,7 +121,7 @@ func (f *Facts) NotRetryable() []string {
 	}
 	for _, m := range f.Workers {
 		if m.Spec.Bootstrap.ConfigRef.Kind == ConfigKind && metav1.GetControllerOf(m) == nil {
-			against = append(against, fmt.Sprintf("nobody would make Machine %s again: delete it, and make it anew afterwards", m.Name))
+			against = append(against, fmt.Sprintf("no controller would create Machine %s again. Delete it, which wipes its host, and create it again afterwards", m.Name))
 		}
 	}
 	return against

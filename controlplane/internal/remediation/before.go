@@ -37,7 +37,7 @@ func (a *Asked) single(m *clusterv1.Machine) *Step {
 	if len(a.Facts.Machines) > 1 && a.Replicas() > 1 {
 		return nil
 	}
-	return cannot(m, "a single node is the whole cluster. Repair the host, or delete the Cluster")
+	return cannot(m, "a single node is the whole cluster. Repair the host. Deleting the Cluster wipes it")
 }
 
 // kept is about books that cannot be read.
@@ -52,7 +52,7 @@ func (a *Asked) kept(m *clusterv1.Machine) *Step {
 
 // upgrading is about hosts that are away because they are being updated. OpenShift restarts one after the other.
 func (a *Asked) upgrading(m *clusterv1.Machine) *Step {
-	const byHand = "If it does not go on because the host is dead, delete the Machine yourself"
+	const byHand = "If the upgrade does not proceed because the host is dead, delete the Machine, which wipes the host"
 	planned := a.Cluster.Spec.Topology.Version
 	switch {
 	case a.Workload.Connected && !a.Workload.UnreadSince.IsZero():
@@ -114,7 +114,7 @@ func (a *Asked) provisioning(m *clusterv1.Machine) *Step {
 	if len(named) == 0 {
 		return nil
 	}
-	return deferred(m, "waiting until the host is installed of %s. If it does not come up, delete its Machine", status.Names(named))
+	return deferred(m, "waiting for the installation of the host of %s. If the host does not come up, delete its Machine, which wipes the host", status.Names(named))
 }
 
 // installing are the states of a host in assisted-service from when its installation is prepared until it has ended.

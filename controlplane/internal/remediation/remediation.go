@@ -193,7 +193,7 @@ func (a *Asked) isDown(m *clusterv1.Machine, etcd *facts.Etcd) bool {
 // installing is about the host of the Machine itself.
 func (a *Asked) installing(m *clusterv1.Machine) *Step {
 	if a.installs(m) {
-		return deferred(m, "waiting until the host is installed of %s. If it does not come up, delete its Machine", m.Name)
+		return deferred(m, "waiting for the installation of the host of %s. If the host does not come up, delete its Machine, which wipes the host", m.Name)
 	}
 	return nil
 }
@@ -219,7 +219,7 @@ func (a *Asked) retried(m *clusterv1.Machine) (facts.Remediation, *Step) {
 		step.After = early()
 		return record, step
 	case limits.MaxRetry != nil && before.RetryCount >= *limits.MaxRetry:
-		step := cannot(m, "%s in its place %s replaced already because of the same failure (spec.remediation.maxRetry): find out what is wrong with the hosts, then delete the Machine",
+		step := cannot(m, "%s in its place %s replaced already because of the same failure (spec.remediation.maxRetry): find out what is wrong with the hosts, then delete the Machine, which wipes its host",
 			english.Plural(int(before.RetryCount+1), "Machine", ""), english.PluralWord(int(before.RetryCount+1), "was", "were"))
 		step.After = before.Timestamp.Add(healthy).Sub(a.now)
 		return record, step

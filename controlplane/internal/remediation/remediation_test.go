@@ -257,9 +257,9 @@ func TestWhatKeepsAMachine(t *testing.T) {
 		"another never was a Node": {5, func(w *world) {
 			w.sicken(0)
 			w.Machines[3].Status.NodeRef.Name = ""
-		}, deferred, "until the host is installed of m3", true},
-		"its own host is being installed": {3, func(w *world) { w.sicken(1); w.install(1, models.HostStatusInstallingInProgress) }, deferred, "until the host is installed of m1", false},
-		"the host of another is prepared": {3, func(w *world) { w.sicken(1); w.install(2, models.HostStatusPreparingForInstallation) }, deferred, "until the host is installed of m2", true},
+		}, deferred, "waiting for the installation of the host of m3", true},
+		"its own host is being installed": {3, func(w *world) { w.sicken(1); w.install(1, models.HostStatusInstallingInProgress) }, deferred, "waiting for the installation of the host of m1", false},
+		"the host of another is prepared": {3, func(w *world) { w.sicken(1); w.install(2, models.HostStatusPreparingForInstallation) }, deferred, "waiting for the installation of the host of m2", true},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, w := NewWithT(t), newWorld(tc.hosts)

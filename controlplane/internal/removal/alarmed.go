@@ -45,5 +45,5 @@ func (v *view) corrupt(a facts.EtcdAlarm) string {
 	case at < 0:
 		return fmt.Sprintf("about %x, which is no member any more", a.Member)
 	}
-	return fmt.Sprintf("its member %s holds other data than the others. Delete its Machine, which then comes first", nameOf(v.Members[at]))
+	return fmt.Sprintf("its member %s holds other data than the others. Delete its Machine, which then comes first and whose host is wiped", nameOf(v.Members[at]))
 }

@@ -203,10 +203,10 @@ func (l Leftover) Rests(fate Fate) *Step {
 	var step Step
 	switch fate {
 	case Remaining:
-		step = Watch(controlplanev1.WaitingForMachinesDeletionReason, "Node %s is still there although its Machine is gone: delete it when its host is switched off", l.Node)
+		step = Watch(controlplanev1.WaitingForMachinesDeletionReason, "Node %s still exists although its Machine was deleted. Switch its host off, then delete the Node, which wipes nothing", l.Node)
 	case Nodeless:
-		step = Watch(controlplanev1.WaitingForMachinesDeletionReason, "Node %s, whose host was about to leave etcd, is gone, but its Machine is not being deleted: delete the Machine, "+
-			"or make the host join again", l.Node)
+		step = Watch(controlplanev1.WaitingForMachinesDeletionReason, "Node %s, whose host was about to leave etcd, was deleted, but its Machine is not being deleted. Delete the Machine, which wipes "+
+			"its host, or make the host join again", l.Node)
 	case Leaving, Staying, Unproven, Gone:
 		return nil
 	}

@@ -47,13 +47,13 @@ func (v *view) doubtNode(m Machine) string {
 	}
 	for _, other := range v.others(m) {
 		if other.Node == m.Node {
-			return fmt.Sprintf("Machine %s has the same Node, %s: it cannot be told whose etcd member that is. Delete the Machine that is not there any more, or the Node if it is that of neither",
+			return fmt.Sprintf("Machine %s has the same Node, %s: it cannot be told whose etcd member that is. Delete the Machine whose host no longer exists: if the host still runs, it is wiped. If the Node belongs to neither, delete the Node",
 				other.Name, m.Node)
 		}
 	}
 	for _, n := range v.Nodes {
 		if n.Name != m.Node && m.runsAs(n.Node) {
-			return fmt.Sprintf("Nodes %s and %s both are of its host: delete the one that is not there any more", m.Node, n.Name)
+			return fmt.Sprintf("Nodes %s and %s both belong to its host. Delete the Node that no longer reports, which wipes nothing", m.Node, n.Name)
 		}
 	}
 	node := v.Node(m.Node)
@@ -62,7 +62,7 @@ func (v *view) doubtNode(m Machine) string {
 		return ""
 	case node.ProviderID == "":
 		return fmt.Sprintf("Node %s has no providerID, so that it may be another host of that name: waiting until the infrastructure provider has set it. If the host of the Machine is gone, "+
-			"delete the Node, which the other host then makes anew", m.Node)
+			"delete the Node, which wipes nothing: the other host creates it again", m.Node)
 	}
 	return fmt.Sprintf("Node %s runs on another host (providerID %s, not %s): it cannot be told whose etcd member that is. If that is right, the host of the Machine is gone: see whether etcd has a "+
 		"member of it, and take the hook off the Machine", m.Node, short(node.ProviderID), short(m.ProviderID))

@@ -33,7 +33,7 @@ func Unclear(etcd *facts.Etcd) *Step {
 // after the other.
 func AgainstJoining(etcd *facts.Etcd) []Step {
 	if etcd.Topology == singleReplica {
-		return []Step{Watch(controlplanev1.EtcdTopologyNotSupportedReason, "the cluster is made to run on a single node, which no other host can replace: delete the Cluster, and make it anew")}
+		return []Step{Watch(controlplanev1.EtcdTopologyNotSupportedReason, "the cluster is made to run on a single node, which no other host can replace. For more hosts create another cluster; deleting this Cluster wipes its host")}
 	}
 	var against []Step
 	for _, a := range etcd.Alarms {
@@ -43,8 +43,8 @@ func AgainstJoining(etcd *facts.Etcd) []Step {
 	for _, m := range etcd.Members {
 		switch {
 		case !m.Healthy():
-			against = append(against, wait(controlplanev1.EtcdQuorumAtRiskReason, "etcd member %s %s, and OpenShift takes in no other meanwhile: bring its host back, or delete its Machine, "+
-				"which is replaced then", nameOf(m), m.Problem))
+			against = append(against, wait(controlplanev1.EtcdQuorumAtRiskReason, "etcd member %s %s, and OpenShift takes in no other meanwhile: repair its host, or delete its Machine, "+
+				"which wipes the host; another takes its place", nameOf(m), m.Problem))
 		case m.Learner:
 			against = append(against, wait(controlplanev1.WaitingForEtcdReason, "etcd member %s is joining: waiting until it votes", nameOf(m)))
 		}

@@ -43,7 +43,7 @@ func (v *view) last(own facts.EtcdMember) *Step {
 	if v.Replicas > 1 {
 		until = "else the Machine waits until other hosts have joined"
 	}
-	step := wait(controlplanev1.LastEtcdMemberReason, "its host is the only member of etcd, with all that the cluster knows: delete the Cluster if it is not needed any more; %s", until)
+	step := wait(controlplanev1.LastEtcdMemberReason, "its host is the only member of etcd, with all data of the cluster. If the cluster is not needed any more, delete the Cluster, which wipes all its hosts; %s", until)
 	return &step
 }
 
@@ -53,7 +53,7 @@ func (v *view) operated(own facts.EtcdMember) *Step {
 		return nil
 	}
 	step := wait(controlplanev1.WaitingForMachineAPIReason, "the cluster's own Machine API runs its control plane, so its etcd operator removes members: delete the Machine of Node %s in "+
-		"namespace openshift-machine-api of the cluster, and see ClusterOperator etcd for what it waits for", own.Name)
+		"namespace openshift-machine-api of the cluster, which wipes its host, and see ClusterOperator etcd for what it waits for", own.Name)
 	return &step
 }
 
@@ -84,7 +84,7 @@ func (v *view) joining(own facts.EtcdMember) *Step {
 		}
 		step := wait(controlplanev1.WaitingForEtcdReason, "etcd member %s is joining: waiting until it votes", nameOf(m))
 		if !m.Healthy() {
-			step.Message += fmt.Sprintf(", but it %s. If its host does not come up, delete its Machine, which then comes first", m.Problem)
+			step.Message += fmt.Sprintf(", but it %s. If its host does not come up, delete its Machine, which then comes first; its host is wiped", m.Problem)
 		}
 		return &step
 	}
@@ -130,7 +130,7 @@ func (v *view) quorum(own facts.EtcdMember) *Step {
 	case own.Learner || !own.Healthy():
 		return nil
 	case healthy < len(others):
-		step = wait(controlplanev1.EtcdQuorumAtRiskReason, "a healthy etcd member is removed only while all others are healthy: %s. Bring its host back, or delete its Machine, which then comes first",
+		step = wait(controlplanev1.EtcdQuorumAtRiskReason, "a healthy etcd member is removed only while all others are healthy: %s. Repair its host, or delete its Machine, which then comes first; its host is wiped",
 			problems(others))
 	case len(others) < quorumOf(wanted):
 		step = wait(controlplanev1.WaitingForReplacementReason, "%s would be left, of at least %d that a control plane of %d Machines needs: waiting until another host has joined",

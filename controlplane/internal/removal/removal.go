@@ -103,7 +103,7 @@ func NotLed(step Step) Step {
 // Fenced waits for somebody else: in a cluster of two nodes with fencing nobody touches etcd from here, whatever it looks like. what is not done is said first.
 func Fenced(format string, what ...any) Step {
 	return Watch(controlplanev1.EtcdTopologyNotSupportedReason, "%s: the cluster is one of two nodes with fencing (spec.fencing), whose etcd is run by Pacemaker, and is not changed from here. Replace a host "+
-		"that cannot be repaired as OpenShift documents it for two-node clusters with fencing, or delete the Cluster", fmt.Sprintf(format, what...))
+		"that cannot be repaired as OpenShift documents it for two-node clusters with fencing, or delete the Cluster, which wipes its hosts", fmt.Sprintf(format, what...))
 }
 
 // fenced is about a Machine of two nodes with fencing. Nothing brings back a Machine whose deletion was asked for, so that only its user can tell when its host may be wiped.

@@ -344,7 +344,7 @@ func TestTheNextStep(t *testing.T) {
 		},
 		"so it is where those left are a quorum": {
 			hosts: 6, change: all(leads(1), func(w *world) { w.Members[5].Learner = true; w.Members[4].Problem = "does not answer" }),
-			action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "n4 does not answer. Bring its host back, or delete its Machine",
+			action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdQuorumAtRiskReason, message: "n4 does not answer. Repair its host, or delete its Machine",
 		},
 		"etcd is full: a healthy member stays": {
 			change: all(leads(1), alarm(facts.EtcdNoSpace, 2)), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdUnknownReason, message: "etcdctl defrag",
@@ -363,7 +363,7 @@ func TestTheNextStep(t *testing.T) {
 		},
 		"another holds other data: that has to go": {
 			change: all(leads(1), alarm(facts.EtcdCorrupt, 2)), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdUnknownReason,
-			message: "its member n1 holds other data than the others. Delete its Machine, which then comes first: see etcdctl alarm list",
+			message: "its member n1 holds other data than the others. Delete its Machine, which then comes first and whose host is wiped: see etcdctl alarm list",
 		},
 		"another holds other data, and is deleted later: it goes": {
 			change: all(leads(2), alarm(facts.EtcdCorrupt, 2), func(w *world) { w.delete(1, noon.Add(time.Hour)) }), action: RemoveMember, machine: "m1", member: "n1", via: "n2",
@@ -535,7 +535,7 @@ func TestWhoseMemberItIs(t *testing.T) {
 		"the host has two Nodes": {
 			func(w *world) {
 				w.Nodes[1].ProviderID, w.Machines[1].ProviderID = w.Machines[0].ProviderID, "metal3://x"
-			}, "Nodes n0 and n1 both are of its host",
+			}, "Nodes n0 and n1 both belong to its host",
 		},
 		"the Node has two members, one of which was never started": {func(w *world) { w.Members = append(w.Members, facts.EtcdMember{ID: 9, Hosts: []string{address(0)}}) }, "two etcd members, 1 and 9"},
 	} {
@@ -918,7 +918,7 @@ func TestWhatBecameOfAHostThatWasNoNode(t *testing.T) {
 			step := w.DecideLeftover(left, &w.Etcd)
 			g.Expect(step.Action).To(Equal(tc.action), step.Message)
 			if tc.action == Wait {
-				g.Expect(step.Message).To(ContainSubstring("Node n0 is still there"))
+				g.Expect(step.Message).To(ContainSubstring("Node n0 still exists"))
 			}
 		})
 	}

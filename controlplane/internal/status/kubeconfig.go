@@ -26,7 +26,7 @@ func (f *Findings) KubeconfigProblem(known *facts.Facts) *Outcome {
 	}
 	if f.isInTheWay(known) {
 		return &Outcome{controlplanev1.KubeconfigNotOursReason, fmt.Sprintf("Secret %s is not made by this provider, and the cluster has never answered with it: %s; if it is left from a former cluster of this name, "+
-			"delete it, and assisted-service's kubeconfig (Secret %s) takes its place", f.Kubeconfig.Name, failure.Message, known.AdminKubeconfig.Name)}
+			"delete it: its content is lost, and assisted-service's kubeconfig (Secret %s) takes its place", f.Kubeconfig.Name, failure.Message, known.AdminKubeconfig.Name)}
 	}
 	return nil
 }
@@ -39,7 +39,7 @@ func (f *Findings) isInTheWay(known *facts.Facts) bool {
 // kubeconfigRemedy says what to do about a published kubeconfig that is of no use.
 func (f *Findings) kubeconfigRemedy(known *facts.Facts) string {
 	if known.OwnsKubeconfig(f.Kubeconfig) && known.HasAdminKubeconfig() {
-		return fmt.Sprintf("delete the Secret, and it is published anew from assisted-service's kubeconfig (Secret %s), or put a kubeconfig that works into it", known.AdminKubeconfig.Name)
+		return fmt.Sprintf("delete the Secret, whose content is lost, and assisted-service's kubeconfig (Secret %s) is published again, or put a working kubeconfig into it", known.AdminKubeconfig.Name)
 	}
 	return "put a kubeconfig that works into it"
 }

@@ -81,13 +81,13 @@ func (v *View) arbiterMismatch() string {
 	lost := v.machinesThat(func(m *clusterv1.Machine) bool { return desired.LostItsRole(v.Facts, m) })
 	switch {
 	case len(arbiters) > wanted:
-		return fmt.Sprintf("the number of arbiters is %d and not %d, as spec.arbiter says: delete one of these Machines, and a master takes its place: %s", len(arbiters), wanted, Names(arbiters))
+		return fmt.Sprintf("the number of arbiters is %d and not %d, as spec.arbiter says: delete one of these Machines, which wipes its host, and a master takes its place: %s", len(arbiters), wanted, Names(arbiters))
 	case len(arbiters) < wanted && len(lost) > 0:
 		return fmt.Sprintf("spec.arbiter is set, and of the OpenshiftAssistedConfig of Machine %s only the label says that it is the arbiter, not spec.role: a bootstrap provider from before arbiters drops that, as when "+
-			"a cluster is moved to its hub. The host stays what it is. If it is the arbiter, delete its Machine when both providers are of one version, and an arbiter takes its place; if not, remove the label %s",
+			"a cluster is moved to its hub. The host stays what it is. If it is the arbiter, delete its Machine, which wipes the host, when both providers have the same version, and an arbiter takes its place; if not, remove the label %s",
 			Names(lost), bootstrapv1.ArbiterLabel)
 	case len(arbiters) < wanted && len(v.Found.Machines) >= int(v.Replicas()):
-		return fmt.Sprintf("spec.arbiter is set, but no Machine is that of an arbiter: delete one of these, and an arbiter takes its place: %s", Names(v.Found.Machines))
+		return fmt.Sprintf("spec.arbiter is set, but no Machine is that of an arbiter: delete one of these, which wipes its host, and an arbiter takes its place: %s", Names(v.Found.Machines))
 	}
 	return ""
 }

@@ -36,10 +36,10 @@ func TestAnotherNumberOfArbitersIsTold(t *testing.T) {
 		"as it is to be":                    {wanted: true, machines: []string{"m0", "m1", "m2"}, arbiters: []string{"m2"}},
 		"without any":                       {machines: []string{"m0", "m1", "m2"}},
 		"it is being replaced":              {wanted: true, machines: []string{"m0", "m1"}},
-		"a master is in its place":          {wanted: true, machines: []string{"m0", "m1", "m2"}, message: "no Machine is that of an arbiter: delete one of these, and an arbiter takes its place: m0, m1, m2"},
+		"a master is in its place":          {wanted: true, machines: []string{"m0", "m1", "m2"}, message: "no Machine is that of an arbiter: delete one of these, which wipes its host, and an arbiter takes its place: m0, m1, m2"},
 		"the arbiter's config has no role":  {wanted: true, machines: []string{"m0", "m1", "m2"}, lost: "m1", message: "of the OpenshiftAssistedConfig of Machine m1 only the label says that it is the arbiter"},
 		"the same, and one is missing":      {wanted: true, machines: []string{"m1", "m2"}, lost: "m1", message: "of Machine m1 only the label"},
-		"there are two":                     {wanted: true, machines: []string{"m0", "m1", "m2"}, arbiters: []string{"m1", "m2"}, message: "the number of arbiters is 2 and not 1, as spec.arbiter says: delete one of these Machines, and a master takes its place: m1, m2"},
+		"there are two":                     {wanted: true, machines: []string{"m0", "m1", "m2"}, arbiters: []string{"m1", "m2"}, message: "the number of arbiters is 2 and not 1, as spec.arbiter says: delete one of these Machines, which wipes its host, and a master takes its place: m1, m2"},
 		"there are two, and one is missing": {wanted: true, machines: []string{"m1", "m2"}, arbiters: []string{"m1", "m2"}, message: "the number of arbiters is 2"},
 		"none is wanted":                    {machines: []string{"m0", "m1", "m2"}, arbiters: []string{"m0"}, message: "the number of arbiters is 1 and not 0"},
 	} {
