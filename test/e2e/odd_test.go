@@ -90,10 +90,12 @@ var _ = Describe("Odd hosts", Label("hosts"), func() {
 	}, NodeTimeout(3*installTimeout))
 
 	It("that cannot be inspected, or switched on and off, are told with the reason, and taken when they can", func(ctx SpecContext) {
+		laboratory.Rack.Prepare(path.Join("broken", nameOf("broken", 0)), func(host *hosts.Host) {
+			host.FailTask(hosts.Inspecting, "its disks cannot be read")
+			host.FailTask(hosts.Powering, "a power supply is missing")
+		})
 		cluster := apply(ctx, "sno", lab.Mutations{Namespace: "broken", ClusterName: "broken", LightAPI: lightly()})
 		host := cluster.Hosts[0]
-		rackHostOf(host).FailTask(hosts.Inspecting, "its disks cannot be read")
-		rackHostOf(host).FailTask(hosts.Powering, "a power supply is missing")
 		wait(ctx, cluster, "told that a host cannot be inspected", func(s *lab.State) bool {
 			return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.NoHostFitsReason, "inspection error: its disks cannot be read")
 		})
@@ -108,10 +110,12 @@ var _ = Describe("Odd hosts", Label("hosts"), func() {
 
 	It("that take minutes for everything are waited for, and nothing is written meanwhile", Label("nightly"), func(ctx SpecContext) {
 		random := rand.New(rand.NewPCG(laboratoryOptions.HostSeed, 0))
+		laboratory.Rack.Prepare(path.Join("minutes", nameOf("slow", 0)), func(host *hosts.Host) {
+			for _, task := range []hosts.Task{hosts.Inspecting, hosts.Preparing, hosts.Provisioning, hosts.Deprovisioning} {
+				host.SlowTask(task, time.Minute+time.Duration(random.Int64N(int64(time.Minute))))
+			}
+		})
 		cluster := apply(ctx, "sno", lab.Mutations{Namespace: "minutes", ClusterName: "slow"})
-		for _, task := range []hosts.Task{hosts.Inspecting, hosts.Preparing, hosts.Provisioning, hosts.Deprovisioning} {
-			rackHostOf(cluster.Hosts[0]).SlowTask(task, time.Minute+time.Duration(random.Int64N(int64(time.Minute))))
-		}
 		for _, state := range []metal3api.ProvisioningState{metal3api.StateInspecting, metal3api.StatePreparing} {
 			wait(ctx, cluster, "told that the host is "+string(state), func(s *lab.State) bool {
 				return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.NoHostFitsReason, "slow-0 ("+string(state)+")")
@@ -136,13 +140,12 @@ func installOdd(ctx context.Context, namespace, name string) *lab.Cluster {
 		laboratory.Rack.SetHardware(path.Join(namespace, nameOf(name, i)), machineOf(namespace, i))
 	}
 	laboratory.Rack.SwapHardware(path.Join(namespace, nameOf(name, bonded)), machineOf(namespace, bonded).Bonded("bond0", 1))
-	cluster := apply(ctx, "ha", lab.Mutations{
+	laboratory.Rack.Prepare(path.Join(namespace, nameOf(name, takenAway)), func(host *hosts.Host) { host.SlowTask(hosts.Provisioning, time.Hour) })
+	laboratory.Rack.Prepare(path.Join(namespace, nameOf(name, bootsMedium)), func(host *hosts.Host) { host.BootMediumFirst(true) })
+	return apply(ctx, "ha", lab.Mutations{
 		Namespace: namespace, ClusterName: name, LightAPI: lightly(), HostOptions: []hosts.HostOption{oddly},
 		Edit: edits(fromPool("control-plane", "masters"), fromPool("worker", "workers")),
 	})
-	rackHostOf(cluster.Hosts[takenAway]).SlowTask(hosts.Provisioning, time.Hour)
-	rackHostOf(cluster.Hosts[bootsMedium]).BootMediumFirst(true)
-	return cluster
 }
 
 // fromPool has the Machines of a template take the hosts of a pool.

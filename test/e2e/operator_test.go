@@ -30,12 +30,11 @@ var _ = Describe("The Bare Metal Operator", Label("bmo"), func() {
 		if laboratoryOptions.BareMetal != lab.Real {
 			Skip("needs the operator itself: " + operatorVariable + "=" + string(lab.Real))
 		}
+		laboratory.Rack.Prepare(path.Join("bmo-disk", nameOf("disk", 0)), func(host *hosts.Host) { host.FailTask(hosts.Provisioning, "the image cannot be downloaded") })
 		iso := apply(ctx, "ha", lab.Mutations{Namespace: "bmo-iso", ClusterName: "iso", LightAPI: lightly()})
 		disk := apply(ctx, "sno", lab.Mutations{Namespace: "bmo-disk", ClusterName: "disk", LightAPI: lightly(), Edit: diskImage})
 
 		By("telling of an image that cannot be written, and going on once it can")
-		broken := rackHostOf(disk.Hosts[0])
-		broken.FailTask(hosts.Provisioning, "the image cannot be downloaded")
 		s := wait(ctx, disk, "told that the host fails", func(s *lab.State) bool { return configHas(s, bootstrapv1.HostFailedReason) })
 		Expect(s.Machines[0].Config.Status.Conditions).To(ContainElement(And(HaveField("Type", bootstrapv1.ReadyCondition), HaveField("Message", ContainSubstring("the image cannot be downloaded")))))
 		repair(ctx, disk.Hosts[0], hosts.Provisioning)

@@ -90,6 +90,7 @@ type Rack struct {
 	mu       sync.Mutex
 	hosts    map[string]*Host
 	spare    map[string]spare
+	prepared map[string]func(*Host)
 	clusters map[types.NamespacedName]*cluster
 	leases   int
 }
@@ -128,6 +129,7 @@ func newRack(c client.Client, reader client.Reader, options Options) *Rack {
 		pokes:    make(chan event.TypedGenericEvent[*metal3api.BareMetalHost]),
 		hosts:    map[string]*Host{},
 		spare:    map[string]spare{},
+		prepared: map[string]func(*Host){},
 		clusters: map[types.NamespacedName]*cluster{},
 	}
 	rack.options.Heartbeat = cmp.Or(options.Heartbeat, defaultHeartbeat)
@@ -243,6 +245,14 @@ func (r *Rack) putHardware(key string, s spare) {
 	r.spare[key] = s
 }
 
+// Prepare has prepare change the host behind the BareMetalHost namespace/name before the Bare Metal Operator does anything to it: a fault that is set once the BareMetalHost exists may come too late.
+// The BareMetalHost must not exist yet.
+func (r *Rack) Prepare(key string, prepare func(*Host)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.prepared[key] = prepare
+}
+
 // HandOver makes the machines of a namespace those of another rack: their BareMetalHosts are moved to the hub of that one.
 func (r *Rack) HandOver(to *Rack, namespace string) {
 	moved := map[string]*Host{}
@@ -294,6 +304,10 @@ func (r *Rack) hostOf(bmh *metal3api.BareMetalHost) (*Host, error) {
 	if s, ok := r.spare[key]; ok {
 		host.replaceHardware(s)
 		delete(r.spare, key)
+	}
+	if prepare, ok := r.prepared[key]; ok {
+		prepare(host)
+		delete(r.prepared, key)
 	}
 	host.key = client.ObjectKeyFromObject(bmh)
 	return host, nil
