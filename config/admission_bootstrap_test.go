@@ -1,5 +1,7 @@
 package config_test
 
+import "strings"
+
 const minimalConfig = `
 apiVersion: bootstrap.cluster.x-k8s.io/v1beta1
 kind: OpenshiftAssistedConfig
@@ -79,6 +81,9 @@ func openshiftAssistedConfigAdmissions() admissions {
 			before: `{spec: {machineConfigPool: infra}, status: {conditions: [` + approved + `]}}`,
 			change: `{spec: {machineConfigPool: infra, additionalNTPSources: [ntp]}, status: {conditions: [` + approved + `]}}`,
 		},
+		"hostname of 63 characters":                           {change: `spec: {nodeRegistration: {name: ` + strings.Repeat("a", 63) + `}}`},
+		"hostname of 64 characters":                           {change: `spec: {nodeRegistration: {name: ` + strings.Repeat("a", 64) + `}}`, refused: "name must be at most 63 characters: assisted-service refuses longer hostnames"},
+		"hostname of 64 characters before variables replaced": {change: `spec: {nodeRegistration: {name: "$METADATA_` + strings.Repeat("A", 54) + `"}}`},
 		"root device hints": {
 			change: `spec: {rootDeviceHints: {deviceName: /dev/disk/by-path/pci-0, hctl: "0:0:0:0", model: PERC, vendor: DELL, serialNumber: S1, minSizeGigabytes: 120, wwn: "0x1", wwnWithExtension: "0x12", wwnVendorExtension: "0x2", rotational: false}}`,
 		},

@@ -151,6 +151,16 @@ func controlPlaneNetworkAdmissions() admissions {
 		"API name, not address":       {change: `spec: {config: {apiVIPs: [api.lab]}}`, refused: "apiVIPs must be IP addresses"},
 		"ingress name, not address":   {change: `spec: {config: {ingressVIPs: [apps.lab]}}`, refused: "ingressVIPs must be IP addresses"},
 		"one address for both":        {change: `spec: {config: {ingressVIPs: [192.168.111.5]}}`, refused: "apiVIPs and ingressVIPs must be different addresses (or set loadBalancer.type to UserManaged)"},
+		"one address for both, in two notations": {
+			change:  `spec: {config: {apiVIPs: ["fd00::5"], ingressVIPs: ["fd00:0::5"]}}`,
+			refused: "apiVIPs and ingressVIPs must be different addresses (or set loadBalancer.type to UserManaged)",
+		},
+		"one address for both of a user's load balancer": {
+			change: `spec: {config: {loadBalancer: {type: UserManaged}, apiVIPs: ["fd00::5"], ingressVIPs: ["fd00:0::5"], machineNetwork: ["fd00::/64"]}}`,
+		},
+		"network with host bits":      {change: `spec: {config: {machineNetwork: [192.168.111.20/24]}}`, refused: "machineNetwork must be the addresses of networks, without host bits: 192.168.111.0/24, not 192.168.111.20/24"},
+		"IPv6 network with host bits": {change: `spec: {config: {apiVIPs: ["fd00::5"], ingressVIPs: ["fd00::6"], machineNetwork: ["fd00::1/64"]}}`, refused: "machineNetwork must be the addresses of networks, without host bits"},
+		"IPv6 network in long form":   {change: `spec: {config: {apiVIPs: ["fd00::5"], ingressVIPs: ["fd00::6"], machineNetwork: ["fd00:0:0:0::/64"]}}`},
 		"network without prefix":      {change: `spec: {config: {machineNetwork: [192.168.111.0]}}`, refused: "machineNetwork must be CIDRs such as 192.168.111.0/24"},
 		"user's load balancer":        {change: `spec: {config: {loadBalancer: {type: UserManaged}, apiVIPs: [10.1.1.1], ingressVIPs: [10.1.1.1], machineNetwork: [192.168.111.0/24]}}`},
 		"load balancer, no network":   {change: `spec: {config: {loadBalancer: {type: UserManaged}}}`, refused: "a user-managed load balancer needs its addresses in apiVIPs and ingressVIPs, and machineNetwork"},

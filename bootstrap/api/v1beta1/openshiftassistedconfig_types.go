@@ -325,6 +325,7 @@ type NodeRegistration struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^([a-z0-9.-]|[$][A-Za-z_][A-Za-z0-9_]*|[$][{][A-Za-z_][A-Za-z0-9_]*[}])+$')",message="name must be a host name of lower-case letters, digits, '-' and '.', in which variables ($NAME) may stand"
+	// +kubebuilder:validation:XValidation:rule="self.contains('$') || size(self) <= 63",message="name must be at most 63 characters: assisted-service refuses longer hostnames"
 	Name string `json:"name,omitempty"`
 
 	// kubeletExtraLabels are labels of the Node, each as key=value.

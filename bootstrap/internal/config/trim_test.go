@@ -159,7 +159,7 @@ func TestOfAHostThatIsKeptItsLabelsAreCached(t *testing.T) {
 	host := bareMetalHost()
 	host.Spec.ConsumerRef, host.Spec.BMC.Address = nil, "redfish://bmc"
 	host.Labels = map[string]string{metal3.NodeReuseLabel: "md-0", "zone": "a"}
-	host.Annotations = map[string]string{metal3.FencingCredentialsAnnotation: "own"}
+	host.Annotations = map[string]string{metal3.FencingCredentialsAnnotation: "own", metal3.HostnameAnnotation: "r1"}
 	for _, state := range []string{"deprovisioning", "available"} {
 		host.Status.Provisioning.State = state
 		kept := trimHost(host)
@@ -170,6 +170,7 @@ func TestOfAHostThatIsKeptItsLabelsAreCached(t *testing.T) {
 	kept := trimHost(host)
 	g.Expect(kept.Spec.BMC.Address).To(Equal("redfish://bmc"), "whether a node can be fenced by it")
 	g.Expect(kept.Annotations).To(HaveKey(metal3.FencingCredentialsAnnotation))
+	g.Expect(kept.Annotations).To(HaveKeyWithValue(metal3.HostnameAnnotation, "r1"), "whether its hostname is valid")
 }
 
 func TestOfAMetal3MachineWhatItIsGivenAHostByIsCached(t *testing.T) {

@@ -67,8 +67,8 @@ func trimFree(kept, host *metal3.Host) {
 		return
 	}
 	kept.Labels, kept.Spec.BMC = host.Labels, host.Spec.BMC
-	if named, is := host.Annotations[metal3.FencingCredentialsAnnotation]; is {
-		metav1.SetMetaDataAnnotation(&kept.ObjectMeta, metal3.FencingCredentialsAnnotation, named)
+	for key, value := range kube.Only(host.Annotations, metal3.FencingCredentialsAnnotation, metal3.HostnameAnnotation) {
+		metav1.SetMetaDataAnnotation(&kept.ObjectMeta, key, value)
 	}
 	if found := host.Status.HardwareDetails; found != nil {
 		details := kept.Status.HardwareDetails

@@ -248,6 +248,10 @@ func TestAgentThatCannotBeTold(t *testing.T) {
 			h.Config.Spec.NodeRegistration = &bootstrapv1.NodeRegistration{KubeletExtraLabels: []string{"a=$METADATA_SPACE"}}
 		}, bootstrapv1.InvalidConfigurationReason, "cannot be the value of a label"},
 		"hostname that is none": {func(h *identified) { h.Host.Name = "Rack_1" }, bootstrapv1.InvalidConfigurationReason, "spec.nodeRegistration.name"},
+		"hostname that is too long": {
+			func(h *identified) { h.Host.Name = strings.Repeat("r", 64) }, bootstrapv1.InvalidConfigurationReason,
+			`cannot be the name of a Node: it has 64 characters, and a hostname has at most 63: set spec.nodeRegistration.name`,
+		},
 		"no disk fits": {
 			func(h *identified) { h.Host.Spec.RootDeviceHints = &metal3api.RootDeviceHints{SerialNumber: "x"} }, bootstrapv1.InstallationDiskNotFoundReason,
 			"no disk of the host matches all root device hints: /dev/sda (128.8 GB): serialNumber is empty, not x; the hints are those of BareMetalHost rack1-u7",

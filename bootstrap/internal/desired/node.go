@@ -40,8 +40,8 @@ func resolveNode(f *facts.Facts, agent *aiv1beta1.Agent, settings *hostSettings,
 		return nil, invalid("spec.nodeRegistration.name: %s", err)
 	}
 	node.name = cmp.Or(settings.hostname, node.name, defaultHostname(f, agent))
-	if problems := validation.IsDNS1123Subdomain(node.name); len(problems) > 0 {
-		return nil, invalid("%q cannot be the name of a Node: %s: set %s", node.name, problems[0], NameGivenBy(f))
+	if problem := notAHostname(node.name); problem != "" {
+		return nil, invalid("%s: set %s", problem, NameGivenBy(f))
 	}
 	if node.providerID, err = ignition.Resolve(registration.ProviderID, values); err != nil {
 		return nil, invalid("spec.nodeRegistration.providerID: %s", err)
@@ -57,6 +57,33 @@ func resolveNode(f *facts.Facts, agent *aiv1beta1.Agent, settings *hostSettings,
 		node.labels[metal3.HostUIDLabel] = string(f.Host.UID)
 	}
 	return node, joinPool(f, node)
+}
+
+// maxHostname is the longest hostname that assisted-service accepts (MaxHostnameLength of its internal/host/hostutil), and that Linux can hold.
+const maxHostname = 63
+
+// notAHostname returns why a host and its Node cannot have a name; empty: they can.
+func notAHostname(name string) string {
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return fmt.Sprintf("%q cannot be the name of a Node: %s", name, problems[0])
+	}
+	if len(name) > maxHostname {
+		return fmt.Sprintf("%q cannot be the name of a Node: it has %d characters, and a hostname has at most %d", name, len(name), maxHostname)
+	}
+	return ""
+}
+
+// HostnameProblem returns why the host of a BareMetalHost cannot have the hostname that it would get; empty: it can, or the name is known only when the host was given to the Machine.
+func HostnameProblem(f *facts.Facts, host *metal3.Host) string {
+	name := host.Annotations[metal3.HostnameAnnotation]
+	if registration := f.Config.Spec.NodeRegistration; name == "" && registration != nil && registration.Name != "" {
+		resolved, err := ignition.Resolve(registration.Name, map[string]string{"METADATA_NAME": host.Name, "METADATA_UUID": string(host.UID)})
+		if err != nil {
+			return ""
+		}
+		name = resolved
+	}
+	return notAHostname(cmp.Or(name, host.Name))
 }
 
 // defaultPool is the MachineConfigPool of workers that belong to no other.

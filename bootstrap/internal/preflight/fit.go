@@ -33,8 +33,14 @@ func misfit(f *facts.Facts, host *metal3.Host, selector labels.Selector, from *p
 
 // unfit says what a host lacks that CAPM3 does not look at: if it is given to the Machine it is discovered, and not bound.
 func unfit(f *facts.Facts, host *metal3.Host) string {
-	if why := belowRequirements(f, host); why != "" || !f.Fenced() {
+	if why := belowRequirements(f, host); why != "" {
 		return why
+	}
+	if why := desired.HostnameProblem(f, host); why != "" {
+		return told(why)
+	}
+	if !f.Fenced() {
+		return ""
 	}
 	if err := desired.FencingProblem(host); err != nil {
 		return told(err.Error())

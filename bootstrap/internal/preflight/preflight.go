@@ -72,6 +72,8 @@ func chosen(f *facts.Facts) *metav1.Condition {
 		return yes(bootstrapv1.HostChosenReason, host+" is being deprovisioned")
 	case f.Fenced() && f.ApprovedAgent() == nil && desired.FencingProblem(f.Host) != nil:
 		return no(bootstrapv1.FencingCredentialsUnusableReason, told(desired.FencingProblem(f.Host).Error()))
+	case f.ApprovedAgent() == nil && desired.HostnameProblem(f, f.Host) != "":
+		return no(bootstrapv1.NoHostFitsReason, fmt.Sprintf("%s: %s. Set %s", host, told(desired.HostnameProblem(f, f.Host)), desired.NameGivenBy(f)))
 	case f.NetworkMismatch() != "":
 		return no(bootstrapv1.NMStateConfigMismatchReason, f.NetworkMismatch())
 	}

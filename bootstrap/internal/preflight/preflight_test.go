@@ -87,6 +87,49 @@ func TestHostsBeforeOneIsChosen(t *testing.T) {
 	}
 }
 
+// assisted-service refuses hostnames beyond 63 characters once the host is bound: a BareMetalHost that would get one is no candidate.
+func TestHostnameIsCheckedBeforePowerOn(t *testing.T) {
+	long := strings.Repeat("r", 64)
+	annotated := free("a", nil)
+	annotated.Annotations = map[string]string{metal3.HostnameAnnotation: long}
+	named := free(long, nil)
+	named.Annotations = map[string]string{metal3.HostnameAnnotation: "r1"}
+	for name, tc := range map[string]struct {
+		host *metal3.Host
+		node string
+		fits bool
+	}{
+		"63 characters":                         {free(strings.Repeat("r", 63), nil), "", true},
+		"64 characters":                         {free(long, nil), "", false},
+		"64 characters in the annotation":       {annotated, "", false},
+		"the annotation gives a shorter name":   {named, "", true},
+		"the config gives a shorter name":       {free(long, nil), "node", true},
+		"the config appends too much":           {free(strings.Repeat("r", 60), nil), "$METADATA_NAME-node", false},
+		"the config appends what is not known":  {free("r", nil), "$METADATA_RACK-node", true},
+		"the config gives what is no host name": {free("r", nil), "${METADATA_NAME}..node", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			f := waiting([]*metal3.Host{tc.host}, metal3Machine("m", 0, nil))
+			if tc.node != "" {
+				f.Config.Spec.NodeRegistration = &bootstrapv1.NodeRegistration{Name: tc.node}
+			}
+			before := Host(f)
+			f.Host = tc.host
+			after := Host(f)
+			if tc.fits {
+				g.Expect(before.Reason).To(Equal(bootstrapv1.HostsFitReason), before.Message)
+				g.Expect(after.Reason).To(Equal(bootstrapv1.HostChosenReason), after.Message)
+				return
+			}
+			g.Expect(before.Reason).To(Equal(bootstrapv1.NoHostFitsReason), before.Message)
+			g.Expect(after.Reason).To(Equal(bootstrapv1.NoHostFitsReason), after.Message)
+			g.Expect(before.Message).To(ContainSubstring("cannot be the name of a Node"))
+			g.Expect(after.Message).To(MatchRegexp("cannot be the name of a Node.*Set (spec.nodeRegistration.name|the annotation)"))
+		})
+	}
+}
+
 func TestHostSelectorThatCannotBeUsedIsTold(t *testing.T) {
 	own := metal3Machine("m", 0, map[string]any{"zone": "a b"})
 	told := Host(waiting([]*metal3.Host{free("a", zoneA)}, own))

@@ -285,7 +285,7 @@ type UpgradeSpec struct {
 // +kubebuilder:validation:XValidation:rule="size(self.?apiVIPs.orValue([])) == size(self.?ingressVIPs.orValue([]))",message="apiVIPs and ingressVIPs must have the same number of addresses: one each, or two each for dual-stack"
 // +kubebuilder:validation:XValidation:rule="self.?loadBalancer.type.orValue('ClusterManaged') == 'UserManaged' || !has(self.machineNetwork) || !has(self.apiVIPs) || self.apiVIPs.all(v, !isIP(v) || self.machineNetwork.exists(n, isCIDR(n) && cidr(n).containsIP(ip(v))))",message="each of apiVIPs must lie in one of machineNetwork (or set loadBalancer.type to UserManaged)"
 // +kubebuilder:validation:XValidation:rule="self.?loadBalancer.type.orValue('ClusterManaged') == 'UserManaged' || !has(self.machineNetwork) || !has(self.ingressVIPs) || self.ingressVIPs.all(v, !isIP(v) || self.machineNetwork.exists(n, isCIDR(n) && cidr(n).containsIP(ip(v))))",message="each of ingressVIPs must lie in one of machineNetwork (or set loadBalancer.type to UserManaged)"
-// +kubebuilder:validation:XValidation:rule="self.?loadBalancer.type.orValue('ClusterManaged') == 'UserManaged' || !has(self.apiVIPs) || !has(self.ingressVIPs) || !self.apiVIPs.exists(v, v in self.ingressVIPs)",message="apiVIPs and ingressVIPs must be different addresses (or set loadBalancer.type to UserManaged)"
+// +kubebuilder:validation:XValidation:rule="self.?loadBalancer.type.orValue('ClusterManaged') == 'UserManaged' || !has(self.apiVIPs) || !has(self.ingressVIPs) || !self.apiVIPs.exists(a, isIP(a) && self.ingressVIPs.exists(i, isIP(i) && ip(a) == ip(i)))",message="apiVIPs and ingressVIPs must be different addresses (or set loadBalancer.type to UserManaged)"
 // +kubebuilder:validation:XValidation:rule="self.?loadBalancer.type.orValue('ClusterManaged') != 'UserManaged' || (has(self.apiVIPs) && size(self.apiVIPs) > 0 && has(self.machineNetwork) && size(self.machineNetwork) > 0)",message="a user-managed load balancer needs its addresses in apiVIPs and ingressVIPs, and machineNetwork"
 // +kubebuilder:validation:XValidation:rule="!(has(self.releaseImage) && has(self.clusterImageSetRef))",message="give the release as releaseImage or as clusterImageSetRef, not both"
 // +kubebuilder:validation:XValidation:rule="!has(self.externalPlatform) || (size(self.?apiVIPs.orValue([])) == 0 && size(self.?ingressVIPs.orValue([])) == 0)",message="on an external platform the cluster has no virtual addresses: remove apiVIPs and ingressVIPs, or externalPlatform"
@@ -347,6 +347,7 @@ type InstallationConfig struct {
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=43
 	// +kubebuilder:validation:XValidation:rule="self.all(n, isCIDR(n))",message="machineNetwork must be CIDRs such as 192.168.111.0/24"
+	// +kubebuilder:validation:XValidation:rule="self.all(n, !isCIDR(n) || cidr(n) == cidr(n).masked())",message="machineNetwork must be the addresses of networks, without host bits: 192.168.111.0/24, not 192.168.111.20/24"
 	MachineNetwork []string `json:"machineNetwork,omitempty"`
 
 	// networkType is the network plug-in: OVNKubernetes, or the name of a third-party one whose manifests come by

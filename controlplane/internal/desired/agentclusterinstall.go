@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/netip"
 
 	"github.com/blang/semver/v4"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -19,18 +18,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-const (
-	// Networks of a cluster that says nothing else: the defaults of OpenShift's installer.
-	defaultClusterNetwork = "10.128.0.0/14"
-	defaultServiceNetwork = "172.30.0.0/16"
-
-	// Prefixes of the part of the cluster network that a Node gets: the defaults of OpenShift's installer.
-	hostPrefixIPv4 = 23
-	hostPrefixIPv6 = 64
-)
-
-// AgentClusterInstall is the wanted AgentClusterInstall of a release, which the ClusterImageSet names. It fails where the user's install-config override is no JSON object, or the part of a
-// Node larger than the network.
+// AgentClusterInstall is the wanted AgentClusterInstall of a release, which the ClusterImageSet names. It fails if the user's install-config override is no JSON object, or if no cluster
+// can be installed with the networks, see [impossibleNetworks].
 //
 // userManagedNetworking is always stated, coherent with the platform: the admission webhook of assisted-service would else persist a value of
 // its own, which collides with a platform that is changed later.
@@ -41,7 +30,7 @@ func AgentClusterInstall(f *facts.Facts, imageSet string, version semver.Version
 		return nil, fmt.Errorf("%w: correct config.installConfigOverride or the annotation %s", err, controlplanev1.InstallConfigOverrideAnnotation)
 	}
 	aci := agentClusterInstall(f, imageSet)
-	if err := tooLarge(aci.Spec.Networking.ClusterNetwork); err != nil {
+	if err := impossibleNetworks(f, &aci.Spec.Networking); err != nil {
 		return nil, err
 	}
 	metav1.SetMetaDataAnnotation(&aci.ObjectMeta, assisted.InstallConfigOverridesAnnotation, overrides)
@@ -122,50 +111,4 @@ func addOptions(aci *hiveext.AgentClusterInstall, config *controlplanev1.Install
 // hyperthreading is stated of all hosts where it is of some: assisted-service disables it on those of whom nothing is said then.
 func hyperthreading(said string) hiveext.HyperthreadingMode {
 	return cmp.Or(hiveext.HyperthreadingMode(said), hiveext.HyperthreadingEnabled)
-}
-
-func networking(f *facts.Facts) hiveext.Networking {
-	config, cluster := &f.ControlPlane.Spec.Config, &f.Cluster.Spec.ClusterNetwork
-	n := hiveext.Networking{
-		NetworkType:           config.NetworkType,
-		UserManagedNetworking: ptr.To(!onBareMetal(config)),
-		ServiceNetwork:        cluster.Services.CIDRBlocks,
-	}
-	if len(n.ServiceNetwork) == 0 {
-		n.ServiceNetwork = []string{defaultServiceNetwork}
-	}
-	pods := cluster.Pods.CIDRBlocks
-	if len(pods) == 0 {
-		pods = []string{defaultClusterNetwork}
-	}
-	for _, cidr := range pods {
-		n.ClusterNetwork = append(n.ClusterNetwork, hiveext.ClusterNetworkEntry{CIDR: cidr, HostPrefix: hostPrefix(cidr, config.HostPrefix)})
-	}
-	for _, cidr := range config.MachineNetwork {
-		n.MachineNetwork = append(n.MachineNetwork, hiveext.MachineNetworkEntry{CIDR: cidr})
-	}
-	return n
-}
-
-// hostPrefix is the size of a Node's part of the network: as it is said, else the installer's default, or the whole of a network that is smaller.
-func hostPrefix(cidr string, said *controlplanev1.HostPrefix) int32 {
-	wanted := ptr.Deref(said, controlplanev1.HostPrefix{})
-	prefix, err := netip.ParsePrefix(cidr)
-	if err != nil {
-		return cmp.Or(wanted.IPv4, hostPrefixIPv4)
-	}
-	if prefix.Addr().Is6() {
-		return cmp.Or(wanted.IPv6, int32(max(hostPrefixIPv6, prefix.Bits()))) //nolint:gosec // at most 128
-	}
-	return cmp.Or(wanted.IPv4, int32(max(hostPrefixIPv4, prefix.Bits()))) //nolint:gosec // at most 32
-}
-
-// tooLarge tells of a Node's part that is larger than its network. assisted-service takes it, and the installation fails on it when all hosts are there.
-func tooLarge(networks []hiveext.ClusterNetworkEntry) error {
-	for _, network := range networks {
-		if prefix, err := netip.ParsePrefix(network.CIDR); err == nil && int(network.HostPrefix) < prefix.Bits() {
-			return fmt.Errorf("a Node cannot get a /%d of network %s: correct config.hostPrefix, or spec.clusterNetwork.pods of the Cluster", network.HostPrefix, network.CIDR)
-		}
-	}
-	return nil
 }

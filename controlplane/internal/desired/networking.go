@@ -1,0 +1,174 @@
+package desired
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	"k8s.io/utils/ptr"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+// family is the address family of a network.
+type family string
+
+const (
+	ipv4 family = "IPv4"
+	ipv6 family = "IPv6"
+)
+
+// Networks of a cluster that states none, for each address family: the defaults of OpenShift's installer for IPv4, and the networks of OpenShift's documentation for IPv6, which has no default.
+var (
+	defaultClusterNetwork = map[family]string{ipv4: "10.128.0.0/14", ipv6: "fd01::/48"}
+	defaultServiceNetwork = map[family]string{ipv4: "172.30.0.0/16", ipv6: "fd02::/112"}
+)
+
+const (
+	// Prefixes of the part of the cluster network that a Node gets: the defaults of OpenShift's installer.
+	hostPrefixIPv4 = 23
+	hostPrefixIPv6 = 64
+)
+
+// networking returns the networks of the cluster. Networks of Pods and Services that the Cluster does not state have the address families of its machine networks, else of the other network,
+// else of its VIPs: assisted-service refuses networks of different families, and only when all hosts run.
+func networking(f *facts.Facts) hiveext.Networking {
+	config, cluster := &f.ControlPlane.Spec.Config, &f.Cluster.Spec.ClusterNetwork
+	pods, services := cluster.Pods.CIDRBlocks, cluster.Services.CIDRBlocks
+	vips := slices.Concat(config.APIVIPs, config.IngressVIPs)
+	n := hiveext.Networking{NetworkType: config.NetworkType, UserManagedNetworking: ptr.To(!onBareMetal(config)), ServiceNetwork: services}
+	if len(services) == 0 {
+		n.ServiceNetwork = defaultNetworks(defaultServiceNetwork, config.MachineNetwork, pods, vips)
+	}
+	if len(pods) == 0 {
+		pods = defaultNetworks(defaultClusterNetwork, config.MachineNetwork, services, vips)
+	}
+	for _, cidr := range pods {
+		n.ClusterNetwork = append(n.ClusterNetwork, hiveext.ClusterNetworkEntry{CIDR: cidr, HostPrefix: hostPrefix(cidr, config.HostPrefix)})
+	}
+	for _, cidr := range config.MachineNetwork {
+		n.MachineNetwork = append(n.MachineNetwork, hiveext.MachineNetworkEntry{CIDR: cidr})
+	}
+	return n
+}
+
+// defaultNetworks returns the default for each family of the first list that has any, else that of IPv4.
+func defaultNetworks(defaults map[family]string, stated ...[]string) []string {
+	for _, list := range stated {
+		var networks []string
+		for _, of := range familiesOf(list) {
+			networks = append(networks, defaults[of])
+		}
+		if len(networks) > 0 {
+			return networks
+		}
+	}
+	return []string{defaults[ipv4]}
+}
+
+// familiesOf returns the address families of addresses or networks in the order of their first member. Texts that are neither are left to assisted-service.
+func familiesOf(texts []string) []family {
+	var families []family
+	for _, text := range texts {
+		address, _, _ := strings.Cut(text, "/")
+		parsed, err := netip.ParseAddr(address)
+		if err != nil {
+			continue
+		}
+		of := ipv6
+		if parsed.Is4() {
+			of = ipv4
+		}
+		if !slices.Contains(families, of) {
+			families = append(families, of)
+		}
+	}
+	return families
+}
+
+// impossibleNetworks returns why no cluster can be installed with these networks. assisted-service accepts each of them, and reports the reason only when all hosts run, or the installation fails.
+func impossibleNetworks(f *facts.Facts, n *hiveext.Networking) error {
+	if err := tooLarge(n.ClusterNetwork); err != nil {
+		return err
+	}
+	if err := differentFamilies(f, n); err != nil {
+		return err
+	}
+	return unusableVIP(&f.ControlPlane.Spec.Config)
+}
+
+// differentFamilies compares the address families of all networks in their order, as assisted-service does (networks-same-address-families of its internal/cluster), and those of the VIPs.
+func differentFamilies(f *facts.Facts, n *hiveext.Networking) error {
+	config := &f.ControlPlane.Spec.Config
+	var podNetworks []string
+	for _, network := range n.ClusterNetwork {
+		podNetworks = append(podNetworks, network.CIDR)
+	}
+	pods, services, machines := familiesOf(podNetworks), familiesOf(n.ServiceNetwork), familiesOf(config.MachineNetwork)
+	vips := familiesOf(slices.Concat(config.APIVIPs, config.IngressVIPs))
+	strange := slices.DeleteFunc(slices.Clone(vips), func(of family) bool { return slices.Contains(pods, of) })
+	if slices.Equal(pods, services) && (len(machines) == 0 || slices.Equal(machines, pods)) && len(strange) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the networks of the cluster have different address families: config.machineNetwork %s, VIPs %s, Pods %s, Services %s. "+
+		"Give config.machineNetwork, and spec.clusterNetwork.pods and spec.clusterNetwork.services of the Cluster, the same families in the same order",
+		familyNames(machines), familyNames(vips), familyNames(pods), familyNames(services))
+}
+
+func familyNames(families []family) string {
+	if len(families) == 0 {
+		return "not set"
+	}
+	var names []string
+	for _, of := range families {
+		names = append(names, string(of))
+	}
+	return strings.Join(names, " and ")
+}
+
+// unusableVIP finds VIPs that no host can have: the address of a machine network itself, which in IPv6 is that of any router (RFC 4291, 2.6.1), and the broadcast address of IPv4.
+func unusableVIP(config *controlplanev1.InstallationConfig) error {
+	for _, network := range config.MachineNetwork {
+		prefix, err := netip.ParsePrefix(network)
+		if err != nil || prefix.Addr().BitLen()-prefix.Bits() < 2 { // /31, /32, /127 and /128 have neither
+			continue
+		}
+		for _, vip := range slices.Concat(config.APIVIPs, config.IngressVIPs) {
+			switch address, err := netip.ParseAddr(vip); {
+			case err != nil:
+			case address == prefix.Masked().Addr():
+				return fmt.Errorf("VIP %s is the network address of machineNetwork %s, which no host can have. Correct config.apiVIPs or config.ingressVIPs", vip, network)
+			case address.Is4() && prefix.Contains(address) && !prefix.Contains(address.Next()):
+				return fmt.Errorf("VIP %s is the broadcast address of machineNetwork %s, which no host can have. Correct config.apiVIPs or config.ingressVIPs", vip, network)
+			}
+		}
+	}
+	return nil
+}
+
+// hostPrefix is the size of a Node's part of the network: as it is said, else the installer's default, or the whole of a network that is smaller.
+func hostPrefix(cidr string, said *controlplanev1.HostPrefix) int32 {
+	wanted := ptr.Deref(said, controlplanev1.HostPrefix{})
+	prefix, err := netip.ParsePrefix(cidr)
+	if err != nil {
+		return cmp.Or(wanted.IPv4, hostPrefixIPv4)
+	}
+	if prefix.Addr().Is6() {
+		return cmp.Or(wanted.IPv6, int32(max(hostPrefixIPv6, prefix.Bits()))) //nolint:gosec // at most 128
+	}
+	return cmp.Or(wanted.IPv4, int32(max(hostPrefixIPv4, prefix.Bits()))) //nolint:gosec // at most 32
+}
+
+// tooLarge finds a Node's part that is larger than its network.
+func tooLarge(networks []hiveext.ClusterNetworkEntry) error {
+	for _, network := range networks {
+		if prefix, err := netip.ParsePrefix(network.CIDR); err == nil && int(network.HostPrefix) < prefix.Bits() {
+			return fmt.Errorf("a Node cannot get a /%d of network %s: correct config.hostPrefix, or spec.clusterNetwork.pods of the Cluster", network.HostPrefix, network.CIDR)
+		}
+	}
+	return nil
+}
