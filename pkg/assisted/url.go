@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // InfraEnvOfURL returns the id under which assisted-service knows the InfraEnv whose image or discovery ignition a URL serves, and which dies with the
@@ -62,13 +64,17 @@ var bearer = regexp.MustCompile(`(?i)\b(bearer|basic) [A-Za-z0-9+/._~-]{8,}=*`)
 // credentialInWords is a key with its value, as it stands in the query of a URL that was cut off or is quoted without its host.
 var credentialInWords = regexp.MustCompile(`(?i)\b(api_key|access_token|token|password|secret|authorization)=[^\s&"',;]+`)
 
+// redactedBytes is how much of a message is looked at: what follows is far behind what bound.Cause leaves.
+const redactedBytes = 64 << 10
+
 // RedactURLs takes out of a message what may hold credentials: of each URL everything but scheme and host, and tokens and keys wherever they stand. It is
-// for all messages of others (assisted-service, the API server, admission webhooks) that go into conditions, events, logs or errors.
+// for all messages of others (assisted-service, the API server, admission webhooks) that go into conditions, events, logs or errors, and bounds them: see bound.Cause.
 func RedactURLs(message string) string {
+	message = message[:min(len(message), redactedBytes)]
 	message = address.ReplaceAllStringFunc(message, redactURL)
 	message = bearer.ReplaceAllString(message, "$1 ...")
 	message = token.ReplaceAllString(message, "...")
-	return credentialInWords.ReplaceAllString(message, "$1=...")
+	return bound.Cause(credentialInWords.ReplaceAllString(message, "$1=..."))
 }
 
 // endOfHost are the characters that end a host and its port, also in a text that goes on behind a URL without a space.

@@ -36,7 +36,7 @@ func TestRedactURLs(t *testing.T) {
 		"cannot reach https://img.example:8443.":                                   "cannot reach https://img.example:8443.",
 		"failed(https://img/?api_key=top-secret)":                                  "failed(https://img/...)",
 		"error:https://img/?api_key=top-secret,retry":                              "error:https://img/...",
-		"see\nhttps://img/byapikey/top-secret\nand\thttp://u:top-secret@img/x":     "see\nhttps://img/...\nand\thttp://img/...",
+		"see\nhttps://img/byapikey/top-secret\nand\thttp://u:top-secret@img/x":     "see https://img/... and http://img/...",
 		"<https://img/top-secret>'https://img/top-secret'":                         "<https://img/...>'https://img/...'",
 		"https://img?api_key=top-secret":                                           "https://img/...",
 		"https://img#top-secret":                                                   "https://img/...",

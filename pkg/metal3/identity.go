@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // HostIdentity is what is known of a host independently of the agent that runs on it.
@@ -144,7 +146,7 @@ func (wanted HostIdentity) otherSerial(observed HostIdentity) string {
 	if wanted.Serial == "" || observed.Serial == "" || strings.EqualFold(wanted.Serial, observed.Serial) {
 		return ""
 	}
-	return fmt.Sprintf("it reports the MAC addresses %s but the serial number %s, not %s", list(observed.MACs), observed.Serial, wanted.Serial)
+	return fmt.Sprintf("it reports the MAC addresses %s but the serial number %s, not %s", list(observed.MACs), bound.Value(observed.Serial), bound.Value(wanted.Serial))
 }
 
 func shares(some, others []string) bool {
@@ -198,14 +200,5 @@ func meaningfulSerial(serial string) string {
 	return serial
 }
 
-// list joins at most eight items.
-func list(items []string) string {
-	const most = 8
-	if len(items) == 0 {
-		return "(none)"
-	}
-	if len(items) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(items[:most], ", "), len(items)-most)
-	}
-	return strings.Join(items, ", ")
-}
+// list names the first items; "(none)" where there are none.
+func list(items []string) string { return cmp.Or(bound.List(items), "(none)") }

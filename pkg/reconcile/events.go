@@ -10,9 +10,11 @@ import (
 	"k8s.io/klog/v2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// LogEvents returns a recorder that also writes each Event into the log: Events are what people ask about, and the API server forgets them within the hour.
+// LogEvents returns a recorder that bounds the message of each Event, and also writes the Event into the log: the API server forgets Events within the hour.
 func LogEvents(recorder record.EventRecorder, log logr.Logger) record.EventRecorder {
 	return loggedEvents{EventRecorder: recorder, log: log}
 }
@@ -25,14 +27,14 @@ type loggedEvents struct {
 
 // Event implements record.EventRecorder.
 func (e loggedEvents) Event(about runtime.Object, kind, reason, message string) {
+	message = bound.Message(message)
 	e.write(about, kind, reason, message)
 	e.EventRecorder.Event(about, kind, reason, message)
 }
 
 // Eventf implements record.EventRecorder.
 func (e loggedEvents) Eventf(about runtime.Object, kind, reason, format string, args ...any) {
-	e.write(about, kind, reason, fmt.Sprintf(format, args...))
-	e.EventRecorder.Eventf(about, kind, reason, format, args...)
+	e.Event(about, kind, reason, fmt.Sprintf(format, args...))
 }
 
 // write writes an Event into the log.

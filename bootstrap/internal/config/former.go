@@ -3,13 +3,13 @@ package config
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // endFormer lets Agents go that are left of the host's former Machine, where assisted-service cannot take its Node out of the cluster. It tries until somebody reaches that cluster; but once the host registers it drops the
@@ -33,5 +33,5 @@ func (r *Reconciler) endFormer(ctx context.Context, s *scope, former []*aiv1beta
 			"Agent %s of the host's former Machine is deleted although assisted-service could not remove its Node from the cluster (%s). If the Node remains there, delete it, which wipes nothing",
 			agent.Name, assisted.RedactURLs(cleanup.Message))
 	}
-	return fmt.Sprintf("Agent %s of its former Machine is still being deleted, and assisted-service forgets a host that registers before: if no Agent comes then, restart the host", strings.Join(names, ", ")), nil
+	return fmt.Sprintf("Agent %s of its former Machine is still being deleted, and assisted-service forgets a host that registers before: if no Agent comes then, restart the host", bound.List(names)), nil
 }

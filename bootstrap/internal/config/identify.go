@@ -16,6 +16,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/preflight"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -40,7 +41,7 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 	found := desired.Identify(s.Facts, elsewhere)
 	const stage = bootstrapv1.HostIdentifiedCondition
 	if len(found.Refusals) > 0 && !s.toldRefusals(found.Refusals) {
-		s.tell(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", strings.Join(found.Refusals, "; "))
+		s.tell(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", bound.Join(found.Refusals, "Agent"))
 	}
 	for _, refused := range found.Refused {
 		if err := r.unbind(ctx, s, refused); err != nil {
@@ -72,10 +73,10 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 		unused = append(unused, other.Name)
 	}
 	if len(unused) > 0 {
-		message += "; Agent " + strings.Join(unused, ", ") + " reports the same hardware and is not used. Check on console or BMC which of them is the server before you delete that Agent: an installed server would be reinstalled"
+		message += "; Agent " + bound.List(unused) + " reports the same hardware and is not used. Check on console or BMC which of them is the server before you delete that Agent: an installed server would be reinstalled"
 	}
 	if len(found.Refusals) > 0 {
-		message += "; refused: " + strings.Join(found.Refusals, "; ")
+		message += "; refused: " + bound.Join(found.Refusals, "Agent")
 	}
 	s.pass(stage, message)
 	return true, nil
@@ -105,7 +106,7 @@ func (s *scope) runsOn() string {
 // toldRefusals tells whether the last report named the same refusals.
 func (s *scope) toldRefusals(refusals []string) bool {
 	recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition)
-	return recorded != nil && strings.Contains(recorded.Message, strings.Join(refusals, "; "))
+	return recorded != nil && strings.Contains(recorded.Message, bound.Join(refusals, "Agent"))
 }
 
 // matchesElsewhere finds Agents that run on the Machine's host but booted the image of another InfraEnv of the namespace, in the order of their names. Those that are being deleted are former: what

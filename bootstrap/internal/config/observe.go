@@ -10,6 +10,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // observeInstallation reports how far the installation of the host is. Nothing is written to the Agent any more.
@@ -49,7 +50,7 @@ func (r *Reconciler) observeInstallation(_ context.Context, s *scope) (bool, err
 // is left out: it would be a write each time.
 func (s *scope) reached(stage models.HostStage) {
 	progress := &s.agent.Status.Progress
-	s.status.InstallationProgress, s.status.InstallationStageStartTime, s.status.InstallationPercentage = string(stage), nil, nil
+	s.status.InstallationProgress, s.status.InstallationStageStartTime, s.status.InstallationPercentage = bound.Value(string(stage)), nil, nil
 	if progress.CurrentStage == stage {
 		s.status.InstallationStageStartTime = progress.StageStartTime.DeepCopy()
 		s.status.InstallationPercentage = ptr.To(int32(min(max(progress.InstallationPercentage, 0), 100))) //nolint:gosec // within 0..100

@@ -3,7 +3,6 @@ package config
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
@@ -18,6 +17,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -41,7 +41,7 @@ func (r *Reconciler) releaseForMove(ctx context.Context, s *scope) (bool, error)
 	}
 	if hooks := contract.PreTerminateHooks(s.Machine); len(hooks) > 0 {
 		return s.waitDeleting(bootstrapv1.WaitingForMachineReason, "Machine %s is being deleted, but its host is kept until somebody takes off %s: see its condition Deleting",
-			s.Machine.Name, strings.Join(hooks, ", "))
+			s.Machine.Name, bound.List(hooks))
 	}
 	return true, nil
 }
@@ -73,7 +73,7 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 		waiting = append(waiting, text)
 	}
 	if len(waiting) > 0 {
-		_, _ = s.waitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to take the host out of the cluster and to delete Agent %s", strings.Join(waiting, ", "))
+		_, _ = s.waitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to take the host out of the cluster and to delete Agent %s", bound.List(waiting))
 		return r.overdue(s, since)
 	}
 	return true, nil
@@ -126,7 +126,7 @@ func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, err
 		}
 	}
 	if len(waiting) > 0 {
-		_, _ = s.waitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to delete Agent %s", strings.Join(waiting, ", "))
+		_, _ = s.waitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to delete Agent %s", bound.List(waiting))
 		return r.overdue(s, since)
 	}
 	return true, nil

@@ -13,6 +13,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
@@ -28,6 +29,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 		s.status.Conditions = summarise(s, failure)
 		s.status.ObservedGeneration = s.Config.Generation
 	}
+	bound.Conditions(s.status.Conditions)
 	if left := r.holdBack(s); left > 0 {
 		s.again.In(left)
 		r.remember(s, &s.Config.Status)

@@ -3,7 +3,6 @@ package desired
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +10,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -108,9 +108,9 @@ func explain(host string, silent, refusals []string) (reason, message string) {
 	switch {
 	case len(refusals) > 0:
 		// The Bare Metal Operator's webhook refuses another boot MAC or BMC address.
-		return bootstrapv1.HostRefusedReason, strings.Join(refusals, "; ") + ". If BareMetalHost " + host + " is wrong, delete the Machine, which wipes the host, and recreate the BareMetalHost"
+		return bootstrapv1.HostRefusedReason, bound.Join(refusals, "Agent") + ". If BareMetalHost " + host + " is wrong, delete the Machine, which wipes the host, and recreate the BareMetalHost"
 	case len(silent) > 0:
-		return bootstrapv1.WaitingForHostIdentityReason, fmt.Sprintf("waiting for Agent %s to report its hardware", strings.Join(silent, ", "))
+		return bootstrapv1.WaitingForHostIdentityReason, fmt.Sprintf("waiting for Agent %s to report its hardware", bound.List(silent))
 	default:
 		return bootstrapv1.WaitingForHostReason, fmt.Sprintf("waiting for BareMetalHost %s to boot the discovery image", host)
 	}
@@ -135,6 +135,6 @@ func identifyAlone(agents []*aiv1beta1.Agent) Identification {
 	for _, agent := range agents {
 		names = append(names, agent.Name)
 	}
-	message := fmt.Sprintf("Agents %s booted the discovery image of this Machine, and nothing shows which of them is its host. Delete the Agents of the other servers: what runs on these is not wiped, but an Agent that is bound is removed from its cluster and reinstalled", strings.Join(names, ", "))
+	message := fmt.Sprintf("Agents %s booted the discovery image of this Machine, and nothing shows which of them is its host. Delete the Agents of the other servers: what runs on these is not wiped, but an Agent that is bound is removed from its cluster and reinstalled", bound.List(names))
 	return Identification{Reason: bootstrapv1.HostRefusedReason, Message: message, Refusals: []string{message}}
 }

@@ -3,13 +3,13 @@ package facts
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -49,7 +49,7 @@ func (f *Facts) NetworkMismatch() string {
 		return ""
 	}
 	return fmt.Sprintf("no NMStateConfig that matches %s has a MAC address of BareMetalHost %s/%s (%s), which boots without static addresses: correct spec.interfaces of its NMStateConfig, then delete the Machine, which wipes the host",
-		f.SelectedNetworks(), f.Host.Namespace, f.Host.Name, strings.Join(known, ", "))
+		f.SelectedNetworks(), f.Host.Namespace, f.Host.Name, bound.List(known))
 }
 
 // Addressed tells whether one of the selected NMStateConfigs is made for a host with these MAC addresses.

@@ -12,13 +12,14 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // misfit says why a host is none for the Machine; it is empty when it is one. from are those from which CAPM3 takes one.
 func misfit(f *facts.Facts, host *metal3.Host, selector labels.Selector, from *pool) string {
 	if why := metal3.Unavailable(host, metal3.ReuseName(f.InfraMachine)); why != "" {
-		return told(why)
+		return assisted.RedactURLs(why)
 	}
 	switch {
 	case !selector.Matches(labels.Set(host.Labels)):
@@ -37,13 +38,13 @@ func unfit(f *facts.Facts, host *metal3.Host) string {
 		return why
 	}
 	if why := desired.HostnameProblem(f, host); why != "" {
-		return told(why)
+		return assisted.RedactURLs(why)
 	}
 	if !f.Fenced() {
 		return ""
 	}
 	if err := desired.FencingProblem(host); err != nil {
-		return told(err.Error())
+		return assisted.RedactURLs(err.Error())
 	}
 	return ""
 }

@@ -7,22 +7,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dustin/go-humanize/english"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	stringsutil "k8s.io/utils/strings"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
-
-// named is the number of hosts or Machines that a message names of each group; of the rest it has the number.
-const named = 8
-
-// maxWords is how many bytes of what others say are told.
-const maxWords = 512
 
 // Host is the condition HostAvailable; nil when there is nothing to say: the Machine is not Metal3's, or its host is installed and nothing is wrong with it. What is wrong is told as long as the Machine
 // has the host: one that is being deleted waits until the host could be deprovisioned.
@@ -65,24 +58,19 @@ func chosen(f *facts.Facts) *metav1.Condition {
 	held := metal3.Unmanaged(f.Host)
 	switch {
 	case f.Host.Status.ErrorMessage != "":
-		return no(bootstrapv1.HostFailedReason, fmt.Sprintf("%s: %s", host, told(metal3.Failure(f.Host))))
+		return no(bootstrapv1.HostFailedReason, fmt.Sprintf("%s: %s", host, assisted.RedactURLs(metal3.Failure(f.Host))))
 	case held != "":
 		return no(bootstrapv1.HostUnmanagedReason, fmt.Sprintf("%s has the annotation %s: the Bare Metal Operator does nothing with it until that is taken off", host, held))
 	case released(f):
 		return yes(bootstrapv1.HostChosenReason, host+" is being deprovisioned")
 	case f.Fenced() && f.ApprovedAgent() == nil && desired.FencingProblem(f.Host) != nil:
-		return no(bootstrapv1.FencingCredentialsUnusableReason, told(desired.FencingProblem(f.Host).Error()))
+		return no(bootstrapv1.FencingCredentialsUnusableReason, assisted.RedactURLs(desired.FencingProblem(f.Host).Error()))
 	case f.ApprovedAgent() == nil && desired.HostnameProblem(f, f.Host) != "":
-		return no(bootstrapv1.NoHostFitsReason, fmt.Sprintf("%s: %s. Set %s", host, told(desired.HostnameProblem(f, f.Host)), desired.NameGivenBy(f)))
+		return no(bootstrapv1.NoHostFitsReason, fmt.Sprintf("%s: %s. Set %s", host, assisted.RedactURLs(desired.HostnameProblem(f, f.Host)), desired.NameGivenBy(f)))
 	case f.NetworkMismatch() != "":
 		return no(bootstrapv1.NMStateConfigMismatchReason, f.NetworkMismatch())
 	}
 	return yes(bootstrapv1.HostChosenReason, host)
-}
-
-// told is what may be told of what others say, and no more of it than fits into a condition several times.
-func told(words string) string {
-	return strings.ToValidUTF8(stringsutil.ShortenString(assisted.RedactURLs(words), maxWords), "")
 }
 
 // candidates is about the hosts that the Machine may be given.
@@ -168,17 +156,8 @@ func (m misfits) String() string {
 	for i, why := range groups {
 		groups[i] = some(m[why]) + " (" + why + ")"
 	}
-	return someOf(groups, "; ", func(rest int) string { return english.Plural(rest, "other reason", "") })
+	return bound.Join(groups, "reason")
 }
 
 // some names the first of what is in a list.
-func some(names []string) string {
-	return someOf(names, ", ", func(rest int) string { return fmt.Sprintf("%d more", rest) })
-}
-
-func someOf(names []string, separator string, rest func(int) string) string {
-	if len(names) <= named {
-		return strings.Join(names, separator)
-	}
-	return fmt.Sprintf("%s%sand %s", strings.Join(names[:named], separator), separator, rest(len(names)-named))
-}
+func some(names []string) string { return bound.List(names) }

@@ -20,6 +20,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/sample"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -370,13 +371,13 @@ func TestLongMessagesAreCut(t *testing.T) {
 	}
 	told := Host(waiting(many, metal3Machine("m", 0, nil)))
 	g := NewWithT(t)
-	g.Expect(told.Message).To(HaveSuffix("; and 192 other reasons"))
-	g.Expect(len(told.Message)).To(BeNumerically("<", 8192))
+	g.Expect(told.Message).To(HaveSuffix("; 197 more reasons"))
+	g.Expect(len(told.Message)).To(BeNumerically("<=", bound.MessageBytes))
 	f := waiting(nil, metal3Machine("m", 0, nil))
 	f.Host = many[0]
 	g.Expect(len(Host(f).Message)).To(BeNumerically("<", 1024))
 	for _, host := range many {
 		host.Status.ErrorMessage = ""
 	}
-	g.Expect(Host(waiting(many, metal3Machine("m", 0, nil))).Message).To(HaveSuffix("host-007, and 192 more"))
+	g.Expect(Host(waiting(many, metal3Machine("m", 0, nil))).Message).To(HaveSuffix("host-002 and 197 more"))
 }

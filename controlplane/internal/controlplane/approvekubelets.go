@@ -15,6 +15,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/approval"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // asked is what kubelets of a cluster were seen to ask for.
@@ -67,7 +68,7 @@ func (a *asked) message() string {
 	if len(a.told) == 0 {
 		return a.before
 	}
-	return "left alone, for somebody to approve (oc adm certificate approve) or to delete: " + status.Listed(a.told)
+	return "left alone, for somebody to approve (oc adm certificate approve) or to delete: " + bound.List(a.told)
 }
 
 // lookAtRequests decides on what is asked for now.

@@ -16,6 +16,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 const (
@@ -142,19 +143,13 @@ func (r *Reconciler) mayLook(s *scope, task status.Task) (end func(), may bool) 
 	return nil, false
 }
 
-// longestMessage is how much is told of what is waited for: names come from the cluster.
-const longestMessage = 2048
-
 // messageOf says of which Machine a step is.
 func messageOf(step removal.Step) string {
 	message := step.Message
 	if step.Machine.Name != "" {
 		message = "the host of Machine " + step.Machine.Name + " is not touched: " + message
 	}
-	if len(message) > longestMessage {
-		message = strings.ToValidUTF8(message[:longestMessage], "") + "..."
-	}
-	return message
+	return bound.Message(message)
 }
 
 // hold says why a host is not touched, or what else etcd was looked at for is not done, and looks again where no event tells that it may be.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -43,6 +44,7 @@ func (s *scope) upToDateCondition(m *clusterv1.Machine) metav1.Condition {
 // setMachineCondition writes a condition of one of the Machines, unless it is so, or was written a moment ago and has not reached the cache yet.
 func (r *Reconciler) setMachineCondition(ctx context.Context, s *scope, i int, wanted metav1.Condition, owner client.FieldOwner) error {
 	m := s.found.Machines[i]
+	wanted.Message = bound.Message(wanted.Message)
 	observed := conditions.Get(m, wanted.Type)
 	if observed != nil && observed.Status == wanted.Status && observed.Reason == wanted.Reason && observed.Message == wanted.Message {
 		return nil

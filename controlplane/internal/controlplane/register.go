@@ -14,6 +14,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -39,7 +40,7 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 		return false, nil
 	case len(s.MissingConfigMaps) > 0:
 		s.block(controlplanev1.ManifestsMissingReason, fmt.Sprintf("ConfigMap %s does not exist: create it, or remove it from config.manifestsConfigMapRefs and config.imageRegistryRef",
-			strings.Join(s.MissingConfigMaps, ", ")))
+			bound.List(s.MissingConfigMaps)))
 		return false, nil
 	}
 	install, err := desired.AgentClusterInstall(s.Facts, s.imageSetName, s.found.Version)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -40,7 +40,7 @@ func (r *Reconciler) retry(ctx context.Context, s *scope) (bool, error) {
 		return true, r.recordRetry(ctx, s, facts.Retry{Asked: asked}) // it was there before
 	}
 	if against := s.NotRetryable(); len(against) > 0 {
-		s.found.Block(status.Retry, controlplanev1.InstallationFailedReason, "it is not tried again: "+strings.Join(against, "; "))
+		s.found.Block(status.Retry, controlplanev1.InstallationFailedReason, "it is not tried again: "+bound.Join(against, ""))
 		return true, nil
 	}
 	if err := r.recordRetry(ctx, s, facts.Retry{Asked: asked, GivenUp: s.ToGiveUp()}); err != nil {
@@ -70,7 +70,7 @@ func (r *Reconciler) confirmGivenUp(ctx context.Context, s *scope) (bool, error)
 		if err := r.recordRetry(ctx, s, facts.Retry{Asked: record.Asked}); err != nil {
 			return false, err
 		}
-		r.warn(s.stored, "InstallationRetryStopped", "Nothing more is deleted, and the installation is not tried again: %s", strings.Join(runs, "; "))
+		r.warn(s.stored, "InstallationRetryStopped", "Nothing more is deleted, and the installation is not tried again: %s", bound.Join(runs, ""))
 		return false, nil
 	}
 	if unknown := s.NotSilent(); unknown != "" {

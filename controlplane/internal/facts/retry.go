@@ -16,6 +16,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -158,7 +159,7 @@ func (f *Facts) MayRun() []string {
 	for i := range f.Agents {
 		switch agent := &f.Agents[i]; agent.Status.Progress.CurrentStage {
 		case models.HostStageJoined, models.HostStageDone:
-			say("host %s has joined the cluster", Hostname(agent))
+			say("host %s has joined the cluster", bound.Value(Hostname(agent)))
 		}
 	}
 	return against

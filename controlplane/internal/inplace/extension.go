@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
@@ -17,6 +16,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // retrySeconds is how soon Cluster API asks again about a Machine that is being updated. It costs neither the hub nor the cluster a request.
@@ -100,12 +100,12 @@ func (e *Extension) UpdateMachine(ctx context.Context, req *hooksv1.UpdateMachin
 	waiting, err := e.awaited(ctx, client.ObjectKeyFromObject(&req.Desired.Machine), req.Desired.Machine.Spec.Version)
 	if err != nil {
 		resp.SetStatus(hooksv1.ResponseStatusFailure)
-		resp.SetMessage(err.Error())
+		resp.SetMessage(bound.Message(err.Error()))
 		return
 	}
 	resp.SetStatus(hooksv1.ResponseStatusSuccess)
 	if waiting != "" {
-		resp.SetMessage(waiting)
+		resp.SetMessage(bound.Message(waiting))
 		resp.SetRetryAfterSeconds(retrySeconds)
 	}
 }
@@ -150,7 +150,7 @@ func held(pools []facts.Pool) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%s paused or degraded: see the condition RollingOut of the control plane)", strings.Join(names, ", "))
+	return fmt.Sprintf(" (%s paused or degraded: see the condition RollingOut of the control plane)", bound.List(names))
 }
 
 // wantedVersion is the version that the MachineDeployment of a Machine asks for; empty: it has none.

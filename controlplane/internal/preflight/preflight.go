@@ -12,6 +12,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // Inputs are what there is to look at beside the facts.
@@ -84,9 +85,9 @@ func (r *Result) leads(found facts.Name, name, field string, vips []string) {
 	case len(found.Addresses) == 0 && len(wanted) == 0:
 		r.advise("%s does not exist in the hub's DNS: create a record", name)
 	case len(found.Addresses) == 0:
-		r.advise("%s does not exist in the hub's DNS: create a record for %s (config.%s)", name, strings.Join(vips, ", "), field)
+		r.advise("%s does not exist in the hub's DNS: create a record for %s (config.%s)", name, bound.List(vips), field)
 	case len(wanted) > 0 && len(astray) > 0:
-		r.advise("%s leads to %s, not to config.%s (%s)", name, list(astray), field, strings.Join(vips, ", "))
+		r.advise("%s leads to %s, not to config.%s (%s)", name, list(astray), field, bound.List(vips))
 	}
 }
 
@@ -135,21 +136,12 @@ func (o others) String() string {
 	slices.Sort(o.named)
 	var parts []string
 	if len(o.named) > 0 {
-		parts = append(parts, "control plane "+some(o.named))
+		parts = append(parts, "control plane "+bound.List(o.named))
 	}
 	if o.elsewhere > 0 {
 		parts = append(parts, fmt.Sprintf("%d in other namespaces", o.elsewhere))
 	}
 	return strings.Join(parts, " and ")
-}
-
-// some names the first of what is in a list.
-func some(names []string) string {
-	const named = 3
-	if len(names) <= named {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:named], ", "), len(names)-named)
 }
 
 // registries looks at the mirrors, and at what the pull secret is for.
@@ -165,7 +157,7 @@ func (r *Result) registries(in *Inputs) {
 		return
 	}
 	if uncovered := slices.DeleteFunc(in.Registries.mirrors(), in.Covered); len(uncovered) > 0 {
-		r.advise("the pull secret %s has no credentials for mirrors (%s): add them, unless these need none", in.PullSecretName(), some(uncovered))
+		r.advise("the pull secret %s has no credentials for mirrors (%s): add them, unless these need none", in.PullSecretName(), bound.List(uncovered))
 	}
 	config := &in.ControlPlane.Spec.Config
 	given := config.ReleaseImage != "" || config.ClusterImageSetRef != nil // else its registry was asked with the pull secret, which tells more
@@ -198,5 +190,5 @@ func list(addresses []netip.Addr) string {
 	for i, address := range addresses {
 		texts[i] = address.String()
 	}
-	return strings.Join(texts, ", ")
+	return bound.List(texts)
 }

@@ -10,7 +10,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // remove is the next step to get a member out of etcd.
@@ -195,5 +195,5 @@ func problems(members []facts.EtcdMember) string {
 	for _, m := range down(members) {
 		told = append(told, nameOf(m)+" "+m.Problem)
 	}
-	return status.Listed(told)
+	return bound.List(told)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // View is what the conditions are computed from.
@@ -107,9 +107,9 @@ func (v *View) available() metav1.Condition {
 		return yes(t, controlplanev1.AvailableReason)
 	case v.comingUp() > 0 && v.Workload.Connected:
 		return no(t, controlplanev1.WaitingForHealthyClusterReason, "the cluster is installed, and not available yet: "+
-			cmp.Or(strings.Join(v.Workload.Unhealthy, "; "), "its ClusterVersion, ClusterOperators or Nodes cannot be read"))
+			cmp.Or(bound.Join(v.Workload.Unhealthy, ""), "its ClusterVersion, ClusterOperators or Nodes cannot be read"))
 	case v.healthKnown():
-		return no(t, controlplanev1.NotAvailableReason, strings.Join(v.Workload.Unhealthy, "; "))
+		return no(t, controlplanev1.NotAvailableReason, bound.Join(v.Workload.Unhealthy, ""))
 	case v.graceLeft() > 0 && before != nil && before.Status == metav1.ConditionTrue:
 		return *before
 	case !v.everInitialized(), v.comingUp() > 0:
@@ -201,7 +201,7 @@ func (v *View) componentsHealthy() metav1.Condition {
 	case v.healthy():
 		return yes(t, controlplanev1.ComponentsHealthyReason)
 	case v.healthKnown():
-		return no(t, controlplanev1.ComponentsNotHealthyReason, strings.Join(v.Workload.Unhealthy, "; "))
+		return no(t, controlplanev1.ComponentsNotHealthyReason, bound.Join(v.Workload.Unhealthy, ""))
 	case v.graceLeft() > 0 && before != nil:
 		return *before
 	default:

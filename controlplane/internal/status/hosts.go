@@ -17,6 +17,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // States of a host in assisted-service, for which conditions look.
@@ -57,7 +58,7 @@ func (v *View) waitingForHosts(message string) metav1.Condition {
 	if len(stuck) == 0 {
 		return no(controlplanev1.InstalledCondition, controlplanev1.WaitingForHostsReason, v.ofHosts(message, failingStates))
 	}
-	return no(controlplanev1.InstalledCondition, controlplanev1.WaitingForHostsReason, v.ofHosts(message+"; "+strings.Join(firstOf(stuck, "Machine"), "; "), brokenStates))
+	return no(controlplanev1.InstalledCondition, controlplanev1.WaitingForHostsReason, v.ofHosts(message+"; "+bound.Join(stuck, "Machine"), brokenStates))
 }
 
 func (v *View) anyHost(states sets.Set[string]) bool {
@@ -80,11 +81,10 @@ func (v *View) ofHosts(message string, states sets.Set[string]) string {
 	if len(hosts) == 0 {
 		hosts = consequences
 	}
-	hosts = firstOf(hosts, "host")
 	if len(hosts) == 0 {
 		return message
 	}
-	return strings.TrimRight(message, ". ") + "; " + strings.Join(hosts, "; ")
+	return strings.TrimRight(message, ". ") + "; " + bound.Join(hosts, "host")
 }
 
 // How far a host is on its way, in order. It is coarser than the stages of its installation.
@@ -132,5 +132,5 @@ func way(host *aiv1beta1.Agent) string {
 
 // Describe says what a host misses.
 func Describe(agent *aiv1beta1.Agent) string {
-	return fmt.Sprintf("host %s: %s", facts.Hostname(agent), assisted.NotPassed(agent))
+	return fmt.Sprintf("host %s: %s", bound.Value(facts.Hostname(agent)), assisted.NotPassed(agent))
 }

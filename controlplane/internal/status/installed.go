@@ -15,6 +15,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // installedCondition tells where the installation is, what it waits for or why it fails, and why it is not tried again though somebody asked for it.
@@ -200,13 +201,14 @@ const eventsLink, logsLink = "; events: ", "; logs: "
 
 // withLinks adds where assisted-service's events and logs are.
 func (v *View) withLinks(message string) string {
+	links := ""
 	if v.Progress.EventsURL != "" {
-		message += eventsLink + v.Progress.EventsURL
+		links = eventsLink + v.Progress.EventsURL
 	}
 	if v.Progress.LogsURL != "" {
-		message += logsLink + v.Progress.LogsURL
+		links += logsLink + v.Progress.LogsURL
 	}
-	return message
+	return bound.Before(message, links) + links
 }
 
 // withoutLinks is a message as it was before links were added.

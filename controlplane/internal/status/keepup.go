@@ -15,6 +15,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 const (
@@ -53,17 +54,17 @@ func (v *View) composeKeepUp(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 	}
 	conditions.Set(cp, no(t, controlplanev1.HostsFallBehindReason, fmt.Sprintf("%s; most of the others have left that stage more than %d minutes ago: "+
 		"look at the console of the host through its BMC, at the speed of its virtual media, network and disk, and at its boot order; nothing is done about it from here",
-		strings.Join(firstOf(told, "host"), "; "), int(behindAfter.Minutes()))))
+		bound.Join(told, "host"), int(behindAfter.Minutes()))))
 }
 
 // lagging names a host, its Machine, its stage, and since when it is there. It does not say for how long: each minute would be a write.
 func (v *View) lagging(agent *aiv1beta1.Agent) string {
-	name, machines := "host "+facts.Hostname(agent), slices.Concat(v.Machines, v.Workers)
+	name, machines := "host "+bound.Value(facts.Hostname(agent)), slices.Concat(v.Machines, v.Workers)
 	if i := slices.IndexFunc(machines, func(m *clusterv1.Machine) bool { return facts.RunsOn(agent, m) }); i >= 0 {
 		name = fmt.Sprintf("%s (Machine %s)", name, machines[i].Name)
 	}
 	progress := &agent.Status.Progress
-	return fmt.Sprintf("%s is in stage %q since %s", name, progress.CurrentStage, progress.StageStartTime.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s is in stage %q since %s", name, bound.Value(string(progress.CurrentStage)), progress.StageStartTime.UTC().Format(time.RFC3339))
 }
 
 // behind are the hosts that are much slower than the others, in the order of their names, and after what time another one would be; zero: never.

@@ -15,6 +15,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 func (v *View) machinesCreated() metav1.Condition {
@@ -214,31 +215,11 @@ func (v *View) machinesThat(hold func(*clusterv1.Machine) bool) []*clusterv1.Mac
 	return found
 }
 
-// shownNames is how many objects a message names.
-const shownNames = 3
-
-// firstOf are the first things of which a list tells, each of an object of a kind, and how many more there are.
-func firstOf(told []string, kind string) []string {
-	if more := len(told) - shownNames; more > 0 {
-		return append(told[:shownNames:shownNames], english.Plural(more, "more "+kind, ""))
-	}
-	return told
-}
-
 // Names names Machines, the first few of them.
 func Names(machines []*clusterv1.Machine) string {
 	names := make([]string, 0, len(machines))
 	for _, m := range machines {
 		names = append(names, m.Name)
 	}
-	return Listed(names)
-}
-
-// Listed lists what is said of several objects, the first few of them.
-func Listed(told []string) string {
-	shown := strings.Join(told[:min(len(told), shownNames)], ", ")
-	if more := len(told) - shownNames; more > 0 {
-		return fmt.Sprintf("%s and %d more", shown, more)
-	}
-	return shown
+	return bound.List(names)
 }

@@ -2,11 +2,11 @@ package status
 
 import (
 	"slices"
-	"strings"
 
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // composePreflight tells what looks wrong until the cluster is installed.
@@ -19,9 +19,9 @@ func (v *View) composePreflight(cp *controlplanev1.OpenshiftAssistedControlPlane
 	case found == nil: // nobody looked this time
 	case found.Early && conditions.Has(cp, t): // what was told before is told until all is known again
 	case len(found.Warnings) > 0:
-		conditions.Set(cp, no(t, controlplanev1.PreflightWarningsReason, strings.Join(slices.Concat(found.Warnings, found.Unknown), "; ")))
+		conditions.Set(cp, no(t, controlplanev1.PreflightWarningsReason, bound.Join(slices.Concat(found.Warnings, found.Unknown), "")))
 	case len(found.Unknown) > 0:
-		conditions.Set(cp, unknown(t, controlplanev1.PreflightIncompleteReason, strings.Join(found.Unknown, "; ")))
+		conditions.Set(cp, unknown(t, controlplanev1.PreflightIncompleteReason, bound.Join(found.Unknown, "")))
 	default:
 		conditions.Set(cp, yes(t, controlplanev1.PreflightPassedReason))
 	}

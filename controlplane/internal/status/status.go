@@ -18,6 +18,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // Compose puts the status together, into a copy of the control plane as it is stored.
@@ -39,6 +40,7 @@ func (v *View) Compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		v.composeKeepUp(cp)
 	}
 	conditions.Set(cp, v.PausedCondition())
+	bound.Conditions(cp.Status.Conditions)
 }
 
 // UntilChange is after what time a condition says something else although nothing happens; zero: never.

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 
-	"github.com/dustin/go-humanize/english"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -14,6 +12,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // complete finds how far an upgrade is in what the cluster says of it (cluster version operator: "Working towards 4.20.1: 312 of 903 done (34% complete)").
@@ -90,10 +89,7 @@ func (v *View) held() string {
 			told = append(told, words)
 		}
 	}
-	if more := len(told) - shownNames; more > 0 {
-		told = append(told[:shownNames], fmt.Sprintf("and %s, see oc get machineconfigpools", english.Plural(more, "more MachineConfigPool", "")))
-	}
-	return strings.Join(told, "; ")
+	return bound.Join(told, "MachineConfigPool")
 }
 
 // holds is that of one of them. One of workers that is paused is named as long as its Nodes come later for it.

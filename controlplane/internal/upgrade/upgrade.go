@@ -14,6 +14,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // Due tells whether the cluster has to be looked at: it is to run a newer release than it runs, or is brought to, or was asked for one that it has not begun and that nobody wants any more.
@@ -152,9 +153,9 @@ func askedByOthers(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVer
 
 func asking(asked facts.Update) string {
 	if asked.Version == "" {
-		return asked.Image
+		return bound.Cause(asked.Image)
 	}
-	return "v" + asked.Version
+	return "v" + bound.Value(asked.Version)
 }
 
 // offered is where a release stands among those that are offered; negative: it does not.
@@ -197,14 +198,14 @@ func risky(f *facts.Facts, wanted semver.Version, risks []facts.Risk) *removal.S
 	var left []string
 	for _, risk := range risks {
 		if !slices.Contains(f.ControlPlane.Spec.Upgrade.AcceptedRisks, risk.Name) {
-			left = append(left, fmt.Sprintf("%s (%s)", risk.Name, risk.Message))
+			left = append(left, fmt.Sprintf("%s (%s)", risk.Name, bound.Cause(risk.Message)))
 		}
 	}
 	if len(left) == 0 {
 		return nil
 	}
 	return watched(controlplanev1.UpgradeRiskNotAcceptedReason, "v%s is not recommended to this cluster; set spec.version to another release, or name in spec.upgrade.acceptedRisks what you accept: %s",
-		wanted, strings.Join(left, "; "))
+		wanted, bound.Join(left, ""))
 }
 
 // imageOf is the image that the spec gives of its version, and the field in which it does; empty: none.
@@ -234,13 +235,13 @@ func usable(f *facts.Facts, wanted semver.Version, image, field string) *removal
 }
 
 func notOffered(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
-	graph := "the channel " + seen.Channel
+	graph := "the channel " + bound.Value(seen.Channel)
 	if seen.Channel == "" {
 		graph = "the update graph, of which the cluster has no channel"
 	}
 	because := ""
 	if seen.NoOffers != "" {
-		because = ": " + strings.TrimSuffix(seen.NoOffers, ".")
+		because = ": " + strings.TrimSuffix(bound.Cause(seen.NoOffers), ".")
 	}
 	return watched(controlplanev1.UpgradeNotOfferedReason, "v%s is not offered to this cluster, which runs v%s, by %s%s. Set spec.upgrade.channel to one that has it, "+
 		"or, where there is no update graph, config.releaseImage to its image by digest", wanted, f.Workload.OpenShiftVersion, graph, because)
@@ -260,13 +261,13 @@ func gatesLeft(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion
 	var left []string
 	for _, gate := range seen.Gates {
 		if !gate.Acknowledged && strings.HasPrefix(gate.Name, fmt.Sprintf("ack-%d.%d-", runs.Major, runs.Minor)) {
-			left = append(left, fmt.Sprintf("%s (%s)", gate.Name, gate.Message))
+			left = append(left, fmt.Sprintf("%s (%s)", gate.Name, bound.Cause(gate.Message)))
 		}
 	}
 	if len(left) == 0 || wanted.Major == runs.Major && wanted.Minor == runs.Minor {
 		return ""
 	}
-	return "When you have checked what it asks for, name in spec.upgrade.acknowledgements: " + strings.Join(left, "; ") + ". It says: "
+	return "When you have checked what it asks for, name in spec.upgrade.acknowledgements: " + bound.Join(left, "") + ". It says: "
 }
 
 // preflight is what should be well before a cluster begins, whatever the cluster itself is told not to check. One that is on its way already may need the other patch to become well.
@@ -278,7 +279,7 @@ func preflight(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion
 		return watched(controlplanev1.WaitingForReplacementReason, "the cluster is not asked for v%s yet: %s", wanted, changing)
 	}
 	if len(seen.Unhealthy) > 0 {
-		return unwatched(controlplanev1.WaitingForHealthyClusterReason, "the cluster is not asked for v%s until it is healthy: %s", wanted, strings.Join(seen.Unhealthy, "; "))
+		return unwatched(controlplanev1.WaitingForHealthyClusterReason, "the cluster is not asked for v%s until it is healthy: %s", wanted, bound.Join(seen.Unhealthy, ""))
 	}
 	return nil
 }

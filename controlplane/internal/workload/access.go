@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/streams"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 const (
@@ -124,7 +125,7 @@ func (a *access) probe(ctx context.Context) (string, error) {
 	if err := json.Unmarshal(answer, &info); err != nil {
 		return "", fmt.Errorf("cannot read the version of the API server: %w", err)
 	}
-	return info.GitVersion, nil
+	return bound.Identifier(info.GitVersion, longestVersion), nil
 }
 
 // dial makes a transport that nobody else uses. client-go's own are never dropped once they were made, and each renewed token would add one.

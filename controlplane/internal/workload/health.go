@@ -8,6 +8,8 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 const (
@@ -117,7 +119,7 @@ func unavailable(what string, conditions []configv1.ClusterOperatorStatusConditi
 			return ""
 		}
 		if c.Reason != "" {
-			return fmt.Sprintf("%s is not available (%s)", what, c.Reason)
+			return fmt.Sprintf("%s is not available (%s)", what, bound.Value(c.Reason))
 		}
 	}
 	return what + " is not available"

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // pools are the MachineConfigPools: what holds the Nodes of a cluster back. Nobody asks for them unless it is being upgraded, or Nodes lag behind.
@@ -27,11 +28,12 @@ func readPools(ctx context.Context, c client.Client) (string, func(*link), error
 	}
 	var found []facts.Pool
 	for i := range list.Items {
-		if pool := PoolOf(&list.Items[i]); pool.Paused || pool.Degraded != "" || pool.Behind {
+		if pool := PoolOf(&list.Items[i]); pool.Name != "" && (pool.Paused || pool.Degraded != "" || pool.Behind) {
 			found = append(found, pool)
 		}
 	}
 	slices.SortFunc(found, func(a, b facts.Pool) int { return cmp.Compare(a.Name, b.Name) })
+	found = slices.CompactFunc(found, func(a, b facts.Pool) bool { return a.Name == b.Name }) // the status takes each name once
 	return list.ResourceVersion, func(l *link) { l.pools = found }, nil
 }
 
@@ -51,7 +53,7 @@ func PoolOf(pool *machineconfigurationv1.MachineConfigPool) facts.Pool {
 	}
 	_, updated := told[machineconfigurationv1.MachineConfigPoolUpdated]
 	found := facts.Pool{
-		Name: pool.Name, Paused: pool.Spec.Paused && pool.Status.MachineCount > 0,
+		Name: bound.Identifier(pool.Name, longestName), Paused: pool.Spec.Paused && pool.Status.MachineCount > 0,
 		Behind: pool.Status.MachineCount > 0 && (!updated || pool.Status.ObservedGeneration < pool.Generation),
 	}
 	if c, degraded := told[machineconfigurationv1.MachineConfigPoolDegraded]; degraded {

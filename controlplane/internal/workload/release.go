@@ -16,14 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 const (
 	// CurrentConfigAnnotation of a Node names the rendered machine configuration that it has, releaseVersionAnnotation of that names its release (machine config operator).
 	CurrentConfigAnnotation  = "machineconfiguration.openshift.io/currentConfig"
 	releaseVersionAnnotation = "machineconfiguration.openshift.io/release-image-version"
-	// longest is how much is kept of what a cluster says of its release.
-	longest = 1024
+	// longestVersion and longestImage are what our status takes, without the v of a version: a longer one makes the status unwritable. longestName is that of objects.
+	longestVersion, longestImage, longestName = 255, 1024, 253
 	// failing, invalid and releaseAccepted are conditions of a ClusterVersion that OpenShift's API has no names for (cluster version operator).
 	failing, invalid, releaseAccepted configv1.ClusterStatusConditionType = "Failing", "Invalid", "ReleaseAccepted"
 )
@@ -45,12 +46,12 @@ func releaseOf(version *configv1.ClusterVersion) *release {
 	history := version.Status.History // newest first
 	for _, entry := range history {
 		if entry.State == configv1.CompletedUpdate {
-			r.completed, r.image = entry.Version, entry.Image
+			r.completed, r.image = bound.Identifier(entry.Version, longestVersion), bound.Identifier(entry.Image, longestImage)
 			break
 		}
 	}
 	if r.completed != "" && history[0].State != configv1.CompletedUpdate {
-		r.upgrading = history[0].Version
+		r.upgrading = bound.Identifier(history[0].Version, longestVersion)
 	}
 	r.rollout = rolloutOf(version, r)
 	return r
@@ -100,10 +101,7 @@ func saying(c configv1.ClusterOperatorStatusCondition) string {
 
 // shortened is the beginning of what a cluster says.
 func shortened(words string) string {
-	if len(words) > longest {
-		words = strings.ToValidUTF8(words[:longest], "") + "..."
-	}
-	return words
+	return bound.Cause(words)
 }
 
 // ReleasesOf are the release that a cluster completed last, the one that is being rolled out over it, and those that it was asked for before and taken off.

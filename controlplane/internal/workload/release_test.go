@@ -2,15 +2,18 @@ package workload
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
+	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 func TestRollout(t *testing.T) {
@@ -62,6 +65,21 @@ func TestRollout(t *testing.T) {
 			NewWithT(t).Expect(releaseOf(v).rollout).To(Equal(tc.rollout))
 		})
 	}
+}
+
+// TestWhatMakesTheStatusUnwritableIsNotKnown: the CRD refuses a longer version or image, and the status as a whole with it.
+func TestWhatMakesTheStatusUnwritableIsNotKnown(t *testing.T) {
+	g := NewWithT(t)
+	long := strings.Repeat("x", 40000)
+	v := clusterVersionOf("4.19.3-" + long)
+	v.Status.History[0].Image = "registry/" + long
+	v.Status.History = slices.Insert(v.Status.History, 0, configv1.UpdateHistory{State: configv1.PartialUpdate, Version: "4.20.1-" + long})
+	v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{Type: "Failing", Status: configv1.ConditionTrue, Message: long})
+	r := releaseOf(v)
+	g.Expect([]string{r.completed, r.image, r.upgrading}).To(HaveEach(BeEmpty()))
+	g.Expect(len(r.rollout.Failing)).To(BeNumerically("<=", bound.CauseBytes))
+	g.Expect(len(unavailable("ClusterOperator etcd", []configv1.ClusterOperatorStatusCondition{{Type: configv1.OperatorAvailable, Reason: long}}))).To(BeNumerically("<", 200))
+	g.Expect(PoolOf(&machineconfigurationv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: long}}).Name).To(BeEmpty())
 }
 
 func TestOffersAreOthersWhenTheGraphOrTheClusterSaysOtherwise(t *testing.T) {

@@ -1,0 +1,140 @@
+// Package bound limits what comes from outside: hosts, workload clusters, registries and assisted-service. A text that is not limited makes a status unwritable: the API
+// server refuses a condition whose message is longer than 32,768 characters, and with it the whole status.
+package bound
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/dustin/go-humanize/english"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The limits of texts, in bytes of UTF-8.
+const (
+	// MessageBytes is the longest message of a condition or an Event. The API server counts the bytes of an Event's note and allows 1,024 of them (NoteLengthLimit,
+	// pkg/apis/core/validation/events.go of Kubernetes).
+	MessageBytes = 1024
+	// ValueBytes is the longest foreign value in a message: a serial number, hostname or name of a product. The longest hostname that Linux takes has 64.
+	ValueBytes = 64
+	// CauseBytes is the longest foreign sentence in a message: what another program reports.
+	CauseBytes = 512
+	// listBytes are shared by the items of a list when they are longer: cause and action have the rest of MessageBytes.
+	listBytes = 700
+	// cleanedBytes is how much of a text is looked at. What follows would be cut off in any case.
+	cleanedBytes = 64 << 10
+)
+
+// Items is how many items of a list a message names.
+const Items = 3
+
+const ellipsis = "…"
+
+// Message returns a text as it may stand in a condition or an Event. It keeps line breaks, with which Cluster API separates the conditions of several Machines.
+func Message(text string) string { return shorten(clean(text, true), MessageBytes) }
+
+// Value returns a foreign value on one line: a serial number, hostname, model or address.
+func Value(text string) string { return shorten(clean(text, false), ValueBytes) }
+
+// Cause returns what another program reports, on one line. It does not remove credentials: see assisted.RedactURLs, which calls it.
+func Cause(text string) string { return shorten(clean(text, false), CauseBytes) }
+
+// Identifier returns a foreign version, image or name unchanged, or nothing where it is longer than most bytes or not plain ASCII: a part of it would name something else.
+func Identifier(text string, most int) string {
+	if len(text) > most || !isClean(text, false) {
+		return ""
+	}
+	return text
+}
+
+// Before returns a text shortened so that a suffix still fits behind it into a message.
+func Before(text, suffix string) string {
+	return shorten(clean(text, true), max(MessageBytes-len(suffix), MessageBytes/4))
+}
+
+// List names the first items, and how many more there are: "a, b, c and 5 more".
+func List(items []string) string {
+	shown := strings.Join(share(items), ", ")
+	if more := len(items) - Items; more > 0 {
+		return fmt.Sprintf("%s and %d more", shown, more)
+	}
+	return shown
+}
+
+// Join states the first of several findings, and how many more there are of a kind: "a; b; c; 5 more hosts". An empty kind is "5 more".
+func Join(findings []string, kind string) string {
+	shown := share(findings)
+	more := len(findings) - Items
+	switch {
+	case more > 0 && kind == "":
+		shown = append(shown, fmt.Sprintf("%d more", more))
+	case more > 0:
+		shown = append(shown, english.Plural(more, "more "+kind, ""))
+	}
+	return strings.Join(shown, "; ")
+}
+
+// share returns the items that a list names. Where they are too long together each is cut to its share, so that a long one does not displace the others.
+func share(items []string) []string {
+	items = items[:min(len(items), Items)]
+	shown, total := make([]string, 0, len(items)+1), 0
+	for _, item := range items {
+		total += len(item)
+	}
+	for _, item := range items {
+		if total > listBytes {
+			item = shorten(clean(item, true), listBytes/len(items))
+		}
+		shown = append(shown, item)
+	}
+	return shown
+}
+
+// Conditions bounds the messages of conditions in place. Both providers call it on every status before they compare and write it.
+func Conditions(conditions []metav1.Condition) {
+	for i := range conditions {
+		conditions[i].Message = Message(conditions[i].Message)
+	}
+}
+
+// shorten cuts a text at a character, and marks that something is missing.
+func shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	end := most - len(ellipsis)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return strings.TrimRight(text[:end], " \n") + ellipsis
+}
+
+// clean returns valid UTF-8 without characters that a terminal or a browser obeys instead of showing them: control characters, and those that change the direction of
+// writing (Trojan source).
+func clean(text string, breaks bool) string {
+	if isClean(text, breaks) {
+		return text
+	}
+	text = strings.ToValidUTF8(text[:min(len(text), cleanedBytes)], "\uFFFD")
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' && breaks, unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r), unicode.IsControl(r):
+			return ' '
+		}
+		return -1
+	}, text))
+}
+
+// isClean tells whether a text consists of plain ASCII, as nearly all do.
+func isClean(text string, breaks bool) bool {
+	for i := range len(text) {
+		if c := text[i]; (c < ' ' || c > '~') && (c != '\n' || !breaks) {
+			return false
+		}
+	}
+	return true
+}
