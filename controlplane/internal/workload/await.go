@@ -53,3 +53,8 @@ func (l *link) wants(r resource) bool { return r.demand == nil || r.demand(l) }
 func (l *link) due(r resource) bool {
 	return l.wants(r) || !r.onlyAwaited && l.stop != nil && l.now().Sub(l.since) >= settled
 }
+
+// fresh tells whether what was read of a resource still counts; the caller holds the lock.
+func (l *link) fresh(r resource) bool {
+	return l.watching.Has(r.name) && (r.outdated == nil || !r.outdated(l))
+}

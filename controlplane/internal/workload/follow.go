@@ -20,6 +20,8 @@ type resource struct {
 	// Nil: it is always watched.
 	demand      func(*link) bool
 	onlyAwaited bool
+	// outdated tells, to who holds the lock, whether what was read is to be read again. Nil: never, for it is watched, or does not matter until somebody asks for it.
+	outdated func(*link) bool
 	// read reads what is to be known, and the version from which on it is to be watched; empty: the cluster does not know the kind yet.
 	read func(ctx context.Context, c client.Client) (version string, put func(*link), err error)
 	// take reads what is to be known after a change; put is nil when it is nothing that matters. Nil: read does so.
@@ -59,7 +61,7 @@ type news struct {
 // follow makes all be watched that is not yet, after it was read, and tells whether that was possible.
 func (l *link) follow(ctx context.Context, access *access, kubernetes string) bool {
 	l.mu.Lock()
-	missing := slices.DeleteFunc(slices.Clone(resources), func(r resource) bool { return l.watching.Has(r.name) || !l.due(r) })
+	missing := slices.DeleteFunc(slices.Clone(resources), func(r resource) bool { return l.fresh(r) || !l.due(r) })
 	l.mu.Unlock()
 	found := l.read(ctx, access, missing...)
 	all := true

@@ -85,6 +85,8 @@ type link struct {
 	tokens       sets.Set[types.UID]
 	// requested is the certificate request of a kubelet that was made last.
 	requested types.UID
+	// requestsRead is when the requests were read last.
+	requestsRead time.Time
 	// serverCA are the certificates by which hosts recognise the machine config server; read while hosts are awaited.
 	serverCA string
 	// health is that of what is observed, in its order.

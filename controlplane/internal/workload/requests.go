@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"fmt"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,9 +15,16 @@ import (
 // otherSigners leaves out the requests of operators, which are many. Field selectors cannot say "one of these".
 var otherSigners = fields.OneTermNotEqualSelector("spec.signerName", certificatesv1.KubeAPIServerClientSignerName)
 
+const (
+	// requestsName names the resource of the requests.
+	requestsName = "CertificateSigningRequests"
+	// requestsAge is how old what is known of the requests may be where they are not watched. The serving certificate of a Node that is Ready may expire too, and nothing on the hub shows that.
+	requestsAge = 24 * time.Hour
+)
+
 // requests are what is known of the certificates that kubelets ask for: which of them was made last. They are read when they are decided.
 var requests = resource{
-	name: "CertificateSigningRequests", path: "/apis/" + certificatesv1.SchemeGroupVersion.String() + "/certificatesigningrequests", fields: otherSigners.String(), demand: (*link).hostsAwaited,
+	name: requestsName, path: "/apis/" + certificatesv1.SchemeGroupVersion.String() + "/certificatesigningrequests", fields: otherSigners.String(), demand: (*link).hostsAwaited, outdated: (*link).requestsOutdated,
 	read: readRequests,
 	take: func(_ context.Context, _ *link, _ *access, e watchEvent) (func(*link), error) {
 		if e.Type != watch.Added {
@@ -33,7 +41,7 @@ func readRequests(ctx context.Context, c client.Client) (string, func(*link), er
 		return "", nil, fmt.Errorf("cannot list the CertificateSigningRequests of the workload cluster: %w", err)
 	}
 	if len(list.Items) == 0 {
-		return list.ResourceVersion, func(*link) {}, nil
+		return list.ResourceVersion, func(l *link) { l.requestsRead = l.now() }, nil
 	}
 	latest := &list.Items[0]
 	for i := range list.Items {
@@ -42,5 +50,10 @@ func readRequests(ctx context.Context, c client.Client) (string, func(*link), er
 		}
 	}
 	uid := latest.UID
-	return list.ResourceVersion, func(l *link) { l.requested = uid }, nil
+	return list.ResourceVersion, func(l *link) { l.requested, l.requestsRead = uid, l.now() }, nil
+}
+
+// requestsOutdated tells whether the requests are to be read again though nobody awaits any; the caller holds the lock.
+func (l *link) requestsOutdated() bool {
+	return !l.onDemand.Has(requestsName) && l.now().Sub(l.requestsRead) >= requestsAge
 }

@@ -96,6 +96,38 @@ func TestRequestsAreReadAgainWhenTheNextConnectionHasLasted(t *testing.T) {
 	h.Expect(h.Observe(clusterKey).Requested).To(Equal(types.UID("meanwhile")))
 }
 
+// The serving certificate of a Node that is Ready may expire while a connection lasts for months.
+func TestRequestsThatNobodyAwaitsAreReadDaily(t *testing.T) {
+	s := newAPIServer(t, "secret-token")
+	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h.visit(t.Context())
+	h.settle()
+	h.visit(t.Context())
+	h.Expect(h.told().Requested).To(BeEmpty())
+	resting := func() bool {
+		l := h.link(clusterKey)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return !l.onDemand.Has(requestsName)
+	}
+	h.Eventually(resting, time.Minute).Should(BeTrue())
+	s.put(requestsPath, requestOf("later", 0))
+	begun := len(s.requests())
+	h.visit(t.Context())
+	h.Expect(s.requests()[begun:]).NotTo(ContainElement(ContainSubstring(requestsPath)))
+
+	l := h.link(clusterKey)
+	l.mu.Lock()
+	l.requestsRead = l.requestsRead.Add(-requestsAge)
+	l.mu.Unlock()
+	h.visit(t.Context())
+	h.Expect(h.Observe(clusterKey).Requested).To(Equal(types.UID("later")))
+	h.Eventually(resting, time.Minute).Should(BeTrue(), "it is read, and not watched")
+	begun = len(s.requests())
+	h.visit(t.Context())
+	h.Expect(s.requests()[begun:]).NotTo(ContainElement(ContainSubstring(requestsPath)), "once a day")
+}
+
 func TestRequestsThatAreAwaitedAreReadAtOnce(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	s.put(requestsPath, requestOf("first", 0))
