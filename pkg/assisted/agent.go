@@ -1,6 +1,8 @@
 package assisted
 
 import (
+	"net"
+	"slices"
 	"strings"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
@@ -11,6 +13,23 @@ import (
 // HasInventory tells whether the agent has sent the inventory of its host. assisted-service forgets it when the host is bound, until the
 // agent sends it again.
 func HasInventory(agent *aiv1beta1.Agent) bool { return len(agent.Status.Inventory.Interfaces) > 0 }
+
+// mostAddresses bounds how many addresses of a host are read: its inventory is written by the host.
+const mostAddresses = 64
+
+// Addresses returns the IP addresses in the inventory of a host, without link-local ones, up to a limit.
+func Addresses(agent *aiv1beta1.Agent) []string {
+	var found []string
+	for _, nic := range agent.Status.Inventory.Interfaces {
+		for _, address := range slices.Concat(nic.IPV4Addresses, nic.IPV6Addresses) {
+			address, _, _ = strings.Cut(address, "/")
+			if ip := net.ParseIP(address); ip != nil && ip.IsGlobalUnicast() && len(found) < mostAddresses {
+				found = append(found, ip.String())
+			}
+		}
+	}
+	return found
+}
 
 // AgentCondition returns a condition of an Agent; its zero value when the Agent has none of that type.
 func AgentCondition(agent *aiv1beta1.Agent, conditionType conditionsv1.ConditionType) conditionsv1.Condition {

@@ -1,6 +1,7 @@
 package assisted
 
 import (
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -47,4 +48,17 @@ func TestNotPassed(t *testing.T) {
 			NewWithT(t).Expect(NotPassed(agent)).To(Equal(tc.wanted))
 		})
 	}
+}
+
+func TestAddressesOfAHostAreReadUpToALimit(t *testing.T) {
+	g := NewWithT(t)
+	agent := &aiv1beta1.Agent{}
+	g.Expect(Addresses(agent)).To(BeEmpty())
+	agent.Status.Inventory.Interfaces = []aiv1beta1.HostInterface{
+		{IPV4Addresses: []string{"192.168.1.10/24", "no address", "127.0.0.1/8"}},
+		{IPV4Addresses: []string{"192.168.2.10"}, IPV6Addresses: []string{"fd00:0::10/64", "fe80::1/64"}},
+	}
+	g.Expect(Addresses(agent)).To(Equal([]string{"192.168.1.10", "192.168.2.10", "fd00::10"}))
+	agent.Status.Inventory.Interfaces[0].IPV4Addresses = slices.Repeat([]string{"192.168.1.10/24"}, 1000)
+	g.Expect(Addresses(agent)).To(HaveLen(mostAddresses))
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,9 +22,12 @@ const (
 	authenticatedGroup        = "system:authenticated"
 	// bootstrapperUser is who a kubelet is before it has a certificate: the machine config server gives it the token of this ServiceAccount.
 	bootstrapperUser = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
-	// longAway is for how long a Node was not heard of that may have no valid certificate any more. A kubelet renews at 70 to 90 % of the lifetime, and the first certificate lives for
-	// 24 hours: one that was heard later holds a valid one, and is away for another reason, as a reboot.
-	longAway = 2 * time.Hour
+	// A kubelet renews its certificate after 70 to 90 % of the lifetime (client-go, util/certificate): a Node that reports holds one that is valid for another tenth of it at least. The first
+	// certificate of a new cluster is valid for 24 hours, which leaves more than firstAbsence; all later ones are valid for 30 days, which leaves 72 hours and thus more than absence.
+	// A Node that reported later than that has a valid certificate, and is away for another reason, for example a reboot or a dead disk.
+	firstAbsence, absence = 2 * time.Hour, 60 * time.Hour
+	// firstCertificate is the age up to which a Node may hold its first certificate.
+	firstCertificate = 48 * time.Hour
 )
 
 // bootstrapperGroups are the groups of that ServiceAccount.
@@ -34,14 +38,16 @@ type Request struct {
 	*certificatesv1.CertificateSigningRequest
 
 	// Node is the one that it is to be for, as it says.
-	Node   string
-	parsed *x509.CertificateRequest
+	Node string
+	// Approved is true for a request that was approved already: older ones for its Node have no use any more.
+	Approved bool
+	parsed   *x509.CertificateRequest
 }
 
-// Read reads a request that nobody has decided. It is nil for everything else, and for one that is no kubelet's.
+// Read reads a request that is pending or approved. It is nil for everything else, and for one that is no kubelet's.
 func Read(request *certificatesv1.CertificateSigningRequest) *Request {
 	kubelets := request.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName || request.Spec.SignerName == certificatesv1.KubeletServingSignerName
-	if !kubelets || len(request.Status.Conditions) > 0 {
+	if !kubelets || slices.ContainsFunc(request.Status.Conditions, refuses) {
 		return nil
 	}
 	block, _ := pem.Decode(request.Spec.Request)
@@ -56,7 +62,12 @@ func Read(request *certificatesv1.CertificateSigningRequest) *Request {
 	if !found || node == "" {
 		return nil
 	}
-	return &Request{request, node, parsed}
+	return &Request{request, node, len(request.Status.Conditions) > 0, parsed}
+}
+
+// refuses reports whether a condition ends a request without a certificate.
+func refuses(c certificatesv1.CertificateSigningRequestCondition) bool {
+	return c.Type != certificatesv1.CertificateApproved
 }
 
 // Asks says what is asked for, for people.
@@ -67,19 +78,30 @@ func (r *Request) Asks() string {
 	return "a client certificate"
 }
 
-// Obstacle says why a request for the Node of a host is not approved; it is empty when it is to be. The Node is the one of that name; nil: there is none.
-func (r *Request) Obstacle(hosts Hosts, node *corev1.Node, now time.Time) string {
+// Obstacle says why a request for the Node of a host is not approved; it is empty when it is to be.
+func (r *Request) Obstacle(hosts Hosts, nodes Nodes, now time.Time) string {
 	host, obstacle := hosts.only(r.Node)
 	if obstacle != "" {
 		return obstacle
 	}
-	if obstacle = r.misshapen(); obstacle != "" {
+	if obstacle = r.defect(); obstacle != "" {
 		return obstacle
 	}
 	if r.Spec.SignerName == certificatesv1.KubeletServingSignerName {
-		return r.servingObstacle(hosts, host, node)
+		return r.servingObstacle(hosts, host, nodes)
 	}
-	return r.clientObstacle(host, node, now)
+	return clientObstacle(host, nodes[r.Node], now)
+}
+
+// defect says what is wrong with a request whatever the hosts and Nodes are.
+func (r *Request) defect() string {
+	if obstacle := r.misshapen(); obstacle != "" {
+		return obstacle
+	}
+	if r.Spec.SignerName == certificatesv1.KubeletServingSignerName {
+		return r.servingDefect()
+	}
+	return r.clientDefect()
 }
 
 // misshapen says what is not as Kubernetes wants it of the certificates of all kubelets (pkg/apis/certificates/helpers.go).
@@ -94,9 +116,8 @@ func (r *Request) misshapen() string {
 	return ""
 }
 
-// clientObstacle is about the certificate with which a kubelet speaks to the API server. Whoever has the token of the bootstrapper can ask for one in any name, and every host
-// has the token: a Node that is Ready, or was heard of lately, has its certificate, and renews it by itself.
-func (r *Request) clientObstacle(host *Host, node *corev1.Node, now time.Time) string {
+// clientDefect is about the certificate with which a kubelet authenticates to the API server.
+func (r *Request) clientDefect() string {
 	switch {
 	case r.Spec.Username != bootstrapperUser || !same(r.Spec.Groups, bootstrapperGroups):
 		return fmt.Sprintf("it was asked for by %q, and not by the ServiceAccount that kubelets ask by", cut(r.Spec.Username))
@@ -104,18 +125,37 @@ func (r *Request) clientObstacle(host *Host, node *corev1.Node, now time.Time) s
 		return "it is for other usages than those of a kubelet's client certificate"
 	case len(r.parsed.DNSNames) > 0 || len(r.parsed.IPAddresses) > 0:
 		return "it is for names or addresses, which a client certificate has not"
-	case node == nil && host.leaving:
-		return fmt.Sprintf("Machine %s is being deleted, and its Node is gone", host.Machine)
-	case node != nil && noderefutil.IsNodeReady(node):
-		return "Node " + node.Name + " is Ready, and has its certificate"
-	case node != nil && now.Sub(heard(node)) < longAway:
-		return "Node " + node.Name + " was heard less than 2 h ago, and has its certificate"
 	}
 	return ""
 }
 
-// servingObstacle is about the certificate with which a kubelet serves the API server.
-func (r *Request) servingObstacle(hosts Hosts, host *Host, node *corev1.Node) string {
+// clientObstacle says why no kubelet gets a client certificate for a Node now. Every host has the token of the bootstrapper and can request one in the name of every Node. So a Node gets no
+// second certificate while its kubelet may hold a valid one, which it renews on its own. The host of a Machine that is being deleted does not come back.
+func clientObstacle(host *Host, node *corev1.Node, now time.Time) string {
+	switch {
+	case host.leaving:
+		return fmt.Sprintf("Machine %s is being deleted", host.Machine)
+	case node == nil:
+		return ""
+	case noderefutil.IsNodeReady(node):
+		return "Node " + node.Name + " is Ready, and has its certificate"
+	}
+	if needed := absenceOf(node); now.Sub(heard(node)) < needed {
+		return fmt.Sprintf("Node %s was heard less than %d h ago, and has its certificate", node.Name, int(needed.Hours()))
+	}
+	return ""
+}
+
+// absenceOf is how long a Node must not have reported until its certificate has surely expired. The age of the Node when it reported last counts, since a Node renews no certificate while it is away.
+func absenceOf(node *corev1.Node) time.Duration {
+	if heard(node).Sub(node.CreationTimestamp.Time) < firstCertificate {
+		return firstAbsence
+	}
+	return absence
+}
+
+// servingDefect is about the certificate with which a kubelet serves the API server.
+func (r *Request) servingDefect() string {
 	switch {
 	case r.Spec.Username != nodeUserPrefix+r.Node || !same(r.Spec.Groups, []string{nodeGroup, authenticatedGroup}):
 		return fmt.Sprintf("it was asked for by %q, and not by the kubelet itself", cut(r.Spec.Username))
@@ -123,16 +163,23 @@ func (r *Request) servingObstacle(hosts Hosts, host *Host, node *corev1.Node) st
 		return "it is for other usages than those of a kubelet's serving certificate"
 	case len(r.parsed.DNSNames)+len(r.parsed.IPAddresses) == 0:
 		return "it is for no name and no address"
-	case node == nil:
+	}
+	return ""
+}
+
+// servingObstacle says which name or address of a serving certificate is not that of the Node.
+func (r *Request) servingObstacle(hosts Hosts, host *Host, nodes Nodes) string {
+	node := nodes[r.Node]
+	if node == nil {
 		return "there is no Node " + r.Node
 	}
 	for _, name := range r.parsed.DNSNames {
-		if !hosts.named(host, node, name) {
-			return fmt.Sprintf("it is for the name %q, which neither Machine nor Node has", cut(name))
+		if !hosts.named(host, nodes, name) {
+			return fmt.Sprintf("it is for the name %q, which neither Machine nor Node has, or another Node reports", cut(name))
 		}
 	}
 	for _, ip := range r.parsed.IPAddresses {
-		if obstacle := hosts.addressObstacle(host, node, ip); obstacle != "" {
+		if obstacle := hosts.addressObstacle(host, nodes, ip); obstacle != "" {
 			return obstacle
 		}
 	}

@@ -33,8 +33,10 @@ type world struct {
 	facts    *facts.Facts
 	machines []clusterv1.Machine
 	node     *corev1.Node
-	subject  x509.CertificateRequest
-	request  certificatesv1.CertificateSigningRequest
+	// others are the other Nodes of the cluster.
+	others  []*corev1.Node
+	subject x509.CertificateRequest
+	request certificatesv1.CertificateSigningRequest
 }
 
 // asleep is one whose hosts were off until their certificates expired: the kubelet of w0 asks for a client certificate.
@@ -67,14 +69,22 @@ func awake() *world {
 func joining() *world {
 	w := asleep()
 	w.node, w.machines[0].Status.NodeRef.Name = nil, ""
-	agent := aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "a", Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: "machine-w0"}}, Spec: aiv1beta1.AgentSpec{Hostname: "w0"}}
-	agent.Status.Progress.CurrentStage = models.HostStageRebooting
-	w.facts.Agents = []aiv1beta1.Agent{agent}
-	config := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "machine-w0"}}
-	config.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&w.machines[0], clusterv1.GroupVersion.WithKind("Machine"))}
-	config.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"}
-	w.facts.Configs = map[string]*bootstrapv1.OpenshiftAssistedConfig{"machine-w0": config}
+	agent := w.record(&w.machines[0], "a")
+	agent.Spec.Hostname, agent.Status.Progress.CurrentStage = "w0", models.HostStageRebooting
 	return w
+}
+
+// record adds an Agent, and records that the host of a Machine is the one that it runs on.
+func (w *world) record(m *clusterv1.Machine, name string) *aiv1beta1.Agent {
+	config := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
+	config.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, clusterv1.GroupVersion.WithKind("Machine"))}
+	config.Status.AgentRef = &corev1.LocalObjectReference{Name: name}
+	if w.facts.Configs == nil {
+		w.facts.Configs = map[string]*bootstrapv1.OpenshiftAssistedConfig{}
+	}
+	w.facts.Configs[m.Name] = config
+	w.facts.Agents = append(w.facts.Agents, aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: name, Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: m.Name}}})
+	return &w.facts.Agents[len(w.facts.Agents)-1]
 }
 
 // strangerFirst adds, before the host's own Agent, one that booted the same image.
@@ -99,6 +109,17 @@ func machineOf(node, address string) clusterv1.Machine {
 	m.Status.NodeRef.Name = node
 	m.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineInternalIP, Address: address}, {Type: clusterv1.MachineHostName, Address: node + ".local"}}
 	return m
+}
+
+// nodes are all of the cluster.
+func (w *world) nodes() Nodes {
+	nodes := Nodes{}
+	for _, node := range append(w.others, w.node) {
+		if node != nil {
+			nodes[node.Name] = node
+		}
+	}
+	return nodes
 }
 
 // read reads the request.
@@ -135,64 +156,86 @@ func TestWhichRequestsAreApproved(t *testing.T) {
 		"client: the key is one of RSA": {world: asleep, change: func(w *world) {
 			w.request.Spec.Usages = append(w.request.Spec.Usages, certificatesv1.UsageKeyEncipherment)
 		}},
-		"client: the Machine is being deleted, its Node is there": {world: asleep, change: func(w *world) { w.machines[0].DeletionTimestamp = now() }},
+		"client: the Machine is being deleted, its Node is there": {world: asleep, change: func(w *world) { w.machines[0].DeletionTimestamp = now() }, obstacle: "Machine machine-w0 is being deleted"},
 		"client: a host joins":                               {world: joining},
 		"client: a host joins, and its Node is Ready by now": {world: joining, change: func(w *world) { w.node = nodeOf("w0", corev1.ConditionTrue) }, obstacle: "Node w0 is Ready, and has its certificate"},
 		"client: the host that is to join is still being written": {world: joining, change: func(w *world) {
 			w.facts.Agents[0].Status.Progress.CurrentStage = models.HostStageWritingImageToDisk
 		}, obstacle: "the host of Machine machine-w0 is still being installed"},
-		"client: the Machine that was to join is being deleted":         {world: joining, change: func(w *world) { w.machines[0].DeletionTimestamp = now() }, obstacle: "no Machine has a Node of that name"},
-		"client: the Agent that joins is being deleted":                 {world: joining, change: func(w *world) { w.facts.Agents[0].DeletionTimestamp = now() }, obstacle: "no Machine has a Node of that name"},
-		"client: the Agent is that of another Machine":                  {world: joining, change: func(w *world) { w.facts.Agents[0].Labels[aiv1beta1.InfraEnvNameLabel] = "other" }, obstacle: "no Machine has a Node of that name"},
-		"client: the Agent is of another namespace":                     {world: joining, change: func(w *world) { w.facts.Agents[0].Namespace = "tenant" }, obstacle: "no Machine has a Node of that name"},
-		"client: the Agent is a stranger in the Machine's InfraEnv":     {world: joining, change: func(w *world) { w.facts.Agents[0].Name = "stranger" }, obstacle: "no Machine has a Node of that name"},
-		"client: a stranger in the Machine's InfraEnv stands first":     {world: joining, change: strangerFirst},
-		"client: the name of the host that joins is another's":          {world: joining, change: func(w *world) { w.machines[1].Status.NodeRef.Name = "w0" }, obstacle: "machine-w0 and machine-w1 both have"},
-		"client: the Node is Ready":                                     {world: asleep, change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionTrue }, obstacle: "Node w0 is Ready, and has its certificate"},
-		"client: the Node reboots":                                      {world: asleep, change: heardBefore(2*time.Hour - time.Minute), obstacle: "Node w0 was heard less than 2 h ago, and has its certificate"},
-		"client: the Node was away for long":                            {world: asleep, change: heardBefore(2*time.Hour + time.Minute)},
-		"client: the Node will be heard, by a clock that is ahead":      {world: asleep, change: heardBefore(-26 * time.Hour), obstacle: "was heard less than 2 h ago"},
-		"client: the Node was just made, and never told how it is":      {world: asleep, change: func(w *world) { w.node.Status.Conditions, w.node.CreationTimestamp = nil, *now() }, obstacle: "was heard less than 2 h ago"},
-		"serving: the Node reboots":                                     {world: awake, change: heardBefore(0)},
-		"client: the Machine is being deleted, its Node is gone":        {world: asleep, change: func(w *world) { w.machines[0].DeletionTimestamp, w.node = now(), nil }, obstacle: "Machine machine-w0 is being deleted, and its Node is gone"},
-		"client: asked for by one with a long name":                     {world: asleep, change: func(w *world) { w.request.Spec.Username = strings.Repeat("é", 1000) }, obstacle: `by "` + strings.Repeat("é", 126) + `", and`},
-		"serving: asked for by one with a long name":                    {world: awake, change: func(w *world) { w.request.Spec.Username = strings.Repeat("é", 1000) }, obstacle: `by "` + strings.Repeat("é", 126) + `", and`},
-		"serving: for a long name":                                      {world: awake, change: func(w *world) { w.subject.DNSNames = []string{strings.Repeat("a", 1000)} }, obstacle: `the name "` + strings.Repeat("a", 253) + `", which`},
-		"client: nobody has such a Node":                                {world: asleep, change: func(w *world) { w.subject.Subject.CommonName = "system:node:w9" }, obstacle: "no Machine has a Node of that name"},
-		"client: another ServiceAccount":                                {world: asleep, change: func(w *world) { w.request.Spec.Username = "system:serviceaccount:default:node-bootstrapper" }, obstacle: "not by the ServiceAccount"},
-		"client: a Node for another":                                    {world: asleep, change: func(w *world) { w.request.Spec.Username = "system:node:w1" }, obstacle: "not by the ServiceAccount"},
-		"client: the bootstrapper in one group more":                    {world: asleep, change: func(w *world) { w.request.Spec.Groups = append(w.request.Spec.Groups, "system:masters") }, obstacle: "not by the ServiceAccount"},
-		"client: the bootstrapper without its groups":                   {world: asleep, change: func(w *world) { w.request.Spec.Groups = w.request.Spec.Groups[:2] }, obstacle: "not by the ServiceAccount"},
-		"client: to serve as well":                                      {world: asleep, change: func(w *world) { w.request.Spec.Usages = append(w.request.Spec.Usages, certificatesv1.UsageServerAuth) }, obstacle: "other usages"},
-		"client: not for clients":                                       {world: asleep, change: func(w *world) { w.request.Spec.Usages = w.request.Spec.Usages[:1] }, obstacle: "other usages"},
-		"client: in the group of administrators":                        {world: asleep, change: func(w *world) { w.subject.Subject.Organization = []string{"system:masters"} }, obstacle: "organization system:nodes alone"},
-		"client: in the group of administrators, too":                   {world: asleep, change: func(w *world) { w.subject.Subject.Organization = []string{"system:nodes", "system:masters"} }, obstacle: "organization system:nodes alone"},
-		"client: in no group":                                           {world: asleep, change: func(w *world) { w.subject.Subject.Organization = nil }, obstacle: "organization system:nodes alone"},
-		"client: with one name more":                                    {world: asleep, change: alsoNamed, obstacle: "organization system:nodes alone"},
-		"client: for a name":                                            {world: asleep, change: func(w *world) { w.subject.DNSNames = []string{"w0"} }, obstacle: "for names or addresses"},
-		"client: for an address":                                        {world: asleep, change: func(w *world) { w.subject.IPAddresses = []net.IP{net.ParseIP("192.168.1.10")} }, obstacle: "for names or addresses"},
-		"client: for an e-mail address":                                 {world: asleep, change: func(w *world) { w.subject.EmailAddresses = []string{"a@b"} }, obstacle: "e-mail addresses or URIs"},
-		"serving: for the name and the addresses of the Node":           {world: awake},
-		"serving: while the Node is not Ready":                          {world: awake, change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionUnknown }},
-		"serving: a host joins":                                         {world: servingWhileJoining},
-		"serving: for the names that Machine and Node tell":             {world: awake, change: func(w *world) { w.subject.DNSNames = []string{"w0.local", "w0.example.com"} }},
-		"serving: for an address that only the Machine tells":           {world: awake, change: func(w *world) { w.node.Status.Addresses = nil; w.subject.IPAddresses = w.subject.IPAddresses[:1] }},
-		"serving: for a name alone":                                     {world: awake, change: func(w *world) { w.subject.IPAddresses = nil }},
-		"serving: for nothing":                                          {world: awake, change: func(w *world) { w.subject.DNSNames, w.subject.IPAddresses = nil, nil }, obstacle: "for no name and no address"},
-		"serving: there is no Node":                                     {world: awake, change: func(w *world) { w.node = nil }, obstacle: "there is no Node w0"},
-		"serving: asked for by another Node":                            {world: awake, change: func(w *world) { w.request.Spec.Username = "system:node:w1" }, obstacle: "not by the kubelet itself"},
-		"serving: asked for by the bootstrapper":                        {world: awake, change: func(w *world) { w.request.Spec.Username = bootstrapperUser }, obstacle: "not by the kubelet itself"},
-		"serving: asked for by one in another group":                    {world: awake, change: func(w *world) { w.request.Spec.Groups[0] = "system:masters" }, obstacle: "not by the kubelet itself"},
-		"serving: to be a client as well":                               {world: awake, change: func(w *world) { w.request.Spec.Usages = append(w.request.Spec.Usages, certificatesv1.UsageClientAuth) }, obstacle: "other usages"},
-		"serving: for a name of nobody":                                 {world: awake, change: func(w *world) { w.subject.DNSNames = append(w.subject.DNSNames, "api.example.com") }, obstacle: `the name "api.example.com", which neither`},
-		"serving: for the name of another host, which the Node reports": {world: awake, change: func(w *world) { reportName(w, "w1.local"); w.subject.DNSNames = []string{"w1.local"} }, obstacle: `the name "w1.local", which neither`},
-		"serving: for the name of another Node, which the Node reports": {world: awake, change: func(w *world) { reportName(w, "w1"); w.subject.DNSNames = []string{"w1"} }, obstacle: `the name "w1", which neither`},
-		"serving: for an address of nobody":                             {world: awake, change: func(w *world) { askFor(w, "192.168.1.99") }, obstacle: "the address 192.168.1.99, which neither"},
+		"client: the Machine that was to join is being deleted":                      {world: joining, change: func(w *world) { w.machines[0].DeletionTimestamp = now() }, obstacle: "no Machine has a Node of that name"},
+		"client: the Agent that joins is being deleted":                              {world: joining, change: func(w *world) { w.facts.Agents[0].DeletionTimestamp = now() }, obstacle: "no Machine has a Node of that name"},
+		"client: the Agent is that of another Machine":                               {world: joining, change: func(w *world) { w.facts.Agents[0].Labels[aiv1beta1.InfraEnvNameLabel] = "other" }, obstacle: "no Machine has a Node of that name"},
+		"client: the name of the host that joins is another's":                       {world: joining, change: func(w *world) { w.machines[1].Status.NodeRef.Name = "w0" }, obstacle: "machine-w0 and machine-w1 both have"},
+		"client: the Node is Ready":                                                  {world: asleep, change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionTrue }, obstacle: "Node w0 is Ready, and has its certificate"},
+		"client: the Node reboots":                                                   {world: asleep, change: heardBefore(time.Hour, 2*time.Hour-time.Minute), obstacle: "Node w0 was heard less than 2 h ago, and has its certificate"},
+		"client: the Node was away for long":                                         {world: asleep, change: heardBefore(time.Hour, 2*time.Hour+time.Minute)},
+		"client: the Node renewed its first certificate":                             {world: asleep, change: heardBefore(47*time.Hour, 2*time.Hour+time.Minute)},
+		"client: the old Node was away for two hours":                                {world: asleep, change: heardBefore(49*time.Hour, 2*time.Hour+time.Minute), obstacle: "Node w0 was heard less than 60 h ago, and has its certificate"},
+		"client: the old Node was away for a weekend":                                {world: asleep, change: heardBefore(1000*time.Hour, 60*time.Hour-time.Minute), obstacle: "Node w0 was heard less than 60 h ago, and has its certificate"},
+		"client: the old Node was away for so long that its certificate has expired": {world: asleep, change: heardBefore(1000*time.Hour, 60*time.Hour+time.Minute)},
+		"client: the Node fell silent when it was new, and is old by now":            {world: asleep, change: heardBefore(time.Hour, 59*time.Hour)},
+		"client: the Node will be heard, by a clock that is ahead":                   {world: asleep, change: heardBefore(time.Hour, -26*time.Hour), obstacle: "was heard less than 2 h ago"},
+		"client: the Node was just made, and never told how it is":                   {world: asleep, change: func(w *world) { w.node.Status.Conditions, w.node.CreationTimestamp = nil, *now() }, obstacle: "was heard less than 2 h ago"},
+		"serving: the Node reboots":                                                  {world: awake, change: heardBefore(time.Hour, 0)},
+		"client: the Machine is being deleted, its Node is gone":                     {world: asleep, change: func(w *world) { w.machines[0].DeletionTimestamp, w.node = now(), nil }, obstacle: "Machine machine-w0 is being deleted"},
+		"client: asked for by one with a long name":                                  {world: asleep, change: func(w *world) { w.request.Spec.Username = strings.Repeat("é", 1000) }, obstacle: `by "` + strings.Repeat("é", 126) + `", and`},
+		"serving: asked for by one with a long name":                                 {world: awake, change: func(w *world) { w.request.Spec.Username = strings.Repeat("é", 1000) }, obstacle: `by "` + strings.Repeat("é", 126) + `", and`},
+		"serving: for a long name":                                                   {world: awake, change: func(w *world) { w.subject.DNSNames = []string{strings.Repeat("a", 1000)} }, obstacle: `the name "` + strings.Repeat("a", 253) + `", which`},
+		"client: nobody has such a Node":                                             {world: asleep, change: func(w *world) { w.subject.Subject.CommonName = "system:node:w9" }, obstacle: "no Machine has a Node of that name"},
+		"client: another ServiceAccount":                                             {world: asleep, change: func(w *world) { w.request.Spec.Username = "system:serviceaccount:default:node-bootstrapper" }, obstacle: "not by the ServiceAccount"},
+		"client: a Node for another":                                                 {world: asleep, change: func(w *world) { w.request.Spec.Username = "system:node:w1" }, obstacle: "not by the ServiceAccount"},
+		"client: the bootstrapper in one group more":                                 {world: asleep, change: func(w *world) { w.request.Spec.Groups = append(w.request.Spec.Groups, "system:masters") }, obstacle: "not by the ServiceAccount"},
+		"client: the bootstrapper without its groups":                                {world: asleep, change: func(w *world) { w.request.Spec.Groups = w.request.Spec.Groups[:2] }, obstacle: "not by the ServiceAccount"},
+		"client: to serve as well":                                                   {world: asleep, change: func(w *world) { w.request.Spec.Usages = append(w.request.Spec.Usages, certificatesv1.UsageServerAuth) }, obstacle: "other usages"},
+		"client: not for clients":                                                    {world: asleep, change: func(w *world) { w.request.Spec.Usages = w.request.Spec.Usages[:1] }, obstacle: "other usages"},
+		"client: in the group of administrators":                                     {world: asleep, change: func(w *world) { w.subject.Subject.Organization = []string{"system:masters"} }, obstacle: "organization system:nodes alone"},
+		"client: in the group of administrators, too":                                {world: asleep, change: func(w *world) { w.subject.Subject.Organization = []string{"system:nodes", "system:masters"} }, obstacle: "organization system:nodes alone"},
+		"client: in no group":                                                        {world: asleep, change: func(w *world) { w.subject.Subject.Organization = nil }, obstacle: "organization system:nodes alone"},
+		"client: with one name more":                                                 {world: asleep, change: alsoNamed, obstacle: "organization system:nodes alone"},
+		"client: for a name":                                                         {world: asleep, change: func(w *world) { w.subject.DNSNames = []string{"w0"} }, obstacle: "for names or addresses"},
+		"client: for an address":                                                     {world: asleep, change: func(w *world) { w.subject.IPAddresses = []net.IP{net.ParseIP("192.168.1.10")} }, obstacle: "for names or addresses"},
+		"client: for an e-mail address":                                              {world: asleep, change: func(w *world) { w.subject.EmailAddresses = []string{"a@b"} }, obstacle: "e-mail addresses or URIs"},
+		"serving: for the name and the addresses of the Node":                        {world: awake},
+		"serving: while the Node is not Ready":                                       {world: awake, change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionUnknown }},
+		"serving: a host joins":                                                      {world: servingWhileJoining},
+		"serving: for the names that Machine and Node tell":                          {world: awake, change: func(w *world) { w.subject.DNSNames = []string{"w0.local", "w0.example.com"} }},
+		"serving: for an address that only the Machine tells":                        {world: awake, change: func(w *world) { w.node.Status.Addresses = nil; w.subject.IPAddresses = w.subject.IPAddresses[:1] }},
+		"serving: for a name alone":                                                  {world: awake, change: func(w *world) { w.subject.IPAddresses = nil }},
+		"serving: for nothing":                                                       {world: awake, change: func(w *world) { w.subject.DNSNames, w.subject.IPAddresses = nil, nil }, obstacle: "for no name and no address"},
+		"serving: there is no Node":                                                  {world: awake, change: func(w *world) { w.node = nil }, obstacle: "there is no Node w0"},
+		"serving: asked for by another Node":                                         {world: awake, change: func(w *world) { w.request.Spec.Username = "system:node:w1" }, obstacle: "not by the kubelet itself"},
+		"serving: asked for by the bootstrapper":                                     {world: awake, change: func(w *world) { w.request.Spec.Username = bootstrapperUser }, obstacle: "not by the kubelet itself"},
+		"serving: asked for by one in another group":                                 {world: awake, change: func(w *world) { w.request.Spec.Groups[0] = "system:masters" }, obstacle: "not by the kubelet itself"},
+		"serving: to be a client as well":                                            {world: awake, change: func(w *world) { w.request.Spec.Usages = append(w.request.Spec.Usages, certificatesv1.UsageClientAuth) }, obstacle: "other usages"},
+		"serving: for a name of nobody":                                              {world: awake, change: func(w *world) { w.subject.DNSNames = append(w.subject.DNSNames, "api.example.com") }, obstacle: `the name "api.example.com", which neither`},
+		"serving: for the name of another host, which the Node reports":              {world: awake, change: func(w *world) { reportName(w, "w1.local"); w.subject.DNSNames = []string{"w1.local"} }, obstacle: `the name "w1.local", which neither`},
+		"serving: for the name of another Node, which the Node reports":              {world: awake, change: func(w *world) { reportName(w, "w1"); w.subject.DNSNames = []string{"w1"} }, obstacle: `the name "w1", which neither`},
+		"serving: for an address of nobody":                                          {world: awake, change: func(w *world) { askFor(w, "192.168.1.99") }, obstacle: "the address 192.168.1.99, which neither"},
+		"client: the Agent is of another namespace":                                  {world: joining, change: func(w *world) { w.facts.Agents[0].Namespace = "tenant" }, obstacle: "no Machine has a Node of that name"},
+		"client: the Agent is a stranger in the Machine's InfraEnv":                  {world: joining, change: func(w *world) { w.facts.Agents[0].Name = "stranger" }, obstacle: "no Machine has a Node of that name"},
+		"client: a stranger in the Machine's InfraEnv stands first":                  {world: joining, change: strangerFirst},
 		"serving: for an address of another host, which the Node reports": {world: awake, change: func(w *world) {
 			report(w, "192.168.1.11")
 			askFor(w, "192.168.1.11")
 		}, obstacle: "the address 192.168.1.11, which is Machine machine-w1's"},
-		"serving: for an address of the API, which the Node reports": {world: awake, change: func(w *world) { report(w, "192.168.1.2"); askFor(w, "192.168.1.2") }, obstacle: "the address 192.168.1.2, which is the cluster's"},
+		"serving: for an address that another Node reports, too": {world: awake, change: claims, obstacle: "the address 10.0.0.11, which Node w1 reports as well"},
+		"serving: for an address that another Node reports, though the Machine has it": {world: awake, change: func(w *world) {
+			claims(w)
+			w.machines[0].Status.Addresses = append(w.machines[0].Status.Addresses, clusterv1.MachineAddress{Type: clusterv1.MachineInternalIP, Address: "10.0.0.11"})
+		}},
+		"serving: for an address that a Node without Machine reports, too": {world: awake, change: func(w *world) { claims(w); w.machines = w.machines[:1] }, obstacle: "which Node w1 reports as well"},
+		"serving: for a name that another Node reports, too": {world: awake, change: func(w *world) {
+			claims(w)
+			reportName(w, "w1.example.com")
+			w.subject.DNSNames, w.subject.IPAddresses = []string{"w1.example.com"}, nil
+		}, obstacle: `the name "w1.example.com", which neither`},
+		"serving: for an address of a host that is about to join": {world: awake, change: discovers(1), obstacle: "the address 10.0.0.11, which is Machine machine-w1's"},
+		"serving: for an address that another host had before it joined": {world: awake, change: func(w *world) {
+			discovers(1)(w)
+			w.others = []*corev1.Node{nodeOf("w1", corev1.ConditionTrue, "10.0.0.12")}
+		}},
+		"serving: for an address that its own host had before it joined": {world: awake, change: discovers(0)},
+		"serving: for an address of the API, which the Node reports":     {world: awake, change: func(w *world) { report(w, "192.168.1.2"); askFor(w, "192.168.1.2") }, obstacle: "the address 192.168.1.2, which is the cluster's"},
 		"serving: for an address of the ingress, which the Node reports": {world: awake, change: func(w *world) {
 			report(w, "192.168.1.3")
 			askFor(w, "192.168.1.3")
@@ -207,7 +250,7 @@ func TestWhichRequestsAreApproved(t *testing.T) {
 			}
 			request := w.read(t)
 			g.Expect(request).NotTo(BeNil())
-			obstacle := request.Obstacle(HostsOf(w.facts, w.machines), w.node, now().Time)
+			obstacle := request.Obstacle(HostsOf(w.facts, w.machines), w.nodes(), now().Time)
 			if tc.obstacle == "" {
 				g.Expect(obstacle).To(BeEmpty())
 			} else {
@@ -222,10 +265,28 @@ func now() *metav1.Time {
 	return &at
 }
 
-// heardBefore makes the Node one that is away, and was heard of some time before.
-func heardBefore(before time.Duration) func(*world) {
+// heardBefore makes the Node one that is away, and was heard of some time before; its age is the one at that time.
+func heardBefore(age, before time.Duration) func(*world) {
 	return func(w *world) {
 		w.node.Status.Conditions[0].Status, w.node.Status.Conditions[0].LastHeartbeatTime = corev1.ConditionUnknown, metav1.NewTime(now().Add(-before))
+		w.node.CreationTimestamp = metav1.NewTime(now().Add(-before - age))
+	}
+}
+
+// claims lets the Node report an address that another Node reports too, and request a certificate for it.
+func claims(w *world) {
+	w.others = []*corev1.Node{nodeOf("w1", corev1.ConditionTrue, "10.0.0.11")}
+	report(w, "10.0.0.11")
+	askFor(w, "10.0.0.11")
+}
+
+// discovers lets the Agent on the host of a Machine find an address, which the Node reports.
+func discovers(machine int) func(w *world) {
+	return func(w *world) {
+		agent := w.record(&w.machines[machine], "b")
+		agent.Status.Inventory.Interfaces = []aiv1beta1.HostInterface{{IPV4Addresses: []string{"10.0.0.11/24"}}}
+		report(w, "10.0.0.11")
+		askFor(w, "10.0.0.11")
 	}
 }
 
@@ -257,7 +318,7 @@ func askFor(w *world, address string) {
 func TestWhichRequestsAreLookedAt(t *testing.T) {
 	for situation, change := range map[string]func(*world){
 		"another signer's":        func(w *world) { w.request.Spec.SignerName = certificatesv1.KubeAPIServerClientSignerName },
-		"one that was approved":   func(w *world) { decide(w, certificatesv1.CertificateApproved) },
+		"one that failed":         func(w *world) { decide(w, certificatesv1.CertificateFailed) },
 		"one that was denied":     func(w *world) { decide(w, certificatesv1.CertificateDenied) },
 		"one of nobody":           func(w *world) { w.subject.Subject.CommonName = "system:node:" },
 		"one of an administrator": func(w *world) { w.subject.Subject.CommonName = "system:admin" },
@@ -270,9 +331,12 @@ func TestWhichRequestsAreLookedAt(t *testing.T) {
 	}
 	g := NewWithT(t)
 	w := asleep()
-	g.Expect(w.read(t).Node).To(Equal("w0"))
+	g.Expect(w.read(t)).To(And(HaveField("Node", "w0"), HaveField("Approved", false)))
 	g.Expect(HostsOf(w.facts, w.machines).Have("w0")).To(BeTrue())
 	g.Expect(HostsOf(w.facts, w.machines).Have("w9")).To(BeFalse())
+	decide(w, certificatesv1.CertificateApproved)
+	g.Expect(w.read(t).Approved).To(BeTrue())
+	w.request.Status.Conditions = nil
 	for _, content := range []string{"", "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"} {
 		w.request.Spec.Request = []byte(content)
 		g.Expect(Read(&w.request)).To(BeNil())

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // FuzzRequest: of all that a kubelet may send only a certificate of a kubelet is approved, for a Node of the cluster's Machines and for no other names and addresses than that host has.
@@ -30,11 +29,7 @@ func FuzzRequest(f *testing.F) {
 			if request == nil {
 				continue
 			}
-			var node *corev1.Node
-			if w.node != nil && w.node.Name == request.Node {
-				node = w.node
-			}
-			if request.Obstacle(HostsOf(w.facts, w.machines), node, time.Now()) != "" {
+			if request.Obstacle(HostsOf(w.facts, w.machines), w.nodes(), time.Now()) != "" {
 				continue
 			}
 			parsed, err := x509.ParseCertificateRequest(der)

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
 // Host is that of a Machine, as the hub knows it.
@@ -23,7 +25,12 @@ type Host struct {
 	leaving bool
 	// addresses are those that the infrastructure provider tells.
 	addresses []string
+	// discovered are those that its Agent found before the installation. They count until the host has a Node: after that it may have got others.
+	discovered []string
 }
+
+// Nodes are all of a cluster, by name.
+type Nodes map[string]*corev1.Node
 
 // Hosts are all of a cluster. Floating are addresses of the cluster as a whole, which move between hosts.
 type Hosts struct {
@@ -41,8 +48,11 @@ func HostsOf(f *facts.Facts, machines []clusterv1.Machine) Hosts {
 	for i := range machines {
 		m := &machines[i]
 		host := Host{Machine: m.Name, Node: m.Status.NodeRef.Name, leaving: !m.DeletionTimestamp.IsZero()}
-		if host.Node == "" && !host.leaving {
-			host.Node, host.early = joiningAs(f, m)
+		if agent := f.AgentOf(m); agent != nil && agent.DeletionTimestamp.IsZero() {
+			host.discovered = assisted.Addresses(agent)
+			if host.Node == "" && !host.leaving {
+				host.Node, host.early = agent.Spec.Hostname, !joiningStages.Has(agent.Status.Progress.CurrentStage)
+			}
 		}
 		for _, address := range m.Status.Addresses {
 			host.addresses = append(host.addresses, address.Address)
@@ -50,15 +60,6 @@ func HostsOf(f *facts.Facts, machines []clusterv1.Machine) Hosts {
 		hosts.All = append(hosts.All, host)
 	}
 	return hosts
-}
-
-// joiningAs is the name that the host of a Machine was told, and whether it is too early for it to join: it has not booted yet what is installed on it.
-func joiningAs(f *facts.Facts, m *clusterv1.Machine) (name string, early bool) {
-	agent := f.AgentOf(m)
-	if agent == nil || !agent.DeletionTimestamp.IsZero() {
-		return "", false
-	}
-	return agent.Spec.Hostname, !joiningStages.Has(agent.Status.Progress.CurrentStage)
 }
 
 // Have tells whether one of the hosts has a Node of the name, or is to get it.
@@ -88,39 +89,65 @@ func (h Hosts) only(node string) (*Host, string) {
 }
 
 // named tells whether a name is one of a host.
-func (h Hosts) named(host *Host, node *corev1.Node, name string) bool {
+func (h Hosts) named(host *Host, nodes Nodes, name string) bool {
+	node := nodes[host.Node]
 	return name == node.Name || slices.Contains(host.addresses, name) ||
-		reports(node, name, corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeExternalDNS) && h.owner(name) == ""
+		reports(node, name, hostNames...) && h.owner(host, nodes, name) == "" && nodes.reporter(node, name, hostNames...) == ""
 }
 
 // addressObstacle says what is wrong about an address. What the infrastructure provider tells of a host is sure. What a Node tells comes from its kubelet, and counts as long as
-// nobody else is known to have it: hosts may get other addresses, and others than at their inspection.
-func (h Hosts) addressObstacle(host *Host, node *corev1.Node, ip net.IP) string {
+// nobody else is known to have it: no host of another Machine, and no Node that reports it as well. Hosts may get other addresses, and others than at their inspection.
+func (h Hosts) addressObstacle(host *Host, nodes Nodes, ip net.IP) string {
 	known := func(address string) bool { return ip.Equal(net.ParseIP(address)) }
+	node := nodes[host.Node]
 	if slices.ContainsFunc(h.Floating, known) {
 		return fmt.Sprintf("it is for the address %s, which is the cluster's", ip)
 	}
 	if slices.ContainsFunc(host.addresses, known) {
 		return ""
 	}
-	if owner := h.owner(ip.String()); owner != "" {
+	if owner := h.owner(host, nodes, ip.String()); owner != "" {
 		return fmt.Sprintf("it is for the address %s, which is Machine %s's", ip, owner)
 	}
-	if !reports(node, ip.String(), corev1.NodeInternalIP, corev1.NodeExternalIP) {
+	if !reports(node, ip.String(), hostAddresses...) {
 		return fmt.Sprintf("it is for the address %s, which neither Machine nor Node has", ip)
+	}
+	if other := nodes.reporter(node, ip.String(), hostAddresses...); other != "" {
+		return fmt.Sprintf("it is for the address %s, which Node %s reports as well", ip, other)
 	}
 	return ""
 }
 
-// owner is the Machine of a host that is known to have a name or an address; empty: none.
-func (h Hosts) owner(of string) string {
-	for _, host := range h.All {
-		if host.Node == of || slices.ContainsFunc(host.addresses, func(address string) bool { return alike(address, of) }) {
+// owner is the Machine of another host that is known to have a name or an address; empty: none.
+func (h Hosts) owner(than *Host, nodes Nodes, of string) string {
+	has := func(address string) bool { return alike(address, of) }
+	for i := range h.All {
+		host := &h.All[i]
+		if host == than {
+			continue
+		}
+		if host.Node == of || slices.ContainsFunc(host.addresses, has) || nodes[host.Node] == nil && slices.ContainsFunc(host.discovered, has) {
 			return host.Machine
 		}
 	}
 	return ""
 }
+
+// reporter names another Node that reports a name or an address; empty: none. Of several it is the first by name.
+func (n Nodes) reporter(than *corev1.Node, of string, types ...corev1.NodeAddressType) string {
+	for _, name := range slices.Sorted(maps.Keys(n)) {
+		if node := n[name]; node != nil && name != than.Name && (name == of || reports(node, of, types...)) {
+			return name
+		}
+	}
+	return ""
+}
+
+// hostNames and hostAddresses are the types of what a Node reports as its names and its addresses.
+var (
+	hostNames     = []corev1.NodeAddressType{corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeExternalDNS}
+	hostAddresses = []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP}
+)
 
 // reports tells whether a Node reports a name or an address, as one of some types.
 func reports(node *corev1.Node, of string, types ...corev1.NodeAddressType) bool {

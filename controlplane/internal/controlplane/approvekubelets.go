@@ -27,10 +27,15 @@ type asked struct {
 	told []string
 	// before is what was told before this manager began: it is told until they were looked at.
 	before string
+	// silent is when a member of etcd was seen last that does not answer: the API server reaches no kubelet whose serving certificate has expired.
+	silent time.Time
 	// looked is when they were looked at last, next when to look at them again, pace how much later after that.
 	looked, next time.Time
 	pace         wait.Backoff
 }
+
+// silentFor is how long a member that does not answer keeps requests awaited: etcd is looked at less often.
+const silentFor = 10 * time.Minute
 
 // approveKubelets approves the certificates that kubelets of an installed cluster ask for and nobody else approves: those of hosts that join, as far as assisted-service does not, and of
 // hosts that come back when their certificates have expired. While a host may ask, the requests are watched.
@@ -38,9 +43,13 @@ func (r *Reconciler) approveKubelets(ctx context.Context, s *scope) (bool, error
 	if !s.Installed() {
 		return true, nil
 	}
-	r.Workloads.Await(s.ClusterKey(), s.AwaitsKubelets())
 	found, known := r.asked.Get(s.stored.UID)
 	last, _ := found.(asked)
+	if s.memberSilent {
+		last.silent = r.now()
+		r.asked.Add(s.stored.UID, last)
+	}
+	r.Workloads.Await(s.ClusterKey(), s.AwaitsKubelets() || r.now().Sub(last.silent) < silentFor)
 	if c := conditions.Get(s.stored, controlplanev1.CertificatesApprovedCondition); c != nil && !known {
 		last.before = c.Message
 	}
@@ -62,6 +71,9 @@ func (r *Reconciler) approveKubelets(ctx context.Context, s *scope) (bool, error
 	}
 	return true, err
 }
+
+// tooMany is told where a cluster has more requests than are read.
+const tooMany = "the cluster has more CertificateSigningRequests of kubelets than are read at a time; delete those that are pending and nobody needs: kubelets that still need theirs request it again"
 
 // message is what people are told; empty: nothing.
 func (a *asked) message() string {
@@ -85,20 +97,23 @@ func (r *Reconciler) lookAtRequests(ctx context.Context, s *scope, last asked) (
 	if err != nil {
 		return last, err
 	}
-	now := asked{requested: s.Workload.Requested, looked: r.now(), left: sets.New[string](), pace: last.pace}
+	now := asked{requested: s.Workload.Requested, silent: last.silent, looked: r.now(), left: sets.New[string](), pace: last.pace}
 	if seen.MachineAPI {
 		return now, nil // its approver knows these hosts
 	}
 	var failures []error
-	for _, request := range seen.Requests {
-		obstacle := request.Obstacle(hosts, seen.Nodes[request.Node], r.now())
+	for _, decision := range approval.Decide(seen.Requests, hosts, seen.Nodes, r.now()) {
+		obstacle := decision.Obstacle
 		if obstacle == "" {
-			obstacle, err = r.approve(ctx, s, request)
+			obstacle, err = r.approve(ctx, s, decision.Request)
 			failures = append(failures, err)
 		}
 		if obstacle != "" {
-			now.leave(request, obstacle, last)
+			now.leave(decision.Request, obstacle, last)
 		}
+	}
+	if seen.More {
+		now.told = append(now.told, tooMany)
 	}
 	if err := errors.Join(failures...); err != nil {
 		return last, err

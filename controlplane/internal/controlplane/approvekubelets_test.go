@@ -281,6 +281,38 @@ func TestRequestsAreAwaitedWhileANodeIsAway(t *testing.T) {
 	h.Expect(h.workloads.awaited).To(BeTrue())
 }
 
+// The API server reaches a member through the kubelet of its Node, whose serving certificate may have expired though the Node is Ready.
+func TestRequestsAreAwaitedWhileAMemberDoesNotAnswer(t *testing.T) {
+	h := newInstalledHub(t)
+	now := time.Now()
+	h.r.now = func() time.Time { return now }
+	h.etcds.Members[2].Problem = "does not answer"
+	h.deleteMachine(0)
+	h.reconcile()
+	h.reconcile()
+	h.Expect(h.workloads.awaited).To(BeTrue())
+	h.askFor("csr-1", "n1")
+	h.reconcile()
+	h.Expect(h.kubelets.approved).To(Equal([]string{"csr-1"}))
+
+	h.etcds.Members[2].Problem = ""
+	now = now.Add(silentFor - time.Second)
+	h.reconcile()
+	h.Expect(h.workloads.awaited).To(BeTrue(), "it may answer now and then")
+	now = now.Add(time.Minute)
+	h.reconcile()
+	h.Expect(h.workloads.awaited).To(BeFalse())
+}
+
+func TestMoreRequestsThanAreReadAreReported(t *testing.T) {
+	h := newInstalledHub(t)
+	h.kubelets.More = true
+	h.workloads.facts.Requested = "many"
+	h.reconcile()
+	c := conditions.Get(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)
+	h.Expect(c).To(HaveField("Message", ContainSubstring("more CertificateSigningRequests of kubelets than are read")))
+}
+
 func TestAWorkerWhoseNodeComesOrGoesIsNoticed(t *testing.T) {
 	worker := func(ready metav1.ConditionStatus) *clusterv1.Machine {
 		m := &clusterv1.Machine{}

@@ -41,7 +41,7 @@ const looksAtLeaving = 30
 // guardHost looks after a host that was released and may still run: OpenShift takes in hosts that run, and it would be wiped while it votes.
 func (r *Reconciler) guardHost(ctx context.Context, s *scope, asked *removal.Asked, left removal.Leftover, m removal.Machine) (err error) {
 	r.askBeside(s, "leaving "+string(m.UID), firstBeside, looksAtLeaving, func() (found *removal.Step, changed bool) {
-		seen, failure := r.Etcds.Observe(ctx, s.ClusterKey())
+		seen, failure := r.readEtcd(ctx, s)
 		if failure != nil {
 			ctrl.LoggerFrom(ctx).V(1).Info("Cannot see whether a released host is a member of etcd again", "Machine", m.Name, "reason", failure.Error())
 			return nil, false // that of a cluster is noticed elsewhere which does not answer

@@ -137,10 +137,17 @@ func (r *Reconciler) note(ctx context.Context, s *scope, asked *removal.Asked, l
 // seeEtcd looks at etcd, unless this reconcile did, and nothing was changed since.
 func (r *Reconciler) seeEtcd(ctx context.Context, s *scope) (*facts.Etcd, error) {
 	if (s.look == etcdLook{}) {
-		seen, err := r.Etcds.Observe(ctx, s.ClusterKey())
+		seen, err := r.readEtcd(ctx, s)
 		s.look = etcdLook{&seen, err}
 	}
 	return s.look.etcd, s.look.err
+}
+
+// readEtcd reads etcd, and notes whether a member does not answer.
+func (r *Reconciler) readEtcd(ctx context.Context, s *scope) (facts.Etcd, error) {
+	seen, err := r.Etcds.Observe(ctx, s.ClusterKey())
+	s.memberSilent = s.memberSilent || err == nil && seen.Silent()
+	return seen, err
 }
 
 // observeEtcd is what is seen of etcd. It says why that was not possible.

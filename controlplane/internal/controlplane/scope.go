@@ -36,6 +36,8 @@ type scope struct {
 	// looking is what etcd is being looked at for; empty: nothing. look is what was seen.
 	looking status.Task
 	look    etcdLook
+	// memberSilent is true when a member of etcd was seen in this reconcile that does not answer.
+	memberSilent bool
 
 	again reconcile.Again
 	// released is true once the finalizer is gone: there is no status to write any more.

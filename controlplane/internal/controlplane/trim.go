@@ -5,6 +5,7 @@ import (
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -126,6 +127,9 @@ func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	kept.Spec.ClusterDeploymentName, kept.Spec.Hostname = agent.Spec.ClusterDeploymentName, agent.Spec.Hostname
 	kept.Spec.NodeLabels = kube.Only(agent.Spec.NodeLabels, metal3.HostUIDLabel)
 	kept.Status.Inventory.Hostname = agent.Status.Inventory.Hostname
+	if addresses := assisted.Addresses(agent); len(addresses) > 0 && agent.Status.Progress.CurrentStage != models.HostStageDone { // later the Node reports them
+		kept.Status.Inventory.Interfaces = []aiv1beta1.HostInterface{{IPV4Addresses: addresses}}
+	}
 	kept.Status.DebugInfo.State, kept.Status.DebugInfo.StateInfo = agent.Status.DebugInfo.State, agent.Status.DebugInfo.StateInfo
 	kept.Status.Role, kept.Status.Bootstrap = kube.Word(agent.Status.Role), agent.Status.Bootstrap
 	kept.Status.Progress.CurrentStage, kept.Status.Progress.StageStartTime = kube.Word(agent.Status.Progress.CurrentStage), agent.Status.Progress.StageStartTime

@@ -131,17 +131,21 @@ func TestOfAnAgentWhatIsReadIsCached(t *testing.T) {
 	kept := &aiv1beta1.Agent{ObjectMeta: identity()}
 	kept.Labels = map[string]string{aiv1beta1.InfraEnvNameLabel: "m"}
 	kept.Spec = aiv1beta1.AgentSpec{Hostname: "rack1-u7", ClusterDeploymentName: &aiv1beta1.ClusterReference{Name: "c1"}, NodeLabels: map[string]string{"metal3.io/uuid": "uid"}}
-	kept.Status.Inventory.Hostname = "localhost"
+	kept.Status.Inventory.Hostname, kept.Status.Inventory.Interfaces = "localhost", []aiv1beta1.HostInterface{{IPV4Addresses: []string{"192.168.1.10", "fd00::10"}}}
 	kept.Status.DebugInfo = aiv1beta1.DebugInfo{State: models.HostStatusInsufficient, StateInfo: "info"}
 	kept.Status.Role, kept.Status.Bootstrap = models.HostRoleMaster, true
 	kept.Status.Progress.CurrentStage, kept.Status.Progress.StageStartTime = models.HostStageRebooting, &metav1.Time{Time: time.Unix(1, 0)}
 	kept.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: "message"}}
 	whole := burdened(kept)
 	whole.Spec.IgnitionConfigOverrides, whole.Spec.NodeLabels["other"] = "large", "x"
-	whole.Status.Inventory.Interfaces, whole.Status.DebugInfo.EventsURL = []aiv1beta1.HostInterface{{Name: "eno1"}}, "large"
+	whole.Status.Inventory.Interfaces, whole.Status.DebugInfo.EventsURL = []aiv1beta1.HostInterface{{Name: "eno1", IPV4Addresses: []string{"192.168.1.10/24"}}, {IPV6Addresses: []string{"fd00::10/64", "fe80::1/64"}}}, "large"
 	whole.Status.Progress.ProgressInfo = "large"
 	whole.Status.Conditions = append([]conditionsv1.Condition{{Type: aiv1beta1.ConnectedCondition}}, whole.Status.Conditions...)
 	g.Expect(trimAgent(whole)).To(Equal(kept))
+
+	joined := whole.DeepCopy()
+	joined.Status.Progress.CurrentStage = models.HostStageDone
+	g.Expect(trimAgent(joined).Status.Inventory.Interfaces).To(BeEmpty(), "its Node reports its addresses")
 
 	whole.Status.Conditions[1].Status = corev1.ConditionTrue
 	g.Expect(trimAgent(whole).Status.Conditions).To(BeEmpty(), "only what is missing is told")

@@ -1,6 +1,10 @@
 package facts
 
-import configv1 "github.com/openshift/api/config/v1"
+import (
+	"slices"
+
+	configv1 "github.com/openshift/api/config/v1"
+)
 
 // Etcd is what was read, at one time, of the etcd of a cluster, and of those who change it.
 type Etcd struct {
@@ -82,6 +86,11 @@ func (e *Etcd) Voters() []EtcdMember {
 		}
 	}
 	return voters
+}
+
+// Silent tells whether a member is not known to be healthy, or none could be asked.
+func (e *Etcd) Silent() bool {
+	return e.Doubt != "" || slices.ContainsFunc(e.Members, func(m EtcdMember) bool { return !m.Healthy() })
 }
 
 // InPods tells whether the topology of the control plane is one whose etcd runs in Pods, and is OpenShift's own: with two nodes Pacemaker runs it.

@@ -4,19 +4,24 @@ package kubelets
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/approval"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// atOnce is how many requests are read at a time: anybody with the token of the bootstrapper makes as many as they like.
-const atOnce = 200
+const (
+	// atOnce is how many requests, or Nodes, are read at a time: anybody with the token of the bootstrapper makes as many requests as they like.
+	atOnce = 200
+	// mostRequests of each signer are read, and mostNodes: more than the largest cluster has (2,000 Nodes).
+	mostRequests, mostNodes = 5000, 5000
+)
 
 // Clusters leads into workload clusters.
 type Clusters interface {
@@ -31,71 +36,79 @@ func New(clusters Clusters) *Kubelets { return &Kubelets{clusters} }
 
 // Seen is what kubelets of a cluster ask for.
 type Seen struct {
-	// Requests are those that nobody has decided: of each user for each Node the newest of each kind. Who asks again has no use for the former.
+	// Requests are those that may be approved, and the newest of those that were, and of those that may not be: see [approval.Kept].
 	Requests []*approval.Request
-	// Nodes are those that they are for, as far as they exist, by name.
-	Nodes map[string]*corev1.Node
+	// More is true when there are more requests than are read.
+	More bool
+	// Nodes are all of the cluster, with the names and addresses that they report and when they reported last. They are read when a request is pending.
+	Nodes approval.Nodes
 	// MachineAPI is true where the cluster's own Machine API makes its hosts, and its approver decides.
 	MachineAPI bool
 }
 
 // Observe reads the requests of a cluster for Nodes of which known tells that they are known.
 func (k *Kubelets) Observe(ctx context.Context, cluster client.ObjectKey, known func(node string) bool) (Seen, error) {
-	seen := Seen{Nodes: map[string]*corev1.Node{}}
+	seen := Seen{}
 	err := k.clusters.Enter(ctx, cluster, func(ctx context.Context, door *workload.Door) error { return seen.read(ctx, door.Client, known) })
 	return seen, err
 }
 
-func (s *Seen) read(ctx context.Context, c client.Client, known func(node string) bool) error {
+func (s *Seen) read(ctx context.Context, c client.Client, known func(node string) bool) (err error) {
+	kept := approval.Kept{}
 	for _, signer := range []string{certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName} {
-		if err := s.readRequests(ctx, c, signer, known); err != nil {
+		if err := s.readRequests(ctx, c, kept, signer, known); err != nil {
 			return err
 		}
 	}
-	if len(s.Requests) == 0 {
+	s.Requests = kept.Requests()
+	if !slices.ContainsFunc(s.Requests, func(r *approval.Request) bool { return !r.Approved }) {
 		return nil
 	}
-	for _, request := range s.Requests {
-		if _, found := s.Nodes[request.Node]; found {
-			continue
-		}
-		node, err := kube.Read(ctx, c, client.ObjectKey{Name: request.Node}, &corev1.Node{})
-		if err != nil {
-			return err
-		}
-		s.Nodes[request.Node] = node
+	if s.Nodes, err = readNodes(ctx, c); err != nil {
+		return err
 	}
-	var err error
 	s.MachineAPI, err = workload.RunsMachineAPI(ctx, c)
 	return err
 }
 
-func (s *Seen) readRequests(ctx context.Context, c client.Client, signer string, known func(node string) bool) error {
-	list := &certificatesv1.CertificateSigningRequestList{}
-	for first := true; first || list.Continue != ""; first = false {
-		if err := c.List(ctx, list, client.MatchingFields{"spec.signerName": signer}, client.Limit(atOnce), client.Continue(list.Continue)); err != nil {
+func (s *Seen) readRequests(ctx context.Context, c client.Client, kept approval.Kept, signer string, known func(node string) bool) error {
+	next := ""
+	for range mostRequests / atOnce {
+		list := &certificatesv1.CertificateSigningRequestList{} // another for each page: decoding writes over what is kept of the last one
+		if err := c.List(ctx, list, client.MatchingFields{"spec.signerName": signer}, client.Limit(atOnce), client.Continue(next)); err != nil {
 			return fmt.Errorf("cannot list the CertificateSigningRequests of the workload cluster: %w", err)
 		}
 		for i := range list.Items {
-			if request := approval.Read(&list.Items[i]); request != nil && known(request.Node) {
-				s.add(request)
+			if request := approval.Read(list.Items[i].DeepCopy()); request != nil && known(request.Node) {
+				kept.Add(request)
 			}
 		}
+		if next = list.Continue; next == "" {
+			return nil
+		}
 	}
+	s.More = true
 	return nil
 }
 
-// add takes in a request, unless there is a newer one. Another user's does not count: anybody can ask in any name, but not as any user.
-func (s *Seen) add(request *approval.Request) {
-	for i, other := range s.Requests {
-		if other.Node == request.Node && other.Spec.SignerName == request.Spec.SignerName && other.Spec.Username == request.Spec.Username {
-			if request.CreationTimestamp.After(other.CreationTimestamp.Time) {
-				s.Requests[i] = request
-			}
-			return
+// readNodes keeps of each Node what approvals depend on. All are read, for none may have an address that another one reports.
+func readNodes(ctx context.Context, c client.Client) (approval.Nodes, error) {
+	nodes, next := approval.Nodes{}, ""
+	for range mostNodes / atOnce {
+		list := &corev1.NodeList{}
+		if err := c.List(ctx, list, client.Limit(atOnce), client.Continue(next)); err != nil {
+			return nil, fmt.Errorf("cannot list the Nodes of the workload cluster: %w", err)
+		}
+		for i := range list.Items {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: list.Items[i].Name, CreationTimestamp: list.Items[i].CreationTimestamp}}
+			node.Status.Conditions, node.Status.Addresses = list.Items[i].Status.Conditions, list.Items[i].Status.Addresses
+			nodes[node.Name] = node
+		}
+		if next = list.Continue; next == "" {
+			return nodes, nil
 		}
 	}
-	s.Requests = append(s.Requests, request)
+	return nil, fmt.Errorf("the workload cluster has more than %d Nodes", mostNodes)
 }
 
 // Approve approves a request as it was seen, and tells whether it did: another may have decided it, or it may be gone.

@@ -8,6 +8,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -31,9 +33,10 @@ type cluster struct {
 	*WithT
 	client.Client
 	*Kubelets
-	// pages are the lists that were asked for, gets the objects, subresources what was written to.
-	pages, gets  int
+	// pages are the lists that were asked for, subresources what was written to; listing changes each list.
+	pages        int
 	subresources []string
+	listing      func(client.ObjectList)
 }
 
 // Enter implements Clusters.
@@ -55,11 +58,11 @@ func newCluster(t *testing.T, objects ...client.Object) *cluster {
 		WithStatusSubresource(&certificatesv1.CertificateSigningRequest{}).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, in client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			c.pages++
-			return in.List(ctx, list, opts...)
-		},
-		Get: func(ctx context.Context, in client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			c.gets++
-			return in.Get(ctx, key, obj, opts...)
+			err := in.List(ctx, list, opts...)
+			if c.listing != nil {
+				c.listing(list)
+			}
+			return err
 		},
 		SubResourceUpdate: func(ctx context.Context, in client.Client, name string, obj client.Object, _ ...client.SubResourceUpdateOption) error {
 			c.subresources = append(c.subresources, name)
@@ -95,7 +98,7 @@ func TestWhatKubeletsAskForIsReadAndApproved(t *testing.T) {
 	seen, err := c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Expect(seen.Requests).To(HaveExactElements(HaveField("Name", "client"), HaveField("Name", "serving")))
-	c.Expect(seen.Nodes).To(And(HaveLen(1), HaveKeyWithValue("w0", HaveField("Name", "w0"))))
+	c.Expect(seen.Nodes).To(And(HaveLen(2), HaveKeyWithValue("w0", HaveField("Name", "w0"))), "none may have an address that another one reports")
 	c.Expect(seen.MachineAPI).To(BeFalse())
 
 	approved, err := c.Approve(t.Context(), client.ObjectKey{}, seen.Requests[0])
@@ -121,28 +124,58 @@ func TestWhatKubeletsAskForIsReadAndApproved(t *testing.T) {
 }
 
 // Anybody who has the bootstrapper's token can ask as often as they like.
-func TestOfManyRequestsForANodeTheNewestCounts(t *testing.T) {
+func TestHoweverManyRequestsThereAreTheGoodOneIsFoundAndFewAreKept(t *testing.T) {
 	made := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var objects []client.Object
-	for name, of := range map[string]struct {
-		signer, user string
-		after        time.Duration
-	}{
-		"a-old":     {certificatesv1.KubeAPIServerClientKubeletSignerName, "bootstrapper", 0},
-		"b-new":     {certificatesv1.KubeAPIServerClientKubeletSignerName, "bootstrapper", time.Hour},
-		"c-between": {certificatesv1.KubeAPIServerClientKubeletSignerName, "bootstrapper", time.Minute},
-		"d-serving": {certificatesv1.KubeletServingSignerName, "system:node:w0", 0},
-		"e-foreign": {certificatesv1.KubeletServingSignerName, "bootstrapper", time.Hour},
-	} {
-		request := requestOf(t, name, "w0", of.signer)
-		request.Spec.Username, request.CreationTimestamp = of.user, metav1.NewTime(made.Add(of.after))
-		objects = append(objects, request)
+	good := requestOf(t, "good", "w0", certificatesv1.KubeAPIServerClientKubeletSignerName)
+	good.Spec.Username = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
+	good.Spec.Groups = []string{"system:serviceaccounts", "system:serviceaccounts:openshift-machine-config-operator", "system:authenticated"}
+	good.Spec.Usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
+	good.CreationTimestamp = metav1.NewTime(made)
+	objects := []client.Object{good}
+	for i := range 500 {
+		bad := good.DeepCopy()
+		bad.Name, bad.Spec.Username, bad.CreationTimestamp = fmt.Sprintf("bad-%d", i), "system:node:w9", metav1.NewTime(made.Add(time.Duration(i+1)*time.Second))
+		objects = append(objects, bad)
 	}
 	c := newCluster(t, objects...)
 	seen, err := c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
 	c.Expect(err).NotTo(HaveOccurred())
-	c.Expect(seen.Requests).To(HaveExactElements(HaveField("Name", "b-new"), HaveField("Name", "d-serving"), HaveField("Name", "e-foreign")))
-	c.Expect(c.gets).To(Equal(1), "of the Node, which is read once though it is not there")
+	c.Expect(seen.Requests).To(HaveExactElements(HaveField("Name", "bad-499"), HaveField("Name", "good")))
+	c.Expect(seen.More).To(BeFalse())
+}
+
+// endless answers each list with one page more.
+func endless(c *cluster, kind client.ObjectList) {
+	c.listing = func(list client.ObjectList) {
+		if reflect.TypeOf(list) == reflect.TypeOf(kind) {
+			list.SetContinue("more")
+		}
+	}
+}
+
+func TestAListThatDoesNotEndIsLeft(t *testing.T) {
+	c := newCluster(t)
+	endless(c, &certificatesv1.CertificateSigningRequestList{})
+	seen, err := c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
+	c.Expect(err).NotTo(HaveOccurred())
+	c.Expect(seen.More).To(BeTrue())
+	c.Expect(c.pages).To(Equal(2 * mostRequests / atOnce))
+
+	c = newCluster(t, requestOf(t, "client", "w0", certificatesv1.KubeAPIServerClientKubeletSignerName))
+	endless(c, &corev1.NodeList{})
+	_, err = c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
+	c.Expect(err).To(MatchError(ContainSubstring("more than 5000 Nodes")), "what is not known is nobody's address")
+}
+
+// The hub is not to read all Nodes for requests that are decided.
+func TestNodesAreReadWhileARequestIsPending(t *testing.T) {
+	decided := requestOf(t, "decided", "w0", certificatesv1.KubeletServingSignerName)
+	decided.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
+	c := newCluster(t, decided)
+	seen, err := c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
+	c.Expect(err).NotTo(HaveOccurred())
+	c.Expect(seen.Requests).To(HaveExactElements(HaveField("Approved", true)))
+	c.Expect(c.pages).To(Equal(2))
 }
 
 func TestANodeThatIsNotThereIsNone(t *testing.T) {
