@@ -8,11 +8,14 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 
+	"github.com/openshift/assisted-service/models"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
@@ -25,25 +28,52 @@ type forgery struct {
 	template     x509.CertificateRequest
 }
 
-// forgeries are those that are tried. Node is one of the cluster, elsewhere an address that is not its own.
-func forgeries(node string, elsewhere net.IP, stranger string) []forgery {
+// forgeries are those that are tried. Node is one of the cluster, joining the name of the host that is awaited, elsewhere an address that is not the Node's own, and taken that of another Node, which
+// the Node reports, too.
+func forgeries(node, joining string, elsewhere, taken net.IP, stranger string) []forgery {
 	master := hosts.NodeSubject(node)
 	master.Organization = append(master.Organization, "system:masters")
-	const client, serving = certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName
+	const joins, serving = certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName
 	of := func(subject pkix.Name) x509.CertificateRequest { return x509.CertificateRequest{Subject: subject} }
-	return []forgery{
-		{"a Node that no Machine has", client, hosts.NodeBootstrapper, of(hosts.NodeSubject(stranger))},
-		{"a Node in the group of administrators", client, hosts.NodeBootstrapper, of(master)},
-		{"a Node, asked for by another", client, hosts.Kubelet(stranger), of(hosts.NodeSubject(node))},
+	tried := []forgery{
+		{"a Node that no Machine has", joins, hosts.NodeBootstrapper, of(hosts.NodeSubject(stranger))},
+		{"a Node in the group of administrators", joins, hosts.NodeBootstrapper, of(master)},
+		{"a Node, asked for by another", joins, hosts.Kubelet(stranger), of(hosts.NodeSubject(node))},
 		{"an address and a name of somebody else", serving, hosts.Kubelet(node), x509.CertificateRequest{
 			Subject: hosts.NodeSubject(node), DNSNames: []string{node, "api.c.example.com"}, IPAddresses: []net.IP{elsewhere},
 		}},
 	}
+	if taken != nil {
+		tried = append(tried, forgery{"the address of another Node", serving, hosts.Kubelet(node), x509.CertificateRequest{Subject: hosts.NodeSubject(node), DNSNames: []string{node}, IPAddresses: []net.IP{taken}}})
+	}
+	if joining != "" { // newer than the request of the host itself, which has to be found nevertheless
+		tried = append(tried, forgery{"a host that joins, asked for by another", joins, hosts.Kubelet(stranger), of(hosts.NodeSubject(joining))})
+	}
+	return tried
+}
+
+// claim makes a Node report the address of another one, as root on its host can, and returns the address; nil: there is no other Node. The type is not the one by which OpenShift finds members of etcd.
+func claim(ctx context.Context, workload client.Client, node *corev1.Node, nodes []corev1.Node) (net.IP, error) {
+	for i := range nodes {
+		for _, address := range nodes[i].Status.Addresses {
+			ip := net.ParseIP(address.Address)
+			if nodes[i].Name == node.Name || address.Type != corev1.NodeInternalIP || ip == nil {
+				continue
+			}
+			reports := node.DeepCopy()
+			reports.Status.Addresses = append(reports.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: address.Address})
+			if err := workload.Status().Patch(ctx, reports, client.StrategicMergeFrom(node)); err != nil {
+				return nil, fmt.Errorf("cannot claim an address for Node %s: %w", node.Name, err)
+			}
+			return ip, nil
+		}
+	}
+	return nil, nil
 }
 
 // forge asks a cluster, while hosts of it are awaited, for certificates that nobody may get. The requests stay there: whoever looks at those of hosts that join finds them.
 func (r *round) forge(ctx context.Context, dice *rand.Rand) (bool, error) {
-	t, _, m := r.machine(ctx, dice, func(_ *lab.State, m lab.Machine) bool { return !m.Status.NodeRef.IsDefined() })
+	t, state, m := r.machine(ctx, dice, func(_ *lab.State, m lab.Machine) bool { return !m.Status.NodeRef.IsDefined() })
 	if m == nil {
 		return false, nil
 	}
@@ -59,12 +89,29 @@ func (r *round) forge(ctx context.Context, dice *rand.Rand) (bool, error) {
 	if node == nil {
 		return false, nil
 	}
-	for _, f := range forgeries(node.Name, net.IPv4(192, 0, 2, byte(dice.IntN(256))), "stranger-"+strconv.FormatUint(dice.Uint64(), 36)) {
+	var taken net.IP
+	if hasJoined(state, node.Name) { // before that assisted-service approves what the Node reports
+		if taken, err = claim(ctx, workload, node, nodes.Items); err != nil {
+			return false, err
+		}
+	}
+	joining := ""
+	if m.Agent != nil {
+		joining = m.Agent.Spec.Hostname
+	}
+	for _, f := range forgeries(node.Name, joining, net.IPv4(192, 0, 2, byte(dice.IntN(256))), taken, "stranger-"+strconv.FormatUint(dice.Uint64(), 36)) {
 		if err := t.request(ctx, f); err != nil {
 			return false, err
 		}
 	}
 	return true, nil
+}
+
+// hasJoined reports whether a Node is that of a Machine whose host assisted-service looks after no more.
+func hasJoined(state *lab.State, node string) bool {
+	return slices.ContainsFunc(state.Machines, func(m lab.Machine) bool {
+		return m.Status.NodeRef.Name == node && (m.Agent == nil || m.Agent.Status.Progress.CurrentStage == models.HostStageDone)
+	})
 }
 
 // request asks for what is forged.

@@ -21,8 +21,8 @@ const defaultHeartbeat = 15 * time.Second
 // lostNodeDeadline bounds the attempt to tell the workload API about a node that went off; that API may be gone as well.
 const lostNodeDeadline = time.Second
 
-// longSilent is for how long a node was not heard of whose certificates have expired: the laboratory does not wait for that.
-const longSilent = 3 * time.Hour
+// longSilent is for how long a node was not heard of whose certificates have expired, which are valid for 30 days: the laboratory does not wait for that.
+const longSilent = 31 * 24 * time.Hour
 
 // ErrClusterGone is what [Options.Workload] returns of a cluster that will never answer again.
 var ErrClusterGone = errors.New("the cluster is gone")
