@@ -45,6 +45,8 @@ func TestOnAManagementCluster(t *testing.T) {
 	t.Run("a field that the kind of another version lacks is refused for good", func(t *testing.T) { checkUnknownField(ctx, t, e.Client()) })
 	t.Run("the network plug-ins that an older assisted-service refuses", func(t *testing.T) { checkNetworkTypes(ctx, t, e.Client()) })
 	t.Run("no edit reinstalls hosts unless the user says so", func(t *testing.T) { checkReinstallation(ctx, t, e.Client()) })
+	t.Run("no restore wipes hosts", func(t *testing.T) { checkRestoredHosts(ctx, t, e.Client()) })
+	t.Run("no deletion of one object wipes hosts in use", func(t *testing.T) { checkHostDeletion(ctx, t, e.Client()) })
 }
 
 // checkUnknownField applies what an assisted-service does not know that is from before a field of its AgentClusterInstall, and a bootstrap provider from before a field of its config.

@@ -76,6 +76,26 @@ metadata:
   finalizers: [example.com/kept]
   ownerReferences: [{apiVersion: cluster.x-k8s.io/v1beta2, kind: MachineDeployment, name: x, uid: x, controller: true}]
 `
+	// What Cluster API gives to the MachineSet of a MachineDeployment stays when that is deleted with --cascade=orphan.
+	orphanedSet = `
+kind: MachineSet
+spec:
+  selector: {matchLabels: {machine-template-hash: abc}}
+  template: {metadata: {labels: {machine-template-hash: abc}}}
+metadata:
+  labels: {cluster.x-k8s.io/deployment-name: workers}
+`
+	unlabelledSet = `
+kind: MachineSet
+spec:
+  selector: {matchLabels: {machine-template-hash: abc}}
+  template: {metadata: {labels: {machine-template-hash: abc}}}
+`
+	labelledSet = `
+kind: MachineSet
+metadata:
+  labels: {cluster.x-k8s.io/deployment-name: workers}
+`
 	otherProvider = `spec: {template: {spec: {bootstrap: {configRef: {kind: KubeadmConfigTemplate}}}}}`
 )
 
@@ -221,6 +241,17 @@ spec:
 		"workers that leave for another one":    {change: otherProvider, refused: "would wipe"},
 		"a MachineSet by itself":                {kind: "MachineSet", change: otherConfig},
 		"a MachineSet of a MachineDeployment":   {before: ownedSet, change: otherConfig, refused: "the MachineDeployment would wipe the hosts"},
+		"an orphaned MachineSet":                {before: orphanedSet, change: otherConfig, refused: "the MachineDeployment would wipe the hosts"},
+		"an orphaned MachineSet, in place":      {before: orphanedSet, change: `spec: {replicas: 3}`},
+		"an orphaned MachineSet loses a label":  {before: orphanedSet, change: `{metadata: {labels: null}, ` + otherConfig + `}`, refused: "the MachineDeployment would wipe the hosts"},
+		"an orphaned MachineSet without labels": {before: unlabelledSet, change: otherConfig, refused: "create the MachineDeployment that this MachineSet belonged to"},
+		"an orphaned MachineSet, by its label":  {before: labelledSet, change: otherConfig, refused: "the MachineDeployment would wipe the hosts"},
+		"an orphaned MachineSet, the user says so": {
+			before: orphanedSet, change: `{metadata: {annotations: {bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes}}, ` + otherConfig + `}`,
+		},
+		"a MachineSet of a MachineDeployment, the user says so there": {
+			before: ownedSet, change: `{metadata: {annotations: {bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes}}, ` + otherConfig + `}`, refused: "change the MachineDeployment",
+		},
 		"such a MachineSet, in place":           {before: ownedSet, change: `spec: {replicas: 3, template: {metadata: {labels: {a: b}}, spec: {minReadySeconds: 5}}}`},
 		"such a MachineSet, as kubectl scales":  {before: ownedSet, scale: true, change: `spec: {replicas: 3}`},
 		"such a MachineSet of another provider": {before: ownedSet + otherProvider, change: otherConfig},

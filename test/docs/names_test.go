@@ -42,7 +42,7 @@ var foreignFlags = map[string]string{
 	"--cloud-provider": "cluster-autoscaler", "--take-ownership": "helm", "--max-node-provision-time": "cluster-autoscaler", "--scale-down-unneeded-time": "cluster-autoscaler",
 	"--save-partlabel": "coreos-installer", "--append-karg": "coreos-installer", "--delete-karg": "coreos-installer", "--copy-network": "coreos-installer",
 	"--custom-resource-state-config-file": "kube-state-metrics", "--custom-resource-state-only": "kube-state-metrics",
-	"--from": "clusterctl", "--ipam": "clusterctl", "--flavor": "clusterctl", "--control-plane-machine-count": "clusterctl",
+	"--cascade": "kubectl", "--to-directory": "clusterctl", "--from": "clusterctl", "--ipam": "clusterctl", "--flavor": "clusterctl", "--control-plane-machine-count": "clusterctl",
 }
 
 var flagSpan = regexp.MustCompile(`^(--[a-z][a-z0-9-]*)(?:[= ].*)?$`)

@@ -73,6 +73,8 @@ var _ = Describe("A host that is not ours", Label("hosts"), func() {
 		expectOnlyOurAgents(s)
 
 		By("making it anew, as the message says: the address of a BMC cannot be changed")
+		Expect(laboratory.Client().Delete(ctx, created.DeepCopy())).To(MatchError(apierrors.IsInvalid, "is refused: the host is in use"))
+		patch(ctx, created.DeepCopy(), `{"metadata":{"annotations":{"bootstrap.cluster.x-k8s.io/allow-deletion":"true"}}}`)
 		Expect(laboratory.Client().Delete(ctx, created.DeepCopy())).To(Succeed())
 		Expect(laboratory.Client().Delete(ctx, refused.Machine.DeepCopy())).To(Succeed())
 		Eventually(ctx, func() error { return laboratory.Client().Get(ctx, keyOf(created), created.DeepCopy()) }).

@@ -108,6 +108,7 @@ const (
 	MachinesCreatedReason                 = "MachinesCreated"
 	InfraTemplateMissingReason            = "InfraTemplateMissing"
 	MachineCreationFailedReason           = "MachineCreationFailed"
+	MachinesWithoutOwnerReason            = "MachinesWithoutOwner"
 	BootstrapProviderOutdatedReason       = "BootstrapProviderOutdated"
 	ArbiterMismatchReason                 = "ArbiterMismatch"
 	WaitingForInstallationReason          = "WaitingForInstallation"

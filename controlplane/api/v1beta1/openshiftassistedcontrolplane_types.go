@@ -17,6 +17,10 @@ const (
 	// control-plane Machines of installed clusters have it.
 	EtcdMemberHookAnnotation = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/openshift-etcd-member"
 
+	// DeleteProtectionAnnotation marks the infrastructure machine of a control-plane Machine as long as the Machine has the hook: an admission policy that comes with the bootstrap provider refuses
+	// the deletion of the infrastructure machine, which would switch the host off past the hook.
+	DeleteProtectionAnnotation = "controlplane.cluster.x-k8s.io/delete-protection"
+
 	// ReleasedHostsAnnotation holds, on a control plane, what is known of control-plane hosts that were released from etcd (Machine, Node, identity, members), until what they
 	// leave behind is cleaned up.
 	ReleasedHostsAnnotation = "controlplane.cluster.x-k8s.io/released-hosts"

@@ -1,0 +1,217 @@
+package config_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// newHost is a BareMetalHost as a user registers one.
+const newHost = `
+apiVersion: metal3.io/v1alpha1
+kind: BareMetalHost
+metadata: {namespace: default, generateName: rack-}
+spec:
+  online: true
+  bootMACAddress: "52:54:00:00:00:01"
+  bmc: {address: "redfish-virtualmedia://bmc.invalid/redfish/v1/Systems/1", credentialsName: bmc}
+`
+
+const (
+	consumed   = `spec: {consumerRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta2, kind: Metal3Machine, namespace: default, name: worker}}`
+	withImage  = `spec: {image: {url: "http://images.invalid/rhcos.raw", checksum: "http://images.invalid/sums"}}`
+	running    = consumed + "\n" + `status: {operationalStatus: OK, poweredOn: true, provisioning: {state: provisioned}}`
+	underPause = `metadata: {annotations: {baremetalhost.metal3.io/paused: metal3.io/capm3}}`
+	history    = `metadata: {annotations: {baremetalhost.metal3.io/status: '{"operationalStatus":"OK","provisioning":{"state":"provisioned","image":{"url":"http://images.invalid/rhcos.raw"}}}'}}`
+	override   = `metadata: {annotations: {bootstrap.cluster.x-k8s.io/allow-deletion: "true"}}`
+)
+
+// checkRestoredHosts creates BareMetalHosts as users, backups and other tools do. No Bare Metal Operator runs.
+func checkRestoredHosts(ctx context.Context, t *testing.T, c client.Client) {
+	awaitRefusal(t, func() error { return c.Create(ctx, hostOf(t, consumed)) })
+	const wiped = "and no status: its server would be rebooted and its disk overwritten"
+	for name, tc := range map[string]struct {
+		host    []string
+		refused string
+	}{
+		"a new server":                              {},
+		"a restored host of a Machine":              {host: []string{consumed, withImage}, refused: "has spec.consumerRef, spec.image " + wiped},
+		"restored before its image was written":     {host: []string{consumed}, refused: "has spec.consumerRef " + wiped},
+		"restored without its consumer":             {host: []string{withImage}, refused: "has spec.image " + wiped},
+		"restored, of another installer":            {host: []string{`spec: {customDeploy: {method: install_coreos}}`}, refused: "has spec.customDeploy " + wiped},
+		"restored, of another kind of consumer":     {host: []string{`spec: {consumerRef: {kind: HostClaim, name: claim}}`}, refused: wiped},
+		"moved by clusterctl":                       {host: []string{consumed, withImage, history, underPause}},
+		"paused":                                    {host: []string{consumed, withImage, underPause}},
+		"with status, of a restore":                 {host: []string{consumed, withImage, history}},
+		"with an empty status":                      {host: []string{consumed, withImage, `metadata: {annotations: {baremetalhost.metal3.io/status: ""}}`}, refused: wiped},
+		"with a status without state":               {host: []string{consumed, withImage, `metadata: {annotations: {baremetalhost.metal3.io/status: '{"provisioning":{"state":""}}'}}`}, refused: wiped},
+		"detached, which comes too late":            {host: []string{consumed, withImage, `metadata: {annotations: {baremetalhost.metal3.io/detached: assisted-service-controller}}`}, refused: wiped},
+		"without inspection":                        {host: []string{consumed, withImage, `metadata: {annotations: {inspect.metal3.io: disabled}}`}, refused: wiped},
+		"a master of the hub":                       {host: []string{`spec: {externallyProvisioned: true, consumerRef: {apiVersion: machine.openshift.io/v1beta1, kind: Machine, namespace: openshift-machine-api, name: custom-master3}}`}},
+		"provisioned without the operator":          {host: []string{withImage, `spec: {externallyProvisioned: true}`}},
+		"the user says that it may be wiped":        {host: []string{withImage, `metadata: {annotations: {bootstrap.cluster.x-k8s.io/provision-new-host: wipe}}`}},
+		"the user says something else":              {host: []string{withImage, `metadata: {annotations: {bootstrap.cluster.x-k8s.io/provision-new-host: "true"}}`}, refused: "set the annotation bootstrap.cluster.x-k8s.io/provision-new-host: wipe"},
+		"what the user said is of a host in use":    {host: []string{consumed, withImage, `metadata: {annotations: {bootstrap.cluster.x-k8s.io/provision-new-host: wipe}}`}, refused: wiped},
+		"what the user said comes from a backup":    {host: []string{withImage, `metadata: {labels: {velero.io/restore-name: r}, annotations: {bootstrap.cluster.x-k8s.io/provision-new-host: wipe}}`}, refused: wiped},
+		"a server without use comes from a backup":  {host: []string{`metadata: {labels: {velero.io/restore-name: r}}`}},
+		"the refusal says how a host is restored":   {host: []string{consumed}, refused: "docs/operations/backup-and-restore.md"},
+		"the refusal offers no consent for its use": {host: []string{consumed}, refused: "leave out spec.consumerRef."},
+	} {
+		t.Run(name, func(t *testing.T) { expectRefusal(t, c.Create(ctx, hostOf(t, tc.host...)), tc.refused) })
+	}
+
+	unpaused := mergePatch(t, map[string]any{"metadata": map[string]any{"annotations": nil}})
+	unpausedOnly := mergePatch(t, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"baremetalhost.metal3.io/paused": nil}}})
+	for name, tc := range map[string]struct {
+		host    []string
+		change  client.Patch
+		refused string
+	}{
+		"the pause ends, and there is no status":       {host: []string{consumed, withImage, underPause}, change: unpaused, refused: wiped},
+		"the pause ends, the status is an annotation":  {host: []string{consumed, withImage, underPause, history}, change: unpausedOnly},
+		"the pause ends together with that annotation": {host: []string{consumed, withImage, underPause, history}, change: unpaused, refused: wiped},
+		"the pause ends, the status was restored":      {host: []string{running, withImage, underPause}, change: unpaused},
+		"the pause of a new server ends":               {host: []string{underPause}, change: unpaused},
+		"clusterctl deletes what it moved": {
+			host: []string{consumed, withImage, underPause}, change: mergePatch(t, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
+				"baremetalhost.metal3.io/paused": nil, "clusterctl.cluster.x-k8s.io/delete-for-move": "",
+			}}}),
+		},
+		"CAPM3 chooses a host": {change: mergePatch(t, object(t, consumed))},
+		"a user writes an image, before the operator has seen the host": {change: mergePatch(t, object(t, withImage))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host := existing(ctx, t, c, tc.host...)
+			expectRefusal(t, c.Patch(ctx, host, tc.change), tc.refused)
+		})
+	}
+}
+
+// checkHostDeletion deletes BareMetalHosts and infrastructure machines as users and controllers do.
+func checkHostDeletion(ctx context.Context, t *testing.T, c client.Client) {
+	awaitRefusal(t, func() error { return c.Delete(ctx, existing(ctx, t, c, running)) })
+	const used = "is in use by Metal3Machine worker: its deletion would deprovision the server"
+	state := func(state string) string { return `status: {provisioning: {state: ` + state + `}}` }
+	for name, tc := range map[string]struct {
+		host    []string
+		refused string
+	}{
+		"of an installed Machine":                {host: []string{running}, refused: used},
+		"externally provisioned, of a Machine":   {host: []string{running, state("externally provisioned")}, refused: used},
+		"paused":                                 {host: []string{running, underPause}, refused: used},
+		"to be detached, and not detached yet":   {host: []string{running, `metadata: {annotations: {baremetalhost.metal3.io/detached: ""}}`}, refused: used},
+		"detached":                               {host: []string{running, `{metadata: {annotations: {baremetalhost.metal3.io/detached: ""}}, status: {operationalStatus: detached}}`}},
+		"detached no longer":                     {host: []string{running, `status: {operationalStatus: detached}`}, refused: used},
+		"moved by clusterctl":                    {host: []string{running, `metadata: {annotations: {clusterctl.cluster.x-k8s.io/delete-for-move: ""}}`}},
+		"the user says so":                       {host: []string{running, override}},
+		"the user says something else":           {host: []string{running, `metadata: {annotations: {bootstrap.cluster.x-k8s.io/allow-deletion: "no"}}`}, refused: "allow-deletion: \"true\""},
+		"chosen, and not provisioned yet":        {host: []string{running, state("available")}},
+		"deprovisioned, as its Machine goes":     {host: []string{running, state("deprovisioning")}},
+		"that no Machine uses":                   {host: []string{state("available")}},
+		"provisioned, and nothing is its user":   {host: []string{withImage, state("provisioned")}},
+		"of another kind of consumer":            {host: []string{running, `spec: {consumerRef: {kind: HostClaim}}`}},
+		"that the operator has never looked at":  {host: []string{consumed, underPause}},
+		"the refusal says what to do instead":    {host: []string{running}, refused: "Delete the Machine instead"},
+		"the refusal does not forget etcd":       {host: []string{running}, refused: "a control-plane host leaves etcd first"},
+		"the refusal names a dead server's case": {host: []string{running}, refused: "If the server is dead and unplugged"},
+	} {
+		t.Run("BareMetalHost "+name, func(t *testing.T) { expectRefusal(t, c.Delete(ctx, existing(ctx, t, c, tc.host...)), tc.refused) })
+	}
+	t.Run("all BareMetalHosts at once", func(t *testing.T) {
+		host := existing(ctx, t, c, running, `metadata: {labels: {all: once}}`)
+		err := c.DeleteAllOf(ctx, host, client.InNamespace("default"), client.MatchingLabels{"all": "once"})
+		expectRefusal(t, err, used)
+	})
+
+	const member = `metadata: {annotations: {controlplane.cluster.x-k8s.io/delete-protection: etcd-member}}`
+	for name, tc := range map[string]struct {
+		machine []string
+		refused string
+	}{
+		"of a member of etcd":    {machine: []string{member}, refused: "is a member of etcd: this deletion would wipe the host before it has left etcd"},
+		"of another host":        {},
+		"moved by clusterctl":    {machine: []string{member, `metadata: {annotations: {clusterctl.cluster.x-k8s.io/delete-for-move: ""}}`}},
+		"the user says so":       {machine: []string{member, override}},
+		"says what to do":        {machine: []string{member}, refused: "Delete its Machine instead: the host leaves etcd first"},
+		"names the kind to edit": {machine: []string{member}, refused: `allow-deletion: "true" on the Metal3Machine`},
+	} {
+		t.Run("Metal3Machine "+name, func(t *testing.T) {
+			expectRefusal(t, c.Delete(ctx, existing(ctx, t, c, append([]string{metal3Machine}, tc.machine...)...)), tc.refused)
+		})
+	}
+	t.Run("the namespace is being deleted", func(t *testing.T) {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "going-", Finalizers: []string{"example.com/kept"}}}
+		g := NewWithT(t)
+		g.Expect(c.Create(ctx, namespace)).To(Succeed())
+		elsewhere := `metadata: {namespace: ` + namespace.Name + `, finalizers: [example.com/kept]}`
+		objects := []*unstructured.Unstructured{existing(ctx, t, c, running, elsewhere), existing(ctx, t, c, metal3Machine, member, elsewhere)}
+		g.Expect(c.Delete(ctx, namespace)).To(Succeed())
+		for _, o := range objects {
+			g.Eventually(func() error { return client.IgnoreNotFound(c.Delete(ctx, o)) }, time.Minute, 200*time.Millisecond).Should(Succeed())
+			g.Expect(client.IgnoreNotFound(c.Patch(ctx, o, mergePatch(t, map[string]any{"metadata": map[string]any{"finalizers": nil}})))).To(Succeed())
+		}
+	})
+}
+
+// metal3Machine turns the BareMetalHost into a Metal3Machine that belongs to no Machine.
+const metal3Machine = `
+apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
+kind: Metal3Machine
+spec: {bmc: null, bootMACAddress: null, online: null, image: {url: "http://images.invalid/rhcos.raw", checksum: "http://images.invalid/sums", diskFormat: raw}}
+`
+
+// seen is what the kind requires of the status of a BareMetalHost.
+const seen = `{errorCount: 0, errorMessage: "", operationalStatus: OK, poweredOn: true, provisioning: {ID: x, image: {url: ""}}}`
+
+// hostOf is a new BareMetalHost with changes laid over it.
+func hostOf(t *testing.T, changes ...string) *unstructured.Unstructured {
+	t.Helper()
+	content := object(t, newHost)
+	for _, change := range changes {
+		content = merge(content, object(t, change))
+	}
+	return &unstructured.Unstructured{Object: content}
+}
+
+// existing is a BareMetalHost that the API server has, its status included. It is created without what a new one must not have.
+func existing(ctx context.Context, t *testing.T, c client.Client, changes ...string) *unstructured.Unstructured {
+	t.Helper()
+	g, wanted := NewWithT(t), hostOf(t, changes...)
+	created := wanted.DeepCopy()
+	if created.GetKind() == "BareMetalHost" {
+		created.SetAnnotations(map[string]string{"baremetalhost.metal3.io/paused": "test"})
+	}
+	g.Expect(c.Create(ctx, created)).To(Succeed())
+	if status, has := wanted.Object["status"].(map[string]any); has {
+		g.Expect(c.Status().Patch(ctx, created, mergePatch(t, map[string]any{"status": merge(object(t, seen), status)}))).To(Succeed())
+	}
+	annotations := map[string]any{"baremetalhost.metal3.io/paused": nil}
+	for key, value := range wanted.GetAnnotations() {
+		annotations[key] = value
+	}
+	g.Expect(c.Patch(ctx, created, mergePatch(t, map[string]any{"metadata": map[string]any{"annotations": annotations}}))).To(Succeed())
+	return created
+}
+
+func expectRefusal(t *testing.T, err error, refused string) {
+	t.Helper()
+	if refused == "" {
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		return
+	}
+	NewWithT(t).Expect(err).To(And(Satisfy(apierrors.IsInvalid), MatchError(ContainSubstring(refused))))
+	NewWithT(t).Expect(len(err.Error())).To(BeNumerically("<", 1024))
+}
+
+// awaitRefusal waits until the API server has compiled a policy.
+func awaitRefusal(t *testing.T, request func() error) {
+	t.Helper()
+	NewWithT(t).Eventually(request, time.Minute, 200*time.Millisecond).Should(Satisfy(apierrors.IsInvalid))
+}
