@@ -28,7 +28,7 @@ import (
 )
 
 func TestDeletionInOrder(t *testing.T) {
-	worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-1", UID: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+	worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-1", UID: "w", OwnerReferences: clusterOwner()}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
 	h := newHub(t, append(world(nil), worker)...)
 	h.withTime()
 	h.reconcile()

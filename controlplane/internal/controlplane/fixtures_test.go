@@ -43,6 +43,11 @@ func cluster() *clusterv1.Cluster {
 	}
 }
 
+// clusterOwner is the owner that Cluster API gives to a Machine that no MachineSet and no control plane owns.
+func clusterOwner() []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "cluster1", UID: "cluster-uid"}}
+}
+
 func (h *hub) controlPlane() *controlplanev1.OpenshiftAssistedControlPlane {
 	h.t.Helper()
 	cp := &controlplanev1.OpenshiftAssistedControlPlane{}

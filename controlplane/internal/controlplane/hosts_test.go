@@ -31,7 +31,7 @@ func TestPlannedWorkersAndStuckHostsAreSeenInTheCaches(t *testing.T) {
 	for _, template := range []*clusterv1.MachineTemplateSpec{&deployment.Spec.Template, &set.Spec.Template, &alone.Spec.Template} {
 		template.Spec.Bootstrap.ConfigRef.Kind = "OpenshiftAssistedConfigTemplate"
 	}
-	worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w1"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+	worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w1", OwnerReferences: clusterOwner()}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
 	worker.Spec.Bootstrap.ConfigRef.Kind = facts.ConfigKind
 	conditions.Set(worker, metav1.Condition{Type: clusterv1.MachineBootstrapConfigReadyCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.HostRefusedReason, Message: "another host"})
 	agent := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "a"}, Spec: aiv1beta1.AgentSpec{Hostname: "rack1-u7", ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}}}

@@ -47,6 +47,12 @@ func (r *Reconciler) machines(ctx context.Context, s *scope) (bool, error) {
 
 // freeSlots are the places of the Machines that are missing; none, and it is told why, when they cannot be made.
 func (s *scope) freeSlots(missing int) []desired.Slot {
+	if unowned := s.WithoutOwner(); len(unowned) > 0 {
+		s.block(controlplanev1.MachinesWithoutOwnerReason, fmt.Sprintf("No control-plane Machine is created: Machines without owner exist, as after a restore: %s. Restore their MachineSets and MachineDeployments. "+
+			"If one is a control-plane Machine, set its labels %s and %s=%s. Deleting such a Machine wipes its host",
+			status.Names(unowned), clusterv1.MachineControlPlaneLabel, clusterv1.MachineControlPlaneNameLabel, s.Labels()[clusterv1.MachineControlPlaneNameLabel]))
+		return nil
+	}
 	slots, err := desired.FreeSlots(s.Facts, missing)
 	if err != nil {
 		s.block(controlplanev1.InvalidConfigurationReason, err.Error())

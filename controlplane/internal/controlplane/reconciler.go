@@ -254,6 +254,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 		reconcile.Run(ctx, s, r.guard, r.awaitDeletion, r.requirements, r.infraTemplates, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.machines),
 		reconcile.Run(ctx, s, r.preflight),
 		reconcile.Run(ctx, s, r.syncMachines),
+		reconcile.Run(ctx, s, r.protectHosts),
 		reconcile.Run(ctx, s, r.remediate),
 		reconcile.Run(ctx, s, r.blockMove, r.cleanUpHosts, r.releaseHosts),
 		reconcile.Run(ctx, s, r.scaleUp, r.scaleDown),

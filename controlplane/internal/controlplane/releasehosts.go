@@ -219,6 +219,9 @@ func gone(m removal.Machine) string {
 // releaseHost lets a Machine go on whose host is no member of etcd.
 func (r *Reconciler) releaseHost(ctx context.Context, s *scope, m removal.Machine) error {
 	at := slices.IndexFunc(s.Machines, func(known *clusterv1.Machine) bool { return known.Name == m.Name })
+	if unprotected, err := r.unprotectHost(ctx, s, s.Machines[at]); err != nil || !unprotected {
+		return err
+	}
 	if err := r.dropHook(ctx, s.Machines[at]); err != nil {
 		return err
 	}
@@ -245,11 +248,13 @@ func (r *Reconciler) record(ctx context.Context, s *scope, leftovers []removal.L
 	return r.patchMetadata(ctx, s, after)
 }
 
-// dropHooks takes our hook off all Machines, those too that were taken out of the control plane.
+// dropHooks takes our hook off all Machines, those too that were taken out of the control plane, and ends the protection of their infrastructure machines.
 func (r *Reconciler) dropHooks(ctx context.Context, s *scope) error {
 	var errs []error
-	for _, m := range slices.Concat(s.Machines, s.Workers) {
-		if !removal.Holds(m) {
+	for _, m := range protectable(s) {
+		unprotected, err := r.unprotectHost(ctx, s, m)
+		errs = append(errs, err) // the hook is dropped all the same: nothing may keep a Cluster from being deleted
+		if err == nil && !unprotected || !removal.Holds(m) {
 			continue
 		}
 		if left := r.recent.Unseen(hookKey(m), m.ResourceVersion); left > 0 {

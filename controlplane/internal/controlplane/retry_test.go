@@ -108,7 +108,7 @@ func TestAFailedInstallationIsGivenUpInOrderAndBegunAnew(t *testing.T) {
 	h.Expect(deployment.DeletionTimestamp).To(BeZero(), "its hosts come first")
 	h.Expect(install.Annotations).To(HaveKey(bootstrapv1.InstallationGivenUpAnnotation))
 	h.Expect(*h.installedCondition()).To(And(HaveField("Reason", controlplanev1.RetryingInstallationReason), HaveField("Message", ContainSubstring("Machines c1-"))))
-	again := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-again", UID: "again"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+	again := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-again", UID: "again", OwnerReferences: clusterOwner()}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
 	again.Spec.Bootstrap.ConfigRef.Kind = facts.ConfigKind
 	h.Expect(h.Create(t.Context(), again)).To(Succeed())
 	for _, m := range h.machines() {

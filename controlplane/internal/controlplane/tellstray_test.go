@@ -43,13 +43,13 @@ func TestOthersAreMadeBesideAMachineThatWasTakenOut(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	out, gone := h.machines()[0], h.machines()[2]
-	out.OwnerReferences, out.Labels = nil, map[string]string{clusterv1.ClusterNameLabel: "cluster1"}
+	out.OwnerReferences, out.Labels = clusterOwner(), map[string]string{clusterv1.ClusterNameLabel: "cluster1"}
 	h.Expect(h.Update(t.Context(), &out)).To(Succeed())
 	h.Expect(h.Delete(t.Context(), &gone)).To(Succeed())
 	h.reconcile()
 	h.Expect(h.names()).To(HaveLen(3))
 	h.get(out.Name, &out)
-	h.Expect(out.OwnerReferences).To(BeEmpty())
+	h.Expect(out.OwnerReferences).To(Equal(clusterOwner()))
 }
 
 // Its host may be a member of etcd: no other is made under its name, and etcd is not looked at for that.
@@ -57,7 +57,7 @@ func TestALivingMachineThatWasTakenOutIsTold(t *testing.T) {
 	h := newInstalledHub(t)
 	m := h.machines()[0]
 	owners, labels := m.OwnerReferences, m.Labels
-	m.OwnerReferences, m.Labels = nil, map[string]string{clusterv1.ClusterNameLabel: "cluster1"}
+	m.OwnerReferences, m.Labels = clusterOwner(), map[string]string{clusterv1.ClusterNameLabel: "cluster1"}
 	h.Expect(h.Update(t.Context(), &m)).To(Succeed())
 	for range 3 {
 		h.elapse()
@@ -66,7 +66,7 @@ func TestALivingMachineThatWasTakenOutIsTold(t *testing.T) {
 	h.Expect(h.etcds.looks).To(BeZero())
 	h.Expect(h.machines()).To(HaveLen(3))
 	h.get(m.Name, &m)
-	h.Expect(m.OwnerReferences).To(BeEmpty())
+	h.Expect(m.OwnerReferences).To(Equal(clusterOwner()))
 	for _, condition := range []string{controlplanev1.MachinesCreatedCondition, controlplanev1.ScalingUpCondition} {
 		h.Expect(conditions.GetMessage(h.controlPlane(), condition)).To(ContainSubstring("Machine "+m.Name+" was taken out of the control plane"), condition)
 	}

@@ -156,7 +156,7 @@ func TrimInfra(in any) (any, error) {
 		kept.SetManagedFields(apply.Own(FieldOwner, infra.GetManagedFields()))
 	} else {
 		kept.SetLabels(kube.Only(labels, ownLabels...))
-		kept.SetAnnotations(kube.Only(annotations, metal3.HostAnnotation, kubeconfigPublishedAnnotation, nodeSeenAnnotation))
+		kept.SetAnnotations(kube.Only(annotations, metal3.HostAnnotation, kubeconfigPublishedAnnotation, nodeSeenAnnotation, controlplanev1.DeleteProtectionAnnotation))
 	}
 	return kept, nil
 }

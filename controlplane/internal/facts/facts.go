@@ -151,6 +151,18 @@ func (f *Facts) Controls(m *clusterv1.Machine) bool {
 	return !f.Deleting() && controlPlane && f.Ours(m)
 }
 
+// WithoutOwner are the Machines of the Cluster that have no owner and are not taken for ours: a restore drops all owner references, and what a Machine is without its owner only its labels say.
+// Cluster API makes the Cluster the owner of each Machine that a user creates by itself. One that is being deleted comes to its end without an owner.
+func (f *Facts) WithoutOwner() []*clusterv1.Machine {
+	var found []*clusterv1.Machine
+	for _, m := range f.Workers {
+		if len(m.OwnerReferences) == 0 && m.DeletionTimestamp.IsZero() {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
 // WorkerReplicas is the number of workers that are installed with the control plane: that of the AgentClusterInstall once the installation has begun.
 func (f *Facts) WorkerReplicas() int32 {
 	if f.Begun && f.Install != nil {
