@@ -60,6 +60,17 @@ func (h *Host) SlowTask(task Task, least time.Duration) {
 	h.rack.poke(h.key)
 }
 
+// Orders returns how often the Bare Metal Operator began each task of the BMC.
+func (h *Host) Orders() map[Task]int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	orders := map[Task]int{}
+	for task, w := range h.tasks {
+		orders[task] = w.rounds
+	}
+	return orders
+}
+
 // remaining is how much longer a task takes, which begins with the first question. No task takes no time.
 func (h *Host) remaining(task Task) time.Duration {
 	h.mu.Lock()
