@@ -75,5 +75,11 @@ func waitReason(ctx context.Context, cluster *lab.Cluster, condition, reason str
 	return lab.Condition(s.ControlPlane.Status.Conditions, condition).Message
 }
 
+// expectReported waits until the control plane has reported a condition, whether or not it has passed since.
+func expectReported(ctx context.Context, cluster *lab.Cluster, condition string, status metav1.ConditionStatus, reason string) {
+	GinkgoHelper()
+	Eventually(ctx, cluster.HasReported).WithArguments(condition, string(status), reason).WithTimeout(installTimeout).Should(BeTrue(), "%s %s %s", condition, status, reason)
+}
+
 // Most specs about workers need no more than one.
 var oneWorker = edit("MachineDeployment", int64(1), "spec", "replicas")

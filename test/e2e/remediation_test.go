@@ -103,9 +103,7 @@ func expectLostMasterReplaced(ctx context.Context, namespace string, before func
 	patch(ctx, dead.Host, `{"metadata":{"annotations":{"capm3.metal3.io/unhealthy":"it is to be repaired"}}}`)
 	rackHost(dead).PowerOff()
 	loseNode(ctx, cluster, dead.Status.NodeRef.Name)
-	wait(ctx, cluster, "being remediated", func(s *lab.State) bool {
-		return lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.RemediatingCondition).Status == metav1.ConditionTrue
-	})
+	expectReported(ctx, cluster, controlplanev1.RemediatingCondition, metav1.ConditionTrue, clusterv1.RemediatingReason)
 	waitReplaced(ctx, cluster, dead)
 	expectWell(ctx, cluster)
 

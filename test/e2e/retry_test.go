@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/openshift/assisted-service/models"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -76,7 +77,7 @@ func expectRetried(ctx context.Context, sample, namespace string, asked, anew fu
 	failed := state(ctx, cluster)
 	asked()
 	patch(ctx, controlPlaneOf(cluster), `{"metadata":{"annotations":{"`+controlplanev1.RetryInstallationAnnotation+`":"once"}}}`)
-	waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.RetryingInstallationReason)
+	expectReported(ctx, cluster, controlplanev1.InstalledCondition, metav1.ConditionFalse, controlplanev1.RetryingInstallationReason)
 	wait(ctx, cluster, "begun anew", func(s *lab.State) bool {
 		return s.ControlPlane.Annotations[controlplanev1.RetriedInstallationAnnotation] == `{"asked":"once"}`
 	})

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedrest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
@@ -93,7 +94,8 @@ type Lab struct {
 	samples string
 	options Options
 	watched cache.Cache // the management cluster, as far as waits have looked at it
-	front   *front      // of the real service
+	reports *reports
+	front   *front // of the real service
 	rest    *assistedrest.Service
 	ca      []byte
 	logs    []io.Closer
@@ -114,7 +116,7 @@ func New(ctx context.Context, options Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{samples: samples, options: options, workloads: map[types.NamespacedName]*workload{}}
+	l := &Lab{samples: samples, options: options, reports: newReports(), workloads: map[types.NamespacedName]*workload{}}
 	l.life, l.end = context.WithCancel(context.Background())
 	if err := l.start(ctx, options); err != nil {
 		l.Stop()
@@ -171,11 +173,18 @@ func (l *Lab) start(ctx context.Context, options Options) error {
 	return nil
 }
 
-// watch has kinds watched from the moment on in which a wait first looks at them.
+// watch has kinds watched from the moment on in which a wait first looks at them, and control planes from the start.
 func (l *Lab) watch() error {
 	var err error
 	if l.watched, err = cache.New(l.Env.Config(), cache.Options{Scheme: l.Env.Scheme()}); err != nil {
 		return fmt.Errorf("cannot watch the management cluster: %w", err)
+	}
+	controlPlanes, err := l.watched.GetInformer(l.life, &controlplanev1.OpenshiftAssistedControlPlane{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("cannot watch control planes: %w", err)
+	}
+	if _, err := controlPlanes.AddEventHandler(l.reports.handler()); err != nil {
+		return fmt.Errorf("cannot watch control planes: %w", err)
 	}
 	l.running.Go(func() {
 		if err := l.watched.Start(l.life); err != nil {
