@@ -66,6 +66,8 @@ type HostSpec struct {
 	RootDeviceHints *metal3api.RootDeviceHints `json:"rootDeviceHints,omitempty"`
 	ConsumerRef     *Consumer                  `json:"consumerRef,omitempty"`
 	Image           *Image                     `json:"image,omitempty"`
+	// ExternallyProvisioned is set for a server that was installed in another way.
+	ExternallyProvisioned bool `json:"externallyProvisioned,omitempty"`
 }
 
 // BMC is a management controller.

@@ -142,6 +142,15 @@ func (wanted HostIdentity) Shares(observed HostIdentity) bool {
 	return shares(observed.MACs, wanted.MACs)
 }
 
+// SameServer tells whether two Agents run on one server, where nothing is known of the server itself: by the serial number and a MAC address, or by all MAC addresses where a serial number is unknown.
+// One address in common proves nothing: some makers give one NIC the same address in all their servers.
+func (wanted HostIdentity) SameServer(observed HostIdentity) bool {
+	if wanted.Serial != "" && observed.Serial != "" {
+		return strings.EqualFold(wanted.Serial, observed.Serial) && wanted.Shares(observed)
+	}
+	return len(wanted.MACs) > 0 && slices.Equal(wanted.MACs, observed.MACs)
+}
+
 func (wanted HostIdentity) otherSerial(observed HostIdentity) string {
 	if wanted.Serial == "" || observed.Serial == "" || strings.EqualFold(wanted.Serial, observed.Serial) {
 		return ""

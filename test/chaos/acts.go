@@ -44,6 +44,7 @@ var acts = map[string]act{
 	"stop-assisted-service":      (*round).stopService,
 	"cut-cluster-off":            (*round).cutOff,
 	"boot-stranger":              (*round).bootStranger,
+	"claim-server":               (*round).claimServer,
 	"delete-infraenv":            (*round).deleteInfraEnv,
 	"delete-clusterdeployment":   deletingRegistration(func() client.Object { return &hivev1.ClusterDeployment{} }, single...),
 	"delete-agentclusterinstall": deletingRegistration(func() client.Object { return &hiveext.AgentClusterInstall{} }, "AgentClusterInstall"),

@@ -36,6 +36,8 @@ type follower struct {
 	mu         sync.Mutex
 	stays      map[types.NamespacedName][]stay // by BareMetalHost
 	approvals  []approval
+	claims     ledger
+	servers    map[types.NamespacedName][]string // what claims on its server are about, by BareMetalHost
 	judged     map[types.UID]bool
 	namespaces map[string]*census
 	broken     []violation
@@ -66,7 +68,7 @@ type violation struct {
 
 func newFollower(l *lab.Lab) *follower {
 	return &follower{
-		lab: l, tell: func(violation) {}, stays: map[types.NamespacedName][]stay{}, judged: map[types.UID]bool{}, namespaces: map[string]*census{}, told: map[string]bool{}, checked: map[string]int{}, silent: map[subject]time.Time{}, most: map[string]int{},
+		lab: l, tell: func(violation) {}, stays: map[types.NamespacedName][]stay{}, claims: ledger{}, servers: map[types.NamespacedName][]string{}, judged: map[types.UID]bool{}, namespaces: map[string]*census{}, told: map[string]bool{}, checked: map[string]int{}, silent: map[subject]time.Time{}, most: map[string]int{},
 	}
 }
 
@@ -112,6 +114,7 @@ func (f *follower) see(seen any, gone bool) {
 	switch object := seen.(type) {
 	case *metal3api.BareMetalHost:
 		f.seeHost(object, gone)
+		f.seeClaims(object, gone)
 	case *aiv1beta1.Agent:
 		f.seeAgent(object, gone)
 	case *clusterv1.Machine:
@@ -126,6 +129,7 @@ func (f *follower) see(seen any, gone bool) {
 		f.made(object.GetKind(), object, gone)
 	case *bootstrapv1.OpenshiftAssistedConfig:
 		f.made("OpenshiftAssistedConfig", object, gone)
+		f.seeRecord(object, gone)
 		f.seeConditions("OpenshiftAssistedConfig", object, object.Status.Conditions, gone)
 	case *controlplanev1.OpenshiftAssistedControlPlane:
 		if object.Spec.Replicas != nil {
@@ -368,6 +372,7 @@ func (f *follower) judge(end bool) {
 		if told := unproven(a, known, f.stays[host]); told != "" {
 			f.report(provenRule, told)
 		}
+		f.judgeClaims(a, host)
 		return true
 	})
 	f.checked[twiceRule]++

@@ -16,6 +16,7 @@ import (
 // The rules that hold whatever happens.
 const (
 	provenRule   = "no approval without proof"
+	claimRule    = "no Agent is approved that another object claims"
 	lossRule     = "no host is installed or wiped without being asked"
 	deletionRule = "nothing is deleted without being asked"
 	loadRule     = "nothing is asked for over and over"

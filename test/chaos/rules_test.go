@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/gomega"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,6 +52,63 @@ func TestAnApprovalIsProven(t *testing.T) {
 			NewWithT(t).Expect(tc.proven).To(Equal(told == ""), told)
 		})
 	}
+}
+
+// TestAnApprovalAgainstAClaimIsSeen: the broken twin approves a host while a copy of its BareMetalHost, or another config, claims its server.
+func TestAnApprovalAgainstAClaimIsSeen(t *testing.T) {
+	at := time.Now()
+	long, short := at.Add(-2*claimSlack), at.Add(-claimSlack/2)
+	a := approval{agent: in("agent"), machine: in("m"), at: at}
+	own := []string{holderOfHost(in("host")), holderOfConfig(in("m"))}
+	for situation, tc := range map[string]struct {
+		claims []tenure
+		told   string
+	}{
+		"nobody":                        {},
+		"its own objects":               {claims: []tenure{{holder: own[0], from: long}, {holder: own[1], from: long}}},
+		"another BareMetalHost":         {claims: []tenure{{holder: "BareMetalHost foreign/copy", from: long}}, told: "claimed by BareMetalHost foreign/copy"},
+		"until later":                   {claims: []tenure{{holder: "BareMetalHost foreign/copy", from: long, to: at.Add(2 * slack)}}, told: "claimed by BareMetalHost foreign/copy"},
+		"another config":                {claims: []tenure{{holder: "OpenshiftAssistedConfig chaos/other", from: long}}, told: "claimed by OpenshiftAssistedConfig chaos/other"},
+		"another one, just now":         {claims: []tenure{{holder: "BareMetalHost foreign/copy", from: short}}},
+		"another one, until before":     {claims: []tenure{{holder: "BareMetalHost foreign/copy", from: long, to: at.Add(-time.Second)}}},
+		"another one, until the moment": {claims: []tenure{{holder: "BareMetalHost foreign/copy", from: long, to: at.Add(slack / 2)}}},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			told := contested(a, own, tc.claims)
+			if tc.told == "" {
+				NewWithT(t).Expect(told).To(BeEmpty())
+			} else {
+				NewWithT(t).Expect(told).To(ContainSubstring(tc.told))
+			}
+		})
+	}
+}
+
+// TestClaimsAreSeen as objects come, change and go.
+func TestClaimsAreSeen(t *testing.T) {
+	g := NewWithT(t)
+	f := newFollower(nil)
+	host := &metal3api.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "chaos", Name: "host"}}
+	host.Spec.BootMACAddress, host.Spec.BMC.Address = "02:00:00:00:00:0A", "redfish://bmc"
+	copied := host.DeepCopy()
+	copied.Namespace, copied.Annotations = foreignNamespace, map[string]string{metal3api.DetachedAnnotation: ""}
+	f.see(host, false)
+	f.see(copied, false)
+	config := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "chaos", Name: "other", UID: "other"}}
+	config.Status.AgentRef = &corev1.LocalObjectReference{Name: "agent"}
+	config.Status.Conditions = []metav1.Condition{{Type: bootstrapv1.HostInstalledCondition, Status: metav1.ConditionTrue, Reason: "HostInstalled"}}
+	f.see(config, false)
+	f.judgeClaims(approval{agent: in("agent"), machine: in("m"), at: time.Now().Add(2 * claimSlack)}, in("host"))
+	g.Expect(f.broken).To(ConsistOf(And(HaveField("Rule", claimRule), HaveField("What", HaveSuffix("claimed by BareMetalHost foreign/host, OpenshiftAssistedConfig chaos/other")))))
+
+	f = newFollower(nil)
+	f.see(host, false)
+	f.see(copied, false)
+	f.see(copied, true)
+	f.see(config, false)
+	f.see(config, true)
+	f.judgeClaims(approval{agent: in("agent"), machine: in("m"), at: time.Now().Add(2 * claimSlack)}, in("host"))
+	g.Expect(f.broken).To(BeEmpty())
 }
 
 func TestAWaitIsTold(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -99,6 +100,29 @@ var _ = Describe("A host that is not ours", Label("hosts"), func() {
 		expectInstalled(ctx, cluster, 0, laboratory.Rack.Host(key))
 		Expect(state(ctx, cluster).Machines[0].Agent.Name).NotTo(Equal(other.UUID))
 	}, NodeTimeout(3*installTimeout))
+
+	It("is not started while another BareMetalHost shows that its server is in use", func(ctx SpecContext) {
+		const namespace, elsewhere = "claimed", "claimed-elsewhere"
+		// The server was installed in another way, and somebody copied its BareMetalHost for Cluster API.
+		Expect(laboratory.Client().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}})).To(Succeed())
+		hardware := hosts.NewHardware(path.Join(namespace, "copied-0"))
+		original := &metal3api.BareMetalHost{ObjectMeta: metav1.ObjectMeta{
+			Namespace: elsewhere, Name: "original", Annotations: map[string]string{metal3api.DetachedAnnotation: "e2e"},
+		}}
+		original.Spec.BootMACAddress, original.Spec.ExternallyProvisioned = hardware.NICs[0].MAC, true
+		original.Spec.BMC = metal3api.BMCDetails{Address: "redfish+https://BMC.invalid:443/redfish/v1/Systems/" + hardware.UUID, CredentialsName: "original-bmc"}
+		Expect(laboratory.Client().Create(ctx, original)).To(Succeed())
+		cluster := apply(ctx, "sno", lab.Mutations{Namespace: namespace, ClusterName: "copied", LightAPI: lightly()})
+		s := wait(ctx, cluster, "not starting a server that is in use", func(s *lab.State) bool { return configHas(s, bootstrapv1.ServerInUseReason) })
+		Expect(lab.Condition(s.Machines[0].Config.Status.Conditions, bootstrapv1.ReadyCondition).Message).To(ContainSubstring("BareMetalHost claimed-elsewhere/original"))
+		Expect(s.Machines[0].Config.Status.DataSecretName).To(BeEmpty())
+		Expect(rackHostOf(cluster.Hosts[0]).Boots()).To(BeEmpty())
+
+		By("starting it once the other BareMetalHost is deleted")
+		Expect(laboratory.Client().Delete(ctx, original)).To(Succeed())
+		waitAvailable(ctx, cluster)
+		expectInstalled(ctx, cluster, 0)
+	}, NodeTimeout(2*installTimeout))
 
 	It("stays out below the required hardware, until the requirement is lowered", Label("nightly"), func(ctx SpecContext) {
 		cluster := apply(ctx, "sno", lab.Mutations{

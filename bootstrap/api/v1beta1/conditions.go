@@ -27,7 +27,7 @@ const (
 	HostInstalledCondition = "HostInstalled"
 
 	// HostAvailableCondition says of a Machine with Metal3 whether a BareMetalHost stands behind it, or could: before any server is touched which ones fit, or why none
-	// does. It advises, and holds nothing up; it goes when the host is installed, and comes back while the Bare Metal Operator reports an error of it.
+	// does. It advises, and blocks nothing: what no server may be started with is in DataSecretAvailable; it goes when the host is installed, and comes back while the Bare Metal Operator reports an error of it.
 	HostAvailableCondition = "HostAvailable"
 
 	// DeletingCondition is True while the object is being deleted; the message says what is waited for.
@@ -51,6 +51,8 @@ const (
 	IgnitionDownloadFailedReason          = "IgnitionDownloadFailed"
 	BootImageRejectedReason               = "BootImageRejected"
 	BootImageOutdatedReason               = "BootImageOutdated"
+	ServerInUseReason                     = "ServerInUse"
+	BMCOfAnotherServerReason              = "BMCOfAnotherServer"
 	DataSecretAvailableReason             = "DataSecretAvailable"
 	WaitingForHostReason                  = "WaitingForHost"
 	WaitingForHostIdentityReason          = "WaitingForHostIdentity"

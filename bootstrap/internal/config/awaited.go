@@ -8,7 +8,7 @@ import (
 )
 
 // awaited says what configs wait for that leads to them from no index: the MAC addresses of their hosts, on an Agent that booted another config's image, the name
-// of their Nodes, until another Machine is gone that has it, the credentials of their BMCs, or any host. It is remembered for those that wait only: an index of all hosts would grow with the hub.
+// of their Nodes, until another Machine is gone that has it, the credentials of their BMCs, what others of their server have in common with it, or any host. It is remembered for those that wait only: an index of all hosts would grow with the hub.
 type awaited struct {
 	mutex  sync.Mutex
 	values map[types.NamespacedName][]string
@@ -33,13 +33,13 @@ func (a *awaited) ended(config types.NamespacedName) {
 	delete(a.values, config)
 }
 
-// by returns the configs of a namespace that wait for one of the values.
+// by returns the configs of a namespace, of all where it is empty, that wait for one of the values.
 func (a *awaited) by(namespace string, values ...string) []types.NamespacedName {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	var waiting []types.NamespacedName
 	for config, wanted := range a.values {
-		if config.Namespace == namespace && slices.ContainsFunc(wanted, func(value string) bool { return slices.Contains(values, value) }) {
+		if (namespace == "" || config.Namespace == namespace) && slices.ContainsFunc(wanted, func(value string) bool { return slices.Contains(values, value) }) {
 			waiting = append(waiting, config)
 		}
 	}

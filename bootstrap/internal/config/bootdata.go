@@ -45,6 +45,9 @@ func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
 	if proceed, err := r.applyDataSecret(ctx, s, mode, source); !proceed {
 		return proceed, err
 	}
+	if proceed, err := s.withhold(mode); !proceed {
+		return proceed, err
+	}
 	if !s.DataHandedOut() {
 		if err := r.protect(ctx, s, true); err != nil {
 			return false, err

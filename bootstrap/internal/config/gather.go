@@ -35,7 +35,7 @@ func (r *Reconciler) gather(ctx context.Context, config *bootstrapv1.OpenshiftAs
 	s := newScope(&facts.Facts{Config: config})
 	made := func(_ context.Context, f *facts.Facts) error { r.addMade(f, &s.again); return nil }
 	steps := []func(context.Context, *facts.Facts) error{
-		r.gatherMachine, r.gatherInfraEnvs, made, r.gatherCluster, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherWaiting, r.gatherDataSecret, r.gatherFencing, r.gatherNetworks,
+		r.gatherMachine, r.gatherInfraEnvs, made, r.gatherCluster, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherWaiting, r.gatherClaimants, r.gatherDataSecret, r.gatherFencing, r.gatherNetworks,
 	}
 	for _, step := range steps {
 		if err := step(ctx, s.Facts); err != nil {

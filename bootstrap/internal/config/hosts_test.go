@@ -72,6 +72,7 @@ func TestMachinesThatHaveAHostNeedNoOther(t *testing.T) {
 	annotated.SetAnnotations(map[string]string{metal3.HostAnnotation: "lab/elsewhere"})
 	going.SetFinalizers([]string{"x/y"})
 	theirs := freeHost("theirs", "a")
+	theirs.Spec.BootMACAddress = otherBootMAC
 	theirs.Spec.ConsumerRef = &metal3.Consumer{Kind: "Metal3Machine", Namespace: namespace, Name: "named"}
 	objects := lab()
 	objects["metal3"] = wanting("m", "a", time.Unix(2000, 0))
@@ -117,6 +118,7 @@ func TestNewsOfHostsReachThoseThatWait(t *testing.T) {
 	w.reconcile()
 	queue := &late{}
 	host := freeHost("one", "a")
+	host.Spec.BootMACAddress = otherBootMAC
 	news := w.reconciler.hostNews()
 	news.Create(t.Context(), event.CreateEvent{Object: host}, queue)
 	news.Update(t.Context(), event.UpdateEvent{ObjectOld: host, ObjectNew: host}, queue)

@@ -15,7 +15,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/preflight"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -47,6 +46,9 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 		if err := r.unbind(ctx, s, refused); err != nil {
 			return false, err
 		}
+	}
+	if proceed, err := r.unclaimed(ctx, s, found, elsewhere); !proceed {
+		return proceed, err
 	}
 	if found.Agent == nil {
 		return s.waitForHost(found, leaving)
@@ -110,9 +112,10 @@ func (s *scope) toldRefusals(refusals []string) bool {
 }
 
 // matchesElsewhere finds Agents that run on the Machine's host but booted the image of another InfraEnv of the namespace, in the order of their names. Those that are being deleted are former: what
-// is left of the host's former Machine. It looks at all Agents there: only hosts that were not identified yet ask for it, and an index by MAC address would grow with all Agents of the hub.
+// is left of the host's former Machine, as long as the host was not identified. It looks at all Agents there: only hosts that were not approved yet ask for it, and an index by MAC address would grow
+// with all Agents of the hub.
 func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) (elsewhere, former []*aiv1beta1.Agent, err error) {
-	if s.Host == nil || s.Config.Status.AgentRef != nil {
+	if s.Host == nil || s.ApprovedAgent() != nil {
 		r.awaited.ended(keyOf(s.Config))
 		return nil, nil, nil
 	}
@@ -124,12 +127,12 @@ func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) (elsewhere,
 	}
 	for i := range agents.Items {
 		agent := &agents.Items[i]
-		if s.ownInfraEnv(facts.InfraEnvOf(agent)) || !wanted.Shares(metal3.AgentIdentity(agent)) || s.Mismatch(agent) != "" {
+		if s.OwnInfraEnv(facts.InfraEnvOf(agent)) || !wanted.Shares(metal3.AgentIdentity(agent)) || s.Mismatch(agent) != "" {
 			continue
 		}
 		if agent.DeletionTimestamp.IsZero() {
 			elsewhere = append(elsewhere, agent.DeepCopy())
-		} else {
+		} else if s.Config.Status.AgentRef == nil {
 			former = append(former, agent.DeepCopy())
 		}
 	}
@@ -139,8 +142,3 @@ func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) (elsewhere,
 }
 
 func byName(a, b *aiv1beta1.Agent) int { return strings.Compare(a.Name, b.Name) }
-
-// ownInfraEnv tells whether an InfraEnv, by its name, is one of the Machine's.
-func (s *scope) ownInfraEnv(name string) bool {
-	return slices.ContainsFunc(s.InfraEnvs, func(e *assisted.InfraEnv) bool { return e.Name == name })
-}

@@ -312,8 +312,10 @@ func TestAgentOfAnotherImageIsNews(t *testing.T) {
 
 	w.create(discovered("right", "m", bootMAC))
 	w.reconcile()
+	w.Expect(wakes(discovered("a", "elsewhere", bootMAC))).To(BeTrue(), "its host may be in use, and is not approved")
+	w.approves("right", "it is the host")
 	w.reconcile()
-	w.Expect(wakes(discovered("a", "elsewhere", bootMAC))).To(BeFalse(), "the host is found")
+	w.Expect(wakes(discovered("a", "elsewhere", bootMAC))).To(BeFalse(), "the host is approved")
 }
 
 // TestAgentThatComesWhileAgentsAreLookedFor wakes the config: what was listed does not have it.

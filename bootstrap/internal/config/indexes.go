@@ -10,6 +10,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // Field indexes of the cache.
@@ -24,12 +25,14 @@ const (
 	agentByInfraEnv         = "infraEnv"
 	clusterByControlPlane   = "controlPlane"
 	deploymentsByPullSecret = "pullSecret"
+	configByAgent           = "agent"
+	hostByServer            = "server"
 )
 
 // selecting is the value of configByNetworks for the configs that select NMStateConfigs.
 const selecting = "selecting"
 
-// indexes make few objects of many be found. BareMetalHosts have none: see hostOf.
+// indexes make few objects of many be found. Of BareMetalHosts only those are indexed whose server is in use: see hostOf.
 func indexes() []kube.Index {
 	return []kube.Index{
 		kube.IndexOf(&clusterv1.Machine{}, machineByConfig, func(m *clusterv1.Machine) []string { return kube.Some(configOfMachine(m)) }),
@@ -42,6 +45,8 @@ func indexes() []kube.Index {
 		kube.IndexOf(&aiv1beta1.Agent{}, agentByInfraEnv, labelled[*aiv1beta1.Agent](aiv1beta1.InfraEnvNameLabel)),
 		kube.IndexOf(&clusterv1.Cluster{}, clusterByControlPlane, func(c *clusterv1.Cluster) []string { return kube.Some(c.Spec.ControlPlaneRef.Name) }),
 		kube.IndexOf(&hivev1.ClusterDeployment{}, deploymentsByPullSecret, pullSecretOfDeployment),
+		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByAgent, agentOfConfig),
+		kube.IndexOf(&metal3.Host{}, hostByServer, serverInUse),
 	}
 }
 
@@ -95,4 +100,18 @@ func pullSecretOfDeployment(deployment *hivev1.ClusterDeployment) []string {
 		return nil
 	}
 	return kube.Some(deployment.Spec.PullSecretRef.Name)
+}
+
+func agentOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
+	if config.Status.AgentRef == nil {
+		return nil
+	}
+	return kube.Some(config.Status.AgentRef.Name)
+}
+
+func serverInUse(host *metal3.Host) []string {
+	if metal3.Claim(host) == "" {
+		return nil
+	}
+	return metal3.ServerKeys(host)
 }

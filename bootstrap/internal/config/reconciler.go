@@ -100,8 +100,9 @@ type Reconciler struct {
 	data      *reconcile.Written[string]
 	protected *reconcile.Written[bool]
 	// awaited says which Agents are news for configs that did not make their image, awaitedNames which Machines keep the name of another's Node, awaitedHosts for
-	// which configs any BareMetalHost is news, awaitedSecrets of which Secrets a host is fenced.
-	awaited, awaitedNames, awaitedHosts, awaitedSecrets *awaited
+	// which configs any BareMetalHost is news, awaitedSecrets of which Secrets a host is fenced, awaitedServers what a BareMetalHost of any namespace has whose server is the same, awaitedAgents
+	// which Agents another config recorded.
+	awaited, awaitedNames, awaitedHosts, awaitedSecrets, awaitedServers, awaitedAgents *awaited
 	// unbound says since when an Agent is bound that assisted-service has not taken in.
 	unbound *reconcile.Lasting
 	// heldBack counts for how long a status waits to be written.
@@ -142,6 +143,7 @@ func New(options Options) *Reconciler {
 		now:       time.Now,
 	}
 	r.awaited, r.awaitedNames, r.awaitedHosts, r.awaitedSecrets = newAwaited(), newAwaited(), newAwaited(), newAwaited()
+	r.awaitedServers, r.awaitedAgents = newAwaited(), newAwaited()
 	now := func() time.Time { return r.now() }
 	r.downloads.Clock, r.refusals.Clock = injected{now: now}, injected{now: now}
 	r.ours = reconcile.NewWritten[ownPart](now)

@@ -38,7 +38,7 @@ var stages = []stage{
 		unhurried: []string{bootstrapv1.DataSecretAvailableReason},
 		urgent: []string{
 			bootstrapv1.DiscoveryImageUnavailableReason, bootstrapv1.BootImageRejectedReason, bootstrapv1.BootImageOutdatedReason,
-			bootstrapv1.IgnitionDownloadFailedReason,
+			bootstrapv1.IgnitionDownloadFailedReason, bootstrapv1.ServerInUseReason, bootstrapv1.BMCOfAnotherServerReason,
 		},
 	},
 	{

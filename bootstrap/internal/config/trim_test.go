@@ -153,6 +153,19 @@ func TestOfAFreeHostWhatItIsChosenByIsCached(t *testing.T) {
 	g.Expect(hostChanges.Update(event.UpdateEvent{ObjectOld: trimHost(whole), ObjectNew: trimHost(ours)})).To(BeTrue(), "it is given to a Machine")
 }
 
+// TestOfAHostWhoseServerIsInUseWhatShowsItIsCached: the index of such hosts is made from the cache.
+func TestOfAHostWhoseServerIsInUseWhatShowsItIsCached(t *testing.T) {
+	for situation, host := range claimants() {
+		g := NewWithT(t)
+		host.Spec.BMC.CredentialsName = "secret"
+		g.Expect(metal3.Claim(host)).NotTo(BeEmpty(), situation)
+		g.Expect(metal3.Claim(trimHost(host))).To(Equal(metal3.Claim(host)), situation)
+		g.Expect(serverInUse(trimHost(host))).To(Equal(metal3.ServerKeys(host)), situation)
+		g.Expect(trimHost(trimHost(host))).To(Equal(trimHost(host)), "also the second time: %s", situation)
+	}
+	NewWithT(t).Expect(serverInUse(freeHost("free", ""))).To(BeEmpty(), "a free host is not indexed")
+}
+
 // TestOfAHostThatIsKeptItsLabelsAreCached: whether CAPM3 waits for it, they tell.
 func TestOfAHostThatIsKeptItsLabelsAreCached(t *testing.T) {
 	g := NewWithT(t)
@@ -201,7 +214,7 @@ func TestOfAHostThatIsNotToBeHadOnlyWhyAndItsIdentityIsCached(t *testing.T) {
 		g.Expect(metal3.IdentityOf(kept).MACs).To(Equal([]string{bootMAC}), "others are not recognised by what it has, too")
 		g.Expect(kept.Status.HardwareDetails).To(Equal(&metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}}, SystemVendor: metal3.Vendor{SerialNumber: "S1"}}), want)
 		g.Expect(kept.Labels).To(BeEmpty(), want)
-		g.Expect(kept.Spec.BMC.Address).To(BeEmpty(), want)
+		g.Expect(kept.Spec.BMC.Address).To(Equal("redfish://bmc"), "whether it stands for the server of another: %s", want)
 	}
 }
 

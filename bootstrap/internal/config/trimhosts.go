@@ -23,7 +23,7 @@ import (
 // are not recognised by what it has, too.
 func trimHost(host *metal3.Host) *metal3.Host {
 	kept := &metal3.Host{ObjectMeta: kube.Identity(&host.ObjectMeta)}
-	kept.Spec.BootMACAddress = host.Spec.BootMACAddress
+	kept.Spec.BootMACAddress, kept.Spec.BMC.Address, kept.Spec.ExternallyProvisioned = host.Spec.BootMACAddress, host.Spec.BMC.Address, host.Spec.ExternallyProvisioned
 	if found := host.Status.HardwareDetails; found != nil {
 		kept.Status.HardwareDetails = &metal3.Hardware{SystemVendor: found.SystemVendor, NIC: trimNICs(found.NIC)}
 	}

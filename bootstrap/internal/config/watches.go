@@ -47,6 +47,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("openshiftassistedconfig").
 		For(&bootstrapv1.OpenshiftAssistedConfig{}, builder.WithPredicates(r.configChanges())).
+		Watches(&bootstrapv1.OpenshiftAssistedConfig{}, handler.EnqueueRequestsFromMapFunc(r.ofOtherConfig)).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine), builder.WithPredicates(machineChanges)).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanges)).
 		Watches(&assisted.InfraEnv{}, handler.EnqueueRequestsFromMapFunc(r.ofInfraEnv)).
@@ -211,16 +212,21 @@ func (r *Reconciler) newsOf(mapped handler.MapFunc, concerns func(client.Object)
 	}
 }
 
+// ofHost maps to the config of the Machine that has the host, and to those whose server is the same.
 func (r *Reconciler) ofHost(ctx context.Context, o client.Object) []ctrl.Request {
 	host, ok := o.(*metal3.Host)
 	if !ok {
 		return nil
 	}
+	var requests []ctrl.Request
+	for _, config := range r.awaitedServers.by("", metal3.ServerKeys(host)...) {
+		requests = append(requests, ctrl.Request{NamespacedName: config})
+	}
 	consumer := metal3.ConsumerOf(host)
 	if consumer.Name == "" {
-		return nil
+		return requests
 	}
-	return r.ofInfraMachineNamed(ctx, consumer.Namespace, metal3.MachineKind, consumer.Name)
+	return append(requests, r.ofInfraMachineNamed(ctx, consumer.Namespace, metal3.MachineKind, consumer.Name)...)
 }
 
 func (r *Reconciler) ofInfraMachine(ctx context.Context, o client.Object) []ctrl.Request {

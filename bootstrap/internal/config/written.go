@@ -63,6 +63,8 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.awaitedNames.ended(key)
 	r.awaitedHosts.ended(key)
 	r.awaitedSecrets.ended(key)
+	r.awaitedServers.ended(key)
+	r.awaitedAgents.ended(key)
 }
 
 func keyOf(config *bootstrapv1.OpenshiftAssistedConfig) types.NamespacedName {

@@ -45,6 +45,23 @@ func Installed(agent *aiv1beta1.Agent) bool {
 	return agent.Status.DebugInfo.State == models.HostStatusInstalled || agent.Status.DebugInfo.State == models.HostStatusAddedToExistingCluster
 }
 
+// InUse states, for users, by what an Agent shows that its server is in use; empty when the Agent shows nothing. One that is being deleted is what is left of a former Machine.
+func InUse(agent *aiv1beta1.Agent) string {
+	switch ref := agent.Spec.ClusterDeploymentName; {
+	case !agent.DeletionTimestamp.IsZero():
+		return ""
+	case ref != nil && Installed(agent):
+		return "is installed in ClusterDeployment " + ref.Name
+	case ref != nil:
+		return "is bound to ClusterDeployment " + ref.Name
+	case Installed(agent):
+		return "is installed"
+	case agent.Spec.Approved:
+		return "is approved"
+	}
+	return ""
+}
+
 // BootedItsDisk tells whether the host boots, or has booted, what was installed on it.
 func BootedItsDisk(agent *aiv1beta1.Agent) bool {
 	return slices.Contains(stagesFromReboot, agent.Status.Progress.CurrentStage)
@@ -52,6 +69,11 @@ func BootedItsDisk(agent *aiv1beta1.Agent) bool {
 
 // InfraEnvOf is the name of the InfraEnv from which the host of an Agent booted.
 func InfraEnvOf(agent *aiv1beta1.Agent) string { return agent.Labels[aiv1beta1.InfraEnvNameLabel] }
+
+// OwnInfraEnv tells whether an InfraEnv, by its name, is one of the Machine's.
+func (f *Facts) OwnInfraEnv(name string) bool {
+	return slices.ContainsFunc(f.InfraEnvs, func(e *assisted.InfraEnv) bool { return e.Name == name })
+}
 
 // Known tells whether the Agent is the one that was recorded as the Machine's.
 func (f *Facts) Known(agent *aiv1beta1.Agent) bool {

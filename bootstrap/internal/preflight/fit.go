@@ -13,6 +13,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -34,6 +35,9 @@ func misfit(f *facts.Facts, host *metal3.Host, selector labels.Selector, from *p
 
 // unfit says what a host lacks that CAPM3 does not look at: if it is given to the Machine it is discovered, and not bound.
 func unfit(f *facts.Facts, host *metal3.Host) string {
+	if why := contradicted(f, host); why != "" {
+		return bound.Cause(why)
+	}
 	if why := belowRequirements(f, host); why != "" {
 		return why
 	}

@@ -63,6 +63,10 @@ func chosen(f *facts.Facts) *metav1.Condition {
 		return no(bootstrapv1.HostUnmanagedReason, fmt.Sprintf("%s has the annotation %s: the Bare Metal Operator does nothing with it until that is taken off", host, held))
 	case released(f):
 		return yes(bootstrapv1.HostChosenReason, host+" is being deprovisioned")
+	case f.ApprovedAgent() == nil && len(f.Claims(f.Host)) > 0:
+		return no(bootstrapv1.ServerInUseReason, host+" stands for a server that is in use: "+bound.List(f.Claims(f.Host)))
+	case f.ApprovedAgent() == nil && metal3.WrongBMC(f.Host) != "":
+		return no(bootstrapv1.BMCOfAnotherServerReason, host+": "+metal3.WrongBMC(f.Host))
 	case f.Fenced() && f.ApprovedAgent() == nil && desired.FencingProblem(f.Host) != nil:
 		return no(bootstrapv1.FencingCredentialsUnusableReason, assisted.RedactURLs(desired.FencingProblem(f.Host).Error()))
 	case f.ApprovedAgent() == nil && desired.HostnameProblem(f, f.Host) != "":

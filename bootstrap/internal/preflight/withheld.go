@@ -1,0 +1,80 @@
+package preflight
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	stringsutil "k8s.io/utils/strings"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// Withheld returns why no bootstrap data may be handed out, as reason and message of a condition; empty when they may. From then on CAPM3 gives the Machine any host that it is allowed to, and the Bare
+// Metal Operator starts the server, or writes its disk when writesDisk is true, before an Agent can show which server that is. Therefore one wrong host among them is enough.
+func Withheld(f *facts.Facts, writesDisk bool) (reason, message string) {
+	if f.DataHandedOut() || !f.HasBareMetalHost() {
+		return "", ""
+	}
+	var used, wrong []string
+	for _, host := range mayBeGiven(f) {
+		if claims := f.Claims(host); len(claims) > 0 {
+			used = append(used, detailed(host, bound.List(claims), len(used) == 0))
+		}
+		if why := metal3.WrongBMC(host); why != "" && writesDisk {
+			wrong = append(wrong, detailed(host, why, len(wrong) == 0))
+		}
+	}
+	const keepOut = "To use other hosts meanwhile, keep it out: set the annotation capm3.metal3.io/unhealthy on it, or a label that spec.hostSelector does not match"
+	switch {
+	case len(used) > 0:
+		return bootstrapv1.ServerInUseReason, fmt.Sprintf("Bootstrap data withheld: Metal3 would start a server that is in use. %s. %s. %s", bound.List(used), desired.KeepOneHost, keepOut)
+	case len(wrong) > 0:
+		return bootstrapv1.BMCOfAnotherServerReason, fmt.Sprintf("Bootstrap data withheld: Metal3 would write the disk of another server. %s. "+
+			"Create the BareMetalHost again with the right address; annotate it with baremetalhost.metal3.io/detached before you delete it, else the other server is switched off, and its disks may be wiped. %s",
+			bound.List(wrong), keepOut)
+	}
+	return "", ""
+}
+
+// maxDetail is how many bytes a message has about its first host, of several.
+const maxDetail = 320
+
+// detailed names a host, the first one with what is wrong.
+func detailed(host *metal3.Host, why string, first bool) string {
+	name := "BareMetalHost " + host.Namespace + "/" + host.Name
+	if !first {
+		return name
+	}
+	return name + " (" + stringsutil.ShortenString(bound.Cause(why), maxDetail) + ")"
+}
+
+// mayBeGiven returns the host that the Machine has, else those that CAPM3 may give to it, in the order of their names. Hosts out of the failure domain of the Machine are among them: CAPM3 takes them
+// when those within are taken.
+func mayBeGiven(f *facts.Facts) []*metal3.Host {
+	if f.Host != nil {
+		return []*metal3.Host{f.Host}
+	}
+	selector, err := metal3.HostSelector(f.InfraMachine)
+	if err != nil || !f.AwaitsHost() {
+		return nil
+	}
+	from := poolOf(f, f.InfraMachine, selector)
+	var hosts []*metal3.Host
+	for _, host := range f.Hosts {
+		if from.hosts.Has(host) || host == from.awaited || metal3.Awaited(host, metal3.ReuseName(f.InfraMachine)) && selector.Matches(labels.Set(host.Labels)) {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+// contradicted states why a host is not the server that it seems to be; empty when nothing shows that.
+func contradicted(f *facts.Facts, host *metal3.Host) string {
+	return cmp.Or(strings.Join(f.Claims(host), "; "), metal3.WrongBMC(host))
+}
