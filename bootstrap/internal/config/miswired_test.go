@@ -4,8 +4,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -77,6 +79,47 @@ func plainMetal(t *testing.T) *world {
 	w := newWorld(t, values(objects)...)
 	w.reconcile()
 	return w
+}
+
+// dataFrom is when the bootstrap data Secret was created.
+func (w *world) dataFrom(created time.Time) {
+	w.t.Helper()
+	secret := read(w, "m", &corev1.Secret{})
+	w.change(secret, func() { secret.CreationTimestamp = metav1.NewTime(created) })
+	w.Expect(read(w, "m", &corev1.Secret{}).CreationTimestamp.Time).To(BeTemporally("==", created))
+}
+
+// TestAgentThatRegisteredBeforeTheDataIsNotTheHost where the data are all that identifies a host. The manager's clock does not count.
+func TestAgentThatRegisteredBeforeTheDataIsNotTheHost(t *testing.T) {
+	handedOut := time.Now().Add(-time.Hour).Truncate(time.Second)
+	w := plainMetal(t)
+	w.clock = w.clock.Add(-26 * time.Hour)
+	stranger := discovered("stranger", "m", otherBootMAC)
+	stranger.CreationTimestamp = metav1.NewTime(handedOut.Add(-time.Second))
+	w.create(stranger)
+	w.offerIgnition()
+	w.Expect(w.config().Status.DataSecretName).To(Equal("m"))
+	w.Expect(w.agent("stranger").Spec.ClusterDeploymentName).To(BeNil(), "the cache does not have the Secret yet")
+	w.dataFrom(handedOut)
+	for range 2 {
+		w.reconcile()
+		w.Expect(w.agent("stranger").Spec.ClusterDeploymentName).To(BeNil())
+		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
+		w.Expect(w.message(bootstrapv1.ReadyCondition)).To(And(ContainSubstring("Agent stranger registered before"), ContainSubstring("Switch it off")))
+		w.restart()
+	}
+	right := discovered("right", "m", bootMAC)
+	right.CreationTimestamp = metav1.NewTime(handedOut)
+	w.create(right)
+	w.reconcile()
+	w.Expect(w.agent("right").Spec.ClusterDeploymentName).To(BeNil(), "the image got into other hands")
+	w.remove(w.agent("stranger"))
+	w.reconcile()
+	w.Expect(w.agent("right").Spec.ClusterDeploymentName).NotTo(BeNil(), "it registered in the same second as the data was handed out, or later: %s", w.message(bootstrapv1.ReadyCondition))
+	w.dataFrom(handedOut.Add(time.Minute))
+	w.registerWithCluster("right", "known")
+	w.reconcile()
+	w.Expect(w.agent("right").Spec.Approved).To(BeTrue(), "the Secret was made again after the host was identified")
 }
 
 // TestInstalledAgentOfTheSameServerElsewhere: without a BareMetalHost the Agents themselves show it.

@@ -29,7 +29,7 @@ type Identification struct {
 }
 
 // Identify decides which of the Agents that booted from the Machine's own InfraEnv runs on its host. With a BareMetalHost the hardware must
-// match. Without, only the Machine was given this InfraEnv's image: a single Agent is its host, two prove that the image got into other hands.
+// match. Without, only the Machine was given this InfraEnv's image: a single Agent is its host, unless it registered before the Machine's server could; two prove that the image got into other hands.
 func Identify(f *facts.Facts, elsewhere []*aiv1beta1.Agent) Identification {
 	approved, host := f.ApprovedAgent(), f.Host
 	if f.HasBareMetalHost() && host == nil {
@@ -39,7 +39,7 @@ func Identify(f *facts.Facts, elsewhere []*aiv1beta1.Agent) Identification {
 		return Identification{Reason: bootstrapv1.WaitingForHostReason, Message: "waiting for the infrastructure provider to choose a BareMetalHost"}
 	}
 	if !f.HasBareMetalHost() {
-		return identifyAlone(f.Agents)
+		return identifyAlone(f)
 	}
 	wanted := metal3.IdentityOf(host)
 	name := host.Namespace + "/" + host.Name
@@ -116,13 +116,20 @@ func explain(host string, silent, refusals []string) (reason, message string) {
 	}
 }
 
-func identifyAlone(agents []*aiv1beta1.Agent) Identification {
+func identifyAlone(f *facts.Facts) Identification {
+	agents := f.Agents
+	if strangers := early(f); strangers != "" {
+		return Identification{Reason: bootstrapv1.HostRefusedReason, Message: strangers, Refusals: []string{strangers}}
+	}
 	switch len(agents) {
 	case 0:
 		return Identification{Reason: bootstrapv1.WaitingForHostReason, Message: "waiting for the host to boot the discovery image"}
 	case 1:
 		if !assisted.HasInventory(agents[0]) && !facts.Bound(agents[0]) {
 			return Identification{Reason: bootstrapv1.WaitingForHostIdentityReason, Message: fmt.Sprintf("waiting for Agent %s to report its hardware", agents[0].Name)}
+		}
+		if f.DataAgeUnknown(agents[0]) {
+			return Identification{Reason: bootstrapv1.WaitingForHostIdentityReason, Message: fmt.Sprintf("waiting for the bootstrap data Secret, whose age shows whether Agent %s may be the host", agents[0].Name)}
 		}
 		return Identification{Agent: agents[0]}
 	}
@@ -137,4 +144,23 @@ func identifyAlone(agents []*aiv1beta1.Agent) Identification {
 	}
 	message := fmt.Sprintf("Agents %s booted the discovery image of this Machine, and nothing shows which of them is its host. Delete the Agents of the other servers: what runs on these is not wiped, but an Agent that is bound is removed from its cluster and reinstalled", bound.List(names))
 	return Identification{Reason: bootstrapv1.HostRefusedReason, Message: message, Refusals: []string{message}}
+}
+
+// early states, for users, which Agents registered before the Machine's server was given anything to boot; empty when none did. They prove that the image got into other hands, so that none that
+// registers afterwards is taken for the host either.
+func early(f *facts.Facts) string {
+	if f.ApprovedAgent() != nil {
+		return ""
+	}
+	var names []string
+	for _, agent := range f.Agents {
+		if f.RegisteredBeforeData(agent) {
+			names = append(names, agent.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Agent %s registered before the bootstrap data of this Machine existed: that server is not the Machine's host. Switch it off, or start it from its disk, then delete the Agent if it belongs to no cluster: "+
+		"a server of a cluster would be reinstalled. A server that still runs the image registers again, and is taken for the host", bound.List(names))
 }

@@ -2,11 +2,13 @@ package desired
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
@@ -79,6 +81,7 @@ func TestWithoutABareMetalHost(t *testing.T) {
 			}
 			h := newIdentified()
 			withoutHost(h)
+			h.DataSecret = &metav1.PartialObjectMetadata{}
 			h.Agents = []*aiv1beta1.Agent{first, second}[:tc.agents]
 			found := Identify(h.Facts, nil)
 			g := NewWithT(t)
@@ -91,6 +94,49 @@ func TestWithoutABareMetalHost(t *testing.T) {
 			g.Expect(found.Message).To(Equal(tc.told))
 			g.Expect(found.Refusals).To(Equal(tc.refusals))
 			g.Expect(found.Others).To(BeEmpty())
+		})
+	}
+}
+
+// TestAgentsAndTheAgeOfTheData is about Machines whose data are all that identifies their hosts.
+func TestAgentsAndTheAgeOfTheData(t *testing.T) {
+	created := metav1.NewTime(time.Unix(1000, 0))
+	ours := &aiv1beta1.ClusterReference{Namespace: sample.Namespace, Name: "cp"}
+	for situation, tc := range map[string]struct {
+		registered time.Time
+		noSecret   bool
+		change     func(h *identified)
+		reason     string
+	}{
+		"later":                   {registered: created.Add(time.Second)},
+		"in the same second":      {registered: created.Time},
+		"before":                  {registered: created.Add(-time.Second), reason: bootstrapv1.HostRefusedReason},
+		"nothing shows":           {registered: created.Add(time.Hour), noSecret: true, reason: bootstrapv1.WaitingForHostIdentityReason},
+		"before, and recorded":    {registered: created.Add(-time.Second), change: func(h *identified) { h.Config.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"} }},
+		"recorded, and no Secret": {noSecret: true, change: func(h *identified) { h.Config.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"} }},
+		"before, and bound by us": {registered: created.Add(-time.Second), change: func(h *identified) {
+			h.agent.Spec.ClusterDeploymentName, h.agent.Spec.IgnitionConfigOverrides = ours, "{}"
+		}},
+		"before, and bound by others":    {registered: created.Add(-time.Second), change: func(h *identified) { h.agent.Spec.ClusterDeploymentName = ours }, reason: bootstrapv1.HostRefusedReason},
+		"before, approved by others":     {registered: created.Add(-time.Second), change: func(h *identified) { h.agent.Spec.Approved = true }, reason: bootstrapv1.HostRefusedReason},
+		"before, its record lost":        {registered: created.Add(-time.Second), change: func(h *identified) { h.agent.Spec.ClusterDeploymentName, h.agent.Spec.Approved = ours, true }},
+		"before, and another came later": {registered: created.Add(-time.Second), change: func(h *identified) { h.Agents = append(h.Agents, sample.Agent("b", "m", "02:00:00:00:00:66")) }, reason: bootstrapv1.HostRefusedReason},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := newIdentified()
+			withoutHost(h)
+			h.agent.CreationTimestamp = metav1.NewTime(tc.registered)
+			h.Agents = []*aiv1beta1.Agent{h.agent}
+			if !tc.noSecret {
+				h.DataSecret = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: created}}
+			}
+			if tc.change != nil {
+				tc.change(h)
+			}
+			found := Identify(h.Facts, nil)
+			g := NewWithT(t)
+			g.Expect(found.Reason).To(Equal(tc.reason), found.Message)
+			g.Expect(found.Agent != nil).To(Equal(tc.reason == ""))
 		})
 	}
 }

@@ -81,6 +81,21 @@ func (f *Facts) Known(agent *aiv1beta1.Agent) bool {
 	return known != nil && known.Name == agent.Name
 }
 
+// RegisteredBeforeData tells whether an Agent registered before the bootstrap data existed, where the data is all that identifies a host: then its server is not the one that was given the data. Both
+// times are the API server's. An Agent that was taken for the host before stays the host.
+func (f *Facts) RegisteredBeforeData(agent *aiv1beta1.Agent) bool {
+	return !f.takenForHost(agent) && f.DataSecret != nil && agent.CreationTimestamp.Before(&f.DataSecret.CreationTimestamp)
+}
+
+// DataAgeUnknown tells whether nothing shows if an Agent registered before the bootstrap data existed: the cache has no such Secret yet, or the Secret was deleted.
+func (f *Facts) DataAgeUnknown(agent *aiv1beta1.Agent) bool {
+	return !f.takenForHost(agent) && f.DataSecret == nil
+}
+
+func (f *Facts) takenForHost(agent *aiv1beta1.Agent) bool {
+	return f.HasBareMetalHost() || f.Known(agent) || Told(agent) || Bound(agent) && agent.Spec.Approved
+}
+
 // ApprovedAgent returns the Agent that was identified and approved before; nil when there is none.
 func (f *Facts) ApprovedAgent() *aiv1beta1.Agent {
 	for _, agent := range f.Agents {
@@ -99,7 +114,7 @@ func (f *Facts) MayBeHost(agent *aiv1beta1.Agent) bool {
 
 // seemsHost tells whether an Agent was taken for the Machine's host before, or is by what it has told of its hardware.
 func (f *Facts) seemsHost(agent *aiv1beta1.Agent) bool {
-	return Bound(agent) || agent.Spec.Approved || f.Known(agent) || assisted.HasInventory(agent) && (f.Host == nil || f.Mismatch(agent) == "")
+	return Bound(agent) || agent.Spec.Approved || f.Known(agent) || assisted.HasInventory(agent) && !f.RegisteredBeforeData(agent) && (f.Host == nil || f.Mismatch(agent) == "")
 }
 
 // Mismatch says why the machine on which an Agent runs is not the Machine's host, in words for people; empty when it is.

@@ -107,7 +107,8 @@ func (f *Facts) AwaitsHost() bool {
 // HostChosen tells whether the infrastructure provider may have looked at the boot image or data already, so that another would come too
 // late. What registers before it was given the data is a stranger, which somebody booted from the image: it tells nothing.
 func (f *Facts) HostChosen() bool {
-	if f.Host != nil || len(f.Agents) > 0 && f.DataHandedOut() || f.InfraMachine.GetAnnotations()[metal3.HostAnnotation] != "" {
+	registered := slices.ContainsFunc(f.Agents, func(agent *aiv1beta1.Agent) bool { return !f.RegisteredBeforeData(agent) })
+	if f.Host != nil || registered && f.DataHandedOut() || f.InfraMachine.GetAnnotations()[metal3.HostAnnotation] != "" {
 		return true
 	}
 	providerID, _, _ := unstructured.NestedString(f.InfraMachine.Object, "spec", "providerID")
