@@ -24,6 +24,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/unreliable"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
@@ -58,6 +59,7 @@ var acts = map[string]act{
 	"strip-clusterdeployment":    stripping(func() client.ObjectList { return &hivev1.ClusterDeploymentList{} }),
 	"edit-infraenv":              (*round).editInfraEnv,
 	"forge-certificate-request":  (*round).forge,
+	"lend-host":                  (*round).lendHost,
 }
 
 // actNames are in an order of their own, for seeds to mean the same.
@@ -275,6 +277,35 @@ func (r *round) unapproved(ctx context.Context, dice *rand.Rand) (*traveller, *a
 		return nil, nil
 	}
 	return t, chosen(dice, slices.DeleteFunc(state.Agents, func(a aiv1beta1.Agent) bool { return a.Spec.Approved }))
+}
+
+// lendHost creates an Agent in the namespace of a tenant that pretends to be the host of a master: its InfraEnv has the name of the Machine, it is bound to the cluster, and it bears the name
+// and the host of another master.
+func (r *round) lendHost(ctx context.Context, dice *rand.Rand) (bool, error) {
+	t, state, m := r.machine(ctx, dice, func(_ *lab.State, m lab.Machine) bool { return m.IsControlPlane() })
+	if m == nil {
+		return false, nil
+	}
+	healthy := chosen(dice, slices.DeleteFunc(slices.Clone(state.Machines), func(other lab.Machine) bool {
+		return !other.IsControlPlane() || other.Name == m.Name || other.Host == nil || !other.Status.NodeRef.IsDefined()
+	}))
+	if healthy == nil {
+		return false, nil
+	}
+	tenant := t.namespace + "-tenant"
+	if err := r.lab.Client().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return false, err
+	}
+	agent := &aiv1beta1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: m.Name, Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: m.Name}},
+		Spec: aiv1beta1.AgentSpec{
+			ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: t.namespace, Name: t.cluster.Name},
+			Hostname:              healthy.Status.NodeRef.Name,
+			NodeLabels:            map[string]string{metal3.HostUIDLabel: string(healthy.Host.UID)},
+		},
+	}
+	err := r.lab.Client().Create(ctx, agent)
+	return err == nil, client.IgnoreAlreadyExists(err)
 }
 
 func (r *round) deleteKubeconfig(ctx context.Context, dice *rand.Rand) (bool, error) {

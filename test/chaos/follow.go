@@ -43,6 +43,9 @@ type follower struct {
 	broken     []violation
 	told       map[string]bool
 	checked    map[string]int
+	// members are those of each cluster's etcd as they were seen last, by namespace, and removals the voters that were removed since and are not judged yet.
+	members  map[string][]lab.EtcdMember
+	removals map[string][]removal
 	// silent are the objects without a summary, and since when they are there.
 	silent map[subject]time.Time
 	// most is how many objects of a kind there were at most since [follower.alive].
@@ -69,6 +72,7 @@ type violation struct {
 func newFollower(l *lab.Lab) *follower {
 	return &follower{
 		lab: l, tell: func(violation) {}, stays: map[types.NamespacedName][]stay{}, claims: ledger{}, servers: map[types.NamespacedName][]string{}, judged: map[types.UID]bool{}, namespaces: map[string]*census{}, told: map[string]bool{}, checked: map[string]int{}, silent: map[subject]time.Time{}, most: map[string]int{},
+		members: map[string][]lab.EtcdMember{}, removals: map[string][]removal{},
 	}
 }
 
@@ -265,6 +269,30 @@ func (f *follower) lose(namespace string, w lab.WipedMember) {
 	}
 }
 
+// seeMembers takes in who is a member of a cluster's etcd now.
+func (f *follower) seeMembers(namespace string, members []lab.EtcdMember) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.removals[namespace] = append(f.removals[namespace], removedBetween(f.members[namespace], members, time.Now())...)
+	f.members[namespace] = members
+	f.checked[memberRule]++
+}
+
+// judgeRemovals holds the voters that were removed against the Machines of their Nodes, when they are older than the slack, or all at the end. The caller holds the lock.
+func (f *follower) judgeRemovals(end bool) {
+	for namespace, removals := range f.removals {
+		f.removals[namespace] = slices.DeleteFunc(removals, func(removed removal) bool {
+			if !end && time.Since(removed.at) < slack {
+				return false
+			}
+			if what := f.census(namespace).misplaced(namespace, removed); what != "" {
+				f.report(memberRule, what)
+			}
+			return true
+		})
+	}
+}
+
 // comeBack says that a cluster that was deleted is applied once more, with other Machines in place of those that it had.
 func (f *follower) comeBack(namespace string) {
 	f.mu.Lock()
@@ -276,6 +304,8 @@ func (f *follower) comeBack(namespace string) {
 			c.forgiven[name] = c.abandoned && !c.ever(name)
 		}
 	}
+	delete(f.members, namespace) // its etcd is another one
+	delete(f.removals, namespace)
 	c.leaving, c.retried, c.abandoned, c.fewer, c.fewerMasters = false, false, false, 0, 0
 }
 
@@ -386,6 +416,7 @@ func (f *follower) judge(end bool) {
 		}
 	}
 	f.judgeSilent()
+	f.judgeRemovals(end)
 	f.checked[lossRule]++
 	for _, loss := range f.lab.Unasked() {
 		f.report(lossRule, loss.String())

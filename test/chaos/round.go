@@ -135,7 +135,7 @@ func (c *chaos) play(ctx context.Context, seed uint64) error {
 	watching, leave := context.WithCancel(ctx)
 	defer leave()
 	var beside sync.WaitGroup
-	for _, act := range []func(context.Context){r.look, r.search, r.keepRunning, r.obey} {
+	for _, act := range []func(context.Context){r.look, r.search, r.watchMembers, r.keepRunning, r.obey} {
 		beside.Go(func() { act(watching) })
 	}
 	ended := make(chan struct{})
@@ -242,6 +242,21 @@ func (r *round) search(ctx context.Context) {
 		wait(ctx, searchInterval)
 		if err := r.follower.searchSecrets(ctx); err != nil && ctx.Err() == nil {
 			r.sayf("%v", err)
+		}
+	}
+}
+
+// watchMembers looks who is a member of the clusters' etcds. One that does not answer, or has no quorum, reports nothing.
+func (r *round) watchMembers(ctx context.Context) {
+	for ctx.Err() == nil {
+		wait(ctx, 2*poll)
+		for _, t := range r.travelling() {
+			if t.cluster.Etcd() == nil {
+				continue
+			}
+			if members, err := t.cluster.EtcdMembers(ctx); err == nil && len(members) > 0 {
+				r.follower.seeMembers(t.namespace, members)
+			}
 		}
 	}
 }

@@ -24,10 +24,12 @@ const (
 	secretRule   = "no secret is told"
 	// certificateRule is about requests of acts, which nobody who joins a cluster makes.
 	certificateRule = "nobody gets a certificate who is no host of the cluster, or for what is not its own"
-	conditionRule   = "every wait has a condition with a message"
-	panicRule       = "nothing panics, and no data race is found"
-	endRule         = "everything comes to its end when the faults stop"
-	missRule        = "everything that is to go wrong does"
+	// memberRule is about voters of etcd: one is removed for its own Machine alone, which is being deleted.
+	memberRule    = "no member removed for a foreign object"
+	conditionRule = "every wait has a condition with a message"
+	panicRule     = "nothing panics, and no data race is found"
+	endRule       = "everything comes to its end when the faults stop"
+	missRule      = "everything that is to go wrong does"
 )
 
 // slack is by how much what was seen of different kinds of objects may be out of step.
@@ -86,8 +88,11 @@ type life struct {
 	// master: it is, or was, one of the control plane.
 	master   bool
 	from, to time.Time
-	// asked: it was deleted on purpose.
-	asked bool
+	// asked: it was deleted on purpose. deleting: somebody deleted it.
+	asked, deleting bool
+	// node is the name of its Node, and joined when that was seen first.
+	node   string
+	joined time.Time
 }
 
 // lateness is by how much what is done for the deletion of a Machine may be later than it was seen to be gone.
@@ -134,10 +139,44 @@ func (c *census) see(m *clusterv1.Machine, gone bool) *life {
 	if _, master := m.Labels[clusterv1.MachineControlPlaneLabel]; master {
 		l.master = true
 	}
+	if node := m.Status.NodeRef.Name; node != "" && l.node == "" {
+		l.node, l.joined = node, time.Now()
+	}
+	l.deleting = l.deleting || !m.DeletionTimestamp.IsZero()
 	if gone {
 		l.to = time.Now()
 	}
 	return l
+}
+
+// removal is a voter of etcd that was seen, and is no member any more.
+type removal struct {
+	node string
+	at   time.Time
+}
+
+// removedBetween returns the voters of Nodes that are in one list of members, and in the next no more.
+func removedBetween(before, now []lab.EtcdMember, at time.Time) []removal {
+	var found []removal
+	for _, m := range before {
+		if m.Voter && m.Name != "" && !slices.ContainsFunc(now, func(other lab.EtcdMember) bool { return other.ID == m.ID }) {
+			found = append(found, removal{node: m.Name, at: at})
+		}
+	}
+	return found
+}
+
+// misplaced reports that a voter was removed though the Machine of its Node stays; it is empty when all is well. The member of the bootstrap is no Machine's.
+func (c *census) misplaced(namespace string, removed removal) string {
+	if c.leaving || c.retried {
+		return ""
+	}
+	for _, l := range c.machines {
+		if l.node == removed.node && l.joined.Before(removed.at) && l.to.IsZero() && !l.deleting {
+			return fmt.Sprintf("%s: the member of Node %s was removed from etcd at %s, and Machine %s is not being deleted", namespace, removed.node, removed.at.Format(time.TimeOnly), l.name)
+		}
+	}
+	return ""
 }
 
 // replaceAll says that all Machines are to go, and that the cluster is registered once more.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -245,6 +246,62 @@ func TestAVoterThatIsWiped(t *testing.T) {
 	g.Expect(f.broken).To(BeEmpty())
 	f.lose("chaos", after)
 	g.Expect(f.broken).To(ConsistOf(HaveField("Rule", lossRule)))
+}
+
+// A voter leaves etcd for its own Machine, which is being deleted.
+func TestAMemberIsRemovedForItsOwnMachine(t *testing.T) {
+	voters := func(nodes ...string) (list []lab.EtcdMember) {
+		for _, node := range nodes {
+			list = append(list, lab.EtcdMember{ID: uint64(node[0]), Name: node, Voter: true})
+		}
+		return list
+	}
+	machine := func(name, node string) *clusterv1.Machine {
+		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "chaos", Name: name, UID: types.UID(name)}}
+		m.Status.NodeRef.Name = node
+		return m
+	}
+	for situation, tc := range map[string]struct {
+		now    []lab.EtcdMember
+		change func(f *follower, a *clusterv1.Machine)
+		broken bool
+	}{
+		"nothing is removed": {now: voters("a", "b", "c")},
+		"the Machine stays":  {now: voters("b", "c"), broken: true},
+		"the Machine is being deleted": {now: voters("b", "c"), change: func(f *follower, a *clusterv1.Machine) {
+			a.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+			f.see(a, false)
+		}},
+		"the Machine is gone":        {now: voters("b", "c"), change: func(f *follower, a *clusterv1.Machine) { f.see(a, true) }},
+		"another has its Node later": {now: voters("b", "c"), change: func(f *follower, a *clusterv1.Machine) { f.see(a, true); f.see(machine("next", "a"), false) }},
+		"another Machine is being deleted": {now: voters("b", "c"), change: func(f *follower, _ *clusterv1.Machine) {
+			other := machine("other", "b")
+			other.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+			f.see(other, false)
+		}, broken: true},
+		"it was taken in once more":      {now: append(voters("b", "c"), lab.EtcdMember{ID: 1, Name: "a", Voter: true}), broken: true},
+		"the cluster is installed again": {now: voters("b", "c"), change: func(f *follower, _ *clusterv1.Machine) { f.askAgain("chaos") }},
+		"the cluster is being deleted":   {now: voters("b", "c"), change: func(f *follower, _ *clusterv1.Machine) { f.leave("chaos") }},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g, f := NewWithT(t), newFollower(nil)
+			a := machine("machine-a", "a")
+			f.see(a, false)
+			f.seeMembers("chaos", append(voters("a", "b", "c"), lab.EtcdMember{ID: 9, Name: "etcd-bootstrap", Voter: true}))
+			f.seeMembers("chaos", tc.now)
+			if tc.change != nil {
+				tc.change(f, a)
+			}
+			f.judgeRemovals(false)
+			g.Expect(f.broken).To(BeEmpty(), "what was seen of Machines may be later")
+			f.judgeRemovals(true)
+			if tc.broken {
+				g.Expect(f.broken).To(ConsistOf(And(HaveField("Rule", memberRule), HaveField("What", ContainSubstring("Machine machine-a is not being deleted")))))
+			} else {
+				g.Expect(f.broken).To(BeEmpty())
+			}
+		})
+	}
 }
 
 // The storm ends whatever is under way: an object may have been deleted though the answer did not come.

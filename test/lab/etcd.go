@@ -142,6 +142,7 @@ func contentOperator(ctx context.Context, workload client.Client, name string) e
 
 // EtcdMember is a member of a cluster's etcd. One that was added and never ran has no name.
 type EtcdMember struct {
+	ID    uint64
 	Name  string
 	Voter bool
 }
@@ -155,7 +156,7 @@ func (c *Cluster) EtcdMembers(ctx context.Context) ([]EtcdMember, error) {
 			return false, fmt.Errorf("cannot list the members of etcd: %w", err)
 		}
 		for _, m := range answer.Members {
-			list = append(list, EtcdMember{Name: m.Name, Voter: !m.IsLearner})
+			list = append(list, EtcdMember{ID: m.ID, Name: m.Name, Voter: !m.IsLearner})
 		}
 		return true, nil
 	})
