@@ -38,6 +38,8 @@ const (
 const (
 	WaitingForClusterInfrastructureReason = "WaitingForClusterInfrastructure"
 	WaitingForMachineReason               = "WaitingForMachine"
+	ClusterDeploymentNotOursReason        = "ClusterDeploymentNotOurs"
+	WaitingForAgentClusterInstallReason   = "WaitingForAgentClusterInstall"
 	WaitingForClusterDeploymentReason     = "WaitingForClusterDeployment"
 	WaitingForInfraMachineReason          = "WaitingForInfraMachine"
 	WaitingForNMStateConfigReason         = "WaitingForNMStateConfig"

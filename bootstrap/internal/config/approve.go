@@ -28,6 +28,9 @@ func (r *Reconciler) approveHost(ctx context.Context, s *scope) (bool, error) {
 	case agent.Status.Role != s.wanted.Role:
 		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "waiting for assisted-service to give Agent %s the role %s", agent.Name, s.wanted.Role)
 	}
+	if proceed, err := r.confirmRegistration(ctx, s, stage); !proceed {
+		return proceed, err
+	}
 	if proceed, err := r.tellAgent(ctx, s, stage, true, true); !proceed {
 		return proceed, err
 	}

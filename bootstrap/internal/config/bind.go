@@ -65,6 +65,11 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	if proceed, err := r.nodeNameFree(ctx, s); !proceed {
 		return proceed, err
 	}
+	if !facts.Bound(agent) {
+		if proceed, err := r.confirmRegistration(ctx, s, stage); !proceed {
+			return proceed, err
+		}
+	}
 	obstacle := s.NotAccepted()
 	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
 	unbound := facts.Unbound(agent)

@@ -85,6 +85,8 @@ var clusterChanges = kube.Changes(func(before, after *clusterv1.Cluster) bool {
 var installationChanges = kube.Changes(func(before, after *hiveext.AgentClusterInstall) bool {
 	was, is := assisted.Observe(before), assisted.Observe(after)
 	return was.AcceptsHosts != is.AcceptsHosts || was.Phase != is.Phase ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+		!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
 		!equality.Semantic.DeepEqual(before.Annotations, after.Annotations) ||
 		!equality.Semantic.DeepEqual(before.Spec.ProvisionRequirements, after.Spec.ProvisionRequirements) ||
 		!equality.Semantic.DeepEqual(before.Spec.MirrorRegistryRef, after.Spec.MirrorRegistryRef)

@@ -14,6 +14,17 @@ import (
 
 // prerequisites waits for what others make.
 func (r *Reconciler) prerequisites(_ context.Context, s *scope) (bool, error) {
+	if proceed, err := s.clusterReady(); !proceed {
+		return proceed, err
+	}
+	if proceed, err := s.registrationReady(bootstrapv1.DiscoveryImageReadyCondition); !proceed {
+		return proceed, err
+	}
+	return s.infraMachineReady()
+}
+
+// clusterReady waits for the Machine and for the infrastructure of its Cluster.
+func (s *scope) clusterReady() (bool, error) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	switch {
 	case s.Machine == nil && ownedByMachinePool(s.Config):
@@ -24,9 +35,37 @@ func (r *Reconciler) prerequisites(_ context.Context, s *scope) (bool, error) {
 		return s.wait(stage, bootstrapv1.WaitingForClusterInfrastructureReason, "waiting for Cluster %s", s.Machine.Spec.ClusterName)
 	case !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):
 		return s.wait(stage, bootstrapv1.WaitingForClusterInfrastructureReason, "waiting for the infrastructure of Cluster %s to be provisioned", s.Cluster.Name)
+	}
+	return true, nil
+}
+
+// registrationReady waits until ClusterDeployment and AgentClusterInstall exist and stand for the Machine's Cluster. A missing AgentClusterInstall does not say that the cluster has no mirrors, no
+// arbiter and no fencing: it may have been refused. What is being installed is only looked at.
+func (s *scope) registrationReady(stage string) (bool, error) {
+	if s.ApprovedAgent() != nil && s.Deployment != nil {
+		return true, nil
+	}
+	name := s.Cluster.Spec.ControlPlaneRef.Name
+	obstacle, foreign := s.NotOurs()
+	switch {
+	case foreign:
+		return s.wait(stage, bootstrapv1.ClusterDeploymentNotOursReason, "%s", obstacle)
+	case obstacle != "":
+		return s.wait(stage, bootstrapv1.WaitingForClusterDeploymentReason, "%s", obstacle)
 	case s.Deployment == nil:
 		return s.wait(stage, bootstrapv1.WaitingForClusterDeploymentReason,
-			"waiting for ClusterDeployment %s, which the control plane provider makes", s.Cluster.Spec.ControlPlaneRef.Name)
+			"waiting for ClusterDeployment %s, which the control plane provider makes", name)
+	case s.Install == nil:
+		return s.wait(stage, bootstrapv1.WaitingForAgentClusterInstallReason, "waiting for AgentClusterInstall %s, which says whether the cluster has mirrors, an arbiter or fencing: "+
+			"see condition Installed of OpenshiftAssistedControlPlane %s", name, name)
+	}
+	return true, nil
+}
+
+// infraMachineReady waits for the infrastructure machine.
+func (s *scope) infraMachineReady() (bool, error) {
+	const stage = bootstrapv1.DiscoveryImageReadyCondition
+	switch {
 	case !kube.Readable(s.Machine.Spec.InfrastructureRef):
 		ref := s.Machine.Spec.InfrastructureRef
 		return s.wait(stage, bootstrapv1.WaitingForInfraMachineReason, "infrastructureRef of Machine %s is %s of group %s, and only those of %s are taken: make the Machine anew with such a one",

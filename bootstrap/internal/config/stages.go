@@ -25,10 +25,10 @@ var stages = []stage{
 		passed:    bootstrapv1.DiscoveryImageReadyReason,
 		unhurried: []string{
 			bootstrapv1.WaitingForMachineReason, bootstrapv1.WaitingForClusterInfrastructureReason, bootstrapv1.WaitingForClusterDeploymentReason,
-			bootstrapv1.WaitingForInfraMachineReason, bootstrapv1.WaitingForDiscoveryImageReason, bootstrapv1.DiscoveryImageReadyReason,
+			bootstrapv1.WaitingForAgentClusterInstallReason, bootstrapv1.WaitingForInfraMachineReason, bootstrapv1.WaitingForDiscoveryImageReason, bootstrapv1.DiscoveryImageReadyReason,
 		},
 		urgent: []string{
-			bootstrapv1.MachinePoolNotSupportedReason, bootstrapv1.InfraEnvNotOursReason, bootstrapv1.PullSecretMissingReason, bootstrapv1.InvalidConfigurationReason,
+			bootstrapv1.MachinePoolNotSupportedReason, bootstrapv1.ClusterDeploymentNotOursReason, bootstrapv1.InfraEnvNotOursReason, bootstrapv1.PullSecretMissingReason, bootstrapv1.InvalidConfigurationReason,
 			bootstrapv1.WaitingForNMStateConfigReason, bootstrapv1.DiscoveryImageFailedReason, bootstrapv1.AssistedServiceNotRespondingReason,
 		},
 	},

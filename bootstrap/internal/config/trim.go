@@ -70,17 +70,21 @@ func trimCluster(cluster *clusterv1.Cluster) *clusterv1.Cluster {
 	return kept
 }
 
+// ownerLabels are those by which an object is known as that of the Machine's Cluster.
+var ownerLabels = []string{clusterv1.ClusterNameLabel, clusterv1.MachineControlPlaneNameLabel}
+
 func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeployment {
 	kept := &hivev1.ClusterDeployment{ObjectMeta: kube.Identity(&deployment.ObjectMeta)}
-	kept.Labels = kube.Only(deployment.Labels, clusterv1.ClusterNameLabel)
-	kept.Annotations = kube.Only(deployment.Annotations, assisted.OpenShiftVersionAnnotation)
+	kept.Labels = kube.Only(deployment.Labels, ownerLabels...)
+	kept.Annotations = kube.Only(deployment.Annotations, assisted.OpenShiftVersionAnnotation, contract.ClusterUIDAnnotation)
 	kept.Spec.PullSecretRef, kept.Spec.Installed = deployment.Spec.PullSecretRef, deployment.Spec.Installed
 	return kept
 }
 
 func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInstall {
 	kept := &hiveext.AgentClusterInstall{ObjectMeta: kube.Identity(&install.ObjectMeta)}
-	kept.Annotations = kube.Only(install.Annotations, bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation, bootstrapv1.ClusterWithArbiterAnnotation)
+	kept.Labels = kube.Only(install.Labels, ownerLabels...)
+	kept.Annotations = kube.Only(install.Annotations, contract.ClusterUIDAnnotation, bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation, bootstrapv1.ClusterWithArbiterAnnotation)
 	kept.Spec.ProvisionRequirements, kept.Spec.MirrorRegistryRef = install.Spec.ProvisionRequirements, install.Spec.MirrorRegistryRef
 	kept.Status.DebugInfo.State, kept.Status.DebugInfo.StateInfo = install.Status.DebugInfo.State, install.Status.DebugInfo.StateInfo
 	for _, c := range install.Status.Conditions {

@@ -54,7 +54,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Watches(&aiv1beta1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.ofAgent), builder.WithPredicates(agentChanges)).
 		Watches(&aiv1beta1.NMStateConfig{}, handler.EnqueueRequestsFromMapFunc(r.ofNMStateConfig)).
 		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(r.ofInstallation), builder.WithPredicates(
-			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		Watches(&hiveext.AgentClusterInstall{}, handler.EnqueueRequestsFromMapFunc(r.ofInstallation), builder.WithPredicates(installationChanges)).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.ofConfigMap)).

@@ -33,6 +33,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/sample"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -194,7 +195,7 @@ func lab() map[string]client.Object {
 	return map[string]client.Object{
 		"crd": crd,
 		"cluster": &clusterv1.Cluster{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c", UID: "cluster-uid"},
 			Spec:       clusterv1.ClusterSpec{ControlPlaneRef: clusterv1.ContractVersionedObjectReference{APIGroup: "controlplane.cluster.x-k8s.io", Kind: "OpenshiftAssistedControlPlane", Name: "cp"}},
 			Status:     clusterv1.ClusterStatus{Initialization: clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(true)}},
 		},
@@ -204,16 +205,24 @@ func lab() map[string]client.Object {
 		}},
 		"metal3": metal3Machine("live-iso"),
 		"deployment": &hivev1.ClusterDeployment{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cp", Annotations: map[string]string{assisted.OpenShiftVersionAnnotation: "4.19.3"}},
-			Spec:       hivev1.ClusterDeploymentSpec{PullSecretRef: &corev1.LocalObjectReference{Name: "pull-secret"}},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: "cp", Labels: ownerOf().Labels(),
+				Annotations: map[string]string{assisted.OpenShiftVersionAnnotation: "4.19.3", contract.ClusterUIDAnnotation: "cluster-uid"},
+			},
+			Spec: hivev1.ClusterDeploymentSpec{PullSecretRef: &corev1.LocalObjectReference{Name: "pull-secret"}},
 		},
 		"install": &hiveext.AgentClusterInstall{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cp"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cp", Labels: ownerOf().Labels(), Annotations: map[string]string{contract.ClusterUIDAnnotation: "cluster-uid"}},
 			Spec:       hiveext.AgentClusterInstallSpec{ProvisionRequirements: hiveext.ProvisionRequirements{ControlPlaneAgents: 3, WorkerAgents: 2}},
 			Status:     hiveext.AgentClusterInstallStatus{DebugInfo: hiveext.DebugInfo{State: "insufficient"}},
 		},
 		"pullSecret": &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pull-secret"}},
 	}
+}
+
+// ownerOf is whom what stands for the cluster in assisted-service belongs to.
+func ownerOf() contract.Owner {
+	return contract.Owner{Namespace: namespace, Cluster: "c", ControlPlane: "cp", UID: "cluster-uid"}
 }
 
 // ownedBy is what Cluster API writes into what a Machine refers to.

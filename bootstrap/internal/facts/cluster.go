@@ -10,6 +10,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
 // Role is the one that the host plays in the cluster.
@@ -100,6 +101,22 @@ func (f *Facts) ServerCA() string {
 // GivenUp tells whether the installation failed and is given up: its hosts have no Nodes.
 func (f *Facts) GivenUp() bool {
 	return f.Install != nil && metav1.HasAnnotation(f.Install.ObjectMeta, bootstrapv1.InstallationGivenUpAnnotation) && f.Installation().Phase == assisted.PhaseFailed
+}
+
+// NotOurs says why no host may be installed into the ClusterDeployment and the AgentClusterInstall, as far as they exist: they do not stand for the Machine's Cluster, or no longer. It is empty when
+// they do; foreign is true where the user has to act.
+func (f *Facts) NotOurs() (obstacle string, foreign bool) {
+	owner := contract.OwnerOf(f.Cluster)
+	if f.Deployment != nil {
+		if obstacle = owner.Obstacle("ClusterDeployment", f.Deployment); obstacle != "" {
+			return obstacle, owner.ClaimOf(f.Deployment) == contract.Foreign
+		}
+	}
+	if f.Install != nil {
+		obstacle = owner.Obstacle("AgentClusterInstall", f.Install)
+		return obstacle, owner.ClaimOf(f.Install) == contract.Foreign
+	}
+	return "", false
 }
 
 // Installation is what assisted-service says of the cluster.

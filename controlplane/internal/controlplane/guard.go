@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -16,11 +17,12 @@ import (
 // assisted-service would stay behind. An annotation of another value is the user's.
 const duringInstallation = "installing"
 
-// guard keeps the object until what is made for it is gone, and where it is while the cluster is being installed. It comes before anything
-// is made.
+// guard keeps the object until what is made for it is gone, and where it is while the cluster is being installed. It records the UID of the Cluster, by which what is made is
+// known as its own. It comes before anything is made.
 func (r *Reconciler) guard(ctx context.Context, s *scope) (bool, error) {
 	after := s.stored.DeepCopy()
 	controllerutil.AddFinalizer(after, controlplanev1.OpenshiftAssistedControlPlaneFinalizer)
+	contract.RecordClusterUID(after, s.Owner().UID)
 	if _, found := after.Annotations[clusterctlv1.BlockMoveAnnotation]; !found && !s.Installed() {
 		annotations.AddAnnotations(after, map[string]string{clusterctlv1.BlockMoveAnnotation: duringInstallation})
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -15,6 +16,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -91,6 +93,10 @@ func (s *scope) foreign(obj client.Object, kind string) bool {
 	if kube.IsNil(obj) || slices.Contains(s.registration(), obj) {
 		return false
 	}
+	if former := s.Owner().FormerCluster(obj); former != "" {
+		s.blockFormer(obj, kind, former)
+		return true
+	}
 	var wanted []string
 	for key, value := range s.Labels() {
 		wanted = append(wanted, key+"="+value)
@@ -99,4 +105,15 @@ func (s *scope) foreign(obj client.Object, kind string) bool {
 	s.block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("%s %s exists and was not made for this control plane; it is left alone. Give the control plane another name, or, if it is "+
 		"that of this cluster, its labels: %s", kind, obj.GetName(), strings.Join(wanted, ", ")))
 	return true
+}
+
+// blockFormer reports an object of a former Cluster of our name. It may be that of this cluster: when the control plane was created again from a manifest, it has lost what it recorded.
+func (s *scope) blockFormer(obj client.Object, kind string, former types.UID) {
+	if !obj.GetDeletionTimestamp().IsZero() {
+		s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("%s %s of a former Cluster %s is being deleted: waiting until assisted-service has deregistered that cluster",
+			kind, obj.GetName(), s.ClusterName()))
+		return
+	}
+	s.block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("%s %s was made for a former Cluster %s (UID %s), whose hosts may be running; it is left alone. Give the control plane another name, or, if it is "+
+		"that of this cluster, add the UID to the annotation %s of the control plane", kind, obj.GetName(), s.ClusterName(), former, contract.ClusterUIDsAnnotation))
 }

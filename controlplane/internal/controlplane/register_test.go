@@ -8,6 +8,7 @@ import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -17,6 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
 // registration returns what stands for the cluster in assisted-service.
@@ -182,4 +184,67 @@ func TestWhatNeedsNoInfrastructureIsDoneBeforeItIsThere(t *testing.T) {
 	h.Expect(h.Update(t.Context(), cluster)).To(Succeed())
 	h.reconcile()
 	h.registration()
+}
+
+// A ClusterDeployment of a former Cluster of the same name may have a running cluster behind it: it is left alone, and its installation counts for nothing.
+func TestTheRegistrationOfAFormerClusterIsNotOurs(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	deployment, install := h.registration()
+	for _, obj := range []client.Object{deployment, install} {
+		h.Expect(obj.GetAnnotations()).To(HaveKeyWithValue(contract.ClusterUIDAnnotation, "cluster-uid"), "%T", obj)
+		obj.GetAnnotations()[contract.ClusterUIDAnnotation] = "former-uid"
+		h.Expect(h.Update(t.Context(), obj)).To(Succeed())
+	}
+	s := h.gather()
+	h.Expect(s.OwnsDeployment()).To(BeFalse())
+	h.Expect(s.OwnsInstall()).To(BeFalse())
+	h.Expect(s.registration()).To(BeEmpty(), "it is not deregistered with this cluster")
+	h.Expect(s.foreign(s.Deployment, "ClusterDeployment")).To(BeTrue())
+	blocked := s.found.Blocked(status.Installation)
+	h.Expect(blocked.Reason).To(Equal(controlplanev1.InstallationNotOursReason))
+	h.Expect(blocked.Message).To(And(ContainSubstring("ClusterDeployment c1 was made for a former Cluster cluster1 (UID former-uid)"), ContainSubstring(contract.ClusterUIDsAnnotation)))
+
+	h.annotate(contract.ClusterUIDsAnnotation, h.controlPlane().Annotations[contract.ClusterUIDsAnnotation]+",former-uid")
+	h.reconcile()
+	h.reconcile()
+	deployment, install = h.registration()
+	for _, obj := range []client.Object{deployment, install} {
+		h.Expect(obj.GetAnnotations()).To(HaveKeyWithValue(contract.ClusterUIDAnnotation, "cluster-uid"), "the user says that it is that of this cluster: %T", obj)
+	}
+}
+
+// clusterctl move and a restore give the Cluster another UID, and keep the annotations of the control plane. A cluster that is moved back finds what it left behind.
+func TestARegistrationStaysOursWhenTheClusterGetsAnotherUID(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	for _, uid := range []types.UID{"uid-on-the-other-hub", "uid-after-the-way-back"} {
+		cluster := &clusterv1.Cluster{}
+		h.get("cluster1", cluster)
+		cluster.UID = uid
+		h.Expect(h.Delete(t.Context(), cluster)).To(Succeed())
+		cluster.ResourceVersion = ""
+		h.Expect(h.Create(t.Context(), cluster)).To(Succeed())
+		cp := h.controlPlane()
+		cp.OwnerReferences[0].UID = uid
+		h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+		h.reconcile()
+		h.reconcile()
+		deployment, install := h.registration()
+		for _, obj := range []client.Object{deployment, install} {
+			h.Expect(obj.GetAnnotations()).To(HaveKeyWithValue(contract.ClusterUIDAnnotation, string(uid)), "%T", obj)
+		}
+		h.Expect(h.controlPlane().Status.Installation.Phase).To(Equal(controlplanev1.InstallationInstalled))
+	}
+	h.Expect(contract.ClusterUIDs(h.controlPlane())).To(Equal([]types.UID{"cluster-uid", "uid-on-the-other-hub", "uid-after-the-way-back"}))
+}
+
+func TestTheRegistrationOfAFormerClusterThatIsBeingDeletedIsAwaited(t *testing.T) {
+	s := newScope(factsOf(nil))
+	deployment := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1", Labels: s.Labels(), DeletionTimestamp: ptr.To(metav1.Now())}}
+	deployment.Annotations = map[string]string{contract.ClusterUIDAnnotation: "former-uid"}
+	s.Deployment = deployment
+	g := NewWithT(t)
+	g.Expect(s.foreign(deployment, "ClusterDeployment")).To(BeTrue())
+	g.Expect(s.found.Blocked(status.Installation)).To(HaveField("Reason", controlplanev1.WaitingForAssistedServiceReason))
 }

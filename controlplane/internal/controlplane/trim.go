@@ -19,6 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -51,7 +52,7 @@ var ownLabels = []string{clusterv1.ClusterNameLabel, clusterv1.MachineControlPla
 func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeployment {
 	kept := &hivev1.ClusterDeployment{ObjectMeta: kube.Identity(&deployment.ObjectMeta)}
 	kept.Labels = kube.Only(deployment.Labels, ownLabels...)
-	kept.Annotations = kube.Only(deployment.Annotations, assisted.OpenShiftVersionAnnotation)
+	kept.Annotations = kube.Only(deployment.Annotations, assisted.OpenShiftVersionAnnotation, contract.ClusterUIDAnnotation)
 	if deployment.Spec.Installed {
 		kept.Spec.Installed, kept.Spec.ClusterInstallRef = true, deployment.Spec.ClusterInstallRef
 	} else {
@@ -68,7 +69,7 @@ var forBootstrap = []string{bootstrapv1.MachineConfigServerCAAnnotation, bootstr
 func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInstall {
 	kept := &hiveext.AgentClusterInstall{ObjectMeta: kube.Identity(&install.ObjectMeta), Status: trimInstallStatus(install)}
 	if install.Spec.ClusterMetadata != nil {
-		kept.Labels, kept.Annotations = kube.Only(install.Labels, ownLabels...), kube.Only(install.Annotations, append([]string{facts.ImportedAnnotation}, forBootstrap...)...)
+		kept.Labels, kept.Annotations = kube.Only(install.Labels, ownLabels...), kube.Only(install.Annotations, append([]string{facts.ImportedAnnotation, contract.ClusterUIDAnnotation}, forBootstrap...)...)
 		kept.Spec.ImageSetRef, kept.Spec.ClusterDeploymentRef = install.Spec.ImageSetRef, install.Spec.ClusterDeploymentRef
 		kept.Spec.ClusterMetadata = install.Spec.ClusterMetadata
 		kept.Spec.ProvisionRequirements.WorkerAgents = install.Spec.ProvisionRequirements.WorkerAgents
@@ -76,7 +77,7 @@ func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInst
 		return kept
 	}
 	kept.Labels = kube.Only(install.Labels, append(slices.Clone(ownLabels), hiveext.ClusterConsumerLabel)...)
-	kept.Annotations = kube.Only(install.Annotations, append([]string{assisted.InstallConfigOverridesAnnotation}, forBootstrap...)...)
+	kept.Annotations = kube.Only(install.Annotations, append([]string{assisted.InstallConfigOverridesAnnotation, contract.ClusterUIDAnnotation}, forBootstrap...)...)
 	kept.Spec, kept.ManagedFields = install.Spec, apply.Own(FieldOwner, install.ManagedFields)
 	apply.KeepMetadata(metadataOwner, install, kept)
 	return kept

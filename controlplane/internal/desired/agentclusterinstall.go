@@ -3,7 +3,6 @@ package desired
 import (
 	"cmp"
 	"fmt"
-	"maps"
 
 	"github.com/blang/semver/v4"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -66,7 +65,7 @@ func agentClusterInstall(f *facts.Facts, imageSet string) *hiveext.AgentClusterI
 			MastersSchedulable: ptr.Deref(config.MastersSchedulable, false),
 		},
 	}
-	maps.Copy(aci.Labels, f.Labels())
+	f.Owner().Mark(aci)
 	switch external := config.ExternalPlatform; {
 	case onBareMetal(config):
 		aci.Spec.PlatformType = hiveext.BareMetalPlatformType

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/util/annotations"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -24,7 +25,7 @@ func ClusterDeployment(f *facts.Facts, version semver.Version) *unstructured.Uns
 		BaseDomain:    config.BaseDomain,
 		PullSecretRef: &corev1.LocalObjectReference{Name: f.PullSecretName()},
 	})
-	u.SetAnnotations(map[string]string{assisted.OpenShiftVersionAnnotation: version.String()})
+	annotations.AddAnnotations(u, map[string]string{assisted.OpenShiftVersionAnnotation: version.String()})
 	return u
 }
 
@@ -33,7 +34,7 @@ func ClusterDeployment(f *facts.Facts, version semver.Version) *unstructured.Uns
 func InstalledClusterDeployment(f *facts.Facts, observed *hivev1.ClusterDeployment) (*unstructured.Unstructured, error) {
 	u := clusterDeployment(f, &observed.Spec)
 	if version := observed.Annotations[assisted.OpenShiftVersionAnnotation]; version != "" {
-		u.SetAnnotations(map[string]string{assisted.OpenShiftVersionAnnotation: version})
+		annotations.AddAnnotations(u, map[string]string{assisted.OpenShiftVersionAnnotation: version})
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(f.Install.Spec.ClusterMetadata)
 	if err != nil {
@@ -68,6 +69,6 @@ func clusterDeployment(f *facts.Facts, of *hivev1.ClusterDeploymentSpec) *unstru
 	u.SetGroupVersionKind(hivev1.SchemeGroupVersion.WithKind("ClusterDeployment"))
 	u.SetNamespace(f.ControlPlane.Namespace)
 	u.SetName(name)
-	u.SetLabels(f.Labels())
+	f.Owner().Mark(u)
 	return u
 }

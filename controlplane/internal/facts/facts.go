@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
-	"sigs.k8s.io/cluster-api/util/labels/format"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -118,23 +117,32 @@ func (f *Facts) ClusterKey() types.NamespacedName {
 // Replicas is the wanted number of Machines.
 func (f *Facts) Replicas() int32 { return ptr.Deref(f.ControlPlane.Spec.Replicas, 1) }
 
-// Labels are those of the objects that are made for this control plane.
-func (f *Facts) Labels() map[string]string {
-	return map[string]string{
-		clusterv1.ClusterNameLabel:             f.ClusterName(),
-		clusterv1.MachineControlPlaneNameLabel: format.MustFormatValue(f.ControlPlane.Name),
+// Owner is whom the objects of this control plane are made for. A Cluster that was moved or restored has had other UIDs.
+func (f *Facts) Owner() contract.Owner {
+	return contract.Owner{
+		Namespace: f.ControlPlane.Namespace, Cluster: f.ClusterName(), ControlPlane: f.ControlPlane.Name,
+		UID: f.clusterUID(), Former: contract.ClusterUIDs(f.ControlPlane),
 	}
 }
 
-// Ours tells whether an object was made for this control plane.
-func (f *Facts) Ours(obj metav1.Object) bool {
-	for key, value := range f.Labels() {
-		if obj.GetLabels()[key] != value {
-			return false
+// clusterUID is the UID of the Cluster, also when that is gone.
+func (f *Facts) clusterUID() types.UID {
+	if f.Cluster != nil {
+		return f.Cluster.UID
+	}
+	for _, ref := range f.ControlPlane.OwnerReferences {
+		if ref.Kind == "Cluster" {
+			return ref.UID
 		}
 	}
-	return true
+	return ""
 }
+
+// Labels are those of the objects that are made for this control plane.
+func (f *Facts) Labels() map[string]string { return f.Owner().Labels() }
+
+// Ours tells whether an object was made for this control plane.
+func (f *Facts) Ours(obj metav1.Object) bool { return f.Owner().ClaimOf(obj) == contract.Ours }
 
 // OwnerOf tells whether the control plane is an owner of an object.
 func (f *Facts) OwnerOf(obj metav1.Object) bool {

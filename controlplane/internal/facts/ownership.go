@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
 const (
@@ -23,35 +24,28 @@ func (f *Facts) OwnsDeployment() bool { return f.Deployment != nil && f.standsFo
 // OwnsInstall tells whether there is an AgentClusterInstall of our name, and it stands for this control plane.
 func (f *Facts) OwnsInstall() bool { return f.Install != nil && f.standsForUs(f.Install) }
 
-// standsForUs tells whether the ClusterDeployment or AgentClusterInstall of our name stands for this control plane. Labels decide, where there are some. Somebody
+// standsForUs tells whether the ClusterDeployment or AgentClusterInstall of our name stands for this control plane. Labels and the recorded UID of the Cluster decide, where there are some. Somebody
 // may have stripped them, as GitOps tools do that do not know them; then it is decided by what only we write, in either of the two, for they belong together.
 func (f *Facts) standsForUs(obj metav1.Object) bool {
-	switch {
-	case f.Ours(obj):
+	switch f.Owner().ClaimOf(obj) {
+	case contract.Ours:
 		return true
-	case f.labelledForAnother(obj):
+	case contract.Foreign:
 		return false
+	case contract.Unclaimed:
 	}
 	return f.pairOfOurs()
 }
 
-// labelledForAnother tells whether a label names another Cluster or control plane.
-func (f *Facts) labelledForAnother(obj metav1.Object) bool {
-	for key, value := range f.Labels() {
-		if found, labelled := obj.GetLabels()[key]; labelled && found != value {
-			return true
-		}
-	}
-	return false
-}
+func (f *Facts) isForeign(obj metav1.Object) bool { return f.Owner().ClaimOf(obj) == contract.Foreign }
 
 // pairOfOurs tells whether ClusterDeployment and AgentClusterInstall name each other, and one of them bears what only we write.
 func (f *Facts) pairOfOurs() bool {
 	d, i := f.Deployment, f.Install
 	switch {
-	case d != nil && (d.Spec.ClusterInstallRef == nil || d.Spec.ClusterInstallRef.Name != f.ControlPlane.Name || f.labelledForAnother(d)):
+	case d != nil && (d.Spec.ClusterInstallRef == nil || d.Spec.ClusterInstallRef.Name != f.ControlPlane.Name || f.isForeign(d)):
 		return false
-	case i != nil && (i.Spec.ClusterDeploymentRef.Name != f.ControlPlane.Name || f.labelledForAnother(i)):
+	case i != nil && (i.Spec.ClusterDeploymentRef.Name != f.ControlPlane.Name || f.isForeign(i)):
 		return false
 	case d != nil && (f.Ours(d) || d.Annotations[assisted.OpenShiftVersionAnnotation] != ""):
 		return true

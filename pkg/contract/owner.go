@@ -1,0 +1,158 @@
+package contract
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/cluster-api/util/labels/format"
+)
+
+const (
+	// ClusterUIDAnnotation holds, on a ClusterDeployment and an AgentClusterInstall, the UID of the Cluster that they stand for. The control plane provider writes it.
+	ClusterUIDAnnotation = "controlplane.cluster.x-k8s.io/cluster-uid"
+	// ClusterUIDsAnnotation holds, on a control plane, the UIDs that its Cluster has had, oldest first: `clusterctl move` and a restore give a Cluster another UID, and keep the annotation.
+	ClusterUIDsAnnotation = "controlplane.cluster.x-k8s.io/cluster-uids"
+	// maxClusterUIDs bounds the list. Each move of a cluster adds one.
+	maxClusterUIDs = 32
+)
+
+// Owner is the Cluster, and its control plane, that objects of assisted-service are made for.
+type Owner struct {
+	Namespace, Cluster, ControlPlane string
+	// UID is that of the Cluster. Former are the UIDs that the same Cluster had before it was moved or restored: only the control plane provider knows them.
+	UID    types.UID
+	Former []types.UID
+}
+
+// OwnerOf returns the owner of what a Cluster has in assisted-service.
+func OwnerOf(cluster *clusterv1.Cluster) Owner {
+	return Owner{Namespace: cluster.Namespace, Cluster: cluster.Name, ControlPlane: cluster.Spec.ControlPlaneRef.Name, UID: cluster.UID}
+}
+
+// Labels are those of all objects of the owner.
+func (o Owner) Labels() map[string]string {
+	return map[string]string{
+		clusterv1.ClusterNameLabel:             o.Cluster,
+		clusterv1.MachineControlPlaneNameLabel: format.MustFormatValue(o.ControlPlane),
+	}
+}
+
+// Claim is whose an object is, as far as its metadata tells.
+type Claim int
+
+const (
+	// Ours is an object of the owner.
+	Ours Claim = iota
+	// Unclaimed is an object that lacks a label of the owner and carries none of another.
+	Unclaimed
+	// Foreign is an object of another owner, or of a former Cluster of the owner's name.
+	Foreign
+)
+
+// ClaimOf decides whose an object is: by namespace and labels, and by the UID of the Cluster where the object records one. Objects of earlier releases record none.
+func (o Owner) ClaimOf(obj metav1.Object) Claim {
+	claim := o.claimByLabels(obj)
+	if o.FormerCluster(obj) != "" {
+		return Foreign
+	}
+	return claim
+}
+
+func (o Owner) claimByLabels(obj metav1.Object) Claim {
+	if obj.GetNamespace() != "" && obj.GetNamespace() != o.Namespace { // the namespace of cluster-scoped objects is empty
+		return Foreign
+	}
+	claim := Ours
+	for key, value := range o.Labels() {
+		switch found, labelled := obj.GetLabels()[key]; {
+		case labelled && found != value:
+			return Foreign
+		case !labelled:
+			claim = Unclaimed
+		}
+	}
+	return claim
+}
+
+// FormerCluster returns the UID that an object records of a former Cluster: one that had the owner's name, and is not known to have been moved or restored since. It is empty for all other objects.
+func (o Owner) FormerCluster(obj metav1.Object) types.UID {
+	recorded := types.UID(obj.GetAnnotations()[ClusterUIDAnnotation])
+	if recorded == o.UID || slices.Contains(o.Former, recorded) || o.claimByLabels(obj) == Foreign {
+		return ""
+	}
+	return recorded
+}
+
+// Whose names the owner of a foreign object.
+func (o Owner) Whose(obj metav1.Object) string {
+	if cluster := obj.GetLabels()[clusterv1.ClusterNameLabel]; cluster != "" && cluster != o.Cluster {
+		return "Cluster " + cluster
+	}
+	const key = clusterv1.MachineControlPlaneNameLabel
+	if controlPlane := obj.GetLabels()[key]; controlPlane != "" && controlPlane != o.Labels()[key] {
+		return "control plane " + controlPlane
+	}
+	if uid := o.FormerCluster(obj); uid != "" {
+		return fmt.Sprintf("a former Cluster %s (UID %s)", o.Cluster, uid)
+	}
+	return "another namespace"
+}
+
+// Marked reports whether an object carries everything by which others find that it is the owner's now.
+func (o Owner) Marked(obj metav1.Object) bool {
+	return o.ClaimOf(obj) == Ours && (o.UID == "" || obj.GetAnnotations()[ClusterUIDAnnotation] == string(o.UID))
+}
+
+// Mark adds the labels of the owner to an object, and the UID of the Cluster as far as it is known.
+func (o Owner) Mark(obj metav1.Object) {
+	obj.SetLabels(labels.Merge(obj.GetLabels(), o.Labels()))
+	if o.UID != "" {
+		annotations.AddAnnotations(obj, map[string]string{ClusterUIDAnnotation: string(o.UID)})
+	}
+}
+
+// Obstacle reports why no host may be installed into what an object stands for: the object is another owner's, or is being deleted. It is empty when hosts may.
+func (o Owner) Obstacle(kind string, obj metav1.Object) string {
+	seeControlPlane := fmt.Sprintf("see condition Installed of OpenshiftAssistedControlPlane %s", o.ControlPlane)
+	name := fmt.Sprintf("%s %s", kind, obj.GetName())
+	switch claim := o.ClaimOf(obj); {
+	case claim == Foreign:
+		return fmt.Sprintf("%s is not that of Cluster %s: it belongs to %s, and no host is bound to it. Give the control plane of Cluster %s another name, or %s", name, o.Cluster, o.Whose(obj), o.Cluster, seeControlPlane)
+	case !obj.GetDeletionTimestamp().IsZero():
+		return fmt.Sprintf("%s of Cluster %s is being deleted, and no host is bound to it: waiting for the control plane provider to create it again, %s", name, o.Cluster, seeControlPlane)
+	case claim == Unclaimed:
+		return fmt.Sprintf("%s lacks the labels of Cluster %s: waiting for the control plane provider to restore them, %s", name, o.Cluster, seeControlPlane)
+	}
+	return ""
+}
+
+// ClusterUIDs reads the UIDs that a control plane records of its Cluster.
+func ClusterUIDs(controlPlane metav1.Object) []types.UID {
+	var uids []types.UID
+	for uid := range strings.SplitSeq(controlPlane.GetAnnotations()[ClusterUIDsAnnotation], ",") {
+		if uid = strings.TrimSpace(uid); uid != "" {
+			uids = append(uids, types.UID(uid))
+		}
+	}
+	return uids
+}
+
+// RecordClusterUID adds the UID of a Cluster to those that its control plane records. The oldest give way.
+func RecordClusterUID(controlPlane metav1.Object, uid types.UID) {
+	uids := ClusterUIDs(controlPlane)
+	if uid == "" || slices.Contains(uids, uid) {
+		return
+	}
+	uids = append(uids, uid)
+	recorded := make([]string, 0, len(uids))
+	for _, uid := range uids[max(0, len(uids)-maxClusterUIDs):] {
+		recorded = append(recorded, string(uid))
+	}
+	annotations.AddAnnotations(controlPlane, map[string]string{ClusterUIDsAnnotation: strings.Join(recorded, ",")})
+}
