@@ -95,6 +95,8 @@ type Image struct {
 type HostStatus struct {
 	HardwareDetails *Hardware    `json:"hardware,omitempty"`
 	Provisioning    Provisioning `json:"provisioning,omitempty"`
+	// History is what the Bare Metal Operator did to the host.
+	History History `json:"operationHistory,omitempty"`
 	// ErrorType is the kind of the error that ErrorMessage tells; both are empty when there is none.
 	ErrorType    string `json:"errorType,omitempty"`
 	ErrorMessage string `json:"errorMessage,omitempty"`
@@ -103,6 +105,17 @@ type HostStatus struct {
 // Provisioning is how far the host is.
 type Provisioning struct {
 	State string `json:"state,omitempty"`
+}
+
+// History is when the Bare Metal Operator did something.
+type History struct {
+	Register Operation `json:"register,omitempty"`
+}
+
+// Operation is a step of the Bare Metal Operator.
+type Operation struct {
+	// Start is a time as the API server writes times; empty before.
+	Start string `json:"start,omitempty"`
 }
 
 // Hardware is what the inspection found.

@@ -70,6 +70,7 @@ const (
 	HostBindingReason                     = "HostBinding"
 	HostBoundReason                       = "HostBound"
 	WaitingForHostValidationReason        = "WaitingForHostValidation"
+	HostRestoredWithoutHistoryReason      = "HostRestoredWithoutHistory"
 	HostApprovedReason                    = "HostApproved"
 	WaitingForInstallationReason          = "WaitingForInstallation"
 	HostInstallingReason                  = "HostInstalling"

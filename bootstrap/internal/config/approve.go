@@ -9,6 +9,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // approveHost lets the host be installed. It comes last: from then on assisted-service ignores what the Agent is told.
@@ -18,6 +19,10 @@ func (r *Reconciler) approveHost(ctx context.Context, s *scope) (bool, error) {
 	if agent.Spec.Approved {
 		s.pass(stage, "")
 		return true, nil
+	}
+	if s.Host != nil && metal3.RestoredWithoutHistory(s.Host) {
+		return s.wait(stage, bootstrapv1.HostRestoredWithoutHistoryReason, "BareMetalHost %s/%s was restored from a backup without its status: a cluster may be installed on its server. "+
+			"Verify what is on its disk. If the disk may be overwritten, remove the label %s from the BareMetalHost. Deleting this Machine wipes the disk, too", s.Host.Namespace, s.Host.Name, metal3.RestoreLabel)
 	}
 	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
 	switch {

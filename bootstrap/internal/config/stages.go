@@ -62,6 +62,7 @@ var stages = []stage{
 		condition: bootstrapv1.HostApprovedCondition,
 		passed:    bootstrapv1.HostApprovedReason,
 		unhurried: []string{bootstrapv1.HostApprovedReason},
+		urgent:    []string{bootstrapv1.HostRestoredWithoutHistoryReason},
 	},
 	{
 		condition: bootstrapv1.HostInstalledCondition,

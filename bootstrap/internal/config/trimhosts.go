@@ -51,6 +51,9 @@ func trimOwned(kept, host *metal3.Host, consumer types.NamespacedName) {
 		metav1.SetMetaDataAnnotation(&kept.ObjectMeta, key, value)
 	}
 	kept.Status.ErrorType, kept.Status.ErrorMessage = kube.Word(host.Status.ErrorType), host.Status.ErrorMessage
+	if metal3.RestoredWithoutHistory(host) { // without its history what is kept says the same
+		kept.Labels = kube.Only(host.Labels, metal3.RestoreLabel)
+	}
 }
 
 // trimFree adds what is read of a host that has no consumer: what CAPM3 chooses by. On a hub that installs by other ways, too, most of these are provisioned.
