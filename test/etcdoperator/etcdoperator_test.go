@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/etcdoperator"
@@ -121,6 +122,7 @@ func TestEtcdOfThreeHosts(t *testing.T) {
 		{"each member is reached through the port-forward of the kube-apiserver", reachEach},
 		{"what others learn of etcd from the cluster is published", readPublished},
 		{"a host that is switched off takes its member along, and brings it back", switchOff},
+		{"a Node is not drained while another is, or while the member of another is away", guardDrains},
 		{"a revision restarts the members, one after the other", rollOut},
 		{"members that end by themselves are started again, whether the API answers or not", endByThemselves},
 		{"with two hosts off nothing can be written, and nothing is lost", loseQuorum},
@@ -225,6 +227,45 @@ func switchOff(w *world) {
 	w.Eventually(w.condition).WithArguments("etcd", configv1.OperatorDegraded).Should(Equal(configv1.ConditionFalse))
 	w.Expect(w.member("master-1").ID).To(Equal(id))
 	w.Eventually(func() []string { return w.voters("master-1") }).Should(HaveLen(3))
+}
+
+// evict evicts the guard Pod of a Node, as a drain does.
+func (w *world) evict(node string) error {
+	guard := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-etcd", Name: "etcd-guard-" + node}}
+	return w.workload.SubResource("eviction").Create(w.ctx, guard, &policyv1.Eviction{})
+}
+
+// guards are the Nodes that have a guard Pod, and whether it is Ready.
+func (w *world) guards() map[string]bool {
+	list, found := &corev1.PodList{}, map[string]bool{}
+	w.Expect(w.workload.List(w.ctx, list, client.InNamespace("openshift-etcd"), client.MatchingLabels{"app": "guard"})).To(Succeed())
+	for _, p := range list.Items {
+		found[p.Spec.NodeName] = p.Status.Conditions[0].Status == corev1.ConditionTrue
+	}
+	return found
+}
+
+func (w *world) cordon(name string, cordoned bool) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	w.Expect(w.workload.Patch(w.ctx, node, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, cordoned)))).To(Succeed())
+}
+
+func guardDrains(w *world) {
+	refused := MatchError(ContainSubstring("violate the pod's disruption budget"))
+	w.Eventually(w.guards).Should(Equal(map[string]bool{"master-0": true, "master-1": true, "master-2": true}))
+	w.cordon("master-0", true)
+	w.Eventually(w.evict).WithArguments("master-0").Should(Succeed())
+	w.Eventually(w.guards).Should(Equal(map[string]bool{"master-1": true, "master-2": true}), "none is made on a Node that is cordoned")
+	w.Eventually(w.evict).WithArguments("master-1").Should(refused)
+
+	w.rack.Host("master-1").PowerOff()
+	w.Eventually(w.guards).Should(Equal(map[string]bool{"master-1": false, "master-2": true}))
+	w.Expect(w.evict("master-1")).To(refused, "not even where the member is away")
+
+	w.cordon("master-0", false)
+	w.Eventually(w.evict).WithArguments("master-1").Should(Succeed(), "enough others serve")
+	w.rack.Host("master-1").PowerOn()
+	w.Eventually(w.guards).Should(Equal(map[string]bool{"master-0": true, "master-1": true, "master-2": true}))
 }
 
 // pids are the processes of the members.

@@ -156,6 +156,8 @@ type view struct {
 	members []member
 	secrets map[string]*corev1.Secret
 	pods    map[string]*corev1.Pod
+	// guards are the guard Pods by the names of their Nodes.
+	guards map[string]*corev1.Pod
 }
 
 type member struct {
@@ -182,7 +184,7 @@ func (o *Operator) sync(ctx context.Context) error {
 func (o *Operator) look(ctx context.Context) (*view, error) {
 	ctx, cancel := context.WithTimeout(ctx, looking)
 	defer cancel()
-	v := &view{secrets: map[string]*corev1.Secret{}, pods: map[string]*corev1.Pod{}}
+	v := &view{secrets: map[string]*corev1.Secret{}, pods: map[string]*corev1.Pod{}, guards: map[string]*corev1.Pod{}}
 	secrets, pods := &corev1.SecretList{}, &corev1.PodList{}
 	for _, label := range memberLabels {
 		nodes := &corev1.NodeList{}
@@ -202,7 +204,11 @@ func (o *Operator) look(ctx context.Context) (*view, error) {
 		v.secrets[secrets.Items[i].Name] = &secrets.Items[i]
 	}
 	for i := range pods.Items {
-		v.pods[pods.Items[i].Name] = &pods.Items[i]
+		if p := &pods.Items[i]; p.Labels["app"] == guardLabel {
+			v.guards[p.Spec.NodeName] = p
+		} else {
+			v.pods[p.Name] = p
+		}
 	}
 	return v, o.lookAtMembers(ctx, v)
 }

@@ -9,9 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -35,10 +33,10 @@ func (o *Operator) publish(ctx context.Context, v *view) error {
 	credentials := o.options.Etcd.ClientCredentials()
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&corev1.ServiceAccount{ObjectMeta: named("default")}, // that of guard Pods, which no controller makes here
 		&corev1.ConfigMap{ObjectMeta: named("etcd-ca-bundle"), Data: map[string]string{"ca-bundle.crt": string(o.options.Etcd.CA())}},
 		tlsSecret(clientSecret, credentials),
 		&corev1.ConfigMap{ObjectMeta: named("etcd-endpoints"), Data: v.endpoints()},
-		guard(len(v.nodes)),
 	}
 	for _, object := range objects {
 		if err := o.put(ctx, object); err != nil {
@@ -50,7 +48,10 @@ func (o *Operator) publish(ctx context.Context, v *view) error {
 			return err
 		}
 	}
-	return o.removePods(ctx, v)
+	if err := o.removePods(ctx, v); err != nil {
+		return err
+	}
+	return o.guard(ctx, v)
 }
 
 func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
@@ -77,17 +78,6 @@ func hostOf(urls []string) string {
 		return ""
 	}
 	return parsed.Hostname()
-}
-
-// guard keeps drains from taking more than one etcd at a time.
-func guard(nodes int) *policyv1.PodDisruptionBudget {
-	available := intstr.FromInt32(int32(max(nodes-1, 0)))
-	return &policyv1.PodDisruptionBudget{
-		ObjectMeta: named("etcd-guard-pdb"),
-		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: &available, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "guard"}},
-		},
-	}
 }
 
 // publishNode makes the Secrets of a node that are missing, and its pod. What is there for the name of the node stays.
@@ -117,9 +107,7 @@ func (o *Operator) publishPod(ctx context.Context, v *view, node *corev1.Node) e
 			return fmt.Errorf("cannot create pod %s: %w", found.Name, err)
 		}
 	}
-	m := v.memberAt(internalIP(node))
-	ready := m != nil && m.healthy && !m.IsLearner
-	before := found.DeepCopy()
+	before, ready := found.DeepCopy(), v.serves(node)
 	setPodStatus(found, internalIP(node), ready)
 	if before.Status.Phase == found.Status.Phase && before.Status.PodIP == found.Status.PodIP && podReady(before) == ready {
 		return nil
@@ -202,8 +190,6 @@ func overwrite(found, wanted client.Object) error {
 		found.Data = wanted.(*corev1.ConfigMap).Data
 	case *corev1.Secret:
 		found.Data = wanted.(*corev1.Secret).Data
-	case *policyv1.PodDisruptionBudget:
-		found.Spec = wanted.(*policyv1.PodDisruptionBudget).Spec
 	}
 	return nil
 }
