@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -55,7 +57,11 @@ var _ = Describe("Two nodes with fencing", Label("two-node"), func() {
 		deleteMachines(ctx, cluster, machines[0])
 		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.EtcdTopologyNotSupportedReason)).To(
 			And(ContainSubstring("the host of Machine "+machines[0].Name+" is neither taken out of etcd nor released"), ContainSubstring("spec.fencing")))
+		Eventually(ctx, func() string { return deletingReason(ctx, machines[0]) }).Should(Equal(clusterv1.MachineDeletingWaitingForPreTerminateHookReason))
 		expectUntouched(ctx, cluster, machines[0])
+		node := &corev1.Node{}
+		Expect(workloadOf(cluster).Get(ctx, types.NamespacedName{Name: machines[0].Status.NodeRef.Name}, node)).To(Succeed())
+		Expect(node.Spec.Unschedulable).To(BeFalse(), "half the cluster is neither cordoned nor drained")
 
 		By("going as a whole")
 		expectDeleted(ctx, cluster)
@@ -74,6 +80,14 @@ var _ = Describe("Two nodes with fencing", Label("two-node"), func() {
 		Expect(waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InvalidConfigurationReason)).To(ContainSubstring("dedicated control plane nodes"))
 	}, NodeTimeout(installTimeout))
 })
+
+// deletingReason is how far Cluster API is with the deletion of a Machine.
+func deletingReason(ctx SpecContext, m lab.Machine) string {
+	GinkgoHelper()
+	found := &clusterv1.Machine{}
+	Expect(laboratory.Client().Get(ctx, client.ObjectKeyFromObject(m.Machine), found)).To(Succeed())
+	return conditions.GetReason(found, clusterv1.MachineDeletingCondition)
+}
 
 // fencingRefused is what the config of a Machine says of settings that assisted-service refuses; empty: nothing yet.
 func fencingRefused(m lab.Machine) string {
