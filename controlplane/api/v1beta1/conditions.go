@@ -120,6 +120,7 @@ const (
 	EtcdQuorumAtRiskReason                = "EtcdQuorumAtRisk"
 	EtcdTopologyNotSupportedReason        = "EtcdTopologyNotSupported"
 	LastEtcdMemberReason                  = "LastEtcdMember"
+	WaitingForDrainReason                 = "WaitingForDrain"
 	WaitingForEtcdReason                  = "WaitingForEtcd"
 	WaitingForReplacementReason           = "WaitingForReplacement"
 	WaitingForMachineAPIReason            = "WaitingForMachineAPI"

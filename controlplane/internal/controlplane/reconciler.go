@@ -43,7 +43,7 @@ const (
 // What a manager may do in the namespaces that it watches; what concerns kinds without namespace stands in main.go. One that watches a single namespace has
 // these rights in it only (config/controlplane/namespaced).
 //
-// The verb delete on what is not deleted here (OpenshiftAssistedConfigs, Secrets, infrastructure templates) is what the admission plugin
+// The verb delete on what is not deleted here (OpenshiftAssistedConfigs, Secrets, infrastructure templates, MachineDrainRules) is what the admission plugin
 // OwnerReferencesPermissionEnforcement, which OpenShift hubs have, asks of those who write owner references of objects that exist; update of our finalizers is
 // what it asks of those who make something that blocks the deletion of its owner.
 //
@@ -56,6 +56,7 @@ const (
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines/status,verbs=patch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedrainrules,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs,verbs=get;list;watch;create;patch;delete
 //
 // Infrastructure machines and their templates, of whatever provider: without the right to read a kind the cache would wait for ever. RBAC cannot say "all kinds
@@ -253,6 +254,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 		reconcile.Run(ctx, s, r.passOn), // before the registration, which states what is passed on only when it makes an object
 		reconcile.Run(ctx, s, r.guard, r.awaitDeletion, r.requirements, r.infraTemplates, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.machines),
 		reconcile.Run(ctx, s, r.preflight),
+		reconcile.Run(ctx, s, r.excludeGuards),
 		reconcile.Run(ctx, s, r.syncMachines),
 		reconcile.Run(ctx, s, r.protectHosts),
 		reconcile.Run(ctx, s, r.remediate),

@@ -49,6 +49,9 @@ func (r *Reconciler) releaseHosts(ctx context.Context, s *scope) (bool, error) {
 		r.hold(s, *before)
 		return true, nil
 	case len(due) == 0:
+		if draining := asked.Draining(); draining != nil && s.found.Blocked(status.HostRelease) == nil {
+			r.hold(s, *draining)
+		}
 		r.tellQuorum(ctx, s, asked)
 		return true, nil
 	}

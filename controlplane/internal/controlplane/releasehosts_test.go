@@ -318,7 +318,7 @@ func TestALostQuorumIsToldWhileAMachineIsDrained(t *testing.T) {
 	h.etcds.Lost = false
 	now = now.Add(lastLook)
 	h.Expect(h.reconcile().RequeueAfter).To(Equal(firstBeside), "it may be lost later")
-	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(clusterv1.NotScalingDownReason))
+	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.WaitingForDrainReason))
 	h.Expect(h.etcds.looks).To(BeZero())
 	h.Expect(h.held()).To(ContainElement(m.Name))
 }

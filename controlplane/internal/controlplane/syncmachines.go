@@ -23,7 +23,7 @@ func (r *Reconciler) syncMachines(ctx context.Context, s *scope) (bool, error) {
 	var errs []error
 	for _, m := range s.found.Machines {
 		if !m.DeletionTimestamp.IsZero() {
-			errs = append(errs, r.holdLate(ctx, s, m))
+			errs = append(errs, r.excludeDrain(ctx, s, m), r.holdLate(ctx, s, m))
 			continue
 		}
 		switch err := r.syncMachine(ctx, s, m); {

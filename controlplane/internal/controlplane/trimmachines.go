@@ -69,9 +69,10 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 	kept.Status.Conditions = trimConditions(machine.Status.Conditions, clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition,
 		clusterv1.MachineUpToDateCondition, clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition,
 		clusterv1.MachineBootstrapConfigReadyCondition)
-	kept.Status.Conditions = append(kept.Status.Conditions, nodeAway(machine)...)
-	if !machine.DeletionTimestamp.IsZero() {
-		kept.Status.Conditions = append(kept.Status.Conditions, trimConditions(machine.Status.Conditions, clusterv1.MachineDeletingCondition)...)
+	if machine.DeletionTimestamp.IsZero() {
+		kept.Status.Conditions = append(kept.Status.Conditions, nodeAway(machine)...)
+	} else {
+		kept.Status.Conditions = append(kept.Status.Conditions, trimConditions(machine.Status.Conditions, clusterv1.MachineDeletingCondition, clusterv1.MachineNodeReadyCondition)...)
 	}
 	return kept
 }

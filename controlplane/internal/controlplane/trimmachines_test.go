@@ -58,14 +58,18 @@ func TestOfAControlPlaneMachineAllThatIsStatedIsCached(t *testing.T) {
 	whole := kept.DeepCopy()
 	whole.Finalizers, whole.ManagedFields = []string{"f"}, []metav1.ManagedFieldsEntry{others, applied}
 	whole.Status.Conditions = append(whole.Status.Conditions, machineCondition("Other"))
-	kept.Status.Conditions = append(kept.Status.Conditions, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionFalse})
-	whole.Status.Conditions = append(whole.Status.Conditions, machineCondition(clusterv1.MachineNodeReadyCondition))
+	why := machineCondition(clusterv1.MachineNodeReadyCondition) // of one that is being deleted it matters why its Node is not Ready
+	kept.Status.Conditions, whole.Status.Conditions = append(kept.Status.Conditions, why), append(whole.Status.Conditions, why)
 	whole.Status.Conditions[0].ObservedGeneration, whole.Status.Phase, whole.Status.Deprecated = 2, "Running", &clusterv1.MachineDeprecatedStatus{}
 	g.Expect(trimMachine(whole)).To(Equal(kept), "that its owner is ours tells that it is none of the workers")
 
 	kept.OwnerReferences, kept.Labels[clusterv1.MachineControlPlaneLabel] = nil, ""
 	whole.OwnerReferences, whole.Labels = nil, kept.Labels
 	g.Expect(trimMachine(whole)).To(Equal(kept), "the label tells it as well")
+
+	kept.DeletionTimestamp, whole.DeletionTimestamp = nil, nil
+	kept.Status.Conditions[len(kept.Status.Conditions)-1] = metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionFalse}
+	g.Expect(trimMachine(whole)).To(Equal(kept), "it is not being deleted")
 }
 
 func TestOfAWorkerWhatIsReadIsCached(t *testing.T) {

@@ -39,6 +39,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr manager.Manager, 
 	mapped := handler.EnqueueRequestsFromMapFunc
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&controlplanev1.OpenshiftAssistedControlPlane{}).
+		Owns(&clusterv1.MachineDrainRule{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(options).
 		Watches(&clusterv1.Cluster{}, mapped(ofCluster), builder.WithPredicates(clusterChanges)).
 		Watches(&clusterv1.Machine{}, mapped(r.ofMember), builder.WithPredicates(machineChanges)).

@@ -75,6 +75,18 @@ func NodeAway(m *clusterv1.Machine) bool {
 	return c != nil && c.Status != metav1.ConditionTrue
 }
 
+// ownReasons are those with which Cluster API reports that it does not know whether a Node is Ready. Every other reason is that of the Node.
+var ownReasons = []string{
+	clusterv1.MachineNodeConnectionDownReason, clusterv1.MachineNodeInternalErrorReason, clusterv1.MachineNodeInspectionFailedReason,
+	clusterv1.MachineNodeDoesNotExistReason, clusterv1.MachineNodeDeletedReason,
+}
+
+// NodeUnreachable tells whether the kubelet of a Machine's Node is known not to report: its host is off, or cut off.
+func NodeUnreachable(m *clusterv1.Machine) bool {
+	c := conditions.Get(m, clusterv1.MachineNodeReadyCondition)
+	return c != nil && c.Status == metav1.ConditionUnknown && m.Status.NodeRef.IsDefined() && !slices.Contains(ownReasons, c.Reason)
+}
+
 // AwaitsHosts tells whether hosts are to join the cluster.
 func (f *Facts) AwaitsHosts() bool {
 	return slices.ContainsFunc(f.Machines, AwaitsNode) || slices.ContainsFunc(f.Workers, AwaitsNode)

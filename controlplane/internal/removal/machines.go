@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/collections"
@@ -26,7 +27,7 @@ func Of(f *facts.Facts) (*Asked, error) {
 	for _, m := range f.Machines {
 		machine := about(m)
 		machine.Node, machine.HostUID = nodeOf(f, m), hostOf(f, m)
-		machine.Waits = waits(m)
+		machine.Waits, machine.Blocker = waits(m), blocker(m)
 		asked.Machines = append(asked.Machines, machine)
 	}
 	for _, m := range f.Workers {
@@ -87,6 +88,28 @@ func Holds(m *clusterv1.Machine) bool {
 // waits tells whether all that comes before our hook was done: others may still need what the host runs.
 func waits(m *clusterv1.Machine) bool {
 	return conditions.GetReason(m, clusterv1.MachineDeletingCondition) == clusterv1.MachineDeletingWaitingForPreTerminateHookReason && !WaitsForOthers(m)
+}
+
+// longestBlocker is how much is shown of what Cluster API reports, which names Pods of the cluster.
+const longestBlocker = 400
+
+// beforeHook are the reasons of the condition Deleting of a Machine that has not come to our hook.
+var beforeHook = []string{
+	clusterv1.MachineDeletingWaitingForPreDrainHookReason, clusterv1.MachineDeletingDrainingNodeReason, clusterv1.MachineDeletingWaitingForVolumeDetachReason,
+	clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
+}
+
+// blocker is what Cluster API reports of a Machine that is being deleted and has not come to our hook.
+func blocker(m *clusterv1.Machine) string {
+	c := conditions.Get(m, clusterv1.MachineDeletingCondition)
+	if m.DeletionTimestamp.IsZero() || waits(m) || c == nil || !slices.Contains(beforeHook, c.Reason) {
+		return ""
+	}
+	message := strings.Join(strings.Fields(c.Message), " ")
+	if len(message) > longestBlocker {
+		message = strings.ToValidUTF8(message[:longestBlocker], "") + "..."
+	}
+	return strings.TrimSuffix(fmt.Sprintf("waiting for Cluster API (condition Deleting of the Machine: %s): %s", c.Reason, message), ": ")
 }
 
 // WaitsForOthers tells whether a Machine carries pre-terminate hooks that are not ours.

@@ -1,6 +1,7 @@
 package removal
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
@@ -57,7 +59,41 @@ func TestWhenAMachineWaitsForUs(t *testing.T) {
 			}
 			asked, err := Of(factsOf(m))
 			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(asked.Machines).To(HaveLen(1))
+			asked.Machines[0].Blocker = ""
 			g.Expect(asked.Machines).To(Equal([]Machine{{Name: "m0", Deleted: noon, Held: tc.held, Waits: tc.waits}}))
+		})
+	}
+}
+
+func TestWhatADrainWaitsForIsReported(t *testing.T) {
+	const hook = controlplanev1.EtcdMemberHookAnnotation
+	for situation, tc := range map[string]struct {
+		reason, message, expected string
+	}{
+		"a Pod that cannot be evicted: named": {
+			clusterv1.MachineDeletingDrainingNodeReason, "Drain not completed yet:\n* Pod apps/db-0: cannot evict pod as it would violate the pod's disruption budget.",
+			"waiting for Cluster API (condition Deleting of the Machine: DrainingNode): Drain not completed yet: * Pod apps/db-0: cannot evict pod as it would violate the pod's disruption budget.",
+		},
+		"a text without end: its beginning": {
+			clusterv1.MachineDeletingWaitingForVolumeDetachReason, strings.Repeat("v", 5000),
+			"waiting for Cluster API (condition Deleting of the Machine: WaitingForVolumeDetach): " + strings.Repeat("v", 400) + "...",
+		},
+		"it waits for our hook: nothing": {reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason},
+		"its host goes: nothing":         {reason: clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m0", Annotations: map[string]string{hook: ""}, DeletionTimestamp: ptr.To(metav1.NewTime(noon))}}
+			conditions.Set(m, metav1.Condition{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: tc.reason, Message: tc.message})
+			asked, err := Of(factsOf(m))
+			g.Expect(err).NotTo(HaveOccurred())
+			step := asked.Draining()
+			if tc.expected == "" {
+				g.Expect(step).To(BeNil())
+				return
+			}
+			g.Expect(*step).To(And(HaveField("Reason", controlplanev1.WaitingForDrainReason), HaveField("Message", tc.expected), HaveField("Machine.Name", "m0"), HaveField("Watched", true)))
 		})
 	}
 }

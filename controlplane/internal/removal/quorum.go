@@ -125,13 +125,13 @@ func (v *view) quorum(own facts.EtcdMember) *Step {
 	var step Step
 	switch {
 	case healthy < quorumOf(len(others)):
-		step = wait(controlplanev1.EtcdQuorumAtRiskReason, "without it etcd would have no quorum: of %s only %d %s healthy (%s). Bring their hosts back",
-			english.Plural(len(others), "other member", ""), healthy, english.PluralWord(healthy, "is", "are"), problems(others))
+		step = wait(controlplanev1.EtcdQuorumAtRiskReason, "without it etcd would have no quorum: of %s only %d %s healthy (%s). %s",
+			english.Plural(len(others), "other member", ""), healthy, english.PluralWord(healthy, "is", "are"), problems(others), v.remedy(others))
 	case own.Learner || !own.Healthy():
 		return nil
 	case healthy < len(others):
-		step = wait(controlplanev1.EtcdQuorumAtRiskReason, "a healthy etcd member is removed only while all others are healthy: %s. Repair its host, or delete its Machine, which then comes first; its host is wiped",
-			problems(others))
+		step = wait(controlplanev1.EtcdQuorumAtRiskReason, "a healthy etcd member is removed only while all others are healthy: %s. %s",
+			problems(others), v.remedy(others))
 	case len(others) < quorumOf(wanted):
 		step = wait(controlplanev1.WaitingForReplacementReason, "%s would be left, of at least %d that a control plane of %d Machines needs: waiting until another host has joined",
 			english.Plural(len(others), "etcd member", ""), quorumOf(wanted), wanted)
@@ -139,6 +139,22 @@ func (v *view) quorum(own facts.EtcdMember) *Step {
 		return nil
 	}
 	return &step
+}
+
+// remedy is what is to be done about those of some members that are down.
+func (v *view) remedy(members []facts.EtcdMember) string {
+	for _, member := range down(members) {
+		node := cmp.Or(member.Name, v.nodeAt(&member))
+		at := slices.IndexFunc(v.Machines, func(m Machine) bool { return node != "" && m.Node == node && !m.Deleted.IsZero() })
+		switch {
+		case at < 0:
+		case v.Machines[at].Blocker != "":
+			return fmt.Sprintf("Machine %s of Node %s is being deleted and comes first: %s", v.Machines[at].Name, short(node), v.Machines[at].Blocker)
+		default:
+			return fmt.Sprintf("Machine %s of Node %s is being deleted and comes first: see its condition Deleting", v.Machines[at].Name, short(node))
+		}
+	}
+	return "Repair its host, or delete its Machine, which then comes first; its host is wiped"
 }
 
 // lead makes another member the leader before the leader is removed, and the leader remove the member. A leader that cannot be reached from here may well lead: then

@@ -24,6 +24,8 @@ type Machine struct {
 	Deleted time.Time
 	// Held tells whether it carries our hook, Waits whether all else that comes before it was done.
 	Held, Waits bool
+	// Blocker is, for people, what Cluster API waits for before our hook; empty: nothing is known.
+	Blocker string
 }
 
 // runsAs tells whether a Node proves to be that of the Machine's host. That it has the name which the host had does not.
@@ -139,6 +141,17 @@ func (a *Asked) Due() (due []Machine, before *Step) {
 		return nil, before
 	}
 	return due, nil
+}
+
+// Draining waits for what Cluster API does before our hook; nil: no Machine that is held is on its way to the hook.
+func (a *Asked) Draining() *Step {
+	at := slices.IndexFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && m.Held && m.Blocker != "" })
+	if at < 0 {
+		return nil
+	}
+	step := Watch(controlplanev1.WaitingForDrainReason, "%s", a.Machines[at].Blocker)
+	step.Machine = a.Machines[at]
+	return &step
 }
 
 // before is what has to come to its end before the next host is touched.
