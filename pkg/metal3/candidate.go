@@ -3,6 +3,7 @@ package metal3
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -57,6 +58,18 @@ func Unavailable(host *Host, reuse string) string {
 // Awaited tells whether CAPM3 waits for a host: it is kept for the Metal3Machine, and not available yet. No other is given to it meanwhile.
 func Awaited(host *Host, reuse string) bool {
 	return KeptFor(host, reuse) && excluded(host, reuse) == "" && unready(host) != ""
+}
+
+// beforeAvailable are the provisioning states from which a host becomes available without a change by the user.
+var beforeAvailable = []metal3api.ProvisioningState{
+	metal3api.StateNone, metal3api.StateRegistering, metal3api.StateMatchProfile, metal3api.StateInspecting, metal3api.StatePreparing, metal3api.StateReady, metal3api.StateAvailable,
+}
+
+// MayBeGiven tells whether CAPM3 may give a host to a Metal3Machine of a [ReuseName], now or once the Bare Metal Operator has made it available, for which an error may pass.
+func MayBeGiven(host *Host, reuse string) bool {
+	healthy := *host
+	healthy.Status.ErrorMessage = ""
+	return excluded(&healthy, reuse) == "" && (KeptFor(host, reuse) || slices.Contains(beforeAvailable, metal3api.ProvisioningState(host.Status.Provisioning.State)))
 }
 
 // excluded says why a host is left out, whatever the Bare Metal Operator does with it.

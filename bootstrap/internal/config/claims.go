@@ -34,7 +34,7 @@ func (r *Reconciler) gatherClaimants(ctx context.Context, f *facts.Facts) error 
 	case f.AwaitsHost() && !f.DataHandedOut():
 		reuse := metal3.ReuseName(f.InfraMachine)
 		hosts = slices.DeleteFunc(slices.Clone(f.Hosts), func(host *metal3.Host) bool {
-			return metal3.Unavailable(host, reuse) != "" && !metal3.Awaited(host, reuse)
+			return !metal3.MayBeGiven(host, reuse)
 		})
 	}
 	if f.Host != nil && len(hosts) > 0 {

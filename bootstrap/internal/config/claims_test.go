@@ -365,6 +365,27 @@ func TestNoDataForAServerThatIsInUse(t *testing.T) {
 	}
 }
 
+// TestNoDataForAServerInUseThatIsNotAvailableYet: the host may become available once the data was handed out.
+func TestNoDataForAServerInUseThatIsNotAvailableYet(t *testing.T) {
+	for _, state := range []string{"", "registering", "inspecting", "preparing", "in error"} {
+		copied := freeHost("copied", "a")
+		copied.Status.Provisioning.State = state
+		if state == "in error" {
+			copied.Status.Provisioning.State, copied.Status.ErrorMessage = "available", "no BMC"
+		}
+		claimant := foreignHost("provisioned")
+		claimant.Spec.BootMACAddress = bootMAC
+		objects := lab()
+		objects["metal3"] = wanting("m", "a", metav1.Now().Time)
+		w := newWorld(t, append(values(objects), copied, claimant)...)
+		w.reconcile()
+		w.makeImage()
+		w.reconcile()
+		w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), state)
+		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.ServerInUseReason)
+	}
+}
+
 // TestHostThatIsNotForTheMachineBlocksNoData: CAPM3 does not give it to the Machine.
 func TestHostThatIsNotForTheMachineBlocksNoData(t *testing.T) {
 	for situation, keepOut := range map[string]func(*metal3.Host){
@@ -372,7 +393,9 @@ func TestHostThatIsNotForTheMachineBlocksNoData(t *testing.T) {
 		"unhealthy": func(host *metal3.Host) {
 			metav1.SetMetaDataAnnotation(&host.ObjectMeta, "capm3.metal3.io/unhealthy", "")
 		},
-		"not available": func(host *metal3.Host) { host.Status.Provisioning.State = "preparing" },
+		"paused": func(host *metal3.Host) {
+			metav1.SetMetaDataAnnotation(&host.ObjectMeta, metal3.HoldingAnnotations[0], "")
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			copied := freeHost("copied", "a")

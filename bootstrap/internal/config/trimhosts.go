@@ -63,7 +63,7 @@ func trimFree(kept, host *metal3.Host) {
 	kept.Status.ErrorType, kept.Status.ErrorMessage = kube.Word(host.Status.ErrorType), host.Status.ErrorMessage
 	kept.Labels = kube.Only(host.Labels, metal3.NodeReuseLabel)
 	keptFor := kept.Labels[metal3.NodeReuseLabel] // whom it is kept for may have it
-	if metal3.Awaited(kept, keptFor) {
+	if metal3.MayBeGiven(kept, keptFor) {
 		kept.Labels = host.Labels
 	}
 	if metal3.Unavailable(kept, keptFor) != "" {

@@ -54,8 +54,8 @@ func detailed(host *metal3.Host, why string, first bool) string {
 	return name + " (" + stringsutil.ShortenString(bound.Cause(why), maxDetail) + ")"
 }
 
-// mayBeGiven returns the host that the Machine has, else those that CAPM3 may give to it, in the order of their names. Hosts out of the failure domain of the Machine are among them: CAPM3 takes them
-// when those within are taken.
+// mayBeGiven returns the host that the Machine has, else those that CAPM3 may give to it, now or later, in the order of their names. Hosts out of the failure domain of the Machine, and those that are not
+// kept for the Machine, are among them: CAPM3 takes them when the others are taken.
 func mayBeGiven(f *facts.Facts) []*metal3.Host {
 	if f.Host != nil {
 		return []*metal3.Host{f.Host}
@@ -64,10 +64,10 @@ func mayBeGiven(f *facts.Facts) []*metal3.Host {
 	if err != nil || !f.AwaitsHost() {
 		return nil
 	}
-	from := poolOf(f, f.InfraMachine, selector)
+	reuse := metal3.ReuseName(f.InfraMachine)
 	var hosts []*metal3.Host
 	for _, host := range f.Hosts {
-		if from.hosts.Has(host) || host == from.awaited || metal3.Awaited(host, metal3.ReuseName(f.InfraMachine)) && selector.Matches(labels.Set(host.Labels)) {
+		if metal3.MayBeGiven(host, reuse) && selector.Matches(labels.Set(host.Labels)) {
 			hosts = append(hosts, host)
 		}
 	}

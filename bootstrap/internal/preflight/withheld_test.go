@@ -48,6 +48,7 @@ func TestDataAreWithheld(t *testing.T) {
 		"a host that fits":                  {hosts: []*metal3.Host{free("a", zoneA)}},
 		"no host":                           {},
 		"a miswired host":                   {hosts: []*metal3.Host{free("b", zoneA), miswired("a", zoneA)}, disk: bootstrapv1.BMCOfAnotherServerReason},
+		"a miswired host, being prepared":   {hosts: []*metal3.Host{preparing(miswired("a", zoneA))}, disk: bootstrapv1.BMCOfAnotherServerReason},
 		"a miswired host for others":        {hosts: []*metal3.Host{miswired("a", zoneB)}},
 		"a miswired host kept for others":   {hosts: []*metal3.Host{kept}},
 		"the data were handed out":          {hosts: []*metal3.Host{miswired("a", zoneA)}, change: func(f *facts.Facts) { f.Machine.Spec.Bootstrap.DataSecretName = ptr.To("m") }},
@@ -111,6 +112,11 @@ func TestMessageOfManyHostsIsShort(t *testing.T) {
 	}
 	_, message = Withheld(f, true)
 	NewWithT(t).Expect(len(message)).To(BeNumerically("<", 1024), message)
+}
+
+func preparing(host *metal3.Host) *metal3.Host {
+	host.Status.Provisioning.State = "preparing"
+	return host
 }
 
 func inUse(name string) *metal3.Host {
