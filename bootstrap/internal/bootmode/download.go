@@ -10,6 +10,9 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reach"
 )
 
 const (
@@ -61,7 +64,8 @@ func discoveryClient(caBundle []byte) (*http.Client, error) {
 	}
 	return &http.Client{
 		Transport: &http.Transport{
-			Proxy:           http.ProxyFromEnvironment,
+			Proxy:                  http.ProxyFromEnvironment,
+			MaxResponseHeaderBytes: bound.HeaderBytes, OnProxyConnectResponse: reach.ProxyAnswer,
 			TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		},
 		CheckRedirect: func(_ *http.Request, via []*http.Request) error {

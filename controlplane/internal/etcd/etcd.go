@@ -20,6 +20,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 const (
@@ -136,6 +137,9 @@ func deleteSecrets(ctx context.Context, c client.Client, node string) error {
 // forward opens a connection to a port of a Pod.
 type forward func(ctx context.Context, pod client.ObjectKey, port int) (net.Conn, error)
 
+// largestAnswer is the limit of one answer of etcd, in bytes: a status or a list of members has some KiB.
+const largestAnswer = 1 << 20
+
 // open returns a client of one member. It does not connect yet.
 func open(ctx context.Context, credentials *tls.Config, forward forward, pod client.ObjectKey) (*clientv3.Client, error) {
 	c, err := clientv3.New(clientv3.Config{
@@ -143,7 +147,10 @@ func open(ctx context.Context, credentials *tls.Config, forward forward, pod cli
 		Endpoints: []string{"https://" + credentials.ServerName}, // it is looked up nowhere, but the certificate has to be for it
 		TLS:       credentials,
 		Logger:    zap.NewNop(),
+		// By default a client takes answers of 2 GiB, and headers of 16 MiB.
+		MaxCallRecvMsgSize: largestAnswer,
 		DialOptions: []grpc.DialOption{
+			grpc.WithMaxHeaderListSize(bound.HeaderBytes),
 			// The client tells how it balances only after it began to connect (v3.6, with grpc v1.78), so that it would connect once more.
 			grpc.WithDisableServiceConfig(),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return forward(ctx, pod, clientPort) }),

@@ -1,10 +1,12 @@
 package release
 
 import (
+	"crypto/x509"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -137,7 +139,7 @@ func TestAnUnreachableRegistry(t *testing.T) {
 	server.Close()
 	_, retryAfter, err := resolve(t, NewResolver(nil), host+"/ocp:4.19.3", Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable))
-	g.Expect(err.Error()).To(HaveSuffix("no connection"))
+	g.Expect(err.Error()).To(HaveSuffix(host + ": connection refused"))
 	g.Expect(retryAfter).To(BeNumerically(">", 0))
 }
 
@@ -150,8 +152,45 @@ func TestWhatIsNoRegistryIsNotTakenForOneThatIsAway(t *testing.T) {
 	t.Cleanup(server.Close)
 	_, retryAfter, err := resolve(t, NewResolver(nil), strings.TrimPrefix(server.URL, "http://")+"/ocp:4.19.3", Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable))
-	g.Expect(err.Error()).To(Equal("the registry cannot be asked: it does not answer as a registry does"))
+	g.Expect(err.Error()).To(Equal("the registry cannot be asked: " + strings.TrimPrefix(server.URL, "http://") + " does not answer as a registry does"))
 	g.Expect(retryAfter).To(BeNumerically(">", 0))
+}
+
+// TestTokenWithoutEndIsNotRead: the server of tokens is named by the registry, and its answer is read whole.
+func TestTokenWithoutEndIsNotRead(t *testing.T) {
+	g := NewWithT(t)
+	sent := atomic.Int64{}
+	server := httptest.NewUnstartedServer(nil)
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/token" {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+server.Listener.Addr().String()+`/token?hush=1"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		for block := make([]byte, 32<<10); ; {
+			n, err := w.Write(block)
+			sent.Add(int64(n))
+			if err != nil {
+				return
+			}
+		}
+	})
+	server.Start()
+	t.Cleanup(server.Close)
+	host := server.Listener.Addr().String()
+	_, _, err := resolve(t, NewResolver(nil), host+"/ocp:4.19.3", Credentials{})
+	g.Expect(err).To(MatchError(ErrUnavailable))
+	g.Expect(err.Error()).To(HaveSuffix(host + " answers a request for /token with more than 1 MiB"))
+	g.Expect(sent.Load()).To(BeNumerically("<", largestAnswer+24<<20))
+}
+
+// TestRegistryOfAnotherAuthority names the host and the cause.
+func TestRegistryOfAnotherAuthority(t *testing.T) {
+	g := NewWithT(t)
+	const ref = "quay.example"
+	err := classify(ref, &url.Error{Op: "Get", URL: "https://user:hush@" + ref, Err: x509.UnknownAuthorityError{}})
+	g.Expect(err).To(MatchError(ErrUnavailable))
+	g.Expect(err.Error()).To(HaveSuffix("quay.example: its certificate is signed by an unknown authority (x509)"))
 }
 
 func TestCredentialsErrorsSayNothingSecret(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -17,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/lru"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reach"
 )
 
 var (
@@ -39,6 +40,8 @@ const (
 	lastRetry  = 5 * time.Minute
 	// remembered is the number of releases and of failures that are remembered, far more than are installed at a time.
 	remembered = 512
+	// largestAnswer is the limit of one answer of a registry, in bytes. It is read whole where it is a token or an error; manifests are not read.
+	largestAnswer = 1 << 20
 )
 
 // Resolver finds the digests of release images. A release is asked for once in the life of the process, however many clusters want it, and
@@ -52,6 +55,17 @@ type Resolver struct {
 	failures *lru.Cache // question -> failure
 }
 
+// defaultTransport is that of go-containerregistry with limits.
+func defaultTransport() http.RoundTripper {
+	shared, ok := remote.DefaultTransport.(*http.Transport)
+	if !ok {
+		return remote.DefaultTransport
+	}
+	own := shared.Clone()
+	own.MaxResponseHeaderBytes, own.OnProxyConnectResponse = bound.HeaderBytes, reach.ProxyAnswer
+	return own
+}
+
 type failure struct {
 	err     error
 	retryAt time.Time
@@ -62,9 +76,9 @@ type failure struct {
 // variables of the environment.
 func NewResolver(transport http.RoundTripper) *Resolver {
 	if transport == nil {
-		transport = remote.DefaultTransport
+		transport = defaultTransport()
 	}
-	return &Resolver{transport: transport, now: time.Now, resolved: lru.New(remembered), failures: lru.New(remembered)}
+	return &Resolver{transport: bound.Answers(transport, func(*http.Response) int64 { return largestAnswer }), now: time.Now, resolved: lru.New(remembered), failures: lru.New(remembered)}
 }
 
 // Resolve returns the image by digest. It does not wait: the error is ErrPending while the registry is being asked, and done is called when it
@@ -148,28 +162,31 @@ func (r *Resolver) head(ctx context.Context, image string, credentials Credentia
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
 	)
 	if err != nil {
-		return "", classify(err)
+		return "", classify(ref.Context().RegistryStr(), err)
 	}
 	return ref.Context().Digest(descriptor.Digest.String()).Name(), nil
 }
 
-// classify tells whether the image or the registry is the problem. The registry's own words are left out: they may repeat a URL with a token.
-func classify(err error) error {
+// classify returns whether the image or the registry is the problem, with the host that was asked and the cause. What the registry itself writes is left out: it may repeat a URL
+// with a token.
+func classify(registry string, err error) error {
 	var answer *transport.Error
-	var attempt *url.Error
+	var tooLarge *bound.TooLargeError
 	answered := errors.As(err, &answer)
 	switch {
 	case answered && answer.StatusCode == http.StatusNotFound:
 		return ErrNotFound
 	case answered && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden):
-		return fmt.Errorf("%w (%s)", errRefused, http.StatusText(answer.StatusCode))
+		return fmt.Errorf("%w (%s answers %d %s)", errRefused, registry, answer.StatusCode, http.StatusText(answer.StatusCode))
 	case answered:
-		return fmt.Errorf("%w: it answered %d %s", ErrUnavailable, answer.StatusCode, http.StatusText(answer.StatusCode))
+		return fmt.Errorf("%w: %s answers %d %s", ErrUnavailable, registry, answer.StatusCode, http.StatusText(answer.StatusCode))
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w: no answer within %s", ErrUnavailable, attemptTimeout)
-	case errors.As(err, &attempt):
-		return fmt.Errorf("%w: no connection", ErrUnavailable)
-	default:
-		return fmt.Errorf("%w: it does not answer as a registry does", ErrUnavailable)
+		return fmt.Errorf("%w: %s gives no answer within %s", ErrUnavailable, registry, attemptTimeout)
+	case errors.As(err, &tooLarge):
+		return fmt.Errorf("%w: %w", ErrUnavailable, tooLarge)
 	}
+	if cause := reach.Cause(err); cause != "" {
+		return fmt.Errorf("%w: %s: %s", ErrUnavailable, registry, cause)
+	}
+	return fmt.Errorf("%w: %s does not answer as a registry does", ErrUnavailable, registry)
 }

@@ -30,7 +30,9 @@ const (
 	spread = 0.2
 	// moments is how many moments there are in a silence at which connections are looked after.
 	moments = 30
-	// credit is after how many bytes the server is told that it may send more, of the 64 KiB that it may send unasked.
+	// window is how many bytes a server may send on a stream before it gets credit (RFC 9113, 6.9.2), and so how much of an answer waits to be read.
+	window = 64<<10 - 1
+	// credit is after how many bytes the server is told that it may send more.
 	credit = 16 << 10
 )
 
@@ -38,6 +40,9 @@ const (
 var (
 	ErrEnded  = errors.New("the connection has ended")
 	ErrSilent = fmt.Errorf("%w: the server is silent", ErrEnded)
+
+	errWindow  = fmt.Errorf("the server sends more than the %d KiB that it may before they are read", (window+1)>>10)
+	errHeaders = fmt.Errorf("the server sends headers of more than %d KiB", headerListSize>>10)
 )
 
 // Times are how long is waited.
@@ -207,12 +212,15 @@ func (c *Conn) take(frame http2.Frame) error {
 	s := c.streams[frame.Header().StreamID]
 	switch f := frame.(type) {
 	case *http2.MetaHeadersFrame:
-		if s != nil {
+		switch {
+		case s != nil && f.Truncated:
+			c.abandon(s, http2.ErrCodeProtocol, errHeaders)
+		case s != nil:
 			s.headers(f)
 			c.finish(s, f.StreamEnded(), io.EOF)
 		}
 	case *http2.DataFrame:
-		c.takeData(s, f)
+		return c.takeData(s, f)
 	case *http2.RSTStreamFrame:
 		c.finish(s, s != nil, http2.StreamError{StreamID: f.StreamID, Code: f.ErrCode})
 	case *http2.SettingsFrame:
@@ -241,21 +249,33 @@ func (c *Conn) takeGoAway(f *http2.GoAwayFrame) error {
 	return nil
 }
 
-func (c *Conn) takeData(s *stream, f *http2.DataFrame) {
+// takeData takes in a part of an answer. The connection gets its credit at once: one answer that nobody reads must not stop the others. What waits to be read is limited
+// by the window of each stream, which gets credit only for what was read. A server that sends beyond the window wants to fill memory: its connection ends.
+func (c *Conn) takeData(s *stream, f *http2.DataFrame) error {
 	size := int(f.Length)
 	if c.received += size; c.received >= credit {
 		c.write(func() error { return c.writer.WriteWindowUpdate(0, uint32(c.received)) }) //nolint:gosec // of one connection's window
 		c.received = 0
 	}
 	if s == nil {
+		return nil
+	}
+	if s.window -= size; s.window < 0 {
+		return errWindow
+	}
+	waiting := s.data(f.Data())
+	c.finish(s, f.StreamEnded(), io.EOF)
+	c.credit(s, size-waiting)
+	return nil
+}
+
+// credit lets the server send more on a stream, once that is worth a frame. The caller holds the lock.
+func (c *Conn) credit(s *stream, read int) {
+	if s.read += read; s.read < credit || c.streams[s.id] != s {
 		return
 	}
-	s.data(f.Data())
-	if s.received += size; s.received >= credit && !f.StreamEnded() {
-		c.write(func() error { return c.writer.WriteWindowUpdate(s.id, uint32(s.received)) }) //nolint:gosec // of one stream's window
-		s.received = 0
-	}
-	c.finish(s, f.StreamEnded(), io.EOF)
+	c.write(func() error { return c.writer.WriteWindowUpdate(s.id, uint32(s.read)) }) //nolint:gosec // of one stream's window
+	s.window, s.read = s.window+s.read, 0
 }
 
 func (c *Conn) takeSettings(f *http2.SettingsFrame) {
@@ -298,7 +318,12 @@ func (c *Conn) reset(id uint32, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.streams[id]; s != nil {
-		c.write(func() error { return c.writer.WriteRSTStream(id, http2.ErrCodeCancel) })
-		c.finish(s, true, err)
+		c.abandon(s, http2.ErrCodeCancel, err)
 	}
+}
+
+// abandon ends a stream from our side; the caller holds the lock.
+func (c *Conn) abandon(s *stream, code http2.ErrCode, err error) {
+	c.write(func() error { return c.writer.WriteRSTStream(s.id, code) })
+	c.finish(s, true, err)
 }

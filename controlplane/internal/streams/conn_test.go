@@ -550,3 +550,62 @@ func TestProxy(t *testing.T) {
 	c.Expect(c.read("/")).To(Equal("HTTP/2.0"))
 	c.Expect(through).To(ConsistOf(http.MethodConnect))
 }
+
+// TestServerThatSendsMoreThanIsRead fills the window of a request that nobody reads: a server that goes on loses its connection, and one that waits gets credit for what is read.
+func TestServerThatSendsMoreThanIsRead(t *testing.T) {
+	for name, tooMuch := range map[string]bool{"waits until it is read": false, "goes on": true} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			c, framer := pipe(t, usual)
+			received := make(chan http2.Frame, 100)
+			go func() {
+				defer close(received)
+				for {
+					frame, err := framer.ReadFrame()
+					if err != nil {
+						return
+					}
+					if update, ok := frame.(*http2.WindowUpdateFrame); ok && update.StreamID == 1 {
+						received <- frame
+					}
+				}
+			}()
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/", nil)
+			g.Expect(err).NotTo(HaveOccurred())
+			opened := make(chan *http.Response, 1)
+			go func() {
+				response, _ := c.RoundTrip(request) //nolint:bodyclose // below
+				opened <- response
+			}()
+			g.Eventually(func() int { c.mu.Lock(); defer c.mu.Unlock(); return len(c.streams) }).Should(Equal(1))
+			g.Expect(answer(framer, "200")).To(Succeed())
+			response := <-opened
+			g.Expect(response).NotTo(BeNil())
+			sent := 0
+			for ; sent < window; sent += min(frameSize, window-sent) {
+				g.Expect(framer.WriteData(1, false, make([]byte, min(frameSize, window-sent)))).To(Succeed())
+			}
+			if tooMuch {
+				g.Expect(framer.WriteData(1, false, []byte("more"))).To(Succeed())
+				g.Eventually(c.Err).Should(MatchError(ContainSubstring("more than the 64 KiB")))
+				return
+			}
+			n, err := io.ReadFull(response.Body, make([]byte, window))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(n).To(Equal(window))
+			g.Eventually(received).Should(Receive(), "it may send as much again")
+			g.Expect(c.Err()).NotTo(HaveOccurred())
+			g.Expect(response.Body.Close()).To(Succeed())
+		})
+	}
+}
+
+func TestHeadersWithoutEndEndTheRequest(t *testing.T) {
+	c := newClient(t, true, func(w http.ResponseWriter, _ *http.Request) {
+		for i := range 2000 {
+			w.Header().Set(fmt.Sprintf("X-%d", i), strings.Repeat("x", 40))
+		}
+	})
+	_, err := c.get(t.Context(), "/") //nolint:bodyclose // there is none
+	c.Expect(err).To(Or(MatchError(ContainSubstring("headers of more than 64 KiB")), MatchError(ErrEnded)))
+}

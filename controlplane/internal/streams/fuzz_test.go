@@ -41,6 +41,10 @@ func FuzzFrames(f *testing.F) {
 		func(w *http2.Framer) error {
 			return errors.Join(answer(w, "200"), w.WriteData(3, false, []byte("another's")))
 		},
+		func(w *http2.Framer) error { // more than the window
+			return errors.Join(answer(w, "200"), w.WriteData(1, false, make([]byte, frameSize)), w.WriteData(1, false, make([]byte, frameSize)), w.WriteData(1, false, make([]byte, frameSize)),
+				w.WriteData(1, false, make([]byte, frameSize)), w.WriteData(1, true, make([]byte, frameSize)))
+		},
 	} {
 		var sent bytes.Buffer
 		if err := frames(http2.NewFramer(&sent, nil)); err != nil {

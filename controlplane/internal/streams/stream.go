@@ -50,8 +50,8 @@ func Follow(body io.Reader, take func(data []byte, err error)) (contextCounts bo
 type stream struct {
 	conn *Conn
 	id   uint32
-	// received is what came since the server was told that it may send more, in bytes.
-	received int
+	// window is how many bytes the server may still send, read how many were read since it got credit for them. The lock of the connection guards both.
+	window, read int
 	// answered gets the response, or is closed when there will be none; nil: it got it.
 	answered chan<- *http.Response
 
@@ -70,7 +70,7 @@ func (c *Conn) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errors.Join(errors.New("a connection for streams takes no request with a body"), req.Body.Close())
 	}
 	answered := make(chan *http.Response, 1)
-	s := &stream{conn: c, answered: answered}
+	s := &stream{conn: c, answered: answered, window: window}
 	s.arrived.L = &s.mu
 	if err := c.open(s, req); err != nil {
 		return nil, err
@@ -152,8 +152,8 @@ func (s *stream) headers(f *http2.MetaHeadersFrame) {
 	s.answered = nil
 }
 
-// data takes in a part of the body.
-func (s *stream) data(part []byte) {
+// data takes in a part of the body, and returns how much of it waits to be read.
+func (s *stream) data(part []byte) (waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -163,7 +163,9 @@ func (s *stream) data(part []byte) {
 	default:
 		s.buffer.Write(part)
 		s.arrived.Broadcast()
+		return len(part)
 	}
+	return 0
 }
 
 // end is called once, when nothing more will come. The caller holds the lock of the connection, as that of headers does.
@@ -199,8 +201,23 @@ func (s *stream) failure() error {
 	return s.err
 }
 
-// Read waits for data.
+// Read waits for data. The server may then send as much again.
 func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.next(p)
+	s.credit(n)
+	return n, err
+}
+
+// credit is for what was read; the caller holds no lock.
+func (s *stream) credit(read int) {
+	if read > 0 {
+		s.conn.mu.Lock()
+		defer s.conn.mu.Unlock()
+		s.conn.credit(s, read)
+	}
+}
+
+func (s *stream) next(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.buffer.Len() == 0 && s.err == nil {
@@ -212,19 +229,23 @@ func (s *stream) Read(p []byte) (int, error) {
 	return 0, s.err
 }
 
-func (s *stream) follow(take func([]byte, error)) {
+func (s *stream) follow(take func([]byte, error)) { s.credit(s.handOver(take)) }
+
+// handOver returns how many bytes had come.
+func (s *stream) handOver(take func([]byte, error)) (came int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.detach()
-	if s.buffer.Len() > 0 {
+	if came = s.buffer.Len(); came > 0 {
 		take(s.buffer.Bytes(), nil)
 		s.buffer = bytes.Buffer{}
 	}
 	if s.err != nil {
 		take(nil, s.err)
-		return
+		return came
 	}
 	s.take = take
+	return came
 }
 
 // Close ends the request, if it has not ended.

@@ -28,6 +28,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/streams"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reach"
 )
 
 const (
@@ -136,8 +137,11 @@ func (a *access) dial() *http.Transport {
 		TLSClientConfig:     a.certificates.Clone(),
 		TLSHandshakeTimeout: answerTime,
 		IdleConnTimeout:     unusedStay,
-		DisableCompression:  true,
-		ForceAttemptHTTP2:   true,
+		// The answers of a workload cluster are limited with their headers, see limitOf.
+		MaxResponseHeaderBytes: bound.HeaderBytes,
+		OnProxyConnectResponse: reach.ProxyAnswer,
+		DisableCompression:     true,
+		ForceAttemptHTTP2:      true,
 	}
 }
 
@@ -151,7 +155,7 @@ func (a *access) proxy() func(*http.Request) (*url.URL, error) {
 
 // through adds the credentials.
 func (a *access) through(transport http.RoundTripper) (*http.Client, error) {
-	wrapped, err := rest.HTTPWrappersForConfig(a.config, transport)
+	wrapped, err := rest.HTTPWrappersForConfig(a.config, bounded(transport))
 	if err != nil {
 		return nil, RefusedError("its credentials cannot be used")
 	}

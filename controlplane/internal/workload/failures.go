@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reach"
 )
 
 const (
@@ -47,6 +50,9 @@ func Cause(err error) string {
 // causeOf is Cause; silent tells whether nothing answered at an address that is known.
 func causeOf(err error) (cause string, silent bool) {
 	var (
+		tooLarge  *bound.TooLargeError
+		refused   *reach.ProxyError
+		connect   *net.OpError
 		lookup    *net.DNSError
 		authority x509.UnknownAuthorityError
 		name      x509.HostnameError
@@ -56,8 +62,14 @@ func causeOf(err error) (cause string, silent bool) {
 		answer    apierrors.APIStatus
 	)
 	switch {
+	case errors.As(err, &tooLarge):
+		return tooLarge.Error(), false
+	case errors.As(err, &refused): // before all else: what the proxy refuses never reached the API server
+		return refused.Error(), false
+	case errors.As(err, &connect) && connect.Op == reach.ProxyConnect:
+		return "its proxy cannot be reached: " + cmp.Or(reach.Cause(connect.Err), "no valid answer"), false
 	case errors.As(err, &lookup):
-		return "the name of its API server cannot be looked up in DNS", false
+		return "the name of its API server cannot be looked up in DNS: " + reach.Cause(lookup), false
 	case errors.As(err, &authority):
 		return "the certificate of its API server is not from the authority in the kubeconfig", false
 	case errors.As(err, &name):

@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -32,10 +33,34 @@ func newLine(ctx context.Context) *line {
 // dial connects the line.
 func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive}).DialContext(ctx, network, address)
-	if err == nil {
-		l.tearDown(func() { _ = conn.Close() })
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	l.tearDown(func() { _ = conn.Close() })
+	return &limitedConn{Conn: conn, left: forwardBytes}, nil
+}
+
+// forwardBytes is how much a port-forward may bring: etcd answers with some KiB. It also limits the headers of the upgrade, which a WebSocket reads without a limit.
+const forwardBytes = 32 << 20
+
+// errForward ends a port-forward that brings more.
+var errForward = fmt.Errorf("the port-forward brought more than %d MiB", forwardBytes>>20)
+
+// limitedConn fails when more was read than it may bring.
+type limitedConn struct {
+	net.Conn
+
+	left int
+}
+
+// Read has one caller at a time, as TLS does.
+func (c *limitedConn) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, errForward
+	}
+	n, err := c.Conn.Read(p)
+	c.left -= n
+	return n, err
 }
 
 // tearDown does something when the line is cut, on its own: it may wait for others who are woken at the same time.

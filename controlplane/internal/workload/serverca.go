@@ -14,6 +14,8 @@ const (
 	// The ConfigMap with the certificate authorities of the machine config server, which are renewed (machine-config-operator, from OpenShift 4.19 on).
 	serverCANamespace, serverCAName, serverCAKey = "openshift-machine-config-operator", "machine-config-server-ca", "ca-bundle.crt"
 	// The one of older releases, whose installer made it for good.
+	// largestCA is how many bytes of certificate authorities are taken over.
+	largestCA                              = 64 << 10
 	rootCANamespace, rootCAName, rootCAKey = metav1.NamespaceSystem, "root-ca", "ca.crt"
 )
 
@@ -38,6 +40,9 @@ func readServerCA(ctx context.Context, c client.Client) (string, func(*link), er
 			return "", nil, fmt.Errorf("cannot read ConfigMap %s/%s of the workload cluster: %w", rootCANamespace, rootCAName, err)
 		}
 		found = root.Data[rootCAKey]
+	}
+	if len(found) > largestCA { // it goes into an annotation, of which an object takes 256 KiB in all
+		return "", nil, fmt.Errorf("the certificate authorities of the machine config server of the workload cluster have %d bytes, more than %d KiB", len(found), largestCA>>10)
 	}
 	if _, err := cert.ParseCertsPEM([]byte(found)); err != nil && found != "" {
 		return "", nil, fmt.Errorf("the machine config server of the workload cluster has no certificate authorities that can be read: %w", err)
