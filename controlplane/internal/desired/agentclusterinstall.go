@@ -24,7 +24,7 @@ import (
 // its own, which collides with a platform that is changed later.
 func AgentClusterInstall(f *facts.Facts, imageSet string, version semver.Version) (*hiveext.AgentClusterInstall, error) {
 	cp, config := f.ControlPlane, &f.ControlPlane.Spec.Config
-	overrides, err := installConfigOverrides(config.Capabilities, onBareMetal(config), version, cp.Annotations[controlplanev1.InstallConfigOverrideAnnotation], config.InstallConfigOverride)
+	overrides, err := installConfigOverrides(config, version, cp.Annotations[controlplanev1.InstallConfigOverrideAnnotation], config.InstallConfigOverride)
 	if err != nil {
 		return nil, fmt.Errorf("%w: correct config.installConfigOverride or the annotation %s", err, controlplanev1.InstallConfigOverrideAnnotation)
 	}
@@ -32,7 +32,9 @@ func AgentClusterInstall(f *facts.Facts, imageSet string, version semver.Version
 	if err := impossibleNetworks(f, &aci.Spec.Networking); err != nil {
 		return nil, err
 	}
-	metav1.SetMetaDataAnnotation(&aci.ObjectMeta, assisted.InstallConfigOverridesAnnotation, overrides)
+	if overrides != "" {
+		metav1.SetMetaDataAnnotation(&aci.ObjectMeta, assisted.InstallConfigOverridesAnnotation, overrides)
+	}
 	aci.Spec.HoldInstallation = ptr.Deref(config.HoldInstallation, false)
 	for _, ref := range config.ManifestsConfigMapRefs {
 		aci.Spec.ManifestsConfigMapRefs = append(aci.Spec.ManifestsConfigMapRefs, hiveext.ManifestsConfigMapReference{Name: ref.Name})
@@ -86,6 +88,11 @@ func agentClusterInstall(f *facts.Facts, imageSet string) *hiveext.AgentClusterI
 // onBareMetal tells whether the platform is baremetal: the cluster has virtual addresses. Without them it is none or external.
 func onBareMetal(config *controlplanev1.InstallationConfig) bool {
 	return len(config.APIVIPs) > 0 && len(config.IngressVIPs) > 0
+}
+
+// userManagedLoadBalancer reports whether the API and ingress addresses are those of a load balancer outside the cluster.
+func userManagedLoadBalancer(config *controlplanev1.InstallationConfig) bool {
+	return config.LoadBalancer != nil && config.LoadBalancer.Type == string(hiveext.LoadBalancerTypeUserManaged)
 }
 
 func addOptions(aci *hiveext.AgentClusterInstall, config *controlplanev1.InstallationConfig) {

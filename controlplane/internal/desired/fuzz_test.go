@@ -59,12 +59,15 @@ func FuzzInstallConfigOverrides(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, first, last, baseline string) {
 		g := NewWithT(t)
-		result, err := installConfigOverrides(&controlplanev1.Capabilities{BaselineCapability: baseline}, true, semver.MustParse("4.19.3"), first, last)
+		config := &controlplanev1.InstallationConfig{
+			Capabilities: &controlplanev1.Capabilities{BaselineCapability: baseline}, APIVIPs: []string{"192.168.111.5"}, IngressVIPs: []string{"192.168.111.4"},
+		}
+		result, err := installConfigOverrides(config, semver.MustParse("4.19.3"), first, last)
 		if err != nil {
 			g.Expect(err).To(MatchError("the install-config override is not a JSON object"))
 			return
 		}
-		again, err := installConfigOverrides(&controlplanev1.Capabilities{BaselineCapability: baseline}, true, semver.MustParse("4.19.3"), first, last)
+		again, err := installConfigOverrides(config, semver.MustParse("4.19.3"), first, last)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(again).To(Equal(result), "it is written once")
 		var merged, said map[string]any

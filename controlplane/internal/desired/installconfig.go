@@ -33,9 +33,14 @@ var bareMetalCapabilities = []bareMetalCapability{
 }
 
 // installConfigOverrides returns the JSON that is merged into the install-config: the capabilities, and over them the given JSON objects, the
-// last of which wins. Empty layers are ignored. The same input gives the same bytes.
-func installConfigOverrides(c *controlplanev1.Capabilities, bareMetal bool, version semver.Version, layers ...string) (string, error) {
-	result := map[string]any{"capabilities": capabilities(c, bareMetal, version)}
+// last of which wins. Empty layers are ignored. The same input gives the same bytes. Returns "" if nothing differs from the installer's defaults: releases of
+// assisted-service before April 2026 validate any override with the bootstrap host, which a cluster with a user-managed load balancer does not have until the
+// installation starts (internal/installcfg/builder, "has no bootstrap host").
+func installConfigOverrides(config *controlplanev1.InstallationConfig, version semver.Version, layers ...string) (string, error) {
+	result := map[string]any{}
+	if c := capabilities(config, version); c != nil {
+		result["capabilities"] = c
+	}
 	for _, layer := range layers {
 		if layer == "" {
 			continue
@@ -47,6 +52,9 @@ func installConfigOverrides(c *controlplanev1.Capabilities, bareMetal bool, vers
 		}
 		merge(result, object)
 	}
+	if len(result) == 0 {
+		return "", nil
+	}
 	data, err := json.Marshal(result) // sorts the keys
 	if err != nil {
 		return "", fmt.Errorf("cannot encode the install-config override: %w", err)
@@ -54,18 +62,21 @@ func installConfigOverrides(c *controlplanev1.Capabilities, bareMetal bool, vers
 	return string(data), nil
 }
 
-// capabilities are those of the install-config: what the user asks for, and on bare metal without a baseline what such a cluster needs.
-func capabilities(c *controlplanev1.Capabilities, bareMetal bool, version semver.Version) map[string]any {
-	wanted := ptr.Deref(c, controlplanev1.Capabilities{})
+// capabilities returns the capabilities of the install-config: those of the spec, and on bare metal without a baseline those that such a cluster needs. Returns nil
+// where the installer's default applies.
+func capabilities(config *controlplanev1.InstallationConfig, version semver.Version) map[string]any {
+	wanted := ptr.Deref(config.Capabilities, controlplanev1.Capabilities{})
 	baseline, additional := wanted.BaselineCapability, []string{}
 	switch {
-	case bareMetal && (baseline == "" || baseline == "None"):
+	case onBareMetal(config) && (baseline == "None" || baseline == "" && !userManagedLoadBalancer(config)):
 		baseline = "None"
 		for _, known := range bareMetalCapabilities {
 			if version.Major > 4 || version.Minor >= known.since {
 				additional = append(additional, known.name)
 			}
 		}
+	case baseline == "" && len(wanted.AdditionalEnabledCapabilities) == 0:
+		return nil
 	case baseline == "":
 		baseline = "vCurrent"
 	}

@@ -14,11 +14,21 @@ func TestInstallConfigOverrides(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		capabilities *controlplanev1.Capabilities
 		bareMetal    bool
+		loadBalancer string
 		version      semver.Version
 		layers       []string
 		result       string
 	}{
-		"platform none takes all there is": {version: new419, result: `{"capabilities":{"baselineCapabilitySet":"vCurrent"}}`},
+		"platform none without capabilities: no override": {version: new419},
+		"platform none, further capabilities": {
+			capabilities: &controlplanev1.Capabilities{AdditionalEnabledCapabilities: []string{"Storage"}}, version: new419,
+			result: `{"capabilities":{"additionalEnabledCapabilities":["Storage"],"baselineCapabilitySet":"vCurrent"}}`,
+		},
+		"user-managed load balancer without capabilities: no override": {bareMetal: true, loadBalancer: "UserManaged", version: new419},
+		"user-managed load balancer, baseline None: with what bare metal needs": {
+			capabilities: &controlplanev1.Capabilities{BaselineCapability: "None"}, bareMetal: true, loadBalancer: "UserManaged", version: old414,
+			result: `{"capabilities":{"additionalEnabledCapabilities":["baremetal","Console","Insights","marketplace","NodeTuning","DeploymentConfig"],"baselineCapabilitySet":"None"}}`,
+		},
 		"bare metal takes what it needs": {
 			bareMetal: true, version: new419,
 			result: `{"capabilities":{"additionalEnabledCapabilities":["baremetal","Console","Insights","OperatorLifecycleManager","Ingress","marketplace","NodeTuning","DeploymentConfig"],"baselineCapabilitySet":"None"}}`,
@@ -33,7 +43,7 @@ func TestInstallConfigOverrides(t *testing.T) {
 		},
 		"objects are merged, the last layer wins": {
 			version: new419, layers: []string{`{"a":{"b":1,"c":2},"fips":false}`, `{"a":{"c":3},"fips":true}`, ""},
-			result: `{"a":{"b":1,"c":3},"capabilities":{"baselineCapabilitySet":"vCurrent"},"fips":true}`,
+			result: `{"a":{"b":1,"c":3},"fips":true}`,
 		},
 		"the user wins over the capabilities": {
 			version: new419, layers: []string{`{"capabilities":{"baselineCapabilitySet":"None"}}`},
@@ -42,13 +52,20 @@ func TestInstallConfigOverrides(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
+			config := &controlplanev1.InstallationConfig{Capabilities: tc.capabilities}
+			if tc.bareMetal {
+				config.APIVIPs, config.IngressVIPs = []string{"192.168.111.5"}, []string{"192.168.111.4"}
+			}
+			if tc.loadBalancer != "" {
+				config.LoadBalancer = &controlplanev1.LoadBalancer{Type: tc.loadBalancer}
+			}
 			for range 5 { // the same bytes each time
-				result, err := installConfigOverrides(tc.capabilities, tc.bareMetal, tc.version, tc.layers...)
+				result, err := installConfigOverrides(config, tc.version, tc.layers...)
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(result).To(Equal(tc.result))
 			}
 		})
 	}
-	_, err := installConfigOverrides(nil, false, new419, `{"pullSecret": hush`)
+	_, err := installConfigOverrides(&controlplanev1.InstallationConfig{}, new419, `{"pullSecret": hush`)
 	NewWithT(t).Expect(err).To(MatchError(Not(ContainSubstring("hush"))))
 }
