@@ -168,6 +168,10 @@ func controlPlaneNetworkAdmissions() admissions {
 		"unknown network plug-in":     {change: `spec: {config: {networkType: Flannel}}`, refused: "spec.config.networkType: Unsupported value"},
 		"somebody's load balancer":    {change: `spec: {config: {loadBalancer: {type: Somebodys}}}`, refused: "loadBalancer.type: Unsupported value"},
 		"cluster name with a dot":     {change: `spec: {config: {clusterName: lab.one}}`, refused: "spec.config.clusterName"},
+		"domain with a label of 64":   {change: `spec: {config: {baseDomain: ` + strings.Repeat("a", 64) + `.example.com}}`, refused: "spec.config.baseDomain"},
+		"domain of an IP address":     {change: `spec: {config: {baseDomain: 192.168.111.10}}`, refused: "cannot be an IP address"},
+		"domain that ends with c":     {change: `spec: {config: {baseDomain: example.c}}`, refused: "must end with a label of two"},
+		"domain of a single label":    {change: `spec: {config: {baseDomain: lab}}`},
 		"domain in upper case":        {change: `spec: {config: {baseDomain: Lab.example.com}}`, refused: "spec.config.baseDomain"},
 	}}
 }
@@ -209,8 +213,8 @@ func controlPlaneUpdateAdmissions() admissions {
 	in := func(phase, more string) string { return `{status: {installation: {phase: ` + phase + `}}` + more + `}` }
 	return admissions{minimalControlPlane, map[string]admission{
 		"base domain":                     {before: in("Pending", ""), change: `spec: {config: {baseDomain: other.example.com}}`, refused: "baseDomain is immutable"},
-		"cluster name given later":        {before: in("Pending", ""), change: `spec: {config: {clusterName: other}}`, refused: "clusterName is immutable"},
-		"cluster name changed":            {before: `spec: {config: {clusterName: one}}`, change: `spec: {config: {clusterName: other}}`, refused: "clusterName is immutable"},
+		"cluster name given later":        {before: in("Pending", ""), change: `spec: {config: {clusterName: other}}`},
+		"cluster name changed":            {before: in("Preparing", `, spec: {config: {clusterName: one}}`), change: in("Preparing", `, spec: {config: {clusterName: other}}`), refused: "clusterName cannot change"},
 		"replicas before installation":    {before: in("Pending", ""), change: in("Pending", `, spec: {replicas: 5}`)},
 		"replicas while preparing":        {before: in("Preparing", ""), change: in("Preparing", `, spec: {replicas: 5}`), refused: notNow},
 		"replicas while installing":       {before: in("Installing", ""), change: in("Installing", `, spec: {replicas: 5}`), refused: notNow},

@@ -285,7 +285,6 @@ type UpgradeSpec struct {
 // InstallationConfig is the configuration of the installation. It is read until the installation starts; what cannot change after
 // that is refused.
 // +kubebuilder:validation:XValidation:rule="self.baseDomain == oldSelf.baseDomain",message="baseDomain is immutable"
-// +kubebuilder:validation:XValidation:rule="has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName)",message="clusterName is immutable"
 // +kubebuilder:validation:XValidation:rule="size(self.?apiVIPs.orValue([])) == size(self.?ingressVIPs.orValue([]))",message="apiVIPs and ingressVIPs must have the same number of addresses: one each, or two each for dual-stack"
 // +kubebuilder:validation:XValidation:rule="self.?loadBalancer.type.orValue('ClusterManaged') == 'UserManaged' || !has(self.machineNetwork) || !has(self.apiVIPs) || self.apiVIPs.all(v, !isIP(v) || self.machineNetwork.exists(n, isCIDR(n) && cidr(n).containsIP(ip(v))))",message="each of apiVIPs must lie in one of machineNetwork (or set loadBalancer.type to UserManaged)"
 // +kubebuilder:validation:XValidation:rule="self.?loadBalancer.type.orValue('ClusterManaged') == 'UserManaged' || !has(self.machineNetwork) || !has(self.ingressVIPs) || self.ingressVIPs.all(v, !isIP(v) || self.machineNetwork.exists(n, isCIDR(n) && cidr(n).containsIP(ip(v))))",message="each of ingressVIPs must lie in one of machineNetwork (or set loadBalancer.type to UserManaged)"
@@ -297,11 +296,13 @@ type InstallationConfig struct {
 	// baseDomain is the DNS domain below which the cluster lives: its API is api.<clusterName>.<baseDomain>.
 	// +required
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:MaxLength=184
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('(^|[.])[a-z0-9-]{2,}$') && !self.matches('^[0-9]+([.][0-9]+){3}$')",message="baseDomain must end with a label of two or more characters, and cannot be an IP address"
 	BaseDomain string `json:"baseDomain,omitempty"`
 
-	// clusterName is the first part of the cluster's DNS name. The Cluster's name when omitted.
+	// clusterName is the first part of the cluster's DNS name. The Cluster's name when omitted, which must be as short and, on platforms other than none, without a dot.
+	// It can be changed until the installation starts.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=54
@@ -364,7 +365,7 @@ type InstallationConfig struct {
 	// +optional
 	HostPrefix *HostPrefix `json:"hostPrefix,omitempty"`
 
-	// externalPlatform makes the platform external, whose provider is told by manifestsConfigMapRefs, instead of none. It cannot be changed once the cluster is registered.
+	// externalPlatform makes the platform external, whose provider is told by manifestsConfigMapRefs, instead of none.
 	// +optional
 	ExternalPlatform *ExternalPlatform `json:"externalPlatform,omitempty"`
 
@@ -408,7 +409,8 @@ type InstallationConfig struct {
 	// +optional
 	DiskEncryption *DiskEncryption `json:"diskEncryption,omitempty"`
 
-	// capabilities of the installed cluster.
+	// capabilities of the installed cluster. With a user-managed load balancer they need an assisted-service of April 2026 or newer, as installConfigOverride does:
+	// older ones refuse both with "has no bootstrap host".
 	// +optional
 	Capabilities *Capabilities `json:"capabilities,omitempty"`
 
@@ -499,7 +501,7 @@ type DiskEncryption struct {
 // +kubebuilder:validation:MinProperties=1
 type Capabilities struct {
 	// baselineCapability is None, vCurrent or a release such as v4.18. When omitted it is None on platform baremetal (with the set of
-	// capabilities that such a cluster needs) and vCurrent otherwise.
+	// capabilities that such a cluster needs), and the installer's default, vCurrent, on other platforms and with a user-managed load balancer.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^(None|vCurrent|v[0-9]+\.[0-9]+)$`
@@ -716,6 +718,7 @@ type OpenshiftAssistedControlPlaneInitializationStatus struct {
 // +kubebuilder:validation:XValidation:rule="!(oldSelf.?status.installation.phase.orValue('Pending') in ['Preparing', 'Installing', 'Finalizing']) || self.spec.?replicas == oldSelf.spec.?replicas",message="spec.replicas cannot change while the cluster is being installed"
 // +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (self.spec.?replicas.orValue(1) == 1) == (oldSelf.spec.?replicas.orValue(1) == 1)",message="an installed single-node cluster cannot become a multi-node one, nor the other way round"
 // +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (has(self.spec.config.apiVIPs) == has(oldSelf.spec.config.apiVIPs) && (!has(self.spec.config.apiVIPs) || self.spec.config.apiVIPs == oldSelf.spec.config.apiVIPs) && has(self.spec.config.ingressVIPs) == has(oldSelf.spec.config.ingressVIPs) && (!has(self.spec.config.ingressVIPs) || self.spec.config.ingressVIPs == oldSelf.spec.config.ingressVIPs) && has(self.spec.config.machineNetwork) == has(oldSelf.spec.config.machineNetwork) && (!has(self.spec.config.machineNetwork) || self.spec.config.machineNetwork == oldSelf.spec.config.machineNetwork) && has(self.spec.config.networkType) == has(oldSelf.spec.config.networkType) && (!has(self.spec.config.networkType) || self.spec.config.networkType == oldSelf.spec.config.networkType) && has(self.spec.config.loadBalancer) == has(oldSelf.spec.config.loadBalancer) && (!has(self.spec.config.loadBalancer) || self.spec.config.loadBalancer == oldSelf.spec.config.loadBalancer))",message="apiVIPs, ingressVIPs, machineNetwork, networkType and loadBalancer cannot change once the installation has started"
+// +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (has(self.spec.config.clusterName) == has(oldSelf.spec.config.clusterName) && (!has(self.spec.config.clusterName) || self.spec.config.clusterName == oldSelf.spec.config.clusterName))",message="clusterName cannot change once the installation has started"
 // +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (has(self.spec.config.hostPrefix) == has(oldSelf.spec.config.hostPrefix) && (!has(self.spec.config.hostPrefix) || self.spec.config.hostPrefix == oldSelf.spec.config.hostPrefix) && has(self.spec.config.externalPlatform) == has(oldSelf.spec.config.externalPlatform) && (!has(self.spec.config.externalPlatform) || self.spec.config.externalPlatform == oldSelf.spec.config.externalPlatform) && has(self.spec.config.hyperthreading) == has(oldSelf.spec.config.hyperthreading) && (!has(self.spec.config.hyperthreading) || self.spec.config.hyperthreading == oldSelf.spec.config.hyperthreading))",message="hostPrefix, externalPlatform and hyperthreading cannot change once the installation has started"
 // +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (has(self.spec.config.proxy) == has(oldSelf.spec.config.proxy) && (!has(self.spec.config.proxy) || self.spec.config.proxy == oldSelf.spec.config.proxy) && has(self.spec.config.diskEncryption) == has(oldSelf.spec.config.diskEncryption) && (!has(self.spec.config.diskEncryption) || self.spec.config.diskEncryption == oldSelf.spec.config.diskEncryption) && has(self.spec.config.capabilities) == has(oldSelf.spec.config.capabilities) && (!has(self.spec.config.capabilities) || self.spec.config.capabilities == oldSelf.spec.config.capabilities) && has(self.spec.config.installConfigOverride) == has(oldSelf.spec.config.installConfigOverride) && (!has(self.spec.config.installConfigOverride) || self.spec.config.installConfigOverride == oldSelf.spec.config.installConfigOverride) && has(self.spec.config.manifestsConfigMapRefs) == has(oldSelf.spec.config.manifestsConfigMapRefs) && (!has(self.spec.config.manifestsConfigMapRefs) || self.spec.config.manifestsConfigMapRefs == oldSelf.spec.config.manifestsConfigMapRefs) && has(self.spec.config.mastersSchedulable) == has(oldSelf.spec.config.mastersSchedulable) && (!has(self.spec.config.mastersSchedulable) || self.spec.config.mastersSchedulable == oldSelf.spec.config.mastersSchedulable) && has(self.spec.config.sshAuthorizedKey) == has(oldSelf.spec.config.sshAuthorizedKey) && (!has(self.spec.config.sshAuthorizedKey) || self.spec.config.sshAuthorizedKey == oldSelf.spec.config.sshAuthorizedKey) && has(self.spec.config.imageRegistryRef) == has(oldSelf.spec.config.imageRegistryRef) && (!has(self.spec.config.imageRegistryRef) || self.spec.config.imageRegistryRef == oldSelf.spec.config.imageRegistryRef))",message="the installation has started: change proxy, diskEncryption, capabilities, manifests, mastersSchedulable, ssh key and registry mirrors in the installed cluster instead"
 type OpenshiftAssistedControlPlane struct {

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -22,5 +23,19 @@ func (r *Reconciler) requirements(_ context.Context, s *scope) (bool, error) {
 		return false, nil
 	}
 	s.found.Version = version
+	if s.Begun {
+		return true, nil
+	}
+	if err := s.checkName(); err != nil {
+		s.block(controlplanev1.InvalidConfigurationReason, err.Error())
+		return false, nil
+	}
 	return true, nil
+}
+
+// checkName returns an error where the Cluster's name, which no admission compares with the rules of a cluster's domain, cannot be that of a cluster.
+func (s *scope) checkName() error {
+	config := &s.ControlPlane.Spec.Config
+	onNone := len(config.APIVIPs) == 0 && config.ExternalPlatform == nil
+	return openshift.CheckClusterName(cmp.Or(config.ClusterName, s.ClusterName()), config.BaseDomain, onNone)
 }
