@@ -37,9 +37,6 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 		return false, nil
 	case s.Begun:
 		return true, nil
-	case s.Deployment != nil && !s.Deployment.DeletionTimestamp.IsZero():
-		s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("somebody deleted ClusterDeployment %s: it is made again when assisted-service has deregistered the cluster", s.Deployment.Name))
-		return false, nil
 	case len(s.MissingConfigMaps) > 0:
 		s.block(controlplanev1.ManifestsMissingReason, fmt.Sprintf("ConfigMap %s does not exist: create it, or remove it from config.manifestsConfigMapRefs and config.imageRegistryRef",
 			bound.List(s.MissingConfigMaps)))
@@ -49,6 +46,9 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 	if err != nil {
 		s.block(controlplanev1.InvalidConfigurationReason, err.Error())
 		return false, nil // for the user to correct: told by a condition, not tried again
+	}
+	if proceed, err := r.registerAgain(ctx, s, install); !proceed {
+		return false, err
 	}
 	deployment := desired.ClusterDeployment(s.Facts, s.found.Version)
 	if s.Deployment == nil || s.notPassedOn {

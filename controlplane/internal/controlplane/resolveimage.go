@@ -69,8 +69,8 @@ func (r *Reconciler) nameImage(ctx context.Context, s *scope, resolvedFrom strin
 	return true, nil
 }
 
-// registrable tells whether the cluster is not registered yet, or with this image; then it keeps the ClusterImageSet that it is registered with. assisted-service
-// never takes another.
+// registrable tells whether the cluster is not registered yet, with this image, or with another image of the same version, such as that of another architecture:
+// then it is registered again. It keeps the ClusterImageSet that it is registered with where that names this image.
 func (s *scope) registrable() bool {
 	registered := facts.RegisteredSetOf(s.Install)
 	switch {
@@ -80,12 +80,12 @@ func (s *scope) registrable() bool {
 		s.imageSetName = registered
 		return true
 	}
-	was := "ClusterImageSet " + registered
-	if version := s.RegisteredVersion(); version != "" {
-		was = fmt.Sprintf("release %s (%s)", version, was)
+	version := s.RegisteredVersion()
+	if version == "" || version == "v"+s.found.Version.String() {
+		return true
 	}
-	s.block(controlplanev1.VersionChangeNotSupportedReason, fmt.Sprintf("the cluster is registered with %s, and assisted-service takes no other: set spec.version, config.releaseImage and "+
-		"config.clusterImageSetRef back to it, or delete the Cluster, of which nothing is installed yet that could be lost, and create it again", was))
+	s.block(controlplanev1.VersionChangeNotSupportedReason, fmt.Sprintf("the cluster is registered with release %s (ClusterImageSet %s), and assisted-service takes no other: set spec.version back to it, "+
+		"or delete the Cluster, of which nothing is installed yet that could be lost, and create it again", version, registered))
 	return false
 }
 

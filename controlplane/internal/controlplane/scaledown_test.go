@@ -196,11 +196,11 @@ func TestAMachineThatNothingHoldsIsNotDeleted(t *testing.T) {
 }
 
 func TestASurplusGoesAtOnceBeforeTheInstallation(t *testing.T) {
-	h := newHub(t, world(nil)...).withTime()
+	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Replicas = ptr.To[int32](5) })...).withTime()
 	h.reconcile()
 	h.keepMachines()
-	h.Expect(h.machines()).To(HaveLen(3))
-	h.scale(1)
+	h.Expect(h.machines()).To(HaveLen(5))
+	h.scale(3)
 	h.reconcile()
 	h.Expect(h.deleted()).To(HaveLen(1))
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically(">", time.Minute), "the next one goes when it is gone, which is watched")

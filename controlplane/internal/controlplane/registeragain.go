@@ -1,0 +1,63 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// registerAgain deregisters a cluster whose installation has not begun if the spec changed in a way that assisted-service takes over at a registration only, and waits
+// for a deregistration whoever requested it. Returns true if the AgentClusterInstall can be written. Hosts that are bound are unbound by assisted-service, and bound to
+// the new registration by the bootstrap provider.
+func (r *Reconciler) registerAgain(ctx context.Context, s *scope, wanted *hiveext.AgentClusterInstall) (bool, error) {
+	field := ""
+	if s.OwnsInstall() {
+		field = desired.RegisterAgainFor(s.Install, wanted, func(path ...string) bool { return r.applier.Owns(s.Install, path...) })
+	}
+	goes := s.Deployment != nil && !s.Deployment.DeletionTimestamp.IsZero()
+	switch {
+	case field == "" && !goes:
+		return true, nil
+	case !goes:
+		if may, err := r.mayRegisterAgain(ctx, s); err != nil || !may {
+			s.again.In(reconcile.CacheLag)
+			return false, err
+		}
+	}
+	_, err := r.deleteRegistration(ctx, s, s.registration(), status.Installation, controlplanev1.WaitingForAssistedServiceReason)
+	if waiting := s.found.Blocked(status.Installation); waiting != nil {
+		s.block(waiting.Reason, fmt.Sprintf("%s: %s", whyAgain(field), waiting.Message))
+	}
+	return false, err
+}
+
+func whyAgain(field string) string {
+	if field == "" {
+		return "the ClusterDeployment is being deleted, and is made again when assisted-service has deregistered the cluster"
+	}
+	return fmt.Sprintf("the cluster is registered again, for assisted-service does not take over a change of %s", field)
+}
+
+// mayRegisterAgain asks the API server, not the cache, whether the control plane is as it was read, and whether assisted-service reports that no installation was
+// started. If it starts one at this very moment, the deletion cancels it: no disk is written before the preparation ends, which takes longer.
+func (r *Reconciler) mayRegisterAgain(ctx context.Context, s *scope) (bool, error) {
+	now := &controlplanev1.OpenshiftAssistedControlPlane{}
+	there, err := kube.IsThere(ctx, r.Live, s.stored, now)
+	if err != nil || !there || now.ResourceVersion != s.stored.ResourceVersion {
+		return false, err
+	}
+	install, err := kube.Read(ctx, r.Live, client.ObjectKeyFromObject(s.Install), &hiveext.AgentClusterInstall{})
+	if err != nil || install == nil {
+		return false, err
+	}
+	return install.UID == s.Install.UID && install.Spec.ClusterMetadata == nil && !assisted.Observe(install).Started, nil
+}

@@ -1,0 +1,140 @@
+package controlplane
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
+)
+
+// registeredWithProxy is a hub with a registered cluster, on whose objects assisted-service has its finalizers.
+func registeredWithProxy(t *testing.T) *hub {
+	t.Helper()
+	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		cp.Spec.Config.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://former.example.com:3128"}
+	})...).withTime()
+	h.reconcile()
+	deployment, install := h.registration()
+	deployment.Finalizers, install.Finalizers = []string{"agent-install.openshift.io/deprovision"}, []string{"agent-install.openshift.io/deprovision"}
+	h.Expect(h.Update(t.Context(), deployment)).To(Succeed())
+	h.Expect(h.Update(t.Context(), install)).To(Succeed())
+	h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0)
+	return h
+}
+
+func (h *hub) alter(change func(*controlplanev1.OpenshiftAssistedControlPlaneSpec)) {
+	h.t.Helper()
+	cp := h.controlPlane()
+	change(&cp.Spec)
+	h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
+}
+
+// deregister does what assisted-service does when a ClusterDeployment is deleted.
+func (h *hub) deregister() {
+	h.t.Helper()
+	deployment, install := h.registration()
+	h.Expect(deployment.DeletionTimestamp).NotTo(BeNil(), "the cluster is deregistered")
+	h.Expect(h.Delete(h.t.Context(), install)).To(Succeed())
+	for _, obj := range []client.Object{install, deployment} {
+		h.get("c1", obj)
+		obj.SetFinalizers(nil)
+		h.Expect(h.Update(h.t.Context(), obj)).To(Succeed())
+	}
+}
+
+func TestWhatARegisteredClusterKeepsIsRegisteredAgain(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		change func(*controlplanev1.OpenshiftAssistedControlPlaneSpec)
+		field  string
+		done   func(*hiveext.AgentClusterInstallSpec) any
+		wanted any
+	}{
+		"no proxy": {
+			func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.Config.Proxy = nil }, "config.proxy",
+			func(s *hiveext.AgentClusterInstallSpec) any { return s.Proxy }, (*hiveext.Proxy)(nil),
+		},
+		"a single node": {
+			func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) {
+				s.Replicas, s.Config.APIVIPs, s.Config.IngressVIPs = ptr.To[int32](1), nil, nil
+			}, "replicas",
+			func(s *hiveext.AgentClusterInstallSpec) any { return s.ProvisionRequirements.ControlPlaneAgents }, 1,
+		},
+		"another image of the same version": {
+			func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.Config.ReleaseImage = otherDigest }, "cpuArchitecture",
+			func(s *hiveext.AgentClusterInstallSpec) any { return s.ImageSetRef.Name }, assisted.ClusterImageSetName(lab, "c1", otherDigest),
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := registeredWithProxy(t)
+			_, before := h.registration()
+			h.alter(tc.change)
+			h.reconcile()
+			h.elapse()
+			h.reconcile()
+			told := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+			h.Expect(told).To(HaveField("Reason", controlplanev1.WaitingForAssistedServiceReason))
+			h.Expect(told.Message).To(And(ContainSubstring("registered again"), ContainSubstring(tc.field)))
+			_, install := h.registration()
+			h.Expect(install.Spec).To(Equal(before.Spec), "assisted-service would keep, or refuse, a part of it")
+			h.deregister()
+			h.reconcile()
+			h.reconcile()
+			deployment, install := h.registration()
+			h.Expect(deployment.DeletionTimestamp).To(BeNil())
+			h.Expect(install.UID).To(Equal(before.UID)) // the fake client gives none
+			h.Expect(tc.done(&install.Spec)).To(Equal(tc.wanted))
+		})
+	}
+}
+
+// A cluster that assisted-service has registered without its objects being taken in is registered again, too.
+func TestARegistrationWithoutFinalizersIsMadeAgain(t *testing.T) {
+	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		cp.Spec.Config.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://former.example.com:3128"}
+	})...).withTime()
+	h.reconcile()
+	h.alter(func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) {
+		s.Config.Proxy, s.Config.ReleaseImage = nil, otherDigest
+	})
+	for range 4 {
+		h.reconcile()
+	}
+	_, install := h.registration()
+	h.Expect(install.Spec.Proxy).To(BeNil())
+	h.Expect(install.Spec.ImageSetRef.Name).NotTo(BeEmpty())
+}
+
+func TestAnInstallationThatHasBegunIsNotRegisteredAgain(t *testing.T) {
+	h := registeredWithProxy(t)
+	before := h.controlPlane()
+	late := &hiveext.AgentClusterInstall{}
+	h.get("c1", late)
+	h.alter(func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.Config.Proxy = nil })
+	h.setState("preparing-for-installation", hiveext.ClusterInstallationInProgressReason, 0)
+	cached := h.r.Client
+	h.r.Client = kubetest.Behind(cached, late, (*hiveext.AgentClusterInstall).DeepCopyInto)
+	h.reconcile()
+	deployment := &hivev1.ClusterDeployment{}
+	h.get("c1", deployment)
+	h.Expect(deployment.DeletionTimestamp).To(BeNil(), "the cache is late, the API server is not")
+
+	h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0)
+	h.r.Client = kubetest.Behind(cached, before, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto)
+	h.reconcile()
+	h.get("c1", deployment)
+	h.Expect(deployment.DeletionTimestamp).To(BeNil(), "of the control plane likewise")
+
+	h.r.Client = cached
+	h.reconcile()
+	h.get("c1", deployment)
+	h.Expect(deployment.DeletionTimestamp).NotTo(BeNil(), "and now")
+}

@@ -1,0 +1,76 @@
+package desired
+
+import (
+	"reflect"
+	"slices"
+
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// takes says which changes of a field assisted-service takes over from a registered cluster's AgentClusterInstall.
+type takes int
+
+const (
+	takesNothing     takes = iota
+	takesAdditions         // a value where there was none
+	takesOtherValues       // any value, and not that there is none anymore
+)
+
+// registeredField is a field of an AgentClusterInstall of which assisted-service does not take over each change.
+type registeredField struct {
+	// name is the field of the control plane's spec that the user changed.
+	name  string
+	path  []string
+	takes takes
+	value func(*hiveext.AgentClusterInstallSpec) any
+}
+
+// registeredFields are in the order in which they are reported. Each was observed on the real service (April 2025): checkRegistrations in test/env/assistedservice.
+// The function that updates a cluster there is updateIfNeeded in clusterdeployments_controller.go.
+var registeredFields = []registeredField{
+	// "single-node clusters must have a single control plane node", "there should be 3-5 dedicated control plane nodes".
+	{"replicas", []string{"provisionRequirements"}, takesNothing, func(s *hiveext.AgentClusterInstallSpec) any { return singleNode(s) }},
+	// assisted-service's own webhook refuses another ClusterImageSet.
+	{"the release image (config.releaseImage, config.clusterImageSetRef or openshiftAssistedConfigSpec.cpuArchitecture)", []string{"imageSetRef"}, takesAdditions,
+		func(s *hiveext.AgentClusterInstallSpec) any { return s.ImageSetRef }},
+	// "User Managed Networking cannot be set with API VIPs", and "must include the same number of apiVIPs (got 0)" where one of both lists changes.
+	{"config.apiVIPs", []string{"apiVIPs"}, takesAdditions, func(s *hiveext.AgentClusterInstallSpec) any { return s.APIVIPs }},
+	{"config.ingressVIPs", []string{"ingressVIPs"}, takesAdditions, func(s *hiveext.AgentClusterInstallSpec) any { return s.IngressVIPs }},
+	{"config.machineNetwork", []string{"networking", "machineNetwork"}, takesOtherValues, func(s *hiveext.AgentClusterInstallSpec) any { return s.Networking.MachineNetwork }},
+	{"config.loadBalancer", []string{"loadBalancer"}, takesOtherValues, func(s *hiveext.AgentClusterInstallSpec) any { return s.LoadBalancer }},
+	// "platform name cannot be changed once set" (a rule of the CRD).
+	{"config.externalPlatform", []string{"external"}, takesAdditions, func(s *hiveext.AgentClusterInstallSpec) any { return s.ExternalPlatformSpec }},
+	{"config.diskEncryption", []string{"diskEncryption"}, takesOtherValues, func(s *hiveext.AgentClusterInstallSpec) any { return s.DiskEncryption }},
+	{"config.proxy", []string{"proxy"}, takesOtherValues, func(s *hiveext.AgentClusterInstallSpec) any { return s.Proxy }},
+	// Even an addition is taken over only together with a change of another field.
+	{"config.imageRegistryRef", []string{"mirrorRegistryRef"}, takesNothing, func(s *hiveext.AgentClusterInstallSpec) any { return s.MirrorRegistryRef }},
+}
+
+// singleNode is when assisted-service registers a cluster as one of a single node, which it stays.
+func singleNode(spec *hiveext.AgentClusterInstallSpec) bool {
+	return spec.ProvisionRequirements.ControlPlaneAgents == 1 && spec.ProvisionRequirements.WorkerAgents == 0
+}
+
+// RegisterAgainFor returns the field of the control plane whose change assisted-service takes over only if the cluster is registered again; empty: none. owns reports
+// whether the control plane provider states a field of the registered AgentClusterInstall: what another client states there cannot be withdrawn.
+func RegisterAgainFor(registered, wanted *hiveext.AgentClusterInstall, owns func(path ...string) bool) string {
+	for _, field := range registeredFields {
+		was, is := field.value(&registered.Spec), field.value(&wanted.Spec)
+		if equality.Semantic.DeepEqual(was, is) {
+			continue
+		}
+		switch added, withdrawn := isNone(was), isNone(is); {
+		case added && field.takes != takesNothing:
+		case !added && !withdrawn && field.takes == takesOtherValues:
+		case withdrawn && !owns(slices.Concat([]string{"spec"}, field.path)...):
+		default:
+			return field.name
+		}
+	}
+	return ""
+}
+
+func isNone(value any) bool {
+	return equality.Semantic.DeepEqual(value, reflect.Zero(reflect.TypeOf(value)).Interface())
+}
