@@ -110,7 +110,10 @@ type cluster struct {
 	state, info     string
 	due             time.Time
 
+	// name, spec and overrides are what the service has taken over: see takeOver.
+	name             string
 	spec             hiveext.AgentClusterInstallSpec
+	overrides        string
 	releaseImage     string
 	kubeconfigSecret string
 	hold             bool

@@ -113,6 +113,9 @@ func (s *Simulator) ensureCluster(ctx context.Context, cd *hivev1.ClusterDeploym
 		return s.registerCluster(cd, aci, true), nil
 	}
 	problem := s.checkInputs(ctx, cd, aci)
+	if c == nil && problem == nil {
+		problem = checkRegistration(cd, aci)
+	}
 	if c == nil && problem != nil {
 		return nil, s.publishUnavailable(ctx, aci, problem)
 	}
@@ -125,7 +128,10 @@ func (s *Simulator) ensureCluster(ctx context.Context, cd *hivev1.ClusterDeploym
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.spec, c.specError, c.releaseImage = *aci.Spec.DeepCopy(), problem, image
+	if problem == nil {
+		problem = c.takeOver(cd, aci)
+	}
+	c.specError, c.releaseImage = problem, image
 	c.hold = aci.Spec.HoldInstallation || cd.Annotations[pauseAnnotation] == "true"
 	if meta := cd.Spec.ClusterMetadata; meta != nil {
 		c.kubeconfigSecret = meta.AdminKubeconfigSecretRef.Name
@@ -150,7 +156,7 @@ func (s *Simulator) registerCluster(cd *hivev1.ClusterDeployment, aci *hiveext.A
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := &cluster{
-		key: client.ObjectKeyFromObject(cd), id: uuid.NewString(), openshiftID: uuid.NewString(), spec: *aci.Spec.DeepCopy(),
+		key: client.ObjectKeyFromObject(cd), name: cd.Spec.ClusterName, id: uuid.NewString(), openshiftID: uuid.NewString(), spec: *aci.Spec.DeepCopy(),
 		state: models.ClusterStatusInsufficient, info: infoClusterInsufficient, failing: notReadyHosts,
 	}
 	if installed {

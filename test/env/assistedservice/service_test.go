@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"github.com/openshift/assisted-service/models"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
-	"github.com/openshift/hive/apis/hive/v1/agent"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,6 +62,9 @@ func TestAssistedService(t *testing.T) {
 	})
 	t.Run("an AgentClusterInstall becomes a cluster of the service", func(t *testing.T) {
 		install = checkInstall(ctx, t, e, service)
+	})
+	t.Run("what a registered cluster becomes when what is stated of it changes", func(t *testing.T) {
+		checkRegistrations(ctx, t, e, service)
 	})
 	t.Run("a webhook refuses another image set", func(t *testing.T) {
 		changed := install.DeepCopy()
@@ -147,35 +148,14 @@ func checkInstall(ctx context.Context, t *testing.T, e *env.Env, service *Servic
 	g, c := NewWithT(t), e.Client()
 	image := "quay.io/openshift-release-dev/ocp-release@sha256:" + strings.Repeat("0", 64)
 	g.Expect(service.SetRelease(image, "4.19.10")).To(Succeed())
-	meta := metav1.ObjectMeta{Namespace: rack, Name: rack}
-	install := &hiveext.AgentClusterInstall{ObjectMeta: meta, Spec: hiveext.AgentClusterInstallSpec{
-		ClusterDeploymentRef: corev1.LocalObjectReference{Name: rack},
-		ImageSetRef:          &hivev1.ClusterImageSetReference{Name: rack},
-		Networking: hiveext.Networking{
-			ClusterNetwork: []hiveext.ClusterNetworkEntry{{CIDR: "10.128.0.0/14", HostPrefix: 23}},
-			ServiceNetwork: []string{"172.30.0.0/16"},
-		},
-		ProvisionRequirements: hiveext.ProvisionRequirements{ControlPlaneAgents: 3},
-		APIVIPs:               []string{"192.168.111.5"},
-		IngressVIPs:           []string{"192.168.111.6"},
-	}}
-	deployment := &hivev1.ClusterDeployment{ObjectMeta: meta, Spec: hivev1.ClusterDeploymentSpec{
-		BaseDomain: "example.com", ClusterName: rack,
-		PullSecretRef: &corev1.LocalObjectReference{Name: rack},
-		Platform:      hivev1.Platform{AgentBareMetal: &agent.BareMetalPlatform{}},
-		ClusterInstallRef: &hivev1.ClusterInstallLocalReference{
-			Group: hiveext.Group, Version: hiveext.Version, Kind: "AgentClusterInstall", Name: rack,
-		},
-	}}
+	deployment, install := stated(rack)
 	imageSet := &hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: rack}, Spec: hivev1.ClusterImageSetSpec{ReleaseImage: image}}
 	for _, object := range []client.Object{imageSet, deployment, install} {
 		g.Expect(c.Create(ctx, object)).To(Succeed())
 	}
 	g.Eventually(func(g Gomega) {
-		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(install), install)).To(Succeed())
-		index := slices.IndexFunc(install.Status.Conditions, func(c hivev1.ClusterInstallCondition) bool { return c.Type == hiveext.ClusterSpecSyncedCondition })
-		g.Expect(index).To(BeNumerically(">=", 0))
-		g.Expect(install.Status.Conditions[index].Status).To(Equal(corev1.ConditionTrue), install.Status.Conditions[index].Message)
+		condition := synced(ctx, g, c, install)
+		g.Expect(condition.Status).To(Equal(corev1.ConditionTrue), condition.Message)
 		g.Expect(install.Status.DebugInfo.EventsURL).NotTo(BeEmpty())
 	}).WithTimeout(eventually).Should(Succeed())
 	checkCluster(ctx, t, service, install)
@@ -185,13 +165,7 @@ func checkInstall(ctx context.Context, t *testing.T, e *env.Env, service *Servic
 // checkCluster asks the service for a cluster as the controller in it does.
 func checkCluster(ctx context.Context, t *testing.T, service *Service, install *hiveext.AgentClusterInstall) {
 	g := NewWithT(t)
-	events, err := url.Parse(install.Status.DebugInfo.EventsURL)
-	g.Expect(err).NotTo(HaveOccurred())
-	id := events.Query().Get("cluster_id")
-	token, err := service.ClusterToken(id)
-	g.Expect(err).NotTo(HaveOccurred())
-	var cluster models.Cluster
-	g.Expect(json.Unmarshal(get(ctx, g, service, service.URL()+"/api/assisted-install/v2/clusters/"+id, token), &cluster)).To(Succeed())
+	cluster := known(ctx, g, service, install)
 	g.Expect(cluster.Name).To(Equal(rack))
 	g.Expect(cluster.OpenshiftVersion).To(Equal("4.19.10"))
 }
