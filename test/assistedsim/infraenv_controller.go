@@ -179,6 +179,9 @@ func (s *Simulator) registerInfraEnv(ctx context.Context, env *aiv1beta1.InfraEn
 	record.updatedAt = time.Now() // the service writes its row each time, whatever changed
 	spec := env.Spec.DeepCopy()
 	remember(spec, &record.spec)
+	if record.generation > 0 {
+		spec.MirrorRegistryRef, mirrors = record.spec.MirrorRegistryRef, record.mirrors // read, checked, and not stored
+	}
 	inputs := []any{imageInputs(spec), string(secret), version, mirrors}
 	for i := range networks {
 		inputs = append(inputs, networks[i].Spec)

@@ -29,7 +29,8 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 		if s.infraEnv == nil {
 			s.infraEnv = s.InfraEnvs[0] // Agents are looked up through InfraEnvs
 		}
-		s.pass(stage, "")
+		r.noteKept(s)
+		s.pass(stage, s.keptByImage())
 		return true, nil
 	}
 	if proceed, err := r.pullSecret(ctx, s); !proceed {
@@ -46,7 +47,7 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 	if s.NetworksMissing() && s.Namesake == nil {
 		return s.waitForNetwork() // what is made afterwards has the addresses from the start
 	}
-	if proceed, err := r.withdraw(ctx, s, wanted); !proceed {
+	if proceed, err := r.reregister(ctx, s, wanted); !proceed {
 		return proceed, err
 	}
 	if proceed, err := r.applyInfraEnv(ctx, s, wanted); !proceed {
@@ -95,7 +96,7 @@ func (r *Reconciler) discoveryImageReady(s *scope) (bool, error) {
 	case s.NetworksNotTakenIn(s.infraEnv):
 		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to take the NMStateConfigs that match %s into the discovery image of InfraEnv %s", s.SelectedNetworks(), s.infraEnv.Name)
 	default:
-		s.pass(stage, "")
+		s.pass(stage, s.keptByImage())
 		return true, nil
 	}
 	return s.DataHandedOut(), nil

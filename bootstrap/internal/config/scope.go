@@ -30,6 +30,8 @@ type findings struct {
 	status bootstrapv1.OpenshiftAssistedConfigStatus
 	// infraEnv is the one whose image the host boots, once it exists.
 	infraEnv *assisted.InfraEnv
+	// imageKeeps is a field of the InfraEnv that does not follow the spec, as its image was handed out; empty: there is none.
+	imageKeeps string
 	// agent is the one of the Machine's host, once it is identified.
 	agent *aiv1beta1.Agent
 	// wanted is what the Agent is to be told, once it is known; fencing is the part of it that is about its BMC.

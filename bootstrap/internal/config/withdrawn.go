@@ -1,29 +1,118 @@
 package config
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// remembered are the fields of an InfraEnv that assisted-service remembers when they are stated no more: it takes over values, and not that there is none any more. What somebody else states there
-// is his.
-var remembered = []struct {
-	path  []string
-	empty func(*assisted.InfraEnvSpec) bool
-}{
-	{[]string{"sshAuthorizedKey"}, func(s *assisted.InfraEnvSpec) bool { return s.SSHAuthorizedKey == "" }},
-	{[]string{"ignitionConfigOverride"}, func(s *assisted.InfraEnvSpec) bool { return s.IgnitionConfigOverride == "" }},
-	{[]string{"additionalNTPSources"}, func(s *assisted.InfraEnvSpec) bool { return len(s.AdditionalNTPSources) == 0 }},
-	{[]string{"proxy", "httpProxy"}, func(s *assisted.InfraEnvSpec) bool { return proxyOf(s).HTTPProxy == "" }},
-	{[]string{"proxy", "httpsProxy"}, func(s *assisted.InfraEnvSpec) bool { return proxyOf(s).HTTPSProxy == "" }},
-	{[]string{"proxy", "noProxy"}, func(s *assisted.InfraEnvSpec) bool { return proxyOf(s).NoProxy == "" }},
+// registeredField is a field of an InfraEnv of which assisted-service takes over a change only when it registers the InfraEnv.
+type registeredField struct {
+	path []string
+	// stays reports whether assisted-service keeps what it registered, or refuses what is wanted.
+	stays func(registered, wanted *assisted.InfraEnvSpec) bool
+	// stated reports whether a value is wanted, which replaces that of any client; nil: none is.
+	stated func(wanted *assisted.InfraEnvSpec) bool
+	// keep states in wanted what assisted-service keeps.
+	keep func(registered, wanted *assisted.InfraEnvSpec)
+}
+
+// registeredFields are those of an InfraEnv, as observed on the real service (updateInfraEnv in its infraenv_controller.go).
+var registeredFields = []registeredField{
+	{ // assisted-service's webhook refuses another one
+		path: []string{"cpuArchitecture"},
+		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+			return cmp.Or(registered.CpuArchitecture, defaultArchitecture) != cmp.Or(wanted.CpuArchitecture, defaultArchitecture)
+		},
+		stated: func(wanted *assisted.InfraEnvSpec) bool { return wanted.CpuArchitecture != "" },
+		keep:   func(registered, wanted *assisted.InfraEnvSpec) { wanted.CpuArchitecture = registered.CpuArchitecture },
+	},
+	{ // another one is read and checked, and not stored
+		path: []string{"mirrorRegistryRef"},
+		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+			return !equality.Semantic.DeepEqual(registered.MirrorRegistryRef, wanted.MirrorRegistryRef)
+		},
+		stated: func(wanted *assisted.InfraEnvSpec) bool { return wanted.MirrorRegistryRef != nil },
+		keep: func(registered, wanted *assisted.InfraEnvSpec) {
+			wanted.MirrorRegistryRef = registered.MirrorRegistryRef
+		},
+	},
+	{ // of this and all that follow other values are taken over, and not that there is none anymore
+		path: []string{"sshAuthorizedKey"},
+		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+			return registered.SSHAuthorizedKey != "" && wanted.SSHAuthorizedKey == ""
+		},
+		keep: func(registered, wanted *assisted.InfraEnvSpec) { wanted.SSHAuthorizedKey = registered.SSHAuthorizedKey },
+	},
+	{
+		path: []string{"ignitionConfigOverride"},
+		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+			return registered.IgnitionConfigOverride != "" && wanted.IgnitionConfigOverride == ""
+		},
+		keep: func(registered, wanted *assisted.InfraEnvSpec) {
+			wanted.IgnitionConfigOverride = registered.IgnitionConfigOverride
+		},
+	},
+	{
+		path: []string{"additionalNTPSources"},
+		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+			return len(registered.AdditionalNTPSources) > 0 && len(wanted.AdditionalNTPSources) == 0
+		},
+		keep: keepTimeServers,
+	},
+	{
+		path: []string{"ntpSources"},
+		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+			return len(registered.NTPSources) > 0 && len(wanted.NTPSources) == 0
+		},
+		keep: keepTimeServers,
+	},
+	{
+		path: []string{"networkDiscoveryDelaySeconds"},
+		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+			return registered.NetworkDiscoveryDelaySeconds != nil && wanted.NetworkDiscoveryDelaySeconds == nil
+		},
+		keep: func(registered, wanted *assisted.InfraEnvSpec) {
+			wanted.NetworkDiscoveryDelaySeconds = registered.NetworkDiscoveryDelaySeconds
+		},
+	},
+	proxyField("httpProxy", func(p *aiv1beta1.Proxy) *string { return &p.HTTPProxy }),
+	proxyField("httpsProxy", func(p *aiv1beta1.Proxy) *string { return &p.HTTPSProxy }),
+	proxyField("noProxy", func(p *aiv1beta1.Proxy) *string { return &p.NoProxy }),
+}
+
+// defaultArchitecture is that of an InfraEnv that states none.
+const defaultArchitecture = "x86_64"
+
+// keepTimeServers keeps both lists, one of which excludes the other.
+func keepTimeServers(registered, wanted *assisted.InfraEnvSpec) {
+	wanted.NTPSources, wanted.AdditionalNTPSources = registered.NTPSources, registered.AdditionalNTPSources
+}
+
+func proxyField(name string, part func(*aiv1beta1.Proxy) *string) registeredField {
+	return registeredField{
+		path: []string{"proxy", name},
+		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+			was, is := proxyOf(registered), proxyOf(wanted)
+			return *part(&was) != "" && *part(&is) == ""
+		},
+		keep: func(registered, wanted *assisted.InfraEnvSpec) {
+			proxy := proxyOf(wanted)
+			*part(&proxy) = *part(registered.Proxy)
+			wanted.Proxy = &proxy
+		},
+	}
 }
 
 func proxyOf(spec *assisted.InfraEnvSpec) aiv1beta1.Proxy {
@@ -33,18 +122,22 @@ func proxyOf(spec *assisted.InfraEnvSpec) aiv1beta1.Proxy {
 	return *spec.Proxy
 }
 
-// withdraw deletes an InfraEnv that states what is wanted no more and would be remembered, such as the key of somebody who is not to log in any more: it is made anew. Once the image was handed out that
-// would be a wrong move: whoever has it, or is given it meanwhile, could not register.
-func (r *Reconciler) withdraw(ctx context.Context, s *scope, wanted *assisted.InfraEnv) (bool, error) {
-	if s.Namesake == nil || s.DataHandedOut() || s.HostChosen() {
+// reregister deletes an InfraEnv whose change assisted-service takes over at a registration only, such as the key of a user who is not to log in anymore: it is made
+// again. Once the image was handed out that would be wrong, for the host that boots the image could not register: then the InfraEnv keeps these fields, which is reported.
+func (r *Reconciler) reregister(ctx context.Context, s *scope, wanted *assisted.InfraEnv) (bool, error) {
+	fields := r.staying(s.Namesake, wanted)
+	switch {
+	case len(fields) == 0:
 		return true, nil
-	}
-	field := r.withdrawn(s.Namesake, wanted)
-	if field == "" {
+	case s.DataHandedOut() || s.HostChosen():
+		for _, field := range fields {
+			field.keep(&s.Namesake.Spec, &wanted.Spec)
+		}
+		s.imageKeeps = fields[0].path[0]
 		return true, nil
 	}
 	_, _ = s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
-		"InfraEnv %s is made anew: assisted-service would keep its %s, which is not wanted any more", s.Namesake.Name, field)
+		"InfraEnv %s is made again: assisted-service would keep its %s, which is not wanted any more", s.Namesake.Name, fields[0].path[0])
 	current, err := r.isCurrent(ctx, s)
 	if err != nil {
 		return false, err
@@ -56,14 +149,38 @@ func (r *Reconciler) withdraw(ctx context.Context, s *scope, wanted *assisted.In
 	return false, kube.Delete(ctx, r.Client, s.Namesake)
 }
 
-// withdrawn names a field of an InfraEnv that we stated, that is wanted no more, and that would be remembered; empty: there is none.
-func (r *Reconciler) withdrawn(infraEnv, wanted *assisted.InfraEnv) string {
-	for _, field := range remembered {
-		if field.empty(&wanted.Spec) && !field.empty(&infraEnv.Spec) && r.applier.Owns(infraEnv, slices.Concat([]string{"spec"}, field.path)...) {
-			return field.path[0]
-		}
+// staying are the fields of an InfraEnv in which assisted-service would keep what is not wanted anymore. What another client states there is left alone.
+func (r *Reconciler) staying(infraEnv, wanted *assisted.InfraEnv) []registeredField {
+	if infraEnv == nil {
+		return nil
 	}
-	return ""
+	return slices.DeleteFunc(slices.Clone(registeredFields), func(field registeredField) bool {
+		stated := field.stated != nil && field.stated(&wanted.Spec)
+		return !field.stays(&infraEnv.Spec, &wanted.Spec) || !stated && !r.applier.Owns(infraEnv, slices.Concat([]string{"spec"}, field.path)...)
+	})
+}
+
+// noteKept looks for what the image of a host that has booted keeps, until the host is installed.
+func (r *Reconciler) noteKept(s *scope) {
+	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
+	if err != nil || s.Namesake == nil || s.WasInstalled() {
+		return
+	}
+	wanted, err := desired.InfraEnv(s.Facts, mode.Name())
+	if err != nil {
+		return
+	}
+	if fields := r.staying(s.Namesake, wanted); len(fields) > 0 {
+		s.imageKeeps = fields[0].path[0]
+	}
+}
+
+// keptByImage says what of the spec did not reach the image before it was handed out; empty: nothing.
+func (s *scope) keptByImage() string {
+	if s.imageKeeps == "" {
+		return ""
+	}
+	return fmt.Sprintf("the image was handed out with another %s, which it keeps. Set it back, or delete Machine %s to get a host with it: what its host has installed by then is wiped", s.imageKeeps, s.Machine.Name)
 }
 
 // isCurrent tells whether the API server has the config as it was read. On one that is older the field may not be withdrawn at all, the image be handed out, or the InfraEnv be that of another config of

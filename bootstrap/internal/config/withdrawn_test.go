@@ -4,7 +4,11 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -21,6 +25,8 @@ func TestWhatIsWithdrawnIsForgotten(t *testing.T) {
 		before func(w *world)
 		anew   bool
 		left   func(*assisted.InfraEnvSpec) any
+		// is what is left in the end; nil: nothing.
+		is any
 	}{
 		"an SSH key": {
 			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "ssh-ed25519 former" },
@@ -42,6 +48,46 @@ func TestWhatIsWithdrawnIsForgotten(t *testing.T) {
 			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalNTPSources = []string{"ntp.example"} },
 			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalNTPSources = nil },
 			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.AdditionalNTPSources },
+		},
+		"time servers of the only kind": {
+			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = []string{"ntp.example"} },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = nil },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.NTPSources },
+		},
+		"time servers of another kind": {
+			state: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = []string{"ntp.example"} },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) {
+				c.Spec.NTPSources, c.Spec.AdditionalNTPSources = nil, []string{"ntp.example"}
+			},
+			anew: true, left: func(s *assisted.InfraEnvSpec) any { return s.NTPSources },
+		},
+		"the delay of the network": {
+			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NetworkDiscoveryDelaySeconds = ptr.To[int32](60) },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NetworkDiscoveryDelaySeconds = nil },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.NetworkDiscoveryDelaySeconds },
+		},
+		"mirrors": {
+			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
+				c.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: "former"}
+			},
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.MirrorRegistryRef = nil },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.MirrorRegistryRef },
+		},
+		"other mirrors": {
+			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
+				c.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: "former"}
+			},
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.MirrorRegistryRef.Name = "later" },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.MirrorRegistryRef }, is: &hiveext.MirrorRegistryConfigMapReference{Namespace: "lab", Name: "later"},
+		},
+		"another architecture": {
+			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.CPUArchitecture = "arm64" },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.CPUArchitecture = "" },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.CpuArchitecture },
+		},
+		"the default architecture, stated": {
+			state:    func(*bootstrapv1.OpenshiftAssistedConfig) {},
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.CPUArchitecture = "x86_64" },
 		},
 		"the proxy": {
 			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
@@ -116,7 +162,64 @@ func TestWhatIsWithdrawnIsForgotten(t *testing.T) {
 			w.reconcile()
 			infraEnv = read(w, "m", &assisted.InfraEnv{})
 			w.Expect(infraEnv.DeletionTimestamp).To(BeNil())
-			w.Expect(tc.left(&infraEnv.Spec)).To(BeZero())
+			if tc.is != nil {
+				w.Expect(tc.left(&infraEnv.Spec)).To(Equal(tc.is))
+			} else {
+				w.Expect(tc.left(&infraEnv.Spec)).To(BeZero())
+			}
+		})
+	}
+}
+
+// A host that has the image could not register with another InfraEnv: the image keeps what assisted-service takes at a registration only, and the Machine's owner is told how to get it.
+func TestWhatAnImageKeepsIsReported(t *testing.T) {
+	for field, tc := range map[string]struct {
+		state, change func(*bootstrapv1.OpenshiftAssistedConfig)
+		kept          func(*assisted.InfraEnvSpec) any
+		as            any
+	}{
+		"cpuArchitecture": {
+			func(*bootstrapv1.OpenshiftAssistedConfig) {}, func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.CPUArchitecture = "arm64" },
+			func(s *assisted.InfraEnvSpec) any { return s.CpuArchitecture }, "",
+		},
+		"ntpSources": {
+			func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = []string{"ntp.example"} },
+			func(c *bootstrapv1.OpenshiftAssistedConfig) {
+				c.Spec.NTPSources, c.Spec.AdditionalNTPSources = nil, []string{"ntp.example"}
+			},
+			func(s *assisted.InfraEnvSpec) any {
+				return append(append([]string{}, s.NTPSources...), s.AdditionalNTPSources...)
+			}, []string{"ntp.example"},
+		},
+		"proxy": {
+			func(c *bootstrapv1.OpenshiftAssistedConfig) {
+				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example"}
+			},
+			func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy = nil },
+			func(s *assisted.InfraEnvSpec) any { return proxyOf(s).HTTPProxy }, "http://proxy.example",
+		},
+	} {
+		t.Run(field, func(t *testing.T) {
+			w := newWorld(t, values(lab())...)
+			config := w.config()
+			w.change(config, func() { tc.state(config) })
+			w.reconcile()
+			w.makeImage()
+			w.reconcile()
+			w.Expect(w.config().Status.DataSecretName).NotTo(BeEmpty())
+			config = w.config()
+			w.change(config, func() { config.Generation++; tc.change(config) })
+			for range 2 { // it stays reported
+				w.reconcile()
+				w.clock = w.clock.Add(reconcile.HeldBack)
+			}
+			infraEnv := read(w, "m", &assisted.InfraEnv{})
+			w.Expect(infraEnv.DeletionTimestamp).To(BeNil())
+			w.Expect(tc.kept(&infraEnv.Spec)).To(Equal(tc.as))
+			w.reconcile()
+			told := conditions.Get(w.config(), bootstrapv1.DiscoveryImageReadyCondition)
+			w.Expect(told.Status).To(Equal(metav1.ConditionTrue))
+			w.Expect(told.Message).To(And(ContainSubstring(field), ContainSubstring("delete Machine m"), ContainSubstring("wiped")))
 		})
 	}
 }

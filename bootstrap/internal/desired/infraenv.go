@@ -116,8 +116,11 @@ func mirrorRegistry(f *facts.Facts) *hiveext.MirrorRegistryConfigMapReference {
 	if ref := f.Config.Spec.MirrorRegistryRef; ref != nil && ref.Name != "" {
 		return &hiveext.MirrorRegistryConfigMapReference{Name: ref.Name, Namespace: f.Config.Namespace}
 	}
-	if f.Install != nil {
+	switch {
+	case f.Install != nil:
 		return f.Install.Spec.MirrorRegistryRef
+	case f.Namesake != nil: // it is absent while the cluster is registered again, which says nothing about mirrors
+		return f.Namesake.Spec.MirrorRegistryRef
 	}
 	return nil
 }
