@@ -41,7 +41,7 @@ type installedSample struct {
 var (
 	everySample = map[string]installedSample{
 		"ha": {machines: 5, on: lab.Simulated}, "compact": {machines: 3, on: lab.Simulated}, "sno": {machines: 1}, "ha-disk-image": {machines: 5, on: lab.Real},
-		"okd": {machines: 5, on: lab.Real}, "dual-stack": {machines: 3, on: lab.Real, about: expectDualStack}, "user-load-balancer": {machines: 3, on: lab.Real, about: expectUserManagedLoadBalancer},
+		"okd": {machines: 5, on: lab.Real}, "dual-stack": {machines: 3, on: lab.Real, about: expectDualStack},
 	}
 	furtherSamples = map[string]installedSample{
 		"arbiter":             {machines: 3}, // which a spec of its own installs for every change
@@ -55,6 +55,7 @@ var (
 		"static-network":      {machines: 3, about: expectStatic},
 		"third-party-cni":     {machines: 3, about: expectThirdPartyNetwork},
 		"two-node":            {machines: 2}, // which a spec of its own installs for every change
+		"user-load-balancer":  {machines: 3, about: expectUserManagedLoadBalancer},
 	}
 )
 

@@ -137,6 +137,10 @@ var names = map[string]struct {
 	"address":   {name: "site", domain: "1.2.3.4", platform: onNone, refused: "DNS format mismatch"},
 	"one-label": {name: "site", domain: "lab", platform: onNone},
 	"short-end": {name: "site", domain: "example.c", platform: onNone, refused: "DNS format mismatch"},
+	"balancer": {name: "site", platform: func(i *hiveext.AgentClusterInstall) {
+		withLoadBalancer(i)
+		i.Spec.APIVIPs, i.Spec.IngressVIPs = []string{"198.51.100.5"}, []string{"198.51.100.5"}
+	}, refused: "does not belong to machine-network-cidr"},
 	"families": {name: "site", platform: func(i *hiveext.AgentClusterInstall) {
 		onNone(i)
 		i.Spec.Networking.ServiceNetwork = append(i.Spec.Networking.ServiceNetwork, "fd02::/112")
