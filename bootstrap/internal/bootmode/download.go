@@ -1,14 +1,17 @@
 package bootmode
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
@@ -68,13 +71,25 @@ func discoveryClient(caBundle []byte) (*http.Client, error) {
 			MaxResponseHeaderBytes: bound.HeaderBytes, OnProxyConnectResponse: reach.ProxyAnswer,
 			TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		},
-		CheckRedirect: func(_ *http.Request, via []*http.Request) error {
-			if len(via) > discoveryRedirects {
-				return fmt.Errorf("more than %d redirects", discoveryRedirects)
-			}
-			return nil
-		},
+		CheckRedirect: checkRedirect,
 	}, nil
+}
+
+// checkRedirect refuses to leave the scheme, host and port that assisted-service gave. What is downloaded runs as root on the host, and the URL may hold credentials.
+func checkRedirect(request *http.Request, via []*http.Request) error {
+	if asked, next := originOf(via[0].URL), originOf(request.URL); asked != next {
+		return fmt.Errorf("it redirects to %s, and only redirects within %s are followed: correct the URL of assisted-service, or the proxy before it", next, asked)
+	}
+	if len(via) > discoveryRedirects {
+		return fmt.Errorf("more than %d redirects", discoveryRedirects)
+	}
+	return nil
+}
+
+// originOf is scheme, host and port of a URL, and nothing else.
+func originOf(u *url.URL) string {
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
 // withoutURL unwraps the errors of net/http, whose text holds the whole URL.

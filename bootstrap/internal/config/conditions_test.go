@@ -53,7 +53,7 @@ func TestSecretsThatVanish(t *testing.T) {
 	infraMachine := metal3Machine("live-iso")
 	w.Expect(unstructured.SetNestedField(infraMachine.Object, "m-metadata", "status", "metaData", "name")).To(Succeed())
 	s := newScope(&facts.Facts{Config: w.config(), Machine: machine, DataSecret: secret, InfraMachine: infraMachine})
-	w.Expect(w.reconciler.keepOwner(t.Context(), s, s.DataSecret, SourceAnnotation)).To(Succeed(), "nothing is to be owned")
+	w.Expect(w.reconciler.keepOwner(t.Context(), s, s.DataSecret)).To(Succeed(), "nothing is to be owned")
 	_, err := w.reconciler.metal3Metadata(t.Context(), s)
 	w.Expect(err).To(MatchError(And(ContainSubstring("m-metadata"), Not(ContainSubstring("%!")))))
 }

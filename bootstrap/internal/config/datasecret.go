@@ -31,8 +31,11 @@ const ModifiedAnnotation = "bootstrap.cluster.x-k8s.io/discovery-modified"
 const InfraEnvAnnotation = "bootstrap.cluster.x-k8s.io/discovery-infraenv"
 
 // dataSecretTaken tells whether the Secret that has the name of the bootstrap data is somebody else's.
-func (s *scope) dataSecretTaken() bool {
-	return s.DataSecret != nil && s.DataSecret.Annotations[SourceAnnotation] == ""
+func (s *scope) dataSecretTaken() bool { return s.DataSecret != nil && !s.ownsData() }
+
+// ownsData tells whether the Secret that has the name of the bootstrap data is that of the config.
+func (s *scope) ownsData() bool {
+	return s.DataSecret != nil && desired.Owns(s.Config, s.DataSecret, SourceAnnotation, s.HandedOut() == s.DataSecret.Name)
 }
 
 // applyDataSecret makes the secret, and makes it again when its source is another.
@@ -50,7 +53,7 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 		annotations[InfraEnvAnnotation] = id
 	}
 	if s.DataSecret != nil && holds(s.DataSecret.Annotations, annotations) {
-		return true, r.keepOwner(ctx, s, s.DataSecret, SourceAnnotation)
+		return true, r.keepOwner(ctx, s, s.DataSecret)
 	}
 	if last, left := r.data.Unseen(keyOf(s.Config), kube.VersionOf(s.DataSecret)); last == digest && left > 0 { // it is not downloaded twice
 		s.again.In(left)
@@ -107,9 +110,9 @@ func holds(have, wanted map[string]string) bool {
 }
 
 // keepOwner restores owner reference and label of a Secret of ours, as after a restore from a backup, without touching its data. For the bootstrap data Cluster API's contract asks for both.
-// By the annotation that says what it was made from a Secret is ours.
-func (r *Reconciler) keepOwner(ctx context.Context, s *scope, secret *metav1.PartialObjectMetadata, annotation string) error {
-	if secret == nil || secret.Annotations[annotation] == "" || s.Machine == nil {
+// The Secret is ours: see [desired.Owns].
+func (r *Reconciler) keepOwner(ctx context.Context, s *scope, secret *metav1.PartialObjectMetadata) error {
+	if s.Machine == nil {
 		return nil
 	}
 	if metav1.IsControlledBy(secret, s.Config) && secret.Labels[clusterv1.ClusterNameLabel] == s.Machine.Spec.ClusterName {

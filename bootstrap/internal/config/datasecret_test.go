@@ -213,11 +213,44 @@ func TestServiceThatHangs(t *testing.T) {
 const discoveryTime = 10 * time.Second
 
 func TestSecretOfSomeoneElse(t *testing.T) {
-	w := newWorld(t, append(values(lab()), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}})...)
+	marked := func(owners ...metav1.OwnerReference) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Annotations: map[string]string{SourceAnnotation: "faaaaaaaaaaaaaaa"}, OwnerReferences: owners}
+	}
+	foreign := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "m", UID: "foreign"}
+	for situation, metadata := range map[string]metav1.ObjectMeta{
+		"of the name alone": {},
+		"with our annotation, of nobody, and not handed out":     marked(),
+		"with our annotation, of another object":                 marked(foreign),
+		"with our annotation, of another config":                 marked(metav1.OwnerReference{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "OpenshiftAssistedConfig", Name: "other", UID: "other"}),
+		"with our annotation, of this config and another object": marked(metav1.OwnerReference{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "OpenshiftAssistedConfig", Name: "m", UID: "config-uid"}, foreign),
+	} {
+		t.Run(situation, func(t *testing.T) {
+			metadata.Namespace, metadata.Name = namespace, "m"
+			theirs := &corev1.Secret{ObjectMeta: metadata, Data: map[string][]byte{"value": []byte("theirs")}}
+			w := newWorld(t, append(values(lab()), theirs)...)
+			w.reconcile()
+			w.makeImage()
+			w.reconcile()
+			w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason)
+			kept := read(w, "m", &corev1.Secret{})
+			w.Expect(kept.Data).To(HaveKeyWithValue("value", []byte("theirs")))
+			w.Expect(kept.OwnerReferences).To(Equal(metadata.OwnerReferences))
+		})
+	}
+}
+
+// Owners of others stay, whatever the Secret was made from: also those of a host that is installed.
+func TestForeignOwnersOfTheDataStay(t *testing.T) {
+	w := installing(t)
+	w.enter("a", "installed")
+	w.knowNode()
 	w.reconcile()
-	w.makeImage()
+	foreign := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "foreign"}}
+	secret := read(w, "m", &corev1.Secret{})
+	w.change(secret, func() { secret.OwnerReferences = foreign })
+	w.restart()
 	w.reconcile()
-	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason)
+	w.Expect(read(w, "m", &corev1.Secret{}).OwnerReferences).To(Equal(foreign))
 }
 
 func TestOwnerOfTheDataIsRestored(t *testing.T) {

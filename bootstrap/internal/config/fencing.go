@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -60,8 +63,11 @@ func (r *Reconciler) fenceHost(ctx context.Context, s *scope) (bool, error) {
 // keepFencing keeps the Secret of a host that is approved. One that is gone is made again, if it still can be.
 func (r *Reconciler) keepFencing(ctx context.Context, s *scope) error {
 	r.awaitedSecrets.begun(keyOf(s.Config), s.FencingSecretName())
-	if s.FencingSecret != nil {
-		return r.keepOwner(ctx, s, s.FencingSecret, desired.FencingAnnotation)
+	switch {
+	case s.ownsFencing():
+		return r.keepOwner(ctx, s, s.FencingSecret)
+	case s.FencingSecret != nil:
+		return nil
 	}
 	err := r.makeFencingAgain(ctx, s)
 	var p *desired.UserError
@@ -69,6 +75,35 @@ func (r *Reconciler) keepFencing(ctx context.Context, s *scope) error {
 		return nil // it was told before the host was approved, and now nothing can be done about it
 	}
 	return err
+}
+
+// ownsFencing tells whether the Secret that has the name of the host's credentials is that of the config. One that has lost its owner is when an Agent of the Machine names it.
+func (s *scope) ownsFencing() bool {
+	if s.FencingSecret == nil {
+		return false
+	}
+	named := slices.ContainsFunc(s.Agents, func(a *aiv1beta1.Agent) bool { return a.Spec.FencingCredentialsSecretRef == s.FencingSecret.Name })
+	return desired.Owns(s.Config, s.FencingSecret, desired.FencingAnnotation, named)
+}
+
+// retiredFencing is what FencingAnnotation says of a Secret whose credentials were taken out.
+const retiredFencing = "retired"
+
+// retireFencing takes the credentials out of the Secret of a host that is installed: assisted-service takes in none any more. The Secret itself stays until the config is deleted: of an Agent that names one that
+// is missing assisted-service reads nothing else (updateHostFencingCredentials in its agent_controller.go, August 2026).
+func (r *Reconciler) retireFencing(ctx context.Context, s *scope) error {
+	if !s.ownsFencing() {
+		return nil
+	}
+	if err := r.keepOwner(ctx, s, s.FencingSecret); err != nil || s.FencingSecret.Annotations[desired.FencingAnnotation] == retiredFencing {
+		return err
+	}
+	// With the uid the API server refuses it for another Secret of this name.
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}},"data":null}`, s.FencingSecret.UID, desired.FencingAnnotation, retiredFencing)
+	if err := client.IgnoreNotFound(r.Client.Patch(ctx, s.FencingSecret.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager))); err != nil {
+		return fmt.Errorf("cannot take the credentials out of Secret %s: %w", s.FencingSecret.Name, err)
+	}
+	return nil
 }
 
 // makeFencingAgain makes the Secret anew of what the credentials are now; nothing where the BMC has none any more.
@@ -102,7 +137,7 @@ func (r *Reconciler) applyFencingSecret(ctx context.Context, s *scope, credentia
 	s.fencing = desired.Fencing{Secret: wanted.Name, Source: wanted.Annotations[desired.FencingAnnotation]}
 	made := s.FencingSecret
 	switch {
-	case made != nil && made.Annotations[desired.FencingAnnotation] == "":
+	case made != nil && !s.ownsFencing():
 		return &desired.UserError{
 			Reason:  bootstrapv1.FencingCredentialsUnusableReason,
 			Message: fmt.Sprintf("Secret %s exists and was not created by this provider, which copies the credentials of the BMC to this name. If nothing uses it, delete it: its content is lost", made.Name),

@@ -2,7 +2,6 @@ package config
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
@@ -35,7 +34,12 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
 	if !s.HandsOff() {
 		return true, nil
 	}
-	if err := errors.Join(r.keepOwner(ctx, s, s.DataSecret, SourceAnnotation), r.keepOwner(ctx, s, s.FencingSecret, desired.FencingAnnotation)); err != nil {
+	if s.ownsData() {
+		if err := r.keepOwner(ctx, s, s.DataSecret); err != nil {
+			return false, err
+		}
+	}
+	if err := r.retireFencing(ctx, s); err != nil {
 		return false, err
 	}
 	s.recall()
