@@ -96,6 +96,7 @@ const (
 	KubeconfigAvailableReason             = "KubeconfigAvailable"
 	KubeconfigRefusedReason               = "KubeconfigRefused"
 	KubeconfigUnauthorizedReason          = "KubeconfigUnauthorized"
+	KubeconfigUntrustedReason             = "KubeconfigUntrusted"
 	KubeconfigNotOursReason               = "KubeconfigNotOurs"
 	WaitingForAPIServerReason             = "WaitingForAPIServer"
 	InitializedReason                     = "Initialized"

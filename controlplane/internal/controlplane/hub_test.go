@@ -55,6 +55,9 @@ type fakeWorkloads struct {
 	awaited bool
 	// releasesAwaited is what was said last of the releases of Nodes, poolsAwaited of the MachineConfigPools.
 	releasesAwaited, poolsAwaited bool
+	// authorities are those of the API server, or why they cannot be read.
+	authorities   []byte
+	noAuthorities error
 	// identify is the error of the question what the cluster is known by.
 	identify error
 }
@@ -76,6 +79,10 @@ func (f *fakeWorkloads) RevokeToken(_ context.Context, _ client.ObjectKey, token
 
 func (f *fakeWorkloads) HasToken(_ context.Context, _ client.ObjectKey, boundTo types.UID) (bool, error) {
 	return f.tokens.Has(boundTo), f.hasToken
+}
+
+func (f *fakeWorkloads) Authorities(context.Context, client.ObjectKey) ([]byte, error) {
+	return f.authorities, f.noAuthorities
 }
 
 func (f *fakeWorkloads) Identify(context.Context, client.ObjectKey) (facts.Identity, error) {

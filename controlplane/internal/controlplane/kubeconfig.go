@@ -17,6 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
 
@@ -95,7 +96,7 @@ func (r *Reconciler) readAdmin(ctx context.Context, s *scope) (*corev1.Secret, e
 	return admin, nil
 }
 
-// publish copies assisted-service's kubeconfig as it is.
+// publish copies assisted-service's kubeconfig, with what the user added to the published one.
 func (r *Reconciler) publish(ctx context.Context, s *scope, admin *corev1.Secret) (bool, error) {
 	content := admin.Data[desired.AdminKubeconfigKey]
 	if len(content) == 0 {
@@ -105,6 +106,10 @@ func (r *Reconciler) publish(ctx context.Context, s *scope, admin *corev1.Secret
 	if err := workload.CheckKubeconfig(content); err != nil {
 		s.found.Block(status.KubeconfigCopy, controlplanev1.KubeconfigRefusedReason, fmt.Sprintf("Secret %s is not published: %s", admin.Name, err))
 		return s.found.Kubeconfig != nil, nil
+	}
+	content, err := r.withAdditions(ctx, s, content, sourceOf(admin))
+	if err != nil {
+		return false, err
 	}
 	published := desired.Kubeconfig(s.Facts, content, map[string]string{facts.KubeconfigSourceAnnotation: sourceOf(admin).String()})
 	first := s.found.Kubeconfig == nil && r.recent.Unseen(appliedKey(published), "") == 0 // else it was published, and is on its way into the cache
@@ -119,6 +124,22 @@ func (r *Reconciler) publish(ctx context.Context, s *scope, admin *corev1.Secret
 	}
 	s.found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}
 	return true, nil
+}
+
+// withAdditions returns assisted-service's kubeconfig with what the user added to the published one, if there is one.
+func (r *Reconciler) withAdditions(ctx context.Context, s *scope, content []byte, source kubeconfigSource) ([]byte, error) {
+	if s.found.Kubeconfig == nil {
+		return content, nil
+	}
+	current, err := kube.Read(ctx, r.Live, client.ObjectKeyFromObject(s.found.Kubeconfig), &corev1.Secret{})
+	if err != nil || current == nil {
+		return content, err
+	}
+	same := parseSource(current.Annotations[facts.KubeconfigSourceAnnotation]).digest == source.digest
+	if content, err = workload.Replace(current.Data[secret.KubeconfigDataName], content, same, r.now()); err != nil {
+		return nil, fmt.Errorf("cannot replace the published kubeconfig: %w", err)
+	}
+	return content, nil
 }
 
 // adopt makes a published kubeconfig that came back from a backup ours again, or gives it another source. Its content stays.

@@ -86,6 +86,7 @@ type Workloads interface {
 	Await(cluster client.ObjectKey, awaited bool)
 	AwaitReleases(cluster client.ObjectKey, awaited bool)
 	AwaitPools(cluster client.ObjectKey, awaited bool)
+	Authorities(ctx context.Context, cluster client.ObjectKey) ([]byte, error)
 	Identify(ctx context.Context, cluster client.ObjectKey) (facts.Identity, error)
 	Forget(cluster client.ObjectKey)
 }

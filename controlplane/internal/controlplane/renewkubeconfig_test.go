@@ -1,7 +1,12 @@
 package controlplane
 
 import (
+	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"testing"
@@ -13,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/cert"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
@@ -95,6 +102,93 @@ func TestARevokedTokenIsReplaced(t *testing.T) {
 	h.workloads.facts = installed
 	h.reconcile()
 	h.expectToken("token-2")
+}
+
+// The user's load balancer has a certificate of its own, behind a proxy.
+func TestWhatTheUserAddedIsKeptWhenATokenIsReplaced(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	h.editPublished(func(s *corev1.Secret) {
+		config, err := clientcmd.Load(s.Data["value"])
+		h.Expect(err).NotTo(HaveOccurred())
+		c := config.Clusters["c1"]
+		c.ProxyURL, c.TLSServerName, c.Server = "http://proxy.example.com:3128", "api.example.com", "https://lb.example.com:6443"
+		s.Data["value"], err = clientcmd.Write(*config)
+		h.Expect(err).NotTo(HaveOccurred())
+	})
+	expectKept := func(server string) {
+		config, err := clientcmd.Load(h.published().Data["value"])
+		h.Expect(err).NotTo(HaveOccurred())
+		h.Expect(config.Clusters["c1"]).To(And(HaveField("ProxyURL", "http://proxy.example.com:3128"), HaveField("TLSServerName", "api.example.com"), HaveField("Server", server)))
+	}
+	installed := h.workloads.facts
+	h.workloads.facts = h.unauthorized()
+	h.reconcile()
+	h.Expect(h.published().Annotations).NotTo(HaveKey(facts.KubeconfigRenewalAnnotation), "the token is replaced")
+	expectKept("https://lb.example.com:6443")
+
+	h.workloads.facts = installed
+	h.reconcile()
+	h.Expect(h.published().Annotations).To(HaveKeyWithValue(facts.KubeconfigTokenAnnotation, "token-2"))
+	expectKept("https://lb.example.com:6443")
+
+	h.giveKubeconfig("another")
+	h.workloads.facts = facts.Workload{}
+	h.reconcile()
+	expectKept("https://192.168.111.5:6443")
+}
+
+func TestARenewalTakesTheAuthoritiesOfTheCluster(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	h.editPublished(func(s *corev1.Secret) {
+		s.Data["value"] = bytes.Replace(s.Data["value"], []byte(base64.StdEncoding.EncodeToString([]byte("authority"))), []byte(base64.StdEncoding.EncodeToString(selfSigned(t, "first"))), 1)
+	})
+	for _, fails := range []bool{true, false} {
+		h.workloads.authorities, h.workloads.noAuthorities = selfSigned(t, "second"), nil
+		if fails {
+			h.workloads.authorities, h.workloads.noAuthorities = nil, errors.New("forbidden")
+		}
+		h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 + time.Hour) }
+		h.editPublished(func(s *corev1.Secret) { delete(s.Annotations, facts.KubeconfigRenewalAnnotation) })
+		h.reconcile()
+		h.Expect(h.published().Annotations).To(HaveKey(facts.KubeconfigRenewalAnnotation), "a token without them is better than none")
+		config, err := clientcmd.RESTConfigFromKubeConfig(h.published().Data["value"])
+		h.Expect(err).NotTo(HaveOccurred())
+		h.Expect(bytes.Count(config.CAData, []byte("BEGIN CERTIFICATE"))).To(Equal(map[bool]int{true: 1, false: 2}[fails]))
+	}
+}
+
+// selfSigned is a certificate authority.
+func selfSigned(t *testing.T, name string) []byte {
+	t.Helper()
+	g := NewWithT(t)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	g.Expect(err).NotTo(HaveOccurred())
+	made, err := cert.NewSelfSignedCACert(cert.Config{CommonName: name}, key)
+	g.Expect(err).NotTo(HaveOccurred())
+	encoded, err := cert.EncodeCertificates(made)
+	g.Expect(err).NotTo(HaveOccurred())
+	return encoded
+}
+
+func TestACertificateThatTheKubeconfigDoesNotAcceptIsReported(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	failure := &facts.Failure{Kind: facts.Untrusted, Message: "the certificate of its API server is not from the authority in the kubeconfig", KubeconfigVersion: h.published().ResourceVersion}
+	h.workloads.facts = facts.Workload{Failure: failure}
+	h.reconcile()
+	h.expectKubeconfig(controlplanev1.KubeconfigUntrustedReason, "Secret cluster1-kubeconfig does not accept the server: the certificate of its API server is not from the authority in the kubeconfig. Add the authority")
+	h.expectToken("token-1")
+
+	h = newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	h.giveKubeconfig("assisted-service")
+	h.reconcile()
+	failure.KubeconfigVersion = h.published().ResourceVersion
+	h.workloads.facts = facts.Workload{Failure: failure}
+	h.reconcile()
+	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "") // another server may answer before the installation is over
 }
 
 // A connection that was made with the certificate goes on when the token is revoked.

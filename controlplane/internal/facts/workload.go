@@ -91,6 +91,8 @@ const (
 	KubeconfigRefused FailureKind = "KubeconfigRefused"
 	// Unauthorized are credentials that the cluster does not accept, or no more.
 	Unauthorized FailureKind = "Unauthorized"
+	// Untrusted is a certificate of the API server that the kubeconfig does not accept.
+	Untrusted FailureKind = "Untrusted"
 	// Unreachable is everything else.
 	Unreachable FailureKind = "Unreachable"
 )

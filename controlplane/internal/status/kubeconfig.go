@@ -28,6 +28,10 @@ func (f *Findings) KubeconfigProblem(known *facts.Facts) *Outcome {
 		return &Outcome{controlplanev1.KubeconfigNotOursReason, fmt.Sprintf("Secret %s is not made by this provider, and the cluster has never answered with it: %s; if it is left from a former cluster of this name, "+
 			"delete it: its content is lost, and assisted-service's kubeconfig (Secret %s) takes its place", f.Kubeconfig.Name, failure.Message, known.AdminKubeconfig.Name)}
 	}
+	if failure.Kind == facts.Untrusted && known.Installed() { // before, another server may answer at the address
+		return &Outcome{controlplanev1.KubeconfigUntrustedReason, fmt.Sprintf("Secret %s does not accept the server: %s. "+
+			"Add the authority of the certificate to certificate-authority-data of its cluster, or set tls-server-name; renewals keep both", f.Kubeconfig.Name, failure.Message)}
+	}
 	return nil
 }
 

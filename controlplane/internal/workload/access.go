@@ -18,6 +18,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -40,6 +41,8 @@ const (
 	silence = 45 * time.Second
 	// unusedStay is how long a connection is kept on which nothing is watched any more, keepAlive how often the operating system looks after a silent one.
 	unusedStay, keepAlive = time.Minute, 30 * time.Second
+	// secondTry is after what time an API server is asked again that did not accept the credentials.
+	secondTry = time.Second
 )
 
 // scheme and mapper know the kinds that are read and written in the clusters. All clusters share them: what a cluster says of its own kinds, which are hundreds, is
@@ -110,7 +113,7 @@ func open(kubeconfig []byte, userAgent string, now func() time.Time) (*access, e
 	return a, nil
 }
 
-// probe asks the API server for its version, which tells also whether the credentials are accepted.
+// probe asks the API server for its version, which tells also whether the credentials are accepted: they are not when two requests were refused.
 func (a *access) probe(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(streams.MayOpen(ctx), answerTime)
 	defer cancel()
@@ -118,6 +121,15 @@ func (a *access) probe(ctx context.Context) (string, error) {
 	answer, err := version.DoRaw(ctx)
 	if errors.Is(err, streams.ErrEnded) { // it had ended before
 		answer, err = version.DoRaw(ctx)
+	}
+	if apierrors.IsUnauthorized(err) {
+		// Another API server of the cluster may answer: one that has just started, or cannot read etcd, refuses valid tokens.
+		a.transport.Close()
+		select {
+		case <-ctx.Done():
+		case <-time.After(secondTry):
+			answer, err = version.DoRaw(ctx)
+		}
 	}
 	if err != nil {
 		return "", err

@@ -230,7 +230,7 @@ func TestACertificateOfAnotherAuthority(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	h := newHub(t, kubeconfigFor(t, s.URL, func(c *clientcmdapi.Config) { c.Clusters["c"].InsecureSkipTLSVerify = false }))
 	h.visit(t.Context())
-	h.expectFailure(t.Context(), facts.Unreachable, "not from the authority in the kubeconfig")
+	h.expectFailure(t.Context(), facts.Untrusted, "not from the authority in the kubeconfig")
 }
 
 // People wait for a cluster that is being installed, also when the API of its bootstrap has answered; one that is installed may be down for long.

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"cmp"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -38,7 +39,16 @@ func failureOf(err error) facts.Failure {
 		return facts.Failure{Kind: facts.Unauthorized, Message: "its API server does not accept the credentials in the kubeconfig (401 Unauthorized)"}
 	}
 	cause, silent := causeOf(err)
+	if isUntrusted(err) {
+		return facts.Failure{Kind: facts.Untrusted, Message: cause}
+	}
 	return facts.Failure{Kind: facts.Unreachable, Message: cause, Silent: silent}
+}
+
+// isUntrusted reports whether a server was reached whose certificate the kubeconfig does not accept.
+func isUntrusted(err error) bool {
+	var verification *tls.CertificateVerificationError
+	return errors.As(err, &verification)
 }
 
 // Cause says what kind of error a request to a workload cluster came to, and nothing that the cluster itself says.

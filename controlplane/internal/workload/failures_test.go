@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -62,6 +63,7 @@ func TestTheKindOfAFailure(t *testing.T) {
 		"its proxy cannot be reached: connection refused":         get(&net.OpError{Op: "proxyconnect", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}),
 		"the proxy p:3128 refuses the connection with 403 Forbid": get(&reach.ProxyError{Proxy: "p:3128", Status: 403}),
 		"for another name":                                        get(&tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"internal"}}, Host: "api.internal"}}),
+		"not from the authority":                                  get(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}),
 		"has expired":                                             get(&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired, Detail: "internal"}}),
 		"is not valid":                                            get(&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.NotAuthorizedToSign}}),
 		"no route to host":                                        get(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}),
@@ -70,7 +72,11 @@ func TestTheKindOfAFailure(t *testing.T) {
 		"no valid answer":                                         get(errors.New("malformed HTTP response: internal")),
 	} {
 		failure := failureOf(err)
-		NewWithT(t).Expect(failure.Kind).To(Equal(facts.Unreachable))
+		kind := facts.Unreachable
+		if strings.Contains(err.Error(), "tls:") { // a server was reached
+			kind = facts.Untrusted
+		}
+		NewWithT(t).Expect(failure.Kind).To(Equal(kind), want)
 		NewWithT(t).Expect(failure.Message).To(ContainSubstring(want))
 		NewWithT(t).Expect(failure.Message).NotTo(Or(ContainSubstring("10.0.0.1"), ContainSubstring("internal")))
 	}

@@ -36,6 +36,8 @@ type apiServer struct {
 	refuse, refuseWatch map[string]bool
 	// leaving is true while the server goes away from connections by which its version is asked.
 	leaving bool
+	// refusing is how many more requests it refuses as if it did not know the token.
+	refusing int
 	// hold is a path whose watches are not answered.
 	hold string
 	// portForward serves the port-forward of Pods.
@@ -57,12 +59,13 @@ type watchEventOf struct {
 }
 
 const (
-	nodesPath     = "/api/v1/nodes"
-	secretsPath   = "/api/v1/namespaces/kube-system/secrets"
-	versionsPath  = "/apis/config.openshift.io/v1/clusterversions"
-	operatorsPath = "/apis/config.openshift.io/v1/clusteroperators"
-	configsPath   = "/apis/machineconfiguration.openshift.io/v1/machineconfigs"
-	poolsPath     = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools"
+	nodesPath        = "/api/v1/nodes"
+	secretsPath      = "/api/v1/namespaces/kube-system/secrets"
+	versionsPath     = "/apis/config.openshift.io/v1/clusterversions"
+	operatorsPath    = "/apis/config.openshift.io/v1/clusteroperators"
+	configsPath      = "/apis/machineconfiguration.openshift.io/v1/machineconfigs"
+	apiServerCAsPath = "/api/v1/namespaces/openshift-config-managed/configmaps"
+	poolsPath        = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools"
 )
 
 var listKinds = map[string]schema.GroupVersionKind{
@@ -77,7 +80,7 @@ var listKinds = map[string]schema.GroupVersionKind{
 func newAPIServer(t *testing.T, token string) *apiServer {
 	t.Helper()
 	s := &apiServer{t: t, token: token, refuse: map[string]bool{}, refuseWatch: map[string]bool{}, watches: map[string][]chan watchEventOf{}, objects: map[string]map[string]client.Object{
-		nodesPath: {}, secretsPath: {}, versionsPath: {}, operatorsPath: {}, requestsPath: {}, serverCAsPath: {}, rootCAsPath: {}, configsPath: {}, poolsPath: {},
+		nodesPath: {}, secretsPath: {}, versionsPath: {}, operatorsPath: {}, requestsPath: {}, serverCAsPath: {}, rootCAsPath: {}, configsPath: {}, poolsPath: {}, apiServerCAsPath: {},
 	}}
 	s.put(nodesPath, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: "n0", Labels: map[string]string{"metal3.io/uuid": "h0"}}})
 	s.put(versionsPath, clusterVersionOf("4.19.3"))
@@ -180,6 +183,10 @@ func (s *apiServer) watched(path string) int {
 func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	token := s.token
+	if s.refusing > 0 {
+		s.refusing--
+		token = ""
+	}
 	asked := strings.TrimSpace(r.Method + " " + r.URL.Path + " " + r.URL.Query().Get("watch") + r.URL.Query().Get("fieldSelector"))
 	s.asked = append(s.asked, asked)
 	if r.TLS.DidResume {

@@ -1,0 +1,159 @@
+package workload
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+var today = time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)
+
+// authorityUntil is the certificate of one, valid until some time after today.
+func authorityUntil(t *testing.T, name string, valid time.Duration) string {
+	t.Helper()
+	g := NewWithT(t)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	g.Expect(err).NotTo(HaveOccurred())
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: today.AddDate(-1, 0, 0), NotAfter: today.Add(valid), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	g.Expect(err).NotTo(HaveOccurred())
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+// trusting is a kubeconfig with authorities.
+func trusting(t *testing.T, authorities string, change func(*clientcmdapi.Cluster)) []byte {
+	t.Helper()
+	return kubeconfigFor(t, "https://api.c.example.com:6443", func(config *clientcmdapi.Config) {
+		c := config.Clusters["c"]
+		c.InsecureSkipTLSVerify, c.CertificateAuthorityData = false, []byte(authorities)
+		if change != nil {
+			change(c)
+		}
+	})
+}
+
+// accessIn is how a kubeconfig leads to its server.
+func accessIn(t *testing.T, content []byte) *clientcmdapi.Cluster {
+	t.Helper()
+	config, err := clientcmd.Load(content)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return config.Clusters["c"]
+}
+
+func TestWhatTheUserAddedToTheKubeconfigIsKept(t *testing.T) {
+	own, users, expired := authorityUntil(t, "cluster", time.Hour), authorityUntil(t, "user", time.Hour), authorityUntil(t, "expired", -time.Hour)
+	byProxy := func(c *clientcmdapi.Cluster) {
+		c.ProxyURL, c.TLSServerName = "http://proxy.example.com:3128", "api.internal"
+	}
+	moved := func(c *clientcmdapi.Cluster) { c.Server = "https://lb.example.com:6443"; byProxy(c) }
+	insecure := func(c *clientcmdapi.Cluster) { c.InsecureSkipTLSVerify, c.CertificateAuthorityData = true, nil }
+	for situation, tc := range map[string]struct {
+		published []byte
+		same      bool
+		want      func(*clientcmdapi.Cluster)
+	}{
+		"nothing was added":                             {published: trusting(t, own, nil), same: true},
+		"what was published is no kubeconfig":           {published: []byte("nothing"), same: true},
+		"an authority":                                  {trusting(t, own+users, nil), true, func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = []byte(own + users) }},
+		"an authority in the place of another":          {trusting(t, users, nil), true, func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = []byte(own + users) }},
+		"an authority that has expired":                 {published: trusting(t, own+expired, nil), same: true},
+		"proxy and name":                                {trusting(t, own, byProxy), true, byProxy},
+		"another server":                                {trusting(t, own, moved), true, moved},
+		"no authority, so that the system's count":      {trusting(t, "", nil), true, func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = nil }},
+		"no verification":                               {trusting(t, "", insecure), true, insecure},
+		"assisted-service has another: authority":       {trusting(t, own+users, nil), false, func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = []byte(own + users) }},
+		"assisted-service has another: proxy and name":  {trusting(t, own, byProxy), false, byProxy},
+		"assisted-service has another: its server wins": {trusting(t, own, moved), false, byProxy},
+		"assisted-service has another: it is verified":  {published: trusting(t, "", insecure), same: false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			source := kubeconfigFor(t, "", func(config *clientcmdapi.Config) {
+				config.Clusters["c"] = &clientcmdapi.Cluster{Server: "https://api.c.example.com:6443", CertificateAuthorityData: []byte(own)}
+				config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{Token: "of assisted-service"}
+			})
+			result, err := Replace(tc.published, source, tc.same, today)
+			g.Expect(err).NotTo(HaveOccurred())
+			config, err := clientcmd.Load(result)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(config.AuthInfos["admin"].Token).To(Equal("of assisted-service"))
+			if tc.want == nil {
+				g.Expect(result).To(Equal(source))
+				return
+			}
+			want := accessIn(t, source)
+			tc.want(want)
+			g.Expect(accessIn(t, result)).To(Equal(want))
+		})
+	}
+	_, err := Replace(nil, []byte("nothing"), true, today)
+	NewWithT(t).Expect(err).To(HaveOccurred())
+}
+
+func TestAuthoritiesAreAddedOnceAndUpToALimit(t *testing.T) {
+	g := NewWithT(t)
+	own, next, expired := authorityUntil(t, "cluster", time.Hour), authorityUntil(t, "next", time.Hour), authorityUntil(t, "expired", -time.Hour)
+	added := func(content []byte, bundles ...string) string {
+		var all [][]byte
+		for _, bundle := range bundles {
+			all = append(all, []byte(bundle))
+		}
+		result, err := WithAuthorities(content, today, all...)
+		g.Expect(err).NotTo(HaveOccurred())
+		return string(accessIn(t, result).CertificateAuthorityData)
+	}
+	g.Expect(added(trusting(t, own, nil), own+next, next)).To(Equal(own + next))
+	g.Expect(added(trusting(t, own+expired, nil), next)).To(Equal(own+next), "what has expired is dropped with a change")
+	g.Expect(added(trusting(t, own+expired, nil), own, expired)).To(Equal(own + expired))
+	g.Expect(added(trusting(t, own, nil), "no certificate", "")).To(Equal(own))
+	g.Expect(added(trusting(t, "", nil), next)).To(BeEmpty(), "those of the system count")
+	g.Expect(added(trusting(t, own, nil), strings.Repeat(" ", mostOfBundle)+next)).To(Equal(own))
+	var many []string
+	for i := range mostAuthorities {
+		many = append(many, authorityUntil(t, "a"+strconv.Itoa(i), time.Hour))
+	}
+	g.Expect(added(trusting(t, own, nil), many...)).To(Equal(own + strings.Join(many[:mostAuthorities-1], "")))
+}
+
+func TestAuthoritiesOfTheAPIServerAreRead(t *testing.T) {
+	s := newAPIServer(t, "secret-token")
+	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h.visit(t.Context())
+	bundle, err := h.Authorities(t.Context(), clusterKey)
+	h.Expect(err).NotTo(HaveOccurred())
+	h.Expect(bundle).To(BeEmpty(), "there is none")
+	s.put(apiServerCAsPath, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: apiServerCANamespace, Name: apiServerCAName}, Data: map[string]string{"ca-bundle.crt": "PEM"}})
+	bundle, err = h.Authorities(t.Context(), clusterKey)
+	h.Expect(err).NotTo(HaveOccurred())
+	h.Expect(string(bundle)).To(Equal("PEM"))
+}
+
+// An API server that has just started may not know the keys of tokens yet.
+func TestCredentialsAreRefusedWhenTwoRequestsWere(t *testing.T) {
+	for answers, connected := range map[int]bool{1: true, 2: false} {
+		s := newAPIServer(t, "secret-token")
+		h := newHub(t, kubeconfigFor(t, s.URL, nil))
+		s.set(func() { s.refusing = answers })
+		h.visit(t.Context())
+		h.Expect(h.Observe(clusterKey).Connected).To(Equal(connected), strconv.Itoa(answers))
+		if !connected {
+			h.Expect(h.Observe(clusterKey).Failure.Kind).To(Equal(facts.Unauthorized))
+		}
+	}
+}
