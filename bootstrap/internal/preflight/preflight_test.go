@@ -131,6 +131,46 @@ func TestHostnameIsCheckedBeforePowerOn(t *testing.T) {
 	}
 }
 
+// TestCostOfManyMachinesAndHosts: hosts are compared with each template once, not with each Machine, and the search for rivals does not begin again for each Machine that gets no host.
+func TestCostOfManyMachinesAndHosts(t *testing.T) {
+	const hosts, machines = 2000, 600
+	for name, tc := range map[string]struct {
+		free, visits int
+		short        bool
+	}{
+		"a host for each":   {hosts, 0, false},
+		"half of them":      {machines / 2, 10 * machines * machines, true},
+		"a single free one": {1, 10 * machines, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			var all []*metal3.Host
+			for i := range hosts {
+				host := free(fmt.Sprintf("h%d", i), zoneA)
+				if i >= tc.free {
+					host.Spec.ConsumerRef = &metal3.Consumer{Kind: "Metal3Machine", Name: "other"}
+				}
+				all = append(all, host)
+			}
+			own := metal3Machine("own", 0, map[string]any{"zone": "a"})
+			f := waiting(all, own)
+			for i := range machines - 1 {
+				f.Waiting = append(f.Waiting, metal3Machine(fmt.Sprintf("m%d", i), i+1, map[string]any{"zone": "a"}))
+			}
+			sortByAge(f.Waiting)
+			search := newSearch(f)
+			fits := search.fittingOwn()
+			g.Expect(fits).To(HaveLen(tc.free))
+			if tc.short {
+				g.Expect(search.rivals(f.Waiting[:machines-1], fits)).To(HaveLen(tc.free))
+			}
+			g.Expect(search.compared).To(Equal(hosts), "one template")
+			g.Expect(search.visited).To(BeNumerically("<=", tc.visits))
+			g.Expect(Host(f).Reason == bootstrapv1.TooFewHostsReason).To(Equal(tc.short))
+		})
+	}
+}
+
 func TestHostSelectorThatCannotBeUsedIsTold(t *testing.T) {
 	own := metal3Machine("m", 0, map[string]any{"zone": "a b"})
 	told := Host(waiting([]*metal3.Host{free("a", zoneA)}, own))

@@ -8,6 +8,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -17,6 +18,7 @@ const (
 	agentClusterField  = "spec.clusterDeploymentName"
 	pullSecretField    = "spec.config.pullSecretRef.name"
 	configMapField     = "spec.config.configMaps"
+	claimField         = "spec.config.claims"
 	imageSetField      = "spec.config.clusterImageSetRef.name"
 	infraTemplateField = "spec.machineTemplate.spec.infrastructureRef"
 	imageSetOwnerField = "metadata.annotations.owner"
@@ -38,6 +40,7 @@ func indexes() []kube.Index {
 			return nil
 		}),
 		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, configMapField, facts.ConfigMapsOf),
+		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, claimField, preflight.Claims),
 		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, imageSetField, func(c *controlplanev1.OpenshiftAssistedControlPlane) []string {
 			if ref := c.Spec.Config.ClusterImageSetRef; ref != nil {
 				return kube.Some(ref.Name)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -25,14 +27,10 @@ func (r *Reconciler) preflight(ctx context.Context, s *scope) (bool, error) {
 		in.Names[wanted] = answer
 		s.again.In(left)
 	}
-	all := &controlplanev1.OpenshiftAssistedControlPlaneList{}
-	if err := r.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("cannot list control planes: %w", err)
-	}
-	for i := range all.Items {
-		in.Others = append(in.Others, &all.Items[i])
-	}
 	var err error
+	if in.Others, err = r.claimants(ctx, s.ControlPlane); err != nil {
+		return false, err
+	}
 	if in.Covered, err = r.covered(ctx, s); err != nil {
 		return false, err
 	}
@@ -41,6 +39,21 @@ func (r *Reconciler) preflight(ctx context.Context, s *scope) (bool, error) {
 	}
 	s.found.Preflight = ptr.To(preflight.Check(in))
 	return true, nil
+}
+
+// claimants returns the control planes of the hub that have the domain or a VIP of a control plane, that one included. It looks them up by index: a hub has thousands of control planes.
+func (r *Reconciler) claimants(ctx context.Context, cp *controlplanev1.OpenshiftAssistedControlPlane) ([]*controlplanev1.OpenshiftAssistedControlPlane, error) {
+	found := map[client.ObjectKey]*controlplanev1.OpenshiftAssistedControlPlane{}
+	for _, claim := range preflight.Claims(cp) {
+		list := &controlplanev1.OpenshiftAssistedControlPlaneList{}
+		if err := r.Client.List(ctx, list, client.MatchingFields{claimField: claim}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("cannot list control planes with %s: %w", claim, err)
+		}
+		for i := range list.Items {
+			found[client.ObjectKeyFromObject(&list.Items[i])] = &list.Items[i]
+		}
+	}
+	return slices.Collect(maps.Values(found)), nil
 }
 
 // covered tells for which places the user's pull secret has credentials, also once its phase does not read it any more; nil when there is none that can be read.

@@ -20,7 +20,7 @@ type Inputs struct {
 	*facts.Facts
 	// Names are the answers of DNS for [Names].
 	Names map[string]facts.Name
-	// Others are all control planes of the hub.
+	// Others are the control planes of the hub that have one of the [Claims] of this one.
 	Others []*controlplanev1.OpenshiftAssistedControlPlane
 	// ReleaseImage is the release image; empty when it is not known.
 	ReleaseImage string
@@ -113,6 +113,15 @@ func (r *Result) clashes(in *Inputs) {
 	if addresses.any() {
 		r.advise("of the VIPs %s are also those of %s: each cluster needs addresses of its own in a network", list(sorted(shared)), addresses)
 	}
+}
+
+// Claims are what no two clusters can have: the domain and the VIPs of a control plane, in one notation.
+func Claims(cp *controlplanev1.OpenshiftAssistedControlPlane) []string {
+	claims := []string{"domain " + (&facts.Facts{ControlPlane: cp}).Domain()}
+	for _, vip := range sorted(vipsOf(cp)) {
+		claims = append(claims, "VIP "+vip.String())
+	}
+	return claims
 }
 
 // others are control planes, by name where they are in the same namespace: what is in other namespaces may be somebody else's business.

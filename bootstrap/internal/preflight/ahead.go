@@ -1,0 +1,147 @@
+package preflight
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// ahead returns the older Metal3Machines that compete for the hosts that fit this one, where there are too few for all of them; else nil. What the OpenshiftAssistedConfigs
+// of the others ask of hosts is not looked at.
+func ahead(f *facts.Facts) []string {
+	own := slices.IndexFunc(f.Waiting, func(machine *unstructured.Unstructured) bool { return machine.GetName() == f.InfraMachine.GetName() })
+	if own < 0 {
+		return nil
+	}
+	search := newSearch(f)
+	fits := search.fittingOwn()
+	if own < len(fits) {
+		return nil // there is one left whatever the others are given
+	}
+	var older []string
+	for _, rival := range search.rivals(f.Waiting[:own], fits) {
+		older = append(older, f.Waiting[rival].GetName())
+	}
+	return older
+}
+
+// search finds hosts for the Metal3Machines of a namespace. Machines of one template may be given the same hosts, so that hosts are compared with each template once: at 2,000 hosts and 600
+// waiting Machines, a comparison of each with each at every change of a host would occupy a processor for minutes.
+type search struct {
+	*facts.Facts
+	// classes are the hosts that Machines may be given, by what decides it.
+	classes map[string]*class
+	// owner is the Machine that is given a host, by the host's index; -1: none.
+	owner []int
+	// exhausted are hosts from which no further Machine can get a host: all Machines that could move have moved (Hungarian forest).
+	exhausted []bool
+	// compared counts comparisons of a template with a host, visited the hosts that were looked at for a Machine.
+	compared, visited int
+}
+
+// class is the Metal3Machines that may be given the same hosts.
+type class struct {
+	// hosts are indexes into the facts.
+	hosts []int
+	// failed: no host was left for a Machine of the class, and therefore none is left for the next.
+	failed bool
+}
+
+func newSearch(f *facts.Facts) *search {
+	s := &search{Facts: f, classes: map[string]*class{}, owner: make([]int, len(f.Hosts)), exhausted: make([]bool, len(f.Hosts))}
+	for i := range s.owner {
+		s.owner[i] = -1
+	}
+	return s
+}
+
+// classOf is the class of a Metal3Machine: its hostSelector, node reuse and failure domain decide.
+func (s *search) classOf(machine *unstructured.Unstructured) *class {
+	selector, err := metal3.HostSelector(machine)
+	if err != nil {
+		return &class{failed: true}
+	}
+	domain, _, _ := unstructured.NestedString(machine.Object, "spec", "failureDomain")
+	key := strings.Join([]string{selector.String(), metal3.ReuseName(machine), domain}, "\n")
+	if known := s.classes[key]; known != nil {
+		return known
+	}
+	found := &class{}
+	s.classes[key] = found
+	s.compared += len(s.Hosts)
+	from := poolOf(s.Facts, machine, selector)
+	if from.awaited != nil {
+		return found
+	}
+	for i, host := range s.Hosts {
+		if from.hosts.Has(host) {
+			found.hosts = append(found.hosts, i)
+		}
+	}
+	return found
+}
+
+// fittingOwn are the hosts that the own Machine may be given and that fit its OpenshiftAssistedConfig.
+func (s *search) fittingOwn() []int {
+	var fitting []int
+	for _, host := range s.classOf(s.InfraMachine).hosts {
+		if unfit(s.Facts, s.Hosts[host]) == "" {
+			fitting = append(fitting, host)
+		}
+	}
+	return fitting
+}
+
+// rivals gives hosts to older Machines in their order, and then to the own Machine, which fits some: so that as many as possible have one, a maximum matching by augmenting paths. It returns the
+// Machines that keep the own one from having a host; nil when it has one.
+func (s *search) rivals(older []*unstructured.Unstructured, own []int) []int {
+	classes := make([]*class, len(older))
+	for i, machine := range older {
+		if classes[i] = s.classOf(machine); classes[i].failed {
+			continue
+		}
+		tried := slices.Clone(s.exhausted)
+		if !s.place(i, classes[i].hosts, classes, tried) {
+			classes[i].failed, s.exhausted = true, tried
+		}
+	}
+	tried := make([]bool, len(s.Hosts))
+	if s.place(len(older), own, classes, tried) {
+		return nil
+	}
+	found := sets.New[int]()
+	for host, was := range tried {
+		if was {
+			found.Insert(s.owner[host])
+		}
+	}
+	return sets.List(found)
+}
+
+// place gives a Machine one of the hosts: a free one, else one whose Machine can move to another host. tried are the hosts that were looked at.
+func (s *search) place(machine int, hosts []int, classes []*class, tried []bool) bool {
+	for _, host := range hosts {
+		s.visited++
+		if s.owner[host] < 0 {
+			s.owner[host], tried[host] = machine, true
+			return true
+		}
+	}
+	for _, host := range hosts {
+		s.visited++
+		if tried[host] {
+			continue
+		}
+		tried[host] = true
+		if s.place(s.owner[host], classes[s.owner[host]].hosts, classes, tried) {
+			s.owner[host] = machine
+			return true
+		}
+	}
+	return false
+}
