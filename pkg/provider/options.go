@@ -57,9 +57,10 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Float32Var(&o.QPS, "kube-api-qps", 100, "Sustained number of requests to the API server in a second.")
 	fs.IntVar(&o.Burst, "kube-api-burst", 200, "Number of requests to the API server in a burst.")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", false, "Let one of several managers be the active one.")
-	fs.DurationVar(&o.LeaseDuration, "leader-elect-lease-duration", 15*time.Second, "How long the others wait before they take over from a leader that is silent.")
-	fs.DurationVar(&o.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "How long the leader tries to renew its lease before it gives up.")
-	fs.DurationVar(&o.RetryPeriod, "leader-elect-retry-period", 2*time.Second, "How long managers wait between their tries.")
+	// The defaults are those that OpenShift requires of operators (library-go, pkg/config/leaderelection): an API server that is away for a minute while it is upgraded costs no leader.
+	fs.DurationVar(&o.LeaseDuration, "leader-elect-lease-duration", 137*time.Second, "How long the others wait before they take over from a leader that is silent.")
+	fs.DurationVar(&o.RenewDeadline, "leader-elect-renew-deadline", 107*time.Second, "How long the leader tries to renew its lease before it gives up.")
+	fs.DurationVar(&o.RetryPeriod, "leader-elect-retry-period", 26*time.Second, "How long managers wait between their tries.")
 	fs.StringVar(&o.HealthAddress, "health-addr", ":9440", "Address that serves /healthz and /readyz.")
 	fs.BoolVar(&o.Version, "version", false, "Print the version and exit.")
 	flags.AddManagerOptions(fs, &o.Manager)

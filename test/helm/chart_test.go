@@ -181,7 +181,7 @@ var places = map[string]struct {
 	"replicas":          {2, func(d *appsv1.Deployment) any { return *d.Spec.Replicas }, int32(2)},
 	"flags":             {map[string]any{"v": 5, "kube-api-burst": 2000000, "leader-elect": false, "diagnostics-address": ":9000"}, args, ContainElements("--v=5", "--kube-api-burst=2000000", "--leader-elect=false", "--diagnostics-address=:9000", "--insecure-diagnostics=false")},
 	"env":               {[]any{map[string]any{"name": "HTTPS_PROXY", "value": "http://proxy.example.com"}}, func(d *appsv1.Deployment) any { return container(d).Env }, ContainElements(HaveField("Name", "POD_NAMESPACE"), HaveField("Name", "MEMORY_LIMIT"), Equal(corev1.EnvVar{Name: "HTTPS_PROXY", Value: "http://proxy.example.com"}))},
-	"resources":         {map[string]any{"limits": map[string]any{"memory": "2Gi"}}, resources, []string{"2Gi", "20m"}},
+	"resources":         {map[string]any{"limits": map[string]any{"memory": "2Gi"}}, resources, []string{"2Gi", "250m"}},
 	"nodeSelector":      {map[string]any{"example.com/infra": ""}, func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.NodeSelector }, map[string]string{"example.com/infra": ""}},
 	"tolerations":       {[]any{map[string]any{"key": "example.com/infra"}}, func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.Tolerations }, []corev1.Toleration{{Key: "example.com/infra"}}},
 	"affinity":          {map[string]any{"podAntiAffinity": map[string]any{}}, func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.Affinity }, &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}},
