@@ -80,6 +80,7 @@ const (
 	VersionChangeNotSupportedReason       = "VersionChangeNotSupported"
 	VersionMismatchReason                 = "VersionMismatch"
 	WaitingForHostsReason                 = "WaitingForHosts"
+	WorkersNotCreatedReason               = "WorkersNotCreated"
 	InstallationOnHoldReason              = "InstallationOnHold"
 	ValidationFailedReason                = "ValidationFailed"
 	PreparationFailedReason               = "PreparationFailed"

@@ -43,6 +43,14 @@ var machineChanges = kube.Changes(func(before, after *clusterv1.Machine) bool {
 		conditions.GetReason(before, clusterv1.MachineBootstrapConfigReadyCondition) != conditions.GetReason(after, clusterv1.MachineBootstrapConfigReadyCondition)
 })
 
+// ownerChanges are those of the spec of MachineDeployments and MachineSets, and of why Cluster API does not create their Machines.
+func ownerChanges[T interface {
+	client.Object
+	conditions.Getter
+}]() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, kube.Changes(func(before, after T) bool { return facts.Blocker(before) != facts.Blocker(after) }))
+}
+
 // agentChanges are those of what the conditions tell of a host, how far it is, and since when, among them, and of what links it to its Node.
 var agentChanges = kube.Changes(func(before, after *aiv1beta1.Agent) bool {
 	return before.Generation != after.Generation || before.Status.DebugInfo.State != after.Status.DebugInfo.State ||

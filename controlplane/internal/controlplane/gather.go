@@ -83,6 +83,7 @@ func (r *Reconciler) gatherMachines(ctx context.Context, f *facts.Facts) error {
 		return fmt.Errorf("cannot list MachineSets: %w", err)
 	}
 	f.DayOneWorkers = facts.CountWorkers(f.Cluster, deployments.Items, sets.Items, f.Workers)
+	f.MissingWorkers = facts.FindMissingWorkers(deployments.Items, sets.Items, f.Workers)
 	f.Sets = facts.MachineSets(deployments.Items, sets.Items)
 	return nil
 }

@@ -49,6 +49,7 @@ var phaseWords = map[controlplanev1.InstallationPhase]string{
 // announced are the problems that have Events.
 var announced = []string{
 	controlplanev1.InstallationFailedReason, controlplanev1.PreparationFailedReason, controlplanev1.RegisteredAnewReason, controlplanev1.HostsFallBehindReason,
+	controlplanev1.WorkersNotCreatedReason,
 }
 
 // logged writes the change that was written into the log, but for what Events say.

@@ -75,6 +75,9 @@ func (r *Reconciler) announce(before, cp *controlplanev1.OpenshiftAssistedContro
 	if installed.Reason == controlplanev1.RegisteredAnewReason && conditions.GetReason(before, controlplanev1.InstalledCondition) != installed.Reason {
 		r.warn(cp, controlplanev1.RegisteredAnewReason, "%s", installed.Message)
 	}
+	if installed.Reason == controlplanev1.WorkersNotCreatedReason && conditions.GetReason(before, controlplanev1.InstalledCondition) != installed.Reason {
+		r.warn(cp, controlplanev1.WorkersNotCreatedReason, "%s", installed.Message)
+	}
 	if installed.Reason == controlplanev1.PreparationFailedReason && conditions.GetReason(before, controlplanev1.InstalledCondition) != installed.Reason {
 		r.warn(cp, "PreparationFailed", "%s", installed.Message)
 	}

@@ -101,7 +101,8 @@ func trimMachineDeployment(deployment *clusterv1.MachineDeployment) *clusterv1.M
 	kept.Labels = kube.Only(deployment.Labels, clusterv1.ClusterTopologyMachineDeploymentNameLabel)
 	kept.Spec.ClusterName, kept.Spec.Replicas = deployment.Spec.ClusterName, deployment.Spec.Replicas
 	kept.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.Template.Spec.Version = deployment.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, deployment.Spec.Template.Spec.Version
-	kept.Spec.Rollout.Strategy.Type = deployment.Spec.Rollout.Strategy.Type
+	kept.Spec.Rollout.Strategy.Type, kept.Spec.Paused = deployment.Spec.Rollout.Strategy.Type, deployment.Spec.Paused
+	kept.Status.Conditions = blockers(deployment, deployment.Status.Conditions)
 	return kept
 }
 
@@ -110,7 +111,16 @@ func trimMachineSet(set *clusterv1.MachineSet) *clusterv1.MachineSet {
 	kept.OwnerReferences = kube.Owners(set.OwnerReferences)
 	kept.Spec.ClusterName, kept.Spec.Replicas = set.Spec.ClusterName, set.Spec.Replicas
 	kept.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.Template.Spec.Version = set.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, set.Spec.Template.Spec.Version
+	kept.Status.Conditions = blockers(set, set.Status.Conditions)
 	return kept
+}
+
+// blockers are the conditions that state why Machines are not created; nil where nothing is stated, as of most.
+func blockers(obj conditions.Getter, all []metav1.Condition) []metav1.Condition {
+	if facts.Blocker(obj) == "" {
+		return nil
+	}
+	return trimConditions(all, clusterv1.PausedCondition, clusterv1.ScalingUpCondition)
 }
 
 // trimConfig drops the status, which Machines mirror as far as it is read, but for the Agent that was proven to run on the host.

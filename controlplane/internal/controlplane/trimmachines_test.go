@@ -119,6 +119,16 @@ func TestOfThePlanForWorkersWhatIsReadIsCached(t *testing.T) {
 	made := burdened(set)
 	made.Spec.Template.Labels, made.Status.Conditions = map[string]string{"l": "v"}, []metav1.Condition{machineCondition("Other")}
 	g.Expect(trimMachineSet(made)).To(Equal(set))
+
+	blocked := machineCondition(clusterv1.ScalingUpCondition)
+	blocked.Status, blocked.Message = metav1.ConditionTrue, "Scaling up from 0 to 2 replicas is blocked because:\n* preflight"
+	stuck := made.DeepCopy()
+	stuck.Status.Conditions = append(stuck.Status.Conditions, blocked)
+	g.Expect(facts.Blocker(trimMachineSet(stuck))).To(Equal("because: * preflight"))
+	g.Expect(ownerChanges[*clusterv1.MachineSet]().Update(event.UpdateEvent{ObjectOld: trimMachineSet(made), ObjectNew: trimMachineSet(stuck)})).To(BeTrue())
+	held := planned.DeepCopy()
+	held.Spec.Paused = ptr.To(true)
+	g.Expect(trimMachineDeployment(held).Spec.Paused).To(Equal(held.Spec.Paused))
 }
 
 func TestOfAConfigAllThatIsStatedIsCached(t *testing.T) {

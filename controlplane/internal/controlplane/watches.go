@@ -43,8 +43,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr manager.Manager, 
 		WithOptions(options).
 		Watches(&clusterv1.Cluster{}, mapped(ofCluster), builder.WithPredicates(clusterChanges)).
 		Watches(&clusterv1.Machine{}, mapped(r.ofMember), builder.WithPredicates(machineChanges)).
-		Watches(&clusterv1.MachineDeployment{}, mapped(r.ofMember), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&clusterv1.MachineSet{}, mapped(r.ofMember), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&clusterv1.MachineDeployment{}, mapped(r.ofMember), builder.WithPredicates(ownerChanges[*clusterv1.MachineDeployment]())).
+		Watches(&clusterv1.MachineSet{}, mapped(r.ofMember), builder.WithPredicates(ownerChanges[*clusterv1.MachineSet]())).
 		Watches(&hivev1.ClusterDeployment{}, mapped(r.ofSameName), builder.WithPredicates(deploymentChanges)).
 		Watches(&hiveext.AgentClusterInstall{}, mapped(r.ofSameName)).
 		Watches(&hivev1.ClusterImageSet{}, mapped(r.ofImageSet)).

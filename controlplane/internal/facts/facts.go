@@ -41,6 +41,8 @@ type Facts struct {
 	Configs map[string]*bootstrapv1.OpenshiftAssistedConfig
 	// DayOneWorkers is the number of workers that the objects of the Cluster ask for.
 	DayOneWorkers int32
+	// MissingWorkers are those of them whose Machines do not exist.
+	MissingWorkers []MissingWorkers
 	// Sets are what the MachineSets want of their Machines, by UID of the set.
 	Sets map[types.UID]MachineSet
 

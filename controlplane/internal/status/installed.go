@@ -152,7 +152,7 @@ func (v *View) pending() metav1.Condition {
 	}
 	wanted := int(v.Replicas() + v.WorkerReplicas())
 	if len(v.Agents) < wanted {
-		return v.waitingForHosts(fmt.Sprintf("hosts bound to the cluster: %d of %d", len(v.Agents), wanted))
+		return v.withMissingWorkers(v.waitingForHosts(fmt.Sprintf("hosts bound to the cluster: %d of %d", len(v.Agents), wanted)))
 	}
 	if v.failedToPrepare() != nil {
 		return v.preparationFailed()

@@ -72,6 +72,7 @@ func TestWhatFailedIsToldAtOnce(t *testing.T) {
 
 // atOnce are the reasons that are reported at once. The product does not need the list: it makes it somebody's decision that a reason is not in the other.
 var atOnce = []string{
+	controlplanev1.WorkersNotCreatedReason,
 	controlplanev1.InvalidConfigurationReason, controlplanev1.UnsupportedVersionReason, controlplanev1.PullSecretMissingReason,
 	controlplanev1.ManifestsMissingReason, controlplanev1.ClusterImageSetMissingReason, controlplanev1.ReleaseImageNotFoundReason,
 	controlplanev1.RegistryUnavailableReason, controlplanev1.InstallationNotOursReason, controlplanev1.InstallationRejectedReason,

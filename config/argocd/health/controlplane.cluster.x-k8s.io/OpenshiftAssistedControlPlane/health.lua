@@ -5,7 +5,7 @@ local wrong = {
   InvalidConfiguration = true, KubeconfigRefused = true, KubeconfigUnauthorized = true, KubeconfigUntrusted = true, KubeconfigNotOurs = true, LastEtcdMember = true, MachineCreationFailed = true, MachinesWithoutOwner = true,
   PreparationFailed = true, RegisteredAnew = true, RegistryUnavailable = true, ReleaseImageNotFound = true, UnsupportedVersion = true,
   UpgradeFailing = true, UpgradeNotOffered = true, UpgradeRefused = true, UpgradeRiskNotAccepted = true, UserActionRequired = true,
-  VersionChangeNotSupported = true, VersionMismatch = true, WaitingForMachineAPI = true,
+  VersionChangeNotSupported = true, VersionMismatch = true, WaitingForMachineAPI = true, WorkersNotCreated = true,
 }
 -- Conditions in the order in which they matter; those that are True while something is going on come last.
 local order = {

@@ -1,0 +1,79 @@
+package facts
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+)
+
+// MissingWorkers are worker Machines that Cluster API has not created.
+type MissingWorkers struct {
+	// Owner is kind and name of the MachineDeployment or MachineSet.
+	Owner string
+	// Count is how many of its Machines do not exist.
+	Count int32
+	// Blocker is why Cluster API does not create them; empty: no condition states it.
+	Blocker string
+	// Since is when the owner was created.
+	Since time.Time
+}
+
+// FindMissingWorkers compares the replicas of MachineDeployments, and of MachineSets that stand alone, with the Machines that exist.
+func FindMissingWorkers(deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet, machines []*clusterv1.Machine) []MissingWorkers {
+	created := map[types.UID]int32{}
+	for _, m := range machines {
+		if owner := metav1.GetControllerOf(m); owner != nil {
+			created[owner.UID]++
+		}
+	}
+	blockers := map[types.UID]string{}
+	var missing []MissingWorkers
+	for i := range sets {
+		set := &sets[i]
+		owner := metav1.GetControllerOf(set)
+		switch {
+		case owner != nil && owner.Kind == "MachineDeployment":
+			created[owner.UID] += created[set.UID]
+			blockers[owner.UID] = cmp.Or(blockers[owner.UID], Blocker(set))
+		case set.DeletionTimestamp.IsZero() && set.Spec.Template.Spec.Bootstrap.ConfigRef.Kind == ConfigTemplateKind:
+			if count := ptr.Deref(set.Spec.Replicas, 1) - created[set.UID]; count > 0 {
+				missing = append(missing, MissingWorkers{"MachineSet " + set.Name, count, Blocker(set), set.CreationTimestamp.Time})
+			}
+		}
+	}
+	for i := range deployments {
+		d := &deployments[i]
+		count := ptr.Deref(d.Spec.Replicas, 1) - created[d.UID]
+		if count <= 0 || !d.DeletionTimestamp.IsZero() || d.Spec.Template.Spec.Bootstrap.ConfigRef.Kind != ConfigTemplateKind {
+			continue
+		}
+		blocker := cmp.Or(blockers[d.UID], Blocker(d))
+		if ptr.Deref(d.Spec.Paused, false) { // without MachineSet Cluster API creates none then, and sets no condition
+			blocker = "spec.paused is true"
+		}
+		missing = append(missing, MissingWorkers{"MachineDeployment " + d.Name, count, blocker, d.CreationTimestamp.Time})
+	}
+	return missing
+}
+
+// Blocker is why Cluster API creates no Machines for a MachineDeployment or MachineSet, as its conditions state; empty: nothing is stated. Failed preflight checks, such as that of the version skew
+// between workers and control plane, are in the message of ScalingUp (machineset_controller_status.go of Cluster API 1.12 to 1.15).
+func Blocker(obj conditions.Getter) string {
+	if conditions.IsTrue(obj, clusterv1.PausedCondition) {
+		return "it is paused"
+	}
+	scaling := conditions.Get(obj, clusterv1.ScalingUpCondition)
+	if scaling == nil || scaling.Status != metav1.ConditionTrue {
+		return ""
+	}
+	if _, why, blocked := strings.Cut(scaling.Message, "is blocked "); blocked {
+		return strings.Join(strings.Fields(why), " ")
+	}
+	return ""
+}

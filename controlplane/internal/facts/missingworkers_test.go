@@ -1,0 +1,58 @@
+package facts
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+func TestMissingWorkersNameTheirBlocker(t *testing.T) {
+	made := metav1.Unix(1000, 0)
+	skew := metav1.Condition{
+		Type: clusterv1.ScalingUpCondition, Status: metav1.ConditionTrue, Reason: clusterv1.ScalingUpReason,
+		Message: "Scaling up from 1 to 2 replicas is blocked because:\n* MachineSet version (1.33.0) and ControlPlane version (1.31.0) do not conform to the kubernetes version skew policy",
+	}
+	for name, tc := range map[string]struct {
+		change   func(d *clusterv1.MachineDeployment, s *clusterv1.MachineSet)
+		machines int
+		want     []MissingWorkers
+	}{
+		"all exist":                       {func(*clusterv1.MachineDeployment, *clusterv1.MachineSet) {}, 2, nil},
+		"one is on its way":               {func(*clusterv1.MachineDeployment, *clusterv1.MachineSet) {}, 1, []MissingWorkers{{"MachineDeployment w", 1, "", made.Time}}},
+		"the MachineDeployment is paused": {func(d *clusterv1.MachineDeployment, _ *clusterv1.MachineSet) { d.Spec.Paused = ptr.To(true) }, 1, []MissingWorkers{{"MachineDeployment w", 1, "spec.paused is true", made.Time}}},
+		"paused by annotation": {func(d *clusterv1.MachineDeployment, _ *clusterv1.MachineSet) {
+			d.Status.Conditions = []metav1.Condition{{Type: clusterv1.PausedCondition, Status: metav1.ConditionTrue}}
+		}, 0, []MissingWorkers{{"MachineDeployment w", 2, "it is paused", made.Time}}},
+		"its MachineSet fails preflight checks": {func(_ *clusterv1.MachineDeployment, s *clusterv1.MachineSet) {
+			s.Status.Conditions = []metav1.Condition{skew}
+		}, 1, []MissingWorkers{{
+			"MachineDeployment w", 1, "because: * MachineSet version (1.33.0) and ControlPlane version (1.31.0) do not conform to the kubernetes version skew policy", made.Time,
+		}}},
+		"being deleted": {func(d *clusterv1.MachineDeployment, _ *clusterv1.MachineSet) { d.DeletionTimestamp = &made }, 0, nil},
+		"of another bootstrap": {func(d *clusterv1.MachineDeployment, _ *clusterv1.MachineSet) {
+			d.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = "KubeadmConfigTemplate"
+		}, 0, nil},
+		"a MachineSet that stands alone": {func(d *clusterv1.MachineDeployment, s *clusterv1.MachineSet) {
+			d.Spec.Replicas, s.OwnerReferences = ptr.To[int32](0), nil
+		}, 1, []MissingWorkers{{"MachineSet w-1", 1, "", time.Unix(2000, 0)}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "w", UID: "d", CreationTimestamp: made}}
+			d.Spec.Replicas, d.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = ptr.To[int32](2), ConfigTemplateKind
+			s := clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{
+				Name: "w-1", UID: "s", CreationTimestamp: metav1.Unix(2000, 0), OwnerReferences: []metav1.OwnerReference{{Kind: "MachineDeployment", UID: "d", Controller: ptr.To(true)}},
+			}}
+			s.Spec.Replicas, s.Spec.Template = d.Spec.Replicas, d.Spec.Template
+			tc.change(&d, &s)
+			var machines []*clusterv1.Machine
+			for range tc.machines {
+				machines = append(machines, &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "MachineSet", UID: "s", Controller: ptr.To(true)}}}})
+			}
+			NewWithT(t).Expect(FindMissingWorkers([]clusterv1.MachineDeployment{d}, []clusterv1.MachineSet{s}, machines)).To(Equal(tc.want))
+		})
+	}
+}
