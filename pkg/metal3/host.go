@@ -1,6 +1,7 @@
 package metal3
 
 import (
+	"cmp"
 	"strings"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -97,6 +98,8 @@ type HostStatus struct {
 	Provisioning    Provisioning `json:"provisioning,omitempty"`
 	// History is what the Bare Metal Operator did to the host.
 	History History `json:"operationHistory,omitempty"`
+	// PoweredOn is the power of the host when the Bare Metal Operator last read it.
+	PoweredOn bool `json:"poweredOn,omitempty"`
 	// ErrorType is the kind of the error that ErrorMessage tells; both are empty when there is none.
 	ErrorType    string `json:"errorType,omitempty"`
 	ErrorMessage string `json:"errorMessage,omitempty"`
@@ -107,15 +110,24 @@ type Provisioning struct {
 	State string `json:"state,omitempty"`
 }
 
+// StateProvisioned is the state of a host that runs the image that it was given.
+const StateProvisioned = string(metal3api.StateProvisioned)
+
+// StateOf is the provisioning state of a host, for people.
+func StateOf(host *Host) string { return cmp.Or(host.Status.Provisioning.State, "not registered") }
+
 // History is when the Bare Metal Operator did something.
 type History struct {
-	Register Operation `json:"register,omitempty"`
+	Register  Operation `json:"register,omitempty"`
+	Provision Operation `json:"provision,omitempty"`
 }
 
 // Operation is a step of the Bare Metal Operator.
 type Operation struct {
 	// Start is a time as the API server writes times; empty before.
 	Start string `json:"start,omitempty"`
+	// End is empty while the step lasts.
+	End string `json:"end,omitempty"`
 }
 
 // Hardware is what the inspection found.

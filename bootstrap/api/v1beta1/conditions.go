@@ -59,6 +59,7 @@ const (
 	WaitingForHostReason                  = "WaitingForHost"
 	WaitingForHostIdentityReason          = "WaitingForHostIdentity"
 	HostRefusedReason                     = "HostRefused"
+	HostNotRespondingReason               = "HostNotResponding"
 	HostIdentifiedReason                  = "HostIdentified"
 	ContradictoryRoleReason               = "ContradictoryRole"
 	HostBelowRequirementsReason           = "HostBelowRequirements"

@@ -30,6 +30,7 @@ func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 		return s.wait(stage, bootstrapv1.HostRefusedReason, "Agent %s belongs to %s. Do not unbind it if that cluster uses its server, which would be removed from the cluster and reinstalled. To give this Machine another host, delete the Machine, which wipes its BareMetalHost. Only if the server is not installed there, clear spec.clusterDeploymentName of the Agent", agent.Name, s.clusterOf(agent))
 	}
 	if facts.Bound(agent) && agent.Spec.Approved {
+		r.bound.Ended(keyOf(s.Config))
 		s.pass(stage, "")
 		return true, nil
 	}
@@ -40,7 +41,7 @@ func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 		return s.wait(stage, bootstrapv1.WaitingForMachineReason, "Cluster %s is being deleted: Agent %s is not installed for it", s.Cluster.Name, agent.Name)
 	}
 	if !assisted.HasInventory(agent) {
-		return s.wait(stage, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", agent.Name)
+		return r.waitForRegistration(s)
 	}
 	var p *desired.UserError
 	wanted, err := desired.AgentSpec(s.Facts, agent, func() ([]byte, error) { return r.metal3Metadata(ctx, s) })
@@ -76,6 +77,9 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	if !facts.Bound(agent) || !unbound {
 		r.unbound.Ended(keyOf(s.Config))
 	}
+	if !facts.Bound(agent) || unbound {
+		r.bound.Ended(keyOf(s.Config))
+	}
 	refusedByService := facts.Bound(agent) && unbound && synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason
 	switch {
 	case obstacle != "" && (!facts.Bound(agent) || refusedByService):
@@ -86,7 +90,8 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 		}
 		return s.wait(stage, bootstrapv1.ClusterNotAcceptingHostsReason, "%s; Agent %s is bound when it accepts hosts (once it is installed and adds hosts)", obstacle, agent.Name)
 	case !facts.Bound(agent) && agent.Status.DebugInfo.State != models.HostStatusKnownUnbound:
-		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage(r.now()))
+		_, _ = s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage(r.now()))
+		return r.disconnected(s)
 	}
 	if proceed, err := r.tellAgent(ctx, s, stage, true, false); !proceed {
 		return proceed, err
@@ -108,10 +113,17 @@ func (r *Reconciler) registeredWithCluster(s *scope, refusedByService bool) (boo
 		_, _ = s.wait(stage, bootstrapv1.HostBindingReason, "waiting for assisted-service to take Agent %s into the cluster", agent.Name)
 		return r.overdue(s, r.unbound.Since(keyOf(s.Config)))
 	case assisted.AgentCondition(agent, aiv1beta1.BoundCondition).Status != corev1.ConditionTrue:
-		return s.wait(stage, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", agent.Name)
+		return r.waitForRegistration(s)
 	}
+	r.bound.Ended(keyOf(s.Config))
 	s.pass(stage, "")
 	return true, nil
+}
+
+// waitForRegistration waits for a host that assisted-service took into the cluster to register again, which takes it a minute. Until then its Agent has no hardware, and no time.
+func (r *Reconciler) waitForRegistration(s *scope) (bool, error) {
+	_, _ = s.wait(bootstrapv1.HostBoundCondition, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", s.agent.Name)
+	return r.silent(s, r.bound.Since(keyOf(s.Config)))
 }
 
 // awaitedUntil is when the installation ended for which the host waited to be bound; nil when it did not wait for that, or was bound before.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"context"
-	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -137,8 +136,17 @@ func (r *Reconciler) bootImage(ctx context.Context, s *scope, mode bootmode.Mode
 	return s.wait(stage, bootstrapv1.BootImageRejectedReason, "%s %s does not keep the boot image: find out who else writes spec.image", observed.GetKind(), observed.GetName())
 }
 
+// redacted is an error whose text has no credentials of URLs. What kind of error it is can still be asked by errors.As.
+type redacted struct{ error }
+
+// Error is the text without what may hold credentials.
+func (e redacted) Error() string { return assisted.RedactURLs(e.error.Error()) }
+
+// Unwrap returns the error itself.
+func (e redacted) Unwrap() error { return e.error }
+
 // withoutQuery keeps credentials in URLs out of logs.
-func withoutQuery(err error) error { return errors.New(assisted.RedactURLs(err.Error())) }
+func withoutQuery(err error) error { return redacted{err} }
 
 // handOut publishes the name of the secret.
 func (s *scope) handOut(mode bootmode.Mode, secret string) (bool, error) {

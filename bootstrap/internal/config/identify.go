@@ -51,14 +51,15 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 		return proceed, err
 	}
 	if found.Agent == nil {
-		return s.waitForHost(found, leaving)
+		return r.waitForHost(ctx, s, found, leaving)
 	}
 	s.agent = found.Agent
 	if !s.agent.DeletionTimestamp.IsZero() && !s.MayHaveNode(s.agent) {
 		if _, err := r.skipSpokeCleanup(ctx, s.agent); err != nil {
 			return false, err
 		}
-		return s.wait(stage, bootstrapv1.WaitingForHostReason, "Agent %s is being deleted; its host comes back as another one if it still runs the discovery agent", s.agent.Name)
+		_, _ = s.wait(stage, bootstrapv1.WaitingForHostReason, "Agent %s is being deleted; its host comes back as another one if it still runs the discovery agent", s.agent.Name)
+		return r.silent(s, s.agent.DeletionTimestamp.Time)
 	}
 	message := s.runsOn()
 	if ref := s.Config.Status.AgentRef; ref == nil || ref.Name != s.agent.Name {
@@ -85,8 +86,21 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 }
 
 // waitForHost says why there is no Agent yet: what keeps the host from booting, or may have it forgotten.
-func (s *scope) waitForHost(found desired.Identification, leaving string) (bool, error) {
+func (r *Reconciler) waitForHost(ctx context.Context, s *scope, found desired.Identification, leaving string) (bool, error) {
+	const stage = bootstrapv1.HostIdentifiedCondition
 	if found.Reason == bootstrapv1.WaitingForHostReason {
+		lost, moved, err := r.lostAgent(ctx, s)
+		switch {
+		case err != nil:
+			return false, err
+		case moved:
+			if !s.toldRefusals([]string{lost}) {
+				s.tell(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", lost)
+			}
+			return s.wait(stage, bootstrapv1.HostRefusedReason, "%s", lost)
+		case lost != "":
+			found.Message += "; " + lost
+		}
 		if leaving != "" {
 			found.Message += "; " + leaving
 		}
@@ -94,7 +108,10 @@ func (s *scope) waitForHost(found desired.Identification, leaving string) (bool,
 			found.Reason, found.Message = told.Reason, found.Message+"; "+told.Message
 		}
 	}
-	return s.wait(bootstrapv1.HostIdentifiedCondition, found.Reason, "%s", found.Message)
+	if _, _ = s.wait(stage, found.Reason, "%s", found.Message); found.Reason != bootstrapv1.WaitingForHostReason {
+		return false, nil
+	}
+	return r.silent(s, s.silentSince(r.now()))
 }
 
 // runsOn says where the Agent runs.

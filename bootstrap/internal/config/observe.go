@@ -36,9 +36,11 @@ func (r *Reconciler) observeInstallation(_ context.Context, s *scope) (bool, err
 		s.reached(cmp.Or(agent.Status.Progress.CurrentStage, models.HostStageStartingInstallation))
 		return s.wait(stage, bootstrapv1.HostInstallingReason, "Agent %s is being installed", agent.Name)
 	case models.HostStatusDisconnected:
-		return s.wait(stage, bootstrapv1.WaitingForHostReason, "Agent %s is out of touch with assisted-service: look at the host's console", agent.Name)
+		_, _ = s.wait(stage, bootstrapv1.WaitingForHostReason, "Agent %s is out of touch with assisted-service: look at the host's console", agent.Name)
+		return r.disconnected(s)
 	case models.HostStatusInsufficient, models.HostStatusPendingForInput, models.HostStatusPreparingFailed:
-		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage(r.now()))
+		_, _ = s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage(r.now()))
+		return r.disconnected(s)
 	}
 	if info.State == "" { // assisted-service clears its status when its database is away
 		return s.wait(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to tell the state of Agent %s", agent.Name)

@@ -105,6 +105,8 @@ type Reconciler struct {
 	awaited, awaitedNames, awaitedHosts, awaitedSecrets, awaitedServers, awaitedAgents *awaited
 	// unbound says since when an Agent is bound that assisted-service has not taken in.
 	unbound *reconcile.Lasting
+	// bound says since when assisted-service has a host in the cluster that has not registered with it.
+	bound *reconcile.Lasting
 	// heldBack counts for how long a status waits to be written.
 	heldBack *reconcile.HoldBack
 	// progress is the log of what was reported.
@@ -150,7 +152,7 @@ func New(options Options) *Reconciler {
 	r.made = reconcile.NewWritten[*assisted.InfraEnv](now)
 	r.data = reconcile.NewWritten[string](now)
 	r.protected = reconcile.NewWritten[bool](now)
-	r.unbound = reconcile.NewLasting(now)
+	r.unbound, r.bound = reconcile.NewLasting(now), reconcile.NewLasting(now)
 	r.heldBack = reconcile.NewHoldBack(now)
 	return r
 }

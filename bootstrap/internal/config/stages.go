@@ -45,7 +45,7 @@ var stages = []stage{
 		condition: bootstrapv1.HostIdentifiedCondition,
 		passed:    bootstrapv1.HostIdentifiedReason,
 		unhurried: []string{bootstrapv1.WaitingForHostReason, bootstrapv1.WaitingForHostIdentityReason, bootstrapv1.HostIdentifiedReason},
-		urgent:    []string{bootstrapv1.HostRefusedReason, bootstrapv1.HostBootedDiscoveryAgainReason},
+		urgent:    []string{bootstrapv1.HostRefusedReason, bootstrapv1.HostNotRespondingReason, bootstrapv1.HostBootedDiscoveryAgainReason},
 	},
 	{
 		condition: bootstrapv1.HostBoundCondition,

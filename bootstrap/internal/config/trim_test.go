@@ -123,10 +123,12 @@ func TestOfAHostWhatIsReadIsCached(t *testing.T) {
 		"baremetalhost.metal3.io/paused": "",
 	}
 	kept.Status.ErrorType, kept.Status.ErrorMessage = "power management error", "no BMC"
+	kept.Status.Provisioning.State, kept.Status.PoweredOn = "provisioned", true
+	kept.Status.History.Provision.End = "2026-01-01T00:00:00Z"
 	whole := kept.DeepCopy()
 	maps.Copy(whole.Annotations, large)
 	whole.Labels, whole.OwnerReferences = large, []metav1.OwnerReference{{Name: "m"}}
-	whole.Status.Provisioning.State, whole.Status.HardwareDetails.RAMMebibytes = "provisioned", 1<<10
+	whole.Status.HardwareDetails.RAMMebibytes = 1 << 10
 	whole.Status.HardwareDetails.NIC = []metal3.NIC{{MAC: bootMAC}, {MAC: bootMAC}, {MAC: "02:00:00:00:00:02"}}
 	NewWithT(t).Expect(trimHost(whole)).To(Equal(kept))
 	NewWithT(t).Expect(trimHost(kept)).To(Equal(kept), "also the second time")
@@ -252,7 +254,7 @@ func TestOfAnAgentWhatIsReadIsCached(t *testing.T) {
 	conditions = whole.Status.Conditions
 	approved := waiting.DeepCopy()
 	approved.ManagedFields = nil
-	approved.Status.Role, approved.Status.InstallationDiskID, approved.Status.Conditions = "", "", conditions[3:6]
+	approved.Status.Role, approved.Status.InstallationDiskID, approved.Status.Conditions = "", "", conditions[2:6]
 	approved.Spec.IgnitionConfigOverrides, approved.Spec.Approved = "{}", true
 	inventory := &approved.Status.Inventory
 	inventory.Hostname, inventory.Disks, inventory.Memory, inventory.Cpu = "", nil, aiv1beta1.HostMemory{}, aiv1beta1.HostCPU{}

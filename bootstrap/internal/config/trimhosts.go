@@ -54,6 +54,8 @@ func trimOwned(kept, host *metal3.Host, consumer types.NamespacedName) {
 	if metal3.RestoredWithoutHistory(host) { // without its history what is kept says the same
 		kept.Labels = kube.Only(host.Labels, metal3.RestoreLabel)
 	}
+	kept.Status.Provisioning.State, kept.Status.PoweredOn = kube.Word(host.Status.Provisioning.State), host.Status.PoweredOn
+	kept.Status.History.Provision.End = host.Status.History.Provision.End
 }
 
 // trimFree adds what is read of a host that has no consumer: what CAPM3 chooses by. On a hub that installs by other ways, too, most of these are provisioned.
@@ -97,7 +99,7 @@ var readConditions = []conditionsv1.ConditionType{
 }
 
 // readOnceApproved are those that are read of an Agent that is bound and approved; of one that is installed only that of its deletion.
-var readOnceApproved = []conditionsv1.ConditionType{aiv1beta1.ValidatedCondition, aiv1beta1.InstalledCondition, aiv1beta1.CleanupCondition}
+var readOnceApproved = []conditionsv1.ConditionType{aiv1beta1.ConnectedCondition, aiv1beta1.ValidatedCondition, aiv1beta1.InstalledCondition, aiv1beta1.CleanupCondition}
 
 // trimAgent keeps of an Agent that waits for its cluster what is decided upon and what we tell it. An Agent that is bound and approved is told nothing more, and of
 // its hardware only what it is recognised by is looked at.

@@ -2,7 +2,7 @@
 local wrong = {
   AssistedServiceNotResponding = true, BMCOfAnotherServer = true, BootImageOutdated = true, BootImageRejected = true, ClusterDeploymentNotOurs = true, ClusterRegisteredAnew = true, ContradictoryRole = true, DiscoveryImageFailed = true,
   DiscoveryImageUnavailable = true, FencingCredentialsUnusable = true, HostBelowRequirements = true, HostBootedDiscoveryAgain = true, HostInAnotherCluster = true, HostRestoredWithoutHistory = true,
-  HostInstallationFailed = true, HostRefused = true, HostUnmanaged = true, IgnitionDownloadFailed = true, InfraEnvNotOurs = true, InstallationDiskNotFound = true,
+  HostInstallationFailed = true, HostNotResponding = true, HostRefused = true, HostUnmanaged = true, IgnitionDownloadFailed = true, InfraEnvNotOurs = true, InstallationDiskNotFound = true,
   InvalidConfiguration = true, MachinePoolNotSupported = true, NodeNameTaken = true, ServerInUse = true,
 }
 
