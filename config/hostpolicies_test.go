@@ -119,7 +119,7 @@ func checkHostDeletion(ctx context.Context, t *testing.T, c client.Client) {
 		"of another kind of consumer":            {host: []string{running, `spec: {consumerRef: {kind: HostClaim}}`}},
 		"that the operator has never looked at":  {host: []string{consumed, underPause}},
 		"the refusal says what to do instead":    {host: []string{running}, refused: "Delete the Machine instead"},
-		"the refusal does not forget etcd":       {host: []string{running}, refused: "a control-plane host leaves etcd first"},
+		"the refusal does not forget etcd":       {host: []string{running}, refused: "on a control-plane host, after it has left etcd"},
 		"the refusal names a dead server's case": {host: []string{running}, refused: "If the server is dead and unplugged"},
 	} {
 		t.Run("BareMetalHost "+name, func(t *testing.T) { expectRefusal(t, c.Delete(ctx, existing(ctx, t, c, tc.host...)), tc.refused) })

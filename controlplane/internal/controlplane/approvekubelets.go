@@ -73,7 +73,7 @@ func (r *Reconciler) approveKubelets(ctx context.Context, s *scope) (bool, error
 }
 
 // tooMany is told where a cluster has more requests than are read.
-const tooMany = "the cluster has more CertificateSigningRequests of kubelets than are read at a time; delete those that are pending and nobody needs: kubelets that still need theirs request it again"
+const tooMany = "the cluster has more CertificateSigningRequests of kubelets than are read at a time. Delete the pending requests that no kubelet needs: nothing is lost, as a kubelet requests its certificate again"
 
 // message is what people are told; empty: nothing.
 func (a *asked) message() string {
