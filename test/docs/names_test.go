@@ -69,8 +69,8 @@ func TestEveryFlagExists(t *testing.T) {
 var foreignNames = map[string]string{
 	"CanUpdateMachine": "Cluster API", "HealthCheckSucceeded": "Cluster API", "InternalError": "Cluster API", "WaitingForPreTerminateHook": "Cluster API",
 	"cluster.x-k8s.io/remediate-machine": "Cluster API", "in-place-updates.internal.cluster.x-k8s.io/update-in-progress": "Cluster API",
-	"clusterctl.cluster.x-k8s.io/move": "clusterctl",
-	"ClusterImporter":                  "Open Cluster Management", "DeploymentsHealthy": "assisted-service", "ValidateClusterSupportsArbiterHosts": "assisted-service", "RenderedTemplates": "siteconfig operator",
+	"clusterctl.cluster.x-k8s.io/move": "clusterctl", "clusterctl.cluster.x-k8s.io/move-hierarchy": "clusterctl",
+	"ClusterImporter": "Open Cluster Management", "DeploymentsHealthy": "assisted-service", "ValidateClusterSupportsArbiterHosts": "assisted-service", "RenderedTemplates": "siteconfig operator",
 	"WaitingForRelease": "an exercise of CONTRIBUTING.md",
 	"pre-terminate.delete.hook.machine.cluster.x-k8s.io/openshift-etcd-member": "ours, after a prefix of Cluster API",
 }
