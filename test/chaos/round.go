@@ -351,7 +351,7 @@ func (r *round) letImport(ctx context.Context, t *traveller, state *lab.State) {
 		return
 	}
 	installed := lab.Condition(state.ControlPlane.Status.Conditions, controlplanev1.InstalledCondition)
-	if installed.Reason != controlplanev1.WaitingForImportReason || !strings.Contains(installed.Message, "If it has none, delete the Machine") {
+	if installed.Reason != controlplanev1.WaitingForImportReason || !strings.Contains(installed.Message, "If it has no Node, delete the Machine") {
 		return
 	}
 	for _, m := range state.Machines {

@@ -13,6 +13,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -40,6 +41,7 @@ func TestForeignTextsLeaveTheStatusWritable(t *testing.T) {
 			f.Install, f.Agents = installOf("error"), hosts()
 			f.Install.Status.DebugInfo.StateInfo = long
 			f.Install.Status.DebugInfo.EventsURL = "https://svc/events?cluster_id=1"
+			f.Progress = assisted.Observe(f.Install)
 			return viewOf(f)
 		}, "; events: https://svc/events?cluster_id=1"},
 		"200 operators": {func() *View {
