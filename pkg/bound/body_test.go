@@ -52,7 +52,7 @@ func TestAnswerWithoutEndIsNotReadBeyondItsLimit(t *testing.T) {
 func TestAnswerOfExactlyTheLimitIsRead(t *testing.T) {
 	g := NewWithT(t)
 	for limit, fits := range map[int64]bool{10: true, 9: false, 0: true} {
-		through := Answers(roundTrip(func(r *http.Request) (*http.Response, error) {
+		through := Answers(roundTrip(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("0123456789"))}, nil
 		}), func(*http.Response) int64 { return limit })
 		answer, err := through.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://api.example/version", nil))

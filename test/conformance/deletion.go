@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"encoding/json"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -176,6 +177,7 @@ func (s *suite) expectDeletedWithout(ctx context.Context, f *fixture) {
 	s.patch(ctx, s.cluster(ctx, f), `{"spec":{"paused":true}}`)
 	s.awaitPaused(ctx, metav1.ConditionTrue, append(s.configs(ctx, machines), s.controlPlane(ctx, f))...)
 	for _, victim := range victims {
+		s.overrideDeletion(ctx, victim)
 		Expect(client.IgnoreNotFound(s.client.Delete(ctx, victim))).To(Succeed(), title(victim))
 		Eventually(func() *object { // its controller may put a finalizer back
 			if found := s.get(ctx, victim.GroupVersionKind(), client.ObjectKeyFromObject(victim)); found == nil || found.GetUID() != victim.GetUID() {
@@ -190,6 +192,17 @@ func (s *suite) expectDeletedWithout(ctx context.Context, f *fixture) {
 	s.patch(ctx, s.cluster(ctx, f), `{"spec":{"paused":false}}`)
 	s.expectGone(ctx, f)
 	s.note("removed before: %d objects", len(victims))
+}
+
+// overrideDeletion consents, as a user does, to the deletion of an object that is in use.
+func (s *suite) overrideDeletion(ctx context.Context, o *object) {
+	GinkgoHelper()
+	if len(s.DeletionOverride) == 0 {
+		return
+	}
+	change, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": s.DeletionOverride}})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(client.IgnoreNotFound(s.client.Patch(ctx, o.DeepCopy(), client.RawPatch(types.MergePatchType, change)))).To(Succeed(), title(o))
 }
 
 // expectGone waits until the objects of a cluster are gone but for those that its user applied and nobody deletes, and those of its hosts.

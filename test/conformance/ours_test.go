@@ -117,6 +117,7 @@ func ours(clusterctl string, core semver.Version) *conformance.Provider {
 			"new rule: installerArguments: in boot mode DiskImage",                       // these had no effect there
 			`.spec.replicas default: default added when there was none previously : "1"`, // it was 1 when omitted
 			".status.versions minItems:",                                                 // of the status, which was never written empty
+			".spec.config.baseDomain",                                                    // assisted-service refused all others
 			"new rule: template may hold text and the variables",                         // a condition refused all others
 		},
 		Templates: templates(),
@@ -134,6 +135,7 @@ func ours(clusterctl string, core semver.Version) *conformance.Provider {
 		KubeletsCompared: core.GE(semver.MustParse("1.14.0")),
 		Long:             os.Getenv(longVariable) != "",
 		OfHosts:          ofHosts,
+		DeletionOverride: map[string]string{"bootstrap.cluster.x-k8s.io/allow-deletion": "true"},
 		Exempt: map[string]string{
 			"P17": "hosts are not installed anew on a date: OpenShift renews its certificates itself",
 		},

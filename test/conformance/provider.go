@@ -46,6 +46,8 @@ type Provider struct {
 	Long bool
 	// OfHosts tells whether an object in the namespace of a cluster is one of its hosts', though it has an owner: it is no part of the cluster, and stays when that goes. Nil: there are none.
 	OfHosts func(ctx context.Context, hub Hub, o *unstructured.Unstructured) (bool, error)
+	// DeletionOverride are annotations by which a user deletes an object in use although an admission policy of the provider refuses that.
+	DeletionOverride map[string]string
 	// Exempt names rules that do not apply, with the reason.
 	Exempt map[string]string
 	// Report is the file that the report is written to. Clusterctl is the program; empty: what needs it does not apply.

@@ -22,8 +22,8 @@ var (
 		"patch openshiftassistedconfigs": 30, "patch openshiftassistedconfigs/status": 64,
 		"patch openshiftassistedcontrolplanes": 8, "patch openshiftassistedcontrolplanes/status": 40, "patch secrets": 20,
 	}
-	// haService are those by which assisted-service is told what to do.
-	haService = map[string]int{"patch agentclusterinstalls": 6, "patch agents": 20, "patch clusterdeployments": 4, "patch clusterimagesets": 4, "patch infraenvs": 10}
+	// haService are those by which assisted-service is told what to do. Whose the registration is, is read past the cache before each host is bound, and before it is approved.
+	haService = map[string]int{"get agentclusterinstalls": 28, "get clusterdeployments": 28, "patch agentclusterinstalls": 6, "patch agents": 20, "patch clusterdeployments": 4, "patch clusterimagesets": 4, "patch infraenvs": 10}
 	// haWorkload are those to the installed cluster.
 	haWorkload = map[string]int{
 		"create clusterrolebindings": 4, "create secrets": 4, "create serviceaccounts": 4, "create serviceaccounts/token": 4, "get clusterrolebindings": 8, "get nodes": 120, "get serviceaccounts": 8,

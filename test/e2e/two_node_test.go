@@ -35,6 +35,7 @@ var _ = Describe("Two nodes with fencing", Label("two-node"), func() {
 		for _, m := range refused.Machines {
 			Expect(fencingRefused(m)).To(And(ContainSubstring("TNF clusters support is disabled"), ContainSubstring("TNF_CLUSTERS_SUPPORT=true")))
 			Expect(m.Agent.Spec.Approved).To(BeFalse())
+			expectFencing(ctx, m)
 		}
 		laboratory.Service.DisableFencing(namespace, false)
 
@@ -46,7 +47,7 @@ var _ = Describe("Two nodes with fencing", Label("two-node"), func() {
 		Expect(infrastructure.Status.ControlPlaneTopology).To(Equal(configv1.DualReplicaTopologyMode))
 		machines := state(ctx, cluster).Machines
 		for _, m := range machines {
-			expectFencing(ctx, m)
+			expectFencingRetired(ctx, m)
 		}
 		expectNoSecretsTold(ctx, namespace)
 
@@ -104,6 +105,17 @@ func fencingRefused(m lab.Machine) string {
 
 // fencedAt is an address as the etcd operator of OpenShift takes it apart.
 var fencedAt = regexp.MustCompile(`.*//(.*):(.*)(/redfish.*)`)
+
+// expectFencingRetired checks that the copied credentials of the BMC of an installed host are deleted. The Secret stays: the Agent names it.
+func expectFencingRetired(ctx SpecContext, m lab.Machine) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		secret := &corev1.Secret{}
+		g.Expect(laboratory.Client().Get(ctx, types.NamespacedName{Namespace: m.Agent.Namespace, Name: m.Agent.Spec.FencingCredentialsSecretRef}, secret)).To(Succeed())
+		g.Expect(metav1.IsControlledBy(secret, m.Config)).To(BeTrue(), "it is deleted with the config")
+		g.Expect(secret.Data).To(BeEmpty())
+	}).Should(Succeed())
+}
 
 // expectFencing checks what the Agent of a Machine was told of its BMC.
 func expectFencing(ctx SpecContext, m lab.Machine) {

@@ -27,7 +27,9 @@ func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
 	agent := s.agent
 	if ref := agent.Spec.ClusterDeploymentName; ref != nil && (ref.Name != s.Deployment.Name || ref.Namespace != s.Deployment.Namespace) {
-		return s.wait(stage, bootstrapv1.HostRefusedReason, "Agent %s belongs to %s. Do not unbind it if that cluster uses its server, which would be removed from the cluster and reinstalled. To give this Machine another host, delete the Machine, which wipes its BareMetalHost. Only if the server is not installed there, clear spec.clusterDeploymentName of the Agent", agent.Name, s.clusterOf(agent))
+		return s.wait(stage, bootstrapv1.HostRefusedReason, "Agent %s belongs to %s. If that cluster uses the server, neither unbind the Agent nor delete this Machine: both would wipe the server. "+
+			"To release the server from its BareMetalHost, %s; then delete the Machine. Only if the server is not installed there, clear spec.clusterDeploymentName of the Agent",
+			agent.Name, s.clusterOf(agent), desired.DetachFirst)
 	}
 	if facts.Bound(agent) && agent.Spec.Approved {
 		r.bound.Ended(keyOf(s.Config))
@@ -66,11 +68,6 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	if proceed, err := r.nodeNameFree(ctx, s); !proceed {
 		return proceed, err
 	}
-	if !facts.Bound(agent) {
-		if proceed, err := r.confirmRegistration(ctx, s, stage); !proceed {
-			return proceed, err
-		}
-	}
 	obstacle := s.NotAccepted()
 	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
 	unbound := facts.Unbound(agent)
@@ -92,6 +89,11 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	case !facts.Bound(agent) && agent.Status.DebugInfo.State != models.HostStatusKnownUnbound:
 		_, _ = s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage(r.now()))
 		return r.disconnected(s)
+	}
+	if !facts.Bound(agent) { // three reads of the API server: not for hosts that wait
+		if proceed, err := r.confirmRegistration(ctx, s, stage); !proceed {
+			return proceed, err
+		}
 	}
 	if proceed, err := r.tellAgent(ctx, s, stage, true, false); !proceed {
 		return proceed, err

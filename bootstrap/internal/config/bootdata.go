@@ -21,8 +21,8 @@ func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
 	if err != nil {
 		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
 	}
-	if s.dataSecretTaken() {
-		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "Secret %s exists and was not created by this provider. If nothing uses it, delete it: its content is lost. Else delete the Machine, which has no host yet that could be wiped", s.DataSecret.Name)
+	if s.dataSecretTaken() && s.ApprovedAgent() == nil { // an approved host has its data: nothing is written any more
+		return s.waitForDataSecret()
 	}
 	if s.DataHandedOut() && s.HostChosen() && s.bootImageOutdated(mode) {
 		return s.waitForAnotherMachine()
@@ -54,6 +54,16 @@ func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
 		s.reactions = append(s.reactions, measure.ReactionTo(measure.ImageReady, s.infraEnv.Status.CreatedTime, r.now())...)
 	}
 	return s.handOut(mode, s.Config.Name)
+}
+
+// waitForDataSecret reports that the Secret which has the name of the bootstrap data is foreign.
+func (s *scope) waitForDataSecret() (bool, error) {
+	otherwise := "Else delete the Machine, which has no host yet that could be wiped"
+	if s.DataHandedOut() || s.HostChosen() {
+		otherwise = "Deleting the Machine would wipe its host"
+	}
+	return s.wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.InvalidConfigurationReason,
+		"Secret %s exists and was not created by this provider. If nothing uses it, delete it: its content is lost. %s", s.DataSecret.Name, otherwise)
 }
 
 // prepareBoot writes, while the image is made, what does not depend on it. When it is there, two writes that must follow one another are left: the boot image, and

@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"fmt"
 
 	"sigs.k8s.io/cluster-api/util/labels/format"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,12 +14,21 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
+// waitForInfraEnvName reports that the InfraEnv which has the Machine's name is not that of the config, as far as its label says.
+func (s *scope) waitForInfraEnvName() (bool, error) {
+	otherwise := "Delete the Machine instead, which wipes no server as it has no host yet; its replacement gets another name"
+	if s.DataHandedOut() || s.HostChosen() {
+		otherwise = fmt.Sprintf("If this provider created it, restore its label %s=%s. Deleting the Machine would wipe its host", bootstrapv1.ConfigNameLabel, format.MustFormatValue(s.Config.Name))
+	}
+	return s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.InfraEnvNotOursReason,
+		"InfraEnv %s exists and was not created for this object. It is left alone: deleting it would delete its Agents, and remove their Nodes from the cluster that runs on them. %s", s.Namesake.Name, otherwise)
+}
+
 // discoveryImage keeps the InfraEnv in the desired state until a host has booted from it, and waits for its image.
 func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	if s.Namesake != nil && !s.NamesakeUnlabelled && s.Namesake.Labels[bootstrapv1.ConfigNameLabel] != format.MustFormatValue(s.Config.Name) {
-		return s.wait(stage, bootstrapv1.InfraEnvNotOursReason,
-			"InfraEnv %s exists and was not created for this object. It is left alone: deleting it would delete its Agents, and remove their Nodes from the cluster that runs on them. Delete the Machine instead, which wipes no server as it has no host yet; its replacement gets another name", s.Namesake.Name)
+		return s.waitForInfraEnvName()
 	}
 	if s.Namesake != nil && !s.Namesake.DeletionTimestamp.IsZero() && !s.HostMayHaveBooted() {
 		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s is being deleted: it is made anew when it is gone", s.Namesake.Name)

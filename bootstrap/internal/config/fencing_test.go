@@ -363,3 +363,11 @@ func TestTheCredentialsGoWithTheRestoredConfig(t *testing.T) {
 	w.Expect(metav1.IsControlledBy(made, w.config())).To(BeTrue())
 	w.Expect(made.OwnerReferences).To(HaveLen(1))
 }
+
+// TestTheCacheKeepsWhichSecretAnApprovedAgentNames: of a Secret that lost its owner in a restore only the Agent shows that it is the Machine's.
+func TestTheCacheKeepsWhichSecretAnApprovedAgentNames(t *testing.T) {
+	agent := &aiv1beta1.Agent{Spec: aiv1beta1.AgentSpec{
+		Approved: true, ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: namespace, Name: "cp"}, FencingCredentialsSecretRef: "m-fencing",
+	}}
+	NewWithT(t).Expect(trimAgent(agent).Spec.FencingCredentialsSecretRef).To(Equal("m-fencing"))
+}

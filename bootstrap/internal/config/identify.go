@@ -39,9 +39,6 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 	}
 	found := desired.Identify(s.Facts, elsewhere)
 	const stage = bootstrapv1.HostIdentifiedCondition
-	if len(found.Refusals) > 0 && !s.toldRefusals(found.Refusals) {
-		s.tell(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", bound.Join(found.Refusals, "Agent"))
-	}
 	for _, refused := range found.Refused {
 		if err := r.unbind(ctx, s, refused); err != nil {
 			return false, err
@@ -49,6 +46,9 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 	}
 	if proceed, err := r.unclaimed(ctx, s, found, elsewhere); !proceed {
 		return proceed, err
+	}
+	if len(found.Refusals) > 0 && !s.toldRefusals(found.Refusals) {
+		s.tell(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", bound.Join(found.Refusals, "Agent"))
 	}
 	if found.Agent == nil {
 		return r.waitForHost(ctx, s, found, leaving)
@@ -75,11 +75,11 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 		}
 		unused = append(unused, other.Name)
 	}
-	if len(unused) > 0 {
-		message += "; Agent " + bound.List(unused) + " reports the same hardware and is not used. Check on console or BMC which of them is the server before you delete that Agent: an installed server would be reinstalled"
-	}
 	if len(found.Refusals) > 0 {
 		message += "; refused: " + bound.Join(found.Refusals, "Agent")
+	}
+	if len(unused) > 0 {
+		message += "; Agent " + bound.List(unused) + " reports the same hardware and is not used. Check on console or BMC which of them is the server before you delete that Agent: an installed server would be reinstalled"
 	}
 	s.pass(stage, message)
 	return true, nil
@@ -144,7 +144,7 @@ func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) (elsewhere,
 	}
 	for i := range agents.Items {
 		agent := &agents.Items[i]
-		if s.OwnInfraEnv(facts.InfraEnvOf(agent)) || !wanted.Shares(metal3.AgentIdentity(agent)) || s.Mismatch(agent) != "" {
+		if name := facts.InfraEnvOf(agent); name == s.Machine.Name || s.OwnInfraEnv(name) || !wanted.Shares(metal3.AgentIdentity(agent)) || s.Mismatch(agent) != "" {
 			continue
 		}
 		if agent.DeletionTimestamp.IsZero() {

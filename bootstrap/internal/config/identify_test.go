@@ -43,7 +43,7 @@ func TestBMCOfAnotherHost(t *testing.T) {
 	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "the wrong server is not bound")
 	message := w.message(bootstrapv1.HostIdentifiedCondition)
-	for _, wanted := range []string{bootMAC, otherMAC, "redfish://bmc-8.example/redfish/v1/Systems/8", "delete the Machine, which wipes the host, and recreate the BareMetalHost"} {
+	for _, wanted := range []string{bootMAC, otherMAC, "redfish://bmc-8.example/redfish/v1/Systems/8", "do not delete the Machine first, which would wipe that server"} {
 		w.Expect(message).To(ContainSubstring(wanted), "it is told")
 	}
 	w.Expect(message).NotTo(ContainSubstring("secret"))

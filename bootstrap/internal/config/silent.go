@@ -97,7 +97,7 @@ func (r *Reconciler) lostAgent(ctx context.Context, s *scope) (message string, m
 	case s.OwnInfraEnv(facts.InfraEnvOf(agent)) || s.Host == nil:
 		return "", false, nil
 	}
-	other, err := r.hostOf(ctx, s, agent)
+	other, err := r.hostRunning(ctx, s, agent)
 	if err != nil {
 		return "", false, err
 	}
@@ -105,8 +105,8 @@ func (r *Reconciler) lostAgent(ctx context.Context, s *scope) (message string, m
 		"Give each server its own UUID in its firmware", agent.Name, s.Host.Namespace, s.Host.Name, other, facts.InfraEnvOf(agent)), true, nil
 }
 
-// hostOf names the BareMetalHost on which an Agent of another InfraEnv runs.
-func (r *Reconciler) hostOf(ctx context.Context, s *scope, agent *aiv1beta1.Agent) (string, error) {
+// hostRunning names the BareMetalHost on which an Agent of another InfraEnv runs.
+func (r *Reconciler) hostRunning(ctx context.Context, s *scope, agent *aiv1beta1.Agent) (string, error) {
 	hosts := &metal3.HostList{}
 	if err := r.Client.List(ctx, hosts, client.InNamespace(s.Host.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("cannot look for the BareMetalHost of Agent %s: %w", agent.Name, err)

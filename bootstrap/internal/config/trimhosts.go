@@ -131,7 +131,7 @@ func trimApproved(kept, agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	if cluster.Namespace == agent.Namespace {
 		cluster.Namespace = agent.Namespace // the same string, once
 	}
-	kept.Spec = aiv1beta1.AgentSpec{ClusterDeploymentName: &cluster, Role: kube.Word(agent.Spec.Role), Approved: true}
+	kept.Spec = aiv1beta1.AgentSpec{ClusterDeploymentName: &cluster, Role: kube.Word(agent.Spec.Role), Approved: true, FencingCredentialsSecretRef: agent.Spec.FencingCredentialsSecretRef}
 	if facts.Told(agent) {
 		kept.Spec.IgnitionConfigOverrides = "{}" // that there is one tells that it was told
 	}

@@ -189,7 +189,8 @@ func TestWhatAnImageKeepsIsReported(t *testing.T) {
 			},
 			func(s *assisted.InfraEnvSpec) any {
 				return append(append([]string{}, s.NTPSources...), s.AdditionalNTPSources...)
-			}, []string{"ntp.example"},
+			},
+			[]string{"ntp.example"},
 		},
 		"proxy": {
 			func(c *bootstrapv1.OpenshiftAssistedConfig) {

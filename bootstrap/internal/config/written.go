@@ -59,6 +59,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.data.Forget(key)
 	r.protected.Forget(key)
 	r.unbound.Ended(key)
+	r.bound.Ended(key)
 	r.awaited.ended(key)
 	r.awaitedNames.ended(key)
 	r.awaitedHosts.ended(key)

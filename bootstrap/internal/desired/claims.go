@@ -2,6 +2,7 @@ package desired
 
 import (
 	"fmt"
+	"slices"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 
@@ -21,7 +22,7 @@ func ServerInUse(f *facts.Facts, agent *aiv1beta1.Agent, others []*aiv1beta1.Age
 			agents = append(agents, fmt.Sprintf("Agent %s of InfraEnv %s, which %s, has the same hardware", other.Name, facts.InfraEnvOf(other), claim))
 		}
 	}
-	claims := append(append(append([]string{}, hosts...), recorded...), agents...)
+	claims := slices.Concat(hosts, recorded, agents)
 	if len(claims) == 0 {
 		return ""
 	}
@@ -37,11 +38,14 @@ func ServerInUse(f *facts.Facts, agent *aiv1beta1.Agent, others []*aiv1beta1.Age
 	case len(hosts) > 0:
 		return message + ". " + KeepOneHost
 	case len(recorded) > 0:
-		return message + ". Correct what started the server from the image of this Machine (spec.bmc.address, boot order), and start it from its disk"
+		return message + ". Correct what started the server from the image of this Machine (spec.bmc.address, boot order), and start it from its disk. If the server was repaired and replaces its former Machine, delete that Machine, which wipes the BareMetalHost that it has"
 	}
 	return message + ". If no cluster runs on the server any more, the other Agent is left of a former registration: then delete that Agent. A server that still runs would be removed from its cluster and reinstalled"
 }
 
-// KeepOneHost is what to do when two BareMetalHosts stand for one server. The Bare Metal Operator switches the server of a deleted BareMetalHost off, and cleans the disks of one that it provisioned,
-// unless the BareMetalHost is detached.
-const KeepOneHost = "Keep one BareMetalHost for the server: annotate the wrong one with baremetalhost.metal3.io/detached before you delete it. Deleted without that annotation, it switches the server off, and may wipe its disks"
+// DetachFirst is how a BareMetalHost is deleted whose BMC address may be that of a server in use. The annotation alone does not protect the server: the Bare Metal Operator deprovisions, or switches off,
+// the server of every deleted BareMetalHost whose status does not say that it is detached (checkInitiateDelete in its host_state_machine.go), and it detaches hosts in some states only.
+const DetachFirst = "set the annotation baremetalhost.metal3.io/detached and wait until status.operationalStatus is detached before you delete it, else that server is switched off and may be wiped"
+
+// KeepOneHost is what to do when two BareMetalHosts stand for one server.
+const KeepOneHost = "Keep one BareMetalHost for the server. To delete the wrong one, " + DetachFirst

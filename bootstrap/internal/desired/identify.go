@@ -108,7 +108,8 @@ func explain(host string, silent, refusals []string) (reason, message string) {
 	switch {
 	case len(refusals) > 0:
 		// The Bare Metal Operator's webhook refuses another boot MAC or BMC address.
-		return bootstrapv1.HostRefusedReason, bound.Join(refusals, "Agent") + ". If BareMetalHost " + host + " is wrong, delete the Machine, which wipes the host, and recreate the BareMetalHost"
+		action := ". If BareMetalHost " + host + " has the BMC address of another server, do not delete the Machine first, which would wipe that server: " + DetachFirst
+		return bootstrapv1.HostRefusedReason, bound.Before(bound.Join(refusals, "Agent"), action) + action
 	case len(silent) > 0:
 		return bootstrapv1.WaitingForHostIdentityReason, fmt.Sprintf("waiting for Agent %s to report its hardware", bound.List(silent))
 	default:

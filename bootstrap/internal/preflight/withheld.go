@@ -36,8 +36,8 @@ func Withheld(f *facts.Facts, writesDisk bool) (reason, message string) {
 		return bootstrapv1.ServerInUseReason, fmt.Sprintf("Bootstrap data withheld: Metal3 would start a server that is in use. %s. %s. %s", bound.List(used), desired.KeepOneHost, keepOut)
 	case len(wrong) > 0:
 		return bootstrapv1.BMCOfAnotherServerReason, fmt.Sprintf("Bootstrap data withheld: Metal3 would write the disk of another server. %s. "+
-			"Create the BareMetalHost again with the right address; annotate it with baremetalhost.metal3.io/detached before you delete it, else the other server is switched off, and its disks may be wiped. %s",
-			bound.List(wrong), keepOut)
+			"Create the BareMetalHost again with the right address. To delete the wrong one, %s. %s",
+			bound.List(wrong), desired.DetachFirst, keepOut)
 	}
 	return "", ""
 }

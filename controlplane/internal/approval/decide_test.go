@@ -96,6 +96,6 @@ func TestFewRequestsAreKeptHoweverManyThereAre(t *testing.T) {
 	for i := range 1000 {
 		kept.Add(made(t, asleep, fmt.Sprintf("good-%d", i), time.Duration(i)*time.Second, nil))
 	}
-	g.Expect(len(kept.Requests())).To(Equal(mostSound + 1))
+	g.Expect(kept.Requests()).To(HaveLen(mostSound + 1))
 	g.Expect(kept.Requests()).To(ContainElement(HaveField("Name", "good-999")))
 }

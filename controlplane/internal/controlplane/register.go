@@ -8,6 +8,7 @@ import (
 	"time"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // register registers the cluster in assisted-service: a ClusterDeployment and an AgentClusterInstall, which carry no owner references, for
@@ -50,6 +52,9 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 	if proceed, err := r.registerAgain(ctx, s, install); !proceed {
 		return false, err
 	}
+	if proceed, err := r.confirmDeployment(ctx, s); !proceed {
+		return false, err
+	}
 	deployment := desired.ClusterDeployment(s.Facts, s.found.Version)
 	if s.Deployment == nil || s.notPassedOn {
 		desired.PassOnAtOnce(s.ControlPlane, deployment)
@@ -65,6 +70,24 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 	}
 	s.found.Registered = true
 	return true, nil
+}
+
+// confirmDeployment asks the API server, not the cache, whether the ClusterDeployment of an AgentClusterInstall that is to be created is being deleted: assisted-service deletes the AgentClusterInstall
+// together with it, each time that it is created meanwhile (chaos, seed 1: the cache of ClusterDeployments was late).
+func (r *Reconciler) confirmDeployment(ctx context.Context, s *scope) (bool, error) {
+	if s.Install != nil || s.Deployment == nil {
+		return true, nil
+	}
+	deployment, err := kube.Read(ctx, r.Live, client.ObjectKeyFromObject(s.Deployment), &hivev1.ClusterDeployment{})
+	if err != nil {
+		return false, err
+	}
+	if deployment != nil && deployment.DeletionTimestamp.IsZero() {
+		return true, nil
+	}
+	s.again.In(reconcile.CacheLag)
+	s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("waiting for assisted-service to deregister the cluster (ClusterDeployment %s): the cluster is registered again afterwards", s.Deployment.Name))
+	return false, nil
 }
 
 // patchInstall changes the metadata of an AgentClusterInstall, unless it is gone.

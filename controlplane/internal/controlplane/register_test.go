@@ -13,12 +13,15 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // registration returns what stands for the cluster in assisted-service.
@@ -247,4 +250,22 @@ func TestTheRegistrationOfAFormerClusterThatIsBeingDeletedIsAwaited(t *testing.T
 	g := NewWithT(t)
 	g.Expect(s.foreign(deployment, "ClusterDeployment")).To(BeTrue())
 	g.Expect(s.found.Blocked(status.Installation)).To(HaveField("Reason", controlplanev1.WaitingForAssistedServiceReason))
+}
+
+// TestNoInstallationIsCreatedForAClusterDeploymentThatIsBeingDeleted has a cache of ClusterDeployments that is late: another client deleted the ClusterDeployment, and assisted-service the
+// AgentClusterInstall with it.
+func TestNoInstallationIsCreatedForAClusterDeploymentThatIsBeingDeleted(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	cached, install := h.registration()
+	controllerutil.AddFinalizer(cached, "clusterdeployments.agent-install.openshift.io/ai-deprovision")
+	h.Expect(h.Update(t.Context(), cached)).To(Succeed())
+	h.Expect(h.Delete(t.Context(), cached.DeepCopy())).To(Succeed())
+	install.Finalizers = nil
+	h.Expect(h.Update(t.Context(), install)).To(Succeed())
+	h.Expect(client.IgnoreNotFound(h.Delete(t.Context(), install))).To(Succeed())
+
+	h.r.Client = kubetest.Behind(h.r.Client, cached, (*hivev1.ClusterDeployment).DeepCopyInto)
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag))
+	h.Expect(apierrors.IsNotFound(h.Get(t.Context(), client.ObjectKeyFromObject(install), &hiveext.AgentClusterInstall{}))).To(BeTrue(), "assisted-service would delete it again")
 }

@@ -32,8 +32,12 @@ var registeredFields = []registeredField{
 	// "single-node clusters must have a single control plane node", "there should be 3-5 dedicated control plane nodes".
 	{"replicas", []string{"provisionRequirements"}, takesNothing, func(s *hiveext.AgentClusterInstallSpec) any { return singleNode(s) }},
 	// assisted-service's own webhook refuses another ClusterImageSet.
-	{"the release image (config.releaseImage, config.clusterImageSetRef or openshiftAssistedConfigSpec.cpuArchitecture)", []string{"imageSetRef"}, takesAdditions,
-		func(s *hiveext.AgentClusterInstallSpec) any { return s.ImageSetRef }},
+	{
+		"the release image (config.releaseImage, config.clusterImageSetRef or openshiftAssistedConfigSpec.cpuArchitecture)",
+		[]string{"imageSetRef"},
+		takesAdditions,
+		func(s *hiveext.AgentClusterInstallSpec) any { return s.ImageSetRef },
+	},
 	// "User Managed Networking cannot be set with API VIPs", and "must include the same number of apiVIPs (got 0)" where one of both lists changes.
 	{"config.apiVIPs", []string{"apiVIPs"}, takesAdditions, func(s *hiveext.AgentClusterInstallSpec) any { return s.APIVIPs }},
 	{"config.ingressVIPs", []string{"ingressVIPs"}, takesAdditions, func(s *hiveext.AgentClusterInstallSpec) any { return s.IngressVIPs }},
