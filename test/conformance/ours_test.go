@@ -117,6 +117,7 @@ func ours(clusterctl string, core semver.Version) *conformance.Provider {
 			"new rule: installerArguments: in boot mode DiskImage",                       // these had no effect there
 			`.spec.replicas default: default added when there was none previously : "1"`, // it was 1 when omitted
 			".status.versions minItems:",                                                 // of the status, which was never written empty
+			"new rule: clusterName cannot change once the installation has started",      // it could not be changed at all
 			".spec.config.baseDomain",                                                    // assisted-service refused all others
 			"new rule: template may hold text and the variables",                         // a condition refused all others
 		},

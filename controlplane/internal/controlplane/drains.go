@@ -4,15 +4,19 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// excludeGuards excludes guard Pods from the drains of control-plane Nodes, before any is drained.
+// excludeGuards excludes guard Pods from the drains of control-plane Nodes. It runs after syncMachines, so that no Node is drained faster before its Machine has our hook.
 func (r *Reconciler) excludeGuards(ctx context.Context, s *scope) (bool, error) {
 	rule := desired.DrainRule(s.Facts)
 	if rule == nil {
@@ -28,15 +32,22 @@ func (r *Reconciler) excludeGuards(ctx context.Context, s *scope) (bool, error) 
 	return true, nil
 }
 
-// excludeDrain keeps Cluster API from a drain that would never end, or must not begin, of a Machine that is being deleted.
-func (r *Reconciler) excludeDrain(ctx context.Context, s *scope, m *clusterv1.Machine) error {
+// excludeDrain keeps Cluster API from a drain that would never end, or must not begin, of a Machine that is being deleted. A Machine without our hook is never
+// excluded: the drain may be all that keeps Cluster API from its host.
+func (r *Reconciler) excludeDrain(ctx context.Context, s *scope, m *clusterv1.Machine, silence time.Duration) error {
+	if !removal.Holds(m) {
+		return nil
+	}
 	if left := r.recent.Unseen(hookKey(m), m.ResourceVersion); left > 0 {
 		s.again.In(left)
 		return nil
 	}
 	after := m.DeepCopy()
-	desired.SetDrainExclusion(s.Facts, after)
+	desired.SetDrainExclusion(s.Facts, after, m, silence)
 	if maps.Equal(m.Annotations, after.Annotations) {
+		if facts.NodeUnreachable(m) && silence < desired.UnreachableTime {
+			s.again.In(desired.UnreachableTime - silence)
+		}
 		return nil
 	}
 	if err := kube.PatchMetadata(ctx, r.Client, m, after, FieldOwner); client.IgnoreNotFound(err) != nil {
@@ -45,3 +56,15 @@ func (r *Reconciler) excludeDrain(ctx context.Context, s *scope, m *clusterv1.Ma
 	r.recent.Wrote(hookKey(m), m.ResourceVersion)
 	return nil
 }
+
+// silence returns for how long this process has observed that the kubelet of a Machine's Node does not report. The clock of the cluster, which sets the time of the
+// condition, may be off by hours.
+func (r *Reconciler) silence(m *clusterv1.Machine) time.Duration {
+	if !facts.NodeUnreachable(m) {
+		r.silent.Ended(silenceKey(m))
+		return 0
+	}
+	return r.now().Sub(r.silent.Since(silenceKey(m)))
+}
+
+func silenceKey(m *clusterv1.Machine) string { return reconcile.Key("silence", m) }

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,6 +10,8 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // drain makes a Machine one whose Node Cluster API is draining, and whose kubelet reports a status.
@@ -36,15 +39,44 @@ func TestAnUnreachableNodeIsNotDrained(t *testing.T) {
 	h := newInstalledHub(t).withTime()
 	m := &clusterv1.Machine{}
 	h.get(h.deleteMachine(0), m)
-	h.drain(m, "Pod apps/db-0: cannot evict pod", metav1.ConditionUnknown, "NodeStatusUnknown")
+	now := time.Now()
+	h.r.now = func() time.Time { return now }
+	h.drain(m, "Pod apps/db-0: cannot evict pod", metav1.ConditionUnknown, clusterv1.MachineNodeReadyUnknownReason)
+	h.Expect(m.Annotations).NotTo(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), "its kubelet may hang for a moment")
+	h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", desired.UnreachableTime)))
+	now = now.Add(desired.UnreachableTime)
+	h.reconcile()
+	h.get(m.Name, m)
 	h.Expect(m.Annotations).To(And(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), HaveKey(clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation)))
 	h.Expect(m.Annotations).To(HaveKey(controlplanev1.EtcdMemberHookAnnotation), "it is held all the same")
+
+	h.r.silent = reconcile.NewLasting(h.r.now)
+	h.reconcile()
+	h.get(m.Name, m)
+	h.Expect(m.Annotations).To(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), "also after a restart")
 
 	h.elapse()
 	h.drain(m, "Pod apps/db-0: cannot evict pod", metav1.ConditionTrue, "KubeletReady")
 	h.Expect(m.Annotations).NotTo(Or(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), HaveKey(clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation)), "it reports again")
 	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(And(HaveField("Reason", controlplanev1.WaitingForDrainReason),
 		HaveField("Message", And(ContainSubstring(m.Name), ContainSubstring("Pod apps/db-0: cannot evict pod")))))
+}
+
+// Without a drain and a hook Cluster API would proceed to the host.
+func TestAMachineIsExcludedFromItsDrainOnlyOnceItIsHeld(t *testing.T) {
+	h := newInstalledHub(t)
+	m := h.deleteUnheld(clusterv1.MachineDeletingDrainingNodeReason)
+	conditions.Set(m, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionUnknown, Reason: clusterv1.MachineNodeReadyUnknownReason})
+	h.Expect(h.Status().Update(t.Context(), m)).To(Succeed())
+	h.r.silent.Since(silenceKey(m))
+	now := time.Now().Add(desired.UnreachableTime)
+	h.r.now = func() time.Time { return now }
+	h.reconcile()
+	h.get(m.Name, m)
+	h.Expect(m.Annotations).To(And(HaveKey(controlplanev1.EtcdMemberHookAnnotation), Not(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation))), "first it is held")
+	h.reconcile()
+	h.get(m.Name, m)
+	h.Expect(m.Annotations).To(And(HaveKey(controlplanev1.EtcdMemberHookAnnotation), HaveKey(clusterv1.ExcludeNodeDrainingAnnotation)))
 }
 
 func TestAHeldMachineReportsTheDrainThatItWaitsFor(t *testing.T) {

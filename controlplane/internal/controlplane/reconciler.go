@@ -155,6 +155,8 @@ type Reconciler struct {
 	adminDigests *lru.Cache
 	// heldBack counts, by UID of the control plane, for how long its status differs from the stored one in words alone.
 	heldBack *reconcile.HoldBack
+	// silent remembers since when the kubelets of control-plane Nodes do not report.
+	silent *reconcile.Lasting
 	// looks is the pace at which etcd is looked at, which cannot be watched.
 	looks *looks
 	// asked is what kubelets were seen to ask for, by the UID of the control plane.
@@ -200,6 +202,7 @@ func New(options Options) *Reconciler {
 	}
 	r.recent = reconcile.NewWrites(func() time.Time { return r.now() })
 	r.heldBack = reconcile.NewHoldBack(func() time.Time { return r.now() })
+	r.silent = reconcile.NewLasting(func() time.Time { return r.now() })
 	r.looks = newLooks(func() time.Time { return r.now() })
 	r.asks = flowcontrol.NewBackOff(firstAsk, lastAsk)
 	r.asks.Clock = injected{now: func() time.Time { return r.now() }}
@@ -255,8 +258,8 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 		reconcile.Run(ctx, s, r.passOn), // before the registration, which states what is passed on only when it makes an object
 		reconcile.Run(ctx, s, r.guard, r.awaitDeletion, r.requirements, r.infraTemplates, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.machines),
 		reconcile.Run(ctx, s, r.preflight),
-		reconcile.Run(ctx, s, r.excludeGuards),
 		reconcile.Run(ctx, s, r.syncMachines),
+		reconcile.Run(ctx, s, r.excludeGuards),
 		reconcile.Run(ctx, s, r.protectHosts),
 		reconcile.Run(ctx, s, r.remediate),
 		reconcile.Run(ctx, s, r.blockMove, r.cleanUpHosts, r.releaseHosts),

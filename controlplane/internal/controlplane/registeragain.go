@@ -3,8 +3,11 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -59,5 +62,17 @@ func (r *Reconciler) mayRegisterAgain(ctx context.Context, s *scope) (bool, erro
 	if err != nil || install == nil {
 		return false, err
 	}
+	if !isAnswered(install) {
+		s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("waiting for assisted-service to report the state of AgentClusterInstall %s: whether an installation was started is not known", install.Name))
+		return false, nil
+	}
 	return install.UID == s.Install.UID && install.Spec.ClusterMetadata == nil && !assisted.Observe(install).Started, nil
+}
+
+// isAnswered reports whether assisted-service has registered an AgentClusterInstall, or refused it. An empty status is no statement: a restore drops it, and the service clears it while its database is
+// not reachable.
+func isAnswered(install *hiveext.AgentClusterInstall) bool {
+	return assisted.Observe(install).Registered || slices.ContainsFunc(install.Status.Conditions, func(c hivev1.ClusterInstallCondition) bool {
+		return c.Type == hiveext.ClusterSpecSyncedCondition && c.Status == corev1.ConditionFalse && c.Reason == hiveext.ClusterInputErrorReason
+	})
 }

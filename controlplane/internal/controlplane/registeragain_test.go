@@ -102,6 +102,7 @@ func TestARegistrationWithoutFinalizersIsMadeAgain(t *testing.T) {
 		cp.Spec.Config.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://former.example.com:3128"}
 	})...).withTime()
 	h.reconcile()
+	h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0)
 	h.alter(func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) {
 		s.Config.Proxy, s.Config.ReleaseImage = nil, otherDigest
 	})
@@ -137,4 +138,20 @@ func TestAnInstallationThatHasBegunIsNotRegisteredAgain(t *testing.T) {
 	h.reconcile()
 	h.get("c1", deployment)
 	h.Expect(deployment.DeletionTimestamp).NotTo(BeNil(), "and now")
+}
+
+// TestAClusterOfUnknownStateIsNotRegisteredAgain is an AgentClusterInstall without status, as after a restore: its installation may be running.
+func TestAClusterOfUnknownStateIsNotRegisteredAgain(t *testing.T) {
+	h := registeredWithProxy(t)
+	deployment, install := h.registration()
+	install.Status = hiveext.AgentClusterInstallStatus{}
+	h.Expect(h.Status().Update(t.Context(), install)).To(Succeed())
+	h.alter(func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.Config.Proxy = nil })
+	h.reconcile()
+	h.elapse()
+	h.reconcile()
+	kept, same := h.registration()
+	h.Expect(kept.DeletionTimestamp).To(Equal(deployment.DeletionTimestamp))
+	h.Expect(same.Spec.Proxy).To(Equal(install.Spec.Proxy))
+	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition).Message).To(ContainSubstring("whether an installation was started is not known"))
 }

@@ -22,8 +22,10 @@ func (r *Reconciler) syncMachines(ctx context.Context, s *scope) (bool, error) {
 	}
 	var errs []error
 	for _, m := range s.found.Machines {
+		silence := r.silence(m)
 		if !m.DeletionTimestamp.IsZero() {
-			errs = append(errs, r.excludeDrain(ctx, s, m), r.holdLate(ctx, s, m))
+			// The hook is written first: without drain and hook Cluster API would proceed to the host of an etcd member.
+			errs = append(errs, r.holdLate(ctx, s, m), r.excludeDrain(ctx, s, m, silence))
 			continue
 		}
 		switch err := r.syncMachine(ctx, s, m); {

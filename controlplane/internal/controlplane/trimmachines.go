@@ -82,7 +82,9 @@ func nodeAway(machine *clusterv1.Machine) []metav1.Condition {
 	if !facts.NodeAway(machine) {
 		return nil
 	}
-	return []metav1.Condition{{Type: clusterv1.MachineNodeReadyCondition, Status: kube.Word(conditions.Get(machine, clusterv1.MachineNodeReadyCondition).Status)}}
+	c := conditions.Get(machine, clusterv1.MachineNodeReadyCondition)
+	// The reason separates a kubelet that does not report from a cluster that Cluster API does not reach.
+	return []metav1.Condition{{Type: c.Type, Status: kube.Word(c.Status), Reason: kube.Word(c.Reason)}}
 }
 
 // trimConditions keeps what is told of the conditions that are read, and since when: in this order those of several Machines are summed up.

@@ -68,7 +68,7 @@ func TestOfAControlPlaneMachineAllThatIsStatedIsCached(t *testing.T) {
 	g.Expect(trimMachine(whole)).To(Equal(kept), "the label tells it as well")
 
 	kept.DeletionTimestamp, whole.DeletionTimestamp = nil, nil
-	kept.Status.Conditions[len(kept.Status.Conditions)-1] = metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionFalse}
+	kept.Status.Conditions[len(kept.Status.Conditions)-1] = metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionFalse, Reason: why.Reason}
 	g.Expect(trimMachine(whole)).To(Equal(kept), "it is not being deleted")
 }
 

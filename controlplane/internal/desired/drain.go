@@ -1,6 +1,8 @@
 package desired
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -47,28 +49,39 @@ const (
 // drainExclusions make Cluster API neither drain the Node of a Machine nor wait for its volumes.
 var drainExclusions = []string{clusterv1.ExcludeNodeDrainingAnnotation, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation}
 
+// UnreachableTime is how long a kubelet must not report until its Node is not drained. A kubelet that hangs, or a network that is restarted, takes less: then drain,
+// PodDisruptionBudgets and the wait for volumes still count. Kubernetes itself evicts the Pods of an unreachable Node after five minutes.
+const UnreachableTime = 10 * time.Minute
+
 // drainExclusion is why the Node of a Machine must not be drained; empty: it may be. Of two nodes with fencing none is ever released, so a drained one would stay
 // cordoned: each is half the cluster. An unreachable Node stops no Pod, and Pods that tolerate that may block the drain for ever: those that replace them may be Pods of
-// another Machine that is drained and waits.
-func drainExclusion(f *facts.Facts, m *clusterv1.Machine) string {
+// another Machine that is drained and waits. An exclusion that exists ends only when the kubelet reports, whatever this process has observed.
+func drainExclusion(f *facts.Facts, m *clusterv1.Machine, silence time.Duration) string {
 	switch {
 	case f.Fenced():
 		return drainExcludedFencing
-	case !m.DeletionTimestamp.IsZero() && facts.NodeUnreachable(m):
+	case m == nil || m.DeletionTimestamp.IsZero() || !facts.NodeUnreachable(m):
+		return ""
+	case silence >= UnreachableTime || m.Annotations[clusterv1.ExcludeNodeDrainingAnnotation] == drainExcludedUnreachable:
 		return drainExcludedUnreachable
 	}
 	return ""
 }
 
-// SetDrainExclusion sets the annotations of a Machine by which Cluster API does not drain its Node, and removes ours when it may be drained again.
-func SetDrainExclusion(f *facts.Facts, m *clusterv1.Machine) {
-	why := drainExclusion(f, m)
+// SetDrainExclusion sets the annotations by which Cluster API does not drain the Node of a Machine, and removes ours when it may be drained again. A value that the user
+// set, as observed, stays. silence is for how long the kubelet of the Node has not reported.
+func SetDrainExclusion(f *facts.Facts, m, observed *clusterv1.Machine, silence time.Duration) {
+	why := drainExclusion(f, observed, silence)
 	for _, key := range drainExclusions {
 		value, set := m.Annotations[key]
+		if !set && observed != nil {
+			value, set = observed.Annotations[key]
+		}
+		ours := value == drainExcludedFencing || value == drainExcludedUnreachable
 		switch {
-		case why != "" && !set:
+		case why != "" && (!set || ours):
 			metav1.SetMetaDataAnnotation(&m.ObjectMeta, key, why)
-		case why == "" && (value == drainExcludedFencing || value == drainExcludedUnreachable):
+		case why == "" && ours:
 			delete(m.Annotations, key)
 		}
 	}

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,17 +23,20 @@ func TestWhichMachinesAreExcludedFromDrains(t *testing.T) {
 		alive    bool
 		node     metav1.ConditionStatus
 		reason   string
+		silence  time.Duration
 		before   string
 		expected string
 	}{
 		"a Node that is Ready: drained":                              {node: metav1.ConditionTrue, reason: "KubeletReady"},
 		"a Node whose kubelet reports that it is not Ready: drained": {node: metav1.ConditionFalse, reason: "KubeletNotReady"},
-		"a Node that is unreachable: not drained":                    {node: metav1.ConditionUnknown, reason: "NodeStatusUnknown", expected: drainExcludedUnreachable},
-		"a Node that Cluster API cannot read: drained":               {node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeConnectionDownReason},
-		"a Machine that is not being deleted: nothing to exclude":    {alive: true, node: metav1.ConditionUnknown, reason: "NodeStatusUnknown"},
+		"a Node that is unreachable: not drained":                    {node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeReadyUnknownReason, silence: UnreachableTime, expected: drainExcludedUnreachable},
+		"a Node that is unreachable for a moment: drained":           {node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeReadyUnknownReason, silence: UnreachableTime - 1},
+		"an exclusion that exists lasts while it is unreachable":     {node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeReadyUnknownReason, before: drainExcludedUnreachable, expected: drainExcludedUnreachable},
+		"a Node that Cluster API cannot read: drained":               {silence: UnreachableTime, node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeConnectionDownReason},
+		"a Machine that is not being deleted: nothing to exclude":    {alive: true, silence: UnreachableTime, node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeReadyUnknownReason},
 		"a Node that reports again: drained":                         {node: metav1.ConditionTrue, reason: "KubeletReady", before: drainExcludedUnreachable},
 		"the user excluded it: as the user wants":                    {node: metav1.ConditionTrue, reason: "KubeletReady", before: "by hand", expected: "by hand"},
-		"the user excluded it, and it is unreachable: as before":     {node: metav1.ConditionUnknown, reason: "NodeStatusUnknown", before: "by hand", expected: "by hand"},
+		"the user excluded it, and it is unreachable: as before":     {silence: UnreachableTime, node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeReadyUnknownReason, before: "by hand", expected: "by hand"},
 		"one of two nodes with fencing: never drained":               {change: fenced, node: metav1.ConditionTrue, reason: "KubeletReady", expected: drainExcludedFencing},
 		"one of two nodes with fencing, not deleted: excluded too":   {change: fenced, alive: true, node: metav1.ConditionTrue, reason: "KubeletReady", expected: drainExcludedFencing},
 	} {
@@ -47,12 +51,25 @@ func TestWhichMachinesAreExcludedFromDrains(t *testing.T) {
 				m.Annotations = map[string]string{clusterv1.ExcludeNodeDrainingAnnotation: tc.before, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation: tc.before}
 			}
 			conditions.Set(m, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: tc.node, Reason: tc.reason})
-			SetDrainExclusion(factsOf(tc.change), m)
+			SetDrainExclusion(factsOf(tc.change), m, m, tc.silence)
 			for _, key := range []string{"machine.cluster.x-k8s.io/exclude-node-draining", "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach"} {
 				g.Expect(m.Annotations[key]).To(Equal(tc.expected), key)
 			}
 		})
 	}
+}
+
+func TestAUsersExclusionOfAFencedNodeStays(t *testing.T) {
+	g := NewWithT(t)
+	f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		cp.Spec.Fencing = &controlplanev1.FencingSpec{}
+	})
+	observed := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m0", Annotations: map[string]string{clusterv1.ExcludeNodeDrainingAnnotation: "by hand"}}}
+	synced := SyncedMachine(f, observed, "")
+	g.Expect(synced.Annotations).NotTo(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), "what is not applied stays")
+	g.Expect(synced.Annotations).To(HaveKeyWithValue(clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation, drainExcludedFencing))
+	observed.Annotations[clusterv1.ExcludeNodeDrainingAnnotation] = drainExcludedFencing
+	g.Expect(SyncedMachine(f, observed, "").Annotations).To(HaveKeyWithValue(clusterv1.ExcludeNodeDrainingAnnotation, drainExcludedFencing), "ours is applied again")
 }
 
 func TestOfWhichDrainsGuardPodsAreExcluded(t *testing.T) {

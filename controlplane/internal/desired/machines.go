@@ -66,7 +66,7 @@ func Machine(f *facts.Facts, slot Slot, infra *unstructured.Unstructured, versio
 	}
 	setInPlace(f, m, slot.Arbiter)
 	holdHost(f, m, nil)
-	SetDrainExclusion(f, m)
+	SetDrainExclusion(f, m, nil, 0)
 	keepRemediation(f.ControlPlane, controlplanev1.RemediationInProgressAnnotation, m)
 	return m
 }
@@ -85,7 +85,7 @@ func SyncedMachine(f *facts.Facts, observed *clusterv1.Machine, version string) 
 	}
 	setInPlace(f, m, IsArbiter(f, observed))
 	holdHost(f, m, observed)
-	SetDrainExclusion(f, m)
+	SetDrainExclusion(f, m, observed, 0)
 	keepRemediation(observed, controlplanev1.RemediationForAnnotation, m)
 	return m
 }

@@ -75,16 +75,11 @@ func NodeAway(m *clusterv1.Machine) bool {
 	return c != nil && c.Status != metav1.ConditionTrue
 }
 
-// ownReasons are those with which Cluster API reports that it does not know whether a Node is Ready. Every other reason is that of the Node.
-var ownReasons = []string{
-	clusterv1.MachineNodeConnectionDownReason, clusterv1.MachineNodeInternalErrorReason, clusterv1.MachineNodeInspectionFailedReason,
-	clusterv1.MachineNodeDoesNotExistReason, clusterv1.MachineNodeDeletedReason,
-}
-
-// NodeUnreachable tells whether the kubelet of a Machine's Node is known not to report: its host is off, or cut off.
+// NodeUnreachable tells whether the kubelet of a Machine's Node is known not to report: its host is off, or cut off. Cluster API sets this reason only when it read the Node and the Ready
+// condition of the Node is Unknown (setNodeHealthyAndReadyConditions of its machine_controller_status.go, v1.12). It has other reasons for a cluster that it does not reach.
 func NodeUnreachable(m *clusterv1.Machine) bool {
 	c := conditions.Get(m, clusterv1.MachineNodeReadyCondition)
-	return c != nil && c.Status == metav1.ConditionUnknown && m.Status.NodeRef.IsDefined() && !slices.Contains(ownReasons, c.Reason)
+	return c != nil && c.Status == metav1.ConditionUnknown && m.Status.NodeRef.IsDefined() && c.Reason == clusterv1.MachineNodeReadyUnknownReason
 }
 
 // AwaitsHosts tells whether hosts are to join the cluster.
