@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -179,18 +180,29 @@ func (l *Lab) watch() error {
 	if l.watched, err = cache.New(l.Env.Config(), cache.Options{Scheme: l.Env.Scheme()}); err != nil {
 		return fmt.Errorf("cannot watch the management cluster: %w", err)
 	}
-	controlPlanes, err := l.watched.GetInformer(l.life, &controlplanev1.OpenshiftAssistedControlPlane{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("cannot watch control planes: %w", err)
-	}
-	if _, err := controlPlanes.AddEventHandler(l.reports.handler()); err != nil {
-		return fmt.Errorf("cannot watch control planes: %w", err)
+	if err := l.recordReports(); err != nil {
+		return err
 	}
 	l.running.Go(func() {
 		if err := l.watched.Start(l.life); err != nil {
 			l.fail(err)
 		}
 	})
+	return nil
+}
+
+// recordReports has the conditions of control planes recorded. A laboratory without our providers has none.
+func (l *Lab) recordReports() error {
+	controlPlanes, err := l.watched.GetInformer(l.life, &controlplanev1.OpenshiftAssistedControlPlane{}, cache.BlockUntilSynced(false))
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot watch control planes: %w", err)
+	}
+	if _, err := controlPlanes.AddEventHandler(l.reports.handler()); err != nil {
+		return fmt.Errorf("cannot watch control planes: %w", err)
+	}
 	return nil
 }
 
