@@ -87,7 +87,14 @@ func withoutState(o *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(o.Object, "status")
 	o.SetManagedFields(nil)
 	o.SetResourceVersion("")
+	if _, fencing := o.GetAnnotations()[fencingSource]; fencing {
+		unstructured.RemoveNestedField(o.Object, "data")
+		unstructured.RemoveNestedField(o.Object, "metadata", "annotations", fencingSource)
+	}
 }
+
+// fencingSource marks the copied credentials of the BMC of a fenced host. The release after deletes those of installed hosts, which the one before keeps.
+const fencingSource = "bootstrap.cluster.x-k8s.io/fencing-source"
 
 // changes tells what is another, or not there on one side.
 func changes(before, after map[string]*unstructured.Unstructured) ([]string, error) {
