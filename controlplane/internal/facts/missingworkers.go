@@ -2,6 +2,7 @@ package facts
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,8 @@ type MissingWorkers struct {
 	Since time.Time
 }
 
-// FindMissingWorkers compares the replicas of MachineDeployments, and of MachineSets that stand alone, with the Machines that exist.
+// FindMissingWorkers compares the replicas of MachineDeployments, and of MachineSets that stand alone, with the Machines that exist. The result is sorted by owner and does not depend on the order of
+// the arguments, which come from an index in random order: a status that names the owners would be written again and again.
 func FindMissingWorkers(deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet, machines []*clusterv1.Machine) []MissingWorkers {
 	created := map[types.UID]int32{}
 	for _, m := range machines {
@@ -34,6 +36,7 @@ func FindMissingWorkers(deployments []clusterv1.MachineDeployment, sets []cluste
 	}
 	blockers := map[types.UID]string{}
 	var missing []MissingWorkers
+	sets = slices.SortedFunc(slices.Values(sets), func(a, b clusterv1.MachineSet) int { return cmp.Compare(a.Name, b.Name) }) // the first blocker of several counts
 	for i := range sets {
 		set := &sets[i]
 		owner := metav1.GetControllerOf(set)
@@ -59,6 +62,7 @@ func FindMissingWorkers(deployments []clusterv1.MachineDeployment, sets []cluste
 		}
 		missing = append(missing, MissingWorkers{"MachineDeployment " + d.Name, count, blocker, d.CreationTimestamp.Time})
 	}
+	slices.SortFunc(missing, func(a, b MissingWorkers) int { return cmp.Compare(a.Owner, b.Owner) })
 	return missing
 }
 

@@ -1,11 +1,13 @@
 package facts
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
@@ -55,4 +57,26 @@ func TestMissingWorkersNameTheirBlocker(t *testing.T) {
 			NewWithT(t).Expect(FindMissingWorkers([]clusterv1.MachineDeployment{d}, []clusterv1.MachineSet{s}, machines)).To(Equal(tc.want))
 		})
 	}
+}
+
+// TestMissingWorkersAreInAStableOrder: what comes from an index in another order is the same.
+func TestMissingWorkersAreInAStableOrder(t *testing.T) {
+	blocked := func(name, why string) clusterv1.MachineSet {
+		s := clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{{Kind: "MachineDeployment", UID: "a", Controller: ptr.To(true)}}}}
+		s.Status.Conditions = []metav1.Condition{{Type: clusterv1.ScalingUpCondition, Status: metav1.ConditionTrue, Message: "Scaling up is blocked " + why}}
+		return s
+	}
+	deployment := func(name string) clusterv1.MachineDeployment {
+		d := clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+		d.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = ConfigTemplateKind
+		return d
+	}
+	deployments := []clusterv1.MachineDeployment{deployment("b"), deployment("a")}
+	sets := []clusterv1.MachineSet{blocked("a-2", "later"), blocked("a-1", "first")}
+	want := FindMissingWorkers(deployments, sets, nil)
+	g := NewWithT(t)
+	g.Expect(want).To(HaveExactElements(And(HaveField("Owner", "MachineDeployment a"), HaveField("Blocker", "first")), HaveField("Owner", "MachineDeployment b")))
+	slices.Reverse(deployments)
+	slices.Reverse(sets)
+	g.Expect(FindMissingWorkers(deployments, sets, nil)).To(Equal(want))
 }
