@@ -56,3 +56,12 @@ func TestASilentAssistedServiceIsTold(t *testing.T) {
 	h.reconcile()
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).To(Equal(controlplanev1.WaitingForHostsReason))
 }
+
+// TestTheOwnerOfARestoredMachineIsNews: no control-plane Machine is created until Machines have their owners, of whatever kind.
+func TestTheOwnerOfARestoredMachineIsNews(t *testing.T) {
+	restored, owned := &clusterv1.Machine{}, &clusterv1.Machine{}
+	owned.OwnerReferences = []metav1.OwnerReference{{Kind: "Cluster", Name: "cluster1"}}
+	g := NewWithT(t)
+	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: restored, ObjectNew: owned})).To(BeTrue())
+	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: owned, ObjectNew: owned})).To(BeFalse())
+}
