@@ -145,8 +145,20 @@ vet: ## Run go vet.
 	@for module in . $(APIS) $(CODED_TOOLS); do go -C $$module vet ./... || exit 1; done
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## Run golangci-lint.
+lint: $(GOLANGCI_LINT) lint-language ## Run golangci-lint, and check the language of comments, strings, names, documents and manifests.
 	@for module in . $(APIS) $(CODED_TOOLS); do (cd $$module && $(abspath $(GOLANGCI_LINT)) run) || exit 1; done
+
+# Vale, which the language is checked with, needs a C compiler to be built.
+.PHONY: lint-language
+lint-language:
+	@go -C test/tools/language run .
+
+# Subjects up to this commit do not follow the rules.
+SUBJECTS_AFTER := 5fb92d4a
+.PHONY: lint-commits
+lint-commits: ## Check the subjects of commits: "area: change", imperative, at most 72 characters.
+	@if git cat-file -e $(SUBJECTS_AFTER) 2>/dev/null; then go -C test/tools/language run . -commits $(SUBJECTS_AFTER)..HEAD; \
+	else echo "commits: not checked, since this clone does not have the history back to $(SUBJECTS_AFTER)"; fi
 
 ##@ Test
 

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// repository creates a Git repository with the given files.
+func repository(t *testing.T, files map[string]string) string {
+	t.Helper()
+	g := NewWithT(t)
+	root := t.TempDir()
+	g.Expect(exec.Command("git", "init", "-q", root).Run()).To(Succeed())
+	for path, content := range files {
+		g.Expect(os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o755)).To(Succeed())
+		g.Expect(os.WriteFile(filepath.Join(root, path), []byte(content), 0o600)).To(Succeed())
+	}
+	return root
+}
+
+const source = `// Package host knows hosts. The user is told of each of them.
+package host
+
+// nolint tells nothing to readers, nor do markers.
+//
+// +kubebuilder:validation:XValidation:rule="self != 'tells'"
+type Host struct {
+	toldName string ` + "`json:\"tells\"`" + `
+}
+
+func (h Host) message() string {
+	// This sentence is far too long for a reader, because it goes on and on about many different objects and their owners, although two or three sentences would be understood at once.
+	return "nobody waits" + "tells"
+}
+`
+
+func TestFindingsOfEachKindAreReported(t *testing.T) {
+	g := NewWithT(t)
+	root := repository(t, map[string]string{
+		"host/host.go":         source,
+		"host/testdata/a.yaml": "message: tells",
+		"docs/page.md":         "# Page\n\nThe host is there.\n\nThe host is recognised.\n\n| a | " + strings.Repeat("cell ", 40) + " |\n|---|---|\n",
+		"config/policy.yaml":   "message: fine\n# who is asked\n",
+		"clean.md":             "# Add workers\n\nThe manager creates the Machine.\n",
+	})
+	var out bytes.Buffer
+	c := checker{out: &out, root: root}
+	g.Expect(c.run(t.Context())).To(MatchError("8 findings in the language of the repository"), out.String)
+	g.Expect(strings.Split(strings.TrimSpace(out.String()), "\n")).To(HaveExactElements(
+		HavePrefix("config/policy.yaml:2: Write request"),
+		HavePrefix("docs/page.md:3: Write exists"),
+		HavePrefix("docs/page.md:5: 'recognised' has a British spelling."),
+		HavePrefix("host/host.go:1: Write report"),
+		HavePrefix("host/host.go:8: Write report"), // the name of the field, not its tag
+		HavePrefix("host/host.go:12: A sentence has at most 25 words."),
+		HavePrefix("host/host.go:12: Wrap the line: it has 18"),
+		HavePrefix("host/host.go:13: Write another client"),
+	), out.String)
+}
+
+func TestPendingPathsAreNotReported(t *testing.T) {
+	g := NewWithT(t)
+	files := map[string]string{"host/host.go": source, "host/inner/inner.go": source, "a.md": "# Title\n"}
+	files[pendingList] = "# rewritten last\nhost/\n"
+	var out bytes.Buffer
+	c := checker{out: &out, root: repository(t, files)}
+	g.Expect(c.run(t.Context())).NotTo(Succeed())
+	g.Expect(out.String()).NotTo(ContainSubstring("host/host.go"))
+	g.Expect(out.String()).To(ContainSubstring("host/inner/inner.go:1: "), "a folder stands for the files directly in it")
+
+	files[pendingList] = "host/\nhost/inner/\na.md\n"
+	out.Reset()
+	c.root = repository(t, files)
+	g.Expect(c.run(t.Context())).To(MatchError("1 findings in the language of the repository"))
+	g.Expect(out.String()).To(ContainSubstring("a.md has no findings. Remove its line."))
+}
+
+func TestSubjectsOfCommits(t *testing.T) {
+	for line, problem := range map[string]string{
+		"removal: skip drain of failed members":   "",
+		"config, docs: embed the policies":        "",
+		"controlplane: skips the drain":           "imperative",
+		"controlplane: added a field":             "imperative",
+		"pkg/metal3: reading of disks":            "imperative",
+		"docs: address the review":                "",
+		"Fix the drain":                           "form",
+		"removal: Skip the drain":                 "form",
+		"removal: " + strings.Repeat("skip ", 20): "limit is 72",
+	} {
+		if problem == "" {
+			NewWithT(t).Expect(checkSubject(line)).To(BeEmpty(), line)
+		} else {
+			NewWithT(t).Expect(checkSubject(line)).To(ContainSubstring(problem), line)
+		}
+	}
+}
+
+func TestCommitsOfARangeAreChecked(t *testing.T) {
+	g := NewWithT(t)
+	root := repository(t, nil)
+	commit := func(message string) {
+		command := exec.Command("git", "-C", root, "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "--allow-empty", "-m", message)
+		g.Expect(command.Run()).To(Succeed())
+	}
+	commit("An old subject")
+	commit("docs: add a page")
+	var out bytes.Buffer
+	g.Expect(checkCommits(t.Context(), &out, root, "HEAD~1..HEAD")).To(Succeed())
+	g.Expect(out.String()).To(ContainSubstring("1 subjects"))
+	commit("docs: adds a page")
+	g.Expect(checkCommits(t.Context(), &out, root, "HEAD~2..HEAD")).To(MatchError(ContainSubstring("1 of 2")))
+}
