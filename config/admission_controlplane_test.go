@@ -1,6 +1,9 @@
 package config_test
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 const minimalControlPlane = `
 apiVersion: controlplane.cluster.x-k8s.io/v1beta1
@@ -176,6 +179,18 @@ func controlPlaneNetworkAdmissions() admissions {
 	}}
 }
 
+// authority looks like the certificate of one; notPEM is what refuses anything else.
+const (
+	authority = "-----BEGIN CERTIFICATE-----\nMIIB+/==\n-----END CERTIFICATE-----\n"
+	notPEM    = "additionalTrustBundle must hold PEM certificates (-----BEGIN CERTIFICATE-----) and nothing else"
+)
+
+// bundleOf states authorities below a path.
+func bundleOf(path, bundle string) string {
+	levels := strings.Split(path, ".")
+	return strings.Join(levels, ": {") + fmt.Sprintf(": {kubeconfig: {additionalTrustBundle: %q}}", bundle) + strings.Repeat("}", len(levels)-1)
+}
+
 func controlPlaneSettingsAdmissions() admissions {
 	return admissions{minimalControlPlane, map[string]admission{
 		"encryption by TPM":           {change: `spec: {config: {diskEncryption: {enableOn: all, mode: tpmv2}}}`},
@@ -199,6 +214,12 @@ func controlPlaneSettingsAdmissions() admissions {
 		"unknown capability set":  {change: `spec: {config: {capabilities: {baselineCapability: Some}}}`, refused: "baselineCapability"},
 		"install-config override": {change: `spec: {config: {installConfigOverride: '{"networking":{"networkType":"Cilium"}}'}}`},
 		"override that is YAML":   {change: `spec: {config: {installConfigOverride: 'networking: {}'}}`, refused: "installConfigOverride must be a JSON object"},
+		"authorities":             {change: bundleOf("spec", strings.Repeat(authority, 16))},
+		"authorities without end": {change: bundleOf("spec", strings.Repeat(authority, 17)), refused: "additionalTrustBundle must hold at most 16 certificates"},
+		"a key as authority":      {change: bundleOf("spec", authority+strings.ReplaceAll(authority, "CERTIFICATE", "PRIVATE KEY")), refused: notPEM},
+		"authorities in words":    {change: bundleOf("spec", "# mine\n"+authority), refused: notPEM},
+		"an authority cut off":    {change: bundleOf("spec", strings.TrimSuffix(authority, "-----\n")), refused: notPEM},
+		"kubeconfig of nothing":   {change: `spec: {kubeconfig: {}}`, refused: "should have at least 1 properties"},
 		"unknown field":           {change: `spec: {config: {baseDomian: x}}`, refused: "unknown fields: spec.config.baseDomian"},
 	}}
 }
@@ -261,9 +282,15 @@ metadata: {name: lab}
 spec: {template: {spec: {config: {baseDomain: lab.example.com}}}}
 `
 	return admissions{base, map[string]admission{
-		"settings":   {change: `spec: {template: {spec: {machineTemplate: {spec: {deletion: {nodeDrainTimeoutSeconds: 600}}}}}}`},
-		"an arbiter": {change: `spec: {template: {spec: {arbiter: {}}}}`},
-		"fencing":    {change: `spec: {template: {spec: {fencing: {credentialsFrom: BareMetalHosts}}}}`},
+		"settings":    {change: `spec: {template: {spec: {machineTemplate: {spec: {deletion: {nodeDrainTimeoutSeconds: 600}}}}}}`},
+		"authorities": {change: bundleOf("spec.template.spec", authority)},
+		"authorities without end": {
+			change:  bundleOf("spec.template.spec", strings.Repeat(authority, 17)),
+			refused: "additionalTrustBundle must hold at most 16 certificates",
+		},
+		"authorities in words": {change: bundleOf("spec.template.spec", "# mine"), refused: notPEM},
+		"an arbiter":           {change: `spec: {template: {spec: {arbiter: {}}}}`},
+		"fencing":              {change: `spec: {template: {spec: {fencing: {credentialsFrom: BareMetalHosts}}}}`},
 		"an arbiter in a pool of workers": {
 			change:  `spec: {template: {spec: {arbiter: {openshiftAssistedConfigSpec: {machineConfigPool: infra}}}}}`,
 			refused: "machineConfigPool is for workers: the host of an arbiter belongs to the pool arbiter",

@@ -94,6 +94,10 @@ type OpenshiftAssistedControlPlaneSpec struct {
 	// +optional
 	Upgrade UpgradeSpec `json:"upgrade,omitempty,omitzero"`
 
+	// kubeconfig states what the published kubeconfig (Secret <cluster>-kubeconfig) needs in addition to what assisted-service and the cluster give.
+	// +optional
+	Kubeconfig KubeconfigSpec `json:"kubeconfig,omitempty,omitzero"`
+
 	// config is the installation's configuration.
 	// +required
 	Config InstallationConfig `json:"config,omitempty,omitzero"`
@@ -280,6 +284,21 @@ type UpgradeSpec struct {
 	// +kubebuilder:validation:MinLength=5
 	// +kubebuilder:validation:MaxLength=128
 	WaivePreconditionsAndSignaturesFor string `json:"waivePreconditionsAndSignaturesFor,omitempty"`
+}
+
+// KubeconfigSpec states what the published kubeconfig needs in addition to what assisted-service and the cluster give.
+// +kubebuilder:validation:MinProperties=1
+type KubeconfigSpec struct {
+	// additionalTrustBundle holds certificate authorities (PEM), at most 16, that the kubeconfig trusts in addition to those of the cluster: those of the serving certificates that
+	// the cluster was given (namedCertificates), or of a load balancer. It can be changed at any time. An authority that is withdrawn leaves the kubeconfig when the
+	// cluster is connected and its API server does not need the authority; one that was in the kubeconfig before, or that the cluster reports, stays. A kubeconfig
+	// without any authority stays so: there the authorities of the system count.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[[:space:]]*(-----BEGIN CERTIFICATE-----[[:space:]][A-Za-z0-9+/=[:space:]]+-----END CERTIFICATE-----[[:space:]]*)+$')",message="additionalTrustBundle must hold PEM certificates (-----BEGIN CERTIFICATE-----) and nothing else: no keys, no comments"
+	// +kubebuilder:validation:XValidation:rule="size(self.split('-----BEGIN CERTIFICATE-----')) <= 17",message="additionalTrustBundle must hold at most 16 certificates"
+	AdditionalTrustBundle string `json:"additionalTrustBundle,omitempty"`
 }
 
 // InstallationConfig is the configuration of the installation. It is read until the installation starts; what cannot change after

@@ -58,6 +58,10 @@ type OpenshiftAssistedControlPlaneTemplateResourceSpec struct {
 	// +optional
 	Upgrade UpgradeSpec `json:"upgrade,omitempty,omitzero"`
 
+	// kubeconfig states what the published kubeconfigs (Secrets <cluster>-kubeconfig) need in addition to what assisted-service and the cluster give.
+	// +optional
+	Kubeconfig KubeconfigSpec `json:"kubeconfig,omitempty,omitzero"`
+
 	// config is the installation's configuration.
 	// +required
 	Config InstallationConfig `json:"config,omitempty,omitzero"`

@@ -56,7 +56,7 @@ type fakeWorkloads struct {
 	// releasesAwaited is what was said last of the releases of Nodes, poolsAwaited of the MachineConfigPools.
 	releasesAwaited, poolsAwaited bool
 	// authorities are those of the API server, or why they cannot be read.
-	authorities   []byte
+	authorities   workload.Authorities
 	noAuthorities error
 	// identify is the error of the question what the cluster is known by.
 	identify error
@@ -81,7 +81,7 @@ func (f *fakeWorkloads) HasToken(_ context.Context, _ client.ObjectKey, boundTo 
 	return f.tokens.Has(boundTo), f.hasToken
 }
 
-func (f *fakeWorkloads) Authorities(context.Context, client.ObjectKey) ([]byte, error) {
+func (f *fakeWorkloads) Authorities(context.Context, client.ObjectKey) (workload.Authorities, error) {
 	return f.authorities, f.noAuthorities
 }
 

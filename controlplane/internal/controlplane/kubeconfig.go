@@ -107,11 +107,12 @@ func (r *Reconciler) publish(ctx context.Context, s *scope, admin *corev1.Secret
 		s.found.Block(status.KubeconfigCopy, controlplanev1.KubeconfigRefusedReason, fmt.Sprintf("Secret %s is not published: %s", admin.Name, err))
 		return s.found.Kubeconfig != nil, nil
 	}
-	content, err := r.withAdditions(ctx, s, content, sourceOf(admin))
+	content, annotations, err := r.withAdditions(ctx, s, content, sourceOf(admin))
 	if err != nil {
 		return false, err
 	}
-	published := desired.Kubeconfig(s.Facts, content, map[string]string{facts.KubeconfigSourceAnnotation: sourceOf(admin).String()})
+	published := desired.Kubeconfig(s.Facts, content, annotations)
+	metav1.SetMetaDataAnnotation(&published.ObjectMeta, facts.KubeconfigSourceAnnotation, sourceOf(admin).String())
 	first := s.found.Kubeconfig == nil && r.recent.Unseen(appliedKey(published), "") == 0 // else it was published, and is on its way into the cache
 	if err := r.apply(ctx, s, published, s.found.Kubeconfig); err != nil {
 		return false, fmt.Errorf("cannot publish the kubeconfig: %w", err)
@@ -126,20 +127,20 @@ func (r *Reconciler) publish(ctx context.Context, s *scope, admin *corev1.Secret
 	return true, nil
 }
 
-// withAdditions returns assisted-service's kubeconfig with what the user added to the published one, if there is one.
-func (r *Reconciler) withAdditions(ctx context.Context, s *scope, content []byte, source kubeconfigSource) ([]byte, error) {
+// withAdditions returns assisted-service's kubeconfig with what the user added to the published one, if there is one, and the annotations that stay with that.
+func (r *Reconciler) withAdditions(ctx context.Context, s *scope, content []byte, source kubeconfigSource) ([]byte, map[string]string, error) {
 	if s.found.Kubeconfig == nil {
-		return content, nil
+		return content, nil, nil
 	}
 	current, err := kube.Read(ctx, r.Live, client.ObjectKeyFromObject(s.found.Kubeconfig), &corev1.Secret{})
 	if err != nil || current == nil {
-		return content, err
+		return content, nil, err
 	}
 	same := parseSource(current.Annotations[facts.KubeconfigSourceAnnotation]).digest == source.digest
 	if content, err = workload.Replace(current.Data[secret.KubeconfigDataName], content, same, r.now()); err != nil {
-		return nil, fmt.Errorf("cannot replace the published kubeconfig: %w", err)
+		return nil, nil, fmt.Errorf("cannot replace the published kubeconfig: %w", err)
 	}
-	return content, nil
+	return content, kube.Only(current.Annotations, facts.KubeconfigAuthoritiesAnnotation), nil
 }
 
 // adopt makes a published kubeconfig that came back from a backup ours again, or gives it another source. Its content stays.
@@ -151,16 +152,10 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope, source *kubeconfigSour
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.found.Kubeconfig), current); err != nil {
 		return fmt.Errorf("cannot read the published kubeconfig: %w", err)
 	}
-	annotations := map[string]string{}
-	for _, name := range []string{facts.KubeconfigSourceAnnotation, facts.KubeconfigRenewalAnnotation, facts.KubeconfigTokenAnnotation} {
-		if value, found := current.Annotations[name]; found {
-			annotations[name] = value
-		}
-	}
+	published := desired.Kubeconfig(s.Facts, current.Data[secret.KubeconfigDataName], kube.Only(current.Annotations, facts.KubeconfigAnnotations()...))
 	if source != nil {
-		annotations[facts.KubeconfigSourceAnnotation] = source.String()
+		metav1.SetMetaDataAnnotation(&published.ObjectMeta, facts.KubeconfigSourceAnnotation, source.String())
 	}
-	published := desired.Kubeconfig(s.Facts, current.Data[secret.KubeconfigDataName], annotations)
 	published.ResourceVersion = current.ResourceVersion
 	if err := r.apply(ctx, s, published, current); err != nil {
 		return fmt.Errorf("cannot take over the kubeconfig in Secret %s: %w", published.Name, err)

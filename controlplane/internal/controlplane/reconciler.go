@@ -86,7 +86,7 @@ type Workloads interface {
 	Await(cluster client.ObjectKey, awaited bool)
 	AwaitReleases(cluster client.ObjectKey, awaited bool)
 	AwaitPools(cluster client.ObjectKey, awaited bool)
-	Authorities(ctx context.Context, cluster client.ObjectKey) ([]byte, error)
+	Authorities(ctx context.Context, cluster client.ObjectKey) (workload.Authorities, error)
 	Identify(ctx context.Context, cluster client.ObjectKey) (facts.Identity, error)
 	Forget(cluster client.ObjectKey)
 }
@@ -271,7 +271,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 		reconcile.Run(ctx, s, r.tellArbiter),
 		reconcile.Run(ctx, s, r.tellStray),
 		reconcile.Run(ctx, s, r.relabel, r.markInstalled, r.dropImageSets),
-		reconcile.Run(ctx, s, r.kubeconfig, r.nudge, r.allowMove, r.renewKubeconfig),
+		reconcile.Run(ctx, s, r.kubeconfig, r.trustAuthorities, r.nudge, r.allowMove, r.renewKubeconfig),
 		reconcile.Run(ctx, s, r.lendKubeconfig),
 		reconcile.Run(ctx, s, r.markUpToDate),
 	)

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/cluster-api/util/secret"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -120,8 +119,9 @@ func notWritten(err error) bool {
 // publishToken puts a token into the published kubeconfig.
 func (r *Reconciler) publishToken(ctx context.Context, s *scope, current *corev1.Secret, token workload.Token) error {
 	content, err := workload.WithToken(current.Data[secret.KubeconfigDataName], token.Value)
+	authorities := facts.AuthoritiesOf(current)
 	if err == nil {
-		content, err = r.withAuthorities(ctx, s, content)
+		content, authorities, err = r.withAuthorities(ctx, s, content, authorities)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot renew the kubeconfig in Secret %s: %w", current.Name, err)
@@ -133,6 +133,7 @@ func (r *Reconciler) publishToken(ctx context.Context, s *scope, current *corev1
 		facts.KubeconfigRenewalAnnotation: renewal.UTC().Format(time.RFC3339),
 		facts.KubeconfigTokenAnnotation:   string(token.BoundToUID),
 	})
+	recordAuthorities(published, authorities)
 	if _, err := r.applier.Apply(ctx, published, current); err != nil {
 		return fmt.Errorf("cannot publish the renewed kubeconfig: %w", err)
 	}
@@ -140,15 +141,6 @@ func (r *Reconciler) publishToken(ctx context.Context, s *scope, current *corev1
 	r.event(s.stored, "KubeconfigRenewed", "Gave Secret %s a new token, which is valid until %s, and as long as Secret kube-system/%s of the cluster exists",
 		published.Name, token.Expires.UTC().Format(time.RFC3339), token.BoundTo)
 	return nil
-}
-
-// withAuthorities adds the authorities of the API server as they are now: certificates that it gets later may be from one that the kubeconfig does not have yet. A token without them is better than none.
-func (r *Reconciler) withAuthorities(ctx context.Context, s *scope, content []byte) ([]byte, error) {
-	bundle, err := r.Workloads.Authorities(ctx, s.ClusterKey())
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("Cannot read the certificate authorities of the API server of the cluster", "reason", err.Error())
-	}
-	return workload.WithAuthorities(content, r.now(), bundle)
 }
 
 // renewalOf is when a published kubeconfig is to be renewed: at once as long as there is no token in it.

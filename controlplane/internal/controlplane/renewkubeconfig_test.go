@@ -145,9 +145,9 @@ func TestARenewalTakesTheAuthoritiesOfTheCluster(t *testing.T) {
 		s.Data["value"] = bytes.Replace(s.Data["value"], []byte(base64.StdEncoding.EncodeToString([]byte("authority"))), []byte(base64.StdEncoding.EncodeToString(selfSigned(t, "first"))), 1)
 	})
 	for _, fails := range []bool{true, false} {
-		h.workloads.authorities, h.workloads.noAuthorities = selfSigned(t, "second"), nil
+		h.workloads.authorities, h.workloads.noAuthorities = workload.Authorities{Reported: selfSigned(t, "second")}, nil
 		if fails {
-			h.workloads.authorities, h.workloads.noAuthorities = nil, errors.New("forbidden")
+			h.workloads.authorities, h.workloads.noAuthorities = workload.Authorities{}, errors.New("forbidden")
 		}
 		h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 + time.Hour) }
 		h.editPublished(func(s *corev1.Secret) { delete(s.Annotations, facts.KubeconfigRenewalAnnotation) })
@@ -178,7 +178,7 @@ func TestACertificateThatTheKubeconfigDoesNotAcceptIsReported(t *testing.T) {
 	failure := &facts.Failure{Kind: facts.Untrusted, Message: "the certificate of its API server is not from the authority in the kubeconfig", KubeconfigVersion: h.published().ResourceVersion}
 	h.workloads.facts = facts.Workload{Failure: failure}
 	h.reconcile()
-	h.expectKubeconfig(controlplanev1.KubeconfigUntrustedReason, "Secret cluster1-kubeconfig does not accept the server: the certificate of its API server is not from the authority in the kubeconfig. Add the authority")
+	h.expectKubeconfig(controlplanev1.KubeconfigUntrustedReason, "Secret cluster1-kubeconfig does not accept the server: the certificate of its API server is not from the authority in the kubeconfig. Add the authority of the certificate to spec.kubeconfig.additionalTrustBundle")
 	h.expectToken("token-1")
 
 	h = newHub(t, world(nil)...).withTime()

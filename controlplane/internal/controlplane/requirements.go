@@ -6,6 +6,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // requirements waits for what Cluster API and the user have to give first.
@@ -26,9 +27,11 @@ func (r *Reconciler) requirements(_ context.Context, s *scope) (bool, error) {
 	if s.Begun {
 		return true, nil
 	}
-	if err := s.checkName(); err != nil {
-		s.block(controlplanev1.InvalidConfigurationReason, err.Error())
-		return false, nil
+	for _, err := range []error{s.checkName(), workload.CheckAuthorities(s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle)} {
+		if err != nil {
+			s.block(controlplanev1.InvalidConfigurationReason, err.Error())
+			return false, nil
+		}
 	}
 	return true, nil
 }

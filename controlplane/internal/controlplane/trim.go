@@ -147,6 +147,6 @@ func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 func trimSecret(secret *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	kept := kube.MetadataIdentity(secret)
 	kept.OwnerReferences = kube.Owners(secret.OwnerReferences)
-	kept.Annotations = kube.Only(secret.Annotations, facts.KubeconfigSourceAnnotation, facts.KubeconfigRenewalAnnotation, facts.KubeconfigTokenAnnotation)
+	kept.Annotations = kube.Only(secret.Annotations, facts.KubeconfigAnnotations()...)
 	return kept
 }

@@ -162,7 +162,7 @@ func TestOfSecretsAndConfigMapsWhatIsReadIsCached(t *testing.T) {
 	secret.ObjectMeta = identity()
 	secret.Labels = nil
 	secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: facts.ControlPlaneKind, Name: "c1", UID: "cp-uid", Controller: ptr.To(true)}}
-	secret.Annotations = map[string]string{facts.KubeconfigSourceAnnotation: "s", facts.KubeconfigRenewalAnnotation: "r", facts.KubeconfigTokenAnnotation: "t"}
+	secret.Annotations = map[string]string{facts.KubeconfigSourceAnnotation: "s", facts.KubeconfigRenewalAnnotation: "r", facts.KubeconfigTokenAnnotation: "t", facts.KubeconfigAuthoritiesAnnotation: "a"}
 	g.Expect(trimSecret(burdened(secret))).To(Equal(secret))
 
 	configMap := kube.MetadataOf(kube.ConfigMap)

@@ -1,7 +1,12 @@
 package facts
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 const (
@@ -13,7 +18,61 @@ const (
 	KubeconfigRenewalAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-renewal"
 	// KubeconfigTokenAnnotation holds, on <cluster>-kubeconfig, the UID of the Secret in the workload cluster that the token in it is bound to.
 	KubeconfigTokenAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-token"
+	// KubeconfigAuthoritiesAnnotation holds, on <cluster>-kubeconfig, which authorities it has because the spec states them: see KubeconfigAuthorities.
+	KubeconfigAuthoritiesAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-authorities"
 )
+
+// KubeconfigAnnotations are those that we write on <cluster>-kubeconfig.
+func KubeconfigAnnotations() []string {
+	return []string{KubeconfigSourceAnnotation, KubeconfigRenewalAnnotation, KubeconfigTokenAnnotation, KubeconfigAuthoritiesAnnotation}
+}
+
+// pendingAuthorities stands in the place of the digest of a bundle while authorities that the spec has withdrawn are still in the kubeconfig.
+const pendingAuthorities = "pending"
+
+// KubeconfigAuthorities record the authorities of a published kubeconfig that come from the spec: the digest of the bundle that was taken over, and the fingerprints of the certificates that are in the
+// kubeconfig only for that.
+type KubeconfigAuthorities struct {
+	digest string
+	Added  sets.Set[string]
+}
+
+// RecordAuthorities records that a bundle was taken over; not wholly while it is pending.
+func RecordAuthorities(bundle string, added sets.Set[string], pending bool) KubeconfigAuthorities {
+	if pending {
+		return KubeconfigAuthorities{digest: pendingAuthorities, Added: added}
+	}
+	return KubeconfigAuthorities{digest: digestOf(bundle), Added: added}
+}
+
+// AuthoritiesOf is what is recorded on a published kubeconfig.
+func AuthoritiesOf(published metav1.Object) KubeconfigAuthorities {
+	digest, added, _ := strings.Cut(published.GetAnnotations()[KubeconfigAuthoritiesAnnotation], "/")
+	record := KubeconfigAuthorities{digest: digest, Added: sets.New[string]()}
+	if added != "" {
+		record.Added.Insert(strings.Split(added, ",")...)
+	}
+	return record
+}
+
+// TookOver tells whether the bundle of a spec was taken over.
+func (a KubeconfigAuthorities) TookOver(bundle string) bool { return a.digest == digestOf(bundle) }
+
+// String is the value of the annotation; empty when there is nothing to record.
+func (a KubeconfigAuthorities) String() string {
+	if a.digest == "" && len(a.Added) == 0 {
+		return ""
+	}
+	return a.digest + "/" + strings.Join(sets.List(a.Added), ",")
+}
+
+func digestOf(bundle string) string {
+	if bundle == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(bundle))
+	return hex.EncodeToString(sum[:])
+}
 
 // OwnsKubeconfig tells whether a Secret <cluster>-kubeconfig is ours to keep; it may be nil. Backup tools drop owner references; what carries our annotations and
 // belongs to nobody else comes back to us, as its token would end otherwise. Without either, it is the user's own.

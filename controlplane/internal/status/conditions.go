@@ -178,8 +178,10 @@ func (v *View) kubeconfigAvailable() metav1.Condition {
 		return no(t, problem.Reason, problem.Message)
 	case v.Found.Kubeconfig != nil:
 		c := yes(t, controlplanev1.KubeconfigAvailableReason)
-		if failed := v.Found.Blocked(KubeconfigRenewal); failed != nil {
-			c.Message = failed.Message
+		for _, task := range []Task{KubeconfigAuthorities, KubeconfigRenewal} {
+			if failed := v.Found.Blocked(task); failed != nil {
+				c.Message = failed.Message
+			}
 		}
 		return c
 	case v.Found.Blocked(KubeconfigCopy) != nil:

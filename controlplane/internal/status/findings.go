@@ -46,16 +46,18 @@ const (
 	ReleaseLookup     Task = "look-up of the release image"
 	KubeconfigCopy    Task = "publication of the kubeconfig"
 	KubeconfigRenewal Task = "renewal of the kubeconfig"
-	Retry             Task = "another attempt at a failed installation"
-	MachineCreation   Task = "creation of Machines"
-	MachineSync       Task = "update of Machines"
-	Remediation       Task = "remediation"
-	ScaleUp           Task = "scale-up"
-	ScaleDown         Task = "scale-down"
-	HostRelease       Task = "release of a host from etcd"
-	KubeletApproval   Task = "approval of certificates of kubelets"
-	Upgrade           Task = "upgrade"
-	Deletion          Task = "deletion"
+	// KubeconfigAuthorities are those that the spec states.
+	KubeconfigAuthorities Task = "authorities of the kubeconfig"
+	Retry                 Task = "another attempt at a failed installation"
+	MachineCreation       Task = "creation of Machines"
+	MachineSync           Task = "update of Machines"
+	Remediation           Task = "remediation"
+	ScaleUp               Task = "scale-up"
+	ScaleDown             Task = "scale-down"
+	HostRelease           Task = "release of a host from etcd"
+	KubeletApproval       Task = "approval of certificates of kubelets"
+	Upgrade               Task = "upgrade"
+	Deletion              Task = "deletion"
 )
 
 // Outcome is why something is not done, as a condition reports it.

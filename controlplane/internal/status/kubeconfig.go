@@ -29,10 +29,20 @@ func (f *Findings) KubeconfigProblem(known *facts.Facts) *Outcome {
 			"delete it: its content is lost, and assisted-service's kubeconfig (Secret %s) takes its place", f.Kubeconfig.Name, failure.Message, known.AdminKubeconfig.Name)}
 	}
 	if failure.Kind == facts.Untrusted && known.Installed() { // before, another server may answer at the address
-		return &Outcome{controlplanev1.KubeconfigUntrustedReason, fmt.Sprintf("Secret %s does not accept the server: %s. "+
-			"Add the authority of the certificate to certificate-authority-data of its cluster, or set tls-server-name; renewals keep both", f.Kubeconfig.Name, failure.Message)}
+		return &Outcome{controlplanev1.KubeconfigUntrustedReason, fmt.Sprintf("Secret %s does not accept the server: %s. %s", f.Kubeconfig.Name, failure.Message, f.trustRemedy(known))}
 	}
 	return nil
+}
+
+// trustRemedy says what to do about a kubeconfig that does not accept the certificate of the server.
+func (f *Findings) trustRemedy(known *facts.Facts) string {
+	switch invalid := f.Blocked(KubeconfigAuthorities); {
+	case invalid != nil:
+		return invalid.Message
+	case known.OwnsKubeconfig(f.Kubeconfig):
+		return "Add the authority of the certificate to spec.kubeconfig.additionalTrustBundle, or set tls-server-name in the Secret; renewals keep both"
+	}
+	return "Add the authority of the certificate to certificate-authority-data in the Secret, or set tls-server-name"
 }
 
 // isInTheWay tells whether somebody else's kubeconfig keeps that of an installed cluster from being published, and nothing says that it is of this cluster.

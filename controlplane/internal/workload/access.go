@@ -82,6 +82,8 @@ type access struct {
 	config       *rest.Config
 	certificates *tls.Config
 	sessions     *sessions
+	// serving are the authorities of the latest connection.
+	serving *serving
 }
 
 // open does not connect yet.
@@ -100,8 +102,9 @@ func open(kubeconfig []byte, userAgent string, now func() time.Time) (*access, e
 	config.TLSClientConfig = rest.TLSClientConfig{}
 	config.UserAgent, config.QPS = userAgent, -1
 	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
-	a := &access{config: config, certificates: certificates, sessions: &sessions{}}
+	a := &access{config: config, certificates: certificates, sessions: &sessions{}, serving: &serving{}}
 	certificates.ClientSessionCache = a.sessions
+	certificates.VerifyConnection = a.serving.record
 	a.transport = &streams.Transport{Dial: a.dial, Times: streams.Times{Silence: silence, Answer: answerTime, Now: now}}
 	authenticated, err := a.through(a.transport)
 	if err != nil {

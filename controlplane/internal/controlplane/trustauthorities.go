@@ -1,0 +1,98 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/secret"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+)
+
+// trustAuthorities brings the authorities that the spec states into the published kubeconfig, and removes those that the spec has withdrawn. It does not wait for the next renewal: without the authority
+// of the API server's certificate there is none.
+func (r *Reconciler) trustAuthorities(ctx context.Context, s *scope) (bool, error) {
+	bundle := s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle
+	if err := workload.CheckAuthorities(bundle); err != nil {
+		s.found.Block(status.KubeconfigAuthorities, controlplanev1.InvalidConfigurationReason, fmt.Sprintf("%s. Correct the field: none of its certificates is used", err))
+		return true, nil //nolint:nilerr // for the user to correct
+	}
+	if !s.OwnsKubeconfig(s.found.Kubeconfig) || facts.AuthoritiesOf(s.found.Kubeconfig).TookOver(bundle) {
+		return true, nil
+	}
+	current := &corev1.Secret{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.found.Kubeconfig), current); err != nil {
+		return true, fmt.Errorf("cannot read the published kubeconfig: %w", err)
+	}
+	recorded := facts.AuthoritiesOf(current)
+	if recorded.TookOver(bundle) {
+		return true, nil // the cache is behind
+	}
+	return true, r.publishAuthorities(ctx, s, current, recorded)
+}
+
+func (r *Reconciler) publishAuthorities(ctx context.Context, s *scope, current *corev1.Secret, recorded facts.KubeconfigAuthorities) error {
+	before := current.Data[secret.KubeconfigDataName]
+	content, authorities, err := r.withAuthorities(ctx, s, before, recorded)
+	if err != nil {
+		return fmt.Errorf("cannot change the authorities in Secret %s: %w", current.Name, err)
+	}
+	if bytes.Equal(content, before) && authorities.String() == recorded.String() {
+		return nil // pending
+	}
+	published := desired.Kubeconfig(s.Facts, content, kube.Only(current.Annotations, facts.KubeconfigAnnotations()...))
+	recordAuthorities(published, authorities)
+	published.ResourceVersion = current.ResourceVersion
+	if _, err := r.applier.Apply(ctx, published, current); err != nil {
+		return fmt.Errorf("cannot publish the kubeconfig with other authorities: %w", err)
+	}
+	if !bytes.Equal(content, before) {
+		r.event(s.stored, "KubeconfigAuthoritiesChanged", "Secret %s trusts the authorities that spec.kubeconfig states", published.Name)
+	}
+	s.found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}
+	return nil
+}
+
+// withAuthorities returns a kubeconfig with the authorities of the spec, and with those of the API server as they are now: certificates that it gets later may be from one that the kubeconfig does not
+// have yet. A kubeconfig without the latter is better than none.
+func (r *Reconciler) withAuthorities(ctx context.Context, s *scope, content []byte, recorded facts.KubeconfigAuthorities) ([]byte, facts.KubeconfigAuthorities, error) {
+	trust := workload.Trust{}
+	if s.Installed() && s.Workload.Connected {
+		authorities, err := r.Workloads.Authorities(ctx, s.ClusterKey())
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Info("Cannot read the certificate authorities of the API server of the cluster", "reason", err.Error())
+		} else {
+			trust.Cluster = &authorities
+		}
+	}
+	bundle := s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle
+	valid := workload.CheckAuthorities(bundle) == nil
+	if valid {
+		trust.Stated, trust.Added = []byte(bundle), recorded.Added
+	}
+	result, err := workload.WithAuthorities(content, r.now(), trust)
+	if err != nil || !valid {
+		return result.Kubeconfig, recorded, err
+	}
+	return result.Kubeconfig, facts.RecordAuthorities(bundle, result.Added, result.Pending), nil
+}
+
+// recordAuthorities writes on a published kubeconfig which of its authorities it has only for the spec.
+func recordAuthorities(published *corev1.Secret, authorities facts.KubeconfigAuthorities) {
+	value := authorities.String()
+	if value == "" {
+		delete(published.Annotations, facts.KubeconfigAuthoritiesAnnotation)
+		return
+	}
+	metav1.SetMetaDataAnnotation(&published.ObjectMeta, facts.KubeconfigAuthoritiesAnnotation, value)
+}

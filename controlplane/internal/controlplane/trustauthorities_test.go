@@ -1,0 +1,143 @@
+package controlplane
+
+import (
+	"bytes"
+	"encoding/base64"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+)
+
+// state writes certificates into the spec.
+func (h *hub) state(bundle []byte) {
+	h.t.Helper()
+	cp := h.controlPlane()
+	cp.Spec.Kubeconfig.AdditionalTrustBundle = string(bundle)
+	h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
+}
+
+// expectTrust expects the authorities of the published kubeconfig.
+func (h *hub) expectTrust(certificates ...[]byte) {
+	h.t.Helper()
+	config, err := clientcmd.RESTConfigFromKubeConfig(h.published().Data["value"])
+	h.Expect(err).NotTo(HaveOccurred())
+	h.Expect(string(config.CAData)).To(Equal(string(bytes.Join(certificates, nil))))
+}
+
+// trustFirst gives the cluster an authority that is a certificate.
+func (h *hub) trustFirst() []byte {
+	h.t.Helper()
+	first := selfSigned(h.t, "first")
+	h.editPublished(func(s *corev1.Secret) {
+		s.Data["value"] = bytes.Replace(s.Data["value"], []byte(base64.StdEncoding.EncodeToString([]byte("authority"))), []byte(base64.StdEncoding.EncodeToString(first)), 1)
+	})
+	return first
+}
+
+func TestAuthoritiesOfTheSpecReachTheKubeconfigAtOnce(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	first, second, users := h.trustFirst(), selfSigned(t, "second"), selfSigned(t, "users")
+	connected := h.workloads.facts
+
+	h.workloads.facts = facts.Workload{Failure: &facts.Failure{Kind: facts.Untrusted, Message: "unknown authority", KubeconfigVersion: h.published().ResourceVersion}}
+	h.state(second)
+	h.reconcile()
+	h.expectTrust(first, second)
+	h.Expect(h.published().Annotations).To(HaveKeyWithValue(facts.KubeconfigTokenAnnotation, "token-1"))
+	writes := len(h.writes)
+	h.reconcile()
+	h.Expect(h.writes[writes:]).NotTo(ContainElement(ContainSubstring("kubeconfig")))
+
+	h.editPublished(func(s *corev1.Secret) {
+		both := base64.StdEncoding.EncodeToString(bytes.Join([][]byte{first, second}, nil))
+		s.Data["value"] = bytes.Replace(s.Data["value"], []byte(both), []byte(base64.StdEncoding.EncodeToString(bytes.Join([][]byte{first, second, users}, nil))), 1)
+	})
+	h.state(nil)
+	h.reconcile()
+	h.expectTrust(first, second, users) // without a connection nobody knows whether the API server needs it
+
+	h.workloads.facts = connected
+	h.reconcile()
+	h.expectTrust(first, users)
+	h.Expect(h.published().Annotations).NotTo(HaveKey(facts.KubeconfigAuthoritiesAnnotation))
+	h.Expect(h.published().Annotations).To(HaveKeyWithValue(facts.KubeconfigTokenAnnotation, "token-1"))
+}
+
+// The cluster gets a token again while the spec states an authority: after that it can still be withdrawn.
+func TestARenewalKeepsTheAuthoritiesOfTheSpec(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	first, second := h.trustFirst(), selfSigned(t, "second")
+	h.state(second)
+	h.reconcile()
+	h.expectTrust(first, second)
+	connected := h.workloads.facts
+	h.workloads.facts = h.unauthorized()
+	h.reconcile()
+	h.Expect(h.published().Annotations).NotTo(HaveKey(facts.KubeconfigTokenAnnotation), "assisted-service's")
+	h.Expect(h.published().Annotations).To(HaveKey(facts.KubeconfigAuthoritiesAnnotation))
+
+	h.workloads.facts = connected
+	h.reconcile()
+	h.Expect(h.published().Annotations).To(And(HaveKeyWithValue(facts.KubeconfigTokenAnnotation, "token-2"), HaveKey(facts.KubeconfigAuthoritiesAnnotation)))
+	h.workloads.authorities = workload.Authorities{Serving: sets.New[string]()}
+	h.state(nil)
+	h.reconcile()
+	config, err := clientcmd.RESTConfigFromKubeConfig(h.published().Data["value"])
+	h.Expect(err).NotTo(HaveOccurred())
+	h.Expect(string(config.CAData)).NotTo(ContainSubstring(string(second)))
+}
+
+func TestNoAuthorityReachesTheUsersOwnKubeconfig(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	h.editPublished(func(s *corev1.Secret) { s.OwnerReferences, s.Annotations = nil, nil })
+	before := h.published().Data["value"]
+	h.state(selfSigned(t, "second"))
+	h.reconcile()
+	h.Expect(h.published().Data["value"]).To(Equal(before))
+}
+
+func TestAuthoritiesThatAreNoCertificatesAreReported(t *testing.T) {
+	const invalid = "certificate 1 of spec.kubeconfig.additionalTrustBundle cannot be parsed"
+	noCertificate := []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+	h := newHub(t, world(nil)...).withTime()
+	h.state(noCertificate)
+	h.reconcile()
+	waits := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+	h.Expect(waits.Reason).To(Equal(controlplanev1.InvalidConfigurationReason))
+	h.Expect(waits.Message).To(ContainSubstring(invalid))
+	h.Expect(h.writes).NotTo(ContainElement(ContainSubstring("machine")), "no server is powered on")
+
+	h = newHub(t, world(nil)...).withTime()
+	h.install()
+	first, second := h.trustFirst(), selfSigned(t, "second")
+	h.state(second)
+	h.reconcile()
+	h.state(noCertificate)
+	h.editPublished(func(s *corev1.Secret) { delete(s.Annotations, facts.KubeconfigRenewalAnnotation) })
+	h.reconcile()
+	h.expectTrust(first, second) // what was stated before stays
+	h.Expect(h.published().Annotations).To(HaveKeyWithValue(facts.KubeconfigTokenAnnotation, "token-2"))
+	h.elapse()
+	h.reconcile()
+	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, invalid+". Correct the field")
+
+	h.workloads.facts = facts.Workload{Failure: &facts.Failure{Kind: facts.Untrusted, Message: "unknown authority", KubeconfigVersion: h.published().ResourceVersion}}
+	h.reconcile()
+	h.expectKubeconfig(controlplanev1.KubeconfigUntrustedReason, "unknown authority. "+invalid)
+
+	h.workloads.facts = facts.Workload{Connected: true, OpenShiftVersion: "4.19.3"}
+	h.state(nil)
+	h.reconcile()
+	h.expectTrust(first) // which is still known to come from the spec
+}
