@@ -86,6 +86,15 @@ func TestHealthOf(t *testing.T) {
 		"a control plane that was just installed and comes up": {
 			plane + "reason: WaitingForHealthyCluster, message: etcd}]}", argocd.Progressing, "WaitingForHealthyCluster: etcd",
 		},
+		"a Cluster whose only host restarts for an upgrade": {
+			cluster + ours + strings.Replace(down, "status: 'False', reason: NotAvailable, message: etcd", "status: Unknown, reason: ControlPlaneRestarting, message: upgrade", 1), argocd.Progressing, "Available: not yet",
+		},
+		"a control plane whose only host restarts for an upgrade": {
+			strings.Replace(plane, "type: Available, status: 'False'", "type: Available, status: Unknown", 1) + "reason: ControlPlaneRestarting, message: upgrade}]}", argocd.Progressing, "ControlPlaneRestarting: upgrade",
+		},
+		"a control plane whose only host does not come back from the upgrade": {
+			strings.Replace(plane, "type: Available, status: 'False'", "type: Available, status: Unknown", 1) + "reason: ConnectionDown, message: upgrade}]}", argocd.Degraded, "ConnectionDown: upgrade",
+		},
 		"a control plane that does not serve": {plane + "reason: NotAvailable, message: etcd}]}", argocd.Degraded, "NotAvailable: etcd"},
 		"a Cluster that is being upgraded": {
 			cluster + "metadata: {generation: 1}\nstatus: {observedGeneration: 1, conditions: [{type: Available, status: 'True', reason: Available}, {type: RollingOut, status: 'True', reason: RollingOut, message: one}]}",

@@ -101,6 +101,7 @@ const (
 	KubeconfigNotOursReason               = "KubeconfigNotOurs"
 	WaitingForAPIServerReason             = "WaitingForAPIServer"
 	InitializedReason                     = "Initialized"
+	ControlPlaneRestartingReason          = "ControlPlaneRestarting"
 	ConnectionDownReason                  = "ConnectionDown"
 	HealthUnknownReason                   = "HealthUnknown"
 	ComponentsHealthyReason               = "ComponentsHealthy"

@@ -17,9 +17,6 @@ import (
 // controlPlaneLabels are those of the Nodes of the control plane, in all releases: of masters, and of arbiters.
 var controlPlaneLabels = []string{"node-role.kubernetes.io/master", "node-role.kubernetes.io/arbiter"}
 
-// desiredConfigAnnotation of a Node names the machine configuration that it is to have, beside the one that it has (pkg/daemon/constants of the machine config operator).
-const desiredConfigAnnotation = "machineconfiguration.openshift.io/desiredConfig"
-
 // observe reads the members last: they are what changes soonest.
 func observe(ctx context.Context, c client.Client, forward forward) (facts.Etcd, error) {
 	seen := facts.Etcd{}
@@ -130,5 +127,5 @@ func readNodesWith(ctx context.Context, c client.Client, label string, seen *fac
 
 // configuring tells whether the machine config operator gives a Node another configuration. A Node that it has not seen yet has none of the annotations.
 func configuring(n *corev1.Node) bool {
-	return n.Annotations[desiredConfigAnnotation] != n.Annotations[workload.CurrentConfigAnnotation]
+	return n.Annotations[workload.DesiredConfigAnnotation] != n.Annotations[workload.CurrentConfigAnnotation]
 }

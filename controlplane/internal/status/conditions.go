@@ -108,10 +108,12 @@ func (v *View) available() metav1.Condition {
 	case v.comingUp() > 0 && v.Workload.Connected:
 		return no(t, controlplanev1.WaitingForHealthyClusterReason, "the cluster is installed, and not available yet: "+
 			cmp.Or(bound.Join(v.Workload.Unhealthy, ""), "its ClusterVersion, ClusterOperators or Nodes cannot be read"))
+	case !v.healthKnown() && v.graceLeft() > 0 && before != nil && before.Status == metav1.ConditionTrue:
+		return *before
+	case v.restartLeft(t) > 0:
+		return v.restarting(t)
 	case v.healthKnown():
 		return no(t, controlplanev1.NotAvailableReason, bound.Join(v.Workload.Unhealthy, ""))
-	case v.graceLeft() > 0 && before != nil && before.Status == metav1.ConditionTrue:
-		return *before
 	case !v.everInitialized(), v.comingUp() > 0:
 		return no(t, controlplanev1.WaitingForAPIServerReason, v.because("waiting for the cluster's API server to answer"))
 	case v.graceLeft() > 0 && v.Workload.Connected && before != nil:
@@ -202,10 +204,12 @@ func (v *View) componentsHealthy() metav1.Condition {
 		return unknown(t, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
 	case v.healthy():
 		return yes(t, controlplanev1.ComponentsHealthyReason)
+	case !v.healthKnown() && v.graceLeft() > 0 && before != nil:
+		return *before
+	case v.restartLeft(t) > 0:
+		return v.restarting(t)
 	case v.healthKnown():
 		return no(t, controlplanev1.ComponentsNotHealthyReason, bound.Join(v.Workload.Unhealthy, ""))
-	case v.graceLeft() > 0 && before != nil:
-		return *before
 	default:
 		return v.healthUnknown(t)
 	}

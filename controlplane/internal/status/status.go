@@ -49,7 +49,7 @@ func (v *View) UntilChange() time.Duration {
 		return 0
 	}
 	_, slower := v.behind()
-	return soonest(v.untilAnswerCounts(), slower, v.comingUp(), v.untilWorkersCount())
+	return soonest(v.untilAnswerCounts(), slower, v.comingUp(), v.untilWorkersCount(), v.untilRestartCounts())
 }
 
 // soonest is the shortest of the times that come at all.

@@ -19,7 +19,7 @@ var late = []string{
 	controlplanev1.WaitingForHostsReason, controlplanev1.InstallationOnHoldReason, controlplanev1.ValidationFailedReason,
 	controlplanev1.RetryingInstallationReason, controlplanev1.PreparingReason, controlplanev1.InstallingReason, controlplanev1.FinalizingReason, controlplanev1.InstalledReason,
 	controlplanev1.WaitingForKubeconfigReason, controlplanev1.KubeconfigAvailableReason, controlplanev1.WaitingForAPIServerReason,
-	controlplanev1.InitializedReason, controlplanev1.ConnectionDownReason, controlplanev1.HealthUnknownReason, controlplanev1.ComponentsHealthyReason,
+	controlplanev1.InitializedReason, controlplanev1.ControlPlaneRestartingReason, controlplanev1.ConnectionDownReason, controlplanev1.HealthUnknownReason, controlplanev1.ComponentsHealthyReason,
 	controlplanev1.ComponentsNotHealthyReason, controlplanev1.AvailableReason, controlplanev1.NotAvailableReason, controlplanev1.MachinesCreatedReason,
 	controlplanev1.WaitingForInstallationReason, controlplanev1.NotDeletingReason, controlplanev1.WaitingForWorkersDeletionReason,
 	controlplanev1.WaitingForMachinesDeletionReason, controlplanev1.WaitingForInstallationDeletionReason,

@@ -42,6 +42,7 @@ type watchEvent struct {
 			// Annotations are those that are read of Nodes: others are many, and large.
 			Annotations struct {
 				CurrentConfig string `json:"machineconfiguration.openshift.io/currentConfig"`
+				DesiredConfig string `json:"machineconfiguration.openshift.io/desiredConfig"`
 			} `json:"annotations"`
 		} `json:"metadata"`
 		Code    int32               `json:"code"`

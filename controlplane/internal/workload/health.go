@@ -30,6 +30,8 @@ var (
 type health struct {
 	// problem says, for people, why it is not available. Empty: it is.
 	problem string
+	// rollsOut is true while a ClusterOperator brings its static Pods to another revision.
+	rollsOut bool
 	// release is what a ClusterVersion says; nil: it is none.
 	release *release
 }
@@ -100,13 +102,20 @@ func healthOf(ctx context.Context, c client.Client, key healthKey) (health, stri
 	case len(versions.Items) > 0:
 		return healthOfVersion(&versions.Items[0]), versions.ResourceVersion, nil
 	case len(operators.Items) > 0:
-		return health{problem: unavailable("ClusterOperator "+key.name, operators.Items[0].Status.Conditions)}, operators.ResourceVersion, nil
+		stated := operators.Items[0].Status.Conditions
+		return health{problem: unavailable("ClusterOperator "+key.name, stated), rollsOut: isTrue(stated, configv1.OperatorProgressing)}, operators.ResourceVersion, nil
 	}
 	return health{problem: fmt.Sprintf("the cluster has no %s %s yet", key.kind, key.name)}, list.GetResourceVersion(), nil
 }
 
 func healthOfVersion(version *configv1.ClusterVersion) health {
 	return health{problem: unavailable("ClusterVersion", version.Status.Conditions), release: releaseOf(version)}
+}
+
+func isTrue(conditions []configv1.ClusterOperatorStatusCondition, conditionType configv1.ClusterStatusConditionType) bool {
+	return slices.ContainsFunc(conditions, func(c configv1.ClusterOperatorStatusCondition) bool {
+		return c.Type == conditionType && c.Status == configv1.ConditionTrue
+	})
 }
 
 // unavailable says that an object is not available, and why; it is empty when it is.

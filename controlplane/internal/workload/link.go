@@ -19,6 +19,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/streams"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 const (
@@ -198,7 +199,7 @@ func (l *link) observe() facts.Workload {
 
 // view is that, for those who hold the lock.
 func (l *link) view() facts.Workload {
-	seen := facts.Workload{Connected: l.connected, LastSuccess: l.answered()}
+	seen := facts.Workload{Connected: l.connected, LastSuccess: l.answered(), Restarts: l.restarts()}
 	if !seen.Connected {
 		if l.failure != nil {
 			seen.Failure = &l.failure.Failure
@@ -229,6 +230,22 @@ func (l *link) view() facts.Workload {
 		}
 	}
 	return seen
+}
+
+// restarts are the planned changes for which the API server or control-plane hosts restart; the caller holds the lock.
+func (l *link) restarts() []string {
+	var planned []string
+	for _, n := range l.nodes {
+		if n.Reconfigured {
+			planned = append(planned, "Node "+bound.Value(n.Name)+" is being brought to another machine configuration")
+		}
+	}
+	for i, h := range l.health {
+		if h.rollsOut {
+			planned = append(planned, "ClusterOperator "+observed[i].name+" rolls out another revision")
+		}
+	}
+	return planned
 }
 
 // released is what the ClusterVersion says; nil: it was not read yet. The caller holds the lock.

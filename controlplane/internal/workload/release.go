@@ -21,7 +21,9 @@ import (
 
 const (
 	// CurrentConfigAnnotation of a Node names the rendered machine configuration that it has, releaseVersionAnnotation of that names its release (machine config operator).
-	CurrentConfigAnnotation  = "machineconfiguration.openshift.io/currentConfig"
+	CurrentConfigAnnotation = "machineconfiguration.openshift.io/currentConfig"
+	// DesiredConfigAnnotation names the one that it is to have. It differs while the machine config operator drains, updates and restarts the host.
+	DesiredConfigAnnotation  = "machineconfiguration.openshift.io/desiredConfig"
 	releaseVersionAnnotation = "machineconfiguration.openshift.io/release-image-version"
 	// longestVersion and longestImage are what our status takes, without the v of a version: a longer one makes the status unwritable. longestName is that of objects.
 	longestVersion, longestImage, longestName = 255, 1024, 253

@@ -62,7 +62,7 @@ if not is("Installed", "True") then
 end
 if not is("Available", "True") then
   local reason = conditions.Available ~= nil and conditions.Available.reason
-  if reason == "WaitingForAPIServer" or reason == "WaitingForHealthyCluster" then
+  if reason == "WaitingForAPIServer" or reason == "WaitingForHealthyCluster" or reason == "ControlPlaneRestarting" then
     return health("Progressing", "Available")
   end
   return health("Degraded", "Available")
