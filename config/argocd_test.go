@@ -95,6 +95,9 @@ func TestHealthOf(t *testing.T) {
 		"a control plane whose only host does not come back from the upgrade": {
 			strings.Replace(plane, "type: Available, status: 'False'", "type: Available, status: Unknown", 1) + "reason: ConnectionDown, message: upgrade}]}", argocd.Degraded, "ConnectionDown: upgrade",
 		},
+		"a control plane with a lost etcd member": {
+			strings.Replace(plane, "Available, status: 'False'", "Available, status: 'True'", 1) + "reason: Available}, {type: EtcdClusterHealthy, status: 'False', reason: NotHealthy, message: n1 is down}]}", argocd.Degraded, "NotHealthy: n1 is down",
+		},
 		"a control plane that does not serve": {plane + "reason: NotAvailable, message: etcd}]}", argocd.Degraded, "NotAvailable: etcd"},
 		"a Cluster that is being upgraded": {
 			cluster + "metadata: {generation: 1}\nstatus: {observedGeneration: 1, conditions: [{type: Available, status: 'True', reason: Available}, {type: RollingOut, status: 'True', reason: RollingOut, message: one}]}",

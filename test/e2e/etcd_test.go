@@ -19,6 +19,7 @@ import (
 	utilwait "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
@@ -148,6 +149,8 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 
 	It("lets a dead master go first, and keeps a healthy one until the dead one is replaced", func(ctx SpecContext) {
 		dead, healthy := holdBehindDeadOne(ctx, cluster)
+		passGraceOfEtcd(ctx, cluster)
+		Expect(waitReason(ctx, cluster, controlplanev1.EtcdClusterHealthyCondition, controlplanev1.EtcdClusterNotHealthyReason)).To(ContainSubstring(dead.Status.NodeRef.Name))
 		expectUntouched(ctx, cluster, healthy)
 
 		By("deleting the dead one too, as the condition says")
@@ -158,6 +161,8 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		waitReplaced(ctx, cluster, dead, healthy)
 		expectWell(ctx, cluster)
 		expectNothingLeft(ctx, cluster, dead, healthy)
+		expectMembersReported(ctx, cluster)
+		waitReason(ctx, cluster, controlplanev1.EtcdClusterHealthyCondition, controlplanev1.EtcdClusterHealthyReason)
 	}, NodeTimeout(2*replaceTimeout))
 
 	It("gives up a master that nobody reaches, though it runs on", Label("nightly"), func(ctx SpecContext) {
@@ -265,10 +270,39 @@ func holdBehindDeadOne(ctx context.Context, cluster *lab.Cluster) (dead, healthy
 	dead, healthy = machines[0], machines[1]
 	rackHost(dead).PowerOff()
 	Eventually(cluster.EtcdSettled).WithContext(ctx).Should(HaveOccurred()) // what is rolled out when it goes is told before that it is down
+	expectMembersReported(ctx, cluster, dead)
 	deleteMachines(ctx, cluster, healthy)
 	Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.EtcdQuorumAtRiskReason)).
 		To(And(ContainSubstring(healthy.Name), ContainSubstring(dead.Status.NodeRef.Name)), "whom it holds, and who is down")
 	return dead, healthy
+}
+
+// expectMembersReported expects that the Machines report which etcd members are down, and no other.
+func expectMembersReported(ctx context.Context, cluster *lab.Cluster, down ...lab.Machine) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		for _, m := range state(ctx, cluster).Machines {
+			status := metav1.ConditionTrue
+			if slices.ContainsFunc(down, func(other lab.Machine) bool { return other.UID == m.UID }) {
+				status = metav1.ConditionFalse
+			}
+			g.Expect(lab.Condition(m.Status.Conditions, controlplanev1.EtcdMemberHealthyCondition).Status).To(Equal(status), m.Name)
+		}
+	}).Should(Succeed())
+}
+
+// passGraceOfEtcd makes ClusterOperator etcd, which is degraded, have been so for an hour.
+func passGraceOfEtcd(ctx context.Context, cluster *lab.Cluster) {
+	GinkgoHelper()
+	workload := workloadOf(cluster)
+	Eventually(ctx, func(g Gomega) {
+		operator := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: "etcd"}}
+		g.Expect(workload.Get(ctx, client.ObjectKeyFromObject(operator), operator)).To(Succeed())
+		at := slices.IndexFunc(operator.Status.Conditions, func(c configv1.ClusterOperatorStatusCondition) bool { return c.Type == configv1.OperatorDegraded })
+		g.Expect(operator.Status.Conditions[at].Status).To(Equal(configv1.ConditionTrue))
+		operator.Status.Conditions[at].LastTransitionTime = metav1.NewTime(time.Now().Add(-time.Hour))
+		g.Expect(workload.Status().Update(ctx, operator)).To(Succeed())
+	}).Should(Succeed())
 }
 
 // rackHost is the server of a Machine.

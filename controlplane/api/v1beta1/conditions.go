@@ -24,6 +24,10 @@ const (
 	// ControlPlaneComponentsHealthyCondition is True when the cluster's operators for etcd and the API server say that they are available.
 	ControlPlaneComponentsHealthyCondition = "ControlPlaneComponentsHealthy"
 
+	// EtcdClusterHealthyCondition is True when the cluster's etcd operator reports that the members of etcd serve, and every control-plane Node has a Machine. It does not
+	// exist before the cluster is installed. Its name is that of KubeadmControlPlane.
+	EtcdClusterHealthyCondition = "EtcdClusterHealthy"
+
 	// MachinesCreatedCondition is True when all wanted Machines exist.
 	MachinesCreatedCondition = "MachinesCreated"
 
@@ -120,6 +124,9 @@ const (
 	WaitingForMachinesDeletionReason      = "WaitingForMachinesDeletion"
 	WaitingForInstallationDeletionReason  = "WaitingForInstallationDeletion"
 	EtcdUnknownReason                     = "EtcdUnknown"
+	EtcdClusterHealthyReason              = "Healthy"
+	EtcdClusterNotHealthyReason           = "NotHealthy"
+	NodeWithoutMachineReason              = "NodeWithoutMachine"
 	EtcdQuorumAtRiskReason                = "EtcdQuorumAtRisk"
 	EtcdTopologyNotSupportedReason        = "EtcdTopologyNotSupported"
 	LastEtcdMemberReason                  = "LastEtcdMember"

@@ -274,6 +274,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 		reconcile.Run(ctx, s, r.kubeconfig, r.trustAuthorities, r.nudge, r.allowMove, r.renewKubeconfig),
 		reconcile.Run(ctx, s, r.lendKubeconfig),
 		reconcile.Run(ctx, s, r.markUpToDate),
+		reconcile.Run(ctx, s, r.markEtcdMembers),
 	)
 }
 

@@ -153,6 +153,7 @@ func TestTwoUnhealthyOfThreeAreKept(t *testing.T) {
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.RemediationInProgressAnnotation))
 	h.elapse()
 	h.reconcile()
+	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.RemediatingCondition)).To(Equal(controlplanev1.MachineCannotBeRemediatedReason), "the alert is about this reason")
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.RemediatingCondition)).To(And(ContainSubstring(first.Name), ContainSubstring(second.Name), ContainSubstring("quorum")))
 	h.Expect(conditions.IsFalse(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(BeTrue(), "none is being deleted")
 

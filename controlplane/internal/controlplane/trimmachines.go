@@ -68,7 +68,7 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 	kept.Status.NodeRef = machine.Status.NodeRef
 	kept.Status.Conditions = trimConditions(machine.Status.Conditions, clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition,
 		clusterv1.MachineUpToDateCondition, clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition,
-		clusterv1.MachineBootstrapConfigReadyCondition)
+		clusterv1.MachineBootstrapConfigReadyCondition, controlplanev1.EtcdMemberHealthyCondition)
 	if machine.DeletionTimestamp.IsZero() {
 		kept.Status.Conditions = append(kept.Status.Conditions, nodeAway(machine)...)
 	} else {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -51,7 +52,7 @@ func TestOfAControlPlaneMachineAllThatIsStatedIsCached(t *testing.T) {
 	for _, read := range []string{
 		clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition, clusterv1.MachineUpToDateCondition,
 		clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition,
-		clusterv1.MachineBootstrapConfigReadyCondition,
+		clusterv1.MachineBootstrapConfigReadyCondition, controlplanev1.EtcdMemberHealthyCondition,
 	} {
 		kept.Status.Conditions = append(kept.Status.Conditions, machineCondition(read))
 	}

@@ -57,6 +57,7 @@ func TestMembersComeAndGo(t *testing.T) {
 	c.Expect(seen.Operators).To(Equal([]facts.ClusterOperator{{Name: "etcd", Available: true}, {Name: "kube-apiserver", Available: true, Progressing: true}}))
 	c.Expect(seen.LatestRevision).To(BeEquivalentTo(8))
 	c.Expect(seen.Revisions).To(Equal([]facts.Revision{{Node: "n0", Current: 8}, {Node: "n1", Current: 7, Target: 8}}))
+	c.Expect([]bool{seen.Condemns("n0"), seen.Condemns("n1"), seen.Condemns("n2")}).To(Equal([]bool{false, true, false}))
 	c.Expect(seen.Nodes[1]).To(Equal(facts.ControlPlaneNode{Node: facts.Node{Name: "n1", UID: "u", ProviderID: "metal3://n1", HostUID: "host of n1"}, Addresses: []string{"192.168.111.21"}}))
 	c.Expect(seen.Nodes[2].Configuring).To(BeTrue())
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -20,7 +21,7 @@ var controlPlaneLabels = []string{"node-role.kubernetes.io/master", "node-role.k
 // observe reads the members last: they are what changes soonest.
 func observe(ctx context.Context, c client.Client, forward forward) (facts.Etcd, error) {
 	seen := facts.Etcd{}
-	for _, read := range []func(context.Context, client.Client, *facts.Etcd) error{readTopology, readMachineAPI, readOperators, readRevisions, readNodes} {
+	for _, read := range []func(context.Context, client.Client, *facts.Etcd) error{readTopology, readMachineAPI, readOperators, readOperand, readNodes} {
 		if err := read(ctx, c, &seen); err != nil {
 			return facts.Etcd{}, err
 		}
@@ -82,7 +83,10 @@ func readOperators(ctx context.Context, c client.Client, seen *facts.Etcd) error
 	return nil
 }
 
-func readRevisions(ctx context.Context, c client.Client, seen *facts.Etcd) error {
+// membersDegraded is the condition of Etcd cluster in which the etcd operator names the members that do not serve (pkg/operator/etcdmemberscontroller of the etcd operator).
+const membersDegraded = "EtcdMembersDegraded"
+
+func readOperand(ctx context.Context, c client.Client, seen *facts.Etcd) error {
 	operand := &operatorv1.Etcd{}
 	if err := c.Get(ctx, client.ObjectKey{Name: "cluster"}, operand); err != nil {
 		return &failure{"cannot read Etcd cluster of the workload cluster", err}
@@ -90,6 +94,11 @@ func readRevisions(ctx context.Context, c client.Client, seen *facts.Etcd) error
 	seen.LatestRevision = operand.Status.LatestAvailableRevision
 	for _, node := range operand.Status.NodeStatuses {
 		seen.Revisions = append(seen.Revisions, facts.Revision{Node: node.NodeName, Current: node.CurrentRevision, Target: node.TargetRevision})
+	}
+	for _, condition := range operand.Status.Conditions {
+		if condition.Type == membersDegraded && condition.Status == operatorv1.ConditionTrue {
+			seen.Condemned = bound.Cause(condition.Message)
+		}
 	}
 	return nil
 }

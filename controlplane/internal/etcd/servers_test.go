@@ -130,8 +130,11 @@ func newWorkload(t *testing.T) *cluster {
 	c.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		&configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Status: configv1.InfrastructureStatus{ControlPlaneTopology: configv1.HighlyAvailableTopologyMode}},
 		&operatorv1.Etcd{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Status: operatorv1.EtcdStatus{StaticPodOperatorStatus: operatorv1.StaticPodOperatorStatus{
-			OperatorStatus: operatorv1.OperatorStatus{LatestAvailableRevision: 8},
-			NodeStatuses:   []operatorv1.NodeStatus{{NodeName: "n0", CurrentRevision: 8}, {NodeName: "n1", CurrentRevision: 7, TargetRevision: 8}},
+			OperatorStatus: operatorv1.OperatorStatus{LatestAvailableRevision: 8, Conditions: []operatorv1.OperatorCondition{
+				{Type: "EtcdMembersDegraded", Status: operatorv1.ConditionTrue, Message: "2 of 3 members are available, n1 is unhealthy"},
+				{Type: "EtcdMembersAvailable", Status: operatorv1.ConditionTrue, Message: "2 of 3 members are available, n2 is unhealthy"},
+			}},
+			NodeStatuses: []operatorv1.NodeStatus{{NodeName: "n0", CurrentRevision: 8}, {NodeName: "n1", CurrentRevision: 7, TargetRevision: 8}},
 		}}},
 		operatorOf("etcd", configv1.ConditionFalse), operatorOf("kube-apiserver", configv1.ConditionTrue),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: credentialsSecret}, Data: map[string][]byte{"tls.crt": certificate, "tls.key": key}},

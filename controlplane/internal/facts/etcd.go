@@ -2,6 +2,8 @@ package facts
 
 import (
 	"slices"
+	"strings"
+	"unicode"
 
 	configv1 "github.com/openshift/api/config/v1"
 )
@@ -19,6 +21,8 @@ type Etcd struct {
 	Doubt   string
 	// Alarms are those that are raised. Each is of etcd as a whole: until it is disarmed, members take few changes or none, but answer.
 	Alarms []EtcdAlarm
+	// Condemned is the message of condition EtcdMembersDegraded of Etcd cluster while that is True: the etcd operator names the unhealthy members there. Empty: the operator reports none.
+	Condemned string
 	// Operators are those that roll out etcd and what depends on it.
 	Operators []ClusterOperator
 	// LatestRevision of etcd's static pods is to run on all Nodes; Revisions tells what does.
@@ -91,6 +95,17 @@ func (e *Etcd) Voters() []EtcdMember {
 // Silent tells whether a member is not known to be healthy, or none could be asked.
 func (e *Etcd) Silent() bool {
 	return e.Doubt != "" || slices.ContainsFunc(e.Members, func(m EtcdMember) bool { return !m.Healthy() })
+}
+
+// Readable reports whether the members could be read and agree.
+func (e *Etcd) Readable() bool {
+	return !e.Lost && e.Doubt == "" && e.InPods() && len(e.Members) > 0
+}
+
+// Condemns reports whether the etcd operator names a member among the unhealthy ones. That a member does not answer here may also be the fault of its kubelet, through which it is asked.
+func (e *Etcd) Condemns(member string) bool {
+	words := strings.FieldsFunc(e.Condemned, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;:()\"'", r) })
+	return slices.Contains(words, member)
 }
 
 // InPods tells whether the topology of the control plane is one whose etcd runs in Pods, and is OpenShift's own: with two nodes Pacemaker runs it.

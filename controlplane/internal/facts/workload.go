@@ -53,6 +53,8 @@ type Workload struct {
 	Rollout *Rollout
 	// Unhealthy says, for people, what of the control plane is not available. Empty: nothing, if it could be read.
 	Unhealthy []string
+	// Etcd is what ClusterOperator etcd reports.
+	Etcd EtcdOperator
 	// UnreadSince is since when the API server answers but what is known of the cluster cannot be read; zero when it was read.
 	UnreadSince time.Time
 	// Nodes of the cluster, by name.
@@ -71,6 +73,19 @@ type Workload struct {
 	Tokens sets.Set[types.UID]
 }
 
+// EtcdOperator is what ClusterOperator etcd reports of the members as a whole. The zero value is one that was not read.
+type EtcdOperator struct {
+	Known, Available, Progressing bool
+	// DegradedSince is zero while the operator is not degraded; Degraded is why it is, in the operator's words, bounded.
+	DegradedSince time.Time
+	Degraded      string
+}
+
+// Settled tells whether the operator reports that all members serve, and that none comes, goes or restarts.
+func (o EtcdOperator) Settled() bool {
+	return o.Known && o.Available && !o.Progressing && o.DegradedSince.IsZero()
+}
+
 // Identity is what an installed cluster is known by, whichever hub looks after it.
 type Identity struct {
 	// ClusterID is a UUID, InfraID the name of its infrastructure.
@@ -84,6 +99,8 @@ type Node struct {
 	ProviderID string
 	// HostUID is the UID of the BareMetalHost that it runs on, as its label says.
 	HostUID string
+	// ControlPlane tells whether its labels make it a Node of the control plane, arbiters included.
+	ControlPlane bool
 	// Config names the rendered machine configuration that it has. Release is the release that this is of; known only while the cluster is being upgraded, or releases are awaited.
 	Config, Release string
 	// Reconfigured is true for a control-plane Node while the machine config operator brings it to another configuration: its host restarts.

@@ -25,6 +25,9 @@ type Findings struct {
 	// Kubeconfig is the published kubeconfig as this reconcile leaves it.
 	Kubeconfig *metav1.PartialObjectMetadata
 
+	// Etcd is what was last read of the members of etcd while they had to be read; nil otherwise.
+	Etcd *facts.Etcd
+
 	// Preflight is what looks wrong before the cluster is installed; nil when nobody looked.
 	Preflight *preflight.Result
 

@@ -194,6 +194,11 @@ func (v *View) remediating() metav1.Condition {
 		return unknown(t, clusterv1.InternalErrorReason, "cannot sum up the conditions of the Machines")
 	}
 	c := yes(t, clusterv1.RemediatingReason)
+	if slices.ContainsFunc(wanted, func(m *clusterv1.Machine) bool {
+		return conditions.GetReason(m, clusterv1.MachineOwnerRemediatedCondition) == controlplanev1.MachineCannotBeRemediatedReason
+	}) {
+		c.Reason = controlplanev1.MachineCannotBeRemediatedReason
+	}
 	c.Message = summary.Message
 	return c
 }

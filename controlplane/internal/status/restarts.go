@@ -60,5 +60,6 @@ func (v *View) restarting(conditionType string) metav1.Condition {
 
 // untilRestartCounts is after what time a planned restart has lasted too long; zero: never.
 func (v *View) untilRestartCounts() time.Duration {
-	return soonest(v.restartLeft(controlplanev1.AvailableCondition), v.restartLeft(controlplanev1.ControlPlaneComponentsHealthyCondition))
+	return soonest(v.restartLeft(controlplanev1.AvailableCondition), v.restartLeft(controlplanev1.ControlPlaneComponentsHealthyCondition),
+		v.restartLeft(controlplanev1.EtcdClusterHealthyCondition))
 }

@@ -38,6 +38,7 @@ func (v *View) Compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		}
 		v.composePreflight(cp)
 		v.composeKeepUp(cp)
+		v.composeEtcd(cp)
 	}
 	conditions.Set(cp, v.PausedCondition())
 	bound.Conditions(cp.Status.Conditions)
@@ -49,7 +50,7 @@ func (v *View) UntilChange() time.Duration {
 		return 0
 	}
 	_, slower := v.behind()
-	return soonest(v.untilAnswerCounts(), slower, v.comingUp(), v.untilWorkersCount(), v.untilRestartCounts())
+	return soonest(v.untilAnswerCounts(), slower, v.comingUp(), v.untilWorkersCount(), v.untilRestartCounts(), v.untilDegradedCounts())
 }
 
 // soonest is the shortest of the times that come at all.

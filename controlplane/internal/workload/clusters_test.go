@@ -292,7 +292,7 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 	seen.LastSuccess = time.Time{}
 	h.Expect(seen).To(Equal(facts.Workload{
 		Connected: true, KubernetesVersion: "v1.32.6", OpenShiftVersion: "4.19.3", ReleaseImage: "release:4.19.3",
-		Nodes: []facts.Node{{Name: "n0", UID: "n0", HostUID: "h0"}}, Tokens: seen.Tokens,
+		Nodes: []facts.Node{{Name: "n0", UID: "n0", HostUID: "h0"}}, Tokens: seen.Tokens, Etcd: facts.EtcdOperator{Known: true, Available: true},
 	}))
 	h.Expect(seen.Tokens).NotTo(BeNil())
 	h.Expect(seen.Tokens).To(BeEmpty())

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -20,10 +21,13 @@ const (
 // healthKey names one of the objects that say how a cluster is.
 type healthKey struct{ kind, name string }
 
+// etcdOperator is the ClusterOperator that knows the members of etcd.
+var etcdOperator = healthKey{clusterOperatorKind, "etcd"}
+
 // clusterVersion is the one ClusterVersion of a cluster. observed are all that are read: the operators are those of the control plane, whose health is its health.
 var (
 	clusterVersion = healthKey{clusterVersionKind, "version"}
-	observed       = [...]healthKey{clusterVersion, {clusterOperatorKind, "etcd"}, {clusterOperatorKind, "kube-apiserver"}}
+	observed       = [...]healthKey{clusterVersion, etcdOperator, {clusterOperatorKind, "kube-apiserver"}}
 )
 
 // health is what an OpenShift object says of the cluster.
@@ -34,6 +38,8 @@ type health struct {
 	rollsOut bool
 	// release is what a ClusterVersion says; nil: it is none.
 	release *release
+	// etcd is what ClusterOperator etcd says of the members.
+	etcd facts.EtcdOperator
 }
 
 var (
@@ -60,7 +66,7 @@ func healthResource(kind, plural string) resource {
 				h, _, err = healthOf(ctx, c, key)
 				return err
 			})
-			return func(l *link) { l.health[at] = h }, err
+			return func(l *link) { l.record(at, h) }, err
 		},
 	}
 }
@@ -83,9 +89,22 @@ func readHealth(ctx context.Context, c client.Client, kind string) (string, func
 	}
 	return first, func(l *link) {
 		for at, h := range found {
-			l.health[at] = h
+			l.record(at, h)
 		}
 	}, nil
+}
+
+// record keeps what an object reports; the caller holds the lock. A clock of the cluster that is ahead must not lengthen the grace of a degraded etcd: what begins in the future began when it was
+// first read.
+func (l *link) record(at int, h health) {
+	before, now := l.health[at].etcd.DegradedSince, l.now()
+	if h.etcd.DegradedSince.After(now) {
+		h.etcd.DegradedSince = now
+		if !before.IsZero() {
+			h.etcd.DegradedSince = before
+		}
+	}
+	l.health[at] = h
 }
 
 // healthOf reads one object, as a list of it alone: that tells also the version from which on the kind is to be watched. There is none as long as the cluster does not know the kind.
@@ -103,9 +122,32 @@ func healthOf(ctx context.Context, c client.Client, key healthKey) (health, stri
 		return healthOfVersion(&versions.Items[0]), versions.ResourceVersion, nil
 	case len(operators.Items) > 0:
 		stated := operators.Items[0].Status.Conditions
-		return health{problem: unavailable("ClusterOperator "+key.name, stated), rollsOut: isTrue(stated, configv1.OperatorProgressing)}, operators.ResourceVersion, nil
+		found := health{problem: unavailable("ClusterOperator "+key.name, stated), rollsOut: isTrue(stated, configv1.OperatorProgressing)}
+		if key == etcdOperator {
+			found.etcd = etcdOf(stated)
+		}
+		return found, operators.ResourceVersion, nil
 	}
 	return health{problem: fmt.Sprintf("the cluster has no %s %s yet", key.kind, key.name)}, list.GetResourceVersion(), nil
+}
+
+// etcdOf is what the conditions of ClusterOperator etcd say.
+func etcdOf(conditions []configv1.ClusterOperatorStatusCondition) facts.EtcdOperator {
+	etcd := facts.EtcdOperator{Known: true}
+	for _, c := range conditions {
+		is := c.Status == configv1.ConditionTrue
+		switch c.Type {
+		case configv1.OperatorAvailable:
+			etcd.Available = is
+		case configv1.OperatorProgressing:
+			etcd.Progressing = is
+		case configv1.OperatorDegraded:
+			if is {
+				etcd.DegradedSince, etcd.Degraded = c.LastTransitionTime.Time, saying(c)
+			}
+		}
+	}
+	return etcd
 }
 
 func healthOfVersion(version *configv1.ClusterVersion) health {

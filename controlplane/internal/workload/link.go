@@ -224,6 +224,7 @@ func (l *link) view() facts.Workload {
 		seen.OpenShiftVersion, seen.ReleaseImage, seen.Upgrading = r.completed, r.image, r.upgrading
 		seen.Channel, seen.Offers, seen.Rollout = r.channel, r.offers, r.rollout
 	}
+	seen.Etcd = l.health[slices.Index(observed[:], etcdOperator)].etcd
 	for _, h := range l.health {
 		if h.problem != "" {
 			seen.Unhealthy = append(seen.Unhealthy, h.problem)

@@ -64,17 +64,23 @@ func (n *nodeList) remove(name string, uid types.UID) {
 }
 
 func factsOf(n *corev1.Node) facts.Node {
-	return facts.Node{Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID, HostUID: n.Labels[metal3.HostUIDLabel], Config: n.Annotations[CurrentConfigAnnotation],
-		Reconfigured: reconfigured(n.Labels, n.Annotations[CurrentConfigAnnotation], n.Annotations[DesiredConfigAnnotation])}
+	config, controlPlane := n.Annotations[CurrentConfigAnnotation], ofControlPlane(n.Labels)
+	return facts.Node{
+		Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID, HostUID: n.Labels[metal3.HostUIDLabel], ControlPlane: controlPlane, Config: config,
+		Reconfigured: controlPlane && reconfigured(config, n.Annotations[DesiredConfigAnnotation]),
+	}
 }
 
-// controlPlaneLabels are those of the Nodes of a control plane; of an arbiter only its own.
+// controlPlaneLabels are those of the Nodes of a control plane, which run a member of etcd; of an arbiter only its own.
 var controlPlaneLabels = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/arbiter"}
 
-// reconfigured tells whether a Node is one of the control plane, and is being brought to another machine configuration.
-func reconfigured(labels map[string]string, current, desired string) bool {
-	ofControlPlane := slices.ContainsFunc(controlPlaneLabels, func(label string) bool { _, labeled := labels[label]; return labeled })
-	return ofControlPlane && current != "" && desired != "" && current != desired
+func ofControlPlane(labels map[string]string) bool {
+	return slices.ContainsFunc(controlPlaneLabels, func(label string) bool { _, labeled := labels[label]; return labeled })
+}
+
+// reconfigured tells whether a Node is being brought to another machine configuration.
+func reconfigured(current, desired string) bool {
+	return current != "" && desired != "" && current != desired
 }
 
 // takeNode reads a Node as a whole as long as it has no provider ID, which is set once.
@@ -88,9 +94,9 @@ func takeNode(ctx context.Context, l *link, access *access, e watchEvent) (func(
 	known := l.nodes.get(name)
 	l.mu.Unlock()
 	if known.UID == uid && known.ProviderID != "" {
-		labels, annotations := e.Object.Metadata.Labels, e.Object.Metadata.Annotations
-		known.HostUID, known.Config = labels[metal3.HostUIDLabel], annotations.CurrentConfig
-		known.Reconfigured = reconfigured(labels, annotations.CurrentConfig, annotations.DesiredConfig)
+		annotations := e.Object.Metadata.Annotations
+		known.HostUID, known.ControlPlane, known.Config = e.Object.Metadata.Labels[metal3.HostUIDLabel], ofControlPlane(e.Object.Metadata.Labels), annotations.CurrentConfig
+		known.Reconfigured = known.ControlPlane && reconfigured(annotations.CurrentConfig, annotations.DesiredConfig)
 		return func(l *link) { l.nodes.put(known) }, nil
 	}
 	node := &corev1.Node{}

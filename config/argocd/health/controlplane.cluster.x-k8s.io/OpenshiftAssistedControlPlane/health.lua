@@ -2,14 +2,14 @@
 local wrong = {
   ArbiterMismatch = true, AssistedServiceNotResponding = true, BootstrapProviderOutdated = true, CertificateRequestNotFitting = true, ClusterVersionUnavailable = true, EtcdQuorumAtRisk = true,
   EtcdTopologyNotSupported = true, EtcdUnknown = true, InstallationFailed = true, InstallationNotOurs = true, InstallationRejected = true,
-  InvalidConfiguration = true, KubeconfigRefused = true, KubeconfigUnauthorized = true, KubeconfigUntrusted = true, KubeconfigNotOurs = true, LastEtcdMember = true, MachineCreationFailed = true, MachinesWithoutOwner = true,
+  InvalidConfiguration = true, KubeconfigRefused = true, KubeconfigUnauthorized = true, KubeconfigUntrusted = true, KubeconfigNotOurs = true, LastEtcdMember = true, MachineCreationFailed = true, MachinesWithoutOwner = true, NotHealthy = true,
   PreparationFailed = true, RegisteredAnew = true, RegistryUnavailable = true, ReleaseImageNotFound = true, UnsupportedVersion = true,
   UpgradeFailing = true, UpgradeNotOffered = true, UpgradeRefused = true, UpgradeRiskNotAccepted = true, UserActionRequired = true,
   VersionChangeNotSupported = true, VersionMismatch = true, WaitingForMachineAPI = true, WorkersNotCreated = true,
 }
 -- Conditions in the order in which they matter; those that are True while something is going on come last.
 local order = {
-  "Deleting", "Installed", "ReleaseImageResolved", "MachinesCreated", "Available", "ControlPlaneComponentsHealthy", "KubeconfigAvailable",
+  "Deleting", "Installed", "ReleaseImageResolved", "MachinesCreated", "Available", "ControlPlaneComponentsHealthy", "EtcdClusterHealthy", "KubeconfigAvailable",
   "MachinesUpToDate", "CertificatesApproved", "RollingOut", "ScalingUp", "ScalingDown", "Remediating",
 }
 local changes = { "RollingOut", "ScalingUp", "ScalingDown", "Remediating" }

@@ -1,0 +1,214 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize/english"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+)
+
+// degradedGrace is how long ClusterOperator etcd may be degraded before etcd counts as not healthy: members restart for each revision, and with their hosts.
+// While a restart of control-plane hosts is planned, the longest time of such a restart counts.
+const degradedGrace = 5 * time.Minute
+
+// untilDegradedCounts is after what time a degraded etcd counts as not healthy; zero: it counts already, or is not degraded.
+func (v *View) untilDegradedCounts() time.Duration {
+	if v.Workload.Etcd.DegradedSince.IsZero() {
+		return 0
+	}
+	grace := degradedGrace
+	if len(v.plannedRestarts()) > 0 {
+		grace = max(grace, facts.RestartTime(v.Replicas()))
+	}
+	return max(0, grace-v.Now.Sub(v.Workload.Etcd.DegradedSince))
+}
+
+// composeEtcd sets the condition EtcdClusterHealthy of an installed cluster.
+func (v *View) composeEtcd(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+	if !v.Installed() || v.GoesWhole() {
+		conditions.Delete(cp, controlplanev1.EtcdClusterHealthyCondition)
+		return
+	}
+	conditions.Set(cp, v.etcdClusterHealthy())
+}
+
+func (v *View) etcdClusterHealthy() metav1.Condition {
+	const t = controlplanev1.EtcdClusterHealthyCondition
+	etcd := v.Workload.Etcd
+	switch {
+	case !v.healthKnown() || !etcd.Known:
+		return v.etcdUnknown()
+	case !etcd.Available && v.comingUp() > 0:
+		return unknown(t, controlplanev1.WaitingForHealthyClusterReason, "the cluster is installed, and ClusterOperator etcd is not available yet")
+	case !etcd.Available && v.restartLeft(t) > 0:
+		return v.restarting(t)
+	case !etcd.Available:
+		return no(t, controlplanev1.EtcdClusterNotHealthyReason, "ClusterOperator etcd is not available: see its conditions in the cluster")
+	case !etcd.DegradedSince.IsZero() && v.untilDegradedCounts() == 0:
+		return no(t, controlplanev1.EtcdClusterNotHealthyReason, v.degraded())
+	}
+	if nodes := v.nodesWithoutMachine(); len(nodes) > 0 {
+		return no(t, controlplanev1.NodeWithoutMachineReason, withoutMachine(nodes))
+	}
+	return yes(t, controlplanev1.EtcdClusterHealthyReason)
+}
+
+// etcdUnknown keeps the last condition for the grace period: connections end and begin, also with the manager.
+func (v *View) etcdUnknown() metav1.Condition {
+	const t = controlplanev1.EtcdClusterHealthyCondition
+	before := conditions.Get(v.ControlPlane, t)
+	switch {
+	case v.healthKnown():
+		return unknown(t, controlplanev1.WaitingForHealthyClusterReason, "the cluster has no ClusterOperator etcd")
+	case v.graceLeft() > 0 && before != nil:
+		return *before
+	case v.restartLeft(t) > 0:
+		return v.restarting(t)
+	case v.graceLeft() > 0, !v.everInitialized():
+		return unknown(t, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
+	default:
+		return v.healthUnknown(t)
+	}
+}
+
+// degraded quotes the etcd operator, names what belongs to no Machine, and advises.
+func (v *View) degraded() string {
+	etcd := v.Workload.Etcd
+	said := []string{fmt.Sprintf("ClusterOperator etcd is degraded since %s: %s", etcd.DegradedSince.UTC().Format(time.RFC3339), strings.TrimRight(etcd.Degraded, ". "))}
+	if members := v.membersWithoutNode(); len(members) > 0 {
+		said = append(said, fmt.Sprintf("etcd %s no Node and no Machine: %s. If the host is gone, remove the member as OpenShift documents it",
+			english.PluralWord(len(members), "member has", "members have"), bound.List(members)))
+	}
+	if nodes := v.nodesWithoutMachine(); len(nodes) > 0 {
+		said = append(said, withoutMachine(nodes))
+	}
+	return strings.Join(append(said, v.mendEtcd()), ". ")
+}
+
+// mendEtcd advises to delete a Machine only where another host can take the place of its host: a single node is the whole cluster, and Pacemaker runs the etcd of two nodes
+// with fencing.
+func (v *View) mendEtcd() string {
+	if v.Fenced() || len(v.Found.Machines) < 2 {
+		return "See the conditions of the operator in the cluster, and repair the host"
+	}
+	return "The condition EtcdMemberHealthy of each control-plane Machine reports which member is down. Repair its host. If the host cannot be repaired, delete its Machine, which wipes the disks of that host"
+}
+
+func withoutMachine(nodes []string) string {
+	return fmt.Sprintf("control-plane %s no Machine and may be a member of etcd: %s. If a server came back whose Machine was deleted, switch it off, remove its etcd "+
+		"member as OpenShift documents it, then delete the Node", english.PluralWord(len(nodes), "Node has", "Nodes have"), bound.List(nodes))
+}
+
+// nodesWithoutMachine are the control-plane Nodes that no Machine accounts for: a server that was repaired and boots its old disk comes back as another voter. While the host
+// of a Machine is known and its Node is not, the Node may be that of this Machine.
+func (v *View) nodesWithoutMachine() []string {
+	machines := slices.Concat(v.Found.Machines, v.Workers)
+	if slices.ContainsFunc(v.Found.Machines, v.awaitsNode) {
+		return nil
+	}
+	var without []string
+	for _, n := range v.Workload.Nodes {
+		ofMachine := func(m *clusterv1.Machine) bool {
+			return m.Status.NodeRef.Name == n.Name || m.Spec.ProviderID != "" && m.Spec.ProviderID == n.ProviderID
+		}
+		if n.ControlPlane && !slices.ContainsFunc(machines, ofMachine) {
+			without = append(without, n.Name)
+		}
+	}
+	return without
+}
+
+// awaitsNode reports whether the host of a Machine may have become a Node that the Machine does not name yet. A Machine without host has none, however long it waits for one.
+func (v *View) awaitsNode(m *clusterv1.Machine) bool {
+	return !m.Status.NodeRef.IsDefined() && m.DeletionTimestamp.IsZero() && (m.Spec.ProviderID != "" || v.AgentOf(m) != nil)
+}
+
+// membersWithoutNode are the started members whose Node and Machine are gone, as far as the members were read.
+func (v *View) membersWithoutNode() []string {
+	seen := v.Found.Etcd
+	if seen == nil || !seen.Readable() {
+		return nil
+	}
+	var without []string
+	for _, member := range seen.Members {
+		ofNode := func(n facts.Node) bool { return n.Name == member.Name }
+		ofMachine := func(m *clusterv1.Machine) bool { return m.Status.NodeRef.Name == member.Name }
+		if member.Name != "" && !slices.ContainsFunc(v.Workload.Nodes, ofNode) && !slices.ContainsFunc(v.Found.Machines, ofMachine) {
+			without = append(without, member.Name)
+		}
+	}
+	return without
+}
+
+// ReportsMember reports whether a Machine has the condition EtcdMemberHealthy. A Machine that is being deleted keeps the one that it had.
+func ReportsMember(f *facts.Facts, m *clusterv1.Machine) bool {
+	return !f.Fenced() && f.Installed() && m.DeletionTimestamp.IsZero() && m.Status.NodeRef.IsDefined()
+}
+
+// InspectsMembers reports whether the members have to be read: while the operator is degraded, while a member was reported as down, and until each host was seen as a member. That
+// the operator is settled does not prove that a host is a member: it may not have been added yet.
+func InspectsMembers(f *facts.Facts, machines []*clusterv1.Machine) bool {
+	const t = controlplanev1.EtcdMemberHealthyCondition
+	etcd := f.Workload.Etcd
+	return f.Workload.Connected && etcd.Known && (!etcd.DegradedSince.IsZero() || slices.ContainsFunc(machines, func(m *clusterv1.Machine) bool {
+		return ReportsMember(f, m) && (conditions.IsFalse(m, t) || etcd.Settled() && !conditions.IsTrue(m, t))
+	}))
+}
+
+// EtcdMember returns the condition EtcdMemberHealthy of a Machine, or nil to keep the condition that the Machine has. seen holds the answers of the members, nil while they are not known;
+// stale reports that they have not been known for the grace period. Without answers a True stays. A False does not outlive its evidence: a MachineHealthCheck would have a healthy host
+// replaced.
+func EtcdMember(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, stale bool) *metav1.Condition {
+	const t = controlplanev1.EtcdMemberHealthyCondition
+	var c metav1.Condition
+	switch {
+	case !ReportsMember(f, m):
+		return nil
+	case seen != nil && seen.Readable():
+		c = conditionOfMember(m.Status.NodeRef.Name, seen)
+	case !conditions.IsFalse(m, t):
+		return nil
+	case f.Workload.Connected && f.Workload.Etcd.Settled():
+		c = unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, "ClusterOperator etcd reports no problem any more, and the member could not be read since")
+	case stale:
+		c = unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf("the member could not be read for %s", facts.GracePeriod))
+	default:
+		return nil
+	}
+	return &c
+}
+
+// conditionOfMember reports the member of a Node. It is False only where the member does not answer here and the etcd operator names it as unhealthy: each alone may be the fault of a kubelet, or
+// old. A missing or joining member is not reported as down: OpenShift adds none while another is down, and its host must not be replaced for that. A member that a former host of the same
+// name left behind does not condemn the host that runs now.
+func conditionOfMember(node string, seen *facts.Etcd) metav1.Condition {
+	const t = controlplanev1.EtcdMemberHealthyCondition
+	notKnown := func(format string, args ...any) metav1.Condition {
+		return unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf(format, args...))
+	}
+	named := func(member facts.EtcdMember) bool { return member.Name == node }
+	at := slices.IndexFunc(seen.Members, named)
+	switch {
+	case at < 0:
+		return notKnown("Node %s has no etcd member", node)
+	case slices.ContainsFunc(seen.Members[at+1:], named):
+		return notKnown("several etcd members are named %s", node)
+	case seen.Members[at].Learner:
+		return notKnown("etcd member %s is joining", node)
+	case seen.Members[at].Healthy():
+		return yes(t, controlplanev1.EtcdMemberHealthyReason)
+	case !seen.Condemns(node):
+		return notKnown("etcd member %s %s, but the etcd operator does not report it as unhealthy", node, seen.Members[at].Problem)
+	default:
+		return no(t, controlplanev1.EtcdMemberNotHealthyReason, fmt.Sprintf("etcd member %s %s, and the etcd operator reports it as unhealthy", node, seen.Members[at].Problem))
+	}
+}

@@ -1,0 +1,265 @@
+package status
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+// runningEtcd is an installed cluster whose etcd is well, with the Machine m0 on the Node n0.
+func runningEtcd() *facts.Facts {
+	f := factsOf(nil)
+	f.Machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "m0"}}}
+	f.Machines[0].Status.NodeRef.Name, f.Machines[0].Spec.ProviderID = "n0", "metal3://n0"
+	f.Workload = facts.Workload{Connected: true, LastSuccess: noon, Etcd: facts.EtcdOperator{Known: true, Available: true}, Nodes: []facts.Node{{Name: "n0", ControlPlane: true}}}
+	return f
+}
+
+func TestWhetherEtcdIsHealthy(t *testing.T) {
+	degraded := func(lasts time.Duration) func(*facts.Facts) {
+		return func(f *facts.Facts) {
+			f.Workload.Etcd.DegradedSince, f.Workload.Etcd.Degraded = noon.Add(-lasts), "2 of 3 members are available, n1 is unhealthy"
+		}
+	}
+	const t1 = controlplanev1.EtcdClusterHealthyCondition
+	for situation, tc := range map[string]struct {
+		change          func(*facts.Facts)
+		status          metav1.ConditionStatus
+		reason, message string
+		again           time.Duration
+		seen            *facts.Etcd
+	}{
+		"all is well":                            {status: metav1.ConditionTrue, reason: controlplanev1.EtcdClusterHealthyReason},
+		"degraded for a moment: members restart": {change: degraded(time.Minute), status: metav1.ConditionTrue, reason: controlplanev1.EtcdClusterHealthyReason, again: 4 * time.Minute},
+		"degraded for long: the operator names the member": {
+			change: degraded(5 * time.Minute), status: metav1.ConditionFalse, reason: controlplanev1.EtcdClusterNotHealthyReason, message: "n1 is unhealthy",
+		},
+		"degraded while hosts restart for an upgrade": {
+			change: func(f *facts.Facts) {
+				degraded(14 * time.Minute)(f)
+				f.Workload.Restarts = []string{"Node n0 gets another machine configuration"}
+				f.ControlPlane.Spec.Replicas = ptr.To[int32](3)
+			},
+			status: metav1.ConditionTrue, reason: controlplanev1.EtcdClusterHealthyReason, again: time.Minute,
+		},
+		"and for longer than that takes": {
+			change: func(f *facts.Facts) {
+				degraded(15 * time.Minute)(f)
+				f.Workload.Restarts = []string{"Node n0 gets another machine configuration"}
+				f.ControlPlane.Spec.Replicas = ptr.To[int32](3)
+			},
+			status: metav1.ConditionFalse, reason: controlplanev1.EtcdClusterNotHealthyReason, message: "n1 is unhealthy",
+		},
+		"the only host restarts for an upgrade, and the cluster does not answer": {
+			change: func(f *facts.Facts) {
+				f.Workload = facts.Workload{LastSuccess: noon.Add(-10 * time.Minute), Restarts: []string{"Node n0 gets another machine configuration"}}
+				f.ControlPlane.Spec.Replicas = ptr.To[int32](1)
+				f.ControlPlane.Status.Conditions = []metav1.Condition{{Type: t1, Status: metav1.ConditionTrue, Reason: controlplanev1.EtcdClusterHealthyReason}}
+			}, status: metav1.ConditionUnknown, reason: controlplanev1.ControlPlaneRestartingReason,
+		},
+		"not available": {change: func(f *facts.Facts) { f.Workload.Etcd.Available = false }, status: metav1.ConditionFalse, reason: controlplanev1.EtcdClusterNotHealthyReason, message: "is not available"},
+		"a server came back whose Machine is gone": {
+			change: func(f *facts.Facts) {
+				f.Workload.Nodes = append(f.Workload.Nodes, facts.Node{Name: "n9", ControlPlane: true, ProviderID: "metal3://n9"}, facts.Node{Name: "worker"})
+			}, status: metav1.ConditionFalse, reason: controlplanev1.NodeWithoutMachineReason, message: "control-plane Node has no Machine and may be a member of etcd: n9.",
+		},
+		"a Machine with a host awaits its Node: perhaps that one": {
+			change: func(f *facts.Facts) {
+				f.Machines = append(f.Machines, &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1.MachineSpec{ProviderID: "metal3://n1"}})
+				f.Workload.Nodes = append(f.Workload.Nodes, facts.Node{Name: "n1", ControlPlane: true})
+			}, status: metav1.ConditionTrue, reason: controlplanev1.EtcdClusterHealthyReason,
+		},
+		"a Machine awaits a free host while a repaired server came back": {
+			change: func(f *facts.Facts) {
+				f.Machines = append(f.Machines, &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m1"}})
+				f.Workload.Nodes = append(f.Workload.Nodes, facts.Node{Name: "n1", ControlPlane: true})
+			}, status: metav1.ConditionFalse, reason: controlplanev1.NodeWithoutMachineReason, message: "n1",
+		},
+		"a Machine is named by the providerID of the Node": {
+			change: func(f *facts.Facts) {
+				f.Machines[0].Status.NodeRef.Name, f.Workload.Nodes[0].ProviderID = "other", "metal3://n0"
+			}, status: metav1.ConditionTrue, reason: controlplanev1.EtcdClusterHealthyReason,
+		},
+		"a single node is degraded: no advice to delete its Machine": {change: degraded(time.Hour), status: metav1.ConditionFalse, reason: controlplanev1.EtcdClusterNotHealthyReason, message: "and repair the host"},
+		"one of three is degraded: its Machine can be replaced": {
+			change: func(f *facts.Facts) {
+				degraded(time.Hour)(f)
+				f.Machines = append(f.Machines, f.Machines[0], f.Machines[0])
+			}, status: metav1.ConditionFalse, reason: controlplanev1.EtcdClusterNotHealthyReason, message: "which wipes the disks of that host",
+		},
+		"a member is left of a host that is gone with Node and Machine": {
+			change: degraded(time.Hour), seen: &facts.Etcd{Topology: configv1.HighlyAvailableTopologyMode, Members: []facts.EtcdMember{{Name: "n0"}, {Name: "n7", Problem: "does not answer"}, {Learner: true}}},
+			status: metav1.ConditionFalse, reason: controlplanev1.EtcdClusterNotHealthyReason, message: "etcd member has no Node and no Machine: n7. If the host is gone, remove the member",
+		},
+		"members that do not agree are not named": {
+			change: degraded(time.Hour), seen: &facts.Etcd{Topology: configv1.HighlyAvailableTopologyMode, Members: []facts.EtcdMember{{Name: "n7"}}, Doubt: "doubt"},
+			status: metav1.ConditionFalse, reason: controlplanev1.EtcdClusterNotHealthyReason, message: "n1 is unhealthy. See the conditions",
+		},
+		"degraded, and a server came back too": {
+			change: func(f *facts.Facts) {
+				degraded(time.Hour)(f)
+				f.Workload.Nodes = append(f.Workload.Nodes, facts.Node{Name: "n9", ControlPlane: true})
+			}, status: metav1.ConditionFalse, reason: controlplanev1.EtcdClusterNotHealthyReason, message: "control-plane Node has no Machine and may be a member of etcd: n9.",
+		},
+		"of two with fencing Pacemaker runs etcd": {
+			change: func(f *facts.Facts) {
+				degraded(time.Hour)(f)
+				f.Machines, f.ControlPlane.Spec.Fencing = append(f.Machines, f.Machines[0]), &controlplanev1.FencingSpec{}
+			}, status: metav1.ConditionFalse, reason: controlplanev1.EtcdClusterNotHealthyReason, message: "and repair the host",
+		},
+		"just installed, operator not available yet": {
+			change: func(f *facts.Facts) {
+				f.Workload.Etcd.Available = false
+				f.Workload.Unhealthy = []string{"ClusterOperator etcd is not available"}
+				f.ControlPlane.Status.Conditions = []metav1.Condition{
+					{Type: controlplanev1.AvailableCondition, Status: metav1.ConditionFalse, Reason: controlplanev1.WaitingForHealthyClusterReason},
+					{Type: controlplanev1.InstalledCondition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon)},
+				}
+			}, status: metav1.ConditionUnknown, reason: controlplanev1.WaitingForHealthyClusterReason, message: "not available yet",
+		},
+		"the operator is missing": {
+			change: func(f *facts.Facts) { f.Workload.Etcd = facts.EtcdOperator{} }, status: metav1.ConditionUnknown, reason: controlplanev1.WaitingForHealthyClusterReason, message: "has no ClusterOperator",
+		},
+		"not connected yet, never reported: waits": {
+			change: func(f *facts.Facts) { f.Workload = facts.Workload{LastSuccess: noon.Add(-time.Second)} }, status: metav1.ConditionUnknown, reason: controlplanev1.WaitingForAPIServerReason,
+		},
+		"the connection ends for a moment: as before": {
+			change: func(f *facts.Facts) {
+				f.Workload = facts.Workload{LastSuccess: noon.Add(-time.Second)}
+				f.ControlPlane.Status.Conditions = []metav1.Condition{{Type: t1, Status: metav1.ConditionTrue, Reason: controlplanev1.EtcdClusterHealthyReason}}
+			}, status: metav1.ConditionTrue, reason: controlplanev1.EtcdClusterHealthyReason,
+		},
+		"the cluster does not answer": {
+			change: func(f *facts.Facts) { f.Workload = facts.Workload{LastSuccess: noon.Add(-time.Hour)} }, status: metav1.ConditionUnknown, reason: controlplanev1.ConnectionDownReason,
+			message: "has not answered since",
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			f := runningEtcd()
+			if tc.change != nil {
+				tc.change(f)
+			}
+			v := viewOf(f)
+			v.Phase, v.Now = controlplanev1.InstallationInstalled, noon
+			v.Found.Etcd = tc.seen
+			f.ControlPlane.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
+			cp := f.ControlPlane.DeepCopy()
+			v.composeEtcd(cp)
+			g.Expect(*conditions.Get(cp, t1)).To(And(HaveField("Status", tc.status), HaveField("Reason", tc.reason), HaveField("Message", ContainSubstring(tc.message))))
+			g.Expect(v.untilDegradedCounts()).To(Equal(tc.again))
+		})
+	}
+}
+
+func TestWhetherAnEtcdMemberIsHealthy(t *testing.T) {
+	const t1 = controlplanev1.EtcdMemberHealthyCondition
+	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
+	down := facts.EtcdMember{Name: "n0", Problem: "does not answer"}
+	others := []facts.EtcdMember{{Name: "n1"}, {Name: "n2"}}
+	settled := func(f *facts.Facts) { f.Workload.Etcd.DegradedSince = time.Time{} }
+	for situation, tc := range map[string]struct {
+		before    metav1.ConditionStatus
+		change    func(*facts.Facts)
+		members   []facts.EtcdMember
+		condemned string
+		seen      func(*facts.Etcd)
+		stale     bool
+		status    metav1.ConditionStatus // empty: what the Machine has stays
+	}{
+		"its member serves": {members: append(others, facts.EtcdMember{Name: "n0"}), status: yes},
+		"the operator reports no problem: that is no proof":     {change: settled},
+		"and the host has no member yet":                        {change: settled, members: others, status: unknown},
+		"its member is down":                                    {members: append(others, down), condemned: "2 of 3 members are available, n0 is unhealthy", status: no},
+		"and others are, too":                                   {members: append(others, down), condemned: "1 of 3 members are available, n1 is unhealthy, n0 is unhealthy", status: no},
+		"it does not answer, but the operator sees it":          {members: append(others, down), status: unknown},
+		"the operator names another, whose name begins alike":   {members: append(others, down), condemned: "2 of 3 members are available, n0.example is unhealthy", status: unknown},
+		"the operator names it, but it serves":                  {members: append(others, facts.EtcdMember{Name: "n0"}), condemned: "2 of 3 members are available, n0 is unhealthy", status: yes},
+		"another member is down":                                {members: []facts.EtcdMember{{Name: "n0"}, {Name: "n1", Problem: "does not answer"}}, condemned: "n1 is unhealthy", status: yes},
+		"a former host of that name left a member: not known":   {members: []facts.EtcdMember{down, {Name: "n0"}}, condemned: "n0 is unhealthy", status: unknown},
+		"it joins: not known, so that it is not replaced":       {members: []facts.EtcdMember{{Name: "n0", Learner: true, Problem: "does not answer"}}, condemned: "n0 is unhealthy", status: unknown},
+		"members restart, nothing was read: as before":          {change: func(f *facts.Facts) { settled(f); f.Workload.Etcd.Progressing = true }, before: no},
+		"nothing was read: as before":                           {before: no},
+		"nothing was read for long: not down any more":          {before: no, stale: true, status: unknown},
+		"nothing was read for long: still healthy":              {before: yes, stale: true},
+		"the operator has settled, nothing was read":            {before: no, change: settled, status: unknown},
+		"the operator has settled, nothing was read: healthy":   {before: yes, change: settled},
+		"the connection is lost while the operator was settled": {before: no, change: func(f *facts.Facts) { settled(f); f.Workload.Connected = false }},
+		"members do not agree: as before":                       {members: []facts.EtcdMember{down}, condemned: "n0 is unhealthy", seen: func(e *facts.Etcd) { e.Doubt = "doubt" }, before: yes},
+		"etcd has lost its quorum: as before":                   {members: []facts.EtcdMember{down}, condemned: "n0 is unhealthy", seen: func(e *facts.Etcd) { e.Lost = true }, before: yes},
+		"no member answered: as before":                         {members: []facts.EtcdMember{}, before: yes},
+		"Pacemaker runs it: as before":                          {members: []facts.EtcdMember{down}, condemned: "n0 is unhealthy", seen: func(e *facts.Etcd) { e.Topology = configv1.DualReplicaTopologyMode }, before: yes},
+		"its Machine is being deleted: as before":               {change: func(f *facts.Facts) { f.Machines[0].DeletionTimestamp = ptr.To(metav1.Now()) }, members: []facts.EtcdMember{down}, condemned: "n0 is unhealthy"},
+		"its Machine has no Node: as before":                    {change: func(f *facts.Facts) { f.Machines[0].Status.NodeRef.Name = "" }, members: []facts.EtcdMember{down}, condemned: "n0 is unhealthy"},
+		"two nodes with fencing: never, whatever is seen there": {change: func(f *facts.Facts) { f.ControlPlane.Spec.Fencing = &controlplanev1.FencingSpec{} }, members: []facts.EtcdMember{down}, condemned: "n0 is unhealthy"},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			f := runningEtcd()
+			f.Decide()
+			f.Phase, f.Workload.Etcd.DegradedSince = controlplanev1.InstallationInstalled, noon
+			if tc.before != "" {
+				conditions.Set(f.Machines[0], metav1.Condition{Type: t1, Status: tc.before, Reason: "Before"})
+			}
+			if tc.change != nil {
+				tc.change(f)
+			}
+			var seen *facts.Etcd
+			if tc.members != nil {
+				seen = &facts.Etcd{Topology: configv1.HighlyAvailableTopologyMode, Members: tc.members, Condemned: tc.condemned}
+				if tc.seen != nil {
+					tc.seen(seen)
+				}
+			}
+			c := EtcdMember(f, f.Machines[0], seen, tc.stale)
+			if tc.status == "" {
+				g.Expect(c).To(BeNil())
+				return
+			}
+			g.Expect(c).NotTo(BeNil())
+			g.Expect(c.Status).To(Equal(tc.status))
+		})
+	}
+}
+
+func TestWhenMembersAreRead(t *testing.T) {
+	const t1 = controlplanev1.EtcdMemberHealthyCondition
+	for situation, tc := range map[string]struct {
+		before metav1.ConditionStatus
+		change func(*facts.Facts)
+		read   bool
+	}{
+		"all are known as members, and the operator is settled":   {before: metav1.ConditionTrue},
+		"the operator is degraded":                                {before: metav1.ConditionTrue, change: func(f *facts.Facts) { f.Workload.Etcd.DegradedSince = noon }, read: true},
+		"the cluster does not answer":                             {change: func(f *facts.Facts) { f.Workload.Etcd.DegradedSince, f.Workload.Connected = noon, false }},
+		"one was never seen as a member":                          {read: true},
+		"but members restart":                                     {change: func(f *facts.Facts) { f.Workload.Etcd.Progressing = true }},
+		"one was not known":                                       {before: metav1.ConditionUnknown, read: true},
+		"one was down, and members restart":                       {before: metav1.ConditionFalse, change: func(f *facts.Facts) { f.Workload.Etcd.Progressing = true }, read: true},
+		"the one that was never seen as a member has no Node yet": {change: func(f *facts.Facts) { f.Machines[0].Status.NodeRef.Name = "" }},
+		"the operator is missing":                                 {change: func(f *facts.Facts) { f.Workload.Etcd = facts.EtcdOperator{} }},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			f := runningEtcd()
+			f.Decide()
+			f.Phase = controlplanev1.InstallationInstalled
+			if tc.before != "" {
+				conditions.Set(f.Machines[0], metav1.Condition{Type: t1, Status: tc.before, Reason: "Before"})
+			}
+			if tc.change != nil {
+				tc.change(f)
+			}
+			g.Expect(InspectsMembers(f, f.Machines)).To(Equal(tc.read))
+		})
+	}
+}
