@@ -36,6 +36,7 @@ type options struct {
 	idle, profile               time.Duration
 	memory                      map[string]int
 	sample, out, dir            string
+	http1                       bool
 }
 
 var errMissed = errors.New("a target was missed")
@@ -47,6 +48,7 @@ func parseOptions() options {
 	flag.IntVar(&o.clusters, "clusters", 200, "installed clusters")
 	flag.StringVar(&o.sample, "sample", "sno", "what is installed: a file in config/samples without .yaml")
 	flag.Float64Var(&o.dead, "dead", 0, "share of the clusters whose API does not answer: one half accepts connections and is silent, the other refuses them")
+	flag.BoolVar(&o.http1, "http1", false, "the API servers of the clusters speak no HTTP/2, as behind many load balancers")
 	flag.Float64Var(&o.foreign, "foreign", 0, "what is on the hub that is not ours; 1: 20,000 BareMetalHosts, 10,000 Agents, 5,000 Secrets and 5,000 ConfigMaps")
 	flag.IntVar(&o.reactions, "reactions", 0, "how often each reaction is timed")
 	flag.IntVar(&o.shards, "shards", 0, "number of shards, by --watch-filter; the managers of one of them are measured")

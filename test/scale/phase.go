@@ -92,7 +92,11 @@ func (s *scale) awaitQuiet(ctx context.Context, p *phase, clusters int) (time.Du
 		if err := s.collect(p); err != nil {
 			return 0, err
 		}
-		for _, r := range slices.Concat(p.hub[hub:], p.sites[sites:]) {
+		asked := p.hub[hub:]
+		if !s.http1 { // else the clusters are polled for ever
+			asked = slices.Concat(asked, p.sites[sites:])
+		}
+		for _, r := range asked {
 			if busy(r) && r.Time.After(last) {
 				last = r.Time
 			}

@@ -18,6 +18,7 @@ type report struct {
 	Shards   int     `json:"shards,omitempty"`
 	Dead     float64 `json:"dead,omitempty"`
 	Foreign  float64 `json:"foreign,omitempty"`
+	HTTP1    bool    `json:"http1,omitempty"`
 	// MemoryLimitMiB are the limits that the managers ran with (GOMEMLIMIT).
 	MemoryLimitMiB map[string]float64           `json:"memoryLimitMiB"`
 	Steps          []step                       `json:"steps"`

@@ -32,7 +32,7 @@ func measure(ctx context.Context, o options, out io.Writer) (*report, error) {
 	defer end()
 	own := env.ManagerOptions{ExtraArgs: diagnostics.Args}
 	s := &scale{options: o, out: out, report: &report{
-		Clusters: o.clusters, Sample: o.sample, Shards: o.shards, Dead: o.dead, Foreign: o.foreign, MemoryLimitMiB: map[string]float64{},
+		Clusters: o.clusters, Sample: o.sample, Shards: o.shards, Dead: o.dead, Foreign: o.foreign, HTTP1: o.http1, MemoryLimitMiB: map[string]float64{},
 	}}
 	begin := time.Now()
 	var err error
@@ -88,6 +88,9 @@ func (s *scale) prepare(ctx context.Context) error {
 	}
 	if s.diagnostics, err = diagnostics.New(ctx, s.lab.Client()); err != nil {
 		return err
+	}
+	if s.http1 {
+		cluster.Server().Args = append(cluster.Server().Args, "--disable-http2-serving")
 	}
 	if s.seeder, err = seed.New(ctx, s.lab, cluster, s.dead); err != nil {
 		return err

@@ -23,27 +23,13 @@ var hopByHop = map[string]bool{"connection": true, "host": true, "keep-alive": t
 
 // Follow passes on the body of an answer instead of reading it: take is called with what came and what will come, until err says why it ended, which is io.EOF when
 // all was sent. It must not wait, nor keep the data. Once the body is closed it is not called any more, but for a call that runs. The context of the request counts no
-// more, and is not kept: it may end. Bodies that are not of a [Conn] are read by a goroutine; of these the end is told also after they were closed, and the context
-// counts, for which Follow returns true.
-func Follow(body io.Reader, take func(data []byte, err error)) (contextCounts bool) {
-	if s, ok := body.(*stream); ok {
+// more, and is not kept: it may end. Follow returns false for bodies that are not of a [Conn], and does not read them.
+func Follow(body io.Reader, take func(data []byte, err error)) (followed bool) {
+	s, followed := body.(*stream)
+	if followed {
 		s.follow(take)
-		return false
 	}
-	go func() {
-		buffer := make([]byte, 4<<10)
-		for {
-			n, err := body.Read(buffer)
-			if n > 0 {
-				take(buffer[:n], nil)
-			}
-			if err != nil {
-				take(nil, err)
-				return
-			}
-		}
-	}()
-	return true
+	return followed
 }
 
 // stream is one request, and the body of its answer.

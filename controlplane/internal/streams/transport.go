@@ -80,10 +80,20 @@ func (t *Transport) replace(conn *Conn, plain *http.Transport) {
 	t.conn, t.plain = conn, plain
 }
 
-// Broken tells whether there was a connection, and it takes no more requests.
+// Broken reports whether there is no connection for streams: it takes no more requests, or the server does not speak HTTP/2.
 func (t *Transport) Broken() bool {
 	conn := t.Conn()
-	return conn != nil && !conn.usable()
+	return conn == nil || !conn.usable()
+}
+
+// Rest ends the connections to a server that does not speak HTTP/2, unless requests are made on them. The next request opens another.
+func (t *Transport) Rest() {
+	t.mu.Lock()
+	plain := t.plain
+	t.mu.Unlock()
+	if plain != nil {
+		plain.CloseIdleConnections()
+	}
 }
 
 // Conn is the latest connection; nil before the first, and with a server that does not speak HTTP/2.

@@ -56,5 +56,5 @@ func (l *link) due(r resource) bool {
 
 // fresh tells whether what was read of a resource still counts; the caller holds the lock.
 func (l *link) fresh(r resource) bool {
-	return l.watching.Has(r.name) && (r.outdated == nil || !r.outdated(l))
+	return l.watching.Has(r.name) && !(l.polled && l.wants(r)) && (r.outdated == nil || !r.outdated(l))
 }

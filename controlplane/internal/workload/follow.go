@@ -59,9 +59,10 @@ type news struct {
 	err      error
 }
 
-// follow makes all be watched that is not yet, after it was read, and tells whether that was possible.
+// follow makes all be watched that is not yet, after it was read, and tells whether that was possible. What cannot be watched over the connection is read each time.
 func (l *link) follow(ctx context.Context, access *access, kubernetes string) bool {
 	l.mu.Lock()
+	l.setPolled(access.transport.Conn() == nil)
 	missing := slices.DeleteFunc(slices.Clone(resources), func(r resource) bool { return l.fresh(r) || !l.due(r) })
 	l.mu.Unlock()
 	found := l.read(ctx, access, missing...)
@@ -79,20 +80,29 @@ func (l *link) follow(ctx context.Context, access *access, kubernetes string) bo
 		l.kubernetes, l.lastSuccess, l.conn = kubernetes, l.now(), access.transport.Conn()
 		for _, n := range found {
 			l.putNews(ctx, n)
-			if n.version == "" {
-				continue
+			if n.version != "" {
+				l.begin(n, access)
 			}
-			l.watching.Insert(n.resource.name)
-			if n.resource.demand != nil {
-				l.onDemand.Insert(n.resource.name)
-			}
-			w := &watcher{link: l, resource: n.resource, ctx: l.watches, access: access, version: n.version}
-			go w.run()
+		}
+		if l.polled {
+			l.restUnwanted()
 		}
 		all = !slices.ContainsFunc(resources, func(r resource) bool { return l.wants(r) && !l.watching.Has(r.name) })
 	})
 	l.readReleases(ctx, access)
 	return all
+}
+
+// begin keeps what was read known from now on; the caller holds the lock.
+func (l *link) begin(n news, access *access) {
+	l.watching.Insert(n.resource.name)
+	if n.resource.demand != nil {
+		l.onDemand.Insert(n.resource.name)
+	}
+	if !l.polled {
+		w := &watcher{link: l, resource: n.resource, ctx: l.watches, access: access, version: n.version}
+		go w.run()
+	}
 }
 
 // read reads resources, if there are any.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -126,25 +125,6 @@ func TestAConnectionThatTheServerLeavesEndsWithTheLink(t *testing.T) {
 	h.Expect(s.watched(nodesPath)).To(Equal(1), "it goes on")
 	h.Forget(clusterKey)
 	h.Eventually(func() int { return s.watched(nodesPath) }).Should(BeZero())
-}
-
-// Somebody between does not speak HTTP/2.
-func TestAnAPIServerWithoutHTTP2(t *testing.T) {
-	t.Parallel()
-	s := newAPIServer(t, "secret-token")
-	plain := httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
-	plain.StartTLS()
-	t.Cleanup(func() { plain.CloseClientConnections(); plain.Close() })
-	h := newHub(t, kubeconfigFor(t, plain.URL, nil))
-	h.Expect(h.visit(t.Context())).To(BeNumerically("~", silence, float64(silence)*spread*1.1), "nobody else looks after it")
-	h.Expect(h.told().Connected).To(BeTrue())
-	h.Eventually(func() int { return s.watched(nodesPath) }).Should(Equal(1))
-	s.remove(nodesPath, "n0")
-	h.Expect(h.told().Nodes).To(BeEmpty())
-	h.visit(t.Context())
-	h.Expect(h.Observe(clusterKey).Connected).To(BeTrue())
-	s.endWatches(nodesPath, nil)
-	h.Eventually(func() int { return s.watched(nodesPath) }, time.Minute).Should(Equal(1))
 }
 
 // The address of an API server moves to another host, which knows nothing of the connections of the former one, and nobody ends these.

@@ -24,7 +24,7 @@ import (
 
 const (
 	// visitInterval is how often an API server is asked whether it answers, and accepts the credentials, without a reason. What changes is watched, and a connection that
-	// breaks, or is silent, is noticed; without HTTP/2 only by asking: see silence.
+	// breaks, or is silent, is noticed; without HTTP/2 only by asking: see pollInterval.
 	visitInterval = 10 * time.Minute
 	// spread is by how much times differ between clusters, so that thousands do not come at once.
 	spread = 0.2
@@ -64,6 +64,8 @@ type link struct {
 	since    time.Time
 	watches  context.Context //nolint:containedctx // of goroutines that outlive the visit that starts them
 	stop     context.CancelFunc
+	// polled is true while the connection does not carry watches: each visit reads what is watched elsewhere.
+	polled bool
 	// awaiting is true while hosts of the cluster are awaited, onDemand are the resources that are watched because somebody asks for them.
 	awaiting bool
 	onDemand sets.Set[string]
@@ -170,6 +172,7 @@ func (l *link) visit(ctx context.Context, installed bool) time.Duration {
 		down, incomplete = retryDown, retryIncomplete
 	}
 	defer access.sessions.drop()
+	defer access.transport.Rest()
 	kubernetes, err := access.probe(ctx)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -185,7 +188,7 @@ func (l *link) visit(ctx context.Context, installed bool) time.Duration {
 	}
 	l.partial = wait.Backoff{}
 	if access.transport.Conn() == nil {
-		return wait.Jitter(silence, spread)
+		return l.nextPoll(installed)
 	}
 	return wait.Jitter(visitInterval, spread)
 }

@@ -26,6 +26,9 @@ const (
 	watchTime = 2 * time.Hour
 )
 
+// errNoStream ends a watch that began over HTTP/1.1, when the server has just changed its protocol: see pollInterval.
+var errNoStream = errors.New("a watch does not begin over HTTP/1.1")
+
 // watcher keeps a resource of a cluster watched as long as there is a connection. What broke off is taken up where it ended, or read anew where the API server does
 // not know that any more. While a watch runs, and is silent, no goroutine is its own.
 type watcher struct {
@@ -48,7 +51,7 @@ func (w *watcher) run() {
 		case w.version == "":
 			w.reread()
 		case w.access.transport.Broken():
-			w.again() // a visit makes another connection
+			w.again() // a visit makes another connection, or polls
 		default:
 			if w.open() {
 				return
@@ -119,8 +122,9 @@ func (w *watcher) follow(body io.ReadCloser, lost time.Duration, cancel context.
 		w.ended(err)
 	}
 	if !streams.Follow(body, came.take) {
-		cancel()
+		came.take(nil, errNoStream)
 	}
+	cancel() // it counts no more
 }
 
 // refused notes why a watch did not begin.
@@ -138,11 +142,14 @@ func (w *watcher) refused(err error) {
 	w.again() // perhaps nothing else answers either
 }
 
+// watchOf names the watch of a resource among what cannot be read.
+func watchOf(r resource) string { return "watch of " + r.name }
+
 // watchable notes whether the API server lets the resource be watched: if it does not, what is known is read anew, and old by up to watchLast.
 func (w *watcher) watchable(err error) {
 	w.update(func() {
 		if w.ctx.Err() == nil {
-			w.unreadable(w.ctx, w.resource, "watch of "+w.resource.name, err)
+			w.unreadable(w.ctx, w.resource, watchOf(w.resource), err)
 		}
 	})
 }
