@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"context"
+	"regexp"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 )
 
 // newHost is a BareMetalHost as a user registers one.
@@ -67,6 +69,14 @@ func checkRestoredHosts(ctx context.Context, t *testing.T, c client.Client) {
 		t.Run(name, func(t *testing.T) { expectRefusal(t, c.Create(ctx, hostOf(t, tc.host...)), tc.refused) })
 	}
 
+	t.Run("without spec", func(t *testing.T) {
+		host := withoutSpec(t)
+		expectRefusal(t, c.Create(ctx, host), "")
+		host.SetAnnotations(map[string]string{"example.com/changed": ""})
+		expectRefusal(t, c.Update(ctx, host), "")
+		expectRefusal(t, c.Delete(ctx, host), "")
+	})
+
 	unpaused := mergePatch(t, map[string]any{"metadata": map[string]any{"annotations": nil}})
 	unpausedOnly := mergePatch(t, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"baremetalhost.metal3.io/paused": nil}}})
 	for name, tc := range map[string]struct {
@@ -92,6 +102,14 @@ func checkRestoredHosts(ctx context.Context, t *testing.T, c client.Client) {
 			expectRefusal(t, c.Patch(ctx, host, tc.change), tc.refused)
 		})
 	}
+}
+
+// withoutSpec is a BareMetalHost that states nothing of its server, which the kind permits.
+func withoutSpec(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	host := hostOf(t)
+	unstructured.RemoveNestedField(host.Object, "spec")
+	return host
 }
 
 // checkHostDeletion deletes BareMetalHosts and infrastructure machines as users and controllers do.
@@ -198,6 +216,24 @@ func existing(ctx context.Context, t *testing.T, c client.Client, changes ...str
 	}
 	g.Expect(c.Patch(ctx, created, mergePatch(t, map[string]any{"metadata": map[string]any{"annotations": annotations}}))).To(Succeed())
 	return created
+}
+
+// An expression that fails refuses the request with words that nobody understands (failurePolicy Fail): no field of spec or status is read as if it were always there.
+func TestPoliciesTakeNoFieldForGranted(t *testing.T) {
+	g := NewWithT(t)
+	granted := regexp.MustCompile(`\b(object|oldObject)\.(spec|status)\b|\bhas\((object|oldObject)\.(spec|status)`)
+	policies := 0
+	for _, object := range components(t, "bootstrap/default") {
+		if object["kind"] != "ValidatingAdmissionPolicy" {
+			continue
+		}
+		policies++
+		written, err := yaml.Marshal(object["spec"])
+		g.Expect(err).NotTo(HaveOccurred())
+		name, _, _ := unstructured.NestedString(object, "metadata", "name")
+		g.Expect(granted.FindAllString(string(written), -1)).To(BeEmpty(), name)
+	}
+	g.Expect(policies).To(BeNumerically(">=", 5))
 }
 
 func expectRefusal(t *testing.T, err error, refused string) {
