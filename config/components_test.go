@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -85,6 +86,12 @@ func checkDeployment(t *testing.T, object map[string]any) {
 	container := pod.Containers[0]
 	g.Expect(container.Args).To(ContainElement("--diagnostics-address=:8443"), "arguments have the defaults of their variables")
 	g.Expect(container.Args).NotTo(ContainElement(ContainSubstring("${")))
+	g.Expect(container.Resources.Limits.Memory().String()).To(Equal("1Gi"))
+	g.Expect(container.Resources.Requests.Cpu().String()).To(Equal("250m"))
+	for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
+		g.Expect(probe.TimeoutSeconds).To(BeEquivalentTo(5), "a busy node answers late")
+	}
+	g.Expect(container.Args).NotTo(ContainElement(HavePrefix("--leader-elect-")), "the defaults are those of OpenShift's operators")
 	security := container.SecurityContext
 	g.Expect(pod.SecurityContext.RunAsNonRoot).To(HaveValue(BeTrue()))
 	g.Expect(pod.SecurityContext.SeccompProfile).NotTo(BeNil())

@@ -89,6 +89,18 @@ func TestARelease(t *testing.T) {
 		}
 	})
 
+	t.Run("limits its managers", func(t *testing.T) {
+		g := NewWithT(t)
+		for _, p := range providers {
+			for _, variant := range []string{"", "-namespaced"} {
+				path := p.label + "/v0.1.0/" + p.components + variant + ".yaml"
+				g.Expect(files[path]).To(MatchRegexp(`resources:\n +limits:\n +memory: 1Gi\n +requests:\n +cpu: 250m\n`), path)
+				g.Expect(strings.Count(files[path], "timeoutSeconds: 5\n")).To(Equal(2), path)
+				g.Expect(files[path]).NotTo(ContainSubstring("--leader-elect-"), path)
+			}
+		}
+	})
+
 	t.Run("is for the namespaces that its components make", func(t *testing.T) {
 		for _, p := range providers {
 			made := `kind: Namespace\nmetadata:\n( .*\n)+  name: ` + p.namespace + `\n`
