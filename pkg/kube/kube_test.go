@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"syscall"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -147,6 +149,32 @@ func TestRefused(t *testing.T) {
 		"a field that is not there":  {errors.New("failed to create typed patch object (lab/m; v1, Kind=Foo): .spec.a: field not declared in schema"), true},
 	} {
 		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(Refused(tc.err)).To(Equal(tc.refused)) })
+	}
+}
+
+func TestPassing(t *testing.T) {
+	resource := corev1.Resource("secrets")
+	for situation, tc := range map[string]struct {
+		err     error
+		passing bool
+	}{
+		"no error":                       {nil, false},
+		"a conflict":                     {fmt.Errorf("cannot write: %w", apierrors.NewConflict(resource, "s", errors.New("changed"))), true},
+		"the API server is overloaded":   {apierrors.NewTooManyRequests("later", 1), true},
+		"the API server restarts":        {apierrors.NewServiceUnavailable("starting"), true},
+		"the API server is away":         {fmt.Errorf("cannot write: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), true},
+		"no answer in time":              {fmt.Errorf("cannot write: %w", context.DeadlineExceeded), true},
+		"etcd did not answer in time":    {apierrors.NewTimeoutError("etcd", 1), true},
+		"the server gives up":            {apierrors.NewServerTimeout(resource, "create", 1), true},
+		"a webhook is away":              {apierrors.NewInternalError(errors.New(`failed calling webhook "w": connection refused`)), true},
+		"a quota is used up":             {apierrors.NewForbidden(resource, "s", errors.New("exceeded quota: q, requested: count/metal3machines=1")), true},
+		"a webhook denies":               {apierrors.NewForbidden(resource, "s", errors.New(`admission webhook "w" denied the request: no`)), false},
+		"a missing right":                {apierrors.NewForbidden(resource, "s", errors.New("no RBAC policy matched")), false},
+		"another error of an API server": {apierrors.NewInternalError(errors.New("conversion failed")), false},
+		"the schema":                     {apierrors.NewBadRequest("what?"), false},
+		"something in its place":         {errors.New("exists and was not made for this control plane"), false},
+	} {
+		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(Passing(tc.err)).To(Equal(tc.passing)) })
 	}
 }
 

@@ -19,7 +19,7 @@ func Read[T client.Object](ctx context.Context, from client.Reader, key client.O
 	case apierrors.IsNotFound(err):
 		return none, nil
 	case err != nil:
-		return none, fmt.Errorf("cannot read %s %s: %w", nameOf(into), key, err)
+		return none, fmt.Errorf("cannot read %s %s: %w", KindName(into), key, err)
 	}
 	return into, nil
 }
@@ -30,8 +30,8 @@ func IsThere[T client.Object](ctx context.Context, from client.Reader, obj, into
 	return err == nil && !IsNil(now) && now.GetUID() == obj.GetUID(), err
 }
 
-// nameOf is the kind of an object for people. A typed object does not always bear its kind.
-func nameOf(obj client.Object) string {
+// KindName is the kind of an object for people. A typed object does not always bear its kind.
+func KindName(obj client.Object) string {
 	if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind
 	}

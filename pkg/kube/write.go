@@ -20,7 +20,7 @@ func Delete(ctx context.Context, c client.Writer, obj client.Object) error {
 		return nil
 	}
 	if err := c.Delete(ctx, obj, client.Preconditions{UID: ptr.To(obj.GetUID())}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("cannot delete %s %s: %w", nameOf(obj), obj.GetName(), err)
+		return fmt.Errorf("cannot delete %s %s: %w", KindName(obj), obj.GetName(), err)
 	}
 	return nil
 }

@@ -11,9 +11,7 @@ import (
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -41,7 +39,7 @@ func (r *Reconciler) infraTemplates(ctx context.Context, s *scope) (bool, error)
 		}
 		s.templates[ref] = template
 		if err := r.ownTemplate(ctx, s, template); err != nil { // of a kind that the manager was given no right to, for example
-			s.found.Block(status.MachineCreation, controlplanev1.MachineCreationFailedReason, err.Error())
+			r.blockCreation(s, err)
 			return false, err
 		}
 	}

@@ -19,12 +19,19 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // leftoverRetry is how often leftovers of a former Machine of the same name are looked at; their kinds are not all watched.
 const leftoverRetry = reconcile.CacheLag * 10
+
+// passingTime is how long a reason that usually passes may last until it is a failure: a manager or webhook that restarts takes up to some minutes, with the pull of its image.
+const passingTime = 10 * time.Minute
+
+// leftoverTime is how long a leftover of a former Machine may take to be deleted until this is a failure. Its host is deprovisioned meanwhile, and its disks are cleaned.
+const leftoverTime = time.Hour
 
 // machines makes those that are missing, all at once: assisted-service installs only when all hosts are there. Those of an installed cluster wait until etcd can take
 // them in.
@@ -37,7 +44,9 @@ func (r *Reconciler) machines(ctx context.Context, s *scope) (bool, error) {
 		s.block(controlplanev1.WaitingForInstallationReason, whenMachinesAreMade(s.Phase))
 	case missing > 0 && s.Installed():
 		s.missing = missing
-	case missing > 0:
+	case missing <= 0:
+		r.blockCreation(s)
+	default:
 		if slots := s.freeSlots(missing); len(slots) > 0 {
 			return true, r.createMachines(ctx, s, slots)
 		}
@@ -123,10 +132,23 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope, slots []desir
 		r.event(s.stored, "MachinesCreated", "Made %s", english.Plural(created, "control-plane Machine", ""))
 	}
 	err := errors.Join(errs...)
-	if err != nil {
-		s.found.Block(status.MachineCreation, controlplanev1.MachineCreationFailedReason, err.Error())
-	}
+	r.blockCreation(s, errs...)
 	return err
+}
+
+// blockCreation reports why a Machine, or what it is made from, cannot be created: as a failure unless all reasons are passing ones that have not lasted for long. Without errors such a time ends.
+func (r *Reconciler) blockCreation(s *scope, errs ...error) {
+	key := reconcile.Key("creation", s.stored)
+	if len(errs) == 0 {
+		r.failing.Ended(key)
+		return
+	}
+	reason, message := controlplanev1.MachineCreationFailedReason, errors.Join(errs...).Error()
+	if left := passingTime - r.now().Sub(r.failing.Since(key)); left > 0 && !slices.ContainsFunc(errs, func(err error) bool { return !kube.Passing(err) }) {
+		reason, message = clusterv1.ScalingUpReason, "Machines not created yet: "+message+". The creation is tried again"
+		s.again.In(left)
+	}
+	s.found.Block(status.MachineCreation, reason, message)
 }
 
 // createMachine makes an infra machine, an OpenshiftAssistedConfig and a Machine of one name. created tells whether the Machine is new.
@@ -148,7 +170,7 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot desired.S
 			continue
 		}
 		if !left.GetDeletionTimestamp().IsZero() {
-			s.block(controlplanev1.MachineCreationFailedReason, fmt.Sprintf("waiting until %s %s of the former Machine is gone", left.GetObjectKind().GroupVersionKind().Kind, left.GetName()))
+			s.block(r.ofLeftover(left))
 			s.again.In(leftoverRetry)
 			return false, nil
 		}
@@ -174,6 +196,16 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot desired.S
 	}
 	s.found.Machines = append(s.found.Machines, machine) // counted at once, although the cache has not seen it
 	return machine.UID != "", nil
+}
+
+// ofLeftover is what is reported while an object of a former Machine is being deleted: no failure before it has taken long.
+func (r *Reconciler) ofLeftover(left client.Object) (reason, message string) {
+	what := fmt.Sprintf("%s %s of the former Machine is being deleted", kube.KindName(left), left.GetName())
+	if r.now().Sub(left.GetDeletionTimestamp().Time) < leftoverTime {
+		return clusterv1.ScalingUpReason, "Machine " + left.GetName() + " not created yet: " + what
+	}
+	return controlplanev1.MachineCreationFailedReason, fmt.Sprintf("Machine %s not created: %s since %s. See its conditions and events, and the controllers of its finalizers %s",
+		left.GetName(), what, left.GetDeletionTimestamp().UTC().Format(time.RFC3339), bound.List(left.GetFinalizers()))
 }
 
 // createConfig makes the OpenshiftAssistedConfig of a slot. It comes before the infra machine, for a bootstrap provider of another version may refuse it. there is false when it cannot be told

@@ -38,6 +38,7 @@ func (r *Reconciler) upgrade(ctx context.Context, s *scope) (bool, error) {
 		r.holdUpgrade(ctx, s, err)
 		return true, nil
 	}
+	r.failing.Ended(upgradeKey(s))
 	request, step := upgrade.Next(s.Facts, &seen)
 	if asked := r.requestUpdate(ctx, s, request); !asked {
 		return true, nil
@@ -51,9 +52,15 @@ func (r *Reconciler) upgrade(ctx context.Context, s *scope) (bool, error) {
 // holdUpgrade tells that the ClusterVersion, or what belongs to it, can be neither read nor written.
 func (r *Reconciler) holdUpgrade(ctx context.Context, s *scope, err error) {
 	ctrl.LoggerFrom(ctx).Error(err, "Cannot read or write what the upgrade of the cluster depends upon")
+	if left := passingTime - r.now().Sub(r.failing.Since(upgradeKey(s))); left > 0 && kube.Passing(err) {
+		r.hold(s, removal.Step{Reason: controlplanev1.UpgradeInProgressReason, Message: "The upgrade is not requested yet: the API server of the cluster is busy or restarts. The request is tried again"})
+		return
+	}
 	r.hold(s, removal.Step{Reason: controlplanev1.ClusterVersionUnavailableReason, Message: "what an upgrade depends upon cannot be read from the cluster, or it cannot be asked for another release: " +
 		"it is tried again. Check that the credentials in its kubeconfig have the rights for it; see the log of the manager"})
 }
+
+func upgradeKey(s *scope) string { return reconcile.Key("upgrade", s.stored) }
 
 // requestUpdate writes into the cluster what it is asked for, if anything, and tells whether that was possible. What was written is not written again at once: others may write something else there.
 func (r *Reconciler) requestUpdate(ctx context.Context, s *scope, request facts.UpdateRequest) bool {

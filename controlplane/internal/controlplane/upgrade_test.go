@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -234,6 +235,22 @@ func TestWhatCannotBeReadKeepsAnUpgradeWaiting(t *testing.T) {
 	h.Expect(c.Reason).To(Equal(controlplanev1.ClusterVersionUnavailableReason))
 	h.Expect(c.Message).NotTo(ContainSubstring("10.0.0.1"))
 	h.Expect(h.versions.asked).To(BeEmpty())
+}
+
+func TestAnAPIServerThatIsBusyIsNoFailureOfAnUpgradeAtOnce(t *testing.T) {
+	h := installed(t)
+	now := time.Now()
+	h.r.now = func() time.Time { return now }
+	h.versions.observe = fmt.Errorf("cannot read ClusterVersion: %w", apierrors.NewServiceUnavailable("etcd has no leader"))
+	h.upgradeTo("v4.19.9")
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(And(HaveField("Reason", controlplanev1.UpgradeInProgressReason), HaveField("Message", ContainSubstring("not requested yet"))))
+	now = now.Add(passingTime)
+	h.settle()
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(HaveField("Reason", controlplanev1.ClusterVersionUnavailableReason))
+	h.versions.observe = nil
+	now = now.Add(passingTime)
+	h.settle()
+	h.Expect(h.versions.asked).NotTo(BeEmpty())
 }
 
 func TestTheChannelIsSetForAnUpgrade(t *testing.T) {
