@@ -66,6 +66,7 @@ func TestKubeStateMetricsTellsOfOurObjects(t *testing.T) {
 		controlPlane("status_installation_phase", `phase="Installed",`, "0"),
 		controlPlane("status_installation_percentage", "", `\d0`),
 		controlPlane("status_installation_start_time", "", `1\.\d+e\+09`),
+		controlPlane("status_installation_attempt_time", "", `1\.\d+e\+09`),
 	} {
 		g.Expect(installing).To(MatchRegexp(metric))
 	}

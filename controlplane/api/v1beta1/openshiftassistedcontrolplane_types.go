@@ -573,6 +573,10 @@ type InstallationStatus struct {
 	// preparation begins anew. It is not there before, nor when the installation has ended.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// attemptTime is when the present attempt at the installation began: when the control plane was created or, after a retry, when the failed installation was given up. It is omitted once the cluster
+	// is installed.
+	// +optional
+	AttemptTime *metav1.Time `json:"attemptTime,omitempty"`
 	// workerReplicas is the number of workers that are installed together with the control plane. It does not change once the
 	// installation has started.
 	// +optional

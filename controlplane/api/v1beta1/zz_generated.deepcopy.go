@@ -284,6 +284,10 @@ func (in *InstallationStatus) DeepCopyInto(out *InstallationStatus) {
 		in, out := &in.StartTime, &out.StartTime
 		*out = (*in).DeepCopy()
 	}
+	if in.AttemptTime != nil {
+		in, out := &in.AttemptTime, &out.AttemptTime
+		*out = (*in).DeepCopy()
+	}
 	if in.WorkerReplicas != nil {
 		in, out := &in.WorkerReplicas, &out.WorkerReplicas
 		*out = new(int32)

@@ -37,13 +37,13 @@ func (r *Reconciler) retry(ctx context.Context, s *scope) (bool, error) {
 	case asked == "":
 		return true, nil
 	case s.Phase != controlplanev1.InstallationFailed:
-		return true, r.recordRetry(ctx, s, facts.Retry{Asked: asked}) // it was there before
+		return true, r.recordRetry(ctx, s, facts.Retry{Asked: asked, Since: record.Since}) // it was there before
 	}
 	if against := s.NotRetryable(); len(against) > 0 {
 		s.found.Block(status.Retry, controlplanev1.InstallationFailedReason, "it is not tried again: "+bound.Join(against, ""))
 		return true, nil
 	}
-	if err := r.recordRetry(ctx, s, facts.Retry{Asked: asked, GivenUp: s.ToGiveUp()}); err != nil {
+	if err := r.recordRetry(ctx, s, facts.Retry{Asked: asked, GivenUp: s.ToGiveUp(), Since: metav1.NewTime(r.now())}); err != nil {
 		return false, err
 	}
 	r.event(s.stored, "InstallationRetried", "The failed installation is given up, and tried again: its Machines are deleted")
@@ -141,5 +141,5 @@ func (r *Reconciler) beginAnew(ctx context.Context, s *scope) (bool, error) {
 		s.again.In(reconcile.CacheLag)
 		return false, nil
 	}
-	return true, r.recordRetry(ctx, s, facts.Retry{Asked: record.Asked})
+	return true, r.recordRetry(ctx, s, facts.Retry{Asked: record.Asked, Since: record.Since})
 }

@@ -3,6 +3,7 @@ package controlplane
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -97,7 +98,11 @@ func (h *hub) installedCondition() *metav1.Condition {
 func TestAFailedInstallationIsGivenUpInOrderAndBegunAnew(t *testing.T) {
 	h := newFailedHub(t)
 	h.askForRetry("1")
+	givenUp := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	clock := h.r.now
+	h.r.now = func() time.Time { return givenUp }
 	h.reconcile()
+	h.r.now = clock
 	for _, m := range h.machines() {
 		h.Expect(m.DeletionTimestamp).To(BeZero(), "what is given up is recorded before anything is deleted")
 	}
@@ -135,8 +140,9 @@ func TestAFailedInstallationIsGivenUpInOrderAndBegunAnew(t *testing.T) {
 		h.reconcile()
 	}
 	cp := h.controlPlane()
-	h.Expect(cp.Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"asked":"1"}`))
+	h.Expect(cp.Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"asked":"1","since":"2030-01-02T03:04:05Z"}`))
 	h.Expect(cp.Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending))
+	h.Expect(cp.Status.Installation.AttemptTime.UTC()).To(Equal(givenUp))
 	deployment, install = h.registration()
 	h.Expect([]types.UID{deployment.UID, install.UID}).To(HaveEach(BeEmpty()), "they were made anew, with what a fake API server gives for a UID")
 	h.Expect(install.Annotations).NotTo(HaveKey(bootstrapv1.InstallationGivenUpAnnotation))
@@ -144,7 +150,7 @@ func TestAFailedInstallationIsGivenUpInOrderAndBegunAnew(t *testing.T) {
 	h.Expect(h.machines()).To(HaveLen(5))
 	h.setState("error", hiveext.ClusterInstallationFailedReason, 30)
 	h.reconcile()
-	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"asked":"1"}`), "once for each value")
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring(`{"asked":"1",`)), "once for each value")
 }
 
 func TestAFailedInstallationIsNotTriedAgain(t *testing.T) {
@@ -318,7 +324,7 @@ func TestWhatIsNotRecordedIsNotGivenUp(t *testing.T) {
 	for _, m := range h.machines() {
 		h.Expect(m.DeletionTimestamp).To(BeZero())
 	}
-	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"asked":"1"}`))
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, And(HavePrefix(`{"asked":"1",`), Not(ContainSubstring("givenUp")))))
 }
 
 func TestARecordThatCannotBeReadIsTold(t *testing.T) {

@@ -26,6 +26,8 @@ type Retry struct {
 	Asked string `json:"asked"`
 	// GivenUp are the UIDs of what is deleted first; empty: that is done, or there was nothing to be given up.
 	GivenUp []types.UID `json:"givenUp,omitempty"`
+	// Since is when the last failed installation was given up; zero: none was.
+	Since metav1.Time `json:"since,omitzero"`
 }
 
 // RecordedRetry reads what is recorded; empty: nothing is.
@@ -39,6 +41,14 @@ func (f *Facts) RecordedRetry() (Retry, error) {
 		return Retry{}, fmt.Errorf("the annotation %s cannot be read: %w", controlplanev1.RetriedInstallationAnnotation, err)
 	}
 	return record, nil
+}
+
+// AttemptStart is when the present attempt at the installation began: when the control plane was created, or the last failed installation was given up.
+func (f *Facts) AttemptStart() metav1.Time {
+	if record, err := f.RecordedRetry(); err == nil && !record.Since.IsZero() {
+		return record.Since
+	}
+	return f.ControlPlane.CreationTimestamp
 }
 
 // RetryAsked is the value of an annotation that asks for another attempt and was not taken up yet; empty: none is asked for.

@@ -105,6 +105,7 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 		Percentage:     &percentage,
 		Progress:       progress(phase, percentage),
 		StartTime:      v.installationStart(),
+		AttemptTime:    v.attemptStart(),
 		WorkerReplicas: ptr.To(v.WorkerReplicas()),
 	}
 }
@@ -119,6 +120,14 @@ func (v *View) installationStart() *metav1.Time {
 		return nil
 	}
 	return c.LastTransitionTime.DeepCopy()
+}
+
+// attemptStart is when the present attempt at the installation began; nil: the cluster is installed.
+func (v *View) attemptStart() *metav1.Time {
+	if start := v.AttemptStart(); v.Phase != controlplanev1.InstallationInstalled && !start.IsZero() {
+		return &start
+	}
+	return nil
 }
 
 // progress is phase and percentage for people; the percentage where it moves.
