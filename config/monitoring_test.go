@@ -18,8 +18,13 @@ import (
 	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 )
 
-// installingHost is a host in a stage of its installation.
-const installingHost = "OpenshiftAssistedConfig-in-a-stage"
+// What Argo CD is shown has neither of these.
+const (
+	// installingHost is a host in a stage of its installation.
+	installingHost = "OpenshiftAssistedConfig-in-a-stage"
+	// withToken is a control plane whose kubeconfig has a token.
+	withToken = "OpenshiftAssistedControlPlane-with-a-token"
+)
 
 // stateMetrics is what kube-state-metrics makes of recorded objects.
 func stateMetrics(t *testing.T, recorded ...string) string {
@@ -28,7 +33,7 @@ func stateMetrics(t *testing.T, recorded ...string) string {
 	arguments := []string{"run", ".", absolute(t, "monitoring/kube-state-metrics.yaml")}
 	for _, name := range recorded {
 		path := "argocd/testdata/" + name + ".yaml"
-		if name == installingHost { // what Argo CD is shown has no stages
+		if name == installingHost || name == withToken {
 			path = "monitoring/testdata/" + name + ".yaml"
 		}
 		arguments = append(arguments, absolute(t, path))
@@ -79,6 +84,8 @@ func TestKubeStateMetricsTellsOfOurObjects(t *testing.T) {
 	} {
 		g.Expect(installing).To(MatchRegexp(metric))
 	}
+	g.Expect(installing).NotTo(ContainSubstring("kubeconfig_expiration_time{"), "there is no token yet")
+	g.Expect(stateMetrics(t, withToken)).To(MatchRegexp(controlPlane("status_kubeconfig_expiration_time", "", `1\.797\d+e\+09`)))
 	host := stateMetrics(t, "OpenshiftAssistedConfig-Degraded-HostInstallationFailed")
 	for _, metric := range []string{
 		`capi_openshiftassistedconfig_created\{.*\} 1\.\d+e\+09`,
@@ -150,7 +157,7 @@ var (
 func TestAlertsAreAboutMetricsThatThereAre(t *testing.T) {
 	g := NewWithT(t)
 	var metrics strings.Builder
-	metrics.WriteString("\n" + stateMetrics(t, "OpenshiftAssistedControlPlane-Progressing-Installing", "OpenshiftAssistedConfig-Degraded-HostInstallationFailed"))
+	metrics.WriteString("\n" + stateMetrics(t, "OpenshiftAssistedControlPlane-Progressing-Installing", withToken, "OpenshiftAssistedConfig-Degraded-HostInstallationFailed"))
 	source, err := os.ReadFile("../pkg/measure/measure.go")
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, name := range ownMetric.FindAllStringSubmatch(string(source), -1) {

@@ -55,6 +55,9 @@ var _ = Describe("An installed cluster", Label("move"), func() {
 		Expect(s.InfraEnvs).To(BeEmpty(), "no image is made for hosts that run")
 		Expect(bootsOf(target, s)).To(Equal(boots))
 
+		By("revoking the only token that this hub has: it comes back with the copy of assisted-service's kubeconfig")
+		revokeTokens(ctx, moved)
+
 		By("adding a worker there")
 		_, err = hosts.NewBareMetalHosts(ctx, target.Client(), moved.Namespace, 1, hosts.WithName("more"))
 		Expect(err).NotTo(HaveOccurred())

@@ -639,6 +639,10 @@ type OpenshiftAssistedControlPlaneStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	ReleaseImage string `json:"releaseImage,omitempty"`
 
+	// kubeconfigExpirationTime is when the token in the published kubeconfig ends. The token is renewed when half of its time has passed. Absent while the kubeconfig has no token.
+	// +optional
+	KubeconfigExpirationTime *metav1.Time `json:"kubeconfigExpirationTime,omitempty"`
+
 	// installation is the progress of the installation.
 	// +optional
 	Installation InstallationStatus `json:"installation,omitempty,omitzero"`

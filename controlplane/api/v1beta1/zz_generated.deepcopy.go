@@ -615,6 +615,10 @@ func (in *OpenshiftAssistedControlPlaneStatus) DeepCopyInto(out *OpenshiftAssist
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.KubeconfigExpirationTime != nil {
+		in, out := &in.KubeconfigExpirationTime, &out.KubeconfigExpirationTime
+		*out = (*in).DeepCopy()
+	}
 	in.Installation.DeepCopyInto(&out.Installation)
 	in.Upgrade.DeepCopyInto(&out.Upgrade)
 	if in.PoolsBehind != nil {

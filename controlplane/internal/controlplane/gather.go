@@ -181,6 +181,7 @@ func (r *Reconciler) gatherReferences(ctx context.Context, f *facts.Facts) error
 	secrets := map[string]**metav1.PartialObjectMetadata{
 		f.PullSecretName(): &f.PullSecret,
 		secret.Name(f.ClusterName(), secret.Kubeconfig): &f.Kubeconfig,
+		f.RecoverySecretName():                          &f.Recovery,
 	}
 	if name := facts.AdminKubeconfigOf(f.Install); name != "" {
 		secrets[name] = &f.AdminKubeconfig

@@ -58,12 +58,12 @@ func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (bool, error) {
 	if !s.HasAdminKubeconfig() {
 		return s.found.Kubeconfig != nil, r.adopt(ctx, s, nil)
 	}
+	if r.isCopied(s.AdminKubeconfig, s.found.Kubeconfig) {
+		return true, r.adopt(ctx, s, nil)
+	}
 	var source kubeconfigSource
 	if s.found.Kubeconfig != nil {
 		source = parseSource(s.found.Kubeconfig.Annotations[facts.KubeconfigSourceAnnotation])
-	}
-	if source.digest != "" && (source.version == secretVersion(s.AdminKubeconfig) || source.digest == r.knownDigest(s.AdminKubeconfig)) {
-		return true, r.adopt(ctx, s, nil)
 	}
 	admin, err := r.readAdmin(ctx, s)
 	if err != nil {
@@ -76,6 +76,15 @@ func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (bool, error) {
 		return true, r.adopt(ctx, s, &now)
 	}
 	return r.publish(ctx, s, admin)
+}
+
+// isCopied tells whether a Secret, which may be nil, was copied from assisted-service's kubeconfig as this is now, as far as that is known without reading it.
+func (r *Reconciler) isCopied(admin client.Object, to *metav1.PartialObjectMetadata) bool {
+	if to == nil {
+		return false
+	}
+	source := parseSource(to.Annotations[facts.KubeconfigSourceAnnotation])
+	return source.digest != "" && (source.version == secretVersion(admin) || source.digest == r.knownDigest(admin))
 }
 
 // knownDigest is that of the content of assisted-service's kubeconfig, if this version of its Secret was read before.

@@ -74,15 +74,15 @@ func (r *Reconciler) tokenValid(ctx context.Context, s *scope, current *corev1.S
 	return valid, err
 }
 
-// fallBack publishes assisted-service's kubeconfig in the place of a token that the cluster accepts no more: somebody revoked it, or it came from a backup.
+// fallBack publishes assisted-service's kubeconfig in the place of a token that the cluster accepts no more: it was revoked, has expired, or came from a backup.
 // When that brings a connection, it gets a token again.
 func (r *Reconciler) fallBack(ctx context.Context, s *scope) error {
 	problem := s.found.KubeconfigProblem(s.Facts)
-	if problem == nil || problem.Reason != controlplanev1.KubeconfigUnauthorizedReason || !facts.HasToken(s.found.Kubeconfig) || !s.HasAdminKubeconfig() {
+	if problem == nil || problem.Reason != controlplanev1.KubeconfigUnauthorizedReason || !facts.HasToken(s.found.Kubeconfig) {
 		return nil
 	}
-	admin, err := r.readAdmin(ctx, s)
-	if err != nil {
+	admin, err := r.readFallback(ctx, s)
+	if err != nil || admin == nil {
 		return err
 	}
 	if _, err := r.publish(ctx, s, admin); err != nil || s.found.Blocked(status.KubeconfigCopy) != nil {
@@ -129,9 +129,10 @@ func (r *Reconciler) publishToken(ctx context.Context, s *scope, current *corev1
 	// The clocks of hub and cluster may differ by more than a short token lives.
 	renewal := r.now().Add(max(token.Expires.Sub(r.now())/2, minRenewal))
 	published := desired.Kubeconfig(s.Facts, content, map[string]string{
-		facts.KubeconfigSourceAnnotation:  current.Annotations[facts.KubeconfigSourceAnnotation],
-		facts.KubeconfigRenewalAnnotation: renewal.UTC().Format(time.RFC3339),
-		facts.KubeconfigTokenAnnotation:   string(token.BoundToUID),
+		facts.KubeconfigSourceAnnotation:     current.Annotations[facts.KubeconfigSourceAnnotation],
+		facts.KubeconfigRenewalAnnotation:    renewal.UTC().Format(time.RFC3339),
+		facts.KubeconfigTokenAnnotation:      string(token.BoundToUID),
+		facts.KubeconfigExpirationAnnotation: token.Expires.UTC().Format(time.RFC3339),
 	})
 	recordAuthorities(published, authorities)
 	if _, err := r.applier.Apply(ctx, published, current); err != nil {

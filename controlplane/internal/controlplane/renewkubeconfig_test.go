@@ -236,6 +236,7 @@ func TestCredentialsWithoutReplacementAreTold(t *testing.T) {
 	h = newHub(t, world(nil)...).withTime()
 	h.install()
 	h.forget()
+	h.Expect(h.Delete(t.Context(), h.recovery())).To(Succeed())
 	h.workloads.facts = h.unauthorized()
 	h.reconcile()
 	h.expectKubeconfig(controlplanev1.KubeconfigUnauthorizedReason, "put a kubeconfig that works into Secret cluster1-kubeconfig")

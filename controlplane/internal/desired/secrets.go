@@ -42,6 +42,22 @@ func Kubeconfig(f *facts.Facts, content []byte, annotations map[string]string) *
 	}
 }
 
+// RecoveryCredentials is the Secret with the copy of assisted-service's kubeconfig. clusterctl moves it, since the control plane owns it.
+func RecoveryCredentials(f *facts.Facts, content []byte, source string) *corev1.Secret {
+	kept := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       f.ControlPlane.Namespace,
+			Name:            f.RecoverySecretName(),
+			Annotations:     map[string]string{facts.KubeconfigSourceAnnotation: source},
+			OwnerReferences: []metav1.OwnerReference{*controllerRef(f)},
+		},
+		Type: clusterv1.ClusterSecretType,
+		Data: map[string][]byte{AdminKubeconfigKey: content},
+	}
+	f.Owner().Mark(kept)
+	return kept
+}
+
 // controllerRef makes an object controlled by the control plane.
 func controllerRef(f *facts.Facts) *metav1.OwnerReference {
 	return metav1.NewControllerRef(f.ControlPlane, controlplanev1.GroupVersion.WithKind(facts.ControlPlaneKind))

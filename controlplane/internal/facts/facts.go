@@ -68,6 +68,8 @@ type Facts struct {
 	// PullSecret, Kubeconfig and AdminKubeconfig are the metadata of Secrets: the one that the installation takes its pull secret from, the published
 	// kubeconfig, and that of assisted-service; nil when they do not exist.
 	PullSecret, Kubeconfig, AdminKubeconfig *metav1.PartialObjectMetadata
+	// Recovery is the metadata of the Secret with the copy of assisted-service's kubeconfig; nil when it does not exist.
+	Recovery *metav1.PartialObjectMetadata
 
 	// Workload is what is known of the cluster itself.
 	Workload Workload

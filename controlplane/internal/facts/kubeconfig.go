@@ -7,6 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
 const (
@@ -18,13 +20,15 @@ const (
 	KubeconfigRenewalAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-renewal"
 	// KubeconfigTokenAnnotation holds, on <cluster>-kubeconfig, the UID of the Secret in the workload cluster that the token in it is bound to.
 	KubeconfigTokenAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-token"
+	// KubeconfigExpirationAnnotation holds, on <cluster>-kubeconfig, when the token in it ends (RFC 3339).
+	KubeconfigExpirationAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-expiration"
 	// KubeconfigAuthoritiesAnnotation holds, on <cluster>-kubeconfig, which authorities it has because the spec states them: see KubeconfigAuthorities.
 	KubeconfigAuthoritiesAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-authorities"
 )
 
 // KubeconfigAnnotations are those that we write on <cluster>-kubeconfig.
 func KubeconfigAnnotations() []string {
-	return []string{KubeconfigSourceAnnotation, KubeconfigRenewalAnnotation, KubeconfigTokenAnnotation, KubeconfigAuthoritiesAnnotation}
+	return []string{KubeconfigSourceAnnotation, KubeconfigRenewalAnnotation, KubeconfigTokenAnnotation, KubeconfigExpirationAnnotation, KubeconfigAuthoritiesAnnotation}
 }
 
 // pendingAuthorities stands in the place of the digest of a bundle while authorities that the spec has withdrawn are still in the kubeconfig.
@@ -72,6 +76,21 @@ func digestOf(bundle string) string {
 	}
 	sum := sha256.Sum256([]byte(bundle))
 	return hex.EncodeToString(sum[:])
+}
+
+// recoverySuffix makes the name of the Secret with the copy of assisted-service's kubeconfig. It does not end like the kubeconfig of a Cluster, <cluster>-kubeconfig.
+const recoverySuffix = "-recovery-credentials"
+
+// RecoverySecretName names the Secret with the copy of assisted-service's kubeconfig that moves with the cluster.
+func (f *Facts) RecoverySecretName() string { return f.ControlPlane.Name + recoverySuffix }
+
+// OwnsRecovery tells whether such a copy, as the API server has it, is of this cluster. One that lost its owner, as in a restore, is by its labels and the UID of the Cluster that it records: a copy that a
+// former cluster of this name left leads elsewhere.
+func (f *Facts) OwnsRecovery(kept metav1.Object) bool {
+	if owner := metav1.GetControllerOf(kept); owner != nil {
+		return owner.UID == f.ControlPlane.UID
+	}
+	return kept.GetAnnotations()[contract.ClusterUIDAnnotation] != "" && f.Ours(kept)
 }
 
 // OwnsKubeconfig tells whether a Secret <cluster>-kubeconfig is ours to keep; it may be nil. Backup tools drop owner references; what carries our annotations and

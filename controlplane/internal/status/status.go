@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -94,6 +95,7 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 		status.LastRemediation = controlplanev1.LastRemediationStatus{Machine: last.Machine, Time: last.Timestamp, RetryCount: &last.RetryCount}
 	}
 	status.ReleaseImage = v.reportedImage()
+	status.KubeconfigExpirationTime = v.kubeconfigExpiration()
 	status.Upgrade, status.PoolsBehind = v.upgradeStatus(), v.poolsBehind()
 	phase := v.Phase
 	percentage := v.percentage()
@@ -108,6 +110,18 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 		AttemptTime:    v.attemptStart(),
 		WorkerReplicas: ptr.To(v.WorkerReplicas()),
 	}
+}
+
+// kubeconfigExpiration is when the token in the published kubeconfig ends; nil when it has none, or a release that recorded no time published it.
+func (v *View) kubeconfigExpiration() *metav1.Time {
+	if v.Found.Kubeconfig == nil || !v.OwnsKubeconfig(v.Found.Kubeconfig) {
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339, v.Found.Kubeconfig.Annotations[facts.KubeconfigExpirationAnnotation])
+	if err != nil {
+		return nil
+	}
+	return &metav1.Time{Time: at}
 }
 
 // percentage is how much of the installation is done, in full tens: every single percent would be a write for each cluster.

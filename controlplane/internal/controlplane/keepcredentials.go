@@ -1,0 +1,77 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+)
+
+// keepCredentials copies assisted-service's kubeconfig of an installed cluster into a Secret of the control plane. clusterctl moves that Secret, and leaves assisted-service's behind: a hub that reaches the
+// cluster only after the token in the published kubeconfig has expired has no other credentials. The copy follows assisted-service's kubeconfig where that exists, and is left alone elsewhere.
+func (r *Reconciler) keepCredentials(ctx context.Context, s *scope) (bool, error) {
+	if !s.Installed() || !s.OwnsKubeconfig(s.found.Kubeconfig) || r.keepsCredentials(s) {
+		return true, nil
+	}
+	kept, err := r.readRecovery(ctx, s)
+	if err != nil || kept != nil && !s.OwnsRecovery(kept) {
+		return err == nil, err
+	}
+	from, source := kept, ""
+	if kept != nil {
+		source = kept.Annotations[facts.KubeconfigSourceAnnotation]
+	}
+	if s.HasAdminKubeconfig() {
+		if from, err = r.readAdmin(ctx, s); err != nil {
+			return false, err
+		}
+		if now := sourceOf(from); parseSource(source).digest != now.digest {
+			source = now.String()
+		}
+	}
+	if from == nil || workload.CheckKubeconfig(from.Data[desired.AdminKubeconfigKey]) != nil { // the condition KubeconfigAvailable reports it
+		return true, nil
+	}
+	if _, err := r.applier.Apply(ctx, desired.RecoveryCredentials(s.Facts, from.Data[desired.AdminKubeconfigKey], source), kept); err != nil {
+		return false, fmt.Errorf("cannot keep a copy of assisted-service's kubeconfig in Secret %s: %w", s.RecoverySecretName(), err)
+	}
+	return true, nil
+}
+
+// keepsCredentials tells whether the copy is as it should be, as far as its metadata says.
+func (r *Reconciler) keepsCredentials(s *scope) bool {
+	if s.Recovery == nil {
+		return !s.HasAdminKubeconfig()
+	}
+	if owner := metav1.GetControllerOf(s.Recovery); owner == nil || owner.UID != s.ControlPlane.UID {
+		return owner != nil // foreign
+	}
+	return !s.HasAdminKubeconfig() || r.isCopied(s.AdminKubeconfig, s.Recovery)
+}
+
+// readFallback reads the kubeconfig that takes the place of a token: assisted-service's, or the copy where the cluster was moved to; nil when there is neither.
+func (r *Reconciler) readFallback(ctx context.Context, s *scope) (*corev1.Secret, error) {
+	if s.HasAdminKubeconfig() {
+		return r.readAdmin(ctx, s)
+	}
+	if s.Recovery == nil {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	kept, err := r.readRecovery(ctx, s)
+	if err != nil || kept == nil || !s.OwnsRecovery(kept) {
+		return nil, err
+	}
+	return kept, nil
+}
+
+// readRecovery reads the copy of assisted-service's kubeconfig; nil when it does not exist.
+func (r *Reconciler) readRecovery(ctx context.Context, s *scope) (*corev1.Secret, error) {
+	return kube.Read(ctx, r.Live, client.ObjectKey{Namespace: s.ControlPlane.Namespace, Name: s.RecoverySecretName()}, &corev1.Secret{})
+}
