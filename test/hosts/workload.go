@@ -100,7 +100,7 @@ func (h *Host) finalise(ctx context.Context, inst *installation) {
 		if err != nil {
 			return fmt.Errorf("cannot learn about the cluster: %w", err)
 		}
-		for _, name := range []string{"etcd", "kube-apiserver"} {
+		for _, name := range []string{"dns", "etcd", "kube-apiserver"} {
 			if err := writeOperator(ctx, c, name, facts.Version); err != nil {
 				return err
 			}

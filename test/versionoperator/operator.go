@@ -100,6 +100,8 @@ type settings struct {
 type fault struct {
 	kind    faultKind
 	message string
+	// mendedBy is the version whose operator ends it; empty: none.
+	mendedBy string
 }
 
 type faultKind string
@@ -229,6 +231,11 @@ func (o *Operator) Slow(operator string) { o.fault(operator, fault{kind: slow}) 
 // Fail makes a ClusterOperator degraded until Recover: an update fails at it.
 func (o *Operator) Fail(operator, message string) {
 	o.fault(operator, fault{kind: degraded, message: message})
+}
+
+// FailUntil makes a ClusterOperator degraded until an update has come to it whose release fixes it.
+func (o *Operator) FailUntil(operator, message, release string) {
+	o.fault(operator, fault{kind: degraded, message: message, mendedBy: release})
 }
 
 // Refuse makes a ClusterOperator keep the cluster at its minor version until Recover.

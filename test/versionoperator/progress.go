@@ -161,6 +161,9 @@ func (o *Operator) rollOut(ctx context.Context, v *view) error {
 			return nil
 		}
 		if o.waits(v, operator) {
+			if by := v.faults[operator.Name].mendedBy; by != "" && by == s.desired.Version {
+				o.Recover(operator.Name) // the operator of the new release runs already, and reports its version when it is not degraded any more
+			}
 			return nil
 		}
 		if err := o.setVersion(ctx, operator, s.desired.Version); err != nil {

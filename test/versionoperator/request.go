@@ -40,12 +40,27 @@ func validate(wanted *configv1.Update, available []configv1.Release, history []c
 	if wanted.Image != "" {
 		return ""
 	}
-	known := slices.ContainsFunc(available, func(r configv1.Release) bool { return r.Version == wanted.Version }) ||
-		slices.ContainsFunc(history, func(h configv1.UpdateHistory) bool { return h.Version == wanted.Version })
-	if !known {
-		return invalid("when image is empty the update must be a previous version or an available update")
+	switch payloadsOf(wanted.Version, available, history) {
+	case 0:
+		return invalid("when image is empty the update must be an available update")
+	case 1:
+		return ""
 	}
-	return ""
+	return invalid("there are multiple possible payloads for this version, specify the exact image")
+}
+
+// payloadsOf counts the payloads that a version alone may mean (countPayloadsForVersion of the cluster-version-operator).
+func payloadsOf(version string, available []configv1.Release, history []configv1.UpdateHistory) int {
+	count := 0
+	for _, r := range available {
+		if r.Version == version {
+			count++
+		}
+	}
+	if count == 0 && slices.ContainsFunc(history, func(h configv1.UpdateHistory) bool { return h.Version == version }) {
+		return 1
+	}
+	return count
 }
 
 // resolve returns the update that a valid request is for; nil: for none. A version that was there before has no image any more.

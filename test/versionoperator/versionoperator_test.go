@@ -420,6 +420,33 @@ func TestFailingOperators(t *testing.T) {
 	w.Expect(w.operatorCondition("etcd", "Degraded")).To(HavePrefix("False|"))
 }
 
+func TestReleaseMendsAnOperator(t *testing.T) {
+	w := newWorld(t)
+	w.install(1, 0)
+	w.operator.FailUntil("ingress", "A bug.", "4.20.3")
+	w.Eventually(w.operatorCondition).WithArguments("ingress", "Degraded").Should(Equal("True|Simulated|A bug."))
+	w.request(`{"version":"4.20.2"}`)
+	w.Eventually(w.condition).WithArguments("Failing").Should(Equal("True|ClusterOperatorDegraded|Cluster operator ingress is degraded"), "it is not in this release")
+	w.request(`{"version":"4.20.3"}`)
+	w.Eventually(w.last).Should(Equal("4.20.3 Completed"))
+	w.Expect(w.operatorCondition("ingress", "Degraded")).To(HavePrefix("False|"))
+}
+
+// A graph may offer a version for one architecture and for several.
+func TestVersionWithTwoPayloadsNeedsItsImage(t *testing.T) {
+	w := newWorld(t)
+	other := image("4.20.3 multi")
+	w.install(1, 0, func(o *versionoperator.Options) {
+		o.Releases = append(o.Releases, versionoperator.Release{Version: "4.20.3", Image: other, Channels: []string{stable}})
+	})
+	w.Expect(w.available()).To(Equal([]string{"4.20.3", "4.20.3", "4.20.2"}))
+	w.request(`{"version":"4.20.3"}`)
+	w.Eventually(w.condition).WithArguments("Invalid").Should(HaveSuffix("there are multiple possible payloads for this version, specify the exact image"))
+	w.request(fmt.Sprintf(`{"version":"4.20.3","image":%q}`, other))
+	w.Eventually(w.last).Should(Equal("4.20.3 Completed"))
+	w.Expect(w.version().Status.Desired.Image).To(Equal(other))
+}
+
 func TestPausedMastersHoldTheUpdate(t *testing.T) {
 	w := newWorld(t)
 	w.install(1, 1)
