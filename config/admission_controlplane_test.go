@@ -52,6 +52,15 @@ func controlPlaneShapeAdmissions() admissions {
 			change:  `spec: {openshiftAssistedConfigSpec: {machineConfigPool: infra}}`,
 			refused: "machineConfigPool is for workers: hosts of the control plane belong to the pool master",
 		},
+		"a tolerated operator": {change: `spec: {upgrade: {toleratedOperators: [insights, openshift-samples]}}`},
+		"a tolerated operator that an upgrade depends upon": {
+			change:  `spec: {upgrade: {toleratedOperators: [insights, machine-config]}}`,
+			refused: "etcd, kube-apiserver and machine-config cannot be tolerated: an upgrade restarts the control plane by means of them. Repair them first",
+		},
+		"a tolerated operator that is none": {
+			change:  `spec: {upgrade: {toleratedOperators: ["*"]}}`,
+			refused: "spec.upgrade.toleratedOperators[0]: Invalid value",
+		},
 		"bad host settings": {
 			change:  `spec: {openshiftAssistedConfigSpec: {nodeRegistration: {name: Node1}}}`,
 			refused: "name must be a host name",

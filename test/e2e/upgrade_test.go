@@ -139,14 +139,19 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 		expectUpgraded(ctx, cluster, outside)
 	}, NodeTimeout(installTimeout))
 
-	It("with a risk are asked for when it is accepted", func(ctx SpecContext) {
+	It("with a risk, and of a cluster with a degraded operator, are asked for when both are accepted", func(ctx SpecContext) {
 		release := publish(cluster, risky, patches)
+		cluster.Versions().FailUntil("dns", "A bug.", risky)
 		release.Risks = []versionoperator.Risk{{Name: "SlowBoot", Message: "Hosts boot slowly."}}
 		cluster.Versions().Offer(release)
 		ask(ctx, cluster, `{"version":"`+risky+`"}`)
 		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition, controlplanev1.UpgradeRiskNotAcceptedReason)).To(ContainSubstring("SlowBoot (Hosts boot slowly.)"))
 		ask(ctx, cluster, `{"upgrade":{"acceptedRisks":["SlowBoot"]}}`)
+		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition, controlplanev1.WaitingForHealthyClusterReason)).To(ContainSubstring("ClusterOperator dns is degraded"))
+		ask(ctx, cluster, `{"upgrade":{"toleratedOperators":["dns"]}}`)
 		expectUpgraded(ctx, cluster, risky)
+		Expect(asked(ctx, cluster)).To(HaveValue(And(HaveField("Version", risky), HaveField("Image", release.Image), HaveField("Force", false))))
+		ask(ctx, cluster, `{"upgrade":{"toleratedOperators":null}}`)
 	}, NodeTimeout(installTimeout))
 
 	It("to another minor version wait for an acknowledgement", func(ctx SpecContext) {

@@ -278,6 +278,19 @@ type UpgradeSpec struct {
 	// +kubebuilder:validation:items:MaxLength=256
 	AcceptedRisks []string `json:"acceptedRisks,omitempty"`
 
+	// toleratedOperators name ClusterOperators that may be degraded or unavailable when an upgrade is requested, because the release fixes them. The condition MachinesUpToDate
+	// and the Event UpgradeRequested report them. They apply to each upgrade until they are removed. ClusterOperators etcd, kube-apiserver and machine-config cannot be tolerated:
+	// an upgrade restarts the hosts of the control plane by means of them.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="!self.exists(o, o in ['etcd', 'kube-apiserver', 'machine-config'])",message="etcd, kube-apiserver and machine-config cannot be tolerated: an upgrade restarts the control plane by means of them. Repair them first"
+	ToleratedOperators []string `json:"toleratedOperators,omitempty"`
+
 	// waivePreconditionsAndSignaturesFor is a version, with or without leading v, for which the cluster is asked to check neither its preconditions nor the signature of the
 	// release image (force). It counts as long as version is the same; what the provider itself looks at is not waived. What is forced may not work, and cannot be taken back.
 	// +optional
@@ -336,7 +349,8 @@ type InstallationConfig struct {
 	// +kubebuilder:validation:Pattern=`^[^\s@]+@sha256:[a-f0-9]{64}$`
 	ReleaseImage string `json:"releaseImage,omitempty"`
 
-	// clusterImageSetRef names an existing ClusterImageSet of the release. With it no registry is asked anything. For an upgrade its image must be named by digest.
+	// clusterImageSetRef names an existing ClusterImageSet of the release. With it no registry is asked anything. For an upgrade to a release that the
+	// update graph of the cluster does not offer, its image must be named by digest.
 	// +optional
 	ClusterImageSetRef *ClusterImageSetReference `json:"clusterImageSetRef,omitempty"`
 

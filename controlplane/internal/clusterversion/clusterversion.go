@@ -2,6 +2,7 @@
 package clusterversion
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -67,6 +68,9 @@ func readVersion(ctx context.Context, c client.Client, seen *facts.ClusterVersio
 	seen.ResourceVersion, seen.Channel, seen.Asked = version.ResourceVersion, version.Spec.Channel, workload.AskedOf(version)
 	seen.Runs, seen.Upgrading, seen.Former = workload.ReleasesOf(version)
 	seen.Ours = oursIs(version.ManagedFields)
+	for _, entry := range version.Status.History {
+		seen.Images = append(seen.Images, entry.Image)
+	}
 	for _, r := range version.Status.AvailableUpdates {
 		seen.Offers = append(seen.Offers, facts.Offer{Version: r.Version, Image: r.Image})
 	}
@@ -75,7 +79,7 @@ func readVersion(ctx context.Context, c client.Client, seen *facts.ClusterVersio
 	}
 	for _, c := range version.Status.Conditions {
 		if c.Type == configv1.RetrievedUpdates && c.Status == configv1.ConditionFalse {
-			seen.NoOffers = c.Message
+			seen.NoOffers = cmp.Or(c.Message, c.Reason, "RetrievedUpdates is False")
 		}
 	}
 	return nil
@@ -138,13 +142,17 @@ func readOperators(ctx context.Context, c client.Client, seen *facts.ClusterVers
 		for _, condition := range operators.Items[i].Status.Conditions {
 			switch {
 			case condition.Type == configv1.OperatorAvailable && condition.Status == configv1.ConditionFalse:
-				seen.Unhealthy = append(seen.Unhealthy, "ClusterOperator "+operators.Items[i].Name+" is not available")
+				seen.Unhealthy = append(seen.Unhealthy, ailment(operators.Items[i].Name, "is not available"))
 			case condition.Type == configv1.OperatorDegraded && condition.Status == configv1.ConditionTrue:
-				seen.Unhealthy = append(seen.Unhealthy, "ClusterOperator "+operators.Items[i].Name+" is degraded")
+				seen.Unhealthy = append(seen.Unhealthy, ailment(operators.Items[i].Name, "is degraded"))
 			}
 		}
 	}
 	return nil
+}
+
+func ailment(operator, state string) facts.Ailment {
+	return facts.Ailment{Operator: operator, Message: fmt.Sprintf("ClusterOperator %s %s", operator, state)}
 }
 
 func readPools(ctx context.Context, c client.Client, seen *facts.ClusterVersion) error {
@@ -155,10 +163,10 @@ func readPools(ctx context.Context, c client.Client, seen *facts.ClusterVersion)
 	for i := range pools.Items {
 		pool := workload.PoolOf(&pools.Items[i])
 		if pool.ControlPlane() && pools.Items[i].Spec.Paused {
-			seen.Unhealthy = append(seen.Unhealthy, "MachineConfigPool "+pool.Name+" is paused, so that no upgrade ends")
+			seen.Unhealthy = append(seen.Unhealthy, facts.Ailment{Message: "MachineConfigPool " + pool.Name + " is paused, so that no upgrade ends"})
 		}
 		if pool.Degraded != "" {
-			seen.Unhealthy = append(seen.Unhealthy, fmt.Sprintf("MachineConfigPool %s is degraded (%s)", pool.Name, pool.Degraded))
+			seen.Unhealthy = append(seen.Unhealthy, facts.Ailment{Message: fmt.Sprintf("MachineConfigPool %s is degraded (%s)", pool.Name, pool.Degraded)})
 		}
 	}
 	return nil

@@ -77,7 +77,7 @@ func TestWhatAnUpgradeDependsUponIsRead(t *testing.T) {
 	paused := func(p *machineconfigurationv1.MachineConfigPool) { p.Spec.Paused = true }
 	c := newCluster(t, version(func(v *configv1.ClusterVersion) {
 		v.Spec.DesiredUpdate = &configv1.Update{Version: "4.19.9", Image: "image", Force: true}
-		v.Status.History = []configv1.UpdateHistory{{State: configv1.PartialUpdate, Version: "4.19.8"}, {State: configv1.PartialUpdate, Version: "4.19.5"}, {State: configv1.CompletedUpdate, Version: "4.19.3"}}
+		v.Status.History = []configv1.UpdateHistory{{State: configv1.PartialUpdate, Version: "4.19.8", Image: "i8"}, {State: configv1.PartialUpdate, Version: "4.19.5", Image: "i5"}, {State: configv1.CompletedUpdate, Version: "4.19.3", Image: "i3"}}
 		v.Status.AvailableUpdates = []configv1.Release{{Version: "4.19.9", Image: "i9"}}
 		v.Status.ConditionalUpdates = []configv1.ConditionalUpdate{
 			{Release: configv1.Release{Version: "4.19.10", Image: "i10"}, Risks: []configv1.ConditionalUpdateRisk{{Name: "Slow", Message: "it is slow"}}, Conditions: []metav1.Condition{{Type: "Recommended", Status: "Unknown"}}},
@@ -105,8 +105,13 @@ func TestWhatAnUpgradeDependsUponIsRead(t *testing.T) {
 		},
 		NoOffers: "no route",
 		Gates:    []facts.Gate{{Name: "ack-4.19-a", Message: "check a"}, {Name: "ack-4.19-b", Message: "check b", Acknowledged: true}, {Name: "ack-4.19-c", Message: "check c"}},
-		Unhealthy: []string{
-			"ClusterOperator etcd is degraded", "ClusterOperator ingress is not available", "MachineConfigPool arbiter is paused, so that no upgrade ends", "MachineConfigPool infra is degraded (no such file)", "MachineConfigPool master is paused, so that no upgrade ends",
+		Images:   []string{"i8", "i5", "i3"},
+		Unhealthy: []facts.Ailment{
+			{Operator: "etcd", Message: "ClusterOperator etcd is degraded"},
+			{Operator: "ingress", Message: "ClusterOperator ingress is not available"},
+			{Message: "MachineConfigPool arbiter is paused, so that no upgrade ends"},
+			{Message: "MachineConfigPool infra is degraded (no such file)"},
+			{Message: "MachineConfigPool master is paused, so that no upgrade ends"},
 		},
 	}))
 }

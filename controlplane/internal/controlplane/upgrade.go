@@ -15,6 +15,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/upgrade"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -87,9 +88,17 @@ func (r *Reconciler) requestUpdate(ctx context.Context, s *scope, request facts.
 	r.asks.GC()
 	switch {
 	case request.Update != nil:
-		r.event(s.stored, "UpgradeRequested", "Asked the cluster, which runs v%s, for v%s", s.Workload.OpenShiftVersion, request.Update.Version)
+		r.event(s.stored, "UpgradeRequested", "Asked the cluster, which runs v%s, for v%s%s", s.Workload.OpenShiftVersion, request.Update.Version, inSpiteOf(request.Tolerated))
 	case request.Withdraw:
 		r.event(s.stored, "UpgradeWithdrawn", "Took back what the cluster, which runs v%s, was asked for and had not begun", s.Workload.OpenShiftVersion)
 	}
 	return true
+}
+
+// inSpiteOf names what was tolerated for a request.
+func inSpiteOf(tolerated []string) string {
+	if len(tolerated) == 0 {
+		return ""
+	}
+	return ". Tolerated: " + bound.Join(tolerated, "")
 }

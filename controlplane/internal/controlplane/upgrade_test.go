@@ -9,6 +9,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -97,7 +98,7 @@ func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
 	h.r.Recorder = recorder
 	h.Expect(h.versions.looks).To(BeZero(), "nobody asked for another release")
 	h.upgradeTo("v4.19.9")
-	h.Expect(h.versions.asked).To(ConsistOf(facts.UpdateRequest{ResourceVersion: "7", Update: &facts.Update{Version: "4.19.9"}}))
+	h.Expect(h.versions.asked).To(ConsistOf(facts.UpdateRequest{ResourceVersion: "7", Update: &facts.Update{Version: "4.19.9", Image: otherDigest}}))
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.UpgradeInProgressReason)))
 	h.Expect(h.condition(controlplanev1.RollingOutCondition).Status).To(Equal(metav1.ConditionTrue))
 	h.expectMachines("v4.19.3")
@@ -198,6 +199,50 @@ func TestAPausedPoolIsNamedUntilItsWorkersFollowed(t *testing.T) {
 	h.Expect(h.workloads.poolsAwaited).To(BeFalse())
 }
 
+// ACM's ClusterImageSets name their images by tag, and are deleted when they are old.
+func TestAnOfferedReleaseNeedsNoClusterImageSet(t *testing.T) {
+	for situation, set := range map[string]*hivev1.ClusterImageSet{
+		"it names its image by tag": {ObjectMeta: metav1.ObjectMeta{Name: "img4.19.3-appsub"}, Spec: hivev1.ClusterImageSetSpec{ReleaseImage: "quay.io/ocp-release:4.19.3-x86_64"}},
+		"it was deleted":            nil,
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := installed(t)
+			if set != nil {
+				h.Expect(h.Create(t.Context(), set)).To(Succeed())
+			}
+			cp := h.controlPlane()
+			cp.Spec.Config.ClusterImageSetRef = &controlplanev1.ClusterImageSetReference{Name: "img4.19.3-appsub"}
+			h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+			h.upgradeTo("v4.19.9")
+			h.Expect(h.versions.asked).To(ConsistOf(facts.UpdateRequest{ResourceVersion: "7", Update: &facts.Update{Version: "4.19.9", Image: otherDigest}}))
+			h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Reason).To(Equal(controlplanev1.UpgradeInProgressReason))
+		})
+	}
+}
+
+func TestAnUpgradeThatMendsAnOperatorIsRequested(t *testing.T) {
+	h := installed(t)
+	recorder := record.NewFakeRecorder(100)
+	h.r.Recorder = recorder
+	h.versions.seen.Unhealthy = []facts.Ailment{{Operator: "insights", Message: "ClusterOperator insights is degraded"}}
+	h.upgradeTo("v4.19.9")
+	h.Expect(h.versions.asked).To(BeEmpty())
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(And(HaveField("Reason", controlplanev1.WaitingForHealthyClusterReason), HaveField("Message", ContainSubstring("spec.upgrade.toleratedOperators"))))
+
+	cp := h.controlPlane()
+	cp.Spec.Upgrade.ToleratedOperators = []string{"insights"}
+	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+	now := h.r.now().Add(looksApart)
+	h.r.now = func() time.Time { return now }
+	h.settle()
+	h.elapse()
+	h.reconcile()
+	h.Expect(h.versions.asked).To(HaveLen(1))
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Message).To(ContainSubstring("Tolerated: ClusterOperator insights is degraded"))
+	close(recorder.Events)
+	h.Expect(recorder.Events).To(Receive(Equal("Normal UpgradeRequested Asked the cluster, which runs v4.19.3, for v4.19.9. Tolerated: ClusterOperator insights is degraded")))
+}
+
 func TestARefusedUpgradeIsTold(t *testing.T) {
 	h := installed(t)
 	h.versions.seen.Asked = facts.Update{Version: "4.19.9"}
@@ -266,7 +311,7 @@ func TestTheChannelIsSetForAnUpgrade(t *testing.T) {
 	h.r.now = func() time.Time { return now.Add(looksApart) }
 	h.settle()
 	h.Expect(h.versions.asked).To(HaveLen(2))
-	h.Expect(h.versions.asked[1].Update).To(HaveValue(Equal(facts.Update{Version: "4.19.9"})))
+	h.Expect(h.versions.asked[1].Update).To(HaveValue(Equal(facts.Update{Version: "4.19.9", Image: otherDigest})))
 }
 
 // Two who write in turn must not do it at the speed of both.

@@ -42,12 +42,22 @@ type ClusterVersion struct {
 	Ours  bool
 	// Offers are the releases of the update graph.
 	Offers []Offer
-	// NoOffers says, for people, why the update graph is not known; empty: it is.
+	// NoOffers states, for people, why the cluster has no update graph; empty: it has one.
 	NoOffers string
 	// Gates are what an administrator is asked to check before an upgrade from the minor version that runs.
 	Gates []Gate
-	// Unhealthy are the ClusterOperators and MachineConfigPools that are not well, for people.
-	Unhealthy []string
+	// Images are those of the releases in its history.
+	Images []string
+	// Unhealthy are the ClusterOperators and MachineConfigPools that are not healthy.
+	Unhealthy []Ailment
+}
+
+// Ailment is a reason not to begin an upgrade: a ClusterOperator or MachineConfigPool that is not healthy.
+type Ailment struct {
+	// Operator is the name of the ClusterOperator; empty: it is a MachineConfigPool.
+	Operator string
+	// Message is for people.
+	Message string
 }
 
 // Offer is a release that the update graph has for a cluster. It is recommended where it has no risks.
@@ -73,6 +83,8 @@ type UpdateRequest struct {
 	Channel         string
 	Acknowledge     []string
 	Update          *Update
+	// Tolerated are the ailments, for people, in spite of which the update is requested.
+	Tolerated []string
 	// Withdraw takes back what was asked for.
 	Withdraw bool
 }

@@ -65,16 +65,32 @@ func Next(f *facts.Facts, seen *facts.ClusterVersion) (facts.UpdateRequest, *rem
 	case step != nil: // what was asked for may begin at any time
 		request.Withdraw = seen.Ours && pending(f)
 		return request, step
-	case answers(seen.Asked, *update):
+	case requested(seen, wanted, *update):
 		return request, answerTo(f, wanted, seen)
 	}
-	request.Update = update
-	return request, watched(controlplanev1.UpgradeInProgressReason, "the cluster was asked for v%s: waiting until it begins", wanted)
+	request.Update, request.Tolerated = update, tolerated(f, seen)
+	return request, requestedNow(f, wanted, seen)
 }
 
-// answers tells whether a cluster was asked for an update already. An image that was given besides does no harm: the cluster checks that it is of the version.
-func answers(asked, update facts.Update) bool {
-	return asked.Version == update.Version && asked.Force == update.Force && (update.Image == "" || asked.Image == update.Image)
+// requested reports whether the cluster was asked for an update already. A request of another client for a recommended release stands, whichever image it names, or none:
+// the cluster checks that the image is of the version. A request of ours that has no image comes from a version of the provider that sent none: it is completed, because
+// the cluster ignores it as Invalid as soon as its update graph does not offer the version any more.
+func requested(seen *facts.ClusterVersion, wanted semver.Version, update facts.Update) bool {
+	asked := seen.Asked
+	if asked.Version != update.Version || asked.Force != update.Force {
+		return false
+	}
+	recommended := func(o facts.Offer) bool { return o.Image == update.Image && len(o.Risks) == 0 }
+	return asked.Image == update.Image || !seen.Ours && slices.ContainsFunc(offersOf(seen, wanted), recommended)
+}
+
+// requestedNow is the wait of an update that is requested and not begun.
+func requestedNow(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
+	in := ""
+	if ailments := tolerated(f, seen); len(ailments) > 0 {
+		in = ". Tolerated: " + bound.Join(ailments, "")
+	}
+	return watched(controlplanev1.UpgradeInProgressReason, "the cluster was asked for v%s: waiting until it begins%s", wanted, in)
 }
 
 // watched is a wait at the end of which the cluster tells something, unwatched one for what has to be looked at.
@@ -125,17 +141,42 @@ func takenOff(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion)
 		wanted, now, now, wanted)
 }
 
-// skipped is about minor versions, of which OpenShift takes one at a time. Which ones the first of the next major version follow upon, only the update graph knows.
+// skipped is about minor versions, of which OpenShift takes one at a time.
 func skipped(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
 	runs, _ := f.Runs()
 	switch {
-	case wanted.Major != runs.Major && offered(seen, wanted) < 0:
-		return notOffered(f, wanted, seen)
-	case wanted.Major != runs.Major || wanted.Minor <= runs.Minor+1:
+	case wanted.Major != runs.Major:
+		return nextMajor(f, runs, wanted, seen)
+	case wanted.Minor <= runs.Minor+1:
 		return nil
 	}
+	return tooFar(wanted, runs, runs.Major, runs.Minor+1)
+}
+
+func tooFar(wanted, runs semver.Version, major, minor uint64) *removal.Step {
 	return watched(controlplanev1.InvalidConfigurationReason, "spec.version is v%s, but the cluster runs v%s, and is upgraded by one minor version at a time: set spec.version to a release of %d.%d first",
-		wanted, runs, runs.Major, runs.Minor+1)
+		wanted, runs, major, minor)
+}
+
+// lastBeforeFive is the first minor version of OpenShift 4 from which 5.0 is one minor version of Kubernetes away, or none: 4.22 has Kubernetes 1.35, 4.23 and 5.0 have 1.36.
+// The cluster version operator itself lets 5.0 follow upon any 4.y (precondition ClusterVersionGiantHop).
+const lastBeforeFive = 22
+
+// nextMajor is about another major version. Which releases lead to it is in the update graph; where the cluster has none, what is known of 5.0 counts.
+func nextMajor(f *facts.Facts, runs, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
+	switch fromFourToFive := runs.Major == 4 && wanted.Major == 5; {
+	case len(offersOf(seen, wanted)) > 0:
+		return nil
+	case seen.NoOffers == "":
+		return notOffered(f, wanted, seen, "where the cluster reaches an update graph, only that leads to another major version")
+	case !fromFourToFive:
+		return notOffered(f, wanted, seen, "only an update graph leads to it")
+	case runs.Minor < lastBeforeFive:
+		return tooFar(wanted, runs, runs.Major, runs.Minor+1)
+	case wanted.Minor > 0:
+		return tooFar(wanted, runs, wanted.Major, 0)
+	}
+	return nil
 }
 
 // askedByOthers is about what somebody else asked the cluster for, and has not begun: two who write in turn would keep it from ever beginning.
@@ -158,101 +199,12 @@ func asking(asked facts.Update) string {
 	return "v" + bound.Value(asked.Version)
 }
 
-// offered is where a release stands among those that are offered; negative: it does not.
-func offered(seen *facts.ClusterVersion, wanted semver.Version) int {
-	return slices.IndexFunc(seen.Offers, func(o facts.Offer) bool { return o.Version == wanted.String() })
-}
-
-// updateTo is what to ask the cluster for.
-func updateTo(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) (*facts.Update, *removal.Step) {
-	update := &facts.Update{Version: wanted.String(), Force: waived(f, wanted)}
-	at := offered(seen, wanted)
-	if at >= 0 {
-		if step := risky(f, wanted, seen.Offers[at].Risks); step != nil {
-			return nil, step
-		}
-	}
-	image, field, step := imageOf(f)
-	switch {
-	case step != nil:
-		return nil, step
-	case image != "":
-		update.Image = image
-		return update, usable(f, wanted, image, field)
-	case at < 0:
-		return nil, notOffered(f, wanted, seen)
-	case len(seen.Offers[at].Risks) > 0: // by its version alone the cluster takes only what is recommended
-		update.Image = seen.Offers[at].Image
-	}
-	return update, nil
-}
-
-// waived tells whether neither preconditions nor signature are to be checked for a release.
-func waived(f *facts.Facts, wanted semver.Version) bool {
-	version, err := openshift.ParseVersion(f.ControlPlane.Spec.Upgrade.WaivePreconditionsAndSignaturesFor)
-	return err == nil && version.String() == wanted.String()
-}
-
-// risky is about risks that nobody accepted.
-func risky(f *facts.Facts, wanted semver.Version, risks []facts.Risk) *removal.Step {
-	var left []string
-	for _, risk := range risks {
-		if !slices.Contains(f.ControlPlane.Spec.Upgrade.AcceptedRisks, risk.Name) {
-			left = append(left, fmt.Sprintf("%s (%s)", risk.Name, bound.Cause(risk.Message)))
-		}
-	}
-	if len(left) == 0 {
-		return nil
-	}
-	return watched(controlplanev1.UpgradeRiskNotAcceptedReason, "v%s is not recommended to this cluster; set spec.version to another release, or name in spec.upgrade.acceptedRisks what you accept: %s",
-		wanted, bound.Join(left, ""))
-}
-
-// imageOf is the image that the spec gives of its version, and the field in which it does; empty: none.
-func imageOf(f *facts.Facts) (image, field string, step *removal.Step) {
-	config := &f.ControlPlane.Spec.Config
-	switch {
-	case config.ClusterImageSetRef == nil:
-		return config.ReleaseImage, "config.releaseImage", nil
-	case f.ImageSet == nil:
-		return "", "", watched(controlplanev1.ClusterImageSetMissingReason, "ClusterImageSet %s does not exist: create it, or name another in config.clusterImageSetRef", config.ClusterImageSetRef.Name)
-	}
-	return f.ImageSet.Spec.ReleaseImage, "config.clusterImageSetRef", nil
-}
-
-// usable is about images that cannot be those of the release.
-func usable(f *facts.Facts, wanted semver.Version, image, field string) *removal.Step {
-	_, digest, by := strings.Cut(image, "@")
-	_, running, _ := strings.Cut(f.Workload.ReleaseImage, "@")
-	switch {
-	case !by:
-		return watched(controlplanev1.InvalidConfigurationReason, "the image of %s is named by tag, and the cluster takes none but by digest (registry/path@sha256:...)", field)
-	case digest == running:
-		return watched(controlplanev1.InvalidConfigurationReason, "%s is still the image of v%s, which runs: set it to that of v%s, or remove it, so that the cluster takes the one of its update graph",
-			field, f.Workload.OpenShiftVersion, wanted)
-	}
-	return nil
-}
-
-func notOffered(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
-	graph := "the channel " + bound.Value(seen.Channel)
-	if seen.Channel == "" {
-		graph = "the update graph, of which the cluster has no channel"
-	}
-	because := ""
-	if seen.NoOffers != "" {
-		because = ": " + strings.TrimSuffix(bound.Cause(seen.NoOffers), ".")
-	}
-	return watched(controlplanev1.UpgradeNotOfferedReason, "v%s is not offered to this cluster, which runs v%s, by %s%s. Set spec.upgrade.channel to one that has it, "+
-		"or, where there is no update graph, config.releaseImage to its image by digest", wanted, f.Workload.OpenShiftVersion, graph, because)
-}
-
 // answerTo is what the cluster says to what it was asked for.
 func answerTo(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
 	if r := f.Workload.Rollout; r != nil && !r.Unseen && r.Refused != "" {
 		return watched(controlplanev1.UpgradeRefusedReason, "the cluster refuses v%s. %s%s", wanted, gatesLeft(f, wanted, seen), r.Refused)
 	}
-	return watched(controlplanev1.UpgradeInProgressReason, "the cluster was asked for v%s: waiting until it begins", wanted)
+	return requestedNow(f, wanted, seen)
 }
 
 // gatesLeft names what an administrator may acknowledge before the cluster leaves its minor version.
@@ -278,10 +230,7 @@ func preflight(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion
 	if changing := changing(f); changing != "" {
 		return watched(controlplanev1.WaitingForReplacementReason, "the cluster is not asked for v%s yet: %s", wanted, changing)
 	}
-	if len(seen.Unhealthy) > 0 {
-		return unwatched(controlplanev1.WaitingForHealthyClusterReason, "the cluster is not asked for v%s until it is healthy: %s", wanted, bound.Join(seen.Unhealthy, ""))
-	}
-	return nil
+	return unhealthy(f, wanted, seen)
 }
 
 // changing says which hosts of the control plane come or go.

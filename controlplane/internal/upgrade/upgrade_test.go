@@ -17,6 +17,9 @@ import (
 const (
 	running = "quay.io/ocp-release@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	newest  = "quay.io/ocp-release@sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+	// first is the image of the installation, mirrored another image of the release that is wanted.
+	first    = "quay.io/ocp-release@sha256:cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
+	mirrored = "mirror.example.com/ocp@sha256:dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd"
 )
 
 // world is an installed cluster of three hosts that runs 4.19.3 and is to run 4.20.1, which its update graph offers.
@@ -80,30 +83,50 @@ func TestWhatTheClusterIsAskedFor(t *testing.T) {
 		change func(*world)
 		update facts.Update
 	}{
-		"by its version, where it is offered": {func(*world) {}, facts.Update{Version: "4.20.1"}},
-		"by digest, without update graph":     {func(w *world) { w.spec().Config.ReleaseImage, w.seen.Offers = newest, nil }, facts.Update{Version: "4.20.1", Image: newest}},
-		"by digest, where it is offered":      {func(w *world) { w.spec().Config.ReleaseImage = newest }, facts.Update{Version: "4.20.1", Image: newest}},
-		"by a ClusterImageSet":                {func(w *world) { w.useSet(newest) }, facts.Update{Version: "4.20.1", Image: newest}},
+		"by the image of the offer":                                        {func(*world) {}, facts.Update{Version: "4.20.1", Image: newest}},
+		"by digest, without update graph":                                  {func(w *world) { w.spec().Config.ReleaseImage, w.seen.Offers = newest, nil }, facts.Update{Version: "4.20.1", Image: newest}},
+		"by digest, where it is offered":                                   {func(w *world) { w.spec().Config.ReleaseImage = newest }, facts.Update{Version: "4.20.1", Image: newest}},
+		"by a ClusterImageSet":                                             {func(w *world) { w.useSet(mirrored) }, facts.Update{Version: "4.20.1", Image: mirrored}},
+		"the ClusterImageSet is by tag, and the release is offered":        {func(w *world) { w.useSet("quay.io/ocp-release:4.20.1-x86_64") }, facts.Update{Version: "4.20.1", Image: newest}},
+		"the ClusterImageSet was deleted, and the release is offered":      {func(w *world) { w.useSet(""); w.ImageSet = nil }, facts.Update{Version: "4.20.1", Image: newest}},
+		"the ClusterImageSet is that of what runs, and it is offered":      {func(w *world) { w.useSet(running) }, facts.Update{Version: "4.20.1", Image: newest}},
+		"the image is that of what runs, and the release is offered":       {func(w *world) { w.spec().Config.ReleaseImage = "mirror.example.com/" + running }, facts.Update{Version: "4.20.1", Image: newest}},
+		"the image is that of the installation, and another has run since": {func(w *world) { w.spec().Config.ReleaseImage, w.seen.Images = first, []string{running, first} }, facts.Update{Version: "4.20.1", Image: newest}},
+		"it is offered twice, with the same image":                         {func(w *world) { w.seen.Offers = append(w.seen.Offers, w.seen.Offers[0]) }, facts.Update{Version: "4.20.1", Image: newest}},
+		"it is offered with two images, and the spec has one of them": {func(w *world) {
+			w.seen.Offers = append(w.seen.Offers, facts.Offer{Version: "4.20.1", Image: mirrored})
+			w.spec().Config.ReleaseImage = mirrored
+		}, facts.Update{Version: "4.20.1", Image: mirrored}},
+		"it is recommended with one image, and has risks with another": {func(w *world) {
+			w.seen.Offers = append(w.seen.Offers, facts.Offer{Version: "4.20.1", Image: mirrored, Risks: risks})
+		}, facts.Update{Version: "4.20.1", Image: newest}},
+		"the version that an older provider requested alone": {func(w *world) { w.refuse("not available any more") }, facts.Update{Version: "4.20.1", Image: newest}},
+		"a degraded operator is tolerated": {func(w *world) {
+			w.spec().Upgrade.ToleratedOperators = []string{"insights", "console"}
+			w.seen.Unhealthy = []facts.Ailment{{Operator: "insights", Message: "ClusterOperator insights is degraded"}, {Operator: "console", Message: "ClusterOperator console is not available"}}
+		}, facts.Update{Version: "4.20.1", Image: newest}},
 		"with risks that were accepted, it needs both": {func(w *world) {
 			w.seen.Offers[0].Risks = risks
 			w.spec().Upgrade.AcceptedRisks = []string{"OldNICs", "SlowDisks"}
 		}, facts.Update{Version: "4.20.1", Image: newest}},
-		"by the channel that it has": {func(w *world) { w.spec().Upgrade.Channel = "stable-4.20" }, facts.Update{Version: "4.20.1"}},
-		"forced":                     {func(w *world) { w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = "v4.20.1" }, facts.Update{Version: "4.20.1", Force: true}},
+		"by the channel that it has": {func(w *world) { w.spec().Upgrade.Channel = "stable-4.20" }, facts.Update{Version: "4.20.1", Image: newest}},
+		"forced":                     {func(w *world) { w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = "v4.20.1" }, facts.Update{Version: "4.20.1", Image: newest, Force: true}},
 		"forced, with a risk that was accepted": {func(w *world) {
 			w.seen.Offers[0].Risks = risks[:1]
 			w.spec().Upgrade.AcceptedRisks, w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = []string{"SlowDisks"}, "4.20.1"
 		}, facts.Update{Version: "4.20.1", Image: newest, Force: true}},
-		"another was forced before":                  {func(w *world) { w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = "4.20.0" }, facts.Update{Version: "4.20.1"}},
-		"another was asked for, and refused":         {func(w *world) { w.seen.Asked.Version = "4.20.0"; w.refused("no"); w.seen.Ours = true }, facts.Update{Version: "4.20.1"}},
-		"what was asked for has ended":               {func(w *world) { w.seen.Asked.Version = "4.19.3" }, facts.Update{Version: "4.20.1"}},
-		"the same, but not forced":                   {func(w *world) { w.seen.Asked = facts.Update{Version: "4.20.1", Force: true} }, facts.Update{Version: "4.20.1"}},
-		"instead of another patch that is under way": {func(w *world) { w.upgrading("4.20.0") }, facts.Update{Version: "4.20.1"}},
+		"another was forced before":                  {func(w *world) { w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = "4.20.0" }, facts.Update{Version: "4.20.1", Image: newest}},
+		"another was asked for, and refused":         {func(w *world) { w.seen.Asked.Version = "4.20.0"; w.refused("no"); w.seen.Ours = true }, facts.Update{Version: "4.20.1", Image: newest}},
+		"what was asked for has ended":               {func(w *world) { w.seen.Asked.Version = "4.19.3" }, facts.Update{Version: "4.20.1", Image: newest}},
+		"the same, but not forced":                   {func(w *world) { w.seen.Asked = facts.Update{Version: "4.20.1", Force: true} }, facts.Update{Version: "4.20.1", Image: newest}},
+		"instead of another patch that is under way": {func(w *world) { w.upgrading("4.20.0") }, facts.Update{Version: "4.20.1", Image: newest}},
 		"instead of another patch that makes it unwell": {func(w *world) {
 			w.upgrading("4.20.0")
-			w.seen.Unhealthy = []string{"ClusterOperator etcd is degraded"}
-		}, facts.Update{Version: "4.20.1"}},
-		"the next major version, of which the graph knows": {func(w *world) { w.spec().Version, w.seen.Offers[0].Version = "5.0.1", "5.0.1" }, facts.Update{Version: "5.0.1"}},
+			w.seen.Unhealthy = degraded("etcd")
+		}, facts.Update{Version: "4.20.1", Image: newest}},
+		"the next major version, which the graph offers":                    {func(w *world) { w.spec().Version, w.seen.Offers[0].Version = "5.0.1", "5.0.1" }, facts.Update{Version: "5.0.1", Image: newest}},
+		"the next major version by digest, without update graph, from 4.22": {func(w *world) { w.runs("4.22.9"); w.disconnected("5.0.1", newest) }, facts.Update{Version: "5.0.1", Image: newest}},
+		"the next major version by digest, without update graph, from 4.23": {func(w *world) { w.runs("4.23.2"); w.disconnected("5.0.1", newest) }, facts.Update{Version: "5.0.1", Image: newest}},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, w := NewWithT(t), newWorld()
@@ -145,10 +168,15 @@ func TestWhatKeepsAClusterFromBeingAsked(t *testing.T) {
 		"a risk is not accepted of what is given by digest": {func(w *world) {
 			w.spec().Config.ReleaseImage, w.seen.Offers[0].Risks = newest, []facts.Risk{{Name: "SlowDisks"}}
 		}, controlplanev1.UpgradeRiskNotAcceptedReason, "SlowDisks", true},
-		"the image is still that of what runs":    {func(w *world) { w.spec().Config.ReleaseImage = "mirror.example.com/" + running }, controlplanev1.InvalidConfigurationReason, "config.releaseImage is still the image of v4.19.3", true},
-		"the ClusterImageSet is by tag":           {func(w *world) { w.useSet("quay.io/ocp-release:4.20.1-x86_64") }, controlplanev1.InvalidConfigurationReason, "config.clusterImageSetRef is named by tag", true},
-		"the ClusterImageSet is not there":        {func(w *world) { w.useSet(""); w.ImageSet = nil }, controlplanev1.ClusterImageSetMissingReason, "ClusterImageSet images does not exist", true},
-		"something in it is not well":             {func(w *world) { w.seen.Unhealthy = []string{"ClusterOperator etcd is degraded"} }, controlplanev1.WaitingForHealthyClusterReason, "ClusterOperator etcd is degraded", false},
+		"the image is still that of what runs":  {func(w *world) { w.disconnected("4.20.1", "mirror.example.com/"+running) }, controlplanev1.InvalidConfigurationReason, "config.releaseImage is still the image of v4.19.3", true},
+		"the ClusterImageSet is by tag":         {func(w *world) { w.seen.Offers = nil; w.useSet("quay.io/ocp-release:4.20.1-x86_64") }, controlplanev1.InvalidConfigurationReason, "config.clusterImageSetRef is named by tag", true},
+		"the image is that of the installation": {func(w *world) { w.disconnected("4.20.1", first); w.seen.Images = []string{running, first} }, controlplanev1.InvalidConfigurationReason, "config.releaseImage is the image of an older release", true},
+		"it is offered with two images": {func(w *world) {
+			w.seen.Offers = append(w.seen.Offers, facts.Offer{Version: "4.20.1", Image: mirrored})
+		}, controlplanev1.InvalidConfigurationReason, "v4.20.1 is offered with 2 images (" + newest + ", " + mirrored + "). Set config.releaseImage to one of them", true},
+		"it is offered without an image":          {func(w *world) { w.seen.Offers[0].Image = "" }, controlplanev1.UpgradeNotOfferedReason, "v4.20.1 is not offered", true},
+		"the ClusterImageSet is not there":        {func(w *world) { w.seen.Offers = nil; w.useSet(""); w.ImageSet = nil }, controlplanev1.ClusterImageSetMissingReason, "ClusterImageSet images does not exist", true},
+		"something in it is not well":             {func(w *world) { w.seen.Unhealthy = degraded("etcd") }, controlplanev1.WaitingForHealthyClusterReason, "ClusterOperator etcd is degraded", false},
 		"a Machine is missing":                    {func(w *world) { w.Machines = w.Machines[1:] }, controlplanev1.WaitingForReplacementReason, "the number of control-plane Machines is 2, and spec.replicas 3", true},
 		"a Machine goes":                          {func(w *world) { w.Machines[1].DeletionTimestamp = &metav1.Time{Time: time.Now()} }, controlplanev1.WaitingForReplacementReason, "Machine m1 is being deleted", true},
 		"a Machine is being installed":            {func(w *world) { w.Machines[1].Status.NodeRef.Name = "" }, controlplanev1.WaitingForReplacementReason, "Machine m1 has no Node yet", true},
@@ -158,16 +186,30 @@ func TestWhatKeepsAClusterFromBeingAsked(t *testing.T) {
 		"a host died": {func(w *world) {
 			w.Machines[1].Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionFalse}}
 		}, controlplanev1.WaitingForReplacementReason, "Node m1 of Machine m1 is not Ready", true},
-		"it was taken off that release":                      {func(w *world) { w.seen.Former = []string{"4.19.1", "4.20.1"} }, controlplanev1.VersionMismatchReason, "was brought from v4.20.1 to v4.19.3", true},
-		"it is being taken off that release":                 {func(w *world) { w.upgrading("4.20.0"); w.seen.Former = []string{"4.20.1"} }, controlplanev1.VersionMismatchReason, "was brought from v4.20.1 to v4.20.0", true},
-		"somebody else asked for another":                    {func(w *world) { w.seen.Asked.Version = "4.20.3"; w.refused("") }, controlplanev1.VersionMismatchReason, "somebody else asked the cluster for another release than v4.20.1: v4.20.3. Take", true},
-		"somebody else asked for an image, which is refused": {func(w *world) { w.seen.Asked.Image = "image"; w.refused("no signature") }, controlplanev1.VersionMismatchReason, "image, which refuses it (no signature). Take", true},
-		"somebody else asked for it, with its image":         {func(w *world) { w.seen.Asked = facts.Update{Version: "4.20.1", Image: newest}; w.refused("") }, controlplanev1.UpgradeInProgressReason, "waiting until it begins", true},
-		"what is known is older than what was looked at":     {func(w *world) { w.seen.Runs = "4.20.5" }, controlplanev1.UpgradeInProgressReason, "waiting for its news", false},
-		"another began meanwhile":                            {func(w *world) { w.seen.Upgrading = "4.20.5" }, controlplanev1.UpgradeInProgressReason, "waiting for its news", false},
-		"the next major version is not offered":              {func(w *world) { w.spec().Version, w.spec().Config.ReleaseImage = "5.0.1", newest }, controlplanev1.UpgradeNotOfferedReason, "v5.0.1 is not offered", true},
+		"it was taken off that release":                           {func(w *world) { w.seen.Former = []string{"4.19.1", "4.20.1"} }, controlplanev1.VersionMismatchReason, "was brought from v4.20.1 to v4.19.3", true},
+		"it is being taken off that release":                      {func(w *world) { w.upgrading("4.20.0"); w.seen.Former = []string{"4.20.1"} }, controlplanev1.VersionMismatchReason, "was brought from v4.20.1 to v4.20.0", true},
+		"somebody else asked for another":                         {func(w *world) { w.seen.Asked.Version = "4.20.3"; w.refused("") }, controlplanev1.VersionMismatchReason, "somebody else asked the cluster for another release than v4.20.1: v4.20.3. Take", true},
+		"somebody else asked for an image, which is refused":      {func(w *world) { w.seen.Asked.Image = "image"; w.refused("no signature") }, controlplanev1.VersionMismatchReason, "image, which refuses it (no signature). Take", true},
+		"somebody else asked for it, with its image":              {func(w *world) { w.seen.Asked = facts.Update{Version: "4.20.1", Image: newest}; w.refused("") }, controlplanev1.UpgradeInProgressReason, "waiting until it begins", true},
+		"what is known is older than what was looked at":          {func(w *world) { w.seen.Runs = "4.20.5" }, controlplanev1.UpgradeInProgressReason, "waiting for its news", false},
+		"another began meanwhile":                                 {func(w *world) { w.seen.Upgrading = "4.20.5" }, controlplanev1.UpgradeInProgressReason, "waiting for its news", false},
+		"the next major version is not offered":                   {func(w *world) { w.spec().Version, w.spec().Config.ReleaseImage = "5.0.1", newest }, controlplanev1.UpgradeNotOfferedReason, "Set spec.upgrade.channel to one that has it: where the cluster reaches an update graph, only that leads to another major version", true},
+		"the next major version, without update graph and digest": {func(w *world) { w.runs("4.22.9"); w.disconnected("5.0.1", "") }, controlplanev1.UpgradeNotOfferedReason, "or, where there is no update graph, config.releaseImage to its image by digest", true},
+		"the next major version by digest, too early":             {func(w *world) { w.runs("4.21.9"); w.disconnected("5.0.1", newest) }, controlplanev1.InvalidConfigurationReason, "set spec.version to a release of 4.22 first", true},
+		"the second of the next major version by digest":          {func(w *world) { w.runs("4.22.9"); w.disconnected("5.1.0", newest) }, controlplanev1.InvalidConfigurationReason, "set spec.version to a release of 5.0 first", true},
+		"the major version after the next by digest":              {func(w *world) { w.runs("5.9.9"); w.disconnected("6.0.0", newest) }, controlplanev1.UpgradeNotOfferedReason, "only an update graph leads to it", true},
+		"an operator that is not tolerated": {func(w *world) {
+			w.spec().Upgrade.ToleratedOperators, w.seen.Unhealthy = []string{"insights"}, append(degraded("insights"), degraded("console")...)
+		}, controlplanev1.WaitingForHealthyClusterReason, "until it is healthy: ClusterOperator console is degraded. If v4.20.1 mends it, add its name to spec.upgrade.toleratedOperators", false},
+		"etcd, although it is tolerated":           {func(w *world) { w.tolerate("etcd") }, controlplanev1.WaitingForHealthyClusterReason, "healthy: ClusterOperator etcd is degraded", false},
+		"kube-apiserver, although it is tolerated": {func(w *world) { w.tolerate("kube-apiserver") }, controlplanev1.WaitingForHealthyClusterReason, "healthy: ClusterOperator kube-apiserver is degraded", false},
+		"machine-config, although it is tolerated": {func(w *world) { w.tolerate("machine-config") }, controlplanev1.WaitingForHealthyClusterReason, "healthy: ClusterOperator machine-config is degraded", false},
+		"a pool, whose name is tolerated as that of an operator": {func(w *world) {
+			w.spec().Upgrade.ToleratedOperators, w.seen.Unhealthy = []string{"worker"}, []facts.Ailment{{Message: "MachineConfigPool worker is degraded (x)"}}
+		}, controlplanev1.WaitingForHealthyClusterReason, "MachineConfigPool worker is degraded", false},
+		"another client requested it by its version": {func(w *world) { w.seen.Asked.Version = "4.20.1"; w.refused("") }, controlplanev1.UpgradeInProgressReason, "waiting until it begins", true},
 		"something in it is not well, and it is forced": {func(w *world) {
-			w.spec().Upgrade.WaivePreconditionsAndSignaturesFor, w.seen.Unhealthy = "4.20.1", []string{"ClusterOperator etcd is degraded"}
+			w.spec().Upgrade.WaivePreconditionsAndSignaturesFor, w.seen.Unhealthy = "4.20.1", degraded("etcd")
 		}, controlplanev1.WaitingForHealthyClusterReason, "etcd is degraded", false},
 		"a risk is not accepted, and it is forced": {func(w *world) {
 			w.spec().Upgrade.WaivePreconditionsAndSignaturesFor, w.seen.Offers[0].Risks = "4.20.1", []facts.Risk{{Name: "SlowDisks"}}
@@ -176,11 +218,12 @@ func TestWhatKeepsAClusterFromBeingAsked(t *testing.T) {
 			w.ControlPlane.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: "[{}]"}
 		}, controlplanev1.WaitingForReplacementReason, "being cleaned up", true},
 		"it was asked, and has not looked at it": {func(w *world) {
-			w.seen.Asked.Version = "4.20.1"
+			w.seen.Asked = facts.Update{Version: "4.20.1", Image: newest}
 			w.Workload.Rollout = &facts.Rollout{Unseen: true, Refused: "the former"}
 		}, controlplanev1.UpgradeInProgressReason, "waiting until it begins", true},
-		"it was asked, and refuses": {func(w *world) { w.refuse("Cluster operator x should not be upgraded") }, controlplanev1.UpgradeRefusedReason, "the cluster refuses v4.20.1. Cluster operator x should not be upgraded", true},
+		"it was asked, and refuses": {func(w *world) { w.seen.Asked.Image = newest; w.refuse("Cluster operator x should not be upgraded") }, controlplanev1.UpgradeRefusedReason, "the cluster refuses v4.20.1. Cluster operator x should not be upgraded", true},
 		"it refuses, and asks for acknowledgement": {func(w *world) {
+			w.seen.Asked.Image = newest
 			w.refuse("AdminAckRequired")
 			w.seen.Gates = []facts.Gate{{Name: "ack-4.18-old", Message: "old"}, {Name: "ack-4.19-done", Acknowledged: true}, {Name: "ack-4.19-apis", Message: "APIs go"}}
 		}, controlplanev1.UpgradeRefusedReason, "the cluster refuses v4.20.1. When you have checked what it asks for, name in spec.upgrade.acknowledgements: ack-4.19-apis (APIs go). It says: AdminAckRequired", true},
@@ -195,6 +238,25 @@ func TestWhatKeepsAClusterFromBeingAsked(t *testing.T) {
 			g.Expect(step.Watched).To(Equal(tc.watched))
 		})
 	}
+}
+
+// degraded are the ailments of a cluster with a degraded operator.
+func degraded(operator string) []facts.Ailment {
+	return []facts.Ailment{{Operator: operator, Message: "ClusterOperator " + operator + " is degraded"}}
+}
+
+// tolerate has a degraded operator, and names it among those that are tolerated.
+func (w *world) tolerate(operator string) {
+	w.spec().Upgrade.ToleratedOperators, w.seen.Unhealthy = []string{operator}, degraded(operator)
+}
+
+// runs makes the cluster run another release.
+func (w *world) runs(version string) { w.Workload.OpenShiftVersion, w.seen.Runs = version, version }
+
+// disconnected takes the update graph away, and wants a release by an image.
+func (w *world) disconnected(version, image string) {
+	w.seen.Offers, w.seen.NoOffers = nil, "The update channel has not been configured."
+	w.spec().Version, w.spec().Config.ReleaseImage = version, image
 }
 
 // refuse makes the cluster refuse what is wanted, which we asked for.
@@ -224,7 +286,7 @@ func (w *world) sicken(i int) {
 func TestAPatchIsNotAskedToBeAcknowledged(t *testing.T) {
 	g, w := NewWithT(t), newWorld()
 	w.spec().Version, w.seen.Offers[0].Version = "4.19.9", "4.19.9"
-	w.seen.Asked.Version = "4.19.9"
+	w.seen.Asked = facts.Update{Version: "4.19.9", Image: newest}
 	w.Workload.Rollout = &facts.Rollout{Refused: "the payload could not be loaded"}
 	w.seen.Gates = []facts.Gate{{Name: "ack-4.19-apis", Message: "APIs go"}}
 	_, step := Next(w.Facts, &w.seen)
@@ -249,10 +311,11 @@ func TestWhatMayNotBeginIsTakenBack(t *testing.T) {
 		"it is not wanted any more":       func(w *world) { w.spec().Version = "4.19.3" },
 		"an older one is wanted":          func(w *world) { w.spec().Version = "4.19.1" },
 		"a host is being replaced":        func(w *world) { w.Machines[0].DeletionTimestamp = &metav1.Time{Time: time.Now()} },
-		"the cluster is not well anymore": func(w *world) { w.seen.Unhealthy = []string{"x"} },
+		"the cluster is not well anymore": func(w *world) { w.seen.Unhealthy = degraded("x") },
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, w := NewWithT(t), newWorld()
+			w.seen.Asked.Image = newest
 			w.refuse("no signature")
 			request, step := Next(w.Facts, &w.seen)
 			g.Expect(request.Empty()).To(BeTrue(), "it is tried again by the cluster")
@@ -274,4 +337,22 @@ func TestOnlyWhatTheClusterAsksForIsAcknowledged(t *testing.T) {
 	request, _ := Next(w.Facts, &w.seen)
 	g.Expect(request.Acknowledge).To(Equal([]string{"ack-4.19-apis"}))
 	g.Expect(request.Update).NotTo(BeNil())
+}
+
+func TestToleranceIsReported(t *testing.T) {
+	g, w := NewWithT(t), newWorld()
+	w.tolerate("insights")
+	request, step := Next(w.Facts, &w.seen)
+	g.Expect(request.Tolerated).To(Equal([]string{"ClusterOperator insights is degraded"}))
+	g.Expect(step.Message).To(HaveSuffix("waiting until it begins. Tolerated: ClusterOperator insights is degraded"))
+
+	w.seen.Asked, w.seen.Ours = *request.Update, true
+	w.refused("no signature")
+	request, step = Next(w.Facts, &w.seen)
+	g.Expect(request.Withdraw).To(BeFalse(), "what is tolerated withdraws nothing")
+	g.Expect(step.Reason).To(Equal(controlplanev1.UpgradeRefusedReason))
+
+	w.spec().Upgrade.ToleratedOperators = nil
+	request, _ = Next(w.Facts, &w.seen)
+	g.Expect(request.Withdraw).To(BeTrue())
 }

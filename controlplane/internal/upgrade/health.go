@@ -1,0 +1,53 @@
+package upgrade
+
+import (
+	"slices"
+
+	"github.com/blang/semver/v4"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+)
+
+// intolerable are the ClusterOperators that block each upgrade: by means of them it restarts the hosts of the control plane, one by one, and an etcd member that is missing before
+// is one too many with the first of them. The schema of the field refuses them, too.
+var intolerable = []string{"etcd", "kube-apiserver", "machine-config"}
+
+// unhealthy is about ClusterOperators and MachineConfigPools that block an upgrade.
+func unhealthy(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
+	var blockers []string
+	advice := ""
+	for _, a := range seen.Unhealthy {
+		if !tolerates(f, a) {
+			blockers = append(blockers, a.Message)
+		}
+		if !tolerates(f, a) && tolerable(a) {
+			advice = ". If v" + wanted.String() + " mends it, add its name to spec.upgrade.toleratedOperators"
+		}
+	}
+	if len(blockers) == 0 {
+		return nil
+	}
+	return unwatched(controlplanev1.WaitingForHealthyClusterReason, "the cluster is not asked for v%s until it is healthy: %s%s", wanted, bound.Join(blockers, ""), advice)
+}
+
+// tolerated are the ailments in spite of which an upgrade is requested, for people.
+func tolerated(f *facts.Facts, seen *facts.ClusterVersion) []string {
+	var messages []string
+	for _, a := range seen.Unhealthy {
+		if tolerates(f, a) {
+			messages = append(messages, a.Message)
+		}
+	}
+	return messages
+}
+
+func tolerates(f *facts.Facts, a facts.Ailment) bool {
+	return tolerable(a) && slices.Contains(f.ControlPlane.Spec.Upgrade.ToleratedOperators, a.Operator)
+}
+
+func tolerable(a facts.Ailment) bool {
+	return a.Operator != "" && !slices.Contains(intolerable, a.Operator)
+}
