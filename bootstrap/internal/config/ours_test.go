@@ -47,6 +47,30 @@ var notOurs = map[string]struct {
 	}, bootstrapv1.WaitingForAgentClusterInstallReason, "waiting for AgentClusterInstall cp"},
 }
 
+// A cluster that assisted-service refuses, or has not registered yet, has no hosts: they would be powered on in vain.
+func TestNoImageIsMadeBeforeTheClusterIsRegistered(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	_, install := w.registration()
+	w.setState(install, "")
+	w.reconcile()
+	err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "m"}, &assisted.InfraEnv{})
+	w.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "no host can boot its image")
+	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForAgentClusterInstallReason)
+	w.Expect(w.message(bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring("assisted-service has not registered the cluster of AgentClusterInstall cp: see condition Installed of OpenshiftAssistedControlPlane cp"))
+	w.setState(install, "insufficient")
+	w.reconcile()
+	w.Expect(w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "m"}, &assisted.InfraEnv{})).To(Succeed())
+}
+
+// A state that assisted-service clears for a while, as without its database, takes nothing back from a host that has its image.
+func TestAHostThatHasItsImageNeedsNoState(t *testing.T) {
+	w := booted(t)
+	_, install := w.registration()
+	w.setState(install, "")
+	w.reconcile()
+	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionTrue, bootstrapv1.DiscoveryImageReadyCondition)
+}
+
 // registration is what stands for the cluster in assisted-service.
 func (w *world) registration() (*hivev1.ClusterDeployment, *hiveext.AgentClusterInstall) {
 	w.t.Helper()

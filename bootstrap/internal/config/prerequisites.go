@@ -39,7 +39,7 @@ func (s *scope) clusterReady() (bool, error) {
 	return true, nil
 }
 
-// registrationReady waits until ClusterDeployment and AgentClusterInstall exist and stand for the Machine's Cluster. A missing AgentClusterInstall does not say that the cluster has no mirrors, no
+// registrationReady waits until ClusterDeployment and AgentClusterInstall exist, stand for the Machine's Cluster and are registered: what assisted-service refuses is never installed. A missing AgentClusterInstall does not say that the cluster has no mirrors, no
 // arbiter and no fencing: it may have been refused. What is being installed is only looked at.
 func (s *scope) registrationReady(stage string) (bool, error) {
 	if s.ApprovedAgent() != nil && s.Deployment != nil {
@@ -58,6 +58,8 @@ func (s *scope) registrationReady(stage string) (bool, error) {
 	case s.Install == nil:
 		return s.wait(stage, bootstrapv1.WaitingForAgentClusterInstallReason, "waiting for AgentClusterInstall %s, which says whether the cluster has mirrors, an arbiter or fencing: "+
 			"see condition Installed of OpenshiftAssistedControlPlane %s", name, name)
+	case !s.DataHandedOut() && !s.Installation().Registered: // a state that is cleared later, as while a database restarts, takes no image back
+		return s.wait(stage, bootstrapv1.WaitingForAgentClusterInstallReason, "assisted-service has not registered the cluster of AgentClusterInstall %s: see condition Installed of OpenshiftAssistedControlPlane %s", name, name)
 	}
 	return true, nil
 }
