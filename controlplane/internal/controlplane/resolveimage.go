@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -15,6 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // resolveImage finds the release image and names it in a ClusterImageSet.
@@ -63,9 +66,27 @@ func (r *Reconciler) nameImage(ctx context.Context, s *scope, resolvedFrom strin
 	if wanted := s.imageSetName; !s.registrable() || s.imageSetName != wanted {
 		return s.found.Blocked(status.Installation) == nil, nil
 	}
+	if foreign, err := r.foreignImageSet(ctx, s); err != nil || foreign {
+		return false, err
+	}
 	if err := r.apply(ctx, s, desired.ClusterImageSet(s.Facts, s.imageSetName, s.found.ReleaseImage, resolvedFrom), s.OwnSet(s.imageSetName)); err != nil {
 		return false, fmt.Errorf("cannot write ClusterImageSet %s: %w", s.imageSetName, err)
 	}
+	return true, nil
+}
+
+// foreignImageSet reports whether the API server has a ClusterImageSet of our name that was not made for this control plane, and blocks then: another cluster of the hub may be registered with it. The
+// name holds 32 bits of a hash, which a tenant with a namespace of a similar name could meet on purpose.
+func (r *Reconciler) foreignImageSet(ctx context.Context, s *scope) (bool, error) {
+	if s.OwnSet(s.imageSetName) != nil {
+		return false, nil
+	}
+	set, err := kube.Read(ctx, r.Live, client.ObjectKey{Name: s.imageSetName}, &hivev1.ClusterImageSet{})
+	if err != nil || set == nil || set.Annotations[facts.OwnerAnnotation] == client.ObjectKeyFromObject(s.ControlPlane).String() {
+		return false, err
+	}
+	s.block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("ClusterImageSet %s exists and was not made for this control plane; it is left alone. "+
+		"Give the control plane another name, or, if it names the wanted release, set config.clusterImageSetRef to it", set.Name))
 	return true, nil
 }
 

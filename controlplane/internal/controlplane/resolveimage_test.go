@@ -87,6 +87,21 @@ func TestAReleaseThatIsNotRegisteredYetIsSuperseded(t *testing.T) {
 	h.Expect(h.imageSets()).To(Equal(map[string]string{assisted.ClusterImageSetName(lab, "c1", digest): digest, "mine": otherDigest}))
 }
 
+// A ClusterImageSet has no namespace: another cluster of the hub may be registered with the one that has our name.
+func TestAClusterImageSetOfAnotherOwnerIsLeftAlone(t *testing.T) {
+	for situation, annotations := range map[string]map[string]string{"the user's": nil, "of another control plane": {facts.OwnerAnnotation: "lab-c1/c"}} {
+		t.Run(situation, func(t *testing.T) {
+			name := assisted.ClusterImageSetName(lab, "c1", digest)
+			h := newHub(t, append(world(nil), assisted.ClusterImageSet(name, otherDigest, nil, annotations))...).withTime()
+			h.reconcile()
+			h.Expect(h.imageSets()).To(Equal(map[string]string{name: otherDigest}))
+			c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+			h.Expect(c.Reason).To(Equal(controlplanev1.InstallationNotOursReason))
+			h.Expect(c.Message).To(ContainSubstring("ClusterImageSet " + name + " exists and was not made for this control plane"))
+		})
+	}
+}
+
 // Earlier versions of the provider did not have the image in the name.
 func TestAClusterKeepsTheClusterImageSetThatItIsRegisteredWith(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
