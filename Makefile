@@ -218,7 +218,7 @@ NEWER_CORES := cluster-api-next cluster-api-1.14
 nightly: ## Run what takes too long for every change: the other end-to-end specs, installations, conformance and chaos with the real Bare Metal Operator, conformance, updates in place and admission policies on the newer versions of Cluster API, the journey with clusterctl with a cluster of each template, chaos, the bench, the unit tests and a round of chaos with the race detector, and the fuzz targets.
 	$(MAKE) e2e BACKEND=simulated LONG=1 LABELS='nightly || samples || $(ONLY_REAL)'
 	$(MAKE) e2e BACKEND=real LABELS='!($(ON_REAL) || (restart && nightly))'
-	$(MAKE) e2e BACKEND=real LONG=1 LABELS='samples && !nightly'
+	$(MAKE) e2e BACKEND=real LONG=1 LABELS='samples'
 	$(MAKE) e2e BACKEND=real LONG=1 AUTH=none LOGS=e2e-open LABELS='failure && !nightly'
 	$(MAKE) e2e BMO=real LONG=1 LOGS=e2e-operator LABELS='($(ON_OPERATOR)) && !(idle || nightly) || failure && nightly'
 	$(MAKE) conformance BMO=real

@@ -45,7 +45,7 @@ func tagArchitecture(architecture string) string {
 type Registry struct {
 	address string
 	// announce, unless nil, hears of each release image by each of its names, before Publish returns.
-	announce func(image, version string) error
+	announce func(image, version, architecture string) error
 	// writer are the options with which the laboratory itself writes.
 	writer []remote.Option
 
@@ -191,7 +191,7 @@ func (r *Registry) write(image string, of release) (string, error) {
 // know remembers what a release image is, wherever it is.
 func (r *Registry) know(image string, of release) error {
 	if r.announce != nil {
-		if err := r.announce(image, of.version); err != nil {
+		if err := r.announce(image, of.version, of.architecture); err != nil {
 			return fmt.Errorf("cannot announce release image %s: %w", image, err)
 		}
 	}

@@ -205,16 +205,16 @@ func (s *Service) ClusterToken(clusterID string) (string, error) {
 	return s.key.Sign(token.Cluster, clusterID)
 }
 
-// SetRelease tells the service which version a release image has, before anything refers to the image: it asks a registry
-// through the oc program, which is not here.
-func (s *Service) SetRelease(image, version string) error {
+// SetRelease tells the service which version a release image has, and for which architecture it is (as its tag spells it, multi for all), before anything refers to the image: it asks a registry
+// through the oc and skopeo programs, which are not here.
+func (s *Service) SetRelease(image, version, architecture string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known, err := os.ReadFile(s.file("releases"))
 	if err != nil {
 		return fmt.Errorf("cannot read the release images of assisted-service: %w", err)
 	}
-	line := image + " " + strings.TrimPrefix(version, "v") + "\n"
+	line := strings.Join([]string{image, strings.TrimPrefix(version, "v"), architecture}, " ") + "\n"
 	if bytes.Contains(known, []byte(line)) {
 		return nil
 	}

@@ -147,7 +147,7 @@ func checkWithdrawal(ctx context.Context, t *testing.T, e *env.Env, service *Ser
 func checkInstall(ctx context.Context, t *testing.T, e *env.Env, service *Service) *hiveext.AgentClusterInstall {
 	g, c := NewWithT(t), e.Client()
 	image := "quay.io/openshift-release-dev/ocp-release@sha256:" + strings.Repeat("0", 64)
-	g.Expect(service.SetRelease(image, "4.19.10")).To(Succeed())
+	g.Expect(service.SetRelease(image, "4.19.10", "x86_64")).To(Succeed())
 	deployment, install := stated(rack)
 	imageSet := &hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: rack}, Spec: hivev1.ClusterImageSetSpec{ReleaseImage: image}}
 	for _, object := range []client.Object{imageSet, deployment, install} {

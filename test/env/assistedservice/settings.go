@@ -45,10 +45,21 @@ for argument; do
 	esac
 done
 case "$*" in
-"image info "*) echo '{"config":{"architecture":"amd64"}}' ;;
+"image info "*)
+	while read -r known _ architecture; do
+		if [ "$known" = "$image" ] && [ "$architecture" = multi ]; then
+			echo "error: the image is a manifest list and contains multiple images" >&2
+			exit 1
+		elif [ "$known" = "$image" ]; then
+			echo "{\"config\":{\"architecture\":\"$architecture\"}}"
+			exit
+		fi
+	done <"${0%/*}/../releases"
+	echo '{"config":{"architecture":"amd64"}}'
+	;;
 *--image-for=*) echo "quay.io/openshift-release-dev/ocp-v4.0-art-dev:$name" ;;
 "adm release info "*)
-	while read -r known version; do
+	while read -r known version _; do
 		if [ "$known" = "$image" ]; then
 			echo "'$version'"
 			exit
@@ -64,6 +75,11 @@ case "$*" in
 esac
 `
 
+// skopeoScript answers what assisted-service asks about a release image that is for several architectures.
+const skopeoScript = `#!/bin/sh
+echo '{"manifests":[{"platform":{"architecture":"amd64"}},{"platform":{"architecture":"arm64"}}]}'
+`
+
 // writeSurroundings writes what the service expects around itself; ca is any certificate authority.
 func (s *Service) writeSurroundings(ca []byte) error {
 	for _, folder := range []string{"data", "cache", "tmp"} {
@@ -76,11 +92,13 @@ func (s *Service) writeSurroundings(ca []byte) error {
 	}); err != nil {
 		return err
 	}
-	if err := process.WriteFiles(s.file("bin"), map[string][]byte{"oc": []byte(ocScript)}); err != nil {
+	if err := process.WriteFiles(s.file("bin"), map[string][]byte{"oc": []byte(ocScript), "skopeo": []byte(skopeoScript)}); err != nil {
 		return err
 	}
-	if err := os.Chmod(s.file("bin", "oc"), 0o700); err != nil {
-		return fmt.Errorf("cannot make oc a program: %w", err)
+	for _, program := range []string{"oc", "skopeo"} {
+		if err := os.Chmod(s.file("bin", program), 0o700); err != nil {
+			return fmt.Errorf("cannot make %s a program: %w", program, err)
+		}
 	}
 	return nil
 }
