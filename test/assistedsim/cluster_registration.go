@@ -68,6 +68,9 @@ func checkFamilies(spec *hiveext.AgentClusterInstallSpec) error {
 		}
 		return nil
 	}
+	if userManagedLoadBalancer(spec) {
+		return inputErrorf("cannot use User Managed Load Balancer because it's not compatible with Dual-Stack")
+	}
 	for _, list := range lists {
 		switch {
 		case len(list.cidrs) == 0 && list.name == "machine":
@@ -78,6 +81,27 @@ func checkFamilies(spec *hiveext.AgentClusterInstallSpec) error {
 			return inputErrorf("First %s network has to be IPv4 subnet", list.name)
 		case !isIPv6(list.cidrs[1]):
 			return inputErrorf("Second %s network has to be IPv6 subnet", list.name)
+		}
+	}
+	return nil
+}
+
+// checkVIPs looks at the VIPs of a cluster whose machine networks are stated: each lies in the network at its place, or that of a load balancer of the user in any network.
+func checkVIPs(spec *hiveext.AgentClusterInstallSpec) error {
+	networks := machineNetworks(spec)
+	if len(networks) == 0 {
+		return nil
+	}
+	for kind, vips := range map[string][]string{"api-vip": spec.APIVIPs, "ingress-vip": spec.IngressVIPs} {
+		for i, vip := range vips {
+			of := networks[min(i, len(networks)-1):][:1]
+			if userManagedLoadBalancer(spec) {
+				of = networks
+			}
+			if inside(vip, of) {
+				continue
+			}
+			return inputErrorf("%s <%s> does not belong to machine-network-cidr <%s>", kind, vip, strings.Join(of, ","))
 		}
 	}
 	return nil
@@ -96,6 +120,9 @@ func isIPv6(cidr string) bool {
 // checkRegistration looks at a cluster that is to be registered.
 func checkRegistration(cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall) error {
 	if err := checkFamilies(&aci.Spec); err != nil {
+		return err
+	}
+	if err := checkVIPs(&aci.Spec); err != nil {
 		return err
 	}
 	return checkName(&cd.Spec, (&cluster{spec: aci.Spec}).platform())

@@ -55,6 +55,17 @@ func TestWhatIsRegistered(t *testing.T) {
 		"networks": {change: func(i *install) {
 			i.Spec.Networking.MachineNetwork = []hiveext.MachineNetworkEntry{{CIDR: "10.0.1.0/24"}, {CIDR: "10.0.0.0/24"}}
 		}, refused: "Single-stack cluster cannot contain multiple Machine Networks"},
+		"balancer elsewhere": {change: func(i *install) {
+			withLoadBalancer(i)
+			i.Spec.Networking.MachineNetwork = []hiveext.MachineNetworkEntry{{CIDR: "192.0.2.0/24"}}
+		}, refused: "does not belong to machine-network-cidr <192.0.2.0/24>"},
+		"balancer in another network": {change: func(i *install) {
+			withLoadBalancer(i)
+			i.Spec.Networking.MachineNetwork = []hiveext.MachineNetworkEntry{{CIDR: "192.0.2.0/24"}, {CIDR: "192.168.111.0/24"}}
+		}},
+		"VIP elsewhere": {change: func(i *install) {
+			i.Spec.Networking.MachineNetwork = []hiveext.MachineNetworkEntry{{CIDR: "192.0.2.0/24"}}
+		}, refused: "does not belong to machine-network-cidr"},
 	} {
 		deployment, aci := described()
 		if tc.change != nil {

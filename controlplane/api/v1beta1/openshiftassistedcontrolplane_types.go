@@ -318,10 +318,14 @@ type KubeconfigSpec struct {
 // that is refused.
 // +kubebuilder:validation:XValidation:rule="self.baseDomain == oldSelf.baseDomain",message="baseDomain is immutable"
 // +kubebuilder:validation:XValidation:rule="size(self.?apiVIPs.orValue([])) == size(self.?ingressVIPs.orValue([]))",message="apiVIPs and ingressVIPs must have the same number of addresses: one each, or two each for dual-stack"
-// +kubebuilder:validation:XValidation:rule="self.?loadBalancer.type.orValue('ClusterManaged') == 'UserManaged' || !has(self.machineNetwork) || !has(self.apiVIPs) || self.apiVIPs.all(v, !isIP(v) || self.machineNetwork.exists(n, isCIDR(n) && cidr(n).containsIP(ip(v))))",message="each of apiVIPs must lie in one of machineNetwork (or set loadBalancer.type to UserManaged)"
-// +kubebuilder:validation:XValidation:rule="self.?loadBalancer.type.orValue('ClusterManaged') == 'UserManaged' || !has(self.machineNetwork) || !has(self.ingressVIPs) || self.ingressVIPs.all(v, !isIP(v) || self.machineNetwork.exists(n, isCIDR(n) && cidr(n).containsIP(ip(v))))",message="each of ingressVIPs must lie in one of machineNetwork (or set loadBalancer.type to UserManaged)"
+// +kubebuilder:validation:XValidation:rule="!has(self.machineNetwork) || !has(self.apiVIPs) || self.apiVIPs.all(v, !isIP(v) || self.machineNetwork.exists(n, isCIDR(n) && cidr(n).containsIP(ip(v))))",message="each of apiVIPs must lie in one of machineNetwork (also that of a user-managed load balancer)"
+// +kubebuilder:validation:XValidation:rule="!has(self.machineNetwork) || !has(self.ingressVIPs) || self.ingressVIPs.all(v, !isIP(v) || self.machineNetwork.exists(n, isCIDR(n) && cidr(n).containsIP(ip(v))))",message="each of ingressVIPs must lie in one of machineNetwork (also that of a user-managed load balancer)"
 // +kubebuilder:validation:XValidation:rule="self.?loadBalancer.type.orValue('ClusterManaged') == 'UserManaged' || !has(self.apiVIPs) || !has(self.ingressVIPs) || !self.apiVIPs.exists(a, isIP(a) && self.ingressVIPs.exists(i, isIP(i) && ip(a) == ip(i)))",message="apiVIPs and ingressVIPs must be different addresses (or set loadBalancer.type to UserManaged)"
 // +kubebuilder:validation:XValidation:rule="self.?loadBalancer.type.orValue('ClusterManaged') != 'UserManaged' || (has(self.apiVIPs) && size(self.apiVIPs) > 0 && has(self.machineNetwork) && size(self.machineNetwork) > 0)",message="a user-managed load balancer needs its addresses in apiVIPs and ingressVIPs, and machineNetwork"
+// +kubebuilder:validation:XValidation:rule="self.?loadBalancer.type.orValue('ClusterManaged') != 'UserManaged' || (size(self.?apiVIPs.orValue([])) < 2 && (!has(self.machineNetwork) || !self.machineNetwork.all(n, isCIDR(n)) || self.machineNetwork.all(n, cidr(n).ip().family() == cidr(self.machineNetwork[0]).ip().family())))",message="a cluster with a user-managed load balancer cannot be dual-stack: give apiVIPs, ingressVIPs and machineNetwork one address family"
+// +kubebuilder:validation:XValidation:rule="self.?loadBalancer.type.orValue('ClusterManaged') == 'UserManaged' || !has(self.machineNetwork) || size(self.machineNetwork) < 2 || !self.machineNetwork.all(n, isCIDR(n)) || self.machineNetwork.exists(n, cidr(n).ip().family() != cidr(self.machineNetwork[0]).ip().family())",message="several networks of one address family in machineNetwork need a user-managed load balancer: keep one network, or set loadBalancer.type to UserManaged"
+// +kubebuilder:validation:XValidation:rule="!has(self.machineNetwork) || size(self.machineNetwork) < 3 || !self.machineNetwork.all(n, isCIDR(n)) || self.machineNetwork.all(n, cidr(n).ip().family() == cidr(self.machineNetwork[0]).ip().family())",message="machineNetwork of a dual-stack cluster must be one IPv4 and one IPv6 network"
+// +kubebuilder:validation:XValidation:rule="size(self.?apiVIPs.orValue([])) != 2 || has(self.machineNetwork)",message="a dual-stack cluster (two apiVIPs) needs machineNetwork: one IPv4 and one IPv6 network"
 // +kubebuilder:validation:XValidation:rule="!(has(self.releaseImage) && has(self.clusterImageSetRef))",message="give the release as releaseImage or as clusterImageSetRef, not both"
 // +kubebuilder:validation:XValidation:rule="!has(self.externalPlatform) || (size(self.?apiVIPs.orValue([])) == 0 && size(self.?ingressVIPs.orValue([])) == 0)",message="on an external platform the cluster has no virtual addresses: remove apiVIPs and ingressVIPs, or externalPlatform"
 type InstallationConfig struct {
@@ -378,7 +382,9 @@ type InstallationConfig struct {
 	// +kubebuilder:validation:XValidation:rule="size(self) != 2 || !isIP(self[0]) || !isIP(self[1]) || ip(self[0]).family() != ip(self[1]).family()",message="two ingressVIPs must be one IPv4 and one IPv6 address"
 	IngressVIPs []string `json:"ingressVIPs,omitempty"`
 
-	// machineNetwork are the networks (CIDRs) of the hosts. When omitted, assisted-service derives it from the hosts' addresses.
+	// machineNetwork are the networks (CIDRs) of the hosts: one, or one IPv4 and one IPv6 network of a dual-stack cluster, in the order of its VIPs. With a user-managed load
+	// balancer there may be several of one address family, and the network of the load balancer is one of them. When omitted, assisted-service derives it from the hosts'
+	// addresses; a dual-stack cluster needs it.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1

@@ -66,6 +66,7 @@ func TestAgentClusterInstallGolden(t *testing.T) {
 			config.HostPrefix = &controlplanev1.HostPrefix{IPv4: 25, IPv6: 72}
 			network := &f.Cluster.Spec.ClusterNetwork
 			network.Pods.CIDRBlocks = []string{"10.128.0.0/14", "fd01::/48"}
+			config.MachineNetwork = []string{"192.168.111.0/24", "fd00::/64"}
 		},
 		"aci-hyperthreading-of-workers": func(_ *facts.Facts, config *config) {
 			config.Hyperthreading = &controlplanev1.Hyperthreading{Workers: "Disabled"}
@@ -82,7 +83,7 @@ func TestAgentClusterInstallGolden(t *testing.T) {
 		},
 		"aci-user-managed-load-balancer": func(_ *facts.Facts, config *config) {
 			config.LoadBalancer, config.IngressVIPs = &controlplanev1.LoadBalancer{Type: "UserManaged"}, config.APIVIPs
-			config.MachineNetwork = []string{"10.0.1.0/24", "10.0.2.0/24"}
+			config.MachineNetwork = []string{"10.0.1.0/24", "10.0.2.0/24", "192.168.111.0/24"}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -90,12 +91,15 @@ func familiesOf(texts []string) []family {
 	return families
 }
 
-// impossibleNetworks returns why no cluster can be installed with these networks. assisted-service accepts each of them, and reports the reason only when all hosts run, or the installation fails.
+// impossibleNetworks returns why no cluster can be installed with these networks. Most of them assisted-service accepts, and reports the reason only when all hosts run, or the installation fails.
 func impossibleNetworks(f *facts.Facts, n *hiveext.Networking) error {
 	if err := tooLarge(n.ClusterNetwork); err != nil {
 		return err
 	}
 	if err := differentFamilies(f, n); err != nil {
+		return err
+	}
+	if err := unregistrable(&f.ControlPlane.Spec.Config, n); err != nil {
 		return err
 	}
 	return unusableVIP(&f.ControlPlane.Spec.Config)
@@ -117,6 +121,41 @@ func differentFamilies(f *facts.Facts, n *hiveext.Networking) error {
 	return fmt.Errorf("the networks of the cluster have different address families: config.machineNetwork %s, VIPs %s, Pods %s, Services %s. "+
 		"Give config.machineNetwork, and spec.clusterNetwork.pods and spec.clusterNetwork.services of the Cluster, the same families in the same order",
 		familyNames(machines), familyNames(vips), familyNames(pods), familyNames(services))
+}
+
+// unregistrable returns why assisted-service does not register a cluster with these networks (ValidateDualStackNetworks and validateVIPAddresses of its internal/cluster/validations, the same in April 2025
+// and in August 2026). It does not look at which family is first: services of 2025 refuse IPv6, those of 2026 accept it.
+func unregistrable(config *controlplanev1.InstallationConfig, n *hiveext.Networking) error {
+	userManaged := userManagedLoadBalancer(config)
+	dual := len(familiesOf(n.ServiceNetwork)) > 1 // those of Pods and machines are the same
+	switch machines := len(config.MachineNetwork); {
+	case dual && userManaged: // "User Managed Load Balancer ... is not compatible with Dual-Stack", in its internal/featuresupport
+		return errors.New("a cluster with a user-managed load balancer cannot be dual-stack. Give config.machineNetwork and spec.clusterNetwork of the Cluster networks of one address family")
+	case dual && machines == 0:
+		return errors.New("a dual-stack cluster needs the networks of its hosts. Set config.machineNetwork to one IPv4 and one IPv6 network")
+	case dual && (machines != 2 || len(n.ServiceNetwork) != 2 || len(n.ClusterNetwork) != 2):
+		return fmt.Errorf("a dual-stack cluster has one IPv4 and one IPv6 network of each kind, and not %d of hosts, %d of Pods and %d of Services. "+
+			"Correct config.machineNetwork, or spec.clusterNetwork of the Cluster", machines, len(n.ClusterNetwork), len(n.ServiceNetwork))
+	case !dual && !userManaged && machines > 1:
+		return fmt.Errorf("config.machineNetwork has %d networks of one address family, which need a user-managed load balancer. Keep one network, or set config.loadBalancer.type to UserManaged", machines)
+	case machines == 0 || userManaged:
+		return nil
+	}
+	for _, vips := range [][]string{config.APIVIPs, config.IngressVIPs} {
+		for i, vip := range vips {
+			if i >= len(config.MachineNetwork) || !contains(config.MachineNetwork[i], vip) {
+				return fmt.Errorf("VIP %s is not in the network of config.machineNetwork at the same place. Give VIPs and machineNetwork the same order of address families", vip)
+			}
+		}
+	}
+	return nil
+}
+
+// contains reports whether an address lies in a network. Texts that are neither are left to assisted-service.
+func contains(network, address string) bool {
+	prefix, prefixErr := netip.ParsePrefix(network)
+	addr, addrErr := netip.ParseAddr(address)
+	return prefixErr != nil || addrErr != nil || prefix.Contains(addr)
 }
 
 func familyNames(families []family) string {

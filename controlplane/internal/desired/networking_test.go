@@ -9,13 +9,20 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-type networks struct{ machines, vips, pods, services []string }
+type networks struct {
+	machines, vips, pods, services []string
+	// balanced is true with a load balancer of the user.
+	balanced bool
+}
 
 func (n networks) install(t *testing.T) (pods, services []string, err error) {
 	t.Helper()
 	f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Config.MachineNetwork, cp.Spec.Config.APIVIPs, cp.Spec.Config.IngressVIPs = n.machines, n.vips, n.vips
 	})
+	if n.balanced {
+		f.ControlPlane.Spec.Config.LoadBalancer = &controlplanev1.LoadBalancer{Type: "UserManaged"}
+	}
 	f.Cluster.Spec.ClusterNetwork.Pods.CIDRBlocks, f.Cluster.Spec.ClusterNetwork.Services.CIDRBlocks = n.pods, n.services
 	install, err := AgentClusterInstall(f, "lab-c1-12345678", semver.MustParse("4.19.3"))
 	if err != nil {
@@ -34,16 +41,16 @@ func TestDefaultNetworksHaveTheFamiliesOfTheCluster(t *testing.T) {
 		networks
 		want []string
 	}{
-		"nothing stated":                   {networks{}, v4},
-		"IPv4 machines":                    {networks{machines: []string{"192.168.111.0/24"}}, v4},
-		"IPv6 machines":                    {networks{machines: []string{"2001:db8::/64"}}, v6},
-		"IPv6 VIPs":                        {networks{vips: []string{"2001:db8::5"}}, v6},
-		"dual-stack machines":              {networks{machines: []string{"192.168.111.0/24", "2001:db8::/64"}}, both},
-		"dual-stack machines, IPv6 first":  {networks{machines: []string{"2001:db8::/64", "192.168.111.0/24"}}, []string{"fd01::/48", "10.128.0.0/14", "fd02::/112", "172.30.0.0/16"}},
-		"dual-stack machines, an IPv4 VIP": {networks{machines: []string{"192.168.111.0/24", "2001:db8::/64"}, vips: []string{"192.168.111.5"}}, both},
-		"dual-stack Pods, an IPv4 VIP":     {networks{vips: []string{"192.168.111.5"}, pods: []string{"10.0.0.0/14", "fd05::/48"}}, []string{"10.0.0.0/14", "fd05::/48", "172.30.0.0/16", "fd02::/112"}},
-		"IPv6 Services alone":              {networks{services: []string{"fd07::/112"}}, []string{"fd01::/48", "fd07::/112"}},
-		"two IPv6 machine networks":        {networks{machines: []string{"2001:db8::/64", "2001:db8:1::/64"}}, v6},
+		"nothing stated":                     {networks{}, v4},
+		"IPv4 machines":                      {networks{machines: []string{"192.168.111.0/24"}}, v4},
+		"IPv6 machines":                      {networks{machines: []string{"2001:db8::/64"}}, v6},
+		"IPv6 VIPs":                          {networks{vips: []string{"2001:db8::5"}}, v6},
+		"dual-stack machines":                {networks{machines: []string{"192.168.111.0/24", "2001:db8::/64"}}, both},
+		"dual-stack machines, IPv6 first":    {networks{machines: []string{"2001:db8::/64", "192.168.111.0/24"}}, []string{"fd01::/48", "10.128.0.0/14", "fd02::/112", "172.30.0.0/16"}},
+		"dual-stack machines, an IPv4 VIP":   {networks{machines: []string{"192.168.111.0/24", "2001:db8::/64"}, vips: []string{"192.168.111.5"}}, both},
+		"dual-stack Pods":                    {networks{machines: []string{"192.168.111.0/24", "2001:db8::/64"}, pods: []string{"10.0.0.0/14", "fd05::/48"}}, []string{"10.0.0.0/14", "fd05::/48", "172.30.0.0/16", "fd02::/112"}},
+		"IPv6 Services alone":                {networks{services: []string{"fd07::/112"}}, []string{"fd01::/48", "fd07::/112"}},
+		"two networks, user's load balancer": {networks{machines: []string{"2001:db8::/64", "2001:db8:1::/64"}, vips: []string{"2001:db8:1::5"}, balanced: true}, v6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -54,9 +61,9 @@ func TestDefaultNetworksHaveTheFamiliesOfTheCluster(t *testing.T) {
 	}
 }
 
-// What assisted-service refuses only when all hosts run is refused before a server is switched on.
+// What assisted-service refuses when it registers the cluster, or only when all hosts run, is refused before a server is switched on.
 func TestImpossibleNetworksAreRefused(t *testing.T) {
-	v4, v6 := []string{"192.168.111.0/24"}, []string{"2001:db8::/64"}
+	v4, v6, both := []string{"192.168.111.0/24"}, []string{"2001:db8::/64"}, []string{"192.168.111.0/24", "2001:db8::/64"}
 	for name, tc := range map[string]struct {
 		networks
 		refused string
@@ -76,7 +83,16 @@ func TestImpossibleNetworksAreRefused(t *testing.T) {
 		"a network of two addresses":     {networks{machines: []string{"192.168.111.4/31"}, vips: []string{"192.168.111.5"}}, ""},
 		"a network of one address":       {networks{machines: []string{"192.168.111.5/32"}, vips: []string{"192.168.111.5"}}, ""},
 		"the last address of all":        {networks{machines: []string{"255.255.255.0/24"}, vips: []string{"255.255.255.255"}}, "is the broadcast address"},
-		"an address of another network":  {networks{machines: v4, vips: []string{"10.0.0.255"}}, ""},
+		"an address of another network":  {networks{machines: []string{"192.168.111.0/24", "10.0.0.0/16"}, vips: []string{"10.0.0.255"}, balanced: true}, ""},
+		"dual-stack without machines":    {networks{vips: []string{"192.168.111.5"}, pods: []string{"10.0.0.0/14", "fd05::/48"}}, "a dual-stack cluster needs the networks of its hosts. Set config.machineNetwork"},
+		"two VIPs without machines":      {networks{vips: []string{"192.168.111.5", "2001:db8::5"}}, "a dual-stack cluster needs the networks of its hosts"},
+		"two networks of a family":       {networks{machines: []string{"2001:db8::/64", "2001:db8:1::/64"}}, "config.machineNetwork has 2 networks of one address family"},
+		"three networks of two families": {networks{machines: []string{"192.168.111.0/24", "192.168.112.0/24", "2001:db8::/64"}}, "and not 3 of hosts, 2 of Pods and 2 of Services"},
+		"two IPv4 networks of Pods":      {networks{machines: both, pods: []string{"10.0.0.0/16", "fd01::/48", "10.1.0.0/16"}}, "and not 2 of hosts, 3 of Pods and 2 of Services"},
+		"an IPv6 VIP on IPv4 first":      {networks{machines: both, vips: []string{"2001:db8::5"}}, "VIP 2001:db8::5 is not in the network of config.machineNetwork at the same place"},
+		"dual-stack with own balancer":   {networks{machines: both, vips: []string{"192.168.111.5"}, balanced: true}, "a cluster with a user-managed load balancer cannot be dual-stack"},
+		"VIPs in another order":          {networks{machines: both, vips: []string{"2001:db8::5", "192.168.111.5"}}, "is not in the network of config.machineNetwork at the same place"},
+		"VIPs in the same order":         {networks{machines: both, vips: []string{"192.168.111.5", "2001:db8::5"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

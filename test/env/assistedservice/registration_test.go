@@ -55,6 +55,20 @@ func inNetwork(i *hiveext.AgentClusterInstall) {
 	i.Spec.Networking.MachineNetwork = []hiveext.MachineNetworkEntry{{CIDR: "192.168.111.0/24"}}
 }
 
+func networksOf(cidrs ...string) []hiveext.MachineNetworkEntry {
+	var networks []hiveext.MachineNetworkEntry
+	for _, cidr := range cidrs {
+		networks = append(networks, hiveext.MachineNetworkEntry{CIDR: cidr})
+	}
+	return networks
+}
+
+func ofTwoFamilies(i *hiveext.AgentClusterInstall) {
+	i.Spec.Networking.MachineNetwork = networksOf("192.168.111.0/24", "fd00::/64")
+	i.Spec.Networking.ClusterNetwork = append(i.Spec.Networking.ClusterNetwork, hiveext.ClusterNetworkEntry{CIDR: "fd01::/48", HostPrefix: 64})
+	i.Spec.Networking.ServiceNetwork = append(i.Spec.Networking.ServiceNetwork, "fd02::/112")
+}
+
 func external(name string) change {
 	return func(i *hiveext.AgentClusterInstall) {
 		onNone(i)
@@ -141,6 +155,49 @@ var names = map[string]struct {
 		withLoadBalancer(i)
 		i.Spec.APIVIPs, i.Spec.IngressVIPs = []string{"198.51.100.5"}, []string{"198.51.100.5"}
 	}, refused: "does not belong to machine-network-cidr"},
+	"balancer-networks": {name: "site", platform: func(i *hiveext.AgentClusterInstall) {
+		withLoadBalancer(i)
+		i.Spec.APIVIPs, i.Spec.IngressVIPs = []string{"198.51.100.5"}, []string{"198.51.100.5"}
+		i.Spec.Networking.MachineNetwork = networksOf("192.0.2.0/24", "198.51.100.0/24")
+	}},
+	"balancer-dual": {
+		name: "site", platform: func(i *hiveext.AgentClusterInstall) { withLoadBalancer(i); ofTwoFamilies(i) },
+		refused: "User Managed Load Balancer because it's not compatible with Dual-Stack",
+	},
+	"balancer-three": {name: "site", platform: func(i *hiveext.AgentClusterInstall) {
+		withLoadBalancer(i)
+		ofTwoFamilies(i)
+		i.Spec.Networking.MachineNetwork = networksOf("192.168.111.0/24", "198.51.100.0/24", "fd00::/64")
+	}, refused: "Expected 2 machine networks, found 3"},
+	"two-networks": {name: "site", platform: func(i *hiveext.AgentClusterInstall) {
+		onBareMetal(i)
+		i.Spec.Networking.MachineNetwork = networksOf("192.168.111.0/24", "198.51.100.0/24")
+	}, refused: "Single-stack cluster cannot contain multiple Machine Networks"},
+	"two-networks-none": {name: "site", platform: func(i *hiveext.AgentClusterInstall) {
+		onNone(i)
+		i.Spec.Networking.MachineNetwork = networksOf("192.168.111.0/24", "198.51.100.0/24")
+	}, refused: "Single-stack cluster cannot contain multiple Machine Networks"},
+	"dual-no-machines": {name: "site", platform: func(i *hiveext.AgentClusterInstall) {
+		onNone(i)
+		ofTwoFamilies(i)
+		i.Spec.Networking.MachineNetwork = nil
+	}, refused: "Dual-stack cluster cannot be created with empty Machine Networks"},
+	"dual-three-pods": {name: "site", platform: func(i *hiveext.AgentClusterInstall) {
+		onBareMetal(i)
+		ofTwoFamilies(i)
+		i.Spec.Networking.ClusterNetwork = append(i.Spec.Networking.ClusterNetwork, hiveext.ClusterNetworkEntry{CIDR: "10.0.0.0/16", HostPrefix: 23})
+	}, refused: "Expected 2 cluster networks, found 3"},
+	"dual-ipv4-vip": {name: "site", platform: func(i *hiveext.AgentClusterInstall) { onBareMetal(i); ofTwoFamilies(i) }},
+	"dual-ipv6-vip": {name: "site", platform: func(i *hiveext.AgentClusterInstall) {
+		onBareMetal(i)
+		ofTwoFamilies(i)
+		i.Spec.APIVIPs, i.Spec.IngressVIPs = []string{"fd00::5"}, []string{"fd00::6"}
+	}, refused: "does not belong to machine-network-cidr"},
+	"dual-ipv6-first": {name: "site", platform: func(i *hiveext.AgentClusterInstall) { // services of 2026 accept it
+		onNone(i)
+		ofTwoFamilies(i)
+		slices.Reverse(i.Spec.Networking.MachineNetwork)
+	}, refused: "First machine network has to be IPv4 subnet"},
 	"families": {name: "site", platform: func(i *hiveext.AgentClusterInstall) {
 		onNone(i)
 		i.Spec.Networking.ServiceNetwork = append(i.Spec.Networking.ServiceNetwork, "fd02::/112")
