@@ -26,7 +26,7 @@ const (
 	// certificate of a new cluster is valid for 24 hours, which leaves more than firstAbsence; all later ones are valid for 30 days, which leaves 72 hours and thus more than absence.
 	// A Node that reported later than that has a valid certificate, and is away for another reason, for example a reboot or a dead disk.
 	firstAbsence, absence = 2 * time.Hour, 60 * time.Hour
-	// firstCertificate is the age up to which a Node may hold its first certificate.
+	// firstCertificate is the age of a cluster up to which a Node may hold a certificate of its first day.
 	firstCertificate = 48 * time.Hour
 )
 
@@ -90,7 +90,7 @@ func (r *Request) Obstacle(hosts Hosts, nodes Nodes, now time.Time) string {
 	if r.Spec.SignerName == certificatesv1.KubeletServingSignerName {
 		return r.servingObstacle(hosts, host, nodes)
 	}
-	return clientObstacle(host, nodes[r.Node], now)
+	return clientObstacle(host, nodes[r.Node], nodes, now)
 }
 
 // defect says what is wrong with a request whatever the hosts and Nodes are.
@@ -131,7 +131,7 @@ func (r *Request) clientDefect() string {
 
 // clientObstacle says why no kubelet gets a client certificate for a Node now. Every host has the token of the bootstrapper and can request one in the name of every Node. So a Node gets no
 // second certificate while its kubelet may hold a valid one, which it renews on its own. The host of a Machine that is being deleted does not come back.
-func clientObstacle(host *Host, node *corev1.Node, now time.Time) string {
+func clientObstacle(host *Host, node *corev1.Node, nodes Nodes, now time.Time) string {
 	switch {
 	case host.leaving:
 		return fmt.Sprintf("Machine %s is being deleted", host.Machine)
@@ -140,15 +140,22 @@ func clientObstacle(host *Host, node *corev1.Node, now time.Time) string {
 	case noderefutil.IsNodeReady(node):
 		return "Node " + node.Name + " is Ready, and has its certificate"
 	}
-	if needed := absenceOf(node); now.Sub(heard(node)) < needed {
+	if needed := nodes.absenceOf(node); now.Sub(heard(node)) < needed {
 		return fmt.Sprintf("Node %s was heard less than %d h ago, and has its certificate", node.Name, int(needed.Hours()))
 	}
 	return ""
 }
 
-// absenceOf is how long a Node must not have reported until its certificate has surely expired. The age of the Node when it reported last counts, since a Node renews no certificate while it is away.
-func absenceOf(node *corev1.Node) time.Duration {
-	if heard(node).Sub(node.CreationTimestamp.Time) < firstCertificate {
+// absenceOf is how long a Node must not have reported until its certificate has surely expired. The age of the cluster, of which the oldest Node is the witness, when the Node reported last counts, since
+// a Node renews no certificate while it is away. A Node that joins an old cluster has a first certificate that is valid for 30 days.
+func (n Nodes) absenceOf(node *corev1.Node) time.Duration {
+	oldest := node.CreationTimestamp.Time
+	for _, other := range n {
+		if other.CreationTimestamp.Time.Before(oldest) {
+			oldest = other.CreationTimestamp.Time
+		}
+	}
+	if heard(node).Sub(oldest) < firstCertificate {
 		return firstAbsence
 	}
 	return absence

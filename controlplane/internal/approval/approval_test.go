@@ -175,45 +175,61 @@ func TestWhichRequestsAreApproved(t *testing.T) {
 		"client: the old Node was away for so long that its certificate has expired": {world: asleep, change: heardBefore(1000*time.Hour, 60*time.Hour+time.Minute)},
 		"client: the Node fell silent when it was new, and is old by now":            {world: asleep, change: heardBefore(time.Hour, 59*time.Hour)},
 		"client: the Node will be heard, by a clock that is ahead":                   {world: asleep, change: heardBefore(time.Hour, -26*time.Hour), obstacle: "was heard less than 2 h ago"},
-		"client: the Node was just made, and never told how it is":                   {world: asleep, change: func(w *world) { w.node.Status.Conditions, w.node.CreationTimestamp = nil, *now() }, obstacle: "was heard less than 2 h ago"},
-		"serving: the Node reboots":                                                  {world: awake, change: heardBefore(time.Hour, 0)},
-		"client: the Machine is being deleted, its Node is gone":                     {world: asleep, change: func(w *world) { w.machines[0].DeletionTimestamp, w.node = now(), nil }, obstacle: "Machine machine-w0 is being deleted"},
-		"client: asked for by one with a long name":                                  {world: asleep, change: func(w *world) { w.request.Spec.Username = strings.Repeat("é", 1000) }, obstacle: `by "` + strings.Repeat("é", 126) + `", and`},
-		"serving: asked for by one with a long name":                                 {world: awake, change: func(w *world) { w.request.Spec.Username = strings.Repeat("é", 1000) }, obstacle: `by "` + strings.Repeat("é", 126) + `", and`},
-		"serving: for a long name":                                                   {world: awake, change: func(w *world) { w.subject.DNSNames = []string{strings.Repeat("a", 1000)} }, obstacle: `the name "` + strings.Repeat("a", 253) + `", which`},
-		"client: nobody has such a Node":                                             {world: asleep, change: func(w *world) { w.subject.Subject.CommonName = "system:node:w9" }, obstacle: "no Machine has a Node of that name"},
-		"client: another ServiceAccount":                                             {world: asleep, change: func(w *world) { w.request.Spec.Username = "system:serviceaccount:default:node-bootstrapper" }, obstacle: "not by the ServiceAccount"},
-		"client: a Node for another":                                                 {world: asleep, change: func(w *world) { w.request.Spec.Username = "system:node:w1" }, obstacle: "not by the ServiceAccount"},
-		"client: the bootstrapper in one group more":                                 {world: asleep, change: func(w *world) { w.request.Spec.Groups = append(w.request.Spec.Groups, "system:masters") }, obstacle: "not by the ServiceAccount"},
-		"client: the bootstrapper without its groups":                                {world: asleep, change: func(w *world) { w.request.Spec.Groups = w.request.Spec.Groups[:2] }, obstacle: "not by the ServiceAccount"},
-		"client: to serve as well":                                                   {world: asleep, change: func(w *world) { w.request.Spec.Usages = append(w.request.Spec.Usages, certificatesv1.UsageServerAuth) }, obstacle: "other usages"},
-		"client: not for clients":                                                    {world: asleep, change: func(w *world) { w.request.Spec.Usages = w.request.Spec.Usages[:1] }, obstacle: "other usages"},
-		"client: in the group of administrators":                                     {world: asleep, change: func(w *world) { w.subject.Subject.Organization = []string{"system:masters"} }, obstacle: "organization system:nodes alone"},
-		"client: in the group of administrators, too":                                {world: asleep, change: func(w *world) { w.subject.Subject.Organization = []string{"system:nodes", "system:masters"} }, obstacle: "organization system:nodes alone"},
-		"client: in no group":                                                        {world: asleep, change: func(w *world) { w.subject.Subject.Organization = nil }, obstacle: "organization system:nodes alone"},
-		"client: with one name more":                                                 {world: asleep, change: alsoNamed, obstacle: "organization system:nodes alone"},
-		"client: for a name":                                                         {world: asleep, change: func(w *world) { w.subject.DNSNames = []string{"w0"} }, obstacle: "for names or addresses"},
-		"client: for an address":                                                     {world: asleep, change: func(w *world) { w.subject.IPAddresses = []net.IP{net.ParseIP("192.168.1.10")} }, obstacle: "for names or addresses"},
-		"client: for an e-mail address":                                              {world: asleep, change: func(w *world) { w.subject.EmailAddresses = []string{"a@b"} }, obstacle: "e-mail addresses or URIs"},
-		"serving: for the name and the addresses of the Node":                        {world: awake},
-		"serving: while the Node is not Ready":                                       {world: awake, change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionUnknown }},
-		"serving: a host joins":                                                      {world: servingWhileJoining},
-		"serving: for the names that Machine and Node tell":                          {world: awake, change: func(w *world) { w.subject.DNSNames = []string{"w0.local", "w0.example.com"} }},
-		"serving: for an address that only the Machine tells":                        {world: awake, change: func(w *world) { w.node.Status.Addresses = nil; w.subject.IPAddresses = w.subject.IPAddresses[:1] }},
-		"serving: for a name alone":                                                  {world: awake, change: func(w *world) { w.subject.IPAddresses = nil }},
-		"serving: for nothing":                                                       {world: awake, change: func(w *world) { w.subject.DNSNames, w.subject.IPAddresses = nil, nil }, obstacle: "for no name and no address"},
-		"serving: there is no Node":                                                  {world: awake, change: func(w *world) { w.node = nil }, obstacle: "there is no Node w0"},
-		"serving: asked for by another Node":                                         {world: awake, change: func(w *world) { w.request.Spec.Username = "system:node:w1" }, obstacle: "not by the kubelet itself"},
-		"serving: asked for by the bootstrapper":                                     {world: awake, change: func(w *world) { w.request.Spec.Username = bootstrapperUser }, obstacle: "not by the kubelet itself"},
-		"serving: asked for by one in another group":                                 {world: awake, change: func(w *world) { w.request.Spec.Groups[0] = "system:masters" }, obstacle: "not by the kubelet itself"},
-		"serving: to be a client as well":                                            {world: awake, change: func(w *world) { w.request.Spec.Usages = append(w.request.Spec.Usages, certificatesv1.UsageClientAuth) }, obstacle: "other usages"},
-		"serving: for a name of nobody":                                              {world: awake, change: func(w *world) { w.subject.DNSNames = append(w.subject.DNSNames, "api.example.com") }, obstacle: `the name "api.example.com", which neither`},
-		"serving: for the name of another host, which the Node reports":              {world: awake, change: func(w *world) { reportName(w, "w1.local"); w.subject.DNSNames = []string{"w1.local"} }, obstacle: `the name "w1.local", which neither`},
-		"serving: for the name of another Node, which the Node reports":              {world: awake, change: func(w *world) { reportName(w, "w1"); w.subject.DNSNames = []string{"w1"} }, obstacle: `the name "w1", which neither`},
-		"serving: for an address of nobody":                                          {world: awake, change: func(w *world) { askFor(w, "192.168.1.99") }, obstacle: "the address 192.168.1.99, which neither"},
-		"client: the Agent is of another namespace":                                  {world: joining, change: func(w *world) { w.facts.Agents[0].Namespace = "tenant" }, obstacle: "no Machine has a Node of that name"},
-		"client: the Agent is a stranger in the Machine's InfraEnv":                  {world: joining, change: func(w *world) { w.facts.Agents[0].Name = "stranger" }, obstacle: "no Machine has a Node of that name"},
-		"client: a stranger in the Machine's InfraEnv stands first":                  {world: joining, change: strangerFirst},
+		"client: a new Node of an old cluster, whose first certificate is valid for 30 days": {world: asleep, change: func(w *world) {
+			heardBefore(time.Hour, 3*time.Hour)(w)
+			w.others = []*corev1.Node{joined(nodeOf("w1", corev1.ConditionTrue, "10.0.0.11"), 72*time.Hour)}
+		}, obstacle: "was heard less than 60 h ago"},
+		"client: that Node is away for longer": {world: asleep, change: func(w *world) {
+			heardBefore(time.Hour, 61*time.Hour)(w)
+			w.others = []*corev1.Node{joined(nodeOf("w1", corev1.ConditionTrue, "10.0.0.11"), 1000*time.Hour)}
+		}},
+		"client: a cluster that slept since its first day, to which a Node was added": {world: asleep, change: func(w *world) {
+			heardBefore(time.Hour, 1000*time.Hour)(w)
+			w.others = []*corev1.Node{joined(nodeOf("w1", corev1.ConditionTrue, "10.0.0.11"), time.Hour)}
+		}},
+		"client: a cluster that sleeps in its first day": {world: asleep, change: func(w *world) {
+			heardBefore(time.Hour, 3*time.Hour)(w)
+			w.others = []*corev1.Node{joined(nodeOf("w1", corev1.ConditionTrue, "10.0.0.11"), 26*time.Hour)}
+		}},
+		"client: the Node was just made, and never told how it is":      {world: asleep, change: func(w *world) { w.node.Status.Conditions, w.node.CreationTimestamp = nil, *now() }, obstacle: "was heard less than 2 h ago"},
+		"serving: the Node reboots":                                     {world: awake, change: heardBefore(time.Hour, 0)},
+		"client: the Machine is being deleted, its Node is gone":        {world: asleep, change: func(w *world) { w.machines[0].DeletionTimestamp, w.node = now(), nil }, obstacle: "Machine machine-w0 is being deleted"},
+		"client: asked for by one with a long name":                     {world: asleep, change: func(w *world) { w.request.Spec.Username = strings.Repeat("é", 1000) }, obstacle: `by "` + strings.Repeat("é", 126) + `", and`},
+		"serving: asked for by one with a long name":                    {world: awake, change: func(w *world) { w.request.Spec.Username = strings.Repeat("é", 1000) }, obstacle: `by "` + strings.Repeat("é", 126) + `", and`},
+		"serving: for a long name":                                      {world: awake, change: func(w *world) { w.subject.DNSNames = []string{strings.Repeat("a", 1000)} }, obstacle: `the name "` + strings.Repeat("a", 253) + `", which`},
+		"client: nobody has such a Node":                                {world: asleep, change: func(w *world) { w.subject.Subject.CommonName = "system:node:w9" }, obstacle: "no Machine has a Node of that name"},
+		"client: another ServiceAccount":                                {world: asleep, change: func(w *world) { w.request.Spec.Username = "system:serviceaccount:default:node-bootstrapper" }, obstacle: "not by the ServiceAccount"},
+		"client: a Node for another":                                    {world: asleep, change: func(w *world) { w.request.Spec.Username = "system:node:w1" }, obstacle: "not by the ServiceAccount"},
+		"client: the bootstrapper in one group more":                    {world: asleep, change: func(w *world) { w.request.Spec.Groups = append(w.request.Spec.Groups, "system:masters") }, obstacle: "not by the ServiceAccount"},
+		"client: the bootstrapper without its groups":                   {world: asleep, change: func(w *world) { w.request.Spec.Groups = w.request.Spec.Groups[:2] }, obstacle: "not by the ServiceAccount"},
+		"client: to serve as well":                                      {world: asleep, change: func(w *world) { w.request.Spec.Usages = append(w.request.Spec.Usages, certificatesv1.UsageServerAuth) }, obstacle: "other usages"},
+		"client: not for clients":                                       {world: asleep, change: func(w *world) { w.request.Spec.Usages = w.request.Spec.Usages[:1] }, obstacle: "other usages"},
+		"client: in the group of administrators":                        {world: asleep, change: func(w *world) { w.subject.Subject.Organization = []string{"system:masters"} }, obstacle: "organization system:nodes alone"},
+		"client: in the group of administrators, too":                   {world: asleep, change: func(w *world) { w.subject.Subject.Organization = []string{"system:nodes", "system:masters"} }, obstacle: "organization system:nodes alone"},
+		"client: in no group":                                           {world: asleep, change: func(w *world) { w.subject.Subject.Organization = nil }, obstacle: "organization system:nodes alone"},
+		"client: with one name more":                                    {world: asleep, change: alsoNamed, obstacle: "organization system:nodes alone"},
+		"client: for a name":                                            {world: asleep, change: func(w *world) { w.subject.DNSNames = []string{"w0"} }, obstacle: "for names or addresses"},
+		"client: for an address":                                        {world: asleep, change: func(w *world) { w.subject.IPAddresses = []net.IP{net.ParseIP("192.168.1.10")} }, obstacle: "for names or addresses"},
+		"client: for an e-mail address":                                 {world: asleep, change: func(w *world) { w.subject.EmailAddresses = []string{"a@b"} }, obstacle: "e-mail addresses or URIs"},
+		"serving: for the name and the addresses of the Node":           {world: awake},
+		"serving: while the Node is not Ready":                          {world: awake, change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionUnknown }},
+		"serving: a host joins":                                         {world: servingWhileJoining},
+		"serving: for the names that Machine and Node tell":             {world: awake, change: func(w *world) { w.subject.DNSNames = []string{"w0.local", "w0.example.com"} }},
+		"serving: for an address that only the Machine tells":           {world: awake, change: func(w *world) { w.node.Status.Addresses = nil; w.subject.IPAddresses = w.subject.IPAddresses[:1] }},
+		"serving: for a name alone":                                     {world: awake, change: func(w *world) { w.subject.IPAddresses = nil }},
+		"serving: for nothing":                                          {world: awake, change: func(w *world) { w.subject.DNSNames, w.subject.IPAddresses = nil, nil }, obstacle: "for no name and no address"},
+		"serving: there is no Node":                                     {world: awake, change: func(w *world) { w.node = nil }, obstacle: "there is no Node w0"},
+		"serving: asked for by another Node":                            {world: awake, change: func(w *world) { w.request.Spec.Username = "system:node:w1" }, obstacle: "not by the kubelet itself"},
+		"serving: asked for by the bootstrapper":                        {world: awake, change: func(w *world) { w.request.Spec.Username = bootstrapperUser }, obstacle: "not by the kubelet itself"},
+		"serving: asked for by one in another group":                    {world: awake, change: func(w *world) { w.request.Spec.Groups[0] = "system:masters" }, obstacle: "not by the kubelet itself"},
+		"serving: to be a client as well":                               {world: awake, change: func(w *world) { w.request.Spec.Usages = append(w.request.Spec.Usages, certificatesv1.UsageClientAuth) }, obstacle: "other usages"},
+		"serving: for a name of nobody":                                 {world: awake, change: func(w *world) { w.subject.DNSNames = append(w.subject.DNSNames, "api.example.com") }, obstacle: `the name "api.example.com", which neither`},
+		"serving: for the name of another host, which the Node reports": {world: awake, change: func(w *world) { reportName(w, "w1.local"); w.subject.DNSNames = []string{"w1.local"} }, obstacle: `the name "w1.local", which neither`},
+		"serving: for the name of another Node, which the Node reports": {world: awake, change: func(w *world) { reportName(w, "w1"); w.subject.DNSNames = []string{"w1"} }, obstacle: `the name "w1", which neither`},
+		"serving: for an address of nobody":                             {world: awake, change: func(w *world) { askFor(w, "192.168.1.99") }, obstacle: "the address 192.168.1.99, which neither"},
+		"client: the Agent is of another namespace":                     {world: joining, change: func(w *world) { w.facts.Agents[0].Namespace = "tenant" }, obstacle: "no Machine has a Node of that name"},
+		"client: the Agent is a stranger in the Machine's InfraEnv":     {world: joining, change: func(w *world) { w.facts.Agents[0].Name = "stranger" }, obstacle: "no Machine has a Node of that name"},
+		"client: a stranger in the Machine's InfraEnv stands first":     {world: joining, change: strangerFirst},
 		"serving: for an address of another host, which the Node reports": {world: awake, change: func(w *world) {
 			report(w, "192.168.1.11")
 			askFor(w, "192.168.1.11")
@@ -271,6 +287,12 @@ func heardBefore(age, before time.Duration) func(*world) {
 		w.node.Status.Conditions[0].Status, w.node.Status.Conditions[0].LastHeartbeatTime = corev1.ConditionUnknown, metav1.NewTime(now().Add(-before))
 		w.node.CreationTimestamp = metav1.NewTime(now().Add(-before - age))
 	}
+}
+
+// joined makes a Node one that joined the cluster some time ago.
+func joined(node *corev1.Node, ago time.Duration) *corev1.Node {
+	node.CreationTimestamp = metav1.NewTime(now().Add(-ago))
+	return node
 }
 
 // claims lets the Node report an address that another Node reports too, and request a certificate for it.
