@@ -29,13 +29,8 @@ func (r *Reconciler) gatherClaimants(ctx context.Context, f *facts.Facts) error 
 	var hosts []*metal3.Host
 	switch {
 	case f.Deleting() || f.HandsOff() || f.ApprovedAgent() != nil:
-	case f.Host != nil:
-		hosts = []*metal3.Host{f.Host}
-	case f.AwaitsHost() && !f.DataHandedOut():
-		reuse := metal3.ReuseName(f.InfraMachine)
-		hosts = slices.DeleteFunc(slices.Clone(f.Hosts), func(host *metal3.Host) bool {
-			return !metal3.MayBeGiven(host, reuse)
-		})
+	case f.Host != nil || f.AwaitsHost() && !f.DataHandedOut():
+		hosts = preflight.Candidates(f)
 	}
 	if f.Host != nil && len(hosts) > 0 {
 		r.awaitedServers.begun(keyOf(f.Config), metal3.ServerKeys(f.Host)...)

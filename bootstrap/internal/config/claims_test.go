@@ -406,6 +406,9 @@ func TestHostThatIsNotForTheMachineBlocksNoData(t *testing.T) {
 			objects["metal3"] = wanting("m", "a", metav1.Now().Time)
 			w := newWorld(t, append(values(objects), copied, claimant)...)
 			w.reconcile()
+			queue := &late{}
+			w.reconciler.hostNews().Delete(t.Context(), event.DeleteEvent{Object: claimant}, queue)
+			w.Expect(queue.at).To(BeEmpty(), "nothing waits for it")
 			w.makeImage()
 			w.reconcile()
 			w.Expect(w.config().Status.DataSecretName).To(Equal("m"))

@@ -22,7 +22,7 @@ func Withheld(f *facts.Facts, writesDisk bool) (reason, message string) {
 		return "", ""
 	}
 	var used, wrong []string
-	for _, host := range mayBeGiven(f) {
+	for _, host := range Candidates(f) {
 		if claims := f.Claims(host); len(claims) > 0 {
 			used = append(used, detailed(host, bound.List(claims), len(used) == 0))
 		}
@@ -54,9 +54,9 @@ func detailed(host *metal3.Host, why string, first bool) string {
 	return name + " (" + stringsutil.ShortenString(bound.Cause(why), maxDetail) + ")"
 }
 
-// mayBeGiven returns the host that the Machine has, else those that CAPM3 may give to it, now or later, in the order of their names. Hosts out of the failure domain of the Machine, and those that are not
+// Candidates returns the host that the Machine has, else those that CAPM3 may give to it, now or later, in the order of their names. Hosts out of the failure domain of the Machine, and those that are not
 // kept for the Machine, are among them: CAPM3 takes them when the others are taken.
-func mayBeGiven(f *facts.Facts) []*metal3.Host {
+func Candidates(f *facts.Facts) []*metal3.Host {
 	if f.Host != nil {
 		return []*metal3.Host{f.Host}
 	}
