@@ -16,13 +16,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
-const (
-	// atOnce is how many requests, or Nodes, are read at a time: anybody with the token of the bootstrapper makes as many requests as they like.
-	atOnce = 200
-	// mostRequests of each signer are read, and mostNodes: more than the largest cluster has (2,000 Nodes).
-	mostRequests, mostNodes = 5000, 5000
-)
-
 // Clusters leads into workload clusters.
 type Clusters interface {
 	Enter(ctx context.Context, cluster client.ObjectKey, requests func(context.Context, *workload.Door) error) error
@@ -72,43 +65,32 @@ func (s *Seen) read(ctx context.Context, c client.Client, known func(node string
 }
 
 func (s *Seen) readRequests(ctx context.Context, c client.Client, kept approval.Kept, signer string, known func(node string) bool) error {
-	next := ""
-	for range mostRequests / atOnce {
-		list := &certificatesv1.CertificateSigningRequestList{} // another for each page: decoding writes over what is kept of the last one
-		if err := c.List(ctx, list, client.MatchingFields{"spec.signerName": signer}, client.Limit(atOnce), client.Continue(next)); err != nil {
-			return fmt.Errorf("cannot list the CertificateSigningRequests of the workload cluster: %w", err)
-		}
-		for i := range list.Items {
-			if request := approval.Read(list.Items[i].DeepCopy()); request != nil && known(request.Node) {
-				kept.Add(request)
+	_, complete, err := workload.EachPage(ctx, c, func() *certificatesv1.CertificateSigningRequestList {
+		return &certificatesv1.CertificateSigningRequestList{}
+	},
+		func(page *certificatesv1.CertificateSigningRequestList) {
+			for i := range page.Items {
+				if request := approval.Read(page.Items[i].DeepCopy()); request != nil && known(request.Node) {
+					kept.Add(request)
+				}
 			}
-		}
-		if next = list.Continue; next == "" {
-			return nil
-		}
+		}, client.MatchingFields{"spec.signerName": signer})
+	if err != nil {
+		return fmt.Errorf("cannot list the CertificateSigningRequests of the workload cluster: %w", err)
 	}
-	s.More = true
+	s.More = s.More || !complete
 	return nil
 }
 
 // readNodes keeps of each Node what approvals depend on. All are read, for none may have an address that another one reports.
 func readNodes(ctx context.Context, c client.Client) (approval.Nodes, error) {
-	nodes, next := approval.Nodes{}, ""
-	for range mostNodes / atOnce {
-		list := &corev1.NodeList{}
-		if err := c.List(ctx, list, client.Limit(atOnce), client.Continue(next)); err != nil {
-			return nil, fmt.Errorf("cannot list the Nodes of the workload cluster: %w", err)
-		}
-		for i := range list.Items {
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: list.Items[i].Name, CreationTimestamp: list.Items[i].CreationTimestamp}}
-			node.Status.Conditions, node.Status.Addresses = list.Items[i].Status.Conditions, list.Items[i].Status.Addresses
-			nodes[node.Name] = node
-		}
-		if next = list.Continue; next == "" {
-			return nodes, nil
-		}
-	}
-	return nil, fmt.Errorf("the workload cluster has more than %d Nodes", mostNodes)
+	nodes := approval.Nodes{}
+	_, err := workload.EachNode(ctx, c, func(read *corev1.Node) {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: read.Name, CreationTimestamp: read.CreationTimestamp}}
+		node.Status.Conditions, node.Status.Addresses = read.Status.Conditions, read.Status.Addresses
+		nodes[node.Name] = node
+	})
+	return nodes, err
 }
 
 // Approve approves a request as it was seen, and tells whether it did: another may have decided it, or it may be gone.

@@ -159,7 +159,7 @@ func TestAListThatDoesNotEndIsLeft(t *testing.T) {
 	seen, err := c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Expect(seen.More).To(BeTrue())
-	c.Expect(c.pages).To(Equal(2 * mostRequests / atOnce))
+	c.Expect(c.pages).To(Equal(2 * workload.MaxItems / workload.PageSize))
 
 	c = newCluster(t, requestOf(t, "client", "w0", certificatesv1.KubeAPIServerClientKubeletSignerName))
 	endless(c, &corev1.NodeList{})

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -222,6 +224,33 @@ func TestAWatchThatIsForbiddenIsTold(t *testing.T) {
 
 	s.set(func() { s.refuseWatch[nodesPath] = false })
 	h.Eventually(unread, time.Minute).Should(BeZero())
+}
+
+// A list of 2,000 Nodes would be read as a whole, up to the limit of an answer.
+func TestListsAreReadInPages(t *testing.T) {
+	s := newAPIServer(t, "secret-token")
+	for i := range 2*PageSize + 1 {
+		s.put(nodesPath, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("w%d", i), UID: types.UID(fmt.Sprint(i))}})
+		s.put(requestsPath, &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("r%d", i), UID: types.UID(fmt.Sprint(i)), CreationTimestamp: metav1.NewTime(time.Unix(int64(i), 0)),
+		}})
+	}
+	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h.link(clusterKey).await(true)
+	h.visit(t.Context())
+	seen := h.told()
+	h.Expect(seen.Nodes).To(HaveLen(2*PageSize + 2))
+	h.Expect(seen.Requested).To(Equal(types.UID(fmt.Sprint(2 * PageSize))))
+	count := func(prefix string) (n int) {
+		for _, request := range s.requests() {
+			if strings.HasPrefix(request, prefix) && !strings.Contains(request, " true") {
+				n++
+			}
+		}
+		return n
+	}
+	h.Expect(count("GET " + nodesPath)).To(Equal(3))
+	h.Expect(count("GET " + requestsPath)).To(Equal(3))
 }
 
 // Somebody between takes the request, and says nothing.

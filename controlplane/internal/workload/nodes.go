@@ -20,15 +20,12 @@ import (
 var nodes = resource{name: "Nodes", path: "/api/v1/nodes", read: readNodes, take: takeNode}
 
 func readNodes(ctx context.Context, c client.Client) (string, func(*link), error) {
-	list := &corev1.NodeList{}
-	if err := c.List(ctx, list); err != nil {
-		return "", nil, fmt.Errorf("cannot list the Nodes of the workload cluster: %w", err)
+	var found nodeList
+	version, err := EachNode(ctx, c, func(node *corev1.Node) { found.put(factsOf(node)) })
+	if err != nil {
+		return "", nil, err
 	}
-	found := make(nodeList, 0, len(list.Items))
-	for i := range list.Items {
-		found.put(factsOf(&list.Items[i]))
-	}
-	return list.ResourceVersion, func(l *link) { l.nodes = found }, nil
+	return version, func(l *link) { l.nodes = slices.Clip(found) }, nil
 }
 
 // nodeList are Nodes in the order of their names. Most clusters have few, of which a map would take ten times the memory.

@@ -35,22 +35,26 @@ var requests = resource{
 }
 
 func readRequests(ctx context.Context, c client.Client) (string, func(*link), error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequestList"))
-	if err := c.List(ctx, list, client.MatchingFieldsSelector{Selector: otherSigners}); err != nil {
-		return "", nil, fmt.Errorf("cannot list the CertificateSigningRequests of the workload cluster: %w", err)
-	}
-	if len(list.Items) == 0 {
-		return list.ResourceVersion, func(l *link) { l.requestsRead = l.now() }, nil
-	}
-	latest := &list.Items[0]
-	for i := range list.Items {
-		if list.Items[i].CreationTimestamp.After(latest.CreationTimestamp.Time) {
-			latest = &list.Items[i]
+	var latest *metav1.PartialObjectMetadata
+	version, _, err := EachPage(ctx, c, func() *metav1.PartialObjectMetadataList {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequestList"))
+		return list
+	}, func(page *metav1.PartialObjectMetadataList) {
+		for i := range page.Items {
+			if latest == nil || page.Items[i].CreationTimestamp.After(latest.CreationTimestamp.Time) {
+				latest = &page.Items[i]
+			}
 		}
+	}, client.MatchingFieldsSelector{Selector: otherSigners})
+	switch {
+	case err != nil:
+		return "", nil, fmt.Errorf("cannot list the CertificateSigningRequests of the workload cluster: %w", err)
+	case latest == nil:
+		return version, func(l *link) { l.requestsRead = l.now() }, nil
 	}
 	uid := latest.UID
-	return list.ResourceVersion, func(l *link) { l.requested, l.requestsRead = uid, l.now() }, nil
+	return version, func(l *link) { l.requested, l.requestsRead = uid, l.now() }, nil
 }
 
 // requestsOutdated tells whether the requests are to be read again though nobody awaits any; the caller holds the lock.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -221,6 +222,9 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := s.find(r.URL.Path, r.URL.Query().Get("fieldSelector"))
+	if list, isList := found.(map[string]any); isList {
+		page(list, r.URL.Query())
+	}
 	if list, isList := found.(map[string]any); isList && strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadataList") {
 		list["kind"], list["apiVersion"] = "PartialObjectMetadataList", "meta.k8s.io/v1"
 	}
@@ -248,6 +252,19 @@ func (s *apiServer) find(path, selector string) any {
 		}
 	}
 	return &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound}
+}
+
+// page leaves of a list what is asked for; the token of the next page is the number of the objects before it.
+func page(list map[string]any, asked url.Values) {
+	items := list["items"].([]client.Object)       //nolint:forcetypeassert // of find
+	meta := list["metadata"].(metav1.ListMeta)     //nolint:forcetypeassert // of find
+	from, _ := strconv.Atoi(asked.Get("continue")) // none: the first
+	limit, _ := strconv.Atoi(asked.Get("limit"))
+	slices.SortFunc(items, func(a, b client.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
+	if items = items[from:]; limit > 0 && len(items) > limit {
+		items, meta.Continue = items[:limit], strconv.Itoa(from+limit)
+	}
+	list["items"], list["metadata"] = items, meta
 }
 
 func answer(w http.ResponseWriter, content any) {
