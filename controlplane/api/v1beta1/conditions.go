@@ -136,6 +136,8 @@ const (
 	WaitingForMachineAPIReason            = "WaitingForMachineAPI"
 	ClusterVersionUnavailableReason       = "ClusterVersionUnavailable"
 	UpgradeInProgressReason               = "UpgradeInProgress"
+	MachineConfigPoolDegradedReason       = "MachineConfigPoolDegraded"
+	MachineConfigPoolPausedReason         = "MachineConfigPoolPaused"
 	UpgradeFailingReason                  = "UpgradeFailing"
 	UpgradeNotOfferedReason               = "UpgradeNotOffered"
 	UpgradeRefusedReason                  = "UpgradeRefused"

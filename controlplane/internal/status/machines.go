@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -122,7 +123,7 @@ func (v *View) rollingOut() metav1.Condition {
 	if len(outdated) == 0 && upgrade == "" {
 		return v.following()
 	}
-	c := yes(t, clusterv1.RollingOutReason)
+	c := yes(t, cmp.Or(v.heldReason(), clusterv1.RollingOutReason))
 	said := []string{upgrade}
 	if r := v.Workload.Rollout; upgrade != "" && r != nil && r.Failing != "" {
 		c.Reason = controlplanev1.UpgradeFailingReason

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -92,6 +93,21 @@ func (v *View) held() string {
 	return bound.Join(told, "MachineConfigPool")
 }
 
+// heldReason is the reason of a condition that names such pools: a pool that is degraded needs somebody, one that is paused usually is so on purpose. Empty: neither is named.
+func (v *View) heldReason() string {
+	reason := ""
+	for i := range v.Workload.Pools {
+		switch pool := &v.Workload.Pools[i]; {
+		case !v.PoolsMatter() || v.holds(pool) == "":
+		case pool.Degraded != "":
+			return controlplanev1.MachineConfigPoolDegradedReason
+		case pool.Paused:
+			reason = controlplanev1.MachineConfigPoolPausedReason
+		}
+	}
+	return reason
+}
+
 // holds is that of one of them. One of workers that is paused is named as long as its Nodes come later for it.
 func (v *View) holds(pool *facts.Pool) string {
 	under := v.Workload.Upgrading != ""
@@ -118,5 +134,5 @@ func (v *View) following() metav1.Condition {
 	if v.PoolsMatter() && !v.Workload.PoolsKnown && before != nil && before.Status == metav1.ConditionFalse {
 		return *before // what was seen last
 	}
-	return no(t, clusterv1.NotRollingOutReason, v.held())
+	return no(t, cmp.Or(v.heldReason(), clusterv1.NotRollingOutReason), v.held())
 }
