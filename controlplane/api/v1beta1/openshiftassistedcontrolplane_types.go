@@ -440,7 +440,7 @@ type InstallationConfig struct {
 	ManifestsConfigMapRefs []corev1.LocalObjectReference `json:"manifestsConfigMapRefs,omitempty"`
 
 	// imageRegistryRef names a ConfigMap in the same namespace with the keys registries.conf and, optionally, ca-bundle.crt: the
-	// registry mirrors of the hosts and of the installed cluster.
+	// registry mirrors of the hosts and of the installed cluster. The manager looks up the release image in the same mirrors, before its own registry.
 	// +optional
 	ImageRegistryRef *corev1.LocalObjectReference `json:"imageRegistryRef,omitempty"`
 

@@ -38,13 +38,33 @@ func (r *Reconciler) resolveImage(ctx context.Context, s *scope) (bool, error) {
 	if s.found.ReleaseImage = s.ResolvedBefore(tagged); s.found.ReleaseImage != "" {
 		return r.nameImage(ctx, s, tagged)
 	}
-	image, retryAfter, err := r.Releases.Resolve(tagged, s.credentials, r.waker(s))
+	registries, err := r.readRegistries(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	if s.withoutRegistries() {
+		return false, nil
+	}
+	sources := release.Sources{Mirrors: registries.MirrorsOf(tagged), Authorities: registries.Authorities()}
+	image, retryAfter, err := r.Releases.Resolve(tagged, sources, s.credentials, r.waker(s))
 	if err != nil {
 		s.blockRelease(tagged, retryAfter, err)
 		return false, nil
 	}
 	s.found.ReleaseImage = image
 	return r.nameImage(ctx, s, tagged)
+}
+
+// withoutRegistries blocks while the ConfigMap with the mirrors is named and does not exist: a disconnected hub would ask a registry that it never reaches.
+func (s *scope) withoutRegistries() bool {
+	ref := s.ControlPlane.Spec.Config.ImageRegistryRef
+	if ref == nil || ref.Name == "" || s.RegistryConfig != nil {
+		return false
+	}
+	message := fmt.Sprintf("ConfigMap %s does not exist: create it, or remove it from config.imageRegistryRef", ref.Name)
+	s.found.Block(status.ReleaseLookup, controlplanev1.ManifestsMissingReason, message)
+	s.block(controlplanev1.ManifestsMissingReason, message)
+	return true
 }
 
 // useImageSet takes the user's ClusterImageSet.

@@ -1,11 +1,15 @@
 package controlplane
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -161,4 +165,34 @@ func TestAMissingClusterImageSetOfOursComesBack(t *testing.T) {
 	h.Expect(h.Delete(t.Context(), &hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
 	h.reconcile()
 	h.Expect(h.Get(t.Context(), client.ObjectKey{Name: name}, &hivev1.ClusterImageSet{})).To(Succeed())
+}
+
+// A disconnected hub reaches the mirrors that the hosts use, and nothing else.
+func TestAReleaseIsLookedUpInTheMirrorsOfTheCluster(t *testing.T) {
+	questions := make(chan string, 10)
+	mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodHead {
+			questions <- req.URL.Path
+			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+			w.Header().Set("Docker-Content-Digest", "sha256:"+strings.Repeat("b", 64))
+			w.Header().Set("Content-Length", "1")
+		}
+	}))
+	t.Cleanup(mirror.Close)
+	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		cp.Spec.Config.ReleaseImage, cp.Spec.Config.ImageRegistryRef = "", &corev1.LocalObjectReference{Name: "mirrors"}
+	})...).withTime()
+	h.settle()
+	c := h.condition(controlplanev1.InstalledCondition)
+	h.Expect(c.Reason).To(Equal(controlplanev1.ManifestsMissingReason))
+	h.Expect(c.Message).To(ContainSubstring("ConfigMap mirrors does not exist"))
+
+	h.Expect(h.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "mirrors"}, Data: map[string]string{
+		"registries.conf": "[[registry]]\nlocation = \"quay.io/openshift-release-dev/ocp-release\"\n[[registry.mirror]]\nlocation = \"" + strings.TrimPrefix(mirror.URL, "http://") + "/ocp\"\n",
+	}})).To(Succeed())
+	h.settle()
+	h.Expect(<-questions).To(HavePrefix("/v2/ocp/manifests/4.19.3-"))
+	<-h.r.wake // the answer is remembered
+	h.settle()
+	h.Expect(h.controlPlane().Status.ReleaseImage).To(Equal(otherDigest), "in the name that it has everywhere")
 }

@@ -233,3 +233,37 @@ func TestPrefixOfMirrors(t *testing.T) {
 	g.Expect(parsed.mirrored("example.com/ocp-other@sha256:aa")).To(BeFalse())
 	g.Expect(parsed.mirrored("other.com/ocp@sha256:aa")).To(BeFalse())
 }
+
+func TestMirrorsOfAnImage(t *testing.T) {
+	const image = "quay.io/openshift-release-dev/ocp-release:4.19.3-x86_64"
+	entry := func(prefix, location string, mirrors ...string) string {
+		text := "[[registry]]\nprefix = \"" + prefix + "\"\nlocation = \"" + location + "\"\nmirror-by-digest-only = true\n"
+		var textSb241 strings.Builder
+		for _, mirror := range mirrors {
+			textSb241.WriteString("[[registry.mirror]]\nlocation = \"" + mirror + "\"\n")
+		}
+		text += textSb241.String()
+		return text
+	}
+	for situation, tc := range map[string]struct {
+		text string
+		want []string
+	}{
+		"the repository":             {entry("", "quay.io/openshift-release-dev/ocp-release", "m:5000/a", "m:5000/b"), []string{"m:5000/a:4.19.3-x86_64", "m:5000/b:4.19.3-x86_64"}},
+		"the registry":               {entry("", "quay.io", "m:5000"), []string{"m:5000/openshift-release-dev/ocp-release:4.19.3-x86_64"}},
+		"the longest prefix":         {entry("", "quay.io", "m:5000/all") + entry("", "quay.io/openshift-release-dev", "m:5000/dev"), []string{"m:5000/dev/ocp-release:4.19.3-x86_64"}},
+		"a prefix before a location": {entry("quay.io/openshift-release-dev", "other.example", "m:5000/dev"), []string{"m:5000/dev/ocp-release:4.19.3-x86_64"}},
+		"a wildcard":                 {entry("*.io", "", "m:5000"), []string{"m:5000/openshift-release-dev/ocp-release:4.19.3-x86_64"}},
+		"a name that only begins so": {entry("", "quay.io/openshift-release", "m:5000/a"), nil},
+		"another registry":           {entry("", "registry.redhat.io", "m:5000/a"), nil},
+		"no TOML":                    {"[[", nil},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			NewWithT(t).Expect(ParseRegistries("m", map[string]string{"registries.conf": tc.text}).MirrorsOf(image)).To(Equal(tc.want))
+		})
+	}
+	g := NewWithT(t)
+	g.Expect((*Registries)(nil).MirrorsOf(image)).To(BeEmpty())
+	g.Expect((*Registries)(nil).Authorities()).To(BeEmpty())
+	g.Expect(ParseRegistries("m", map[string]string{"registries.conf": "", "ca-bundle.crt": "none"}).Authorities()).To(BeEmpty())
+}

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"crypto/x509"
 	"fmt"
 	"slices"
@@ -20,7 +21,8 @@ type Registries struct {
 	// Problem is why it cannot be used; empty when it can.
 	Problem string
 
-	found []registry
+	authorities string
+	found       []registry
 }
 
 // registry is a part of registries.conf (containers-registries.conf(5)).
@@ -48,7 +50,9 @@ func ParseRegistries(name string, data map[string]string) *Registries {
 	if len(parsed.mirrors()) == 0 {
 		parsed.Problem = fmt.Sprintf("ConfigMap %s, key %s names no mirror: each [[registry]] needs a location, and a [[registry.mirror]] with one", name, registriesKey)
 	}
+	parsed.authorities = data[bundleKey]
 	if bundle, ok := data[bundleKey]; ok && !x509.NewCertPool().AppendCertsFromPEM([]byte(bundle)) {
+		parsed.authorities = ""
 		parsed.Problem = fmt.Sprintf("ConfigMap %s, key %s has no PEM certificate", name, bundleKey)
 	}
 	return parsed
@@ -69,6 +73,48 @@ func (r *Registries) mirrors() []string {
 	}
 	return locations
 }
+
+// Authorities are PEM certificates that are trusted in addition to those of the system; empty: none.
+func (r *Registries) Authorities() string {
+	if r == nil {
+		return ""
+	}
+	return r.authorities
+}
+
+// MirrorsOf are the names that an image has in its mirrors, in the order in which they stand. As containers/image does it, the entry with the longest prefix counts, and the
+// location of the mirror takes the place of that prefix. mirror-by-digest-only is not regarded: mirrors of releases have the tags of their source, and the digest that is
+// found is what hosts pull.
+func (r *Registries) MirrorsOf(image string) []string {
+	if r == nil {
+		return nil
+	}
+	var longest *registry
+	for i := range r.found {
+		of := &r.found[i]
+		if within(image, of.prefix()) && (longest == nil || len(of.prefix()) > len(longest.prefix())) {
+			longest = of
+		}
+	}
+	if longest == nil {
+		return nil
+	}
+	rest := strings.TrimPrefix(image, longest.prefix())
+	if strings.HasPrefix(longest.prefix(), "*.") { // it stands for the host
+		host, _, _ := strings.Cut(image, "/")
+		rest = strings.TrimPrefix(image, host)
+	}
+	var images []string
+	for _, mirror := range longest.Mirrors {
+		if mirror.Location != "" {
+			images = append(images, strings.TrimSuffix(mirror.Location, "/")+rest)
+		}
+	}
+	return images
+}
+
+// prefix is what names of images begin with that an entry is about.
+func (of *registry) prefix() string { return cmp.Or(of.Prefix, of.Location) }
 
 // mirrored tells whether a mirror takes the place of where an image is.
 func (r *Registries) mirrored(image string) bool {

@@ -58,14 +58,19 @@ func newRegistry(t *testing.T, protect func(*http.Request) bool) (image string, 
 // resolve asks until the registry has answered.
 func resolve(t *testing.T, r *Resolver, image string, credentials Credentials) (string, time.Duration, error) {
 	t.Helper()
+	return resolveFrom(t, r, image, Sources{}, credentials)
+}
+
+func resolveFrom(t *testing.T, r *Resolver, image string, sources Sources, credentials Credentials) (string, time.Duration, error) {
+	t.Helper()
 	done := make(chan struct{}, 1)
-	found, _, err := r.Resolve(image, credentials, func() { done <- struct{}{} })
+	found, _, err := r.Resolve(image, sources, credentials, func() { done <- struct{}{} })
 	if err == nil {
 		return found, 0, nil
 	}
 	NewWithT(t).Expect(err).To(MatchError(ErrPending))
 	<-done
-	return r.Resolve(image, credentials, func() {})
+	return r.Resolve(image, sources, credentials, func() {})
 }
 
 func TestAReleaseIsLookedUpOnce(t *testing.T) {
@@ -74,7 +79,7 @@ func TestAReleaseIsLookedUpOnce(t *testing.T) {
 	r := NewResolver(nil)
 	answers := make(chan struct{}, 10)
 	for range 10 {
-		_, _, err := r.Resolve(image, Credentials{}, func() { answers <- struct{}{} })
+		_, _, err := r.Resolve(image, Sources{}, Credentials{}, func() { answers <- struct{}{} })
 		if err == nil {
 			answers <- struct{}{}
 		}
@@ -82,13 +87,13 @@ func TestAReleaseIsLookedUpOnce(t *testing.T) {
 	for range 10 {
 		<-answers
 	}
-	found, _, err := r.Resolve(image, Credentials{}, nil)
+	found, _, err := r.Resolve(image, Sources{}, Credentials{}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found).To(MatchRegexp(`^127\.0\.0\.1:\d+/ocp/release@sha256:[a-f0-9]{64}$`))
-	g.Expect(r.ask(image, image+" ", Credentials{})).To(Succeed(), "one who looked before the answer came, and asks after it")
+	g.Expect(r.ask(question{image: image})).To(Succeed(), "one who looked before the answer came, and asks after it")
 	other, err := ParseCredentials([]byte(`{"auths":{}}`))
 	g.Expect(err).NotTo(HaveOccurred())
-	again, _, err := r.Resolve(image, other, nil)
+	again, _, err := r.Resolve(image, Sources{}, other, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(again).To(Equal(found))
 	g.Expect(questions.Load()).To(BeEquivalentTo(1))
@@ -104,7 +109,7 @@ func TestAnUnknownReleaseIsAskedForAgainLater(t *testing.T) {
 	_, retryAfter, err := resolve(t, r, unknown, Credentials{})
 	g.Expect(err).To(MatchError(ErrNotFound))
 	g.Expect(retryAfter).To(Equal(firstRetry))
-	_, _, err = r.Resolve(unknown, Credentials{}, nil)
+	_, _, err = r.Resolve(unknown, Sources{}, Credentials{}, nil)
 	g.Expect(err).To(MatchError(ErrNotFound))
 	g.Expect(questions.Load()).To(BeEquivalentTo(1), "not before the time")
 	for _, next := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, lastRetry, lastRetry} {
@@ -210,7 +215,7 @@ func TestAnswersOfRegistriesAreMeasured(t *testing.T) {
 	for result, asked := range map[string]string{"found": image, "not_found": strings.Replace(image, "4.19.3", "4.99.0", 1), "refused": locked, "unavailable": "127.0.0.1:1/ocp/release:4.19.3-x86_64"} {
 		before, r := count(result), NewResolver(nil)
 		_, _, _ = resolve(t, r, asked, Credentials{})
-		_, _, _ = r.Resolve(asked, Credentials{}, nil)
+		_, _, _ = r.Resolve(asked, Sources{}, Credentials{}, nil)
 		g.Expect(count(result)-before).To(BeEquivalentTo(1), "%s: what is remembered is not asked", result)
 	}
 }

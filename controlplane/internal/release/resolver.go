@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -47,12 +49,13 @@ const (
 // Resolver finds the digests of release images. A release is asked for once in the life of the process, however many clusters want it, and
 // no caller waits for a registry.
 type Resolver struct {
-	transport http.RoundTripper
-	now       func() time.Time
+	base http.RoundTripper
+	now  func() time.Time
 
-	asked    singleflight.Group
-	resolved *lru.Cache // image by tag -> image by digest
-	failures *lru.Cache // question -> failure
+	asked      singleflight.Group
+	resolved   *lru.Cache // image by tag, and its sources -> image by digest
+	failures   *lru.Cache // question -> failure
+	transports *lru.Cache // PEM certificates -> *http.Transport
 }
 
 // defaultTransport is that of go-containerregistry with limits.
@@ -78,17 +81,29 @@ func NewResolver(transport http.RoundTripper) *Resolver {
 	if transport == nil {
 		transport = defaultTransport()
 	}
-	return &Resolver{transport: bound.Answers(transport, func(*http.Response) int64 { return largestAnswer }), now: time.Now, resolved: lru.New(remembered), failures: lru.New(remembered)}
+	return &Resolver{base: transport, now: time.Now, resolved: lru.New(remembered), failures: lru.New(remembered), transports: newTransports()}
 }
 
-// Resolve returns the image by digest. It does not wait: the error is ErrPending while the registry is being asked, and done is called when it
-// has answered. After ErrNotFound and ErrUnavailable, retryAfter is the time after which another call asks again.
-func (r *Resolver) Resolve(image string, credentials Credentials, done func()) (byDigest string, retryAfter time.Duration, err error) {
-	question := image + " " + credentials.digest
-	byDigest, retryAfter, err = r.known(image, question)
+// question is what a registry is asked, and with what.
+type question struct {
+	image       string
+	sources     Sources
+	credentials Credentials
+}
+
+// answer is the key of an answer, which is the same whatever the credentials; failure that of a failure, which is not.
+func (q question) answer() string  { return q.image + " " + q.sources.digest() }
+func (q question) failure() string { return q.answer() + " " + q.credentials.digest }
+
+// Resolve returns the image by digest, in the repository of the image, also when a mirror gave the digest: hosts and assisted-service know the mirrors. It does not wait: the error
+// is ErrPending while the registry is being asked, and done is called when it has answered. After ErrNotFound and ErrUnavailable, retryAfter is the time after which another
+// call asks again.
+func (r *Resolver) Resolve(image string, sources Sources, credentials Credentials, done func()) (byDigest string, retryAfter time.Duration, err error) {
+	q := question{image, sources, credentials}
+	byDigest, retryAfter, err = r.known(q)
 	if errors.Is(err, ErrPending) {
 		go func() {
-			_, _, _ = r.asked.Do(question, func() (any, error) { return nil, r.ask(image, question, credentials) })
+			_, _, _ = r.asked.Do(q.failure(), func() (any, error) { return nil, r.ask(q) })
 			done()
 		}()
 	}
@@ -96,11 +111,11 @@ func (r *Resolver) Resolve(image string, credentials Credentials, done func()) (
 }
 
 // known is the answer without asking.
-func (r *Resolver) known(image, question string) (byDigest string, retryAfter time.Duration, err error) {
-	if found, ok := r.resolved.Get(image); ok {
+func (r *Resolver) known(q question) (byDigest string, retryAfter time.Duration, err error) {
+	if found, ok := r.resolved.Get(q.answer()); ok {
 		return found.(string), 0, nil //nolint:forcetypeassert // nothing else is put in
 	}
-	last := r.lastFailure(question)
+	last := r.lastFailure(q)
 	if left := last.retryAt.Sub(r.now()); left > 0 {
 		return "", left, last.err
 	}
@@ -108,32 +123,87 @@ func (r *Resolver) known(image, question string) (byDigest string, retryAfter ti
 }
 
 // lastFailure is what came of the question the last time. Without one, only its delays are set.
-func (r *Resolver) lastFailure(question string) failure {
-	if last, ok := r.failures.Get(question); ok {
+func (r *Resolver) lastFailure(q question) failure {
+	if last, ok := r.failures.Get(q.failure()); ok {
 		return last.(failure) //nolint:forcetypeassert // nothing else is put in
 	}
 	return failure{delays: wait.Backoff{Duration: firstRetry, Factor: 2, Cap: lastRetry, Steps: math.MaxInt}}
 }
 
-// ask asks the registry and remembers what it says, unless it has answered since Resolve looked.
-func (r *Resolver) ask(image, question string, credentials Credentials) error {
-	if _, _, err := r.known(image, question); !errors.Is(err, ErrPending) {
+// ask asks the registries and remembers what they say, unless they have answered since Resolve looked.
+func (r *Resolver) ask(q question) error {
+	if _, _, err := r.known(q); !errors.Is(err, ErrPending) {
 		return err
+	}
+	byDigest, err := r.askEach(q)
+	if err != nil {
+		f := r.lastFailure(q)
+		f.err, f.retryAt = err, r.now().Add(f.delays.Step())
+		r.failures.Add(q.failure(), f)
+		return err
+	}
+	r.resolved.Add(q.answer(), byDigest)
+	r.failures.Remove(q.failure())
+	return nil
+}
+
+// askEach asks one registry after the other until one has the image.
+func (r *Resolver) askEach(q question) (string, error) {
+	repository, err := name.ParseReference(q.image)
+	if err != nil {
+		return "", fmt.Errorf("%w: %s is no image reference", ErrNotFound, q.image)
+	}
+	var failures []registryFailure
+	for _, image := range q.sources.images(q.image) {
+		digest, failed := r.askOne(image, q)
+		if failed.err == nil {
+			return repository.Context().Digest(digest).Name(), nil
+		}
+		failures = append(failures, failed)
+	}
+	return "", together(failures)
+}
+
+// askOne asks one registry. The credentials are those of its own repository.
+func (r *Resolver) askOne(image string, q question) (digest string, failed registryFailure) {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return "", registryFailure{bound.Value(image), fmt.Errorf("%w: %s is no image reference", ErrNotFound, bound.Value(image))}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
 	defer cancel()
 	began := time.Now()
-	byDigest, err := r.head(ctx, image, credentials)
+	digest, err = r.head(ctx, ref, q)
 	measure.RegistryRequest(resultOf(err), time.Since(began))
-	if err != nil {
-		f := r.lastFailure(question)
-		f.err, f.retryAt = err, r.now().Add(f.delays.Step())
-		r.failures.Add(question, f)
-		return err
+	return digest, registryFailure{ref.Context().RegistryStr(), err}
+}
+
+// registryFailure is the error of one registry.
+type registryFailure struct {
+	registry string
+	err      error
+}
+
+// together is the error of all registries. That a mirror has no such image is no news of the others: only when no registry has the image it does not exist.
+func together(failures []registryFailure) error {
+	if len(failures) == 1 {
+		return failures[0].err
 	}
-	r.resolved.Add(image, byDigest)
-	r.failures.Remove(question)
-	return nil
+	worst := slices.IndexFunc(failures, func(f registryFailure) bool { return !errors.Is(f.err, ErrNotFound) })
+	if worst < 0 {
+		return ErrNotFound
+	}
+	others := make([]string, 0, len(failures))
+	for i, f := range failures {
+		switch {
+		case i == worst:
+		case errors.Is(f.err, ErrNotFound):
+			others = append(others, f.registry+" has no such image")
+		default:
+			others = append(others, strings.TrimPrefix(f.err.Error(), ErrUnavailable.Error()+": "))
+		}
+	}
+	return fmt.Errorf("%w; %s", failures[worst].err, strings.Join(others, "; "))
 }
 
 // resultOf is how metrics call the answer of a registry.
@@ -150,21 +220,17 @@ func resultOf(err error) string {
 }
 
 // head asks the registry; only the manifest's header is transferred.
-func (r *Resolver) head(ctx context.Context, image string, credentials Credentials) (string, error) {
-	ref, err := name.ParseReference(image)
-	if err != nil {
-		return "", fmt.Errorf("%w: %s is no image reference", ErrNotFound, image)
-	}
+func (r *Resolver) head(ctx context.Context, ref name.Reference, q question) (string, error) {
 	descriptor, err := remote.Head(ref,
 		remote.WithContext(ctx),
-		remote.WithAuth(credentials.For(ref.Context())),
-		remote.WithTransport(r.transport),
+		remote.WithAuth(q.credentials.For(ref.Context())),
+		remote.WithTransport(r.transportFor(q.sources.Authorities)),
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
 	)
 	if err != nil {
 		return "", classify(ref.Context().RegistryStr(), err)
 	}
-	return ref.Context().Digest(descriptor.Digest.String()).Name(), nil
+	return descriptor.Digest.String(), nil
 }
 
 // classify returns whether the image or the registry is the problem, with the host that was asked and the cause. What the registry itself writes is left out: it may repeat a URL
