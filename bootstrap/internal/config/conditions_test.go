@@ -44,6 +44,19 @@ func TestErrorBeforeTheFirstConditionOfAStage(t *testing.T) {
 	}
 }
 
+// Another client deleted the Secret that the cache still shows, and created one of its own under the name.
+func TestOwnerOfASecretThatTookThePlaceOfOursStays(t *testing.T) {
+	foreign := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "foreign"}}
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", OwnerReferences: foreign}}
+	w := newWorld(t, append(values(lab()), theirs)...)
+	machine, _ := lab()["machine"].(*clusterv1.Machine)
+	ours := kube.MetadataOf(kube.Secret)
+	ours.Namespace, ours.Name, ours.UID, ours.ResourceVersion, ours.Annotations = namespace, "m", "ours", "1", map[string]string{SourceAnnotation: "x"}
+	s := newScope(&facts.Facts{Config: w.config(), Machine: machine, DataSecret: ours})
+	w.Expect(apierrors.IsConflict(w.reconciler.keepOwner(t.Context(), s, ours))).To(BeTrue())
+	w.Expect(read(w, "m", &corev1.Secret{}).OwnerReferences).To(Equal(foreign))
+}
+
 // TestSecretsThatVanish are behind the cache: what it still shows is gone.
 func TestSecretsThatVanish(t *testing.T) {
 	w := newWorld(t, values(lab())...)

@@ -121,7 +121,8 @@ func (r *Reconciler) keepOwner(ctx context.Context, s *scope, secret *metav1.Par
 	after := secret.DeepCopy()
 	after.OwnerReferences = []metav1.OwnerReference{desired.OwnerOf(s.Config)}
 	metav1.SetMetaDataLabel(&after.ObjectMeta, clusterv1.ClusterNameLabel, s.Machine.Spec.ClusterName)
-	if err := client.IgnoreNotFound(r.Client.Patch(ctx, after, client.MergeFrom(secret))); err != nil {
+	// Only as it was read: a Secret that took its place meanwhile is foreign.
+	if err := client.IgnoreNotFound(kube.PatchMetadata(ctx, r.Client, secret, after, FieldManager)); err != nil {
 		return fmt.Errorf("cannot restore the owner of Secret %s: %w", secret.Name, err)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
@@ -126,5 +127,5 @@ func short(said string) string {
 	if len(said) <= longest {
 		return said
 	}
-	return said[:longest] + "..."
+	return strings.ToValidUTF8(said[:longest], "") + "..."
 }

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
@@ -746,6 +748,10 @@ func TestAReleasedHostThatRuns(t *testing.T) {
 		"it did not become a Node": {func(w *world) {
 			w.Nodes, w.Members, w.Revisions = w.Nodes[1:], w.Members[1:], w.Revisions[1:]
 		}, nodeless, Release, ""},
+		"another member is at no Node, and a foreign Machine without Node, which may be its host's, is deleted": {func(w *world) {
+			w.Members[2].Name, w.Members[2].Hosts = "", []string{"10.9.9.9"}
+			w.Others = []Machine{{Name: "w0", Deleted: noon}}
+		}, left, Wait, controlplanev1.WaitingForMachinesDeletionReason},
 		"another is away":    {func(w *world) { w.fail(1); leads(2)(w) }, left, Wait, controlplanev1.EtcdQuorumAtRiskReason},
 		"a rollout goes on":  {func(w *world) { w.Operators[0].Progressing = true }, left, Wait, controlplanev1.WaitingForEtcdReason},
 		"nobody can be told": {func(w *world) { w.Doubt = "they do not agree" }, left, Wait, controlplanev1.EtcdUnknownReason},
@@ -975,4 +981,11 @@ func TestWhatIsKnownOfAHostWhoseNodeIsGone(t *testing.T) {
 	g.Expect(w.step().Leaves).To(Equal(Leftover{
 		Machine: "m0", ProviderID: "metal3://n0", HostUID: "host of n0", Node: "n0", Addresses: []string{address(0)}, Members: []string{"1"},
 	}))
+}
+
+// A cluster names its members, and conditions are UTF-8.
+func TestShortenedNamesStayValid(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(utf8.ValidString(short(strings.Repeat("x", longest-1) + "é" + "y"))).To(BeTrue())
+	g.Expect(short("n0")).To(Equal("n0"))
 }
