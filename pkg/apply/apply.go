@@ -59,7 +59,7 @@ func New(c client.Client, owner client.FieldOwner) *Applier {
 // read before, already holds these fields, and no other was applied before: its managed fields tell (see [KeepOwn]).
 //
 // observed is nil when the object does not exist. Otherwise its uid goes along, so that an object that vanished meanwhile is not made
-// anew from the few fields that are ours: the API server then answers with a conflict. A resource version in desired goes along too, for what must not be
+// anew from the few fields that are ours: the API server then answers with a conflict. So does a uid in desired, for objects of which only the metadata was read. A resource version in desired goes along too, for what must not be
 // written on an outdated look.
 //
 // On return desired holds the object as it is stored, unless nothing was asked. changed tells whether a request was made.
@@ -80,6 +80,7 @@ func (a *Applier) Apply(ctx context.Context, desired, observed client.Object) (c
 	if err != nil {
 		return false, err
 	}
+	wanted.SetUID(desired.GetUID())
 	if !kube.IsNil(observed) {
 		current, err := a.current(key, digest, wanted, observed)
 		if current || err != nil {

@@ -77,6 +77,9 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 		Type: clusterv1.ClusterSecretType,
 		Data: map[string][]byte{"value": data.Value, "format": []byte("ignition")},
 	}
+	if s.DataSecret != nil { // not one that took its place meanwhile
+		secret.UID = s.DataSecret.UID
+	}
 	if _, err := r.applier.Apply(ctx, secret, nil); err != nil {
 		return false, fmt.Errorf("cannot write the bootstrap data: %w", err)
 	}

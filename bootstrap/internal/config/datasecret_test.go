@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -11,13 +12,17 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -251,6 +256,39 @@ func TestForeignOwnersOfTheDataStay(t *testing.T) {
 	w.restart()
 	w.reconcile()
 	w.Expect(read(w, "m", &corev1.Secret{}).OwnerReferences).To(Equal(foreign))
+}
+
+// behind is a cache that still shows a Secret which another took the place of.
+type behind struct {
+	client.Reader
+
+	shown *metav1.PartialObjectMetadata
+}
+
+func (b behind) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if secret, is := obj.(*metav1.PartialObjectMetadata); is && key == client.ObjectKeyFromObject(b.shown) && secret.Kind == "Secret" {
+		b.shown.DeepCopyInto(secret)
+		return nil
+	}
+	return b.Reader.Get(ctx, key, obj, opts...)
+}
+
+func TestDataOfASecretThatTookThePlaceOfOursStay(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	w.makeImage()
+	w.reconcile()
+	ours := read(w, "m", &corev1.Secret{})
+	w.remove(ours)
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", UID: "theirs"}, Data: map[string][]byte{"value": []byte("theirs")}})
+	w.restart()
+	shown := kube.MetadataOf(kube.Secret)
+	shown.ObjectMeta = ours.ObjectMeta
+	shown.UID, shown.Annotations = "ours", map[string]string{SourceAnnotation: "of a former image"}
+	w.reconciler.Metadata = behind{w.reconciler.Metadata, shown}
+	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "m"}})
+	w.Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
+	w.Expect(read(w, "m", &corev1.Secret{}).Data).To(HaveKeyWithValue("value", BeEquivalentTo("theirs")))
 }
 
 func TestOwnerOfTheDataIsRestored(t *testing.T) {

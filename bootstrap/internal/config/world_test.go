@@ -156,7 +156,7 @@ func (w *world) listed(list client.ObjectList) {
 	}
 }
 
-// precondition refuses what names an outdated resource version, as the API server does and the fake client does not.
+// precondition refuses what names an outdated resource version, or the uid of another object, as the API server does and the fake client does not.
 func (w *world) precondition(ctx context.Context, c client.Client, applied runtime.ApplyConfiguration) error {
 	w.t.Helper()
 	raw, err := json.Marshal(applied)
@@ -164,14 +164,17 @@ func (w *world) precondition(ctx context.Context, c client.Client, applied runti
 		return err
 	}
 	wanted, current := &unstructured.Unstructured{}, &unstructured.Unstructured{}
-	if err := wanted.UnmarshalJSON(raw); err != nil || wanted.GetResourceVersion() == "" {
+	if err := wanted.UnmarshalJSON(raw); err != nil || wanted.GetResourceVersion() == "" && wanted.GetUID() == "" {
 		return err
 	}
 	current.SetGroupVersionKind(wanted.GroupVersionKind())
 	if err := c.Get(ctx, client.ObjectKeyFromObject(wanted), current); err != nil {
 		return err
 	}
-	if current.GetResourceVersion() != wanted.GetResourceVersion() {
+	if wanted.GetUID() != "" && current.GetUID() != wanted.GetUID() {
+		return apierrors.NewConflict(schema.GroupResource{Resource: wanted.GetKind()}, wanted.GetName(), errors.New("another uid"))
+	}
+	if wanted.GetResourceVersion() != "" && current.GetResourceVersion() != wanted.GetResourceVersion() {
 		return apierrors.NewConflict(schema.GroupResource{Resource: wanted.GetKind()}, wanted.GetName(), errors.New("outdated"))
 	}
 	return nil
