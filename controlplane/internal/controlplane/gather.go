@@ -10,6 +10,7 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/secret"
@@ -84,8 +85,27 @@ func (r *Reconciler) gatherMachines(ctx context.Context, f *facts.Facts) error {
 	}
 	f.DayOneWorkers = facts.CountWorkers(f.Cluster, deployments.Items, sets.Items, f.Workers)
 	f.MissingWorkers = facts.FindMissingWorkers(deployments.Items, sets.Items, f.Workers)
+	r.noteMissing(f.MissingWorkers, deployments.Items, sets.Items)
 	f.Sets = facts.MachineSets(deployments.Items, sets.Items)
 	return nil
+}
+
+// noteMissing sets since when Machines of each owner have been missing. The age of the owner says nothing: an old MachineDeployment is scaled up.
+func (r *Reconciler) noteMissing(missing []facts.MissingWorkers, deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet) {
+	complete := map[types.UID]bool{}
+	for i := range deployments {
+		complete[deployments[i].UID] = true
+	}
+	for i := range sets {
+		complete[sets[i].UID] = true
+	}
+	for i := range missing {
+		delete(complete, missing[i].UID)
+		missing[i].Since = r.missing.Since(missing[i].UID)
+	}
+	for uid := range complete {
+		r.missing.Ended(uid)
+	}
 }
 
 func (r *Reconciler) gatherConfigs(ctx context.Context, f *facts.Facts) error {

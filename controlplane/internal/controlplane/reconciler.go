@@ -157,6 +157,8 @@ type Reconciler struct {
 	heldBack *reconcile.HoldBack
 	// silent remembers since when the kubelets of control-plane Nodes do not report.
 	silent *reconcile.Lasting
+	// missing remembers since when Machines of a MachineDeployment or MachineSet do not exist, by its UID.
+	missing *reconcile.Lasting
 	// failing remembers since when requests fail for reasons that usually pass.
 	failing *reconcile.Lasting
 	// looks is the pace at which etcd is looked at, which cannot be watched.
@@ -205,6 +207,7 @@ func New(options Options) *Reconciler {
 	r.recent = reconcile.NewWrites(func() time.Time { return r.now() })
 	r.heldBack = reconcile.NewHoldBack(func() time.Time { return r.now() })
 	r.silent = reconcile.NewLasting(func() time.Time { return r.now() })
+	r.missing = reconcile.NewLasting(func() time.Time { return r.now() })
 	r.failing = reconcile.NewLasting(func() time.Time { return r.now() })
 	r.looks = newLooks(func() time.Time { return r.now() })
 	r.asks = flowcontrol.NewBackOff(firstAsk, lastAsk)

@@ -17,11 +17,13 @@ import (
 type MissingWorkers struct {
 	// Owner is kind and name of the MachineDeployment or MachineSet.
 	Owner string
+	// UID is that of the owner.
+	UID types.UID
 	// Count is how many of its Machines do not exist.
 	Count int32
 	// Blocker is why Cluster API does not create them; empty: no condition states it.
 	Blocker string
-	// Since is when the owner was created.
+	// Since is since when the caller has observed that Machines of the owner are missing. An owner that is scaled up may be old.
 	Since time.Time
 }
 
@@ -46,7 +48,7 @@ func FindMissingWorkers(deployments []clusterv1.MachineDeployment, sets []cluste
 			blockers[owner.UID] = cmp.Or(blockers[owner.UID], Blocker(set))
 		case set.DeletionTimestamp.IsZero() && set.Spec.Template.Spec.Bootstrap.ConfigRef.Kind == ConfigTemplateKind:
 			if count := ptr.Deref(set.Spec.Replicas, 1) - created[set.UID]; count > 0 {
-				missing = append(missing, MissingWorkers{"MachineSet " + set.Name, count, Blocker(set), set.CreationTimestamp.Time})
+				missing = append(missing, MissingWorkers{Owner: "MachineSet " + set.Name, UID: set.UID, Count: count, Blocker: Blocker(set)})
 			}
 		}
 	}
@@ -60,7 +62,7 @@ func FindMissingWorkers(deployments []clusterv1.MachineDeployment, sets []cluste
 		if ptr.Deref(d.Spec.Paused, false) { // without MachineSet Cluster API creates none then, and sets no condition
 			blocker = "spec.paused is true"
 		}
-		missing = append(missing, MissingWorkers{"MachineDeployment " + d.Name, count, blocker, d.CreationTimestamp.Time})
+		missing = append(missing, MissingWorkers{Owner: "MachineDeployment " + d.Name, UID: d.UID, Count: count, Blocker: blocker})
 	}
 	slices.SortFunc(missing, func(a, b MissingWorkers) int { return cmp.Compare(a.Owner, b.Owner) })
 	return missing

@@ -3,7 +3,6 @@ package facts
 import (
 	"slices"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,23 +23,35 @@ func TestMissingWorkersNameTheirBlocker(t *testing.T) {
 		want     []MissingWorkers
 	}{
 		"all exist":                       {func(*clusterv1.MachineDeployment, *clusterv1.MachineSet) {}, 2, nil},
-		"one is on its way":               {func(*clusterv1.MachineDeployment, *clusterv1.MachineSet) {}, 1, []MissingWorkers{{"MachineDeployment w", 1, "", made.Time}}},
-		"the MachineDeployment is paused": {func(d *clusterv1.MachineDeployment, _ *clusterv1.MachineSet) { d.Spec.Paused = ptr.To(true) }, 1, []MissingWorkers{{"MachineDeployment w", 1, "spec.paused is true", made.Time}}},
+		"one is on its way":               {func(*clusterv1.MachineDeployment, *clusterv1.MachineSet) {}, 1, []MissingWorkers{{Owner: "MachineDeployment w", UID: "d", Count: 1, Blocker: ""}}},
+		"the MachineDeployment is paused": {func(d *clusterv1.MachineDeployment, _ *clusterv1.MachineSet) { d.Spec.Paused = ptr.To(true) }, 1, []MissingWorkers{{Owner: "MachineDeployment w", UID: "d", Count: 1, Blocker: "spec.paused is true"}}},
 		"paused by annotation": {func(d *clusterv1.MachineDeployment, _ *clusterv1.MachineSet) {
 			d.Status.Conditions = []metav1.Condition{{Type: clusterv1.PausedCondition, Status: metav1.ConditionTrue}}
-		}, 0, []MissingWorkers{{"MachineDeployment w", 2, "it is paused", made.Time}}},
+		}, 0, []MissingWorkers{{Owner: "MachineDeployment w", UID: "d", Count: 2, Blocker: "it is paused"}}},
 		"its MachineSet fails preflight checks": {func(_ *clusterv1.MachineDeployment, s *clusterv1.MachineSet) {
 			s.Status.Conditions = []metav1.Condition{skew}
 		}, 1, []MissingWorkers{{
-			"MachineDeployment w", 1, "because: * MachineSet version (1.33.0) and ControlPlane version (1.31.0) do not conform to the kubernetes version skew policy", made.Time,
+			Owner: "MachineDeployment w", UID: "d", Count: 1,
+			Blocker: "because: * MachineSet version (1.33.0) and ControlPlane version (1.31.0) do not conform to the kubernetes version skew policy",
 		}}},
+		"it failed them, and does not scale up any more": {func(_ *clusterv1.MachineDeployment, s *clusterv1.MachineSet) {
+			passed := skew
+			passed.Status = metav1.ConditionFalse
+			s.Status.Conditions = []metav1.Condition{passed}
+		}, 1, []MissingWorkers{{Owner: "MachineDeployment w", UID: "d", Count: 1}}},
 		"being deleted": {func(d *clusterv1.MachineDeployment, _ *clusterv1.MachineSet) { d.DeletionTimestamp = &made }, 0, nil},
 		"of another bootstrap": {func(d *clusterv1.MachineDeployment, _ *clusterv1.MachineSet) {
 			d.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = "KubeadmConfigTemplate"
 		}, 0, nil},
 		"a MachineSet that stands alone": {func(d *clusterv1.MachineDeployment, s *clusterv1.MachineSet) {
 			d.Spec.Replicas, s.OwnerReferences = ptr.To[int32](0), nil
-		}, 1, []MissingWorkers{{"MachineSet w-1", 1, "", time.Unix(2000, 0)}}},
+		}, 1, []MissingWorkers{{Owner: "MachineSet w-1", UID: "s", Count: 1}}},
+		"one that stands alone and is being deleted": {func(d *clusterv1.MachineDeployment, s *clusterv1.MachineSet) {
+			d.Spec.Replicas, s.OwnerReferences, s.DeletionTimestamp = ptr.To[int32](0), nil, &made
+		}, 1, nil},
+		"one that stands alone, of another bootstrap": {func(d *clusterv1.MachineDeployment, s *clusterv1.MachineSet) {
+			d.Spec.Replicas, s.OwnerReferences, s.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = ptr.To[int32](0), nil, "KubeadmConfigTemplate"
+		}, 1, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "w", UID: "d", CreationTimestamp: made}}
