@@ -228,7 +228,7 @@ func TestAuthoritiesOfTheAPIServerAreRead(t *testing.T) {
 	bundle, err := h.Authorities(t.Context(), clusterKey)
 	h.Expect(err).NotTo(HaveOccurred())
 	h.Expect(bundle.Reported).To(BeEmpty(), "there is none")
-	s.put(apiServerCAsPath, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: apiServerCANamespace, Name: apiServerCAName}, Data: map[string]string{"ca-bundle.crt": "PEM"}})
+	s.put(apiServerCAsPath, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config-managed", Name: "kube-apiserver-server-ca"}, Data: map[string]string{"ca-bundle.crt": "PEM"}})
 	bundle, err = h.Authorities(t.Context(), clusterKey)
 	h.Expect(err).NotTo(HaveOccurred())
 	h.Expect(string(bundle.Reported)).To(Equal("PEM"))

@@ -23,14 +23,15 @@ import (
 
 func TestLimitOfAnswers(t *testing.T) {
 	for request, want := range map[string]int64{
-		"GET 200 /version":                                                       smallAnswer,
-		"GET 200 /readyz/etcd":                                                   smallAnswer,
-		"GET 200 /clusters/c-1/version":                                          smallAnswer,
-		"GET 200 /api/v1/nodes":                                                  listAnswer,
-		"GET 200 /api/v1/nodes?watch=true":                                       0,
-		"GET 403 /api/v1/nodes?watch=true":                                       smallAnswer,
-		"GET 403 /api/v1/nodes":                                                  smallAnswer,
-		"GET 200 /clusters/c-1/api/v1/nodes":                                     listAnswer,
+		"GET 200 /version":                   smallAnswer,
+		"GET 200 /readyz/etcd":               smallAnswer,
+		"GET 200 /clusters/c-1/version":      smallAnswer,
+		"GET 200 /api/v1/nodes":              listAnswer,
+		"GET 200 /api/v1/nodes?watch=true":   0,
+		"GET 403 /api/v1/nodes?watch=true":   smallAnswer,
+		"GET 403 /api/v1/nodes":              smallAnswer,
+		"GET 200 /clusters/c-1/api/v1/nodes": listAnswer,
+		"GET 200 /clusters/c-1/apis/config.openshift.io/v1/clusteroperators": listAnswer,
 		"GET 200 /api/v1/nodes/n0":                                               objectAnswer,
 		"GET 200 /api/v1/namespaces/openshift-etcd/pods":                         listAnswer,
 		"GET 200 /api/v1/namespaces/openshift-etcd/secrets/etcd-client":          objectAnswer,
