@@ -162,7 +162,7 @@ var names = map[string]struct {
 	}},
 	"balancer-dual": {
 		name: "site", platform: func(i *hiveext.AgentClusterInstall) { withLoadBalancer(i); ofTwoFamilies(i) },
-		refused: "User Managed Load Balancer because it's not compatible with Dual-Stack",
+		refused: "because it's not compatible with",
 	},
 	"balancer-three": {name: "site", platform: func(i *hiveext.AgentClusterInstall) {
 		withLoadBalancer(i)
