@@ -80,6 +80,7 @@ const (
 	WaitingForAssistedServiceReason       = "WaitingForAssistedService"
 	AssistedServiceNotRespondingReason    = "AssistedServiceNotResponding"
 	InstallationNotOursReason             = "InstallationNotOurs"
+	ForeignAgentsBoundReason              = "ForeignAgentsBound"
 	InstallationRejectedReason            = "InstallationRejected"
 	VersionChangeNotSupportedReason       = "VersionChangeNotSupported"
 	VersionMismatchReason                 = "VersionMismatch"

@@ -143,6 +143,19 @@ func (r *Reconciler) gatherInstallation(ctx context.Context, f *facts.Facts) err
 		return fmt.Errorf("cannot list Agents: %w", err)
 	}
 	f.Agents = agents.Items
+	return r.gatherForeignAgents(ctx, f)
+}
+
+// gatherForeignAgents finds the Agents of other namespaces that are bound to our ClusterDeployment, as far as the manager may see these namespaces.
+func (r *Reconciler) gatherForeignAgents(ctx context.Context, f *facts.Facts) error {
+	agents := &aiv1beta1.AgentList{}
+	if err := r.Client.List(ctx, agents, client.UnsafeDisableDeepCopy, client.MatchingFields{foreignAgentField: client.ObjectKeyFromObject(f.ControlPlane).String()}); err != nil {
+		return fmt.Errorf("cannot list Agents of other namespaces: %w", err)
+	}
+	for i := range agents.Items {
+		f.ForeignAgents = append(f.ForeignAgents, client.ObjectKeyFromObject(&agents.Items[i]).String())
+	}
+	slices.Sort(f.ForeignAgents)
 	return nil
 }
 

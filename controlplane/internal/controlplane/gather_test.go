@@ -9,7 +9,9 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -69,5 +71,41 @@ func TestAgentsOfOtherNamespacesDoNotCount(t *testing.T) {
 	h := newHub(t, append(world(nil), bound(lab, "ours"), bound("tenant", "theirs"))...)
 	h.Expect(h.gather().Agents).To(ConsistOf(HaveField("Name", "ours")))
 	h.Expect(h.r.ofAgent(t.Context(), bound(lab, "ours"))).To(ConsistOf(h.request()))
-	h.Expect(h.r.ofAgent(t.Context(), bound("tenant", "theirs"))).To(BeEmpty())
+	h.Expect(h.gather().ForeignAgents).To(ConsistOf("tenant/theirs"))
+	h.Expect(h.r.ofAgent(t.Context(), bound("tenant", "theirs"))).To(ConsistOf(h.request()), "it is reported")
+}
+
+// assisted-service counts Agents of any namespace: with one of ours missing it would install the server of another tenant.
+func TestAnAgentOfAnotherNamespaceHoldsTheInstallation(t *testing.T) {
+	theirs := &aiv1beta1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "theirs"},
+		Spec:       aiv1beta1.AgentSpec{Approved: true, ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}},
+	}
+	h := newHub(t, append(world(nil), theirs)...).withTime()
+	h.reconcile()
+	_, install := h.registration()
+	h.Expect(install.Spec.HoldInstallation).To(BeTrue())
+	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+	h.Expect(c.Reason).To(Equal(controlplanev1.ForeignAgentsBoundReason))
+	h.Expect(c.Message).To(And(ContainSubstring("The installation is held"), ContainSubstring("tenant/theirs")))
+
+	h.Expect(h.Delete(t.Context(), theirs)).To(Succeed())
+	h.reconcile()
+	_, install = h.registration()
+	h.Expect(install.Spec.HoldInstallation).To(BeFalse())
+	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).NotTo(Equal(controlplanev1.ForeignAgentsBoundReason))
+}
+
+func TestAnAgentOfAnotherNamespaceInAnInstalledClusterIsReported(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	h.Expect(h.Create(t.Context(), &aiv1beta1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "theirs"},
+		Spec:       aiv1beta1.AgentSpec{ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}},
+	})).To(Succeed())
+	h.reconcile()
+	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+	h.Expect(c.Status).To(Equal(metav1.ConditionTrue))
+	h.Expect(c.Reason).To(Equal(controlplanev1.ForeignAgentsBoundReason))
+	h.Expect(c.Message).To(ContainSubstring("tenant/theirs"))
 }

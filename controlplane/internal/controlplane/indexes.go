@@ -5,6 +5,7 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
@@ -19,6 +20,7 @@ const (
 	pullSecretField    = "spec.config.pullSecretRef.name"
 	configMapField     = "spec.config.configMaps"
 	claimField         = "spec.config.claims"
+	foreignAgentField  = "spec.clusterDeploymentName.otherNamespace"
 	imageSetField      = "spec.config.clusterImageSetRef.name"
 	infraTemplateField = "spec.machineTemplate.spec.infrastructureRef"
 	imageSetOwnerField = "metadata.annotations.owner"
@@ -32,6 +34,7 @@ func indexes() []kube.Index {
 		kube.IndexOf(&clusterv1.MachineSet{}, clusterNameField, func(s *clusterv1.MachineSet) []string { return []string{s.Spec.ClusterName} }),
 		kube.IndexOf(&hivev1.ClusterImageSet{}, imageSetOwnerField, func(s *hivev1.ClusterImageSet) []string { return kube.Some(s.Annotations[facts.OwnerAnnotation]) }),
 		kube.IndexOf(&aiv1beta1.Agent{}, agentClusterField, clusterOfAgent),
+		kube.IndexOf(&aiv1beta1.Agent{}, foreignAgentField, foreignClusterOfAgent),
 		kube.IndexOf(&hiveext.AgentClusterInstall{}, adminSecretField, func(i *hiveext.AgentClusterInstall) []string { return kube.Some(facts.AdminKubeconfigOf(i)) }),
 		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, pullSecretField, func(c *controlplanev1.OpenshiftAssistedControlPlane) []string {
 			if ref := c.Spec.Config.PullSecretRef; ref != nil {
@@ -64,6 +67,15 @@ func clusterOfAgent(a *aiv1beta1.Agent) []string {
 		return nil
 	}
 	return []string{ref.Name}
+}
+
+// foreignClusterOfAgent names the ClusterDeployment of another namespace that an Agent is bound to.
+func foreignClusterOfAgent(a *aiv1beta1.Agent) []string {
+	ref := a.Spec.ClusterDeploymentName
+	if ref == nil || ref.Namespace == a.Namespace {
+		return nil
+	}
+	return []string{client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}.String()}
 }
 
 func templateKey(kind, name string) string { return kind + "/" + name }

@@ -69,6 +69,9 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 		return s.rejected("AgentClusterInstall", err)
 	}
 	s.found.Registered = true
+	if len(s.ForeignAgents) > 0 {
+		s.block(controlplanev1.ForeignAgentsBoundReason, "The installation is held: "+status.ForeignAgents(s.Facts))
+	}
 	return true, nil
 }
 

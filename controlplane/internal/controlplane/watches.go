@@ -201,6 +201,9 @@ func (r *Reconciler) ofAgent(ctx context.Context, obj client.Object) []ctrl.Requ
 	for _, name := range clusterOfAgent(agent) {
 		requests = append(requests, r.ifExists(ctx, client.ObjectKey{Namespace: agent.Namespace, Name: name})...)
 	}
+	if ref := agent.Spec.ClusterDeploymentName; len(foreignClusterOfAgent(agent)) > 0 {
+		requests = append(requests, r.ifExists(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})...)
+	}
 	return requests
 }
 

@@ -35,7 +35,8 @@ func AgentClusterInstall(f *facts.Facts, imageSet string, version semver.Version
 	if overrides != "" {
 		metav1.SetMetaDataAnnotation(&aci.ObjectMeta, assisted.InstallConfigOverridesAnnotation, overrides)
 	}
-	aci.Spec.HoldInstallation = ptr.Deref(config.HoldInstallation, false)
+	// assisted-service starts when as many hosts are approved as are wanted, whatever their namespace (findAgentsByAgentClusterInstall in its clusterdeployments_controller.go).
+	aci.Spec.HoldInstallation = ptr.Deref(config.HoldInstallation, false) || len(f.ForeignAgents) > 0
 	for _, ref := range config.ManifestsConfigMapRefs {
 		aci.Spec.ManifestsConfigMapRefs = append(aci.Spec.ManifestsConfigMapRefs, hiveext.ManifestsConfigMapReference{Name: ref.Name})
 	}

@@ -57,6 +57,8 @@ type Facts struct {
 	Progress assisted.Installation
 	// Agents are those of the control plane's namespace that are bound to its ClusterDeployment. assisted-service also binds Agents of other namespaces, which are never hosts of our Machines.
 	Agents []aiv1beta1.Agent
+	// ForeignAgents are these, as <namespace>/<name>, in a stable order. assisted-service counts them as hosts of the cluster and installs their servers with it.
+	ForeignAgents []string
 
 	// RebootFailed are the UIDs of unhealthy Machines whose hosts were rebooted as often as that is to be tried.
 	RebootFailed sets.Set[types.UID]

@@ -82,7 +82,16 @@ func (v *View) installed() metav1.Condition {
 	if why := v.notImported(); why != nil {
 		c.Reason, c.Message = why.Reason, why.Message
 	}
+	if c.Message == "" && len(v.ForeignAgents) > 0 { // the service adds their hosts to an installed cluster once they are approved: nothing can hold that
+		c.Reason, c.Message = controlplanev1.ForeignAgentsBoundReason, ForeignAgents(v.Facts)
+	}
 	return c
+}
+
+// ForeignAgents reports the Agents of other namespaces that are bound to the ClusterDeployment.
+func ForeignAgents(f *facts.Facts) string {
+	return fmt.Sprintf("Agents of other namespaces are bound to ClusterDeployment %s, and assisted-service installs their servers as hosts of this cluster: %s. "+
+		"Remove spec.clusterDeploymentName of those that are not installed. If an Agent is installed, that wipes its server", f.ControlPlane.Name, bound.List(f.ForeignAgents))
 }
 
 // notImported is why assisted-service does not add hosts to an installed cluster that it did not install; nil when it does.

@@ -75,7 +75,7 @@ var atOnce = []string{
 	controlplanev1.WorkersNotCreatedReason,
 	controlplanev1.InvalidConfigurationReason, controlplanev1.UnsupportedVersionReason, controlplanev1.PullSecretMissingReason,
 	controlplanev1.ManifestsMissingReason, controlplanev1.ClusterImageSetMissingReason, controlplanev1.ReleaseImageNotFoundReason,
-	controlplanev1.RegistryUnavailableReason, controlplanev1.InstallationNotOursReason, controlplanev1.InstallationRejectedReason,
+	controlplanev1.RegistryUnavailableReason, controlplanev1.InstallationNotOursReason, controlplanev1.ForeignAgentsBoundReason, controlplanev1.InstallationRejectedReason,
 	controlplanev1.PreparationFailedReason, controlplanev1.UserActionRequiredReason, controlplanev1.InstallationFailedReason,
 	controlplanev1.InfraTemplateMissingReason, controlplanev1.MachineCreationFailedReason, controlplanev1.MachinesWithoutOwnerReason, controlplanev1.RegisteredAnewReason,
 	controlplanev1.KubeconfigRefusedReason, controlplanev1.VersionChangeNotSupportedReason, controlplanev1.VersionMismatchReason,
