@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"os"
@@ -122,6 +123,34 @@ func TestRolesOfOneNamespace(t *testing.T) {
 				g.Expect(withoutNamespace).NotTo(ContainElement(r.resource), "a Role gives nothing on %s", r.resource)
 			}
 		})
+	}
+}
+
+// Hubs that are OpenShift ask for the right to delete what gets another owner. No manager deletes Secrets, and none has the right on other hubs.
+func TestSecretsAreDeletedOnOpenShiftHubsAlone(t *testing.T) {
+	deletion := right{"delete", "secrets"}
+	for _, provider := range []string{"bootstrap", "controlplane"} {
+		for variant, file := range map[string]string{"default": "openshift-hub.yaml", "namespaced": "openshift-hub-namespaced.yaml"} {
+			t.Run(provider+" "+variant, func(t *testing.T) {
+				g := NewWithT(t)
+				shipped := components(t, provider+"/"+variant)
+				before := rightsOf(t, shipped)
+				g.Expect(before.everywhere).NotTo(HaveKey(deletion))
+				g.Expect(before.inNamespace).NotTo(HaveKey(deletion))
+
+				content, err := os.ReadFile(provider + "/" + file)
+				g.Expect(err).NotTo(HaveOccurred())
+				added, err := readManifests(bytes.NewReader(bytes.ReplaceAll(content, []byte("${WATCHED_NAMESPACE}"), []byte(watched))))
+				g.Expect(err).NotTo(HaveOccurred())
+				after := rightsOf(t, append(shipped, added...))
+				wanted := before.everywhere
+				if variant == "namespaced" {
+					wanted = before.inNamespace
+				}
+				wanted[deletion] = true
+				g.Expect(after).To(Equal(before), "this right and no other")
+			})
+		}
 	}
 }
 

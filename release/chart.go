@@ -89,12 +89,21 @@ func (c *chart) add(p provider, files map[string][]byte) error {
 			}
 		}
 	}
-	extension, err := objectsOf(files[extensionFile])
+	return errors.Join(
+		c.addAll(p, files[extensionFile], ".Values."+p.values+".inPlaceUpdates.enabled"),
+		c.addAll(p, files[hubFile], ".Values.openshiftHub (not .Values.watchNamespace)"),
+		c.addAll(p, files[hubFileNamespaced], ".Values.openshiftHub .Values.watchNamespace"),
+	)
+}
+
+// addAll adds the templates of the objects of a file, under a condition.
+func (c *chart) addAll(p provider, manifests []byte, condition string) error {
+	objects, err := objectsOf(manifests)
 	if err != nil {
 		return err
 	}
-	for _, o := range extension {
-		if err := c.addObject(p, o, ".Values."+p.values+".inPlaceUpdates.enabled"); err != nil {
+	for _, o := range objects {
+		if err := c.addObject(p, o, condition); err != nil {
 			return err
 		}
 	}

@@ -30,6 +30,8 @@ const (
 	metadataFile = "metadata.yaml"
 	// extensionFile has what belongs to the runtime extension for updates in place.
 	extensionFile = "in-place-updates.yaml"
+	// hubFile has the rights that hubs need which are OpenShift, hubFileNamespaced those of managers of one namespace.
+	hubFile, hubFileNamespaced = "openshift-hub.yaml", "openshift-hub-namespaced.yaml"
 	// providerName is how clusterctl and the Cluster API operator name both, besides their types.
 	providerName = "openshift-agent"
 )
@@ -58,11 +60,12 @@ var providers = []provider{
 	{
 		label: "bootstrap-openshift-agent", components: "bootstrap-components", folder: "bootstrap", image: "agent-bootstrap-provider",
 		namespace: "openshift-agent-bootstrap-system", operatorKind: "BootstrapProvider", values: "bootstrap",
+		beside: []string{"config/bootstrap/openshift-hub*.yaml"},
 	},
 	{
 		label: "control-plane-openshift-agent", components: "control-plane-components", folder: "controlplane", image: "agent-control-plane-provider",
 		namespace: "openshift-agent-control-plane-system", operatorKind: "ControlPlaneProvider", values: "controlPlane",
-		beside: []string{"config/templates/cluster*.yaml", "config/controlplane/" + extensionFile},
+		beside: []string{"config/templates/cluster*.yaml", "config/controlplane/" + extensionFile, "config/controlplane/openshift-hub*.yaml"},
 	},
 }
 

@@ -1,6 +1,7 @@
 package env
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -224,11 +225,29 @@ func (e *Env) newManagers(options Options) map[string]*manager {
 			name: name, options: options,
 			program: func(ctx context.Context) (string, error) { return e.components.Manager(ctx, name) },
 			manifests: func(ctx context.Context) ([]byte, error) {
-				return e.components.Kustomize(ctx, filepath.Join(e.components.Root(), "config", name, cmp.Or(options.Manifests, "default")))
+				return e.ownManifests(ctx, name, cmp.Or(options.Manifests, "default"))
 			},
 		}
 	}
 	return managers
+}
+
+// ownManifests are those of a manager of this repository, with what OpenShift hubs need in addition: the hub has the admission plugin that asks for it.
+func (e *Env) ownManifests(ctx context.Context, name, variant string) ([]byte, error) {
+	folder := filepath.Join(e.components.Root(), "config", name)
+	manifests, err := e.components.Kustomize(ctx, filepath.Join(folder, variant))
+	if err != nil {
+		return nil, err
+	}
+	file := "openshift-hub.yaml"
+	if variant == "namespaced" {
+		file = "openshift-hub-namespaced.yaml"
+	}
+	openshift, err := os.ReadFile(filepath.Join(folder, file))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read what OpenShift hubs need: %w", err)
+	}
+	return bytes.Join([][]byte{manifests, openshift}, []byte("---\n")), nil
 }
 
 // foreignManager is a manager whose program and manifests come from the same module.

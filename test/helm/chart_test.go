@@ -32,6 +32,7 @@ func TestChart(t *testing.T) {
 		{"Helm finds nothing to blame", (*world).lint},
 		{"by default it installs what clusterctl does", (*world).compareDefaults},
 		{"with a watched namespace it installs the components for one", (*world).compareNamespaced},
+		{"for an OpenShift hub it installs the rights on Secrets too", (*world).compareOpenShiftHub},
 		{"with updates in place it installs the extension too", (*world).compareExtension},
 		{"each value reaches its place", (*world).followValues},
 		{"what is not wanted is left out", (*world).leaveOut},
@@ -71,6 +72,17 @@ func (w *world) compareDefaults() {
 
 func (w *world) compareNamespaced() {
 	w.compare(w.template(at("watchNamespace", "lab")), w.components("-namespaced", strings.NewReplacer("${WATCHED_NAMESPACE}", "lab")))
+}
+
+func (w *world) compareOpenShiftHub() {
+	for namespace, suffix := range map[string]string{"": "", "lab": "-namespaced"} {
+		variables := strings.NewReplacer("${WATCHED_NAMESPACE}", namespace)
+		wanted := w.components(suffix, variables)
+		for folder := range providers {
+			wanted = append(wanted, w.read(folder, "openshift-hub"+suffix+".yaml", variables)...)
+		}
+		w.compare(w.template(map[string]any{"openshiftHub": true, "watchNamespace": namespace}), wanted)
+	}
 }
 
 func (w *world) compareExtension() {
@@ -232,7 +244,7 @@ func (w *world) followValues() {
 		}
 		all = append(all, section+".enabled")
 	}
-	all = append(all, "crds.install", "admissionPolicies.install", "controlPlane.inPlaceUpdates.enabled", "controlPlane.inPlaceUpdates.namespaces")
+	all = append(all, "crds.install", "openshiftHub", "admissionPolicies.install", "controlPlane.inPlaceUpdates.enabled", "controlPlane.inPlaceUpdates.namespaces")
 	g.Expect(w.values(func(path string) bool { _, known := places[path[strings.Index(path, ".")+1:]]; return known })).To(ConsistOf(all), "each value has a place that is looked at")
 }
 
@@ -298,6 +310,7 @@ func (w *world) misspell() {
 		"bootstrap.replicas=-1":                       "minimum: got -1, want 0",
 		"bootstrap.inPlaceUpdates.enabled=true":       "additional properties 'inPlaceUpdates' not allowed",
 		"controlPlane.tolerations.key=x":              "got object, want array",
+		"openshiftHub=maybe":                          "got string, want boolean",
 		"admissionPolicies.install=maybe":             "got string, want boolean",
 		"bootstrap.image.pullPolicy=Sometimes":        "value must be one of 'Always', 'IfNotPresent', 'Never'",
 		"bootstrap.podAnnotations.example\\.com/x=tr": "",

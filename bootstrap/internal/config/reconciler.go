@@ -58,9 +58,9 @@ const FieldManager = "openshift-agent-bootstrap"
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch
 //
 // Secrets: the bootstrap data, whose name is the Machine's; pull secrets, certificate authorities and host metadata, which users and CAPM3 name. None is
-// deleted: the plugin asks for that verb of those who change the owner of an object that exists, as is done for bootstrap data that came without it
-// (clusterctl move, backups). Content is read one by one, only metadata is watched:
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
+// deleted. The plugin asks for the verb delete of those who change the owner of an object that exists, as is done for bootstrap data that came without it
+// (backups): hubs with the plugin get the verb by config/bootstrap/openshift-hub.yaml. Content is read one by one, only metadata is watched:
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 //
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch

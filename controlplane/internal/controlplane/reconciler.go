@@ -43,9 +43,9 @@ const (
 // What a manager may do in the namespaces that it watches; what concerns kinds without namespace stands in main.go. One that watches a single namespace has
 // these rights in it only (config/controlplane/namespaced).
 //
-// The verb delete on what is not deleted here (OpenshiftAssistedConfigs, Secrets, infrastructure templates, MachineDrainRules) is what the admission plugin
+// The verb delete on what is not deleted here (OpenshiftAssistedConfigs, infrastructure templates, MachineDrainRules) is what the admission plugin
 // OwnerReferencesPermissionEnforcement, which OpenShift hubs have, asks of those who write owner references of objects that exist; update of our finalizers is
-// what it asks of those who make something that blocks the deletion of its owner.
+// what it asks of those who make something that blocks the deletion of its owner. For Secrets such hubs get the verb by config/controlplane/openshift-hub.yaml.
 //
 // Our own objects:
 // +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io,resources=openshiftassistedcontrolplanes,verbs=get;list;watch;patch
@@ -72,7 +72,7 @@ const (
 // +kubebuilder:rbac:groups=agent-install.openshift.io,resources=agents,verbs=get;list;watch
 //
 // Secrets: kubeconfigs, which have the names of Clusters; pull secrets, which users name. Content is read one by one, only metadata is watched:
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 //
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/cluster-api/util/secret"
@@ -116,14 +117,24 @@ func (r *Reconciler) giveUpRegistration(ctx context.Context, s *scope) (bool, er
 	return r.deleteRegistration(ctx, s, left, status.Installation, controlplanev1.RetryingInstallationReason)
 }
 
-// giveUpKubeconfig deletes the published kubeconfig, which leads nowhere, and would tell of an installation that was begun.
+// giveUpKubeconfig has the published kubeconfig deleted, which leads nowhere, and would be evidence of an installation that was begun. The garbage collector deletes the Secret, whose only owner is one that
+// does not exist: the manager needs no right to delete Secrets.
 func (r *Reconciler) giveUpKubeconfig(ctx context.Context, s *scope) (bool, error) {
 	kubeconfig := s.LeftToGiveUp().Kubeconfig
 	if kubeconfig == nil {
 		return true, nil
 	}
 	s.block(controlplanev1.RetryingInstallationReason, "waiting for the deletion of Secret "+kubeconfig.Name)
-	return false, kube.Delete(ctx, r.Client, kubeconfig)
+	after := kubeconfig.DeepCopy()
+	after.OwnerReferences = []metav1.OwnerReference{s.GivenUpOwner()}
+	if equality.Semantic.DeepEqual(after.OwnerReferences, kubeconfig.OwnerReferences) {
+		return false, nil
+	}
+	patch := client.MergeFromWithOptions(kubeconfig, client.MergeFromWithOptimisticLock{})
+	if err := client.IgnoreNotFound(r.Client.Patch(ctx, after, patch)); err != nil {
+		return false, fmt.Errorf("cannot give up the kubeconfig in Secret %s: %w", kubeconfig.Name, err)
+	}
+	return false, nil
 }
 
 // beginAnew ends the books: when the status says, too, that nothing has begun, or when something else stands for the cluster by now, which a backup brought back.

@@ -9,7 +9,6 @@ import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -88,6 +87,24 @@ func (h *hub) letGo(name string, into client.Object) {
 	h.Expect(h.Get(h.t.Context(), client.ObjectKeyFromObject(into), into)).To(MatchError(apierrors.IsNotFound, "gone"))
 }
 
+// collectKubeconfig deletes the published kubeconfig as the garbage collector does: none of its owners exists.
+func (h *hub) collectKubeconfig() {
+	h.t.Helper()
+	garbage := h.published()
+	h.Expect(garbage.DeletionTimestamp).To(BeZero(), "no manager has the right to delete Secrets")
+	h.Expect(garbage.OwnerReferences).To(HaveLen(1))
+	owner := garbage.OwnerReferences[0]
+	h.Expect(owner.Kind).To(Equal("ClusterDeployment"))
+	deployment := &hivev1.ClusterDeployment{}
+	err := h.Get(h.t.Context(), client.ObjectKey{Namespace: lab, Name: owner.Name}, deployment)
+	h.Expect(apierrors.IsNotFound(err) || deployment.UID != owner.UID).To(BeTrue(), "it is garbage")
+	writes := len(h.writes)
+	h.reconcile()
+	h.Expect(h.writes[writes:]).NotTo(ContainElement(ContainSubstring("kubeconfig")), "once")
+	h.Expect(h.Delete(h.t.Context(), garbage)).To(Succeed())
+	h.letGo(garbage.Name, garbage)
+}
+
 func (h *hub) installedCondition() *metav1.Condition {
 	h.t.Helper()
 	h.elapse()
@@ -131,7 +148,7 @@ func TestAFailedInstallationIsGivenUpInOrderAndBegunAnew(t *testing.T) {
 	h.reconcile()
 	h.silence()
 	h.reconcile()
-	h.letGo("cluster1-kubeconfig", &corev1.Secret{})
+	h.collectKubeconfig()
 
 	h.reconcile()
 	h.Expect(h.controlPlane().Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending))

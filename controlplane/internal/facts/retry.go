@@ -96,6 +96,13 @@ func (f *Facts) LeftToGiveUp() Leftovers {
 	return left
 }
 
+// GivenUpOwner is an owner that does not exist: the ClusterDeployment of the failed installation, with a UID of what is given up. What has no other owner is garbage. A ClusterDeployment that has its name by now
+// has another UID.
+func (f *Facts) GivenUpOwner() metav1.OwnerReference {
+	given := sets.List(f.givenUp())
+	return metav1.OwnerReference{APIVersion: hivev1.SchemeGroupVersion.String(), Kind: "ClusterDeployment", Name: f.ControlPlane.Name, UID: given[0]}
+}
+
 // nothingLeft tells whether all that is given up is gone, so that nothing of it counts any more.
 func (f *Facts) nothingLeft() bool {
 	left := f.LeftToGiveUp()
