@@ -51,6 +51,9 @@ func (r *Reconciler) fenceHost(ctx context.Context, s *scope) (bool, error) {
 		return s.wait(bootstrapv1.HostBoundCondition, bootstrapv1.FencingCredentialsUnusableReason, "Secret %s with the credentials of the BMC of BareMetalHost %s does not exist: create it", name, s.Host.Name)
 	case users:
 		s.fencing, err = desired.FencingOf(s.Facts, credentials)
+		if err == nil && !s.namesFencing() { // the credentials were the BMC's before
+			err = r.retireFencing(ctx, s)
+		}
 	default:
 		err = r.applyFencingSecret(ctx, s, credentials)
 	}
@@ -82,14 +85,18 @@ func (s *scope) ownsFencing() bool {
 	if s.FencingSecret == nil {
 		return false
 	}
-	named := slices.ContainsFunc(s.Agents, func(a *aiv1beta1.Agent) bool { return a.Spec.FencingCredentialsSecretRef == s.FencingSecret.Name })
-	return desired.Owns(s.Config, s.FencingSecret, desired.FencingAnnotation, named)
+	return desired.Owns(s.Config, s.FencingSecret, desired.FencingAnnotation, s.namesFencing())
+}
+
+// namesFencing tells whether an Agent of the Machine names the Secret that is made of the BMC's credentials.
+func (s *scope) namesFencing() bool {
+	return slices.ContainsFunc(s.Agents, func(a *aiv1beta1.Agent) bool { return a.Spec.FencingCredentialsSecretRef == s.FencingSecretName() })
 }
 
 // retiredFencing is what FencingAnnotation says of a Secret whose credentials were taken out.
 const retiredFencing = "retired"
 
-// retireFencing takes the credentials out of the Secret of a host that is installed: assisted-service takes in none any more. The Secret itself stays until the config is deleted: of an Agent that names one that
+// retireFencing takes the credentials out of a Secret that is not needed any more: the host is installed, and assisted-service takes in none, or the user named a Secret of their own. The Secret itself stays until the config is deleted: of an Agent that names one that
 // is missing assisted-service reads nothing else (updateHostFencingCredentials in its agent_controller.go, August 2026).
 func (r *Reconciler) retireFencing(ctx context.Context, s *scope) error {
 	if !s.ownsFencing() {

@@ -327,6 +327,34 @@ func TestTheCredentialsAreTakenOutWhenTheHostIsInstalled(t *testing.T) {
 	w.Expect(w.writes).To(Equal(writes))
 }
 
+// The password of a BMC that nothing needs is not kept until the config is deleted.
+func TestTheCredentialsAreTakenOutWhenTheUserNamesOthers(t *testing.T) {
+	w := twoNodes(t, nil)
+	w.create(credentials(bmcSecret, nil), credentials(usersFencing, map[string]string{"address": "https://fence.example:8443/redfish/v1/Systems/7", "certificateVerification": "Enabled"}))
+	w.reconcile()
+	w.Expect(w.fencing()).To(HaveKeyWithValue("password", hidden))
+	w.Expect(w.agent("a").Spec.FencingCredentialsSecretRef).To(Equal(fencingOfM))
+
+	name := func(secret string) {
+		host := read(w, "rack1-u7", bareMetalHost())
+		w.change(host, func() { host.Annotations = map[string]string{metal3.FencingCredentialsAnnotation: secret} })
+	}
+	name(usersFencing)
+	w.reconcile()
+	w.Expect(w.agent("a").Spec.FencingCredentialsSecretRef).To(Equal(usersFencing))
+	w.Expect(w.fencing()).To(HaveKeyWithValue("password", hidden), "the Agent named it until now")
+	w.reconcile()
+	w.Expect(read(w, fencingOfM, &corev1.Secret{}).Data).To(BeEmpty())
+	writes := w.writes
+	w.reconcile()
+	w.Expect(w.writes).To(Equal(writes))
+
+	name("")
+	w.reconcile()
+	w.Expect(w.fencing()).To(HaveKeyWithValue("password", hidden), "it is needed again")
+	w.Expect(w.agent("a").Spec.FencingCredentialsSecretRef).To(Equal(fencingOfM))
+}
+
 // A Secret that belongs to another object is none of ours, whatever its annotation says.
 func TestCredentialsOfAnotherObjectAreLeftAlone(t *testing.T) {
 	w := twoNodes(t, nil)
