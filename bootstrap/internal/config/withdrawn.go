@@ -28,7 +28,8 @@ type registeredField struct {
 	keep func(registered, wanted *assisted.InfraEnvSpec)
 }
 
-// registeredFields are those of an InfraEnv, as observed on the real service (updateInfraEnv in its infraenv_controller.go).
+// registeredFields are those of an InfraEnv, as observed on the real service of April 2025 and read in that of August 2026: updateInfraEnv in its infraenv_controller.go passes on what is stated only,
+// and updateInfraEnvData and updateInfraEnvNtpSources in its bminventory/inventory.go store no mirrors and no empty key.
 var registeredFields = []registeredField{
 	{ // assisted-service's webhook refuses another one
 		path: []string{"cpuArchitecture"},
@@ -72,11 +73,14 @@ var registeredFields = []registeredField{
 		keep: keepTimeServers,
 	},
 	{
+		// Added to an InfraEnv that stated no time server, it is refused where the service has one of its own (NTP_DEFAULT_SERVER): that was registered as additionalNTPSources, which
+		// exclude ntpSources (RegisterInfraEnvInternal, updateInfraEnvNtpSources).
 		path: []string{"ntpSources"},
 		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
-			return len(registered.NTPSources) > 0 && len(wanted.NTPSources) == 0
+			return (len(registered.NTPSources) > 0) != (len(wanted.NTPSources) > 0)
 		},
-		keep: keepTimeServers,
+		stated: func(wanted *assisted.InfraEnvSpec) bool { return len(wanted.NTPSources) > 0 },
+		keep:   keepTimeServers,
 	},
 	{
 		path: []string{"networkDiscoveryDelaySeconds"},

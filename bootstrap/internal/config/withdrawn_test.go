@@ -61,6 +61,11 @@ func TestWhatIsWithdrawnIsForgotten(t *testing.T) {
 			},
 			anew: true, left: func(s *assisted.InfraEnvSpec) any { return s.NTPSources },
 		},
+		"the time server of assisted-service itself": {
+			state:    func(*bootstrapv1.OpenshiftAssistedConfig) {},
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = []string{"ntp.example"} },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return len(s.NTPSources) == 0 },
+		},
 		"the delay of the network": {
 			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NetworkDiscoveryDelaySeconds = ptr.To[int32](60) },
 			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NetworkDiscoveryDelaySeconds = nil },
