@@ -59,8 +59,21 @@ func (c *chart) parametrise(p provider, deployment map[string]any) error {
 	manager["resources"] = value(optional, "resources")
 	environment, _ := manager["env"].([]any)
 	manager["env"] = append(environment, value(further, "env"))
+	for field, of := range map[string]map[string]any{"env": manager, "volumeMounts": manager, "volumes": pod} {
+		addAuthorities(of, field)
+	}
 	pod["containers"] = containers
 	return nil
+}
+
+// addAuthorities adds to a list what belongs to the trusted authorities, and leaves out a list that would be empty without them.
+func addAuthorities(of map[string]any, field string) {
+	items := `include "openshift-agent.authorities.` + map[string]string{"env": "env", "volumeMounts": "mounts", "volumes": "volumes"}[field] + `" .Values | fromYamlArray`
+	if list, _ := of[field].([]any); len(list) > 0 {
+		of[field] = append(list, expression(further, items))
+		return
+	}
+	of[field] = expression(optional, items)
 }
 
 // mapAt is what an object holds at a place, to be changed there.

@@ -207,9 +207,11 @@ var placesOfBoth = map[string]struct {
 	found func(*appsv1.Deployment) any
 	want  any
 }{
-	"watchNamespace":   {"lab", args, ContainElement("--namespace=lab")},
-	"watchFilter":      {"green", args, ContainElement("--watch-filter=green")},
-	"imagePullSecrets": {[]any{map[string]any{"name": "registry"}}, func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.ImagePullSecrets }, []corev1.LocalObjectReference{{Name: "registry"}}},
+	"watchNamespace":               {"lab", args, ContainElement("--namespace=lab")},
+	"watchFilter":                  {"green", args, ContainElement("--watch-filter=green")},
+	"trustedAuthorities.configMap": {"hub-authorities", authorities, ConsistOf("configMap hub-authorities", trustDirectory, trustVariable)},
+	"trustedAuthorities.secret":    {"hub-authorities", authorities, ConsistOf("secret hub-authorities", trustDirectory, trustVariable)},
+	"imagePullSecrets":             {[]any{map[string]any{"name": "registry"}}, func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.ImagePullSecrets }, []corev1.LocalObjectReference{{Name: "registry"}}},
 }
 
 const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -221,6 +223,41 @@ func image(d *appsv1.Deployment) any { return container(d).Image }
 func resources(d *appsv1.Deployment) any {
 	r := container(d).Resources
 	return []string{r.Limits.Memory().String(), r.Requests.Cpu().String()}
+}
+
+const (
+	trustDirectory = "/etc/openshift-agent/trusted-authorities"
+	// trustVariable keeps the directories of Go; SSL_CERT_FILE would replace the authorities of the image.
+	trustVariable = trustDirectory + ":/etc/ssl/certs:/etc/pki/tls/certs"
+)
+
+// authorities are the source of the trusted authorities, where it is mounted, and the variable that names the place.
+func authorities(d *appsv1.Deployment) any {
+	var found []string
+	for _, v := range d.Spec.Template.Spec.Volumes {
+		if v.Projected == nil {
+			continue
+		}
+		for _, source := range v.Projected.Sources {
+			if source.ConfigMap != nil {
+				found = append(found, "configMap "+source.ConfigMap.Name)
+			}
+			if source.Secret != nil {
+				found = append(found, "secret "+source.Secret.Name)
+			}
+		}
+		for _, mount := range container(d).VolumeMounts {
+			if mount.Name == v.Name && mount.ReadOnly {
+				found = append(found, mount.MountPath)
+			}
+		}
+	}
+	for _, variable := range container(d).Env {
+		if variable.Name == "SSL_CERT_DIR" {
+			found = append(found, variable.Value)
+		}
+	}
+	return found
 }
 
 func args(d *appsv1.Deployment) any { return container(d).Args }
