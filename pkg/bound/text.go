@@ -41,6 +41,9 @@ func Value(text string) string { return shorten(clean(text, false), ValueBytes) 
 // Cause returns what another program reports, on one line. It does not remove credentials: see assisted.RedactURLs, which calls it.
 func Cause(text string) string { return shorten(clean(text, false), CauseBytes) }
 
+// Shorten returns a foreign text on one line with another limit, in bytes.
+func Shorten(text string, most int) string { return shorten(clean(text, false), most) }
+
 // Identifier returns a foreign version, image or name unchanged, or nothing where it is longer than most bytes or not plain ASCII: a part of it would name something else.
 func Identifier(text string, most int) string {
 	if len(text) > most || !isClean(text, false) {

@@ -9,6 +9,8 @@ import (
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 const (
@@ -74,7 +76,7 @@ func unsuitable(disk *aiv1beta1.HostDisk, minBytes int64) string {
 	if disk.SizeBytes < minBytes {
 		return fmt.Sprintf("is smaller than the required %d GiB", minBytes/gibibyte)
 	}
-	return "cannot be installed to: " + short(strings.Join(disk.InstallationEligibility.NotEligibleReasons, "; "), 160)
+	return "cannot be installed to: " + bound.Shorten(strings.Join(disk.InstallationEligibility.NotEligibleReasons, "; "), 160)
 }
 
 // preferred returns the chosen disk, else the first in the order of assisted-service (ListEligibleDisks of its internal/hardware), which keeps

@@ -8,7 +8,8 @@ import (
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	stringsutil "k8s.io/utils/strings"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // mismatches returns the root device hints that a disk does not match, each with the value of the disk. The meaning is that of the Bare Metal Operator's API: exact, except that model and vendor may
@@ -31,7 +32,7 @@ func mismatches(hints *metal3api.RootDeviceHints, disk *aiv1beta1.HostDisk) []st
 	var failed []string
 	for _, check := range checks {
 		if check.hint != "" && !check.ok(check.hint) {
-			failed = append(failed, fmt.Sprintf("%s is %s, not %s", check.name, cmp.Or(short(check.value, 64), "empty"), short(check.hint, 64)))
+			failed = append(failed, fmt.Sprintf("%s is %s, not %s", check.name, cmp.Or(bound.Shorten(check.value, 64), "empty"), bound.Shorten(check.hint, 64)))
 		}
 	}
 	if spins := disk.DriveType == "HDD"; hints.Rotational != nil && *hints.Rotational != spins {
@@ -73,7 +74,7 @@ func describe(disks []*aiv1beta1.HostDisk, details func(*aiv1beta1.HostDisk) str
 	const most = 3
 	var described []string
 	for _, disk := range disks[:min(len(disks), most)] {
-		described = append(described, short(details(disk), 250))
+		described = append(described, bound.Shorten(details(disk), 250))
 	}
 	if len(disks) > most {
 		described = append(described, fmt.Sprintf("and %d more", len(disks)-most))
@@ -86,21 +87,16 @@ func diskDetails(disk *aiv1beta1.HostDisk) string {
 	var details []string
 	for _, path := range []string{disk.ByPath, disk.ByID} {
 		if path != "" && path != diskName(disk) {
-			details = append(details, short(path, 96))
+			details = append(details, bound.Shorten(path, 96))
 		}
 	}
 	details = append(details, fmt.Sprintf("%.1f GB", float64(disk.SizeBytes)/float64(gigabyte)))
 	if disk.Serial != "" {
-		details = append(details, "serial "+short(disk.Serial, 32))
+		details = append(details, "serial "+bound.Shorten(disk.Serial, 32))
 	}
-	return fmt.Sprintf("%s (%s)", short(diskName(disk), 96), strings.Join(details, ", "))
+	return fmt.Sprintf("%s (%s)", bound.Shorten(diskName(disk), 96), strings.Join(details, ", "))
 }
 
 func diskName(disk *aiv1beta1.HostDisk) string {
 	return cmp.Or(disk.Path, disk.Name, disk.ID, "a disk without name")
-}
-
-// short bounds text that the host reports.
-func short(text string, most int) string {
-	return strings.ToValidUTF8(stringsutil.ShortenString(text, most), "")
 }

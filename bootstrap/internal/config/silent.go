@@ -14,6 +14,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -35,7 +36,8 @@ func (r *Reconciler) silent(s *scope, since time.Time) (bool, error) {
 		return false, nil
 	}
 	c.Reason = bootstrapv1.HostNotRespondingReason
-	c.Message += fmt.Sprintf("; the host has not contacted assisted-service for more than %d minutes%s. Check its power and its console: boot device, network, DNS, proxy, certificates", int(silenceLimit.Minutes()), s.hostState())
+	cause := fmt.Sprintf("; the host has not contacted assisted-service for more than %d minutes%s. Check its power and its console: boot device, network, DNS, proxy, certificates", int(silenceLimit.Minutes()), s.hostState())
+	c.Message = bound.Before(c.Message, cause) + cause
 	if !reported {
 		s.tell(corev1.EventTypeWarning, bootstrapv1.HostNotRespondingReason, "%s", c.Message)
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -187,4 +190,17 @@ func TestRedactedErrorsKeepTheirType(t *testing.T) {
 	err := withoutQuery(apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "m", errors.New("exceeded quota for https://img.example/iso?api_key=secret")))
 	g.Expect(apierrors.IsForbidden(err)).To(BeTrue())
 	g.Expect(err.Error()).To(And(ContainSubstring("exceeded quota"), Not(ContainSubstring("api_key"))))
+}
+
+// What is added to a long wait is the cause and the action: the foreign text in front of them is cut.
+func TestSilenceIsNotCutOffALongMessage(t *testing.T) {
+	w := booted(t)
+	now := time.Now()
+	w.reconciler.now = func() time.Time { return now }
+	s := &scope{Facts: &facts.Facts{Config: w.config()}}
+	s.conditions = []metav1.Condition{{Type: bootstrapv1.HostIdentifiedCondition, Message: strings.Repeat("x", 2*bound.MessageBytes)}}
+	_, err := w.reconciler.silent(s, now.Add(-silenceLimit))
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(s.conditions[0].Message).To(HaveSuffix("Check its power and its console: boot device, network, DNS, proxy, certificates"))
+	w.Expect(len(s.conditions[0].Message)).To(BeNumerically("<=", bound.MessageBytes))
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
-	stringsutil "k8s.io/utils/strings"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
@@ -51,7 +50,7 @@ func detailed(host *metal3.Host, why string, first bool) string {
 	if !first {
 		return name
 	}
-	return name + " (" + stringsutil.ShortenString(bound.Cause(why), maxDetail) + ")"
+	return name + " (" + bound.Shorten(why, maxDetail) + ")"
 }
 
 // Candidates returns the host that the Machine has, else those that CAPM3 may give to it, now or later, in the order of their names. Hosts out of the failure domain of the Machine, and those that are not

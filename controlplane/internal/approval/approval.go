@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/cluster-api/controllers/noderefutil"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 const (
@@ -195,7 +197,7 @@ func (r *Request) servingObstacle(hosts Hosts, host *Host, nodes Nodes) string {
 
 // cut shortens what somebody in the cluster wrote for people to read: no name is longer than one of the DNS, and no condition holds more than some.
 func cut(name string) string {
-	return strings.ToValidUTF8(name[:min(len(name), validation.DNS1123SubdomainMaxLength)], "")
+	return bound.Shorten(name, validation.DNS1123SubdomainMaxLength)
 }
 
 // usedFor tells whether a certificate is for a purpose and for signatures, and for nothing else but the encipherment of keys, which kubelets ask for where their key is one of RSA.

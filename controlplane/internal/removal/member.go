@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // onNode tells a Machine its Node as it is now: it may have become one, or one of another name, after Cluster API looked.
@@ -124,8 +124,5 @@ const longest = 100
 
 // short shows the beginning of what a cluster says.
 func short(said string) string {
-	if len(said) <= longest {
-		return said
-	}
-	return strings.ToValidUTF8(said[:longest], "") + "..."
+	return bound.Shorten(said, longest)
 }

@@ -2,12 +2,10 @@ package status
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize/english"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	stringsutil "k8s.io/utils/strings"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
@@ -32,7 +30,7 @@ func (v *View) withMissingWorkers(c metav1.Condition) metav1.Condition {
 		if blocker == "" {
 			blocker = "no condition states why, see the log of Cluster API"
 		}
-		missing = append(missing, fmt.Sprintf("Cluster API has not created %s of %s: %s", english.Plural(int(of.Count), "Machine", ""), of.Owner, strings.ToValidUTF8(stringsutil.ShortenString(blocker, maxBlocker), "")))
+		missing = append(missing, fmt.Sprintf("Cluster API has not created %s of %s: %s", english.Plural(int(of.Count), "Machine", ""), of.Owner, bound.Shorten(blocker, maxBlocker)))
 		if overdue {
 			c.Reason = controlplanev1.WorkersNotCreatedReason
 		}
