@@ -25,6 +25,9 @@ func (r *Reconciler) registerAgain(ctx context.Context, s *scope, wanted *hiveex
 	field := ""
 	if s.OwnsInstall() {
 		field = desired.RegisterAgainFor(s.Install, wanted, func(path ...string) bool { return r.applier.Owns(s.Install, path...) })
+		if s.Deployment != nil && s.Deployment.Spec.ClusterName != desired.ClusterName(s.Facts) {
+			field = "config.clusterName" // Hive's admission webhook refuses an update of spec.clusterName
+		}
 	}
 	goes := s.Deployment != nil && !s.Deployment.DeletionTimestamp.IsZero()
 	switch {

@@ -96,6 +96,24 @@ func TestWhatARegisteredClusterKeepsIsRegisteredAgain(t *testing.T) {
 	}
 }
 
+// Hive's admission webhook refuses another name of a ClusterDeployment.
+func TestAnotherNameIsRegisteredAgain(t *testing.T) {
+	h := registeredWithProxy(t)
+	h.alter(func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.Config.ClusterName = "renamed" })
+	h.reconcile()
+	h.elapse()
+	h.reconcile()
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.InstalledCondition)).To(And(ContainSubstring("registered again"), ContainSubstring("config.clusterName")))
+	deployment, _ := h.registration()
+	h.Expect(deployment.Spec.ClusterName).To(Equal("cluster1"), "an update would be refused")
+	h.deregister()
+	h.reconcile()
+	h.reconcile()
+	deployment, _ = h.registration()
+	h.Expect(deployment.DeletionTimestamp).To(BeNil())
+	h.Expect(deployment.Spec.ClusterName).To(Equal("renamed"))
+}
+
 // A cluster that assisted-service has registered without its objects being taken in is registered again, too.
 func TestARegistrationWithoutFinalizersIsMadeAgain(t *testing.T) {
 	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {

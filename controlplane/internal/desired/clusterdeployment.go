@@ -19,14 +19,18 @@ import (
 
 // ClusterDeployment is the wanted ClusterDeployment of a release, whose installation is the AgentClusterInstall of the same name.
 func ClusterDeployment(f *facts.Facts, version semver.Version) *unstructured.Unstructured {
-	config := &f.ControlPlane.Spec.Config
 	u := clusterDeployment(f, &hivev1.ClusterDeploymentSpec{
-		ClusterName:   cmp.Or(config.ClusterName, f.Cluster.Name),
-		BaseDomain:    config.BaseDomain,
+		ClusterName:   ClusterName(f),
+		BaseDomain:    f.ControlPlane.Spec.Config.BaseDomain,
 		PullSecretRef: &corev1.LocalObjectReference{Name: f.PullSecretName()},
 	})
 	annotations.AddAnnotations(u, map[string]string{assisted.OpenShiftVersionAnnotation: version.String()})
 	return u
+}
+
+// ClusterName is the first part of the DNS name of the cluster.
+func ClusterName(f *facts.Facts) string {
+	return cmp.Or(f.ControlPlane.Spec.Config.ClusterName, f.Cluster.Name)
 }
 
 // InstalledClusterDeployment is what we state of a ClusterDeployment whose cluster is installed: all that we stated before, as it stands, and that it is
