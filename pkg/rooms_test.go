@@ -17,7 +17,7 @@ var (
 	pure = sets.New(
 		"bootstrap/internal/desired", "bootstrap/internal/facts", "bootstrap/internal/ignition", "bootstrap/internal/preflight",
 		"controlplane/internal/approval", "controlplane/internal/desired", "controlplane/internal/facts", "controlplane/internal/openshift", "controlplane/internal/preflight", "controlplane/internal/remediation",
-		"controlplane/internal/removal", "controlplane/internal/status", "controlplane/internal/upgrade",
+		"controlplane/internal/removal", "controlplane/internal/scaling", "controlplane/internal/status", "controlplane/internal/upgrade",
 		"pkg/assisted", "pkg/bound", "pkg/contract", "pkg/metal3", "pkg/reach",
 	)
 	apis = sets.New("bootstrap/api/v1beta1", "controlplane/api/v1beta1")

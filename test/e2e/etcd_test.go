@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -255,6 +256,58 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		expectDeleted(ctx, cluster)
 	}, NodeTimeout(deleteTimeout+2*soon))
 })
+
+var _ = Describe("A master whose server and BMC are dead", Label("etcd"), func() {
+	It("has a successor while its Machine hangs, and goes when its BareMetalHost is deleted", func(ctx SpecContext) {
+		onlySimulated()
+		cluster := apply(ctx, "compact", lab.Mutations{Namespace: "dead-bmc", ClusterName: "replaced", EtcdMembers: true, ExtraHosts: 1})
+		waitAvailable(ctx, cluster)
+		expectWell(ctx, cluster)
+		dead := state(ctx, cluster).Machines[0]
+		rackHost(dead).FailTask(hosts.Deprovisioning, "the BMC does not answer")
+		rackHost(dead).PowerOff()
+		loseNode(ctx, cluster, dead.Status.NodeRef.Name)
+		Eventually(cluster.EtcdSettled).WithContext(ctx).Should(HaveOccurred())
+		deleteMachines(ctx, cluster, dead)
+		wait(ctx, cluster, "released", func(s *lab.State) bool {
+			at := slices.IndexFunc(s.Machines, func(m lab.Machine) bool { return m.UID == dead.UID })
+			return lab.Condition(s.Machines[at].Status.Conditions, clusterv1.MachineDeletingCondition).Reason == clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason
+		})
+
+		By("letting half an hour pass")
+		passHalfAnHour(ctx, cluster)
+		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.InfrastructureDeletionStuckReason)).To(And(ContainSubstring(dead.Name), ContainSubstring("allow-deletion")))
+		wait(ctx, cluster, "a successor that runs", func(s *lab.State) bool {
+			return len(s.Machines) == 4 && has(s, dead) && !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return !m.Status.NodeRef.IsDefined() })
+		})
+
+		By("deleting the BareMetalHost, as the condition says")
+		annotate(ctx, dead.Host, "bootstrap.cluster.x-k8s.io/allow-deletion", "true")
+		Expect(laboratory.Client().Delete(ctx, dead.Host)).To(Succeed())
+		waitReplaced(ctx, cluster, dead)
+		expectWell(ctx, cluster)
+		expectMembersReported(ctx, cluster)
+		Expect(cluster.WipedMembers()).To(BeEmpty(), "hosts whose disks were wiped while they voted")
+	}, NodeTimeout(installTimeout+2*replaceTimeout))
+})
+
+// released is the time in the record of released hosts.
+var released = regexp.MustCompile(`"released":"[^"]+"`)
+
+// passHalfAnHour makes hosts that were released have been so for an hour.
+func passHalfAnHour(ctx context.Context, cluster *lab.Cluster) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		cp := controlPlaneOf(cluster)
+		g.Expect(laboratory.Client().Get(ctx, client.ObjectKeyFromObject(cp), cp)).To(Succeed())
+		before := cp.DeepCopy()
+		record := cp.GetAnnotations()[controlplanev1.ReleasedHostsAnnotation]
+		g.Expect(record).To(MatchRegexp(released.String()))
+		hourAgo := fmt.Sprintf("%q:%q", "released", time.Now().Add(-time.Hour).UTC().Format(time.RFC3339))
+		metav1.SetMetaDataAnnotation(&cp.ObjectMeta, controlplanev1.ReleasedHostsAnnotation, released.ReplaceAllString(record, hourAgo))
+		g.Expect(laboratory.Client().Patch(ctx, cp, client.MergeFrom(before))).To(Succeed())
+	}).Should(Succeed())
+}
 
 func deleteMachines(ctx context.Context, cluster *lab.Cluster, machines ...lab.Machine) {
 	GinkgoHelper()

@@ -103,6 +103,7 @@ func (o *operator) Reconcile(ctx context.Context, request reconcile.Request) (re
 	before := bmh.Status.DeepCopy()
 	if reason := host.failure(task); reason != "" {
 		failed(&bmh.Status, task, reason)
+		giveUp(bmh)
 		return reconcile.Result{RequeueAfter: taskRetry}, o.write(ctx, bmh)
 	}
 	if err := o.step(ctx, bmh, host); err != nil {

@@ -115,6 +115,16 @@ func wayOut(status *metal3api.BareMetalHostStatus) bool {
 	return true
 }
 
+// triesBeforeDelete is how often a deprovisioning may fail before a BareMetalHost that is deleted goes without it (retryCount of the real operator, host_state_machine.go).
+const triesBeforeDelete = 3
+
+// giveUp lets a BareMetalHost go that is deleted and whose BMC does not answer. Its server keeps its disk.
+func giveUp(bmh *metal3api.BareMetalHost) {
+	if bmh.DeletionTimestamp != nil && bmh.Status.Provisioning.State == metal3api.StateDeprovisioning && bmh.Status.ErrorCount > triesBeforeDelete {
+		bmh.Status.Provisioning.State = metal3api.StateDeleting
+	}
+}
+
 // manage begins with a BareMetalHost as soon as it says where its BMC is.
 func manage(bmh *metal3api.BareMetalHost) {
 	if !bmh.HasBMCDetails() {

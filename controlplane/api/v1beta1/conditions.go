@@ -124,6 +124,7 @@ const (
 	WaitingForWorkersDeletionReason       = "WaitingForWorkersDeletion"
 	WaitingForMachinesDeletionReason      = "WaitingForMachinesDeletion"
 	WaitingForInstallationDeletionReason  = "WaitingForInstallationDeletion"
+	InfrastructureDeletionStuckReason     = "InfrastructureDeletionStuck"
 	EtcdUnknownReason                     = "EtcdUnknown"
 	EtcdClusterHealthyReason              = "Healthy"
 	EtcdClusterNotHealthyReason           = "NotHealthy"

@@ -3,7 +3,11 @@ package controlplane
 import (
 	"cmp"
 	"context"
+	"math"
+	"slices"
 
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -40,7 +44,11 @@ const looksAtLeaving = 30
 
 // guardHost looks after a host that was released and may still run: OpenShift takes in hosts that run, and it would be wiped while it votes.
 func (r *Reconciler) guardHost(ctx context.Context, s *scope, asked *removal.Asked, left removal.Leftover, m removal.Machine) (err error) {
-	r.askBeside(s, "leaving "+string(m.UID), firstBeside, looksAtLeaving, func() (found *removal.Step, changed bool) {
+	most := looksAtLeaving
+	if at := slices.IndexFunc(s.Machines, func(known *clusterv1.Machine) bool { return known.UID == m.UID }); at >= 0 && conditions.IsTrue(s.Machines[at], clusterv1.MachineNodeReadyCondition) {
+		most = math.MaxInt // a host that runs is taken in again, however long its infrastructure is not deleted
+	}
+	r.askBeside(s, "leaving "+string(m.UID), firstBeside, most, func() (found *removal.Step, changed bool) {
 		seen, failure := r.readEtcd(ctx, s)
 		if failure != nil {
 			ctrl.LoggerFrom(ctx).V(1).Info("Cannot see whether a released host is a member of etcd again", "Machine", m.Name, "reason", failure.Error())

@@ -109,6 +109,25 @@ func TestTheLooksAtALeavingHostEnd(t *testing.T) {
 	h.Expect(h.etcds.calls).To(Equal([]string{"delete Secrets of n0"}), "but it is not forgotten without a look")
 }
 
+// A host whose BMC is dead may run on for ever.
+func TestTheLooksAtALeavingHostWhoseKubeletReportsDoNotEnd(t *testing.T) {
+	h, now, going := newLeavingHub(t)
+	m := &clusterv1.Machine{}
+	h.get(going, m)
+	conditions.Set(m, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineNodeReadyReason})
+	h.Expect(h.Status().Update(t.Context(), m)).To(Succeed())
+	h.reconcile()
+	for range 2 * looksAtLeaving {
+		*now = now.Add(lastLook)
+		h.reconcile()
+	}
+	h.Expect(h.etcds.looks).To(BeNumerically(">", looksAtLeaving))
+	h.comesBack(func(*facts.EtcdMember) {})
+	*now = now.Add(lastLook)
+	h.reconcile()
+	h.Expect(h.etcds.Members).To(HaveLen(2), "it is removed again")
+}
+
 // Who was taken in once may be so again soon.
 func TestAHostThatIsTakenInLate(t *testing.T) {
 	for what, lead := range map[string]bool{"it is removed": false, "it leads": true} {
@@ -169,7 +188,7 @@ func TestAHostThatBootsAfterItWasReleased(t *testing.T) {
 	going := h.deleteMachine(0)
 	h.reconcile()
 	h.Expect(h.held()).NotTo(ContainElement(going))
-	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.ReleasedHostsAnnotation, fmt.Sprintf(`[{"machine":%q,"providerID":"metal3://n0"}]`, going)))
+	h.Expect(h.recorded()).To(Equal(fmt.Sprintf(`[{"machine":%q,"providerID":"metal3://n0"}]`, going)))
 
 	h.reconcile()
 	h.etcds.Nodes, h.workloads.facts.Nodes = append(h.etcds.Nodes, n0), append(h.workloads.facts.Nodes, n0.Node)
@@ -177,7 +196,7 @@ func TestAHostThatBootsAfterItWasReleased(t *testing.T) {
 	now = now.Add(firstBeside)
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(Equal([]string{"remove n0 through n1"}))
-	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.ReleasedHostsAnnotation, recordOf(going)))
+	h.Expect(h.recorded()).To(Equal(recordOf(going)))
 
 	h.etcds.calls = nil
 	h.get(going, &m)

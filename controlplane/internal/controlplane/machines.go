@@ -18,6 +18,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -36,7 +37,7 @@ const leftoverTime = time.Hour
 // machines makes those that are missing, all at once: assisted-service installs only when all hosts are there. Those of an installed cluster wait until etcd can take
 // them in.
 func (r *Reconciler) machines(ctx context.Context, s *scope) (bool, error) {
-	missing := int(s.Replicas()) - len(s.Machines)
+	missing := scaling.Missing(int(s.Replicas()), len(s.Machines), s.found.Stuck)
 	switch {
 	case missing > 0 && s.GoesWhole():
 		s.block(controlplanev1.WaitingForWorkersDeletionReason, goesWhole)

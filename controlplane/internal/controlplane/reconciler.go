@@ -261,6 +261,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 	}
 	// What is installed is looked after whatever the installation waits for.
 	return errors.Join(
+		reconcile.Run(ctx, s, r.findStuck),
 		reconcile.Run(ctx, s, r.passOn), // before the registration, which states what is passed on only when it makes an object
 		reconcile.Run(ctx, s, r.guard, r.awaitDeletion, r.requirements, r.infraTemplates, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.machines),
 		reconcile.Run(ctx, s, r.preflight),
@@ -276,6 +277,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 		reconcile.Run(ctx, s, r.tellServerCA),
 		reconcile.Run(ctx, s, r.tellArbiter),
 		reconcile.Run(ctx, s, r.tellStray),
+		reconcile.Run(ctx, s, r.tellStuck),
 		reconcile.Run(ctx, s, r.relabel, r.markInstalled, r.dropImageSets),
 		reconcile.Run(ctx, s, r.kubeconfig, r.trustAuthorities, r.nudge, r.keepCredentials, r.allowMove),
 		reconcile.Run(ctx, s, r.renewKubeconfig),

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -124,7 +126,7 @@ func (r *Reconciler) releaseNext(ctx context.Context, s *scope, asked *removal.A
 	if step.Action == removal.RemoveMember && !r.removeMember(ctx, s, step) {
 		return false, nil
 	}
-	return false, r.releaseHost(ctx, s, step.Machine)
+	return false, r.releaseHost(ctx, s, asked, step)
 }
 
 // note records what a host leaves behind, unless that is known.
@@ -219,13 +221,18 @@ func gone(m removal.Machine) string {
 	return m.Name + " is being deleted"
 }
 
-// releaseHost lets a Machine go on whose host is no member of etcd.
-func (r *Reconciler) releaseHost(ctx context.Context, s *scope, m removal.Machine) error {
-	at := slices.IndexFunc(s.Machines, func(known *clusterv1.Machine) bool { return known.Name == m.Name })
-	if unprotected, err := r.unprotectHost(ctx, s, s.Machines[at]); err != nil || !unprotected {
+// releaseHost lets a Machine go on whose host is no member of etcd, and records when.
+func (r *Reconciler) releaseHost(ctx context.Context, s *scope, asked *removal.Asked, step removal.Step) error {
+	m := s.machineNamed(step.Machine.Name)
+	if unprotected, err := r.unprotectHost(ctx, s, m); err != nil || !unprotected {
 		return err
 	}
-	if err := r.dropHook(ctx, s.Machines[at]); err != nil {
+	released := step.Leaves
+	released.Released = ptr.To(metav1.NewTime(r.now().UTC().Truncate(time.Second)))
+	if err := r.note(ctx, s, asked, released); err != nil {
+		return err
+	}
+	if err := r.dropHook(ctx, m); err != nil {
 		return err
 	}
 	r.looks.done(s.stored.UID, lookTasks...)

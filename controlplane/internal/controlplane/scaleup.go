@@ -39,7 +39,15 @@ func (r *Reconciler) scaleUp(ctx context.Context, s *scope) (bool, error) {
 	if !ok {
 		return true, nil
 	}
-	if against := scaling.Up(s.Facts, etcd); len(against) > 0 {
+	against := scaling.Up(s.Facts, etcd)
+	if plain := int(s.Replicas()) - len(s.Machines); s.missing > plain { // one more takes the place of a Machine that is stuck
+		doubts := s.againstSuccessors(etcd)
+		if plain > 0 && len(doubts) > 0 {
+			slots, doubts = s.freeSlots(plain), nil
+		}
+		against = append(doubts, against...)
+	}
+	if len(against) > 0 {
 		r.hold(s, scaling.Joined(against))
 		return true, nil
 	}

@@ -9,6 +9,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -33,6 +34,8 @@ type scope struct {
 
 	// missing is how many Machines of an installed cluster are to be made, when etcd can take them in.
 	missing int
+	// stuck are the Machines whose hosts left etcd, but whose infrastructure is not deleted.
+	stuck []removal.Machine
 	// looking is what etcd is being looked at for; empty: nothing. look is what was seen.
 	looking status.Task
 	look    etcdLook

@@ -47,6 +47,12 @@ func TestMembersComeAndGo(t *testing.T) {
 	c.Expect(c.Get(ctx, client.ObjectKey{Name: "n2"}, restarting)).To(Succeed())
 	restarting.Annotations = map[string]string{"machineconfiguration.openshift.io/currentConfig": "rendered-master-1", "machineconfiguration.openshift.io/desiredConfig": "rendered-master-2"}
 	c.Expect(c.Update(ctx, restarting)).To(Succeed())
+	restarting.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionUnknown}, {Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
+	c.Expect(c.Status().Update(ctx, restarting)).To(Succeed())
+	away := &corev1.Node{}
+	c.Expect(c.Get(ctx, client.ObjectKey{Name: "n0"}, away)).To(Succeed())
+	away.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
+	c.Expect(c.Status().Update(ctx, away)).To(Succeed())
 	seen, err := etcds.Observe(ctx, key)
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Expect(c.connections.Load()).To(BeEquivalentTo(3), "one to each member, and each is a port-forward")
@@ -60,6 +66,7 @@ func TestMembersComeAndGo(t *testing.T) {
 	c.Expect([]bool{seen.Condemns("n0"), seen.Condemns("n1"), seen.Condemns("n2")}).To(Equal([]bool{false, true, false}))
 	c.Expect(seen.Nodes[1]).To(Equal(facts.ControlPlaneNode{Node: facts.Node{Name: "n1", UID: "u", ProviderID: "metal3://n1", HostUID: "host of n1"}, Addresses: []string{"192.168.111.21"}}))
 	c.Expect(seen.Nodes[2].Configuring).To(BeTrue())
+	c.Expect([]bool{seen.Nodes[0].Silent, seen.Nodes[1].Silent, seen.Nodes[2].Silent}).To(Equal([]bool{true, false, false}))
 
 	leader := c.leader(ctx)
 	at := slices.IndexFunc(seen.Members, func(m facts.EtcdMember) bool { return m.Name == leader.Name })

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"slices"
 
 	configv1 "github.com/openshift/api/config/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
@@ -123,7 +124,7 @@ func readNodesWith(ctx context.Context, c client.Client, label string, seen *fac
 			continue
 		}
 		node := facts.ControlPlaneNode{Node: facts.Node{Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID, HostUID: n.Labels[metal3.HostUIDLabel]}}
-		node.Configuring = configuring(n)
+		node.Configuring, node.Silent = configuring(n), silent(n)
 		for _, address := range n.Status.Addresses {
 			if address.Type == corev1.NodeInternalIP {
 				node.Addresses = append(node.Addresses, address.Address)
@@ -137,4 +138,11 @@ func readNodesWith(ctx context.Context, c client.Client, label string, seen *fac
 // configuring tells whether the machine config operator gives a Node another configuration. A Node that it has not seen yet has none of the annotations.
 func configuring(n *corev1.Node) bool {
 	return n.Annotations[workload.DesiredConfigAnnotation] != n.Annotations[workload.CurrentConfigAnnotation]
+}
+
+// silent reports whether the kubelet of a Node does not report. A Node that never had the condition Ready is not silent: nothing is known of it.
+func silent(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
+	})
 }

@@ -79,6 +79,8 @@ type ControlPlaneNode struct {
 	Addresses []string
 	// Configuring tells that it is given another machine configuration.
 	Configuring bool
+	// Silent reports that its kubelet does not report: the node controller of the cluster has set its conditions to Unknown.
+	Silent bool
 }
 
 // Voters are the members that count for quorum.

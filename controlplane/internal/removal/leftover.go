@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -24,6 +25,8 @@ type Leftover struct {
 	UID       types.UID `json:"uid,omitempty"`
 	Addresses []string  `json:"addresses,omitempty"`
 	Members   []string  `json:"members,omitempty"`
+	// Released is when our hook was removed, as the member was gone from etcd; nil: not yet, or by a version that did not record it.
+	Released *metav1.Time `json:"released,omitempty"`
 }
 
 // From names for people where it comes from.
@@ -115,6 +118,7 @@ func (a *Asked) Noted(left Leftover) (noted []Leftover, changed bool) {
 		left.Node, left.UID = before.Node, before.UID
 	}
 	left.Addresses, left.Members = join(before.Addresses, left.Addresses), join(before.Members, left.Members)
+	left.Released = cmp.Or(before.Released, left.Released)
 	noted[at] = left
 	return noted, !equality.Semantic.DeepEqual(before, left)
 }

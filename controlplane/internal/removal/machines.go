@@ -28,6 +28,7 @@ func Of(f *facts.Facts) (*Asked, error) {
 		machine := about(m)
 		machine.Node, machine.HostUID = nodeOf(f, m), hostOf(f, m)
 		machine.Waits, machine.Blocker = waits(m), blocker(m)
+		machine.Terminating = conditions.GetReason(m, clusterv1.MachineDeletingCondition) == clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason
 		asked.Machines = append(asked.Machines, machine)
 	}
 	for _, m := range f.Workers {

@@ -26,6 +26,8 @@ type Machine struct {
 	Held, Waits bool
 	// Blocker is, for people, what Cluster API waits for before our hook; empty: nothing is known.
 	Blocker string
+	// Terminating reports that Cluster API has passed all hooks and waits for the deletion of the infrastructure machine.
+	Terminating bool
 }
 
 // runsAs tells whether a Node proves to be that of the Machine's host. That it has the name which the host had does not.

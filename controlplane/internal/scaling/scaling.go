@@ -56,6 +56,11 @@ func TooMany(f *facts.Facts) []*clusterv1.Machine {
 	return masters
 }
 
+// Missing is how many Machines are to be made. A Machine that is stuck counts as gone, but only one does: each may come back, and there is never more than one Machine too many.
+func Missing(replicas, machines, stuck int) int {
+	return max(0, replicas-machines+min(stuck, 1))
+}
+
 // marked tells whether the user wants a Machine to go before others.
 func marked(m *clusterv1.Machine) bool {
 	_, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]

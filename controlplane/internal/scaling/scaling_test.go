@@ -248,3 +248,22 @@ func TestSeveralWaitsAreToldAsOne(t *testing.T) {
 	g.Expect(joined.Watched).To(BeFalse(), "nobody tells when the second is over")
 	g.Expect(Joined([]removal.Step{watched, watched}).Watched).To(BeTrue())
 }
+
+func TestHowManyMachinesAreMissing(t *testing.T) {
+	g := NewWithT(t)
+	for _, tc := range []struct{ replicas, machines, stuck, missing int }{
+		{3, 3, 0, 0},
+		{3, 2, 0, 1},
+		{3, 0, 0, 3},
+		{3, 5, 0, 0},
+		{3, 3, 1, 1},
+		{3, 2, 1, 2}, // one counts as gone
+		{3, 4, 1, 0},
+		{3, 4, 2, 0},
+		{3, 3, 3, 1},
+		{3, 5, 5, 0},
+		{5, 5, 2, 1}, // never more than one too many
+	} {
+		g.Expect(Missing(tc.replicas, tc.machines, tc.stuck)).To(Equal(tc.missing), "%+v", tc)
+	}
+}

@@ -105,7 +105,7 @@ func (v *View) mendEtcd() string {
 
 func withoutMachine(nodes []string) string {
 	return fmt.Sprintf("control-plane %s no Machine and may be a member of etcd: %s. If a server came back whose Machine was deleted, switch it off, remove its etcd "+
-		"member as OpenShift documents it, then delete the Node", english.PluralWord(len(nodes), "Node has", "Nodes have"), bound.List(nodes))
+		"member as OpenShift documents it, then delete the Node, which wipes nothing", english.PluralWord(len(nodes), "Node has", "Nodes have"), bound.List(nodes))
 }
 
 // nodesWithoutMachine are the control-plane Nodes that no Machine accounts for: a server that was repaired and boots its old disk comes back as another voter. While the host

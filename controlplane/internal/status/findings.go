@@ -22,6 +22,8 @@ type Findings struct {
 	Registered bool
 	// Machines are those of the control plane as this reconcile leaves them: with those that it made, which the cache has not seen.
 	Machines []*clusterv1.Machine
+	// Stuck is how many of them have left etcd and hang in the deletion of their infrastructure: a successor may be made.
+	Stuck int
 	// Kubeconfig is the published kubeconfig as this reconcile leaves it.
 	Kubeconfig *metav1.PartialObjectMetadata
 

@@ -16,12 +16,14 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 func (v *View) machinesCreated() metav1.Condition {
 	const t = controlplanev1.MachinesCreatedCondition
-	missing := int(v.Replicas()) - len(v.Found.Machines)
+	missing := v.missing()
 	switch {
 	case v.Deleting():
 		return no(t, clusterv1.DeletingReason, "the control plane is being deleted")
@@ -38,6 +40,22 @@ func (v *View) machinesCreated() metav1.Condition {
 	default:
 		return no(t, clusterv1.ScalingUpReason, fmt.Sprintf("making %d of %s", missing, english.Plural(int(v.Replicas()), "Machine", "")))
 	}
+}
+
+// missing is how many Machines are to be made.
+func (v *View) missing() int {
+	return scaling.Missing(int(v.Replicas()), len(v.Found.Machines), v.Found.Stuck)
+}
+
+// Stuck reports a Machine whose host left etcd, but whose infrastructure is not deleted, and the way out.
+func Stuck(m *clusterv1.Machine) string {
+	infra := m.Spec.InfrastructureRef.Kind + " " + m.Spec.InfrastructureRef.Name
+	stuck := fmt.Sprintf("Machine %s is stuck: its host left etcd, but %s is not deleted. ", m.Name, infra)
+	if m.Spec.InfrastructureRef.Kind != metal3.MachineKind {
+		return stuck + "See the conditions of " + infra
+	}
+	return stuck + "If the BMC does not answer, unplug the server so that it never boots and joins etcd again. Then annotate its BareMetalHost with bootstrap.cluster.x-k8s.io/allow-deletion=true and delete it, " +
+		"which wipes the server if its BMC answers after all"
 }
 
 // machinesReady names the Machines that are not Ready. What keeps each of them from it is told once the cluster is installed: before, they all
@@ -142,11 +160,11 @@ func (v *View) rollingOut() metav1.Condition {
 
 func (v *View) scalingUp() metav1.Condition {
 	const t = controlplanev1.ScalingUpCondition
-	if v.Deleting() || len(v.Found.Machines) >= int(v.Replicas()) {
+	if v.Deleting() || v.missing() == 0 {
 		return no(t, clusterv1.NotScalingUpReason, "")
 	}
 	c := yes(t, clusterv1.ScalingUpReason)
-	c.Message = fmt.Sprintf("scaling up from %d to %s", len(v.Found.Machines), english.Plural(int(v.Replicas()), "Machine", ""))
+	c.Message = fmt.Sprintf("scaling up from %d to %s", len(v.Found.Machines)-v.Found.Stuck, english.Plural(int(v.Replicas()), "Machine", ""))
 	if blocked := v.Found.Blocked(Installation); blocked != nil {
 		c.Message += ": " + blocked.Message
 	} else if blocked := v.Found.Blocked(ScaleUp); blocked != nil {

@@ -84,6 +84,7 @@ var atOnce = []string{
 	controlplanev1.EtcdUnknownReason, controlplanev1.EtcdQuorumAtRiskReason, controlplanev1.EtcdTopologyNotSupportedReason,
 	controlplanev1.LastEtcdMemberReason, controlplanev1.WaitingForMachineAPIReason, controlplanev1.CertificateRequestNotFittingReason,
 	controlplanev1.PreflightWarningsReason, controlplanev1.HostsFallBehindReason, controlplanev1.BootstrapProviderOutdatedReason, controlplanev1.ArbiterMismatchReason, controlplanev1.EtcdClusterNotHealthyReason,
+	controlplanev1.InfrastructureDeletionStuckReason,
 }
 
 func TestOfEveryReasonItIsDecidedHowUrgentItIs(t *testing.T) {

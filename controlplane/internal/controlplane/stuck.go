@@ -1,0 +1,63 @@
+package controlplane
+
+import (
+	"context"
+	"slices"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+)
+
+// findStuck finds the Machines whose hosts left etcd, but whose infrastructure is not deleted, as with a dead BMC. They count as gone when Machines are made. The Machine of an arbiter does not: its name
+// is given once, and a master is no successor of an arbiter.
+func (r *Reconciler) findStuck(_ context.Context, s *scope) (bool, error) {
+	if !s.Installed() || s.GoesWhole() || s.Fenced() || s.Replicas() < 2 || !removal.Concerned(s.Facts) {
+		return true, nil
+	}
+	asked, err := removal.Of(s.Facts)
+	if err != nil {
+		return true, nil //nolint:nilerr // reported when what is recorded is to be cleaned up
+	}
+	stuck, next := asked.Stuck(r.now())
+	s.again.In(next)
+	s.stuck = stuck
+	for _, m := range stuck {
+		if machine := s.machineNamed(m.Name); !desired.IsArbiter(s.Facts, machine) && !desired.LostItsRole(s.Facts, machine) {
+			s.found.Stuck++
+		}
+	}
+	return true, nil
+}
+
+// machineNamed returns the Machine of the control plane with a name that facts of this reconcile hold.
+func (s *scope) machineNamed(name string) *clusterv1.Machine {
+	return s.Machines[slices.IndexFunc(s.Machines, func(m *clusterv1.Machine) bool { return m.Name == name })]
+}
+
+// againstSuccessors is all that speaks against another Machine in the place of one that is stuck.
+func (s *scope) againstSuccessors(etcd *facts.Etcd) []removal.Step {
+	asked, err := removal.Of(s.Facts)
+	if err != nil {
+		return []removal.Step{removal.Watch(controlplanev1.EtcdUnknownReason, "%s", err)}
+	}
+	var against []removal.Step
+	for _, m := range s.stuck {
+		against = append(against, asked.AgainstSuccessor(m, etcd)...)
+	}
+	return against
+}
+
+// tellStuck reports the first Machine that is stuck, and how to end that. Others that wait for its end are worth less.
+func (r *Reconciler) tellStuck(_ context.Context, s *scope) (bool, error) {
+	blocked := s.found.Blocked(status.HostRelease)
+	if len(s.stuck) == 0 || blocked != nil && blocked.Reason != controlplanev1.WaitingForMachinesDeletionReason {
+		return true, nil
+	}
+	s.found.Block(status.HostRelease, controlplanev1.InfrastructureDeletionStuckReason, status.Stuck(s.machineNamed(s.stuck[0].Name)))
+	return true, nil
+}

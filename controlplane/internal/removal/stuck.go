@@ -1,0 +1,59 @@
+package removal
+
+import (
+	"slices"
+	"time"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+// stuckAfter is how long the infrastructure of a released Machine may take to be deleted. Metal3 switches a host off and wipes its metadata within minutes; within half an hour a host is off, or its
+// BMC does not answer.
+const stuckAfter = 30 * time.Minute
+
+// Stuck returns the Machines whose hosts left etcd, but whose infrastructure is not deleted since, as with a dead BMC. next is when the next one becomes stuck; zero: none does. A Machine whose
+// release was not recorded is never stuck: nothing proves that its host left etcd.
+func (a *Asked) Stuck(now time.Time) (stuck []Machine, next time.Duration) {
+	for _, m := range a.Machines {
+		at := slices.IndexFunc(a.Leftovers, func(left Leftover) bool { return a.isOf(left, m) })
+		if m.Deleted.IsZero() || m.Held || !m.Terminating || at < 0 {
+			continue
+		}
+		since := m.Deleted
+		if released := a.Leftovers[at].Released; released != nil {
+			since = released.Time
+		}
+		left := stuckAfter - now.Sub(since)
+		switch {
+		case left <= 0:
+			stuck = append(stuck, m)
+		case next == 0 || left < next:
+			next = left
+		}
+	}
+	return stuck, next
+}
+
+// AgainstSuccessor is all that speaks against another Machine in the place of one that is stuck. The server may run on without its BMC: OpenShift takes a host that runs into etcd again, and it
+// would be one voter more. Only a host that is seen to be no member, and whose kubelet does not report, counts as gone.
+func (a *Asked) AgainstSuccessor(m Machine, etcd *facts.Etcd) []Step {
+	at := slices.IndexFunc(a.Leftovers, func(left Leftover) bool { return a.isOf(left, m) })
+	if at < 0 || m.Held || m.Deleted.IsZero() {
+		return []Step{Watch(controlplanev1.WaitingForMachinesDeletionReason, "it is not recorded that the host of Machine %s left etcd", m.Name)}
+	}
+	v := view{Asked: a, Etcd: etcd}
+	if step := v.foreign(); step != nil {
+		return []Step{*step}
+	}
+	left := a.Leftovers[at].on(v.nodes())
+	if back := slices.IndexFunc(v.Members, func(member facts.EtcdMember) bool { return v.isBack(member, left) }); back >= 0 {
+		return []Step{wait(controlplanev1.WaitingForMachinesDeletionReason, "the host of Machine %s, which is being deleted, is etcd member %s again: its server runs. Unplug the server; when its infrastructure is "+
+			"deleted, its disks are wiped", m.Name, nameOf(v.Members[back]))}
+	}
+	if node := v.Node(left.Node); node != nil && node.UID == left.UID && !node.Silent {
+		return []Step{wait(controlplanev1.WaitingForMachinesDeletionReason, "the kubelet of Node %s reports, although the Machine %s of this Node is being deleted: its server runs and may join etcd again. Unplug the "+
+			"server; when its infrastructure is deleted, its disks are wiped", node.Name, m.Name)}
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package removal
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+)
+
+// released makes m0 one whose host was released at noon, is no member and does not run.
+func (w *world) released() {
+	w.Machines[0].Held, w.Machines[0].Waits, w.Machines[0].Terminating = false, false, true
+	w.Leftovers = []Leftover{{
+		Machine: "m0", ProviderID: "metal3://n0", HostUID: "host of n0", Node: "n0", UID: "n0", Addresses: []string{address(0)}, Members: []string{"1"}, Released: ptr.To(metav1.NewTime(noon)),
+	}}
+	w.Members = w.Members[1:]
+	w.Nodes[0].Silent = true
+	for i := range w.Nodes {
+		w.Registered = append(w.Registered, w.Nodes[i].Node)
+	}
+}
+
+func TestWhichMachinesAreStuck(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		change func(*world)
+		after  time.Duration
+		stuck  bool
+		next   time.Duration
+	}{
+		"for half an hour":                     {after: 30 * time.Minute, stuck: true},
+		"not yet":                              {after: 29 * time.Minute, next: time.Minute},
+		"released long after its deletion":     {change: func(w *world) { w.Machines[0].Deleted = noon.Add(-time.Hour) }, after: time.Minute, next: 29 * time.Minute},
+		"an earlier version recorded no time":  {change: func(w *world) { w.Leftovers[0].Released = nil }, after: 30 * time.Minute, stuck: true},
+		"its release was not recorded":         {change: func(w *world) { w.Leftovers = nil }, after: time.Hour},
+		"it still has the hook":                {change: func(w *world) { w.Machines[0].Held = true }, after: time.Hour},
+		"Cluster API does something else":      {change: func(w *world) { w.Machines[0].Terminating = false }, after: time.Hour},
+		"it is not being deleted":              {change: func(w *world) { w.Machines[0].Deleted = time.Time{} }, after: time.Hour},
+		"another Machine of the name was made": {change: func(w *world) { w.Machines[0].ProviderID, w.Machines[0].Node = "metal3://n9", "n9" }, after: time.Hour},
+		"the record is of another Machine alone": {change: func(w *world) {
+			w.Leftovers[0].Machine, w.Leftovers[0].Node, w.Leftovers[0].ProviderID = "m9", "n9", "metal3://n9"
+		}, after: time.Hour},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(3)
+			w.released()
+			if tc.change != nil {
+				tc.change(w)
+			}
+			stuck, next := w.Stuck(noon.Add(tc.after))
+			if tc.stuck {
+				g.Expect(stuck).To(ConsistOf(HaveField("Name", "m0")))
+			} else {
+				g.Expect(stuck).To(BeEmpty())
+			}
+			g.Expect(next).To(Equal(tc.next))
+		})
+	}
+}
+
+func TestWhatSpeaksAgainstASuccessor(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		change  func(*world)
+		against string // empty: nothing
+	}{
+		"its host is no member, and does not run": {},
+		"its Node is gone":                        {change: func(w *world) { w.Nodes = w.Nodes[1:] }},
+		"its kubelet reports":                     {change: func(w *world) { w.Nodes[0].Silent = false }, against: "the kubelet of Node n0 reports"},
+		"another host has its name, and runs":     {change: func(w *world) { w.Nodes[0].Silent, w.Nodes[0].UID = false, "other" }},
+		"OpenShift took it in again": {
+			change: func(w *world) {
+				w.Members = append(w.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{address(0)}})
+			}, against: "is etcd member n0 again",
+		},
+		"and it does not serve": {
+			change: func(w *world) {
+				w.Members = append(w.Members, facts.EtcdMember{ID: 9, Learner: true, Hosts: []string{address(0)}, Problem: "does not answer"})
+			}, against: "is etcd member 9",
+		},
+		"its member came back with its ID": {change: func(w *world) {
+			w.Members = append(w.Members, facts.EtcdMember{ID: 1, Name: "n0", Hosts: []string{address(0)}})
+		}, against: "again"},
+		"members do not agree":         {change: func(w *world) { w.Doubt = "the members do not agree" }, against: "do not agree"},
+		"etcd has lost its quorum":     {change: func(w *world) { w.Lost = true }, against: "quorum"},
+		"no member answers":            {change: func(w *world) { w.Members = nil }, against: "no etcd member answers"},
+		"Pacemaker runs etcd":          {change: func(w *world) { w.Topology = configv1.DualReplicaTopologyMode }, against: "DualReplica"},
+		"its release was not recorded": {change: func(w *world) { w.Leftovers = nil }, against: "it is not recorded"},
+		"it still has the hook":        {change: func(w *world) { w.Machines[0].Held = true }, against: "it is not recorded"},
+		"it is not being deleted":      {change: func(w *world) { w.Machines[0].Deleted = time.Time{} }, against: "it is not recorded"},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(3)
+			w.released()
+			if tc.change != nil {
+				tc.change(w)
+			}
+			against := w.AgainstSuccessor(w.Machines[0], &w.Etcd)
+			if tc.against == "" {
+				g.Expect(against).To(BeEmpty())
+				return
+			}
+			g.Expect(against).To(HaveLen(1))
+			g.Expect(against[0].Message).To(ContainSubstring(tc.against))
+		})
+	}
+}
