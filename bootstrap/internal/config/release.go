@@ -81,14 +81,22 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 
 // keepOthersAgents waits while a host is part of another cluster, to which somebody bound it: assisted-service would take its Node out of that cluster
 // when its Agent is deleted, or its InfraEnv.
-func (r *Reconciler) keepOthersAgents(_ context.Context, s *scope) (bool, error) {
+//
+// An Agent without a cluster may be that of a server on which another config has installed: assisted-service moves the Agent of a server that boots the image of an InfraEnv there, with an
+// empty spec. The claim of a config ends with its Machine, also while both are deleted: no two deletions wait for each other.
+func (r *Reconciler) keepOthersAgents(ctx context.Context, s *scope) (bool, error) {
 	for _, agent := range s.Agents {
 		if s.BoundElsewhere(agent) {
 			return s.waitDeleting(bootstrapv1.HostInAnotherClusterReason, "Agent %s belongs to %s. Agent and InfraEnv %s are left alone until the Agent belongs to that cluster no more. Do not unbind or delete it if that cluster uses its server, which would be removed from the cluster and reinstalled",
 				agent.Name, s.clusterOf(agent), facts.InfraEnvOf(agent))
 		}
 	}
-	return true, nil
+	recorded, err := r.recordedBy(ctx, s, s.Agents)
+	if err != nil || len(recorded) == 0 {
+		return err == nil, err
+	}
+	return s.waitDeleting(bootstrapv1.ServerInUseReason, "Agent and InfraEnv are kept: %s. Start the server from its disk, then delete the Agent, which wipes nothing, but that config loses its Agent. Or delete the Machine of that config, which wipes its host",
+		recorded[0])
 }
 
 // clusterOf names the cluster that an Agent is bound to, unless it is in another namespace.

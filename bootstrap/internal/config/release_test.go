@@ -209,6 +209,31 @@ func TestAgentThatIsBoundToAnotherCluster(t *testing.T) {
 	}
 }
 
+// TestAgentOfAnotherInstalledMachineIsKept: assisted-service moved it to the InfraEnv of the Machine that is deleted, whose image the server booted.
+func TestAgentOfAnotherInstalledMachineIsKept(t *testing.T) {
+	w := booted(t)
+	machine, config := otherMachine("a")
+	machine.Status.NodeRef.Name = "node"
+	w.create(machine, config)
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.remove(read(w, "m", &clusterv1.Machine{}))
+	w.remove(w.config())
+	for range 2 {
+		w.reconcile()
+		w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.ServerInUseReason)
+		w.Expect(w.message(bootstrapv1.DeletingCondition)).To(And(ContainSubstring("OpenshiftAssistedConfig other, which has a Node, recorded Agent a"), ContainSubstring("wipes its host")))
+		w.Expect(w.agent("a").DeletionTimestamp).To(BeNil())
+		w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
+		w.restart()
+	}
+	w.reconcile()
+	w.Expect(w.reconciler.ofOtherConfig(t.Context(), config)).To(HaveLen(1), "its changes are news")
+	w.remove(config)
+	w.reconcile()
+	w.Expect(w.message(bootstrapv1.DeletingCondition)).NotTo(ContainSubstring("other"), "the deletion proceeds")
+}
+
 // TestDeletedAgentOfAHostThatWasNeverInstalled: assisted-service would look for its Node in a cluster that does not exist yet, and wait for ever.
 func TestDeletedAgentOfAHostThatWasNeverInstalled(t *testing.T) {
 	finalizer := []string{"agent.agent-install.openshift.io/ai-deprovision"}
