@@ -15,9 +15,9 @@ import (
 // What both managers together may ask for while the HA sample (five Machines) is installed, and until its spec looks. Statuses follow what others do, and more or fewer of their changes
 // fall into one write: the bounds are twice what was measured, and five times where it is read in the cluster what comes up there, which lasts as long as the machine is slow. What is asked for in a loop exceeds them soon.
 var (
-	// haHub are the requests to the hub but those about the kinds of assisted-service.
+	// haHub are the requests to the hub but those about the kinds of assisted-service. Before its first write each of the six Secrets is read past the cache.
 	haHub = map[string]int{
-		"create events": 60, "create metal3machines": 6, "get secrets": 20,
+		"create events": 60, "create metal3machines": 6, "get secrets": 32,
 		"patch machines": 40, "patch machines/status": 8, "patch metal3machines": 30, "patch metal3machinetemplates": 4,
 		"patch openshiftassistedconfigs": 30, "patch openshiftassistedconfigs/status": 64,
 		"patch openshiftassistedcontrolplanes": 8, "patch openshiftassistedcontrolplanes/status": 40, "patch secrets": 20,

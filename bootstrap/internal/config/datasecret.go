@@ -19,6 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // SourceAnnotation marks a bootstrap data secret as ours and says, as a digest, what its data was made from.
@@ -77,15 +78,32 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 		Type: clusterv1.ClusterSecretType,
 		Data: map[string][]byte{"value": data.Value, "format": []byte("ignition")},
 	}
-	if s.DataSecret != nil { // not one that took its place meanwhile
+	cached := kube.VersionOf(s.DataSecret)
+	if s.DataSecret, err = r.existing(ctx, s.DataSecret, secret); err != nil {
+		return false, err
+	}
+	switch {
+	case s.dataSecretTaken():
+		s.again.In(reconcile.CacheLag)
+		return s.waitForDataSecret()
+	case s.DataSecret != nil: // not one that took its place meanwhile
 		secret.UID = s.DataSecret.UID
 	}
 	if _, err := r.applier.Apply(ctx, secret, nil); err != nil {
 		return false, fmt.Errorf("cannot write the bootstrap data: %w", err)
 	}
-	r.data.Wrote(keyOf(s.Config), digest, kube.VersionOf(s.DataSecret))
+	r.data.Wrote(keyOf(s.Config), digest, cached)
 	r.ignitions.Drop(keyOf(s.Config))
 	return true, nil
+}
+
+// existing returns the Secret of the name of wanted: the one that the cache shows, else the one that the API server has, nil where neither has one. The first write is forced: it would
+// overwrite a foreign Secret that was created a moment ago.
+func (r *Reconciler) existing(ctx context.Context, cached *metav1.PartialObjectMetadata, wanted *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
+	if cached != nil {
+		return cached, nil
+	}
+	return kube.Read(ctx, r.Live, client.ObjectKeyFromObject(wanted), kube.MetadataOf(kube.Secret))
 }
 
 // sourceDigest identifies what the data is made from. Without authentication assisted-service's URLs stay the same when the ignition changes, so

@@ -291,6 +291,35 @@ func TestDataOfASecretThatTookThePlaceOfOursStay(t *testing.T) {
 	w.Expect(read(w, "m", &corev1.Secret{}).Data).To(HaveKeyWithValue("value", BeEquivalentTo("theirs")))
 }
 
+// lacking is a cache that does not show a Secret yet.
+type lacking struct {
+	client.Reader
+
+	name string
+}
+
+func (l lacking) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if secret, is := obj.(*metav1.PartialObjectMetadata); is && key.Name == l.name && secret.Kind == "Secret" {
+		return apierrors.NewNotFound(corev1.Resource("secrets"), key.Name)
+	}
+	return l.Reader.Get(ctx, key, obj, opts...)
+}
+
+// TestSecretThatTheCacheDoesNotShowYet: the first write is forced and would overwrite it.
+func TestSecretThatTheCacheDoesNotShowYet(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", UID: "theirs"}, Data: map[string][]byte{"value": []byte("theirs")}})
+	w.reconciler.Metadata = lacking{w.reconciler.Metadata, "m"}
+	w.reconcile()
+	w.makeImage()
+	w.reconcile()
+	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason)
+	w.Expect(w.message(bootstrapv1.DataSecretAvailableCondition)).To(ContainSubstring("Secret m exists and was not created by this provider"))
+	kept := read(w, "m", &corev1.Secret{})
+	w.Expect(kept.Data).To(Equal(map[string][]byte{"value": []byte("theirs")}))
+	w.Expect(kept.OwnerReferences).To(BeEmpty())
+}
+
 func TestOwnerOfTheDataIsRestored(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()

@@ -142,6 +142,9 @@ func (r *Reconciler) applyFencingSecret(ctx context.Context, s *scope, credentia
 		return err
 	}
 	s.fencing = desired.Fencing{Secret: wanted.Name, Source: wanted.Annotations[desired.FencingAnnotation]}
+	if s.FencingSecret, err = r.existing(ctx, s.FencingSecret, wanted); err != nil {
+		return err
+	}
 	made := s.FencingSecret
 	switch {
 	case made != nil && !s.ownsFencing():

@@ -226,6 +226,17 @@ func TestASecretOfSomebodyElseIsLeftAlone(t *testing.T) {
 	w.Expect(w.fencing()).To(HaveKey("address"))
 }
 
+// TestFencingSecretThatTheCacheDoesNotShowYet: the first write is forced and would overwrite it.
+func TestFencingSecretThatTheCacheDoesNotShowYet(t *testing.T) {
+	w := twoNodes(t, nil)
+	w.create(credentials(bmcSecret, nil), credentials(fencingOfM, nil))
+	theirs := read(w, fencingOfM, &corev1.Secret{})
+	w.reconciler.Metadata = lacking{w.reconciler.Metadata, fencingOfM}
+	w.reconcile()
+	w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.FencingCredentialsUnusableReason)
+	w.Expect(read(w, fencingOfM, &corev1.Secret{})).To(Equal(theirs))
+}
+
 func TestNobodyElseIsFenced(t *testing.T) {
 	for situation, change := range map[string]func(*hiveext.AgentClusterInstall){
 		"an arbiter":    func(install *hiveext.AgentClusterInstall) { install.Spec.ProvisionRequirements.ArbiterAgents = 1 },

@@ -116,6 +116,16 @@ func (r *Reconciler) publish(ctx context.Context, s *scope, admin *corev1.Secret
 		s.found.Block(status.KubeconfigCopy, controlplanev1.KubeconfigRefusedReason, fmt.Sprintf("Secret %s is not published: %s", admin.Name, err))
 		return s.found.Kubeconfig != nil, nil
 	}
+	if s.found.Kubeconfig == nil {
+		found, err := r.existing(ctx, desired.Kubeconfig(s.Facts, nil, nil))
+		if err != nil {
+			return false, err
+		}
+		if found != nil && !s.OwnsKubeconfig(found) {
+			s.found.Kubeconfig = found
+			return true, nil // the user's own
+		}
+	}
 	content, annotations, err := r.withAdditions(ctx, s, content, sourceOf(admin))
 	if err != nil {
 		return false, err
@@ -134,6 +144,15 @@ func (r *Reconciler) publish(ctx context.Context, s *scope, admin *corev1.Secret
 	}
 	s.found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}
 	return true, nil
+}
+
+// existing reads, past the cache, the metadata of a Secret before its first write; nil when it does not exist, or was written a moment ago. The first write is forced: it would overwrite a
+// foreign Secret that the cache does not show yet.
+func (r *Reconciler) existing(ctx context.Context, wanted *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
+	if r.recent.Unseen(appliedKey(wanted), "") > 0 {
+		return nil, nil //nolint:nilnil // ours is on its way into the cache
+	}
+	return kube.Read(ctx, r.Live, client.ObjectKeyFromObject(wanted), kube.MetadataOf(kube.Secret))
 }
 
 // withAdditions returns assisted-service's kubeconfig with what the user added to the published one, if there is one, and the annotations that stay with that.

@@ -43,7 +43,13 @@ func (r *Reconciler) placeholder(ctx context.Context, s *scope) (bool, error) {
 	if s.PullSecret != nil {
 		return true, nil
 	}
-	return true, r.apply(ctx, s, desired.PlaceholderPullSecret(s.Facts), nil)
+	wanted := desired.PlaceholderPullSecret(s.Facts)
+	found, err := r.existing(ctx, wanted)
+	if err != nil || found != nil {
+		s.PullSecret = found
+		return err == nil, err
+	}
+	return true, r.apply(ctx, s, wanted, nil)
 }
 
 type pullSecretContents struct {
