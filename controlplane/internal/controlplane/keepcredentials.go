@@ -36,7 +36,8 @@ func (r *Reconciler) keepCredentials(ctx context.Context, s *scope) (bool, error
 			source = now.String()
 		}
 	}
-	if from == nil || workload.CheckKubeconfig(from.Data[desired.AdminKubeconfigKey]) != nil { // the condition KubeconfigAvailable reports it
+	usable := from != nil && workload.CheckKubeconfig(from.Data[desired.AdminKubeconfigKey]) == nil
+	if !usable { // the condition KubeconfigAvailable reports it
 		return true, nil
 	}
 	if _, err := r.applier.Apply(ctx, desired.RecoveryCredentials(s.Facts, from.Data[desired.AdminKubeconfigKey], source), kept); err != nil {

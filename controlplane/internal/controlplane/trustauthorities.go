@@ -25,7 +25,7 @@ func (r *Reconciler) trustAuthorities(ctx context.Context, s *scope) (bool, erro
 	bundle := s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle
 	if err := workload.CheckAuthorities(bundle); err != nil {
 		s.found.Block(status.KubeconfigAuthorities, controlplanev1.InvalidConfigurationReason, fmt.Sprintf("%s. Correct the field: none of its certificates is used", err))
-		return true, nil //nolint:nilerr // for the user to correct
+		return true, nil
 	}
 	if !s.OwnsKubeconfig(s.found.Kubeconfig) || facts.AuthoritiesOf(s.found.Kubeconfig).TookOver(bundle) {
 		return true, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -230,9 +231,9 @@ func TestAWatchThatIsForbiddenIsTold(t *testing.T) {
 func TestListsAreReadInPages(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	for i := range 2*PageSize + 1 {
-		s.put(nodesPath, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("w%d", i), UID: types.UID(fmt.Sprint(i))}})
+		s.put(nodesPath, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("w%d", i), UID: types.UID(strconv.Itoa(i))}})
 		s.put(requestsPath, &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{
-			Name: fmt.Sprintf("r%d", i), UID: types.UID(fmt.Sprint(i)), CreationTimestamp: metav1.NewTime(time.Unix(int64(i), 0)),
+			Name: fmt.Sprintf("r%d", i), UID: types.UID(strconv.Itoa(i)), CreationTimestamp: metav1.NewTime(time.Unix(int64(i), 0)),
 		}})
 	}
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
@@ -240,7 +241,7 @@ func TestListsAreReadInPages(t *testing.T) {
 	h.visit(t.Context())
 	seen := h.told()
 	h.Expect(seen.Nodes).To(HaveLen(2*PageSize + 2))
-	h.Expect(seen.Requested).To(Equal(types.UID(fmt.Sprint(2 * PageSize))))
+	h.Expect(seen.Requested).To(Equal(types.UID(strconv.Itoa(2 * PageSize))))
 	count := func(prefix string) (n int) {
 		for _, request := range s.requests() {
 			if strings.HasPrefix(request, prefix) && !strings.Contains(request, " true") {
