@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := options.NewManager(provider.ManagerSpec{Name: managerName, FieldOwner: config.FieldManager, Scheme: scheme, Cache: config.Cached(), Rest: config.TrimInfraMachine})
+	mgr, err := options.NewManager(provider.ManagerSpec{Name: managerName, FieldOwner: config.FieldOwner, Scheme: scheme, Cache: config.Cached(), Rest: config.TrimInfraMachine})
 	if err != nil {
 		return err
 	}

@@ -55,8 +55,8 @@ func Unavailable(host *Host, reuse string) string {
 	return cmp.Or(excluded(host, reuse), unready(host))
 }
 
-// Awaited tells whether CAPM3 waits for a host: it is kept for the Metal3Machine, and not available yet. No other is given to it meanwhile.
-func Awaited(host *Host, reuse string) bool {
+// IsExpected tells whether CAPM3 waits for a host: it is kept for the Metal3Machine, and not available yet. No other is given to it meanwhile.
+func IsExpected(host *Host, reuse string) bool {
 	return KeptFor(host, reuse) && excluded(host, reuse) == "" && unready(host) != ""
 }
 

@@ -51,12 +51,12 @@ func TestWhichHostsAreKeptForAMachine(t *testing.T) {
 	g.Expect(ReuseName(&unstructured.Unstructured{Object: map[string]any{}})).To(BeEmpty())
 	g.Expect(KeptFor(host, "")).To(BeFalse(), "who keeps hosts for nobody keeps none for others")
 	host.Labels[NodeReuseLabel], host.Status.Provisioning.State = "md-0", "deprovisioning"
-	g.Expect(Awaited(host, "md-0")).To(BeTrue())
-	g.Expect(Awaited(host, "md-1")).To(BeFalse())
+	g.Expect(IsExpected(host, "md-0")).To(BeTrue())
+	g.Expect(IsExpected(host, "md-1")).To(BeFalse())
 	host.Status.ErrorMessage = "no BMC"
-	g.Expect(Awaited(host, "md-0")).To(BeFalse(), "CAPM3 passes it over then")
+	g.Expect(IsExpected(host, "md-0")).To(BeFalse(), "CAPM3 passes it over then")
 	host.Status.ErrorMessage, host.Status.Provisioning.State = "", "available"
-	g.Expect(Awaited(host, "md-0")).To(BeFalse())
+	g.Expect(IsExpected(host, "md-0")).To(BeFalse())
 }
 
 func TestHostsThatTheBareMetalOperatorLeavesAlone(t *testing.T) {

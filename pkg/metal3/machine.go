@@ -23,8 +23,8 @@ func HadNode(m *clusterv1.Machine) bool {
 	return m.Status.NodeRef.IsDefined() || m.Spec.ProviderID != "" && m.Spec.InfrastructureRef.Kind == MachineKind
 }
 
-// AwaitsNode tells whether an infrastructure machine has its host but not its Node. One of another kind than Metal3's is taken to have a host.
-func AwaitsNode(infra *unstructured.Unstructured) bool {
+// NeedsNode tells whether an infrastructure machine has its host but not its Node. One of another kind than Metal3's is taken to have a host.
+func NeedsNode(infra *unstructured.Unstructured) bool {
 	providerID, _, _ := unstructured.NestedString(infra.Object, "spec", "providerID")
 	_, hasHost := infra.GetAnnotations()[HostAnnotation]
 	return infra.GetDeletionTimestamp().IsZero() && providerID == "" && (hasHost || infra.GetKind() != MachineKind)

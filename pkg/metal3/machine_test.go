@@ -47,7 +47,7 @@ func TestAwaitsNode(t *testing.T) {
 		"its Node is linked":       {infra(MachineKind, func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{"providerID": "metal3://x"} }), false},
 		"it is on its way to dust": {infra(MachineKind, func(u *unstructured.Unstructured) { now := metav1.Now(); u.SetDeletionTimestamp(&now) }), false},
 	} {
-		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(AwaitsNode(tc.infra)).To(Equal(tc.awaits)) })
+		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(NeedsNode(tc.infra)).To(Equal(tc.awaits)) })
 	}
 }
 

@@ -14,31 +14,31 @@ const (
 	pace = 2 * time.Second
 )
 
-// HeldBack is for how long a status may lack what nobody waits for. Most of it is over by then, and each report is a request.
-const HeldBack = 10 * time.Second
+// DeferralPeriod is for how long a status may lack what nobody waits for. Most of it is over by then, and each report is a request.
+const DeferralPeriod = 10 * time.Second
 
-// HoldBack counts for how long a status that differs from the facts has not been written.
-type HoldBack struct {
+// Deferral counts for how long a status that differs from the facts has not been written.
+type Deferral struct {
 	now     func() time.Time
 	differs *Lasting
 	paces   *lru.Cache // key -> *rate.Limiter
 }
 
-// NewHoldBack returns one that counts nothing yet.
-func NewHoldBack(now func() time.Time) *HoldBack {
-	return &HoldBack{now: now, differs: NewLasting(now), paces: lru.New(remembered)}
+// NewDeferral returns one that counts nothing yet.
+func NewDeferral(now func() time.Time) *Deferral {
+	return &Deferral{now: now, differs: NewLasting(now), paces: lru.New(remembered)}
 }
 
 // Left is how much longer the status may wait to be written. The time counts from the first difference that was not written, so that one that changes all the time is
 // still written.
-func (h *HoldBack) Left(key any) time.Duration {
+func (h *Deferral) Left(key any) time.Duration {
 	since := h.differs.Since(key)
-	return max(0, HeldBack-h.now().Sub(since))
+	return max(0, DeferralPeriod-h.now().Sub(since))
 }
 
-// Hurried is how much longer even what somebody waits for has to wait, because so much was written right before; 0: it is written now, and counted. Two processes that both hold themselves for
+// Urgent is how much longer even what somebody waits for has to wait, because so much was written right before; 0: it is written now, and counted. Two processes that both hold themselves for
 // the leader, and see things differently, would else correct each other as fast as they can.
-func (h *HoldBack) Hurried(key any) time.Duration {
+func (h *Deferral) Urgent(key any) time.Duration {
 	found, _ := h.paces.Get(key)
 	limit, known := found.(*rate.Limiter)
 	if !known {
@@ -55,4 +55,4 @@ func (h *HoldBack) Hurried(key any) time.Duration {
 }
 
 // Written notes that the status is what it should be.
-func (h *HoldBack) Written(key any) { h.differs.Ended(key) }
+func (h *Deferral) Written(key any) { h.differs.Ended(key) }

@@ -30,7 +30,7 @@ import (
 const idleTime = time.Minute
 
 // atRest is for how long nothing happens in a world that has come to rest: statuses of little interest may be held back for some seconds.
-const atRest = reconcile.HeldBack + 2*time.Second
+const atRest = reconcile.DeferralPeriod + 2*time.Second
 
 // listAll reads all objects of a kind in a namespace (cluster-scoped ones whatever the namespace).
 func listAll(ctx context.Context, kind schema.GroupVersionKind, namespace string) []unstructured.Unstructured {

@@ -37,10 +37,10 @@ func (r *Reconciler) approveHost(ctx context.Context, s *scope) (bool, error) {
 	if proceed, err := r.confirmRegistration(ctx, s, stage); !proceed {
 		return proceed, err
 	}
-	if proceed, err := r.tellAgent(ctx, s, stage, true, true); !proceed {
+	if proceed, err := r.applyAgent(ctx, s, stage, true, true); !proceed {
 		return proceed, err
 	}
-	s.tell(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "Agent %s may be installed as %s %s", agent.Name, s.wanted.Role, s.wanted.Hostname)
+	s.queueEvent(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "Agent %s may be installed as %s %s", agent.Name, s.wanted.Role, s.wanted.Hostname)
 	s.pass(stage, "")
 	return true, nil
 }

@@ -61,7 +61,7 @@ func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
 	agent := s.agent
-	if s.RegisteredAnew() {
+	if s.Reregistered() {
 		return s.wait(stage, bootstrapv1.ClusterRegisteredAnewReason, "the cluster was installed already, but assisted-service has it in state %q, as one that may be installed anew: "+
 			"Agent %s is neither bound nor approved; see the condition Installed of the control plane", s.Installation().State, agent.Name)
 	}
@@ -81,7 +81,7 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	switch {
 	case obstacle != "" && (!facts.Bound(agent) || refusedByService):
 		if refusedByService { // take it back: assisted-service does not try again by itself when the cluster accepts hosts
-			if proceed, err := r.tellAgent(ctx, s, stage, false, false); !proceed {
+			if proceed, err := r.applyAgent(ctx, s, stage, false, false); !proceed {
 				return proceed, err
 			}
 		}
@@ -95,10 +95,10 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 			return proceed, err
 		}
 	}
-	if proceed, err := r.tellAgent(ctx, s, stage, true, false); !proceed {
+	if proceed, err := r.applyAgent(ctx, s, stage, true, false); !proceed {
 		return proceed, err
 	}
-	measure.Reactions(measure.ReactionTo(measure.ClusterAcceptsHosts, s.awaitedUntil(), r.now()))
+	measure.Reactions(measure.ReactionTo(measure.ClusterAcceptsHosts, s.waitedUntil(), r.now()))
 	return r.registeredWithCluster(s, refusedByService)
 }
 
@@ -128,8 +128,8 @@ func (r *Reconciler) waitForRegistration(s *scope) (bool, error) {
 	return r.silent(s, r.bound.Since(keyOf(s.Config)))
 }
 
-// awaitedUntil is when the installation ended for which the host waited to be bound; nil when it did not wait for that, or was bound before.
-func (s *scope) awaitedUntil() *metav1.Time {
+// waitedUntil is when the installation ended for which the host waited to be bound; nil when it did not wait for that, or was bound before.
+func (s *scope) waitedUntil() *metav1.Time {
 	waited := s.Recorded(bootstrapv1.HostBoundCondition)
 	if facts.Bound(s.agent) || waited == nil || waited.Reason != bootstrapv1.ClusterNotAcceptingHostsReason {
 		return nil
@@ -145,7 +145,7 @@ func (s *scope) awaitedUntil() *metav1.Time {
 func (r *Reconciler) nodeNameFree(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
 	name := s.wanted.Hostname
-	r.awaitedNames.begun(keyOf(s.Config), name)
+	r.nameWaiters.begun(keyOf(s.Config), name)
 	machines := &clusterv1.MachineList{}
 	err := r.Client.List(ctx, machines, client.InNamespace(s.Config.Namespace), client.UnsafeDisableDeepCopy, client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name})
 	if err != nil {
@@ -161,12 +161,12 @@ func (r *Reconciler) nodeNameFree(ctx context.Context, s *scope) (bool, error) {
 				name, other.Name, s.agent.Name)
 		}
 	}
-	r.awaitedNames.ended(keyOf(s.Config))
+	r.nameWaiters.ended(keyOf(s.Config))
 	return true, nil
 }
 
-// tellAgent applies what the Agent is told. It returns false when the API server refuses it for what it says.
-func (r *Reconciler) tellAgent(ctx context.Context, s *scope, stage string, bind, approve bool) (bool, error) {
+// applyAgent applies what the Agent is told. It returns false when the API server refuses it for what it says.
+func (r *Reconciler) applyAgent(ctx context.Context, s *scope, stage string, bind, approve bool) (bool, error) {
 	told := desired.Agent(s.agent, s.wanted, bind, approve)
 	if s.fencing.Source != "" {
 		told.Annotations = map[string]string{desired.FencingAnnotation: s.fencing.Source}
@@ -185,7 +185,7 @@ func (r *Reconciler) tellAgent(ctx context.Context, s *scope, stage string, bind
 
 // unbind takes an Agent out of the cluster that we bound and that is not used. assisted-service does not start with one known host more than it was told of.
 func (r *Reconciler) unbind(ctx context.Context, s *scope, agent *aiv1beta1.Agent) error {
-	if !facts.Told(agent) || s.BoundElsewhere(agent) || !facts.Untouched(agent) {
+	if !facts.BoundByUs(agent) || s.BoundElsewhere(agent) || !facts.Untouched(agent) {
 		return nil
 	}
 	_, err := r.applier.Apply(ctx, desired.Unbound(agent), agent)

@@ -173,6 +173,6 @@ func (s *scope) handOut(mode bootmode.Mode, secret string) (bool, error) {
 func (s *scope) warnOfNetworkMismatch(mismatch string) {
 	recorded := s.Recorded(bootstrapv1.DataSecretAvailableCondition)
 	if mismatch != "" && (recorded == nil || recorded.Message != mismatch) {
-		s.tell(corev1.EventTypeWarning, "NMStateConfigMismatch", "%s", mismatch)
+		s.queueEvent(corev1.EventTypeWarning, "NMStateConfigMismatch", "%s", mismatch)
 	}
 }

@@ -29,13 +29,13 @@ func (r *Reconciler) gatherClaimants(ctx context.Context, f *facts.Facts) error 
 	var hosts []*metal3.Host
 	switch {
 	case f.Deleting() || f.HandsOff() || f.ApprovedAgent() != nil:
-	case f.Host != nil || f.AwaitsHost() && !f.DataHandedOut():
+	case f.Host != nil || f.NeedsHost() && !f.DataHandedOut():
 		hosts = preflight.Candidates(f)
 	}
 	if f.Host != nil && len(hosts) > 0 {
-		r.awaitedServers.begun(keyOf(f.Config), metal3.ServerKeys(f.Host)...)
+		r.serverWaiters.begun(keyOf(f.Config), metal3.ServerKeys(f.Host)...)
 	} else {
-		r.awaitedServers.ended(keyOf(f.Config))
+		r.serverWaiters.ended(keyOf(f.Config))
 	}
 	if err := r.claimants(ctx, f, hosts); err != nil || f.Host != nil || len(f.Claimants) == 0 {
 		return err
@@ -46,7 +46,7 @@ func (r *Reconciler) gatherClaimants(ctx context.Context, f *facts.Facts) error 
 	for _, host := range hosts {
 		keys = append(keys, metal3.ServerKeys(host)...)
 	}
-	r.awaitedServers.begun(keyOf(f.Config), keys...)
+	r.serverWaiters.begun(keyOf(f.Config), keys...)
 	return r.claimants(ctx, f, hosts)
 }
 
@@ -83,9 +83,9 @@ func (s *scope) withhold(mode bootmode.Mode) (bool, error) {
 		return true, nil
 	case s.hasRecorded(stage, message):
 	case reason == bootstrapv1.ServerInUseReason:
-		s.tell(corev1.EventTypeWarning, bootstrapv1.ServerInUseReason, "%s", message)
+		s.queueEvent(corev1.EventTypeWarning, bootstrapv1.ServerInUseReason, "%s", message)
 	default:
-		s.tell(corev1.EventTypeWarning, bootstrapv1.BMCOfAnotherServerReason, "%s", message)
+		s.queueEvent(corev1.EventTypeWarning, bootstrapv1.BMCOfAnotherServerReason, "%s", message)
 	}
 	return s.wait(stage, reason, "%s", message)
 }
@@ -101,7 +101,7 @@ func (s *scope) hasRecorded(conditionType, message string) bool {
 func (r *Reconciler) unclaimed(ctx context.Context, s *scope, found desired.Identification, elsewhere []*aiv1beta1.Agent) (bool, error) {
 	agent := found.Agent
 	if agent != nil && facts.Bound(agent) && agent.Spec.Approved {
-		r.awaitedAgents.ended(keyOf(s.Config))
+		r.agentWaiters.ended(keyOf(s.Config))
 		return true, nil
 	}
 	var recorded []string
@@ -127,7 +127,7 @@ func (r *Reconciler) unclaimed(ctx context.Context, s *scope, found desired.Iden
 		return true, nil
 	}
 	if !s.hasRecorded(bootstrapv1.HostIdentifiedCondition, message) {
-		s.tell(corev1.EventTypeWarning, bootstrapv1.ServerInUseReason, "%s", message)
+		s.queueEvent(corev1.EventTypeWarning, bootstrapv1.ServerInUseReason, "%s", message)
 	}
 	return s.wait(bootstrapv1.HostIdentifiedCondition, bootstrapv1.ServerInUseReason, "%s", message)
 }
@@ -139,7 +139,7 @@ func (r *Reconciler) recordedBy(ctx context.Context, s *scope, agents []*aiv1bet
 	for _, agent := range agents {
 		names = append(names, agent.Name)
 	}
-	r.awaitedAgents.begun(keyOf(s.Config), names...)
+	r.agentWaiters.begun(keyOf(s.Config), names...)
 	var claims []string
 	for _, name := range names {
 		list := &bootstrapv1.OpenshiftAssistedConfigList{}
@@ -224,7 +224,7 @@ func (r *Reconciler) ofOtherConfig(_ context.Context, o client.Object) []ctrl.Re
 		return nil
 	}
 	var requests []ctrl.Request
-	for _, waiting := range r.awaitedAgents.by(config.Namespace, config.Status.AgentRef.Name) {
+	for _, waiting := range r.agentWaiters.by(config.Namespace, config.Status.AgentRef.Name) {
 		if waiting != keyOf(config) {
 			requests = append(requests, ctrl.Request{NamespacedName: waiting})
 		}

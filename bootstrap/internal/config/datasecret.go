@@ -53,7 +53,7 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 	if id := assisted.InfraEnvOfURL(source); id != "" && mode.UserDataFollowsSource() {
 		annotations[InfraEnvAnnotation] = id
 	}
-	if s.DataSecret != nil && holds(s.DataSecret.Annotations, annotations) {
+	if s.DataSecret != nil && containsAll(s.DataSecret.Annotations, annotations) {
 		return true, r.keepOwner(ctx, s, s.DataSecret)
 	}
 	if last, left := r.data.Unseen(keyOf(s.Config), kube.VersionOf(s.DataSecret)); last == digest && left > 0 { // it is not downloaded twice
@@ -120,8 +120,8 @@ func sourceDigest(infraEnv *assisted.InfraEnv, networks []*aiv1beta1.NMStateConf
 	return hex.EncodeToString(sum[:8])
 }
 
-// holds tells whether all wanted entries are there.
-func holds(have, wanted map[string]string) bool {
+// containsAll tells whether all wanted entries are there.
+func containsAll(have, wanted map[string]string) bool {
 	for key, value := range wanted {
 		if have[key] != value {
 			return false
@@ -143,7 +143,7 @@ func (r *Reconciler) keepOwner(ctx context.Context, s *scope, secret *metav1.Par
 	after.OwnerReferences = []metav1.OwnerReference{desired.OwnerOf(s.Config)}
 	metav1.SetMetaDataLabel(&after.ObjectMeta, clusterv1.ClusterNameLabel, s.Machine.Spec.ClusterName)
 	// Only as it was read: a Secret that took its place meanwhile is foreign.
-	if err := client.IgnoreNotFound(kube.PatchMetadata(ctx, r.Client, secret, after, FieldManager)); err != nil {
+	if err := client.IgnoreNotFound(kube.PatchMetadata(ctx, r.Client, secret, after, FieldOwner)); err != nil {
 		return fmt.Errorf("cannot restore the owner of Secret %s: %w", secret.Name, err)
 	}
 	return nil

@@ -39,7 +39,7 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 		if s.infraEnv == nil {
 			s.infraEnv = s.InfraEnvs[0] // Agents are looked up through InfraEnvs
 		}
-		r.noteKept(s)
+		r.recordKept(s)
 		s.pass(stage, s.keptByImage())
 		return true, nil
 	}

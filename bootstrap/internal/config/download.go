@@ -50,7 +50,7 @@ func (r *Reconciler) userData(ctx context.Context, s *scope, mode bootmode.Mode,
 		r.tryAgain(s, attempt)
 		_, err = s.wait(stage, bootstrapv1.IgnitionDownloadFailedReason, "cannot download the discovery ignition of InfraEnv %s: %s", s.infraEnv.Name, err)
 		return bootmode.Data{}, false, err
-	case s.holdsDataOf(data.Modified) && r.downloads.Get(attempt) < takesIn:
+	case s.hasDataOf(data.Modified) && r.downloads.Get(attempt) < takesIn:
 		r.tryAgain(s, attempt)
 		_, err = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to take the change of InfraEnv %s into the discovery ignition", s.infraEnv.Name)
 		return bootmode.Data{}, false, err
@@ -62,9 +62,9 @@ func (r *Reconciler) userData(ctx context.Context, s *scope, mode bootmode.Mode,
 // takesIn is the back-off after which what was downloaded is taken although assisted-service says that it changed nothing: it tells only seconds.
 const takesIn = 16 * time.Second
 
-// holdsDataOf tells whether the secret holds what assisted-service served at the same state already. Then it has not taken in the change for which the
+// hasDataOf tells whether the secret holds what assisted-service served at the same state already. Then it has not taken in the change for which the
 // data is made again: without authentication its URL stays the same, and nothing but this can be seen.
-func (s *scope) holdsDataOf(modified string) bool {
+func (s *scope) hasDataOf(modified string) bool {
 	return modified != "" && s.DataSecret != nil && s.DataSecret.Annotations[ModifiedAnnotation] == modified
 }
 

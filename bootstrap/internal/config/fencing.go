@@ -32,7 +32,7 @@ func (r *Reconciler) gatherFencing(ctx context.Context, f *facts.Facts) (err err
 // the Agent. Of a host that is approved nothing is changed any more, but the Secret stays: before assisted-service takes note of the approval it reads the Secret once more.
 func (r *Reconciler) fenceHost(ctx context.Context, s *scope) (bool, error) {
 	if !s.Fenced() {
-		r.awaitedSecrets.ended(keyOf(s.Config))
+		r.secretWaiters.ended(keyOf(s.Config))
 		return true, nil
 	}
 	if facts.Bound(s.agent) && s.agent.Spec.Approved {
@@ -42,7 +42,7 @@ func (r *Reconciler) fenceHost(ctx context.Context, s *scope) (bool, error) {
 	if err != nil {
 		return s.fencingUnusable(err)
 	}
-	r.awaitedSecrets.begun(keyOf(s.Config), name, s.FencingSecretName())
+	r.secretWaiters.begun(keyOf(s.Config), name, s.FencingSecretName())
 	credentials, err := kube.Read(ctx, r.Live, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, &corev1.Secret{})
 	switch {
 	case err != nil:
@@ -65,7 +65,7 @@ func (r *Reconciler) fenceHost(ctx context.Context, s *scope) (bool, error) {
 
 // keepFencing keeps the Secret of a host that is approved. One that is gone is made again, if it still can be.
 func (r *Reconciler) keepFencing(ctx context.Context, s *scope) error {
-	r.awaitedSecrets.begun(keyOf(s.Config), s.FencingSecretName())
+	r.secretWaiters.begun(keyOf(s.Config), s.FencingSecretName())
 	switch {
 	case s.ownsFencing():
 		return r.keepOwner(ctx, s, s.FencingSecret)
@@ -107,7 +107,7 @@ func (r *Reconciler) retireFencing(ctx context.Context, s *scope) error {
 	}
 	// With the uid the API server refuses it for another Secret of this name.
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}},"data":null}`, s.FencingSecret.UID, desired.FencingAnnotation, retiredFencing)
-	if err := client.IgnoreNotFound(r.Client.Patch(ctx, s.FencingSecret.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager))); err != nil {
+	if err := client.IgnoreNotFound(r.Client.Patch(ctx, s.FencingSecret.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner))); err != nil {
 		return fmt.Errorf("cannot take the credentials out of Secret %s: %w", s.FencingSecret.Name, err)
 	}
 	return nil
@@ -152,7 +152,7 @@ func (r *Reconciler) applyFencingSecret(ctx context.Context, s *scope, credentia
 			Reason:  bootstrapv1.FencingCredentialsUnusableReason,
 			Message: fmt.Sprintf("Secret %s exists and was not created by this provider, which copies the credentials of the BMC to this name. If nothing uses it, delete it: its content is lost", made.Name),
 		}
-	case made != nil && holds(made.Annotations, wanted.Annotations) && metav1.IsControlledBy(made, s.Config) && holds(made.Labels, wanted.Labels):
+	case made != nil && containsAll(made.Annotations, wanted.Annotations) && metav1.IsControlledBy(made, s.Config) && containsAll(made.Labels, wanted.Labels):
 		return nil
 	}
 	if made != nil { // not one that took its place meanwhile

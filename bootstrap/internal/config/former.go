@@ -29,7 +29,7 @@ func (r *Reconciler) endFormer(ctx context.Context, s *scope, former []*aiv1beta
 		if _, err := r.skipSpokeCleanup(ctx, agent); err != nil {
 			return "", err
 		}
-		s.tell(corev1.EventTypeWarning, "NodeLeftBehind",
+		s.queueEvent(corev1.EventTypeWarning, "NodeLeftBehind",
 			"Agent %s of the host's former Machine is deleted although assisted-service could not remove its Node from the cluster (%s). If the Node remains there, delete it, which wipes nothing",
 			agent.Name, assisted.RedactURLs(cleanup.Message))
 	}

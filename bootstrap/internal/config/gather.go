@@ -85,7 +85,7 @@ func (r *Reconciler) gatherInfraEnvs(ctx context.Context, f *facts.Facts) error 
 // unlabelled tells whether we made an InfraEnv, and somebody took the label off by which it is found.
 func unlabelled(infraEnv *assisted.InfraEnv) bool {
 	_, labelled := infraEnv.Labels[bootstrapv1.ConfigNameLabel]
-	return !labelled && len(apply.Own(FieldManager, infraEnv.ManagedFields)) > 0
+	return !labelled && len(apply.Own(FieldOwner, infraEnv.ManagedFields)) > 0
 }
 
 // gatherLeftInfraEnv looks for the InfraEnv without label of a Machine that is gone. The config mostly has that one's name; if there is a Machine of it, the InfraEnv is that one's.
@@ -231,8 +231,8 @@ func (r *Reconciler) gatherHost(ctx context.Context, f *facts.Facts) error {
 			return nil
 		}
 	}
-	if f.AwaitsHost() {
-		r.awaitedHosts.begun(keyOf(f.Config), anyHost)
+	if f.NeedsHost() {
+		r.hostWaiters.begun(keyOf(f.Config), anyHost)
 	}
 	var err error
 	if f.Hosts, err = r.hostsIn(ctx, namespace); err != nil {
@@ -291,8 +291,8 @@ func hostOf(hosts []*metal3.Host, consumer client.ObjectKey) *metal3.Host {
 
 // gatherWaiting lists the Metal3Machines that wait for a host, as long as the Machine's own does.
 func (r *Reconciler) gatherWaiting(ctx context.Context, f *facts.Facts) error {
-	if !f.AwaitsHost() {
-		r.awaitedHosts.ended(keyOf(f.Config))
+	if !f.NeedsHost() {
+		r.hostWaiters.ended(keyOf(f.Config))
 		return nil
 	}
 	list := &unstructured.UnstructuredList{}

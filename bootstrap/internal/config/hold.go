@@ -11,8 +11,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// hold adds the finalizer before anything is made that it has to clean up.
-func (r *Reconciler) hold(ctx context.Context, s *scope) (bool, error) {
+// addFinalizer adds the finalizer before anything is made that it has to clean up.
+func (r *Reconciler) addFinalizer(ctx context.Context, s *scope) (bool, error) {
 	if s.Machine == nil || controllerutil.ContainsFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
 		return true, nil
 	}
@@ -26,7 +26,7 @@ func (r *Reconciler) hold(ctx context.Context, s *scope) (bool, error) {
 func (r *Reconciler) patchFinalizers(ctx context.Context, s *scope, change func(client.Object, string) bool) error {
 	after := s.stored.DeepCopy()
 	change(after, bootstrapv1.OpenshiftAssistedConfigFinalizer)
-	if err := kube.PatchMetadata(ctx, r.Client, s.stored.DeepCopy(), after, FieldManager); err != nil {
+	if err := kube.PatchMetadata(ctx, r.Client, s.stored.DeepCopy(), after, FieldOwner); err != nil {
 		return err
 	}
 	s.stored.SetFinalizers(after.Finalizers)

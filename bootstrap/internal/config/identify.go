@@ -20,8 +20,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// tellHost says which host stands behind the Machine, or could. It holds nothing up.
-func (s *scope) tellHost() {
+// reportHost says which host stands behind the Machine, or could. It holds nothing up.
+func (s *scope) reportHost() {
 	if told := preflight.Host(s.Facts); told != nil {
 		s.conditions = append(s.conditions, *told)
 	}
@@ -47,8 +47,8 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 	if proceed, err := r.unclaimed(ctx, s, found, elsewhere); !proceed {
 		return proceed, err
 	}
-	if len(found.Refusals) > 0 && !s.toldRefusals(found.Refusals) {
-		s.tell(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", bound.Join(found.Refusals, "Agent"))
+	if len(found.Refusals) > 0 && !s.reportedRefusals(found.Refusals) {
+		s.queueEvent(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", bound.Join(found.Refusals, "Agent"))
 	}
 	if found.Agent == nil {
 		return r.waitForHost(ctx, s, found, leaving)
@@ -94,8 +94,8 @@ func (r *Reconciler) waitForHost(ctx context.Context, s *scope, found desired.Id
 		case err != nil:
 			return false, err
 		case moved:
-			if !s.toldRefusals([]string{lost}) {
-				s.tell(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", lost)
+			if !s.reportedRefusals([]string{lost}) {
+				s.queueEvent(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", lost)
 			}
 			return s.wait(stage, bootstrapv1.HostRefusedReason, "%s", lost)
 		case lost != "":
@@ -122,8 +122,8 @@ func (s *scope) runsOn() string {
 	return fmt.Sprintf("Agent %s runs on BareMetalHost %s/%s", s.agent.Name, s.Host.Namespace, s.Host.Name)
 }
 
-// toldRefusals tells whether the last report named the same refusals.
-func (s *scope) toldRefusals(refusals []string) bool {
+// reportedRefusals tells whether the last report named the same refusals.
+func (s *scope) reportedRefusals(refusals []string) bool {
 	recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition)
 	return recorded != nil && strings.Contains(recorded.Message, bound.Join(refusals, "Agent"))
 }

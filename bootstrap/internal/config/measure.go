@@ -44,7 +44,7 @@ func (r *Reconciler) logged(before, after *bootstrapv1.OpenshiftAssistedConfig, 
 
 // isProblem tells whether somebody has to act upon a condition. Ready only repeats another.
 func isProblem(c *metav1.Condition) bool {
-	return c.Type != bootstrapv1.ReadyCondition && c.Status != metav1.ConditionTrue && !isUnhurried(c.Reason)
+	return c.Type != bootstrapv1.ReadyCondition && c.Status != metav1.ConditionTrue && !isDeferrable(c.Reason)
 }
 
 // stagesOfHost are the stages of a host that is installed now and was not before, from the times of its conditions. One that was not seen before it was

@@ -77,10 +77,10 @@ func TestConfigThatIsGoneDoesNotWaitForAName(t *testing.T) {
 	w := booted(t)
 	w.create(former("c", "rack1-u7"), discovered("a", "m", bootMAC))
 	w.reconcile()
-	w.Expect(w.reconciler.awaitedNames.by(namespace, "rack1-u7")).NotTo(BeEmpty())
+	w.Expect(w.reconciler.nameWaiters.by(namespace, "rack1-u7")).NotTo(BeEmpty())
 	config := w.config()
 	w.change(config, func() { config.Finalizers = nil })
 	w.remove(config)
 	w.reconcile()
-	w.Expect(w.reconciler.awaitedNames.by(namespace, "rack1-u7")).To(BeEmpty())
+	w.Expect(w.reconciler.nameWaiters.by(namespace, "rack1-u7")).To(BeEmpty())
 }

@@ -22,12 +22,12 @@ func (r *Reconciler) observeInstallation(_ context.Context, s *scope) (bool, err
 	switch info.State {
 	case models.HostStatusInstalled, models.HostStatusAddedToExistingCluster:
 		s.reached(models.HostStageDone)
-		s.tell(corev1.EventTypeNormal, bootstrapv1.HostInstalledReason, "Agent %s is installed", agent.Name)
+		s.queueEvent(corev1.EventTypeNormal, bootstrapv1.HostInstalledReason, "Agent %s is installed", agent.Name)
 		s.pass(stage, "")
 		return true, nil
 	case models.HostStatusError, models.HostStatusCancelled:
 		if recorded := s.Recorded(stage); recorded == nil || recorded.Reason != bootstrapv1.HostInstallationFailedReason {
-			s.tell(corev1.EventTypeWarning, bootstrapv1.HostInstallationFailedReason, "installation of Agent %s failed: %s", agent.Name, message)
+			s.queueEvent(corev1.EventTypeWarning, bootstrapv1.HostInstallationFailedReason, "installation of Agent %s failed: %s", agent.Name, message)
 		}
 		return s.wait(stage, bootstrapv1.HostInstallationFailedReason, "assisted-service reports for Agent %s: %s", agent.Name, message)
 	case models.HostStatusInstallingPendingUserAction:

@@ -51,7 +51,7 @@ func TestStagesOfAHostAreToldWithTheirTime(t *testing.T) {
 	})
 	w.clock = w.clock.Add(time.Minute)
 	w.reconcile()
-	w.clock = w.clock.Add(reconcile.HeldBack)
+	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
 	w.Expect(w.reports).To(Equal(before), "what ticks within a stage is not written")
 
@@ -59,7 +59,7 @@ func TestStagesOfAHostAreToldWithTheirTime(t *testing.T) {
 	w.progress("a", "installing-in-progress", models.HostStageRebooting, later, 55)
 	w.reconcile()
 	w.Expect(w.reports).To(Equal(before), "a stage may be over soon")
-	w.clock = w.clock.Add(reconcile.HeldBack)
+	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
 	w.Expect(w.reports).To(Equal(before + 1))
 	w.tells(models.HostStageRebooting, later, 55)
@@ -69,7 +69,7 @@ func TestStagesOfAHostAreToldWithTheirTime(t *testing.T) {
 	config.Status.InstallationProgress, config.Status.InstallationStageStartTime, config.Status.InstallationPercentage = "", nil, ptr.To[int32](1)
 	w.Expect(w.Status().Update(w.t.Context(), config)).To(Succeed())
 	w.reconcile()
-	w.clock = w.clock.Add(reconcile.HeldBack)
+	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
 	w.tells(models.HostStageRebooting, later, 55)
 

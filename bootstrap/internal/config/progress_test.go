@@ -36,7 +36,7 @@ func TestTheLogTellsTheStoryOfAHost(t *testing.T) {
 	step := func() {
 		for range 3 {
 			w.reconcile()
-			w.clock = w.clock.Add(reconcile.HeldBack)
+			w.clock = w.clock.Add(reconcile.DeferralPeriod)
 		}
 	}
 	step()

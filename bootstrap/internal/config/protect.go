@@ -14,7 +14,7 @@ import (
 )
 
 // protectedByUs is the value with which we annotate Machines with cluster.x-k8s.io/skip-remediation. Any other is somebody else's.
-const protectedByUs = FieldManager
+const protectedByUs = FieldOwner
 
 // protectMachine keeps a MachineHealthCheck from deleting the Machine while its host is being installed: that takes 40 minutes, a Node is missed after
 // ten (the default), the host would be wiped and the next one taken, for ever.
@@ -65,7 +65,7 @@ func (r *Reconciler) addProtection(ctx context.Context, s *scope) error {
 	desired.SetName(s.Machine.Name)
 	desired.SetUID(s.Machine.UID)
 	desired.SetAnnotations(map[string]string{clusterv1.MachineSkipRemediationAnnotation: protectedByUs})
-	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), client.FieldOwner(FieldManager))
+	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), client.FieldOwner(FieldOwner))
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("cannot protect the Machine from remediation: %w", err)
 	}
@@ -78,7 +78,7 @@ func (r *Reconciler) removeProtection(ctx context.Context, s *scope) error {
 	const path = "/metadata/annotations/cluster.x-k8s.io~1skip-remediation"
 	patch := fmt.Appendf(nil, `[{"op":"test","path":"/metadata/uid","value":%q},{"op":"test","path":%q,"value":%q},{"op":"remove","path":%q}]`,
 		s.Machine.UID, path, protectedByUs, path)
-	err := r.Client.Patch(ctx, s.Machine.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager))
+	err := r.Client.Patch(ctx, s.Machine.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldOwner))
 	if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) { // invalid: it is not ours any more
 		return fmt.Errorf("cannot end the protection of the Machine from remediation: %w", err)
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// FieldManager owns the fields that the provider sets on the objects of others.
-const FieldManager = "openshift-agent-bootstrap"
+// FieldOwner owns the fields that the provider sets on the objects of others.
+const FieldOwner = "openshift-agent-bootstrap"
 
 // What a manager may do in the namespaces that it watches; what concerns kinds without namespace stands in main.go. One that watches a single namespace has
 // these rights in it only (config/bootstrap/namespaced).
@@ -99,16 +99,16 @@ type Reconciler struct {
 	made      *reconcile.Written[*assisted.InfraEnv]
 	data      *reconcile.Written[string]
 	protected *reconcile.Written[bool]
-	// awaited says which Agents are news for configs that did not make their image, awaitedNames which Machines keep the name of another's Node, awaitedHosts for
-	// which configs any BareMetalHost is news, awaitedSecrets of which Secrets a host is fenced, awaitedServers what a BareMetalHost of any namespace has whose server is the same, awaitedAgents
+	// waiters says which Agents are news for configs that did not make their image, nameWaiters which Machines keep the name of another's Node, hostWaiters for
+	// which configs any BareMetalHost is news, secretWaiters of which Secrets a host is fenced, serverWaiters what a BareMetalHost of any namespace has whose server is the same, agentWaiters
 	// which Agents another config recorded.
-	awaited, awaitedNames, awaitedHosts, awaitedSecrets, awaitedServers, awaitedAgents *awaited
+	awaited, nameWaiters, hostWaiters, secretWaiters, serverWaiters, agentWaiters *waiters
 	// unbound says since when an Agent is bound that assisted-service has not taken in.
 	unbound *reconcile.Lasting
 	// bound says since when assisted-service has a host in the cluster that has not registered with it.
 	bound *reconcile.Lasting
-	// heldBack counts for how long a status waits to be written.
-	heldBack *reconcile.HoldBack
+	// deferred counts for how long a status waits to be written.
+	deferred *reconcile.Deferral
 	// progress is the log of what was reported.
 	progress reconcile.Progress
 	now      func() time.Time
@@ -136,7 +136,7 @@ func New(options Options) *Reconciler {
 	options.Recorder = reconcile.LogEvents(options.Recorder, ctrl.Log.WithName("events"))
 	r := &Reconciler{
 		Options:   options,
-		applier:   apply.New(options.Client, FieldManager),
+		applier:   apply.New(options.Client, FieldOwner),
 		ignitions: bootmode.NewDownloads(),
 		downloads: flowcontrol.NewBackOff(downloadBackOff, maxDownloadBackOff),
 		refusals:  flowcontrol.NewBackOff(refusedRetry, maxRefusedRetry),
@@ -144,8 +144,8 @@ func New(options Options) *Reconciler {
 		progress:  reconcile.NewProgress(ctrl.Log.WithName("progress")),
 		now:       time.Now,
 	}
-	r.awaited, r.awaitedNames, r.awaitedHosts, r.awaitedSecrets = newAwaited(), newAwaited(), newAwaited(), newAwaited()
-	r.awaitedServers, r.awaitedAgents = newAwaited(), newAwaited()
+	r.awaited, r.nameWaiters, r.hostWaiters, r.secretWaiters = newWaiters(), newWaiters(), newWaiters(), newWaiters()
+	r.serverWaiters, r.agentWaiters = newWaiters(), newWaiters()
 	now := func() time.Time { return r.now() }
 	r.downloads.Clock, r.refusals.Clock = injected{now: now}, injected{now: now}
 	r.ours = reconcile.NewWritten[ownPart](now)
@@ -153,7 +153,7 @@ func New(options Options) *Reconciler {
 	r.data = reconcile.NewWritten[string](now)
 	r.protected = reconcile.NewWritten[bool](now)
 	r.unbound, r.bound = reconcile.NewLasting(now), reconcile.NewLasting(now)
-	r.heldBack = reconcile.NewHoldBack(now)
+	r.deferred = reconcile.NewDeferral(now)
 	return r
 }
 
@@ -185,9 +185,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	case s.Paused():
 		return result, nil
 	case s.Deleting():
-		return result, reconcile.Run(ctx, s, r.releaseForMove, r.releaseAgents, r.keepOthersAgents, r.releaseInfraEnv, r.releaseLeftAgents, r.confirmGone, r.releaseFinalizer)
+		return result, reconcile.Run(ctx, s, r.releaseForMove, r.releaseAgents, r.keepOthersAgents, r.releaseInfraEnv, r.releaseLeftAgents, r.confirmDeleted, r.releaseFinalizer)
 	default:
-		s.tellHost()
-		return result, reconcile.Run(ctx, s, r.hold, r.protectMachine, r.relabel, r.restore, r.prerequisites, r.discoveryImage, r.bootData, r.identifyHost, r.fenceHost, r.bindHost, r.approveHost, r.observeInstallation)
+		s.reportHost()
+		return result, reconcile.Run(ctx, s, r.addFinalizer, r.protectMachine, r.relabel, r.restore, r.prerequisites, r.discoveryImage, r.bootData, r.identifyHost, r.fenceHost, r.bindHost, r.approveHost, r.observeInstallation)
 	}
 }

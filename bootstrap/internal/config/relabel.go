@@ -21,7 +21,7 @@ func (r *Reconciler) relabel(ctx context.Context, s *scope) (bool, error) {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q,%q:%q}}}`, s.Namesake.UID,
 		clusterv1.ClusterNameLabel, s.Cluster.Name, bootstrapv1.ConfigNameLabel, format.MustFormatValue(s.Config.Name))
 	labelled := s.Namesake.DeepCopy()
-	if err := r.Client.Patch(ctx, labelled, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager)); err != nil {
+	if err := r.Client.Patch(ctx, labelled, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner)); err != nil {
 		return false, fmt.Errorf("cannot label InfraEnv %s: %w", s.Namesake.Name, err)
 	}
 	return true, nil

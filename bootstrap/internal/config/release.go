@@ -140,8 +140,8 @@ func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, err
 	return true, nil
 }
 
-// confirmGone lets the object go only when the API server, too, has no InfraEnv of it any more: one that was made last may not be in the cache yet, and afterwards nobody would delete it.
-func (r *Reconciler) confirmGone(ctx context.Context, s *scope) (bool, error) {
+// confirmDeleted lets the object go only when the API server, too, has no InfraEnv of it any more: one that was made last may not be in the cache yet, and afterwards nobody would delete it.
+func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope) (bool, error) {
 	list := &assisted.InfraEnvList{}
 	ours := client.MatchingLabels{bootstrapv1.ConfigNameLabel: format.MustFormatValue(s.Config.Name)}
 	if err := r.Live.List(ctx, list, client.InNamespace(s.Config.Namespace), ours); err != nil {
@@ -178,7 +178,7 @@ func (r *Reconciler) skipSpokeCleanup(ctx context.Context, agent *aiv1beta1.Agen
 	// With the uid the API server refuses it for an Agent that was made anew under the same name, which may get a Node.
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:""}}}`, agent.UID, skipSpokeCleanupAnnotation)
 	annotated := agent.DeepCopy()
-	err := r.Client.Patch(ctx, annotated, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager))
+	err := r.Client.Patch(ctx, annotated, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner))
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("cannot annotate Agent %s: %w", agent.Name, err)
 	}

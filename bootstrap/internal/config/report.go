@@ -30,7 +30,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 		s.status.ObservedGeneration = s.Config.Generation
 	}
 	bound.Conditions(s.status.Conditions)
-	if left := r.holdBack(s); left > 0 {
+	if left := r.deferReport(s); left > 0 {
 		s.again.In(left)
 		r.remember(s, &s.Config.Status)
 	} else {
@@ -43,7 +43,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 		measure.Reactions(s.reactions)
 		r.logged(s.stored, reported, s.events)
 		r.remember(s, &s.status)
-		r.heldBack.Written(keyOf(s.Config))
+		r.deferred.Written(keyOf(s.Config))
 	}
 	for _, e := range s.events {
 		r.Recorder.Event(s.stored, e.kind, e.reason, e.message)
@@ -51,15 +51,15 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 	return nil
 }
 
-// holdBack returns for how long the new status waits to be written.
-func (r *Reconciler) holdBack(s *scope) time.Duration {
+// deferReport returns for how long the new status waits to be written.
+func (r *Reconciler) deferReport(s *scope) time.Duration {
 	switch {
 	case equality.Semantic.DeepEqual(&s.Config.Status, &s.status):
 		return 0
 	case s.Paused() || urgent(s):
-		return r.heldBack.Hurried(keyOf(s.Config))
+		return r.deferred.Urgent(keyOf(s.Config))
 	}
-	return r.heldBack.Left(keyOf(s.Config))
+	return r.deferred.Left(keyOf(s.Config))
 }
 
 // urgent tells whether somebody waits for what changed, or has to act upon it.
@@ -85,5 +85,5 @@ func urgent(s *scope) bool {
 // canWait tells whether nobody misses the condition for a while. Whatever is wrong cannot, nor a deletion.
 func canWait(c metav1.Condition) bool {
 	deleting := c.Type == bootstrapv1.DeletingCondition && c.Status == metav1.ConditionTrue
-	return !deleting && isUnhurried(c.Reason)
+	return !deleting && isDeferrable(c.Reason)
 }

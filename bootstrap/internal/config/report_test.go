@@ -24,9 +24,9 @@ func TestMomentaryWaitsAreReportedWhenTheyLast(t *testing.T) {
 	w.reconcile()
 	reports := w.reports
 	w.create(bareMetalHost()) // another message only
-	w.Expect(w.reconcile().RequeueAfter).To(Equal(reconcile.HeldBack))
+	w.Expect(w.reconcile().RequeueAfter).To(Equal(reconcile.DeferralPeriod))
 	w.Expect(w.reports).To(Equal(reports))
-	w.clock = w.clock.Add(reconcile.HeldBack - time.Second)
+	w.clock = w.clock.Add(reconcile.DeferralPeriod - time.Second)
 	agent := discovered("a", "m", bootMAC)
 	agent.Status.Inventory = aiv1beta1.HostInventory{}
 	w.create(agent) // another wait takes its place: the time goes on
@@ -50,7 +50,7 @@ func TestWaitThatPassesIsNotReported(t *testing.T) {
 	w.reconcile()
 	w.remove(agent)
 	w.Expect(w.reconcile().RequeueAfter).To(BeZero(), "it does not come back")
-	w.clock = w.clock.Add(reconcile.HeldBack)
+	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
 	w.Expect(w.reports).To(Equal(reports), "nothing is reported")
 }
@@ -103,8 +103,8 @@ func TestUrgent(t *testing.T) {
 			s.Config.Status.ObservedGeneration, s.status.ObservedGeneration = 1, 2
 		}, urgent: true},
 		"the first look at the spec": {change: func(s *scope) { s.status.ObservedGeneration = 1 }},
-		"a warning":                  {change: func(s *scope) { s.tell(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "") }, urgent: true},
-		"news that are good":         {change: func(s *scope) { s.tell(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "") }},
+		"a warning":                  {change: func(s *scope) { s.queueEvent(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "") }, urgent: true},
+		"news that are good":         {change: func(s *scope) { s.queueEvent(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScope(&facts.Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}})

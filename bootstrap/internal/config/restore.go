@@ -47,7 +47,7 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
 	s.pass(bootstrapv1.DataSecretAvailableCondition, "")
 	if agent := s.discoveredAgain(r.now()); agent != nil {
 		if recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition); recorded == nil || recorded.Reason != bootstrapv1.HostBootedDiscoveryAgainReason {
-			s.tell(corev1.EventTypeWarning, bootstrapv1.HostBootedDiscoveryAgainReason, "the installed host booted the discovery image as Agent %s", agent.Name)
+			s.queueEvent(corev1.EventTypeWarning, bootstrapv1.HostBootedDiscoveryAgainReason, "the installed host booted the discovery image as Agent %s", agent.Name)
 		}
 		_, _ = s.wait(bootstrapv1.HostIdentifiedCondition, bootstrapv1.HostBootedDiscoveryAgainReason,
 			"the installed host booted the discovery image again (Agent %s). Its disk was not touched. Fix the boot order and restart the host. Deleting the Machine would wipe it", agent.Name)

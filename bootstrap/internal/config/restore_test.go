@@ -67,7 +67,7 @@ func TestALostStatusComesBack(t *testing.T) {
 	settle := func() bootstrapv1.OpenshiftAssistedConfigStatus {
 		w.t.Helper()
 		for range 2 {
-			w.clock = w.clock.Add(reconcile.HeldBack)
+			w.clock = w.clock.Add(reconcile.DeferralPeriod)
 			w.reconcile()
 		}
 		status := *w.config().Status.DeepCopy()
@@ -230,15 +230,15 @@ func TestAnAgentThatFallsBehindItsState(t *testing.T) {
 	w.reconcile()
 	w.Expect(w.config().Status.InstallationStageStartTime).To(BeNil())
 	w.progress("a", "installed", models.HostStageDone, stageTime, 100)
-	w.clock = w.clock.Add(reconcile.HeldBack)
+	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
-	w.clock = w.clock.Add(reconcile.HeldBack)
+	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
 	w.tells(models.HostStageDone, stageTime, 100)
 	w.progress("a", "installed", "", metav1.Time{}, 0)
-	w.clock = w.clock.Add(reconcile.HeldBack)
+	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
-	w.clock = w.clock.Add(reconcile.HeldBack)
+	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
 	w.tells(models.HostStageDone, stageTime, 100)
 }

@@ -30,8 +30,8 @@ type findings struct {
 	status bootstrapv1.OpenshiftAssistedConfigStatus
 	// infraEnv is the one whose image the host boots, once it exists.
 	infraEnv *assisted.InfraEnv
-	// imageKeeps is a field of the InfraEnv that does not follow the spec, as its image was handed out; empty: there is none.
-	imageKeeps string
+	// unchangeableField is a field of the InfraEnv that does not follow the spec, as its image was handed out; empty: there is none.
+	unchangeableField string
 	// agent is the one of the Machine's host, once it is identified.
 	agent *aiv1beta1.Agent
 	// wanted is what the Agent is to be told, once it is known; fencing is the part of it that is about its BMC.
@@ -88,8 +88,8 @@ func (r *Reconciler) overdue(s *scope, since time.Time) (bool, error) {
 	return false, nil
 }
 
-// tell emits an event once the status is written.
-func (s *scope) tell(kind, reason, format string, args ...any) {
+// queueEvent emits an event once the status is written.
+func (s *scope) queueEvent(kind, reason, format string, args ...any) {
 	s.events = append(s.events, notice{kind, reason, fmt.Sprintf(format, args...)})
 }
 

@@ -39,7 +39,7 @@ func (r *Reconciler) silent(s *scope, since time.Time) (bool, error) {
 	cause := fmt.Sprintf("; the host has not contacted assisted-service for more than %d minutes%s. Check its power and its console: boot device, network, DNS, proxy, certificates", int(silenceLimit.Minutes()), s.hostState())
 	c.Message = bound.Before(c.Message, cause) + cause
 	if !reported {
-		s.tell(corev1.EventTypeWarning, bootstrapv1.HostNotRespondingReason, "%s", c.Message)
+		s.queueEvent(corev1.EventTypeWarning, bootstrapv1.HostNotRespondingReason, "%s", c.Message)
 	}
 	return false, nil
 }

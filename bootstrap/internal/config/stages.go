@@ -13,9 +13,9 @@ type stage struct {
 	condition string
 	// passed is the reason when the condition is True.
 	passed string
-	// unhurried are the reasons of waits that usually pass by themselves, and of steps that nobody acts upon: they are reported when they last. Those that are
+	// deferrable are the reasons of waits that usually pass by themselves, and of steps that nobody acts upon: they are reported when they last. Those that are
 	// urgent are reported at once, and so is any that is in neither list.
-	unhurried, urgent []string
+	deferrable, urgent []string
 }
 
 // stages are the conditions that a host passes one after the other.
@@ -23,7 +23,7 @@ var stages = []stage{
 	{
 		condition: bootstrapv1.DiscoveryImageReadyCondition,
 		passed:    bootstrapv1.DiscoveryImageReadyReason,
-		unhurried: []string{
+		deferrable: []string{
 			bootstrapv1.WaitingForMachineReason, bootstrapv1.WaitingForClusterInfrastructureReason, bootstrapv1.WaitingForClusterDeploymentReason,
 			bootstrapv1.WaitingForAgentClusterInstallReason, bootstrapv1.WaitingForInfraMachineReason, bootstrapv1.WaitingForDiscoveryImageReason, bootstrapv1.DiscoveryImageReadyReason,
 		},
@@ -33,24 +33,24 @@ var stages = []stage{
 		},
 	},
 	{
-		condition: bootstrapv1.DataSecretAvailableCondition,
-		passed:    bootstrapv1.DataSecretAvailableReason,
-		unhurried: []string{bootstrapv1.DataSecretAvailableReason},
+		condition:  bootstrapv1.DataSecretAvailableCondition,
+		passed:     bootstrapv1.DataSecretAvailableReason,
+		deferrable: []string{bootstrapv1.DataSecretAvailableReason},
 		urgent: []string{
 			bootstrapv1.DiscoveryImageUnavailableReason, bootstrapv1.BootImageRejectedReason, bootstrapv1.BootImageOutdatedReason,
 			bootstrapv1.IgnitionDownloadFailedReason, bootstrapv1.ServerInUseReason, bootstrapv1.BMCOfAnotherServerReason,
 		},
 	},
 	{
-		condition: bootstrapv1.HostIdentifiedCondition,
-		passed:    bootstrapv1.HostIdentifiedReason,
-		unhurried: []string{bootstrapv1.WaitingForHostReason, bootstrapv1.WaitingForHostIdentityReason, bootstrapv1.HostIdentifiedReason},
-		urgent:    []string{bootstrapv1.HostRefusedReason, bootstrapv1.HostNotRespondingReason, bootstrapv1.HostBootedDiscoveryAgainReason},
+		condition:  bootstrapv1.HostIdentifiedCondition,
+		passed:     bootstrapv1.HostIdentifiedReason,
+		deferrable: []string{bootstrapv1.WaitingForHostReason, bootstrapv1.WaitingForHostIdentityReason, bootstrapv1.HostIdentifiedReason},
+		urgent:     []string{bootstrapv1.HostRefusedReason, bootstrapv1.HostNotRespondingReason, bootstrapv1.HostBootedDiscoveryAgainReason},
 	},
 	{
 		condition: bootstrapv1.HostBoundCondition,
 		passed:    bootstrapv1.HostBoundReason,
-		unhurried: []string{
+		deferrable: []string{
 			bootstrapv1.ClusterNotAcceptingHostsReason, bootstrapv1.WaitingForHostValidationReason, bootstrapv1.HostBindingReason, bootstrapv1.HostBoundReason,
 		},
 		urgent: []string{
@@ -59,35 +59,35 @@ var stages = []stage{
 		},
 	},
 	{
-		condition: bootstrapv1.HostApprovedCondition,
-		passed:    bootstrapv1.HostApprovedReason,
-		unhurried: []string{bootstrapv1.HostApprovedReason},
-		urgent:    []string{bootstrapv1.HostRestoredWithoutHistoryReason},
+		condition:  bootstrapv1.HostApprovedCondition,
+		passed:     bootstrapv1.HostApprovedReason,
+		deferrable: []string{bootstrapv1.HostApprovedReason},
+		urgent:     []string{bootstrapv1.HostRestoredWithoutHistoryReason},
 	},
 	{
-		condition: bootstrapv1.HostInstalledCondition,
-		passed:    bootstrapv1.HostInstalledReason,
-		unhurried: []string{bootstrapv1.WaitingForInstallationReason, bootstrapv1.HostInstallingReason},
-		urgent:    []string{bootstrapv1.HostInstallationFailedReason, bootstrapv1.HostInstalledReason},
+		condition:  bootstrapv1.HostInstalledCondition,
+		passed:     bootstrapv1.HostInstalledReason,
+		deferrable: []string{bootstrapv1.WaitingForInstallationReason, bootstrapv1.HostInstallingReason},
+		urgent:     []string{bootstrapv1.HostInstallationFailedReason, bootstrapv1.HostInstalledReason},
 	},
 }
 
 // besides are the conditions that are no stage, and are passed by nothing. Ready has the reasons of the stages, and one of its own.
 var besides = []stage{
-	{condition: bootstrapv1.ReadyCondition, unhurried: []string{bootstrapv1.InternalErrorReason}},
+	{condition: bootstrapv1.ReadyCondition, deferrable: []string{bootstrapv1.InternalErrorReason}},
 	{
 		condition: bootstrapv1.HostAvailableCondition,
-		unhurried: []string{
+		deferrable: []string{
 			bootstrapv1.HostsFitReason, bootstrapv1.HostChosenReason, bootstrapv1.NoHostFitsReason, bootstrapv1.TooFewHostsReason, bootstrapv1.NMStateConfigMismatchReason,
 		},
 		urgent: []string{bootstrapv1.HostFailedReason, bootstrapv1.HostUnmanagedReason},
 	},
 	{
-		condition: bootstrapv1.DeletingCondition,
-		unhurried: []string{bootstrapv1.NotDeletingReason},
-		urgent:    []string{bootstrapv1.DeletingAgentReason, bootstrapv1.DeletingInfraEnvReason, bootstrapv1.HostInAnotherClusterReason},
+		condition:  bootstrapv1.DeletingCondition,
+		deferrable: []string{bootstrapv1.NotDeletingReason},
+		urgent:     []string{bootstrapv1.DeletingAgentReason, bootstrapv1.DeletingInfraEnvReason, bootstrapv1.HostInAnotherClusterReason},
 	},
-	{condition: clusterv1.PausedCondition, unhurried: []string{clusterv1.NotPausedReason}, urgent: []string{clusterv1.PausedReason}},
+	{condition: clusterv1.PausedCondition, deferrable: []string{clusterv1.NotPausedReason}, urgent: []string{clusterv1.PausedReason}},
 }
 
 // passedReason is the reason with which a condition is True.
@@ -100,7 +100,7 @@ func passedReason(condition string) string {
 	return ""
 }
 
-// isUnhurried tells whether what a reason says may be reported late.
-func isUnhurried(reason string) bool {
-	return slices.ContainsFunc(slices.Concat(stages, besides), func(s stage) bool { return slices.Contains(s.unhurried, reason) })
+// isDeferrable tells whether what a reason says may be reported late.
+func isDeferrable(reason string) bool {
+	return slices.ContainsFunc(slices.Concat(stages, besides), func(s stage) bool { return slices.Contains(s.deferrable, reason) })
 }

@@ -12,14 +12,14 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestEveryReasonIsUnhurriedOrUrgent keeps the table complete: a new reason is decided on, and a new condition is reported in its order.
-func TestEveryReasonIsUnhurriedOrUrgent(t *testing.T) {
+// TestEveryReasonIsDeferrableOrUrgent keeps the table complete: a new reason is decided on, and a new condition is reported in its order.
+func TestEveryReasonIsDeferrableOrUrgent(t *testing.T) {
 	g := NewWithT(t)
 	var conditions []string
 	listed := map[string]int{}
 	for _, stage := range slices.Concat(stages, besides) {
 		conditions = append(conditions, stage.condition)
-		for _, reason := range slices.Concat(stage.unhurried, stage.urgent) {
+		for _, reason := range slices.Concat(stage.deferrable, stage.urgent) {
 			listed[reason]++
 		}
 	}
@@ -30,7 +30,7 @@ func TestEveryReasonIsUnhurriedOrUrgent(t *testing.T) {
 			g.Expect(conditions).To(ContainElement(value), "%s is a condition of the table", name)
 		case strings.HasSuffix(name, "Reason"):
 			found++
-			g.Expect(listed).To(HaveKeyWithValue(value, 1), "%s is in one list of the table: it is unhurried or urgent", name)
+			g.Expect(listed).To(HaveKeyWithValue(value, 1), "%s is in one list of the table: it is deferrable or urgent", name)
 		}
 	}
 	g.Expect(found).NotTo(BeZero(), "there are reasons")
@@ -39,10 +39,10 @@ func TestEveryReasonIsUnhurriedOrUrgent(t *testing.T) {
 func TestStageIsPassedWithAReasonOfItsOwn(t *testing.T) {
 	g := NewWithT(t)
 	for _, stage := range stages {
-		g.Expect(slices.Concat(stage.unhurried, stage.urgent)).To(ContainElement(stage.passed), stage.condition)
+		g.Expect(slices.Concat(stage.deferrable, stage.urgent)).To(ContainElement(stage.passed), stage.condition)
 	}
 	g.Expect(passedReason("Elsewhere")).To(BeEmpty(), "what nobody decided on is passed by nothing")
-	g.Expect(isUnhurried("Forgotten")).To(BeFalse(), "what nobody decided on is urgent")
+	g.Expect(isDeferrable("Forgotten")).To(BeFalse(), "what nobody decided on is urgent")
 }
 
 // constants returns the constants of a Go file with their values. One that is another package's constant has that one's name without the ending as its value,

@@ -98,7 +98,7 @@ func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInst
 // trimInfraEnv keeps the whole spec: we state it.
 func trimInfraEnv(infraEnv *assisted.InfraEnv) *assisted.InfraEnv {
 	kept := &assisted.InfraEnv{ObjectMeta: kube.Identity(&infraEnv.ObjectMeta), Spec: infraEnv.Spec}
-	kept.Labels, kept.ManagedFields = infraEnv.Labels, apply.Own(FieldManager, infraEnv.ManagedFields)
+	kept.Labels, kept.ManagedFields = infraEnv.Labels, apply.Own(FieldOwner, infraEnv.ManagedFields)
 	kept.Status.Conditions = infraEnv.Status.Conditions
 	kept.Status.ISODownloadURL, kept.Status.CreatedTime = infraEnv.Status.ISODownloadURL, infraEnv.Status.CreatedTime
 	kept.Status.BootArtifacts.DiscoveryIgnitionURL = infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL

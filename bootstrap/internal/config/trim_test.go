@@ -95,7 +95,7 @@ func TestOfAClusterAndItsInstallationWhatIsReadIsCached(t *testing.T) {
 func TestOfAnInfraEnvAllThatIsStatedIsCached(t *testing.T) {
 	g := NewWithT(t)
 	infraEnv := &assisted.InfraEnv{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"l": "v"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply}}},
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"l": "v"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldOwner, Operation: metav1.ManagedFieldsOperationApply}}},
 		Spec:       assisted.InfraEnvSpec{InfraEnvSpec: aiv1beta1.InfraEnvSpec{SSHAuthorizedKey: "key", IgnitionConfigOverride: "{}"}, NTPSources: []string{"ntp"}},
 	}
 	infraEnv.Status.ISODownloadURL, infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL = "iso", "ignition"
@@ -179,7 +179,7 @@ func TestOfAHostThatIsKeptItsLabelsAreCached(t *testing.T) {
 		host.Status.Provisioning.State = state
 		kept := trimHost(host)
 		g.Expect(kept.Labels).To(Equal(host.Labels), state)
-		g.Expect(metal3.Awaited(kept, "md-0")).To(Equal(state == "deprovisioning"))
+		g.Expect(metal3.IsExpected(kept, "md-0")).To(Equal(state == "deprovisioning"))
 		g.Expect(metal3.Unavailable(kept, "md-1")).To(ContainSubstring("kept for"))
 	}
 	kept := trimHost(host)
@@ -226,7 +226,7 @@ func TestOfAHostThatIsNotToBeHadOnlyWhyAndItsIdentityIsCached(t *testing.T) {
 
 func TestOfAnAgentWhatIsReadIsCached(t *testing.T) {
 	g := NewWithT(t)
-	told := metav1.ManagedFieldsEntry{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply}
+	told := metav1.ManagedFieldsEntry{Manager: FieldOwner, Operation: metav1.ManagedFieldsOperationApply}
 	service := metav1.ManagedFieldsEntry{Manager: "assisted-service", Operation: metav1.ManagedFieldsOperationUpdate}
 	whole := discovered("a", "m", bootMAC)
 	whole.Annotations, whole.ManagedFields = map[string]string{skipSpokeCleanupAnnotation: "", "other": "large"}, []metav1.ManagedFieldsEntry{service, told}
@@ -289,7 +289,7 @@ func TestOfAnInfraMachineWhatIsReadIsCached(t *testing.T) {
 	for _, path := range [][]string{{"status", "ready"}, {"status", "initialization", "provisioned"}} {
 		g.Expect(unstructured.SetNestedField(kept.Object, true, path...)).To(Succeed())
 	}
-	own := []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply}}
+	own := []metav1.ManagedFieldsEntry{{Manager: FieldOwner, Operation: metav1.ManagedFieldsOperationApply}}
 	kept.SetManagedFields(own)
 	whole := kept.DeepCopy()
 	whole.SetLabels(large)
@@ -309,7 +309,7 @@ func TestOfSecretsAndConfigMapsWhatIsReadIsCached(t *testing.T) {
 	identity.Namespace, identity.Name, identity.UID, identity.ResourceVersion = "lab", "m", "1", "5"
 	whole := identity.DeepCopy()
 	whole.Labels, whole.Finalizers = map[string]string{clusterv1.ClusterNameLabel: "c", "other": "large"}, []string{"other"}
-	whole.OwnerReferences, whole.ManagedFields = []metav1.OwnerReference{{Name: "m"}, {Name: "other"}}, []metav1.ManagedFieldsEntry{{Manager: FieldManager}}
+	whole.OwnerReferences, whole.ManagedFields = []metav1.OwnerReference{{Name: "m"}, {Name: "other"}}, []metav1.ManagedFieldsEntry{{Manager: FieldOwner}}
 	whole.Annotations = map[string]string{InfraEnvAnnotation: "id", "other": "large"}
 	g.Expect(kube.MetadataIdentity(whole)).To(Equal(identity))
 	g.Expect(trimSecret(whole)).To(Equal(identity), "it is not ours")

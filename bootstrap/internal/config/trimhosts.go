@@ -115,7 +115,7 @@ func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	if facts.Bound(agent) && agent.Spec.Approved {
 		return trimApproved(kept, agent)
 	}
-	kept.Spec, kept.ManagedFields = agent.Spec, apply.Own(FieldManager, agent.ManagedFields)
+	kept.Spec, kept.ManagedFields = agent.Spec, apply.Own(FieldOwner, agent.ManagedFields)
 	status.Role, status.InstallationDiskID = found.Role, found.InstallationDiskID
 	status.DebugInfo.StateInfo = found.DebugInfo.StateInfo
 	status.Conditions = trimConditions(found.Conditions, readConditions)
@@ -132,7 +132,7 @@ func trimApproved(kept, agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 		cluster.Namespace = agent.Namespace // the same string, once
 	}
 	kept.Spec = aiv1beta1.AgentSpec{ClusterDeploymentName: &cluster, Role: kube.Word(agent.Spec.Role), Approved: true, FencingCredentialsSecretRef: agent.Spec.FencingCredentialsSecretRef}
-	if facts.Told(agent) {
+	if facts.BoundByUs(agent) {
 		kept.Spec.IgnitionConfigOverrides = "{}" // that there is one tells that it was told
 	}
 	if facts.Installed(agent) {
@@ -212,12 +212,12 @@ var readBeforehand = append(
 func TrimInfraMachine(in any) (any, error) {
 	machine, ok := in.(*unstructured.Unstructured)
 	if !ok {
-		return apply.KeepOwn(FieldManager)(in)
+		return apply.KeepOwn(FieldOwner)(in)
 	}
 	if chosen := machine.GetAnnotations()[metal3.HostAnnotation] != ""; chosen {
 		return kube.Fields(machine, readFields), nil
 	}
 	kept := kube.Fields(machine, readBeforehand)
-	kept.SetManagedFields(apply.Own(FieldManager, machine.GetManagedFields()))
+	kept.SetManagedFields(apply.Own(FieldOwner, machine.GetManagedFields()))
 	return kept, nil
 }

@@ -127,7 +127,7 @@ func (r *Reconciler) ofMachine(ctx context.Context, o client.Object) []ctrl.Requ
 		return nil
 	}
 	requests := r.request(ctx, o.GetNamespace(), configOfMachine(machine))
-	for _, config := range r.awaitedNames.by(machine.Namespace, machine.Status.NodeRef.Name) {
+	for _, config := range r.nameWaiters.by(machine.Namespace, machine.Status.NodeRef.Name) {
 		requests = append(requests, ctrl.Request{NamespacedName: config})
 	}
 	return requests
@@ -140,7 +140,7 @@ func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []ctrl.Requ
 // ofInfraEnv maps by the label, or, where the name was too long for a label, or the label was taken off what we made, by the name that InfraEnv and config share.
 func (r *Reconciler) ofInfraEnv(ctx context.Context, o client.Object) []ctrl.Request {
 	label, labelled := o.GetLabels()[bootstrapv1.ConfigNameLabel]
-	if !labelled && len(apply.Own(FieldManager, o.GetManagedFields())) == 0 {
+	if !labelled && len(apply.Own(FieldOwner, o.GetManagedFields())) == 0 {
 		return nil
 	}
 	if requests := r.request(ctx, o.GetNamespace(), label); requests != nil {
@@ -192,7 +192,7 @@ func (r *Reconciler) newsOf(mapped handler.MapFunc, concerns func(client.Object)
 		if !concerns(o) {
 			return
 		}
-		for _, config := range r.awaitedHosts.by(o.GetNamespace(), anyHost) {
+		for _, config := range r.hostWaiters.by(o.GetNamespace(), anyHost) {
 			queue.AddAfter(ctrl.Request{NamespacedName: config}, hostNewsDelay)
 		}
 	}
@@ -219,7 +219,7 @@ func (r *Reconciler) ofHost(ctx context.Context, o client.Object) []ctrl.Request
 		return nil
 	}
 	var requests []ctrl.Request
-	for _, config := range r.awaitedServers.by("", metal3.ServerKeys(host)...) {
+	for _, config := range r.serverWaiters.by("", metal3.ServerKeys(host)...) {
 		requests = append(requests, ctrl.Request{NamespacedName: config})
 	}
 	consumer := metal3.ConsumerOf(host)
@@ -280,7 +280,7 @@ func (r *Reconciler) ofNMStateConfig(ctx context.Context, o client.Object) []ctr
 // ofSecret maps pull secrets, certificate authorities and bootstrap data, and the credentials of BMCs to the configs of hosts that are fenced.
 func (r *Reconciler) ofSecret(ctx context.Context, o client.Object) []ctrl.Request {
 	requests := r.configs(ctx, o.GetNamespace(), configBySecret, o.GetName())
-	for _, config := range r.awaitedSecrets.by(o.GetNamespace(), o.GetName()) {
+	for _, config := range r.secretWaiters.by(o.GetNamespace(), o.GetName()) {
 		requests = append(requests, ctrl.Request{NamespacedName: config})
 	}
 	deployments := &hivev1.ClusterDeploymentList{}

@@ -137,7 +137,7 @@ func (r *Reconciler) reregister(ctx context.Context, s *scope, wanted *assisted.
 		for _, field := range fields {
 			field.keep(&s.Namesake.Spec, &wanted.Spec)
 		}
-		s.imageKeeps = fields[0].path[0]
+		s.unchangeableField = fields[0].path[0]
 		return true, nil
 	}
 	_, _ = s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
@@ -164,8 +164,8 @@ func (r *Reconciler) staying(infraEnv, wanted *assisted.InfraEnv) []registeredFi
 	})
 }
 
-// noteKept looks for what the image of a host that has booted keeps, until the host is installed.
-func (r *Reconciler) noteKept(s *scope) {
+// recordKept looks for what the image of a host that has booted keeps, until the host is installed.
+func (r *Reconciler) recordKept(s *scope) {
 	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
 	if err != nil || s.Namesake == nil || s.WasInstalled() {
 		return
@@ -175,16 +175,16 @@ func (r *Reconciler) noteKept(s *scope) {
 		return
 	}
 	if fields := r.staying(s.Namesake, wanted); len(fields) > 0 {
-		s.imageKeeps = fields[0].path[0]
+		s.unchangeableField = fields[0].path[0]
 	}
 }
 
 // keptByImage says what of the spec did not reach the image before it was handed out; empty: nothing.
 func (s *scope) keptByImage() string {
-	if s.imageKeeps == "" {
+	if s.unchangeableField == "" {
 		return ""
 	}
-	return fmt.Sprintf("the image was handed out with another %s, which it keeps. Set it back, or delete Machine %s to get a host with it: what its host has installed by then is wiped", s.imageKeeps, s.Machine.Name)
+	return fmt.Sprintf("the image was handed out with another %s, which it keeps. Set it back, or delete Machine %s to get a host with it: what its host has installed by then is wiped", s.unchangeableField, s.Machine.Name)
 }
 
 // isCurrent tells whether the API server has the config as it was read. On one that is older the field may not be withdrawn at all, the image be handed out, or the InfraEnv be that of another config of

@@ -217,7 +217,7 @@ func TestWhatAnImageKeepsIsReported(t *testing.T) {
 			w.change(config, func() { config.Generation++; tc.change(config) })
 			for range 2 { // it stays reported
 				w.reconcile()
-				w.clock = w.clock.Add(reconcile.HeldBack)
+				w.clock = w.clock.Add(reconcile.DeferralPeriod)
 			}
 			infraEnv := read(w, "m", &assisted.InfraEnv{})
 			w.Expect(infraEnv.DeletionTimestamp).To(BeNil())

@@ -309,7 +309,7 @@ func (w *world) makeImage() {
 // lasts checks a condition that is reported once it lasts.
 func (w *world) lasts(conditionType string, status metav1.ConditionStatus, reason string) {
 	w.t.Helper()
-	w.clock = w.clock.Add(reconcile.HeldBack)
+	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
 	w.wants(conditionType, status, reason)
 }

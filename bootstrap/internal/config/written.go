@@ -61,11 +61,11 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.unbound.Ended(key)
 	r.bound.Ended(key)
 	r.awaited.ended(key)
-	r.awaitedNames.ended(key)
-	r.awaitedHosts.ended(key)
-	r.awaitedSecrets.ended(key)
-	r.awaitedServers.ended(key)
-	r.awaitedAgents.ended(key)
+	r.nameWaiters.ended(key)
+	r.hostWaiters.ended(key)
+	r.secretWaiters.ended(key)
+	r.serverWaiters.ended(key)
+	r.agentWaiters.ended(key)
 }
 
 func keyOf(config *bootstrapv1.OpenshiftAssistedConfig) types.NamespacedName {

@@ -33,7 +33,7 @@ func AgentSpec(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte, 
 	if problem := f.RoleContradiction(); problem != "" {
 		return nil, &UserError{bootstrapv1.ContradictoryRoleReason, problem}
 	}
-	if problem := belowRequirements(f, agent); problem != nil && !facts.Told(agent) {
+	if problem := belowRequirements(f, agent); problem != nil && !facts.BoundByUs(agent) {
 		return nil, problem
 	}
 	settings, err := settingsOf(f)

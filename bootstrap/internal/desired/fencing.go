@@ -35,8 +35,8 @@ const (
 	verificationDisabled = "Disabled"
 )
 
-// takenApart is an address that OpenShift's etcd operator can take apart when the hosts are installed (addressRegEx in its pkg/tnf/pkg/pcs/fencing.go, 2025).
-var takenApart = regexp.MustCompile(`^[a-z][a-z0-9+-]*://[^/@?#]+:[0-9]+/redfish/[^?#]+$`)
+// redfishAddress is an address that OpenShift's etcd operator can take apart when the hosts are installed (addressRegEx in its pkg/tnf/pkg/pcs/fencing.go, 2025).
+var redfishAddress = regexp.MustCompile(`^[a-z][a-z0-9+-]*://[^/@?#]+:[0-9]+/redfish/[^?#]+$`)
 
 // Fencing is how assisted-service learns the credentials of a host's BMC.
 type Fencing struct {
@@ -87,7 +87,7 @@ func addressUnusable(host *metal3.Host, why error) error {
 // FencingOf is what the Agent is told of a Secret that the user made for it.
 func FencingOf(f *facts.Facts, secret *corev1.Secret) (Fencing, error) {
 	named := fmt.Sprintf("Secret %s, which the annotation %s of BareMetalHost %s names", secret.Name, metal3.FencingCredentialsAnnotation, f.Host.Name)
-	if !takenApart.Match(secret.Data[fencingAddress]) {
+	if !redfishAddress.Match(secret.Data[fencingAddress]) {
 		return Fencing{}, unusable("%s: the key %s must be like redfish+https://bmc.example.com:443/redfish/v1/Systems/1, with port and path", named, fencingAddress)
 	}
 	for _, key := range []string{fencingUsername, fencingPassword} {

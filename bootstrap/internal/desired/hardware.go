@@ -39,7 +39,7 @@ func belowRequirements(f *facts.Facts, agent *aiv1beta1.Agent) *UserError {
 
 // installationDisk returns the id of the disk to install to; empty when assisted-service may choose.
 func installationDisk(f *facts.Facts, agent *aiv1beta1.Agent) (string, error) {
-	if facts.Told(agent) {
+	if facts.BoundByUs(agent) {
 		return agent.Spec.InstallationDiskID, nil
 	}
 	minBytes := int64(0)

@@ -25,8 +25,8 @@ var beforeInstallation = []string{
 // Bound tells whether the Agent is to be part of a cluster.
 func Bound(agent *aiv1beta1.Agent) bool { return agent.Spec.ClusterDeploymentName != nil }
 
-// Told tells whether the Agent was bound by us: then all that it is to be told went along, of which the ignition override is never empty.
-func Told(agent *aiv1beta1.Agent) bool {
+// BoundByUs tells whether the Agent was bound by us: then all that it is to be told went along, of which the ignition override is never empty.
+func BoundByUs(agent *aiv1beta1.Agent) bool {
 	return Bound(agent) && agent.Spec.IgnitionConfigOverrides != ""
 }
 
@@ -93,7 +93,7 @@ func (f *Facts) DataAgeUnknown(agent *aiv1beta1.Agent) bool {
 }
 
 func (f *Facts) takenForHost(agent *aiv1beta1.Agent) bool {
-	return f.HasBareMetalHost() || f.Known(agent) || Told(agent) || Bound(agent) && agent.Spec.Approved
+	return f.HasBareMetalHost() || f.Known(agent) || BoundByUs(agent) || Bound(agent) && agent.Spec.Approved
 }
 
 // ApprovedAgent returns the Agent that was identified and approved before; nil when there is none.

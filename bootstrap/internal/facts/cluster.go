@@ -142,9 +142,9 @@ func (f *Facts) NotAccepted() string {
 	return ""
 }
 
-// RegisteredAnew tells whether assisted-service takes a cluster that has been installed for one that may still be: a host that is bound to it would be installed
+// Reregistered tells whether assisted-service takes a cluster that has been installed for one that may still be: a host that is bound to it would be installed
 // into a cluster that does not exist.
-func (f *Facts) RegisteredAnew() bool {
+func (f *Facts) Reregistered() bool {
 	installation := f.Installation()
 	return installation.Registered && !installation.Started && (f.ControlPlaneRuns || f.Deployment != nil && f.Deployment.Spec.Installed)
 }

@@ -99,8 +99,8 @@ func (f *Facts) HasBareMetalHost() bool {
 	return f.InfraMachine != nil && f.InfraMachine.GetKind() == metal3.MachineKind
 }
 
-// AwaitsHost tells whether the infrastructure machine is Metal3's and was given no host yet.
-func (f *Facts) AwaitsHost() bool {
+// NeedsHost tells whether the infrastructure machine is Metal3's and was given no host yet.
+func (f *Facts) NeedsHost() bool {
 	return f.HasBareMetalHost() && f.Host == nil && f.InfraMachine.GetAnnotations()[metal3.HostAnnotation] == "" && !f.Deleting() && !f.WasInstalled()
 }
 

@@ -70,7 +70,7 @@ func poolOf(f *facts.Facts, machine *unstructured.Unstructured, selector labels.
 	for _, host := range f.Hosts {
 		switch {
 		case !selector.Matches(labels.Set(host.Labels)):
-		case metal3.Awaited(host, reuse):
+		case metal3.IsExpected(host, reuse):
 			p.awaited = host
 		case metal3.Unavailable(host, reuse) != "":
 		case metal3.KeptFor(host, reuse):

@@ -27,7 +27,7 @@ func Host(f *facts.Facts) *metav1.Condition {
 		return chosen(f)
 	case f.TakenHost != nil && f.InfraMachine.GetDeletionTimestamp() == nil:
 		return claimed(f)
-	case !f.AwaitsHost():
+	case !f.NeedsHost():
 		return nil
 	}
 	return candidates(f)

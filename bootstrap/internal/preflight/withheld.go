@@ -60,7 +60,7 @@ func Candidates(f *facts.Facts) []*metal3.Host {
 		return []*metal3.Host{f.Host}
 	}
 	selector, err := metal3.HostSelector(f.InfraMachine)
-	if err != nil || !f.AwaitsHost() {
+	if err != nil || !f.NeedsHost() {
 		return nil
 	}
 	reuse := metal3.ReuseName(f.InfraMachine)

@@ -72,8 +72,8 @@ func refuses(c certificatesv1.CertificateSigningRequestCondition) bool {
 	return c.Type != certificatesv1.CertificateApproved
 }
 
-// Asks says what is asked for, for people.
-func (r *Request) Asks() string {
+// Description says what is asked for, for people.
+func (r *Request) Description() string {
 	if r.Spec.SignerName == certificatesv1.KubeletServingSignerName {
 		return "a serving certificate"
 	}

@@ -37,7 +37,7 @@ var (
 
 // Clusters leads into workload clusters.
 type Clusters interface {
-	Enter(ctx context.Context, cluster client.ObjectKey, requests func(context.Context, *workload.Door) error) error
+	Connect(ctx context.Context, key client.ObjectKey, requests func(context.Context, *workload.Conn) error) error
 }
 
 // Versions are those of the workload clusters.
@@ -47,11 +47,11 @@ type Versions struct{ clusters Clusters }
 func New(clusters Clusters) *Versions { return &Versions{clusters} }
 
 // Observe reads what an upgrade of a cluster depends upon.
-func (v *Versions) Observe(ctx context.Context, cluster client.ObjectKey) (facts.ClusterVersion, error) {
+func (v *Versions) Observe(ctx context.Context, key client.ObjectKey) (facts.ClusterVersion, error) {
 	seen := facts.ClusterVersion{}
-	err := v.clusters.Enter(ctx, cluster, func(ctx context.Context, door *workload.Door) error {
+	err := v.clusters.Connect(ctx, key, func(ctx context.Context, conn *workload.Conn) error {
 		for _, read := range []func(context.Context, client.Client, *facts.ClusterVersion) error{readVersion, readGates, readOperators, readPools} {
-			if err := read(ctx, door.Client, &seen); err != nil {
+			if err := read(ctx, conn.Client, &seen); err != nil {
 				return err
 			}
 		}
@@ -65,7 +65,7 @@ func readVersion(ctx context.Context, c client.Client, seen *facts.ClusterVersio
 	if err := c.Get(ctx, client.ObjectKey{Name: versionName}, version); err != nil {
 		return fmt.Errorf("cannot read ClusterVersion %s of the workload cluster: %w", versionName, err)
 	}
-	seen.ResourceVersion, seen.Channel, seen.Asked = version.ResourceVersion, version.Spec.Channel, workload.AskedOf(version)
+	seen.ResourceVersion, seen.Channel, seen.Requested = version.ResourceVersion, version.Spec.Channel, workload.RequestedUpdate(version)
 	seen.Runs, seen.Upgrading, seen.Former = workload.ReleasesOf(version)
 	seen.Ours = oursIs(version.ManagedFields)
 	for _, entry := range version.Status.History {
@@ -172,20 +172,20 @@ func readPools(ctx context.Context, c client.Client, seen *facts.ClusterVersion)
 	return nil
 }
 
-// Ask writes a request into a cluster. It fails with a conflict when the ClusterVersion changed since it was read.
-func (v *Versions) Ask(ctx context.Context, cluster client.ObjectKey, request facts.UpdateRequest) error {
-	return v.clusters.Enter(ctx, cluster, func(ctx context.Context, door *workload.Door) error {
+// RequestUpdate writes a request into a cluster. It fails with a conflict when the ClusterVersion changed since it was read.
+func (v *Versions) RequestUpdate(ctx context.Context, key client.ObjectKey, request facts.UpdateRequest) error {
+	return v.clusters.Connect(ctx, key, func(ctx context.Context, conn *workload.Conn) error {
 		if len(request.Acknowledge) > 0 {
-			if err := acknowledge(ctx, door.Client, request.Acknowledge); err != nil {
+			if err := acknowledge(ctx, conn.Client, request.Acknowledge); err != nil {
 				return err
 			}
 		}
-		return ask(ctx, door.Client, request)
+		return writeRequest(ctx, conn.Client, request)
 	})
 }
 
-// ask writes channel and release, and nothing that others wrote beside them.
-func ask(ctx context.Context, c client.Client, request facts.UpdateRequest) error {
+// writeRequest writes channel and release, and nothing that others wrote beside them.
+func writeRequest(ctx context.Context, c client.Client, request facts.UpdateRequest) error {
 	spec := map[string]any{}
 	if request.Channel != "" {
 		spec["channel"] = request.Channel

@@ -18,21 +18,21 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
-// cluster is a workload cluster, and the way into it.
-type cluster struct {
+// key is a workload cluster, and the way into it.
+type fakeCluster struct {
 	*WithT
 	client.Client
 	*Versions
 }
 
-// Enter implements Clusters.
-func (c *cluster) Enter(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *workload.Door) error) error {
-	return requests(ctx, &workload.Door{Client: c.Client})
+// Connect implements Clusters.
+func (c *fakeCluster) Connect(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *workload.Conn) error) error {
+	return requests(ctx, &workload.Conn{Client: c.Client})
 }
 
-func newCluster(t *testing.T, objects ...client.Object) *cluster {
+func newCluster(t *testing.T, objects ...client.Object) *fakeCluster {
 	t.Helper()
-	c := &cluster{WithT: NewWithT(t)}
+	c := &fakeCluster{WithT: NewWithT(t)}
 	c.Versions = New(c)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, configv1.Install, machineconfigurationv1.Install} {
@@ -50,7 +50,7 @@ func version(change func(*configv1.ClusterVersion)) *configv1.ClusterVersion {
 	return v
 }
 
-func (c *cluster) version() *configv1.ClusterVersion {
+func (c *fakeCluster) version() *configv1.ClusterVersion {
 	v := &configv1.ClusterVersion{}
 	c.Expect(c.Get(context.Background(), client.ObjectKey{Name: "version"}, v)).To(Succeed())
 	return v
@@ -97,7 +97,7 @@ func TestWhatAnUpgradeDependsUponIsRead(t *testing.T) {
 	seen, err := c.Observe(t.Context(), client.ObjectKey{})
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Expect(seen).To(Equal(facts.ClusterVersion{
-		ResourceVersion: c.version().ResourceVersion, Runs: "4.19.3", Upgrading: "4.19.8", Former: []string{"4.19.5"}, Channel: "stable-4.19", Asked: facts.Update{Version: "4.19.9", Image: "image", Force: true},
+		ResourceVersion: c.version().ResourceVersion, Runs: "4.19.3", Upgrading: "4.19.8", Former: []string{"4.19.5"}, Channel: "stable-4.19", Requested: facts.Update{Version: "4.19.9", Image: "image", Force: true},
 		Offers: []facts.Offer{
 			{Version: "4.19.9", Image: "i9"},
 			{Version: "4.19.10", Image: "i10", Risks: []facts.Risk{{Name: "Slow", Message: "it is slow"}}},
@@ -122,20 +122,20 @@ func TestAnUpgradeIsWrittenBesideWhatOthersWrote(t *testing.T) {
 	}))
 	before := c.version()
 	request := facts.UpdateRequest{ResourceVersion: before.ResourceVersion, Update: &facts.Update{Version: "4.19.9"}}
-	c.Expect(c.Ask(t.Context(), client.ObjectKey{}, request)).To(Succeed())
+	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, request)).To(Succeed())
 	after := c.version()
 	c.Expect(after.Spec.DesiredUpdate).To(Equal(&configv1.Update{Version: "4.19.9"}), "the former image is not that of this version")
 	c.Expect(after.Spec.ClusterID).To(BeEquivalentTo("id"))
 	c.Expect(after.Spec.Channel).To(Equal("stable-4.19"))
 
-	c.Expect(apierrors.IsConflict(c.Ask(t.Context(), client.ObjectKey{}, request))).To(BeTrue(), "it changed since it was read")
+	c.Expect(apierrors.IsConflict(c.RequestUpdate(t.Context(), client.ObjectKey{}, request))).To(BeTrue(), "it changed since it was read")
 
 	seen, err := c.Observe(t.Context(), client.ObjectKey{})
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Expect(seen.Ours).To(BeTrue())
 
 	request = facts.UpdateRequest{ResourceVersion: after.ResourceVersion, Channel: "eus-4.20"}
-	c.Expect(c.Ask(t.Context(), client.ObjectKey{}, request)).To(Succeed())
+	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, request)).To(Succeed())
 	c.Expect(c.version().Spec.Channel).To(Equal("eus-4.20"))
 	c.Expect(c.version().Spec.DesiredUpdate.Version).To(Equal("4.19.9"))
 
@@ -146,7 +146,7 @@ func TestAnUpgradeIsWrittenBesideWhatOthersWrote(t *testing.T) {
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Expect(seen.Ours).To(BeFalse(), "somebody changed it")
 
-	c.Expect(c.Ask(t.Context(), client.ObjectKey{}, facts.UpdateRequest{ResourceVersion: c.version().ResourceVersion, Withdraw: true})).To(Succeed())
+	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, facts.UpdateRequest{ResourceVersion: c.version().ResourceVersion, Withdraw: true})).To(Succeed())
 	c.Expect(c.version().Spec.DesiredUpdate).To(BeNil())
 	c.Expect(c.version().Spec.Channel).To(Equal("eus-4.20"))
 }
@@ -159,9 +159,9 @@ func TestAcknowledgementsAreAdded(t *testing.T) {
 		return found.Data
 	}
 	before := c.version().ResourceVersion
-	c.Expect(c.Ask(t.Context(), client.ObjectKey{}, facts.UpdateRequest{Acknowledge: []string{"a"}})).To(Succeed())
+	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, facts.UpdateRequest{Acknowledge: []string{"a"}})).To(Succeed())
 	c.Expect(acknowledged()).To(Equal(map[string]string{"a": "true"}))
-	c.Expect(c.Ask(t.Context(), client.ObjectKey{}, facts.UpdateRequest{Acknowledge: []string{"b"}})).To(Succeed())
+	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, facts.UpdateRequest{Acknowledge: []string{"b"}})).To(Succeed())
 	c.Expect(acknowledged()).To(Equal(map[string]string{"a": "true", "b": "true"}))
 	c.Expect(c.version().ResourceVersion).To(Equal(before), "nothing is asked for")
 }

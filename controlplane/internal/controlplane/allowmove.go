@@ -35,9 +35,9 @@ func (r *Reconciler) unblockMove(ctx context.Context, s *scope) error {
 	return r.patchMetadata(ctx, s, after)
 }
 
-// keepsItsNodes tells whether the Machines that are being deleted are held for good: the only one of a control plane of one, and those of two nodes with fencing. They are never
+// keepsNodes tells whether the Machines that are being deleted are held for good: the only one of a control plane of one, and those of two nodes with fencing. They are never
 // released, and live on where the cluster is moved to, as they should.
-func (s *scope) keepsItsNodes() bool {
+func (s *scope) keepsNodes() bool {
 	held := !slices.ContainsFunc(s.Machines, func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() && !removal.Holds(m) })
 	return held && (s.Fenced() || s.Replicas() == 1 && len(s.Machines) == 1)
 }
@@ -46,7 +46,7 @@ func (s *scope) keepsItsNodes() bool {
 func (s *scope) staysFor() string {
 	switch {
 	case s.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] != "",
-		slices.ContainsFunc(s.Machines, collections.HasDeletionTimestamp) && !s.keepsItsNodes():
+		slices.ContainsFunc(s.Machines, collections.HasDeletionTimestamp) && !s.keepsNodes():
 		return whileHostsGo
 	case s.WorkersRollOut():
 		return whileWorkersRollOut
@@ -59,7 +59,7 @@ func (r *Reconciler) blockMove(ctx context.Context, s *scope) (bool, error) {
 	value, blocked := s.stored.Annotations[clusterctlv1.BlockMoveAnnotation]
 	ours, reason := !blocked || value == whileHostsGo || value == whileWorkersRollOut, s.staysFor()
 	switch {
-	case !s.Installed() || s.GoesWhole() || !ours || value == reason:
+	case !s.Installed() || s.ClusterDeleting() || !ours || value == reason:
 		return true, nil
 	case reason == "":
 		return true, r.unblockMove(ctx, s)

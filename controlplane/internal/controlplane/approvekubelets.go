@@ -18,8 +18,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// asked is what kubelets of a cluster were seen to ask for.
-type asked struct {
+// pendingRequests is what kubelets of a cluster were seen to ask for.
+type pendingRequests struct {
 	// requested is the latest request that was seen.
 	requested types.UID
 	// left are the names of the requests that do not fit, told what is said of those that did not the time before.
@@ -29,9 +29,9 @@ type asked struct {
 	before string
 	// silent is when a member of etcd was seen last that does not answer: the API server reaches no kubelet whose serving certificate has expired.
 	silent time.Time
-	// looked is when they were looked at last, next when to look at them again, pace how much later after that.
-	looked, next time.Time
-	pace         wait.Backoff
+	// lastRead is when they were looked at last, next when to look at them again, pace how much later after that.
+	lastRead, next time.Time
+	pace           wait.Backoff
 }
 
 // silentFor is how long a member that does not answer keeps requests awaited: etcd is looked at less often.
@@ -44,27 +44,27 @@ func (r *Reconciler) approveKubelets(ctx context.Context, s *scope) (bool, error
 		return true, nil
 	}
 	found, known := r.asked.Get(s.stored.UID)
-	last, _ := found.(asked)
+	last, _ := found.(pendingRequests)
 	if s.memberSilent {
 		last.silent = r.now()
 		r.asked.Add(s.stored.UID, last)
 	}
-	r.Workloads.Await(s.ClusterKey(), s.AwaitsKubelets() || r.now().Sub(last.silent) < silentFor)
+	r.Workloads.Await(s.ClusterKey(), s.ExpectsKubelets() || r.now().Sub(last.silent) < silentFor)
 	if c := conditions.Get(s.stored, controlplanev1.CertificatesApprovedCondition); c != nil && !known {
 		last.before = c.Message
 	}
 	var err error
 	due := s.Workload.Connected && (s.Workload.Requested != last.requested || last.before != "" || last.left.Len() > 0 && !last.next.After(r.now()))
-	switch wait := last.looked.Add(firstLook).Sub(r.now()); {
+	switch wait := last.lastRead.Add(initialInspectionDelay).Sub(r.now()); {
 	case due && wait > 0:
 		s.again.In(wait) // anybody with the token of the bootstrapper makes as many as they like
 	case due:
-		if last, err = r.lookAtRequests(ctx, s, last); err == nil {
+		if last, err = r.decideRequests(ctx, s, last); err == nil {
 			r.asked.Add(s.stored.UID, last)
 		}
 	}
 	if s.Workload.Connected && last.left.Len() > 0 {
-		s.again.In(max(last.next.Sub(r.now()), firstLook)) // that one fits now is told by nothing
+		s.again.In(max(last.next.Sub(r.now()), initialInspectionDelay)) // that one fits now is told by nothing
 	}
 	if message := last.message(); message != "" {
 		s.found.Block(status.KubeletApproval, controlplanev1.CertificateRequestNotFittingReason, message)
@@ -76,15 +76,15 @@ func (r *Reconciler) approveKubelets(ctx context.Context, s *scope) (bool, error
 const tooMany = "the cluster has more CertificateSigningRequests of kubelets than are read at a time. Delete the pending requests that no kubelet needs: nothing is lost, as a kubelet requests its certificate again"
 
 // message is what people are told; empty: nothing.
-func (a *asked) message() string {
+func (a *pendingRequests) message() string {
 	if len(a.told) == 0 {
 		return a.before
 	}
 	return "left alone, for somebody to approve (oc adm certificate approve) or to delete: " + bound.List(a.told)
 }
 
-// lookAtRequests decides on what is asked for now.
-func (r *Reconciler) lookAtRequests(ctx context.Context, s *scope, last asked) (asked, error) {
+// decideRequests decides on what is asked for now.
+func (r *Reconciler) decideRequests(ctx context.Context, s *scope, last pendingRequests) (pendingRequests, error) {
 	machines, err := r.liveMachines(ctx, s.Facts) // the cache has no addresses
 	if err != nil {
 		return last, err
@@ -97,7 +97,7 @@ func (r *Reconciler) lookAtRequests(ctx context.Context, s *scope, last asked) (
 	if err != nil {
 		return last, err
 	}
-	now := asked{requested: s.Workload.Requested, silent: last.silent, looked: r.now(), left: sets.New[string](), pace: last.pace}
+	now := pendingRequests{requested: s.Workload.Requested, silent: last.silent, lastRead: r.now(), left: sets.New[string](), pace: last.pace}
 	if seen.MachineAPI {
 		return now, nil // its approver knows these hosts
 	}
@@ -131,22 +131,22 @@ func (r *Reconciler) approve(ctx context.Context, s *scope, request *approval.Re
 	case !approved:
 		return "it was changed meanwhile", nil
 	}
-	r.event(s.stored, "CertificateApproved", "Approved %s for Node %s of the cluster (CertificateSigningRequest %s)", request.Asks(), request.Node, request.Name)
+	r.event(s.stored, "CertificateApproved", "Approved %s for Node %s of the cluster (CertificateSigningRequest %s)", request.Description(), request.Node, request.Name)
 	return "", nil
 }
 
 // leave notes that a request is not approved. It is told when that lasts: what is known here may be behind what the kubelet knows.
-func (a *asked) leave(request *approval.Request, obstacle string, last asked) {
+func (a *pendingRequests) leave(request *approval.Request, obstacle string, last pendingRequests) {
 	a.left.Insert(request.Name)
 	if last.left.Has(request.Name) || last.before != "" {
-		a.told = append(a.told, fmt.Sprintf("CertificateSigningRequest %s, %s for Node %s: %s", request.Name, request.Asks(), request.Node, obstacle))
+		a.told = append(a.told, fmt.Sprintf("CertificateSigningRequest %s, %s for Node %s: %s", request.Name, request.Description(), request.Node, obstacle))
 	}
 }
 
 // pause says when to look again: the later, the longer nothing changes.
-func (a *asked) pause(now time.Time, last asked) {
+func (a *pendingRequests) pause(now time.Time, last pendingRequests) {
 	if !a.left.Equal(last.left) {
-		a.pace = paceFrom(firstLook)
+		a.pace = paceFrom(initialInspectionDelay)
 	}
 	a.next = now.Add(a.pace.Step())
 }

@@ -34,17 +34,17 @@ import (
 // fakeKubelets ask for what a test lets them ask for.
 type fakeKubelets struct {
 	kubelets.Seen
-	// looks is how often they were looked at, approved the requests that were approved; refusing and failing make that fail.
-	looks    int
-	approved []string
-	refusing bool
-	failing  error
+	// inspections is how often they were looked at, approved the requests that were approved; refusing and failing make that fail.
+	inspections int
+	approved    []string
+	refusing    bool
+	failing     error
 	// failingFor is the name of the request that cannot be approved.
 	failingFor string
 }
 
 func (f *fakeKubelets) Observe(_ context.Context, _ client.ObjectKey, known func(string) bool) (kubelets.Seen, error) {
-	f.looks++
+	f.inspections++
 	seen := f.Seen
 	seen.Requests = nil
 	for _, request := range f.Requests {
@@ -97,7 +97,7 @@ func TestWhatKubeletsOfOurHostsAskForIsApprovedOnce(t *testing.T) {
 	h := newInstalledHub(t)
 	recorder := record.NewFakeRecorder(100)
 	h.r.Recorder = recorder
-	h.Expect(h.kubelets.looks).To(BeZero(), "nobody asked for anything")
+	h.Expect(h.kubelets.inspections).To(BeZero(), "nobody asked for anything")
 	h.askFor("csr-1", "n1")
 	h.askFor("csr-foreign", "n9")
 	h.reconcile()
@@ -106,7 +106,7 @@ func TestWhatKubeletsOfOurHostsAskForIsApprovedOnce(t *testing.T) {
 	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(BeFalse())
 	h.kubelets.Requests = h.kubelets.Requests[1:]
 	h.reconcile()
-	h.Expect(h.kubelets.looks).To(Equal(1), "there is nothing new, and what is not ours is nobody's to wait for")
+	h.Expect(h.kubelets.inspections).To(Equal(1), "there is nothing new, and what is not ours is nobody's to wait for")
 }
 
 // The connections of a manager that starts do not ask for requests at once, unless a host is awaited.
@@ -116,7 +116,7 @@ func TestWhatIsNoticedSomeTimeAfterARestartIsLookedAt(t *testing.T) {
 	noticed := h.workloads.facts.Requested
 	h.workloads.facts.Requested = ""
 	h.reconcile()
-	h.Expect(h.kubelets.looks).To(BeZero())
+	h.Expect(h.kubelets.inspections).To(BeZero())
 	h.workloads.facts.Requested = noticed
 	h.reconcile()
 	h.Expect(h.kubelets.approved).To(Equal([]string{"csr-1"}))
@@ -129,7 +129,7 @@ func TestWhatDoesNotFitIsStillToldAfterARestart(t *testing.T) {
 	h.askFor("csr-1", "n1")
 	h.setReady("n1")
 	h.reconcile()
-	now = now.Add(firstLook)
+	now = now.Add(initialInspectionDelay)
 	h.reconcile()
 	told := conditions.Get(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)
 	h.Expect(told).NotTo(BeNil())
@@ -154,23 +154,23 @@ func TestWhatDoesNotFitIsToldWhenItLastsAndApprovedWhenItFits(t *testing.T) {
 	h.r.now = func() time.Time { return now }
 	h.askFor("csr-1", "n1")
 	h.setReady("n1")
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(firstLook))
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(initialInspectionDelay))
 	h.reconcile()
-	h.Expect(h.kubelets.looks).To(Equal(1), "not at each event")
+	h.Expect(h.kubelets.inspections).To(Equal(1), "not at each event")
 	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(BeFalse(), "it may be that the hub is behind")
 
-	for _, after := range []time.Duration{2 * firstLook, 4 * firstLook} {
+	for _, after := range []time.Duration{2 * initialInspectionDelay, 4 * initialInspectionDelay} {
 		now = now.Add(after / 2)
 		h.Expect(h.reconcile().RequeueAfter).To(Equal(after))
 		c := conditions.Get(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)
 		h.Expect(c).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.CertificateRequestNotFittingReason),
 			HaveField("Message", ContainSubstring("CertificateSigningRequest csr-1, a client certificate for Node n1: Node n1 is Ready"))))
 	}
-	now = now.Add(4 * firstLook)
+	now = now.Add(4 * initialInspectionDelay)
 	h.workloads.facts.Connected = false
 	h.Expect(h.reconcile().RequeueAfter).To(Or(BeZero(), BeNumerically(">", time.Minute)), "the connection tells when it is back")
 	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(BeTrue(), "nothing is known that is newer")
-	h.Expect(h.kubelets.looks).To(Equal(3))
+	h.Expect(h.kubelets.inspections).To(Equal(3))
 
 	h.workloads.facts.Connected = true
 	h.kubelets.Nodes["n1"].Status.Conditions = nil
@@ -185,7 +185,7 @@ func TestWhoseApproverDecidesIsLeftAlone(t *testing.T) {
 	h.askFor("csr-1", "n1")
 	h.reconcile()
 	h.reconcile()
-	h.Expect(h.kubelets.looks).To(Equal(1))
+	h.Expect(h.kubelets.inspections).To(Equal(1))
 	h.Expect(h.kubelets.approved).To(BeEmpty())
 }
 
@@ -195,13 +195,13 @@ func TestARequestThatSomebodyChangesMeanwhileIsLookedAtAgain(t *testing.T) {
 	h.r.now = func() time.Time { return now }
 	h.kubelets.refusing = true
 	h.askFor("csr-1", "n1")
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(firstLook))
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(initialInspectionDelay))
 	h.kubelets.Requests = nil
-	now = now.Add(firstLook)
+	now = now.Add(initialInspectionDelay)
 	h.reconcile()
-	h.Expect(h.kubelets.looks).To(Equal(2))
+	h.Expect(h.kubelets.inspections).To(Equal(2))
 	h.reconcile()
-	h.Expect(h.kubelets.looks).To(Equal(2), "somebody else has approved it")
+	h.Expect(h.kubelets.inspections).To(Equal(2), "somebody else has approved it")
 }
 
 func TestAFailureIsTriedAgain(t *testing.T) {
@@ -242,12 +242,12 @@ func TestNewRequestsAreNotLookedAtMoreOftenThanNeeded(t *testing.T) {
 	h.askFor("csr-1", "n1")
 	h.reconcile()
 	h.askFor("csr-2", "n2")
-	now = now.Add(firstLook / 5)
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(firstLook - firstLook/5))
-	h.Expect(h.kubelets.looks).To(Equal(1))
-	now = now.Add(firstLook)
+	now = now.Add(initialInspectionDelay / 5)
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(initialInspectionDelay - initialInspectionDelay/5))
+	h.Expect(h.kubelets.inspections).To(Equal(1))
+	now = now.Add(initialInspectionDelay)
 	h.reconcile()
-	h.Expect(h.kubelets.looks).To(Equal(2))
+	h.Expect(h.kubelets.inspections).To(Equal(2))
 	h.Expect(h.kubelets.approved).To(ContainElement("csr-2"))
 }
 
@@ -257,7 +257,7 @@ func TestBeforeTheClusterIsInstalledItsOwnControllerApproves(t *testing.T) {
 	h.workloads.facts = facts.Workload{Connected: true, LastSuccess: time.Now()}
 	h.askFor("csr-1", "n1")
 	h.reconcile()
-	h.Expect(h.kubelets.looks).To(BeZero())
+	h.Expect(h.kubelets.inspections).To(BeZero())
 }
 
 func TestRequestsAreAwaitedWhileANodeIsAway(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// firstBeside is after what time that is asked again of which no Machine waits for the end; the time grows up to lastLook.
-const firstBeside = reconcile.Long
+// initialBackgroundDelay is after what time that is asked again of which no Machine waits for the end; the time grows up to maxInspectionDelay.
+const initialBackgroundDelay = reconcile.Long
 
 // question is what is asked of etcd beside what a Machine waits for: events say nothing of it, so that only time decides when.
 type question struct {
@@ -26,8 +26,8 @@ type question struct {
 // answered notes an answer: one that changes makes it be asked soon again.
 func (q *question) answered(now time.Time, found *removal.Step, changed bool) {
 	q.asked++
-	if changed || told(found) != told(q.found) {
-		q.pace = paceFrom(firstBeside)
+	if changed || reportText(found) != reportText(q.found) {
+		q.pace = paceFrom(initialBackgroundDelay)
 	}
 	if changed || found != nil {
 		q.asked = 0
@@ -35,25 +35,25 @@ func (q *question) answered(now time.Time, found *removal.Step, changed bool) {
 	q.next, q.found = now.Add(q.pace.Step()), found
 }
 
-// told is all that people are told of a step; empty: nothing.
-func told(step *removal.Step) string {
+// reportText is all that people are told of a step; empty: nothing.
+func reportText(step *removal.Step) string {
 	if step == nil {
 		return ""
 	}
 	return step.Reason + " " + messageOf(*step)
 }
 
-// askBeside asks something of etcd when it is time, after some time first; id tells what. What was found is told until the next time. When nothing was found as often as
+// checkInBackground asks something of etcd when it is time, after some time first; id tells what. What was found is told until the next time. When nothing was found as often as
 // at most, it is not asked any more.
-func (r *Reconciler) askBeside(s *scope, id string, after time.Duration, most int, ask func() (found *removal.Step, changed bool)) {
-	q := question{next: r.now().Add(after), pace: paceFrom(firstBeside)}
-	if known, ok := r.looks.beside.Get(id); ok {
+func (r *Reconciler) checkInBackground(s *scope, id string, after time.Duration, most int, ask func() (found *removal.Step, changed bool)) {
+	q := question{next: r.now().Add(after), pace: paceFrom(initialBackgroundDelay)}
+	if known, ok := r.inspections.background.Get(id); ok {
 		q, _ = known.(question)
 	}
 	if !q.next.After(r.now()) && q.asked < most {
-		r.ask(&q, ask)
+		r.runCheck(&q, ask)
 	}
-	r.looks.beside.Add(id, q)
+	r.inspections.background.Add(id, q)
 	if q.found != nil {
 		s.found.Block(status.HostRelease, q.found.Reason, messageOf(*q.found))
 	}
@@ -62,13 +62,13 @@ func (r *Reconciler) askBeside(s *scope, id string, after time.Duration, most in
 	}
 }
 
-// ask asks, unless many clusters are asked at this time.
-func (r *Reconciler) ask(q *question, ask func() (found *removal.Step, changed bool)) {
-	if !r.looks.free.TryAcquire(1) {
-		q.next = r.now().Add(looksApart)
+// runCheck asks, unless many clusters are asked at this time.
+func (r *Reconciler) runCheck(q *question, ask func() (found *removal.Step, changed bool)) {
+	if !r.inspections.free.TryAcquire(1) {
+		q.next = r.now().Add(inspectionInterval)
 		return
 	}
-	defer r.looks.free.Release(1)
+	defer r.inspections.free.Release(1)
 	found, changed := ask()
 	q.answered(r.now(), found, changed)
 }

@@ -40,7 +40,7 @@ var machineChanges = kube.Changes(func(before, after *clusterv1.Machine) bool {
 	return controlPlane || before.Generation != after.Generation ||
 		facts.NodeAway(before) != facts.NodeAway(after) || facts.OwnedByKind(before, "MachineSet") != facts.OwnedByKind(after, "MachineSet") ||
 		(len(before.OwnerReferences) == 0) != (len(after.OwnerReferences) == 0) || // MachinesWithoutOwner waits for it
-		facts.AwaitsNode(before) != facts.AwaitsNode(after) || facts.UpdatesInPlace(before) != facts.UpdatesInPlace(after) ||
+		facts.WaitsForNode(before) != facts.WaitsForNode(after) || facts.UpdatesInPlace(before) != facts.UpdatesInPlace(after) ||
 		conditions.GetReason(before, clusterv1.MachineBootstrapConfigReadyCondition) != conditions.GetReason(after, clusterv1.MachineBootstrapConfigReadyCondition)
 })
 

@@ -18,16 +18,16 @@ import (
 
 // cleanUpHosts cleans up what hosts leave behind that were released, one after the other, when Machine and Node are gone. Nothing else happens to etcd meanwhile.
 func (r *Reconciler) cleanUpHosts(ctx context.Context, s *scope) (bool, error) {
-	if s.GoesWhole() || !removal.Concerned(s.Facts) {
+	if s.ClusterDeleting() || !removal.Concerned(s.Facts) {
 		return true, nil
 	}
 	asked, err := removal.Of(s.Facts)
 	if err != nil {
-		r.hold(s, removal.Watch(controlplanev1.EtcdUnknownReason, "%s; it is ours: take it off the control plane, and look yourself whether etcd has members whose hosts are gone", err))
+		r.block(s, removal.Watch(controlplanev1.EtcdUnknownReason, "%s; it is ours: take it off the control plane, and look yourself whether etcd has members whose hosts are gone", err))
 		return false, nil // for the user to correct
 	}
 	for _, left := range asked.Leftovers {
-		if fate := asked.FateOf(left); fate != removal.Leaving && fate != removal.Unproven {
+		if fate := asked.StateOf(left); fate != removal.Leaving && fate != removal.Unproven {
 			return false, r.cleanUpHost(ctx, s, asked, left, fate)
 		}
 		if m, found := asked.Going(left); found {
@@ -39,23 +39,23 @@ func (r *Reconciler) cleanUpHosts(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// looksAtLeaving is how often it is looked whether a host that was released was taken in again, while nothing is found: within half an hour it is off, or will not be.
-const looksAtLeaving = 30
+// maxLeavingChecks is how often it is looked whether a host that was released was taken in again, while nothing is found: within half an hour it is off, or will not be.
+const maxLeavingChecks = 30
 
 // guardHost looks after a host that was released and may still run: OpenShift takes in hosts that run, and it would be wiped while it votes.
-func (r *Reconciler) guardHost(ctx context.Context, s *scope, asked *removal.Asked, left removal.Leftover, m removal.Machine) (err error) {
-	most := looksAtLeaving
+func (r *Reconciler) guardHost(ctx context.Context, s *scope, asked *removal.Situation, left removal.Leftover, m removal.Machine) (err error) {
+	most := maxLeavingChecks
 	if at := slices.IndexFunc(s.Machines, func(known *clusterv1.Machine) bool { return known.UID == m.UID }); at >= 0 && conditions.IsTrue(s.Machines[at], clusterv1.MachineNodeReadyCondition) {
 		most = math.MaxInt // a host that runs is taken in again, however long its infrastructure is not deleted
 	}
-	r.askBeside(s, "leaving "+string(m.UID), firstBeside, most, func() (found *removal.Step, changed bool) {
+	r.checkInBackground(s, "leaving "+string(m.UID), initialBackgroundDelay, most, func() (found *removal.Step, changed bool) {
 		seen, failure := r.readEtcd(ctx, s)
 		if failure != nil {
 			ctrl.LoggerFrom(ctx).V(1).Info("Cannot see whether a released host is a member of etcd again", "Machine", m.Name, "reason", failure.Error())
 			return nil, false // that of a cluster is noticed elsewhere which does not answer
 		}
 		step := asked.DecideLeaving(m, left, &seen)
-		s.look = etcdLook{} // which may be changed now
+		s.inspection = etcdInspection{} // which may be changed now
 		switch step.Action {
 		case removal.Release:
 			return nil, false
@@ -63,7 +63,7 @@ func (r *Reconciler) guardHost(ctx context.Context, s *scope, asked *removal.Ask
 		case removal.MoveLeader:
 			failure = r.Etcds.MoveLeader(ctx, s.ClusterKey(), step.Member, step.To)
 		case removal.RemoveMember:
-			if err = r.note(ctx, s, asked, step.Leaves); err != nil {
+			if err = r.recordLeftover(ctx, s, asked, step.Leaves); err != nil {
 				return nil, false
 			}
 			failure = r.Etcds.RemoveMember(ctx, s.ClusterKey(), step.Via, step.Member)
@@ -78,9 +78,9 @@ func (r *Reconciler) guarded(ctx context.Context, s *scope, step removal.Step, f
 	switch {
 	case failure != nil:
 		ctrl.LoggerFrom(ctx).V(1).Info("Cannot take a released host out of etcd", "Machine", step.Machine.Name, "step", step.Action, "reason", failure.Error())
-		step.Reason, step.Message = controlplanev1.EtcdUnknownReason, etcd.Told(failure)+"; it is tried again"
+		step.Reason, step.Message = controlplanev1.EtcdUnknownReason, etcd.Describe(failure)+"; it is tried again"
 	case step.Action == removal.RemoveMember:
-		r.event(s.stored, "EtcdMemberRemoved", "Removed member %s from etcd, in which it was again: its Machine %s", cmp.Or(step.Member.Name, "without name"), gone(step.Machine))
+		r.event(s.stored, "EtcdMemberRemoved", "Removed member %s from etcd, in which it was again: its Machine %s", cmp.Or(step.Member.Name, "without name"), deletionProgress(step.Machine))
 		return nil, true
 	case step.Action == removal.MoveLeader:
 		return nil, true
@@ -89,24 +89,24 @@ func (r *Reconciler) guarded(ctx context.Context, s *scope, step removal.Step, f
 }
 
 // cleanUpHost does what is to be done about a host whose Machine is not being deleted, or no more.
-func (r *Reconciler) cleanUpHost(ctx context.Context, s *scope, asked *removal.Asked, left removal.Leftover, fate removal.Fate) error {
+func (r *Reconciler) cleanUpHost(ctx context.Context, s *scope, asked *removal.Situation, left removal.Leftover, fate removal.HostState) error {
 	if !s.Workload.Connected || !s.Workload.UnreadSince.IsZero() {
 		step := s.disconnected()
 		if s.Workload.Connected {
 			step = removal.Watch(controlplanev1.EtcdUnknownReason, "the Nodes of the cluster cannot be read, see the condition Available")
 		}
 		step.Message = "what the host of " + left.From() + " has left behind cannot be cleaned up: " + step.Message
-		r.hold(s, step)
+		r.block(s, step)
 		return nil
 	}
 	if step := left.Rests(fate); step != nil {
-		r.hold(s, *step)
+		r.block(s, *step)
 		return nil
 	}
 	if fate == removal.Staying {
 		return r.record(ctx, s, asked.Without(left))
 	}
-	end, may := r.mayLook(s, status.HostRelease)
+	end, may := r.mayInspect(s, status.HostRelease)
 	if !may {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (r *Reconciler) cleanUpHost(ctx context.Context, s *scope, asked *removal.A
 }
 
 // sweep takes a member out of etcd that was taken in once more, and deletes the certificates of the host, unless another has its name by now, which has its own.
-func (r *Reconciler) sweep(ctx context.Context, s *scope, asked *removal.Asked, left removal.Leftover) error {
+func (r *Reconciler) sweep(ctx context.Context, s *scope, asked *removal.Situation, left removal.Leftover) error {
 	seen, ok := r.observeEtcd(ctx, s, removal.Machine{})
 	if !ok {
 		return nil
@@ -128,7 +128,7 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope, asked *removal.Asked, 
 			return nil
 		}
 	case removal.Wait, removal.MoveLeader: // which one that is gone cannot be
-		r.hold(s, step)
+		r.block(s, step)
 		return nil
 	}
 	if left.Node != "" && seen.Node(left.Node) == nil {
@@ -138,6 +138,6 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope, asked *removal.Asked, 
 		}
 		r.event(s.stored, "EtcdMemberCleanedUp", "Deleted the certificates of etcd on Node %s, which is gone", left.Node)
 	}
-	r.looks.done(s.stored.UID, lookTasks...)
+	r.inspections.done(s.stored.UID, inspectionTasks...)
 	return r.record(ctx, s, asked.Without(left))
 }

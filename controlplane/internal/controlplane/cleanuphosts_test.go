@@ -27,7 +27,7 @@ func newLeavingHub(t *testing.T) (h *hub, now *time.Time, going string) {
 	going = h.deleteMachine(0)
 	h.reconcile()
 	h.Expect(h.held()).NotTo(ContainElement(going))
-	h.etcds.calls, h.etcds.looks = nil, 0
+	h.etcds.calls, h.etcds.inspections = nil, 0
 	return h, now, going
 }
 
@@ -67,11 +67,11 @@ func TestAHostThatIsTakenInBeforeItIsOff(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			h, now, going := newLeavingHub(t)
 			tc.change(h)
-			h.Expect(h.reconcile().RequeueAfter).To(Equal(firstBeside))
-			h.Expect(h.etcds.looks).To(BeZero(), "it was looked at a moment ago")
-			*now = now.Add(firstBeside)
-			h.Expect(h.reconcile().RequeueAfter).To(Equal(firstBeside))
-			h.Expect(h.etcds.looks).To(Equal(1))
+			h.Expect(h.reconcile().RequeueAfter).To(Equal(initialBackgroundDelay))
+			h.Expect(h.etcds.inspections).To(BeZero(), "it was looked at a moment ago")
+			*now = now.Add(initialBackgroundDelay)
+			h.Expect(h.reconcile().RequeueAfter).To(Equal(initialBackgroundDelay))
+			h.Expect(h.etcds.inspections).To(Equal(1))
 			h.Expect(h.etcds.calls).To(Equal(tc.calls))
 			c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
 			if tc.message == "" {
@@ -79,9 +79,9 @@ func TestAHostThatIsTakenInBeforeItIsOff(t *testing.T) {
 			} else {
 				h.Expect(c.Message).To(And(HavePrefix("Machine "+going+" is being removed"), ContainSubstring(tc.message), Not(ContainSubstring("secret of a server"))))
 			}
-			*now = now.Add(firstBeside / 2)
+			*now = now.Add(initialBackgroundDelay / 2)
 			h.reconcile()
-			h.Expect(h.etcds.looks).To(Equal(1), "events say nothing of it")
+			h.Expect(h.etcds.inspections).To(Equal(1), "events say nothing of it")
 			if len(h.etcds.Members) == 2 && tc.calls != nil {
 				h.Expect(h.controlPlane().Annotations[controlplanev1.ReleasedHostsAnnotation]).To(ContainSubstring(`"members":["1","9"]`))
 			}
@@ -96,12 +96,12 @@ func TestTheLooksAtALeavingHostEnd(t *testing.T) {
 		*now = now.Add(after)
 		h.reconcile()
 	}
-	h.Expect(h.etcds.looks).To(Equal(4))
-	for range 2 * looksAtLeaving {
-		*now = now.Add(lastLook)
+	h.Expect(h.etcds.inspections).To(Equal(4))
+	for range 2 * maxLeavingChecks {
+		*now = now.Add(maxInspectionDelay)
 		h.reconcile()
 	}
-	h.Expect(h.etcds.looks).To(Equal(looksAtLeaving), "whoever is not off by then will not be soon")
+	h.Expect(h.etcds.inspections).To(Equal(maxLeavingChecks), "whoever is not off by then will not be soon")
 	h.Expect(h.reconcile().RequeueAfter).To(Or(BeZero(), BeNumerically(">", time.Hour)))
 
 	h.finishMachine(going)
@@ -117,13 +117,13 @@ func TestTheLooksAtALeavingHostWhoseKubeletReportsDoNotEnd(t *testing.T) {
 	conditions.Set(m, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineNodeReadyReason})
 	h.Expect(h.Status().Update(t.Context(), m)).To(Succeed())
 	h.reconcile()
-	for range 2 * looksAtLeaving {
-		*now = now.Add(lastLook)
+	for range 2 * maxLeavingChecks {
+		*now = now.Add(maxInspectionDelay)
 		h.reconcile()
 	}
-	h.Expect(h.etcds.looks).To(BeNumerically(">", looksAtLeaving))
+	h.Expect(h.etcds.inspections).To(BeNumerically(">", maxLeavingChecks))
 	h.comesBack(func(*facts.EtcdMember) {})
-	*now = now.Add(lastLook)
+	*now = now.Add(maxInspectionDelay)
 	h.reconcile()
 	h.Expect(h.etcds.Members).To(HaveLen(2), "it is removed again")
 }
@@ -135,13 +135,13 @@ func TestAHostThatIsTakenInLate(t *testing.T) {
 			h, now, _ := newLeavingHub(t)
 			for range 10 {
 				h.reconcile()
-				*now = now.Add(lastLook)
+				*now = now.Add(maxInspectionDelay)
 			}
 			h.comesBack(func(m *facts.EtcdMember) { m.Leader = lead })
 			h.etcds.Members[0].Leader = !lead
-			h.Expect(h.reconcile().RequeueAfter).To(Equal(firstBeside))
+			h.Expect(h.reconcile().RequeueAfter).To(Equal(initialBackgroundDelay))
 			h.Expect(h.etcds.calls).To(HaveLen(1))
-			*now = now.Add(firstBeside)
+			*now = now.Add(initialBackgroundDelay)
 			h.reconcile()
 			h.Expect(h.etcds.Members).To(HaveLen(2))
 		})
@@ -154,11 +154,11 @@ func TestTheLooksAtAHostThatIsBackDoNotEnd(t *testing.T) {
 	h.reconcile()
 	h.comesBack(func(*facts.EtcdMember) {})
 	h.etcds.Members[1].Problem = "does not answer"
-	for range 2 * looksAtLeaving {
-		*now = now.Add(lastLook)
+	for range 2 * maxLeavingChecks {
+		*now = now.Add(maxInspectionDelay)
 		h.reconcile()
 	}
-	h.Expect(h.etcds.looks).To(Equal(2 * looksAtLeaving))
+	h.Expect(h.etcds.inspections).To(Equal(2 * maxLeavingChecks))
 }
 
 func TestOfALeavingHostIsToldWhatKeepsTheNext(t *testing.T) {
@@ -167,7 +167,7 @@ func TestOfALeavingHostIsToldWhatKeepsTheNext(t *testing.T) {
 	h.deleteMachine(1)
 	h.comesBack(func(*facts.EtcdMember) {})
 	h.etcds.Members[1].Problem = "does not answer"
-	*now = now.Add(firstBeside)
+	*now = now.Add(initialBackgroundDelay)
 	h.reconcile()
 	h.elapse()
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(HavePrefix("Machine " + going + " is being removed, and its host may be in etcd again"))
@@ -193,7 +193,7 @@ func TestAHostThatBootsAfterItWasReleased(t *testing.T) {
 	h.reconcile()
 	h.etcds.Nodes, h.workloads.facts.Nodes = append(h.etcds.Nodes, n0), append(h.workloads.facts.Nodes, n0.Node)
 	h.etcds.Members = append(h.etcds.Members, late)
-	now = now.Add(firstBeside)
+	now = now.Add(initialBackgroundDelay)
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(Equal([]string{"remove n0 through n1"}))
 	h.Expect(h.recorded()).To(Equal(recordOf(going)))
@@ -212,7 +212,7 @@ func TestWhatIsLeftOfAHostThatWasNoNode(t *testing.T) {
 	h := newInstalledHub(t)
 	h.annotate(controlplanev1.ReleasedHostsAnnotation, `[{"machine":"spare","providerID":"metal3://n9"}]`)
 	h.reconcile()
-	h.Expect(h.etcds.looks).To(Equal(1))
+	h.Expect(h.etcds.inspections).To(Equal(1))
 	h.Expect(h.etcds.calls).To(BeEmpty())
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.ReleasedHostsAnnotation))
 }

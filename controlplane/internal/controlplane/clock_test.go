@@ -74,14 +74,14 @@ func TestNothingIsDoneWhilePausedHoweverLongThatIs(t *testing.T) {
 			h.Expect(h.Update(t.Context(), c)).To(Succeed())
 			h.reconcile()
 			h.Expect(conditions.IsTrue(h.controlPlane(), clusterv1.PausedCondition)).To(BeTrue())
-			looks, paused := h.etcds.looks, time.Now()
+			looks, paused := h.etcds.inspections, time.Now()
 			h.writes = nil
-			for _, since := range []time.Duration{time.Second, reconcile.HeldBack, time.Minute, time.Hour, 24 * time.Hour, 400 * 24 * time.Hour} {
+			for _, since := range []time.Duration{time.Second, reconcile.DeferralPeriod, time.Minute, time.Hour, 24 * time.Hour, 400 * 24 * time.Hour} {
 				h.r.now = func() time.Time { return paused.Add(since) }
 				h.Expect(h.reconcile().RequeueAfter).To(BeZero(), "after %s", since)
 			}
 			h.Expect(h.writes).To(BeEmpty())
-			h.Expect(h.etcds.looks).To(Equal(looks))
+			h.Expect(h.etcds.inspections).To(Equal(looks))
 		})
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// confirmGone lets the control plane go only when the API server, too, has nothing of it any more: what was made last may not be in the caches yet, and afterwards nobody would delete it.
-func (r *Reconciler) confirmGone(ctx context.Context, s *scope) (bool, error) {
+// confirmDeleted lets the control plane go only when the API server, too, has nothing of it any more: what was made last may not be in the caches yet, and afterwards nobody would delete it.
+func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope) (bool, error) {
 	if s.ClusterName() == "" {
 		return true, nil // nothing was made
 	}

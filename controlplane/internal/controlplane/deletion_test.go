@@ -84,9 +84,9 @@ func TestADeletionThatIsNotAnsweredIsTold(t *testing.T) {
 	h.Expect(h.Update(t.Context(), deployment)).To(Succeed())
 	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
 	reason := func() string {
-		now = now.Add(reconcile.HeldBack)
+		now = now.Add(reconcile.DeferralPeriod)
 		h.reconcile()
-		now = now.Add(reconcile.HeldBack)
+		now = now.Add(reconcile.DeferralPeriod)
 		h.reconcile()
 		return conditions.GetReason(h.controlPlane(), controlplanev1.DeletingCondition)
 	}

@@ -45,14 +45,14 @@ func reportedBy(o facts.EtcdOperator) reported {
 func (l memberLook) left(now time.Time, operator reported) time.Duration {
 	left := l.next.Sub(now)
 	if operator != l.operator {
-		left = min(left, looksApart-l.pause+left)
+		left = min(left, inspectionInterval-l.pause+left)
 	}
 	return left
 }
 
 // markEtcdMembers writes the condition EtcdMemberHealthy of the Machines. Members are read only while that can change a condition: the operator, which is watched, names them only in free text.
 func (r *Reconciler) markEtcdMembers(ctx context.Context, s *scope) (bool, error) {
-	if !s.Installed() || s.GoesWhole() || s.Fenced() {
+	if !s.Installed() || s.ClusterDeleting() || s.Fenced() {
 		return true, nil
 	}
 	last := r.lookAtMembers(ctx, s)
@@ -88,40 +88,40 @@ func latest(a, b time.Time) time.Time {
 // lookAtMembers returns the last inspection of the members, at most a minute old while etcd is degraded, and none while nothing depends on it.
 func (r *Reconciler) lookAtMembers(ctx context.Context, s *scope) memberLook {
 	key := "members " + string(s.stored.UID)
-	known, _ := r.looks.beside.Get(key)
+	known, _ := r.inspections.background.Get(key)
 	last, _ := known.(memberLook)
 	switch left := last.left(r.now(), reportedBy(s.Workload.Etcd)); {
 	case !s.Workload.Connected, !s.Workload.Etcd.Known:
 		last.seen = nil // what was seen may have become wrong
 		return last
 	case !status.InspectsMembers(s.Facts, s.found.Machines):
-		r.looks.beside.Remove(key)
+		r.inspections.background.Remove(key)
 		return memberLook{}
 	case left > 0:
 		s.again.In(left)
 		return last
-	case !r.looks.free.TryAcquire(1):
-		s.again.In(looksApart)
+	case !r.inspections.free.TryAcquire(1):
+		s.again.In(inspectionInterval)
 		return last
 	}
-	defer r.looks.free.Release(1)
+	defer r.inspections.free.Release(1)
 	last = r.inspectMembers(ctx, s, last)
-	r.looks.beside.Add(key, last)
+	r.inspections.background.Add(key, last)
 	s.again.In(last.pause)
 	return last
 }
 
 // inspectMembers reads the members. While etcd is not degraded, inspections become rarer: the credentials may not suffice, or a host may never become a member.
 func (r *Reconciler) inspectMembers(ctx context.Context, s *scope, last memberLook) memberLook {
-	pause, operator := lastLook, reportedBy(s.Workload.Etcd)
+	pause, operator := maxInspectionDelay, reportedBy(s.Workload.Etcd)
 	if !operator.degraded && operator == last.operator {
-		pause = min(max(2*last.pause, lastLook), longestMemberPause)
+		pause = min(max(2*last.pause, maxInspectionDelay), longestMemberPause)
 	}
 	now := r.now()
 	look := memberLook{next: now.Add(pause), read: last.read, pause: pause, operator: operator}
 	seen, err := r.seeEtcd(ctx, s)
 	if err != nil {
-		look.failure = etcd.Told(err)
+		look.failure = etcd.Describe(err)
 		if !operator.degraded {
 			look.pause = longestMemberPause // the cluster may have no etcd that can be read with these credentials
 			look.next = now.Add(look.pause)

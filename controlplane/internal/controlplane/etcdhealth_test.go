@@ -42,7 +42,7 @@ func newEtcdHub(t *testing.T, now *time.Time) *hub {
 	h.workloads.facts.Etcd = facts.EtcdOperator{Known: true, Available: true}
 	h.reconcile()
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionTrue}))
-	h.etcds.looks = 0
+	h.etcds.inspections = 0
 	return h
 }
 
@@ -52,7 +52,7 @@ func TestALostEtcdMemberIsReported(t *testing.T) {
 	h := newEtcdHub(t, &now)
 	now = now.Add(time.Hour)
 	h.reconcile()
-	h.Expect(h.etcds.looks).To(BeZero(), "the operator is watched")
+	h.Expect(h.etcds.inspections).To(BeZero(), "the operator is watched")
 
 	h.losesMember(now)
 	now = now.Add(time.Minute)
@@ -60,7 +60,7 @@ func TestALostEtcdMemberIsReported(t *testing.T) {
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}))
 	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.EtcdClusterHealthyCondition)).To(BeTrue(), "members restart now and then")
 	h.reconcile()
-	h.Expect(h.etcds.looks).To(Equal(1), "once a minute")
+	h.Expect(h.etcds.inspections).To(Equal(1), "once a minute")
 
 	now = now.Add(4 * time.Minute)
 	h.reconcile()
@@ -68,7 +68,7 @@ func TestALostEtcdMemberIsReported(t *testing.T) {
 	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.EtcdClusterHealthyCondition)).To(And(HaveField("Status", no), HaveField("Message", ContainSubstring("n1 is unhealthy"))))
 
 	h.etcds.Members[1].Problem, h.etcds.Condemned, h.workloads.facts.Etcd = "", "", facts.EtcdOperator{Known: true, Available: true}
-	now = now.Add(looksApart) // the operator has settled: that is not waited for
+	now = now.Add(inspectionInterval) // the operator has settled: that is not waited for
 	h.reconcile()
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, yes, yes}))
 	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.EtcdClusterHealthyCondition)).To(BeTrue())
@@ -114,7 +114,7 @@ func TestAManagerThatStartsKeepsTheConditionsOfMembers(t *testing.T) {
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}))
 
 	now = now.Add(time.Hour)
-	h.r.started, h.r.looks = now, newLooks(h.r.now)
+	h.r.started, h.r.inspections = now, newInspections(h.r.now)
 	connected := h.workloads.facts
 	h.workloads.facts = facts.Workload{}
 	h.reconcile()
@@ -134,12 +134,12 @@ func TestAHostThatIsNoMemberYetIsNotReportedAsHealthy(t *testing.T) {
 	h.etcds.Members = all[:2]
 	h.reconcile()
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, yes, unknown}))
-	h.etcds.looks = 0
+	h.etcds.inspections = 0
 	for range 60 {
 		now = now.Add(time.Minute)
 		h.reconcile()
 	}
-	h.Expect(h.etcds.looks).To(BeNumerically("<", 12), "less and less often")
+	h.Expect(h.etcds.inspections).To(BeNumerically("<", 12), "less and less often")
 
 	h.etcds.Members = all
 	now = now.Add(10 * time.Minute)

@@ -26,14 +26,14 @@ func newTwoNodeHub(t *testing.T) *hub {
 	h.keepMachines()
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(2))
-	h.etcds.looks = 0
+	h.etcds.inspections = 0
 	return h
 }
 
 // expectRefusedBySpec checks that nobody looked at etcd, or changed it, and that the refusal names what the spec says.
 func (h *hub) expectRefusedBySpec(condition string) {
 	h.t.Helper()
-	h.Expect(h.etcds.looks).To(BeZero(), "the spec tells it")
+	h.Expect(h.etcds.inspections).To(BeZero(), "the spec tells it")
 	h.Expect(h.etcds.calls).To(BeEmpty())
 	h.Expect(conditions.Get(h.controlPlane(), condition)).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", controlplanev1.EtcdTopologyNotSupportedReason),
 		HaveField("Message", ContainSubstring("two nodes with fencing (spec.fencing)"))))
@@ -77,8 +77,8 @@ func TestOneOfTwoNodesIsNotRemediated(t *testing.T) {
 	sick := h.sicken(0)
 	h.reconcile()
 	h.Expect(h.deleted()).To(BeEmpty())
-	h.Expect(h.told(sick.Name)).To(And(HaveField("Reason", controlplanev1.MachineCannotBeRemediatedReason), HaveField("Message", ContainSubstring("fence each other (spec.fencing)"))))
-	h.Expect(h.etcds.looks).To(BeZero())
+	h.Expect(h.reportText(sick.Name)).To(And(HaveField("Reason", controlplanev1.MachineCannotBeRemediatedReason), HaveField("Message", ContainSubstring("fence each other (spec.fencing)"))))
+	h.Expect(h.etcds.inspections).To(BeZero())
 }
 
 func TestTooManyMachinesOfTwoNodesStay(t *testing.T) {

@@ -23,7 +23,7 @@ const (
 
 var infraGV = schema.GroupVersion{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1"}
 
-func cluster() *clusterv1.Cluster {
+func newCluster() *clusterv1.Cluster {
 	return &clusterv1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "cluster1", UID: "cluster-uid"},
 		Spec: clusterv1.ClusterSpec{
@@ -86,7 +86,7 @@ func crd(plural, kind string) *apiextensionsv1.CustomResourceDefinition {
 // world is a hub in which a control plane can be installed.
 func world(change func(*controlplanev1.OpenshiftAssistedControlPlane)) []client.Object {
 	return []client.Object{
-		cluster(), controlPlane(change), pullSecret(), infraTemplate(),
+		newCluster(), controlPlane(change), pullSecret(), infraTemplate(),
 		crd("metal3machinetemplates", "Metal3MachineTemplate"), crd("metal3machines", "Metal3Machine"),
 	}
 }
@@ -107,5 +107,5 @@ func kubeconfigOf(user string) []byte {
 
 // factsOf are the facts of a hub on which there is nothing but the Cluster and its control plane.
 func factsOf(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *facts.Facts {
-	return &facts.Facts{ControlPlane: controlPlane(change), Cluster: cluster()}
+	return &facts.Facts{ControlPlane: controlPlane(change), Cluster: newCluster()}
 }

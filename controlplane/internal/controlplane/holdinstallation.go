@@ -13,22 +13,22 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// goesWhole is why nothing is made for a Cluster that is being deleted. Core deletes the workers first, and the control plane when they are gone.
-const goesWhole = "the Cluster is being deleted: no installation is begun and no Machine is made; the control plane is deleted after the workers"
+// clusterDeletingMessage is why nothing is made for a Cluster that is being deleted. Core deletes the workers first, and the control plane when they are gone.
+const clusterDeletingMessage = "the Cluster is being deleted: no installation is begun and no Machine is made; the control plane is deleted after the workers"
 
 // awaitDeletion lets nothing be prepared for a Cluster that is being deleted before it was installed: with fewer workers to wait for assisted-service would begin to install.
 func (r *Reconciler) awaitDeletion(ctx context.Context, s *scope) (bool, error) {
-	if !s.GoesWhole() || s.Begun || s.Installed() {
+	if !s.ClusterDeleting() || s.Begun || s.Installed() {
 		return true, nil
 	}
-	s.block(controlplanev1.WaitingForWorkersDeletionReason, goesWhole)
-	_, err := r.holdInstallation(ctx, s)
+	s.block(controlplanev1.WaitingForWorkersDeletionReason, clusterDeletingMessage)
+	_, err := r.blockInstallation(ctx, s)
 	return false, err
 }
 
-// holdInstallation keeps assisted-service from beginning to install a cluster that is being deleted: it does so by itself as soon as all hosts are approved, which the last of them may have been
+// blockInstallation keeps assisted-service from beginning to install a cluster that is being deleted: it does so by itself as soon as all hosts are approved, which the last of them may have been
 // when the Cluster was deleted. What it began before that is ended by the deletion.
-func (r *Reconciler) holdInstallation(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) blockInstallation(ctx context.Context, s *scope) (bool, error) {
 	if s.Begun || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() || s.Install.Spec.HoldInstallation {
 		return true, nil
 	}
@@ -37,7 +37,7 @@ func (r *Reconciler) holdInstallation(ctx context.Context, s *scope) (bool, erro
 		s.again.In(left)
 		return true, nil
 	}
-	if goes, err := r.goes(ctx, s); err != nil || !goes {
+	if goes, err := r.isBeingDeleted(ctx, s); err != nil || !goes {
 		return false, err
 	}
 	after := s.Install.DeepCopy()
@@ -55,9 +55,9 @@ func (r *Reconciler) holdInstallation(ctx context.Context, s *scope) (bool, erro
 	return true, nil
 }
 
-// goes tells whether what is being deleted by the cache is that still, and not gone by now: the AgentClusterInstall may be that of a successor of its name, which nobody would take the hold off. It is
-// asked after the AgentClusterInstall was read.
-func (r *Reconciler) goes(ctx context.Context, s *scope) (bool, error) {
+// isBeingDeleted tells whether what is being deleted by the cache is that still, and not gone by now: the AgentClusterInstall may be that of a successor of its name, which nobody would take the hold off. It is
+// pendingRequests after the AgentClusterInstall was read.
+func (r *Reconciler) isBeingDeleted(ctx context.Context, s *scope) (bool, error) {
 	if s.Deleting() {
 		return r.isThere(ctx, s)
 	}

@@ -23,14 +23,14 @@ var beforeHooks = []string{
 	clusterv1.MachineDeletingDrainingNodeReason, clusterv1.MachineDeletingWaitingForVolumeDetachReason,
 }
 
-// holdLate puts our hook on a Machine whose deletion was asked for before it had one: before the installation ended, or before this provider knew of hooks. That it is
+// addHookLate puts our hook on a Machine whose deletion was asked for before it had one: before the installation ended, or before this provider knew of hooks. That it is
 // being drained may last for hours. A hook that we dropped is never put back.
-func (r *Reconciler) holdLate(ctx context.Context, s *scope, m *clusterv1.Machine) error {
+func (r *Reconciler) addHookLate(ctx context.Context, s *scope, m *clusterv1.Machine) error {
 	if left := r.recent.Unseen(hookKey(m), m.ResourceVersion); left > 0 {
 		s.again.In(left)
 		return nil
 	}
-	if !s.mayHoldLate(m) {
+	if !s.mayAddHookLate(m) {
 		return nil
 	}
 	infra, err := r.infraMachineOf(ctx, m)
@@ -47,10 +47,10 @@ func (r *Reconciler) holdLate(ctx context.Context, s *scope, m *clusterv1.Machin
 	return nil
 }
 
-// mayHoldLate tells whether a Machine that is being deleted can still be held, and was not released before. Of one without Node that would not be known, but Cluster API
+// mayAddHookLate tells whether a Machine that is being deleted can still be held, and was not released before. Of one without Node that would not be known, but Cluster API
 // neither drains it nor waits for anything else.
-func (s *scope) mayHoldLate(m *clusterv1.Machine) bool {
-	if !s.Installed() || s.GoesWhole() || removal.Holds(m) || goesOn(m) {
+func (s *scope) mayAddHookLate(m *clusterv1.Machine) bool {
+	if !s.Installed() || s.ClusterDeleting() || removal.Holds(m) || mayBeTouched(m) {
 		return false
 	}
 	asked, err := removal.Of(s.Facts)
@@ -61,8 +61,8 @@ func (s *scope) mayHoldLate(m *clusterv1.Machine) bool {
 	return at >= 0 && asked.Machines[at].Node != "" && !asked.Released(asked.Machines[at])
 }
 
-// goesOn tells whether Cluster API may have begun with the host of a Machine. It has not while it waits for the hook of another.
-func goesOn(m *clusterv1.Machine) bool {
+// mayBeTouched tells whether Cluster API may have begun with the host of a Machine. It has not while it waits for the hook of another.
+func mayBeTouched(m *clusterv1.Machine) bool {
 	reason := conditions.GetReason(m, clusterv1.MachineDeletingCondition)
 	return !slices.Contains(beforeHooks, reason) && (reason != clusterv1.MachineDeletingWaitingForPreTerminateHookReason || !removal.WaitsForOthers(m))
 }

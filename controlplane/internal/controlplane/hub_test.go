@@ -343,7 +343,7 @@ func (h *hub) install() {
 func (h *hub) elapse() {
 	h.t.Helper()
 	now := time.Now()
-	h.r.heldBack = reconcile.NewHoldBack(func() time.Time { return now })
-	h.r.heldBack.Left(h.controlPlane().UID)
-	now = now.Add(reconcile.HeldBack)
+	h.r.deferred = reconcile.NewDeferral(func() time.Time { return now })
+	h.r.deferred.Left(h.controlPlane().UID)
+	now = now.Add(reconcile.DeferralPeriod)
 }

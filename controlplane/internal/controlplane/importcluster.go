@@ -56,7 +56,7 @@ func (r *Reconciler) importAs(ctx context.Context, s *scope, identity facts.Iden
 			return err
 		}
 	}
-	if err := r.lend(ctx, s, deployment); err != nil {
+	if err := r.propagate(ctx, s, deployment); err != nil {
 		return err
 	}
 	if created, err := r.createOnce(ctx, s, desired.ImportedAgentClusterInstall(s.Facts, imageSet, identity), "AgentClusterInstall"); !created {

@@ -14,25 +14,25 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// lendKubeconfig keeps assisted-service's kubeconfig of an imported cluster in step with the published one, whose token ends.
-func (r *Reconciler) lendKubeconfig(ctx context.Context, s *scope) (bool, error) {
+// propagateKubeconfig keeps assisted-service's kubeconfig of an imported cluster in step with the published one, whose token ends.
+func (r *Reconciler) propagateKubeconfig(ctx context.Context, s *scope) (bool, error) {
 	if !s.Installed() || !s.Imported() || s.Deployment == nil || s.found.Kubeconfig == nil || !s.Workload.Connected {
 		return true, nil
 	}
-	if lent := s.AdminKubeconfig; lent != nil && staysLent(lent, secretVersion(s.found.Kubeconfig)) {
+	if lent := s.AdminKubeconfig; lent != nil && isPropagated(lent, secretVersion(s.found.Kubeconfig)) {
 		return true, nil
 	}
-	return true, r.lend(ctx, s, s.Deployment)
+	return true, r.propagate(ctx, s, s.Deployment)
 }
 
-// staysLent tells whether a kubeconfig of assisted-service is left as it is: it is somebody else's, or the copy of what is published now.
-func staysLent(lent client.Object, published string) bool {
+// isPropagated tells whether a kubeconfig of assisted-service is left as it is: it is somebody else's, or the copy of what is published now.
+func isPropagated(lent client.Object, published string) bool {
 	return !facts.IsCopy(lent) || lent.GetAnnotations()[facts.KubeconfigSourceAnnotation] == published
 }
 
-// lend gives assisted-service a copy of the published kubeconfig, unless somebody gave it another. One that we refuse to use ourselves, which the condition KubeconfigAvailable
+// propagate gives assisted-service a copy of the published kubeconfig, unless somebody gave it another. One that we refuse to use ourselves, which the condition KubeconfigAvailable
 // tells, is none for assisted-service either.
-func (r *Reconciler) lend(ctx context.Context, s *scope, deployment client.Object) error {
+func (r *Reconciler) propagate(ctx context.Context, s *scope, deployment client.Object) error {
 	published := &corev1.Secret{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.ControlPlane.Namespace, Name: secret.Name(s.Cluster.Name, secret.Kubeconfig)}, published); err != nil {
 		return fmt.Errorf("cannot read the published kubeconfig: %w", err)
@@ -42,7 +42,7 @@ func (r *Reconciler) lend(ctx context.Context, s *scope, deployment client.Objec
 		return err
 	}
 	version := secretVersion(published)
-	if lent != nil && staysLent(lent, version) {
+	if lent != nil && isPropagated(lent, version) {
 		return nil
 	}
 	content := published.Data[secret.KubeconfigDataName]

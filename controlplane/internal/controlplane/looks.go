@@ -20,45 +20,45 @@ import (
 )
 
 const (
-	// looksApart is how far apart looks at the etcd of one cluster are, whatever happens there.
-	looksApart = 2 * time.Second
-	// firstLook is after what time etcd is looked at again, for it cannot be watched; the time doubles up to lastLook as long as nothing changes.
-	firstLook, lastLook = 5 * time.Second, time.Minute
-	// looksAtOnce is how many clusters are looked at: a member that is away takes seconds, and others want to be reconciled.
-	looksAtOnce = 10
-	// rememberedLooks is more than there are clusters of which a Machine waits.
-	rememberedLooks = 4096
+	// inspectionInterval is how far apart looks at the etcd of one cluster are, whatever happens there.
+	inspectionInterval = 2 * time.Second
+	// initialInspectionDelay is after what time etcd is looked at again, for it cannot be watched; the time doubles up to maxInspectionDelay as long as nothing changes.
+	initialInspectionDelay, maxInspectionDelay = 5 * time.Second, time.Minute
+	// maxInspections is how many clusters are looked at: a member that is away takes seconds, and others want to be reconciled.
+	maxInspections = 10
+	// rememberedInspections is more than there are clusters of which a Machine waits.
+	rememberedInspections = 4096
 )
 
-// paceFrom is a pace that begins with a time, which doubles up to lastLook.
+// paceFrom is a pace that begins with a time, which doubles up to maxInspectionDelay.
 func paceFrom(first time.Duration) wait.Backoff {
-	return wait.Backoff{Duration: first, Factor: 2, Cap: lastLook, Steps: int(lastLook / first)}
+	return wait.Backoff{Duration: first, Factor: 2, Cap: maxInspectionDelay, Steps: int(maxInspectionDelay / first)}
 }
 
-// looks is the pace at which the etcd of clusters is looked at.
-type looks struct {
+// inspections is the pace at which the etcd of clusters is looked at.
+type inspections struct {
 	now func() time.Time
 	// last is the last look that found something to wait for.
 	last   *lru.Cache
 	delays *flowcontrol.Backoff
-	// beside are the questions of askBeside.
-	beside *lru.Cache
-	free   *semaphore.Weighted
+	// background are the questions of checkInBackground.
+	background *lru.Cache
+	free       *semaphore.Weighted
 	// upgrades is free for those that are looked at for another reason than etcd.
 	upgrades *semaphore.Weighted
 }
 
-// lookTasks are those that etcd is looked at for.
-var lookTasks = []status.Task{status.HostRelease, status.Remediation, status.ScaleUp, status.ScaleDown}
+// inspectionTasks are those that etcd is looked at for.
+var inspectionTasks = []status.Task{status.HostRelease, status.Remediation, status.ScaleUp, status.ScaleDown}
 
-// lookKey is for whom, and for what, etcd is looked at.
-type lookKey struct {
+// inspectionKey is for whom, and for what, etcd is looked at.
+type inspectionKey struct {
 	uid  types.UID
 	task status.Task
 }
 
-// look is one that found something to wait for.
-type look struct {
+// inspection is one that found something to wait for.
+type inspection struct {
 	at              time.Time
 	reason, message string
 	// failure is what was logged, in our own words: errors have ports and times in them.
@@ -75,23 +75,23 @@ type injected struct {
 // Now is the time.
 func (c injected) Now() time.Time { return c.now() }
 
-func newLooks(now func() time.Time) *looks {
-	l := &looks{now: now, last: lru.New(rememberedLooks), delays: flowcontrol.NewBackOff(firstLook, lastLook), beside: lru.New(rememberedLooks), free: semaphore.NewWeighted(looksAtOnce), upgrades: semaphore.NewWeighted(looksAtOnce)}
+func newInspections(now func() time.Time) *inspections {
+	l := &inspections{now: now, last: lru.New(rememberedInspections), delays: flowcontrol.NewBackOff(initialInspectionDelay, maxInspectionDelay), background: lru.New(rememberedInspections), free: semaphore.NewWeighted(maxInspections), upgrades: semaphore.NewWeighted(maxInspections)}
 	l.delays.Clock = injected{now: now}
 	return l
 }
 
 // before is the last look for a task that found something to wait for; zero: there was none, or something was done since.
-func (l *looks) before(key lookKey) look {
+func (l *inspections) before(key inspectionKey) inspection {
 	found, _ := l.last.Get(key)
-	last, _ := found.(look)
+	last, _ := found.(inspection)
 	return last
 }
 
 // found notes what a look found to wait for, and says when to look again: the later, the longer it has been the same. Looks that come sooner, because something
 // happened, do not change that.
-func (l *looks) found(of lookKey, seen look) time.Duration {
-	key := func(found look) string {
+func (l *inspections) found(of inspectionKey, seen inspection) time.Duration {
+	key := func(found inspection) string {
 		return strings.Join([]string{string(of.uid), string(of.task), found.reason, found.message}, " ")
 	}
 	if last := l.before(of); key(last) != key(seen) {
@@ -107,33 +107,33 @@ func (l *looks) found(of lookKey, seen look) time.Duration {
 }
 
 // done notes that something was done, or that nothing is waited for: etcd may be looked at again at once.
-func (l *looks) done(uid types.UID, tasks ...status.Task) {
+func (l *inspections) done(uid types.UID, tasks ...status.Task) {
 	for _, task := range tasks {
-		l.last.Remove(lookKey{uid, task})
+		l.last.Remove(inspectionKey{uid, task})
 	}
 }
 
-// etcdLook is what was seen of etcd, or why nothing was.
-type etcdLook struct {
+// etcdInspection is what was seen of etcd, or why nothing was.
+type etcdInspection struct {
 	etcd *facts.Etcd
 	err  error
 }
 
-// mayLook tells whether etcd may be looked at now, for a task. If not, what was found last is told once more. Else the look ends with the function.
-func (r *Reconciler) mayLook(s *scope, task status.Task) (end func(), may bool) {
-	free, busy := r.looks.free, look{reason: controlplanev1.WaitingForEtcdReason, message: "waiting to ask etcd, for many clusters are asked at this time"}
+// mayInspect tells whether etcd may be looked at now, for a task. If not, what was found last is told once more. Else the look ends with the function.
+func (r *Reconciler) mayInspect(s *scope, task status.Task) (end func(), may bool) {
+	free, busy := r.inspections.free, inspection{reason: controlplanev1.WaitingForEtcdReason, message: "waiting to ask etcd, for many clusters are asked at this time"}
 	if task == status.Upgrade {
-		free, busy = r.looks.upgrades, look{reason: controlplanev1.UpgradeInProgressReason, message: "waiting to look at the cluster, after others"}
+		free, busy = r.inspections.upgrades, inspection{reason: controlplanev1.UpgradeInProgressReason, message: "waiting to look at the cluster, after others"}
 	}
-	last := r.looks.before(lookKey{s.stored.UID, task})
-	left := looksApart - r.now().Sub(last.at)
+	last := r.inspections.before(inspectionKey{s.stored.UID, task})
+	left := inspectionInterval - r.now().Sub(last.at)
 	switch {
 	case left > 0:
 	case free.TryAcquire(1):
 		s.looking = task
 		return func() { s.looking = ""; free.Release(1) }, true
 	default:
-		left = looksApart
+		left = inspectionInterval
 	}
 	if last.reason == "" {
 		last = busy
@@ -152,19 +152,19 @@ func messageOf(step removal.Step) string {
 	return bound.Message(message)
 }
 
-// hold says why a host is not touched, or what else etcd was looked at for is not done, and looks again where no event tells that it may be.
-func (r *Reconciler) hold(s *scope, step removal.Step) { r.holdFor(s, step, "") }
+// block says why a host is not touched, or what else etcd was looked at for is not done, and looks again where no event tells that it may be.
+func (r *Reconciler) block(s *scope, step removal.Step) { r.blockFor(s, step, "") }
 
-// holdFor is hold, also for something that failed.
-func (r *Reconciler) holdFor(s *scope, step removal.Step, failure string) {
+// blockFor is hold, also for something that failed.
+func (r *Reconciler) blockFor(s *scope, step removal.Step, failure string) {
 	message := messageOf(step)
 	task := cmp.Or(s.looking, status.HostRelease)
 	s.found.Block(task, step.Reason, message)
 	if s.looking == "" {
-		r.looks.done(s.stored.UID, task)
+		r.inspections.done(s.stored.UID, task)
 		return
 	}
-	left := r.looks.found(lookKey{s.stored.UID, task}, look{reason: step.Reason, message: message, failure: failure})
+	left := r.inspections.found(inspectionKey{s.stored.UID, task}, inspection{reason: step.Reason, message: message, failure: failure})
 	if !step.Watched {
 		s.again.In(left)
 	}

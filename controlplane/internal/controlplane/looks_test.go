@@ -31,17 +31,17 @@ func newWaitingHub(t *testing.T) (*hub, *time.Time) {
 func TestEtcdIsLookedAtLessOftenTheLongerNothingChanges(t *testing.T) {
 	h, now := newWaitingHub(t)
 	for _, after := range []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, time.Minute, time.Minute} {
-		before := h.etcds.looks
+		before := h.etcds.inspections
 		h.Expect(h.reconcile().RequeueAfter).To(Equal(after))
-		h.Expect(h.etcds.looks).To(Equal(before + 1))
-		h.Expect(after == firstLook || after >= reconcile.Long).To(BeTrue(), "nobody waits for the end of a longer one")
+		h.Expect(h.etcds.inspections).To(Equal(before + 1))
+		h.Expect(after == initialInspectionDelay || after >= reconcile.Long).To(BeTrue(), "nobody waits for the end of a longer one")
 		*now = now.Add(after)
 	}
 	h.etcds.Members[2].Problem = "does not serve"
-	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", firstLook), "something changed")
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", initialInspectionDelay), "something changed")
 	h.etcds.Members[2].Problem = "does not answer"
-	*now = now.Add(firstLook)
-	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", firstLook), "and changed again")
+	*now = now.Add(initialInspectionDelay)
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", initialInspectionDelay), "and changed again")
 }
 
 func TestEventsMakeEtcdBeLookedAtButNotAllTheTime(t *testing.T) {
@@ -49,18 +49,18 @@ func TestEventsMakeEtcdBeLookedAtButNotAllTheTime(t *testing.T) {
 	h.reconcile()
 	message := conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)
 	for range 3 {
-		*now = now.Add(looksApart / 4)
-		h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<", looksApart)))
+		*now = now.Add(inspectionInterval / 4)
+		h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<", inspectionInterval)))
 	}
-	h.Expect(h.etcds.looks).To(Equal(1))
+	h.Expect(h.etcds.inspections).To(Equal(1))
 	h.elapse()
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(message), "it is told all the same")
-	*now = now.Add(looksApart / 4)
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(firstLook), "an event does not make the next look later")
-	h.Expect(h.etcds.looks).To(Equal(2))
+	*now = now.Add(inspectionInterval / 4)
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(initialInspectionDelay), "an event does not make the next look later")
+	h.Expect(h.etcds.inspections).To(Equal(2))
 
 	h.etcds.Members[2].Problem = ""
-	*now = now.Add(looksApart)
+	*now = now.Add(inspectionInterval)
 	h.reconcile()
 	h.Expect(h.held()).To(HaveLen(2))
 }
@@ -75,23 +75,23 @@ func TestWhatCanGoOnDoesSoAtOnce(t *testing.T) {
 	h.deleteMachine(0)
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(ContainElement("delete Secrets of n0"))
-	before := h.etcds.looks
+	before := h.etcds.inspections
 	h.reconcile()
-	h.Expect(h.etcds.looks).To(Equal(before+1), "in the same moment")
+	h.Expect(h.etcds.inspections).To(Equal(before+1), "in the same moment")
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.WaitingForReplacementReason))
 }
 
 func TestFewClustersAreLookedAtAtOnce(t *testing.T) {
 	h, now := newWaitingHub(t)
-	h.Expect(h.r.looks.free.TryAcquire(looksAtOnce)).To(BeTrue())
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(looksApart))
-	h.Expect(h.etcds.looks).To(BeZero())
+	h.Expect(h.r.inspections.free.TryAcquire(maxInspections)).To(BeTrue())
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(inspectionInterval))
+	h.Expect(h.etcds.inspections).To(BeZero())
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("many clusters are asked"))
-	h.r.looks.free.Release(looksAtOnce)
-	*now = now.Add(looksApart)
+	h.r.inspections.free.Release(maxInspections)
+	*now = now.Add(inspectionInterval)
 	h.reconcile()
-	h.Expect(h.etcds.looks).To(Equal(1))
-	h.Expect(h.r.looks.free.TryAcquire(looksAtOnce)).To(BeTrue(), "each is given back")
+	h.Expect(h.etcds.inspections).To(Equal(1))
+	h.Expect(h.r.inspections.free.TryAcquire(maxInspections)).To(BeTrue(), "each is given back")
 }
 
 // One that hands over, as it says, but leads all the same, is not asked to all the time.
@@ -120,9 +120,9 @@ func TestWhatFailsIsLoggedOnce(t *testing.T) {
 		h.etcds.observing = fmt.Errorf("127.0.0.1:%d: refused", i)
 		_, err := h.r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
 		h.Expect(err).NotTo(HaveOccurred())
-		*now = now.Add(lastLook)
+		*now = now.Add(maxInspectionDelay)
 	}
-	h.Expect(h.etcds.looks).To(Equal(3))
+	h.Expect(h.etcds.inspections).To(Equal(3))
 	h.Expect(logged).To(HaveExactElements(ContainSubstring("127.0.0.1:0")))
 	h.etcds.observing = context.DeadlineExceeded
 	_, err := h.r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
@@ -137,12 +137,12 @@ func TestWhatIsAskedBesideWaitsForItsTurn(t *testing.T) {
 	m := &clusterv1.Machine{}
 	h.get(h.deleteMachine(0), m)
 	h.giveReason(m, clusterv1.MachineDeletingDrainingNodeReason)
-	h.Expect(h.r.looks.free.TryAcquire(looksAtOnce)).To(BeTrue())
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(looksApart))
+	h.Expect(h.r.inspections.free.TryAcquire(maxInspections)).To(BeTrue())
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(inspectionInterval))
 	h.Expect(h.etcds.asked).To(BeZero())
-	h.r.looks.free.Release(looksAtOnce)
-	now = now.Add(looksApart)
+	h.r.inspections.free.Release(maxInspections)
+	now = now.Add(inspectionInterval)
 	h.reconcile()
 	h.Expect(h.etcds.asked).To(Equal(1))
-	h.Expect(h.r.looks.free.TryAcquire(looksAtOnce)).To(BeTrue(), "it is given back")
+	h.Expect(h.r.inspections.free.TryAcquire(maxInspections)).To(BeTrue(), "it is given back")
 }

@@ -39,8 +39,8 @@ const leftoverTime = time.Hour
 func (r *Reconciler) machines(ctx context.Context, s *scope) (bool, error) {
 	missing := scaling.Missing(int(s.Replicas()), len(s.Machines), s.found.Stuck)
 	switch {
-	case missing > 0 && s.GoesWhole():
-		s.block(controlplanev1.WaitingForWorkersDeletionReason, goesWhole)
+	case missing > 0 && s.ClusterDeleting():
+		s.block(controlplanev1.WaitingForWorkersDeletionReason, clusterDeletingMessage)
 	case missing > 0 && s.Begun && !s.Progress.DayTwo:
 		s.block(controlplanev1.WaitingForInstallationReason, whenMachinesAreMade(s.Phase))
 	case missing > 0 && s.Installed():

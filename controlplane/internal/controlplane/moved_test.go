@@ -69,7 +69,7 @@ func TestNoMoveWhileAHostLeavesTheCluster(t *testing.T) {
 	h.Expect(h.controlPlane().ResourceVersion).To(Equal(version), "once")
 
 	h.etcds.Members[2].Problem = ""
-	now = now.Add(looksApart)
+	now = now.Add(inspectionInterval)
 	h.reconcile()
 	h.Expect(h.held()).NotTo(ContainElement(going))
 	h.finishMachine(going)
@@ -77,7 +77,7 @@ func TestNoMoveWhileAHostLeavesTheCluster(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, whileHostsGo), "it is not cleaned up")
 	h.etcds.observing = nil
-	now = now.Add(looksApart)
+	now = now.Add(inspectionInterval)
 	h.reconcile()
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(clusterctlv1.BlockMoveAnnotation))

@@ -26,8 +26,8 @@ const (
 	nodeSeenAnnotation            = "controlplane.cluster.x-k8s.io/node-seen"
 )
 
-// nudge makes the infrastructure provider look at its infra machines when what they wait for is there, once for each.
-func (r *Reconciler) nudge(ctx context.Context, s *scope) (bool, error) {
+// touchInfraMachines makes the infrastructure provider look at its infra machines when what they wait for is there, once for each.
+func (r *Reconciler) touchInfraMachines(ctx context.Context, s *scope) (bool, error) {
 	// At once, not one after the other: each of them waits.
 	var group errgroup.Group
 	for _, machines := range [][]*clusterv1.Machine{s.found.Machines, s.Workers} {
@@ -39,11 +39,11 @@ func (r *Reconciler) nudge(ctx context.Context, s *scope) (bool, error) {
 			if err != nil {
 				return false, errors.Join(err, group.Wait())
 			}
-			if infra == nil || !metal3.AwaitsNode(infra) {
+			if infra == nil || !metal3.NeedsNode(infra) {
 				continue
 			}
 			touch := s.news(m, infra)
-			left := r.recent.Unseen(nudgeKey(infra), infra.GetResourceVersion())
+			left := r.recent.Unseen(touchKey(infra), infra.GetResourceVersion())
 			switch {
 			case len(touch) == 0:
 			case left > 0:
@@ -69,7 +69,7 @@ func (s *scope) news(m *clusterv1.Machine, infra *unstructured.Unstructured) map
 	return touch
 }
 
-func nudgeKey(infra *unstructured.Unstructured) string {
+func touchKey(infra *unstructured.Unstructured) string {
 	return reconcile.Key("nudge "+infra.GetKind(), infra)
 }
 
@@ -82,7 +82,7 @@ func (r *Reconciler) annotate(ctx context.Context, infra *unstructured.Unstructu
 	if err := r.Client.Patch(ctx, infra, client.RawPatch(types.MergePatchType, patch), FieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot annotate %s %s: %w", infra.GetKind(), infra.GetName(), err)
 	}
-	r.recent.Wrote(nudgeKey(infra), version)
+	r.recent.Wrote(touchKey(infra), version)
 	return nil
 }
 

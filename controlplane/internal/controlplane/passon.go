@@ -38,8 +38,8 @@ func (r *Reconciler) passOnTo(ctx context.Context, s *scope, obj client.Object, 
 	wanted := desired.PassedOn(s.ControlPlane, kind, obj)
 	key := reconcile.Key("metadata "+kind.Kind, obj)
 	id := fmt.Sprintf("%s %s %v %v", key, obj.GetUID(), wanted.GetLabels(), wanted.GetAnnotations())
-	if r.asks.IsInBackOffSinceUpdate(id, r.now()) {
-		left := r.asks.Get(id)
+	if r.requestBackoff.IsInBackOffSinceUpdate(id, r.now()) {
+		left := r.requestBackoff.Get(id)
 		if last, known := r.passed.Get(id); known {
 			left -= r.now().Sub(last.(time.Time)) //nolint:forcetypeassert // nothing else is put in
 		}
@@ -49,8 +49,8 @@ func (r *Reconciler) passOnTo(ctx context.Context, s *scope, obj client.Object, 
 	wrote, err := r.applyBy(ctx, s, r.metadata, key, wanted, obj)
 	if err == nil && wrote {
 		now := r.now()
-		r.asks.Next(id, now)
-		r.asks.GC()
+		r.requestBackoff.Next(id, now)
+		r.requestBackoff.GC()
 		r.passed.Add(id, now)
 	}
 	return err

@@ -104,7 +104,7 @@ func TestWhatIsPassedOnIsNotFoughtOver(t *testing.T) {
 			h.Expect(part.GetLabels()).To(HaveKeyWithValue("cluster.open-cluster-management.io/backup", value), "%T", part)
 		}
 	}
-	for _, wait := range []time.Duration{firstAsk, 2 * firstAsk, 4 * firstAsk} {
+	for _, wait := range []time.Duration{initialRequestDelay, 2 * initialRequestDelay, 4 * initialRequestDelay} {
 		takeBack()
 		result := h.reconcile()
 		told("theirs")

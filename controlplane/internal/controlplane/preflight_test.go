@@ -39,9 +39,9 @@ const apiOfC1 = "api.cluster1.example.com"
 func dnsOf(cp *controlplanev1.OpenshiftAssistedControlPlane) *fakeNames {
 	config := &cp.Spec.Config
 	return &fakeNames{counts: 24 * time.Hour, answers: map[string]facts.Name{
-		apiOfC1: {Asked: true, Addresses: []netip.Addr{netip.MustParseAddr(config.APIVIPs[0])}},
-		"console-openshift-console.apps.cluster1.example.com": {Asked: true, Addresses: []netip.Addr{netip.MustParseAddr(config.IngressVIPs[0])}},
-		"validatenowildcarddns.cluster1.example.com":          {Asked: true},
+		apiOfC1: {Answered: true, Addresses: []netip.Addr{netip.MustParseAddr(config.APIVIPs[0])}},
+		"console-openshift-console.apps.cluster1.example.com": {Answered: true, Addresses: []netip.Addr{netip.MustParseAddr(config.IngressVIPs[0])}},
+		"validatenowildcarddns.cluster1.example.com":          {Answered: true},
 	}}
 }
 
@@ -70,7 +70,7 @@ func TestPreflightUntilTheClusterIsInstalled(t *testing.T) {
 	h.Expect(h.r.wake).To(Receive(HaveField("Object.GetName()", "c1")), "it is looked at again when there is an answer")
 
 	h.dns.counts = 3 * time.Second
-	h.dns.answers[apiOfC1] = facts.Name{Asked: true, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}
+	h.dns.answers[apiOfC1] = facts.Name{Answered: true, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}
 	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "leads to 10.0.0.1, not to config.apiVIPs (192.168.111.5)")
 	s := h.gather()
 	_, err := h.r.preflight(t.Context(), s)

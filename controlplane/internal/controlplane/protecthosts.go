@@ -22,7 +22,7 @@ const etcdMember = "etcd-member"
 // protectHosts keeps the annotation that protects an infrastructure machine from deletion in step with the hook of its Machine: without the hook Cluster API core deletes the infrastructure
 // machine itself, and an admission policy would refuse that.
 func (r *Reconciler) protectHosts(ctx context.Context, s *scope) (bool, error) {
-	if s.GoesWhole() {
+	if s.ClusterDeleting() {
 		return true, nil // releaseHosts ends the protection together with the hooks
 	}
 	var errs []error

@@ -33,8 +33,8 @@ const (
 	// FieldOwner owns the fields that this provider writes into objects.
 	FieldOwner = client.FieldOwner("openshift-agent-control-plane")
 
-	// firstAsk is after what time the same is asked of a cluster, or passed on, again that somebody else changed there; the time doubles up to lastAsk.
-	firstAsk, lastAsk = 10 * time.Second, 10 * time.Minute
+	// initialRequestDelay is after what time the same is asked of a cluster, or passed on, again that somebody else changed there; the time doubles up to maxRequestDelay.
+	initialRequestDelay, maxRequestDelay = 10 * time.Second, 10 * time.Minute
 
 	// wakeUps is the number of finished look-ups that may wait to be noticed.
 	wakeUps = 1024
@@ -109,7 +109,7 @@ type Kubelets interface {
 // Versions read what upgrades of installed clusters depend upon, and ask them for a release.
 type Versions interface {
 	Observe(ctx context.Context, cluster client.ObjectKey) (facts.ClusterVersion, error)
-	Ask(ctx context.Context, cluster client.ObjectKey, request facts.UpdateRequest) error
+	RequestUpdate(ctx context.Context, cluster client.ObjectKey, request facts.UpdateRequest) error
 }
 
 // Names say where DNS names lead. What is not known is asked for, and done called when there is an answer; what is known counts for some time.
@@ -153,20 +153,20 @@ type Reconciler struct {
 	registries contents[*preflight.Registries]
 	// adminDigests holds the digests of assisted-service's kubeconfigs by version of their Secrets.
 	adminDigests *lru.Cache
-	// heldBack counts, by UID of the control plane, for how long its status differs from the stored one in words alone.
-	heldBack *reconcile.HoldBack
+	// deferred counts, by UID of the control plane, for how long its status differs from the stored one in words alone.
+	deferred *reconcile.Deferral
 	// silent remembers since when the kubelets of control-plane Nodes do not report.
 	silent *reconcile.Lasting
 	// missing remembers since when Machines of a MachineDeployment or MachineSet do not exist, by its UID.
 	missing *reconcile.Lasting
 	// failing remembers since when requests fail for reasons that usually pass.
 	failing *reconcile.Lasting
-	// looks is the pace at which etcd is looked at, which cannot be watched.
-	looks *looks
-	// asked is what kubelets were seen to ask for, by the UID of the control plane.
+	// inspections is the pace at which etcd is looked at, which cannot be watched.
+	inspections *inspections
+	// pendingRequests is what kubelets were seen to ask for, by the UID of the control plane.
 	asked *lru.Cache
-	// asks is when what installed clusters were asked for, and what was passed on, may be written again.
-	asks *flowcontrol.Backoff
+	// requestBackoff is when what installed clusters were asked for, and what was passed on, may be written again.
+	requestBackoff *flowcontrol.Backoff
 	// passed is when what is in asks was passed on last.
 	passed *lru.Cache
 	// retries says when to come back after an error.
@@ -205,13 +205,13 @@ func New(options Options) *Reconciler {
 		trackReboots: func(client.Object) error { return nil },
 	}
 	r.recent = reconcile.NewWrites(func() time.Time { return r.now() })
-	r.heldBack = reconcile.NewHoldBack(func() time.Time { return r.now() })
+	r.deferred = reconcile.NewDeferral(func() time.Time { return r.now() })
 	r.silent = reconcile.NewLasting(func() time.Time { return r.now() })
 	r.missing = reconcile.NewLasting(func() time.Time { return r.now() })
 	r.failing = reconcile.NewLasting(func() time.Time { return r.now() })
-	r.looks = newLooks(func() time.Time { return r.now() })
-	r.asks = flowcontrol.NewBackOff(firstAsk, lastAsk)
-	r.asks.Clock = injected{now: func() time.Time { return r.now() }}
+	r.inspections = newInspections(func() time.Time { return r.now() })
+	r.requestBackoff = flowcontrol.NewBackOff(initialRequestDelay, maxRequestDelay)
+	r.requestBackoff.Clock = injected{now: func() time.Time { return r.now() }}
 	return r
 }
 
@@ -252,9 +252,9 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 		return nil
 	case s.Deleting():
 		// A hold that fails, as with the admission of assisted-service away, keeps nothing from being deleted.
-		return errors.Join(reconcile.Run(ctx, s, r.holdInstallation), r.delete(ctx, s))
+		return errors.Join(reconcile.Run(ctx, s, r.blockInstallation), r.delete(ctx, s))
 	case s.GivesUp() && !s.Installed():
-		return reconcile.Run(ctx, s, r.confirmGivenUp, r.tellGivenUp, r.giveUpMachines, r.giveUpRegistration, r.giveUpKubeconfig, r.beginAnew)
+		return reconcile.Run(ctx, s, r.confirmGivenUp, r.markGivenUp, r.giveUpMachines, r.giveUpRegistration, r.giveUpKubeconfig, r.restartInstallation)
 	}
 	if proceed, err := r.retry(ctx, s); err != nil || !proceed {
 		return err
@@ -274,14 +274,14 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 		reconcile.Run(ctx, s, r.upgrade),
 		reconcile.Run(ctx, s, r.followWorkers),
 		reconcile.Run(ctx, s, r.approveKubelets),
-		reconcile.Run(ctx, s, r.tellServerCA),
-		reconcile.Run(ctx, s, r.tellArbiter),
-		reconcile.Run(ctx, s, r.tellStray),
+		reconcile.Run(ctx, s, r.publishServerCA),
+		reconcile.Run(ctx, s, r.markArbiter),
+		reconcile.Run(ctx, s, r.markStray),
 		reconcile.Run(ctx, s, r.tellStuck),
 		reconcile.Run(ctx, s, r.relabel, r.markInstalled, r.dropImageSets),
-		reconcile.Run(ctx, s, r.kubeconfig, r.trustAuthorities, r.nudge, r.keepCredentials, r.allowMove),
+		reconcile.Run(ctx, s, r.kubeconfig, r.trustAuthorities, r.touchInfraMachines, r.keepCredentials, r.allowMove),
 		reconcile.Run(ctx, s, r.renewKubeconfig),
-		reconcile.Run(ctx, s, r.lendKubeconfig),
+		reconcile.Run(ctx, s, r.propagateKubeconfig),
 		reconcile.Run(ctx, s, r.markUpToDate),
 		reconcile.Run(ctx, s, r.markEtcdMembers),
 	)
@@ -289,7 +289,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 
 // delete runs the phases of a deletion.
 func (r *Reconciler) delete(ctx context.Context, s *scope) error {
-	return reconcile.Run(ctx, s, r.releaseHosts, r.awaitWorkers, r.deleteMachines, r.relabel, r.deregister, r.deleteImageSets, r.confirmGone, r.removeFinalizer)
+	return reconcile.Run(ctx, s, r.releaseHosts, r.awaitWorkers, r.deleteMachines, r.relabel, r.deregister, r.deleteImageSets, r.confirmDeleted, r.removeFinalizer)
 }
 
 // apply writes desired unless observed holds it, or what was written a moment ago has not reached the cache yet.

@@ -34,8 +34,8 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 		s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("AgentClusterInstall %s is missing although the installation was started: it is not created again, "+
 			"for that would reinstall the hosts. Restore it from a backup. If nothing runs on the hosts yet, delete the Cluster, which wipes them, and create it again", s.ControlPlane.Name))
 		return false, nil
-	case s.Anew:
-		s.block(controlplanev1.RegisteredAnewReason, status.RegisteredAnew(s.Facts))
+	case s.Reregistered:
+		s.block(controlplanev1.RegisteredAnewReason, status.Reregistered(s.Facts))
 		return false, nil
 	case s.Begun:
 		return true, nil

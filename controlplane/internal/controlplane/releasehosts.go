@@ -30,7 +30,7 @@ import (
 // releaseHosts lets the hosts of control-plane Machines go that are being deleted: one after the other, and each once etcd does without it. When the cluster goes as a
 // whole, all at once.
 func (r *Reconciler) releaseHosts(ctx context.Context, s *scope) (bool, error) {
-	if s.GoesWhole() {
+	if s.ClusterDeleting() {
 		return true, r.dropHooks(ctx, s)
 	}
 	if !removal.Concerned(s.Facts) {
@@ -48,16 +48,16 @@ func (r *Reconciler) releaseHosts(ctx context.Context, s *scope) (bool, error) {
 	case before != nil && s.found.Blocked(status.HostRelease) != nil: // that of the host that comes first is told
 		return true, nil
 	case before != nil:
-		r.hold(s, *before)
+		r.block(s, *before)
 		return true, nil
 	case len(due) == 0:
 		if draining := asked.Draining(); draining != nil && s.found.Blocked(status.HostRelease) == nil {
-			r.hold(s, *draining)
+			r.block(s, *draining)
 		}
-		r.tellQuorum(ctx, s, asked)
+		r.reportQuorum(ctx, s, asked)
 		return true, nil
 	}
-	end, may := r.mayLook(s, status.HostRelease)
+	end, may := r.mayInspect(s, status.HostRelease)
 	if !may {
 		return true, nil
 	}
@@ -69,14 +69,14 @@ func (r *Reconciler) releaseHosts(ctx context.Context, s *scope) (bool, error) {
 	return true, err
 }
 
-// tellQuorum tells that etcd has lost its quorum while a Machine does not come to our hook yet: Cluster API drains it, which takes writes.
-func (r *Reconciler) tellQuorum(ctx context.Context, s *scope, asked *removal.Asked) {
+// reportQuorum tells that etcd has lost its quorum while a Machine does not come to our hook yet: Cluster API drains it, which takes writes.
+func (r *Reconciler) reportQuorum(ctx context.Context, s *scope, asked *removal.Situation) {
 	at := slices.IndexFunc(asked.Machines, func(m removal.Machine) bool { return m.Held && !m.Deleted.IsZero() })
 	if at < 0 {
 		return
 	}
 	m := asked.Machines[at]
-	r.askBeside(s, "quorum "+string(m.UID), 0, math.MaxInt, func() (found *removal.Step, changed bool) {
+	r.checkInBackground(s, "quorum "+string(m.UID), 0, math.MaxInt, func() (found *removal.Step, changed bool) {
 		serves, err := r.Etcds.Serves(ctx, s.ClusterKey())
 		if serves || err != nil {
 			return nil, false // that of a cluster is noticed elsewhere which does not answer
@@ -88,7 +88,7 @@ func (r *Reconciler) tellQuorum(ctx context.Context, s *scope, asked *removal.As
 }
 
 // dropped tells whether a hook was dropped a moment ago, and the cache does not have it yet.
-func (s *scope) dropped(recent *reconcile.Writes, asked *removal.Asked) bool {
+func (s *scope) dropped(recent *reconcile.Writes, asked *removal.Situation) bool {
 	for i, m := range s.Machines {
 		if left := recent.Unseen(hookKey(m), m.ResourceVersion); asked.Machines[i].Held && left > 0 {
 			s.again.In(left)
@@ -102,7 +102,7 @@ func hookKey(m *clusterv1.Machine) string { return reconcile.Key("hook", m) }
 
 // releaseNext does the next step. moved tells whether that was to make another member lead: then the next may follow, unless the leader handedOver before. What the host
 // leaves behind is recorded before anything is done: afterwards nothing tells of it.
-func (r *Reconciler) releaseNext(ctx context.Context, s *scope, asked *removal.Asked, due []removal.Machine, handedOver bool) (moved bool, err error) {
+func (r *Reconciler) releaseNext(ctx context.Context, s *scope, asked *removal.Situation, due []removal.Machine, handedOver bool) (moved bool, err error) {
 	seen, ok := r.observeEtcd(ctx, s, due[0])
 	if !ok {
 		return false, nil
@@ -110,17 +110,17 @@ func (r *Reconciler) releaseNext(ctx context.Context, s *scope, asked *removal.A
 	step := asked.Decide(due, seen)
 	switch step.Action {
 	case removal.Wait:
-		r.hold(s, step)
+		r.block(s, step)
 		return false, nil
 	case removal.MoveLeader:
 		if handedOver {
-			r.hold(s, removal.NotLed(step))
+			r.block(s, removal.NotLed(step))
 			return false, nil
 		}
 		return r.moveLeader(ctx, s, step), nil
 	case removal.RemoveMember, removal.Release:
 	}
-	if err := r.note(ctx, s, asked, step.Leaves); err != nil {
+	if err := r.recordLeftover(ctx, s, asked, step.Leaves); err != nil {
 		return false, err
 	}
 	if step.Action == removal.RemoveMember && !r.removeMember(ctx, s, step) {
@@ -129,9 +129,9 @@ func (r *Reconciler) releaseNext(ctx context.Context, s *scope, asked *removal.A
 	return false, r.releaseHost(ctx, s, asked, step)
 }
 
-// note records what a host leaves behind, unless that is known.
-func (r *Reconciler) note(ctx context.Context, s *scope, asked *removal.Asked, left removal.Leftover) error {
-	noted, changed := asked.Noted(left)
+// recordLeftover records what a host leaves behind, unless that is known.
+func (r *Reconciler) recordLeftover(ctx context.Context, s *scope, asked *removal.Situation, left removal.Leftover) error {
+	noted, changed := asked.Recorded(left)
 	if !changed {
 		return nil
 	}
@@ -141,11 +141,11 @@ func (r *Reconciler) note(ctx context.Context, s *scope, asked *removal.Asked, l
 
 // seeEtcd looks at etcd, unless this reconcile did, and nothing was changed since.
 func (r *Reconciler) seeEtcd(ctx context.Context, s *scope) (*facts.Etcd, error) {
-	if (s.look == etcdLook{}) {
+	if (s.inspection == etcdInspection{}) {
 		seen, err := r.readEtcd(ctx, s)
-		s.look = etcdLook{&seen, err}
+		s.inspection = etcdInspection{&seen, err}
 	}
-	return s.look.etcd, s.look.err
+	return s.inspection.etcd, s.inspection.err
 }
 
 // readEtcd reads etcd, and notes whether a member does not answer.
@@ -162,7 +162,7 @@ func (r *Reconciler) observeEtcd(ctx context.Context, s *scope, about removal.Ma
 	case errors.Is(err, workload.ErrNotConnected):
 		step := s.disconnected()
 		step.Machine = about
-		r.hold(s, step)
+		r.block(s, step)
 		return nil, false
 	case err != nil:
 		r.failed(ctx, s, removal.Step{Machine: about}, err)
@@ -183,17 +183,17 @@ func (s *scope) disconnected() removal.Step {
 
 // failed notes that something could not be done to or learnt of etcd. What the cluster answers is for the log, once.
 func (r *Reconciler) failed(ctx context.Context, s *scope, step removal.Step, err error) {
-	failure := etcd.Told(err)
-	if r.looks.before(lookKey{s.stored.UID, s.looking}).failure != failure {
+	failure := etcd.Describe(err)
+	if r.inspections.before(inspectionKey{s.stored.UID, s.looking}).failure != failure {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot look at etcd, or change its members", "Machine", step.Machine.Name, "step", step.Action)
 	}
 	step.Reason, step.Message = controlplanev1.EtcdUnknownReason, failure+"; it is tried again"
-	r.holdFor(s, step, failure)
+	r.blockFor(s, step, failure)
 }
 
 // moveLeader makes another member lead, and tells whether it could be told to.
 func (r *Reconciler) moveLeader(ctx context.Context, s *scope, step removal.Step) bool {
-	s.look = etcdLook{}
+	s.inspection = etcdInspection{}
 	if err := r.Etcds.MoveLeader(ctx, s.ClusterKey(), step.Member, step.To); err != nil {
 		r.failed(ctx, s, step, err)
 		return false
@@ -204,17 +204,17 @@ func (r *Reconciler) moveLeader(ctx context.Context, s *scope, step removal.Step
 
 // removeMember takes a member out of etcd, and tells whether it did.
 func (r *Reconciler) removeMember(ctx context.Context, s *scope, step removal.Step) bool {
-	s.look = etcdLook{}
+	s.inspection = etcdInspection{}
 	if err := r.Etcds.RemoveMember(ctx, s.ClusterKey(), step.Via, step.Member); err != nil {
 		r.failed(ctx, s, step, err)
 		return false
 	}
-	r.event(s.stored, "EtcdMemberRemoved", "Removed member %s from etcd: its Machine %s", cmp.Or(step.Member.Name, "without name"), gone(step.Machine))
+	r.event(s.stored, "EtcdMemberRemoved", "Removed member %s from etcd: its Machine %s", cmp.Or(step.Member.Name, "without name"), deletionProgress(step.Machine))
 	return true
 }
 
-// gone says of a Machine how far its deletion is.
-func gone(m removal.Machine) string {
+// deletionProgress says of a Machine how far its deletion is.
+func deletionProgress(m removal.Machine) string {
 	if m.Name == "" {
 		return "is gone"
 	}
@@ -222,20 +222,20 @@ func gone(m removal.Machine) string {
 }
 
 // releaseHost lets a Machine go on whose host is no member of etcd, and records when.
-func (r *Reconciler) releaseHost(ctx context.Context, s *scope, asked *removal.Asked, step removal.Step) error {
+func (r *Reconciler) releaseHost(ctx context.Context, s *scope, asked *removal.Situation, step removal.Step) error {
 	m := s.machineNamed(step.Machine.Name)
 	if unprotected, err := r.unprotectHost(ctx, s, m); err != nil || !unprotected {
 		return err
 	}
 	released := step.Leaves
 	released.Released = ptr.To(metav1.NewTime(r.now().UTC().Truncate(time.Second)))
-	if err := r.note(ctx, s, asked, released); err != nil {
+	if err := r.recordLeftover(ctx, s, asked, released); err != nil {
 		return err
 	}
 	if err := r.dropHook(ctx, m); err != nil {
 		return err
 	}
-	r.looks.done(s.stored.UID, lookTasks...)
+	r.inspections.done(s.stored.UID, inspectionTasks...)
 	r.event(s.stored, "HostReleased", "The host of Machine %s is no member of etcd: it may be deprovisioned", m.Name)
 	return nil
 }

@@ -32,9 +32,9 @@ import (
 type fakeEtcds struct {
 	facts.Etcd
 	// calls are what it was told, looks how often it was looked at, asked how often whether it serves.
-	calls []string
-	looks int
-	asked int
+	calls       []string
+	inspections int
+	asked       int
 	// stubborn members lead although they hand over.
 	stubborn bool
 	// observing, and changing, are the errors of these; dying ends the manager when it changes something.
@@ -43,7 +43,7 @@ type fakeEtcds struct {
 }
 
 func (f *fakeEtcds) Observe(context.Context, client.ObjectKey) (facts.Etcd, error) {
-	f.looks++
+	f.inspections++
 	seen := f.Etcd
 	seen.Members = slices.Clone(f.Members)
 	return seen, f.observing
@@ -177,7 +177,7 @@ func TestAHostLeavesEtcdBeforeItIsTouched(t *testing.T) {
 	recorder := record.NewFakeRecorder(100)
 	h.r.Recorder = recorder
 	h.reconcile()
-	h.Expect(h.etcds.looks).To(BeZero(), "nobody waits")
+	h.Expect(h.etcds.inspections).To(BeZero(), "nobody waits")
 
 	going := h.deleteMachine(0)
 	h.reconcile()
@@ -190,9 +190,9 @@ func TestAHostLeavesEtcdBeforeItIsTouched(t *testing.T) {
 		h.Expect(recorder.Events).To(Receive(ContainSubstring(wanted)))
 	}
 
-	h.etcds.calls, h.etcds.looks = nil, 0
+	h.etcds.calls, h.etcds.inspections = nil, 0
 	h.reconcile()
-	h.Expect(h.etcds.looks).To(BeZero(), "the host is on its way out")
+	h.Expect(h.etcds.inspections).To(BeZero(), "the host is on its way out")
 
 	h.finishMachine(going)
 	h.reconcile()
@@ -230,7 +230,7 @@ func TestTwoMastersAreNotTakenAtOnce(t *testing.T) {
 	h.finishMachine(first)
 	h.reconcile()
 	h.elapse()
-	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", firstLook))
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", initialInspectionDelay))
 	h.Expect(h.held()).To(ContainElement(second))
 	h.Expect(h.etcds.Members).To(HaveLen(2), "it waits for another host")
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.WaitingForReplacementReason))
@@ -276,7 +276,7 @@ func TestWhatKeepsAHost(t *testing.T) {
 			if slices.Contains(watched, situation) {
 				h.Expect(result.RequeueAfter).To(Or(BeZero(), BeNumerically(">", time.Hour)), "an event comes")
 			} else {
-				h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", firstLook)), "etcd cannot be watched")
+				h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", initialInspectionDelay)), "etcd cannot be watched")
 			}
 			h.Expect(h.held()).To(ContainElement(going))
 			h.Expect(h.etcds.Members).To(Equal(members))
@@ -296,7 +296,7 @@ func TestAMachineThatIsNotReadyToGoIsLeftAlone(t *testing.T) {
 	conditions.Set(m, metav1.Condition{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingDrainingNodeReason})
 	h.Expect(h.Status().Update(t.Context(), m)).To(Succeed())
 	h.reconcile()
-	h.Expect(h.etcds.looks).To(BeZero())
+	h.Expect(h.etcds.inspections).To(BeZero())
 	h.Expect(h.held()).To(ContainElement(going))
 }
 
@@ -326,10 +326,10 @@ func TestALostQuorumIsToldWhileAMachineIsDrained(t *testing.T) {
 	}
 
 	h.etcds.Lost = false
-	now = now.Add(lastLook)
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(firstBeside), "it may be lost later")
+	now = now.Add(maxInspectionDelay)
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(initialBackgroundDelay), "it may be lost later")
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.WaitingForDrainReason))
-	h.Expect(h.etcds.looks).To(BeZero())
+	h.Expect(h.etcds.inspections).To(BeZero())
 	h.Expect(h.held()).To(ContainElement(m.Name))
 }
 
@@ -342,7 +342,7 @@ func TestAPausedClusterKeepsItsHosts(t *testing.T) {
 	c.Spec.Paused = &paused
 	h.Expect(h.Update(t.Context(), c)).To(Succeed())
 	h.reconcile()
-	h.Expect(h.etcds.looks).To(BeZero())
+	h.Expect(h.etcds.inspections).To(BeZero())
 	h.Expect(h.held()).To(ContainElement(going))
 }
 
@@ -356,7 +356,7 @@ func TestAReleaseThatTheCacheHasNotSeenIsNotRepeated(t *testing.T) {
 	h.r.recent = reconcile.NewWrites(h.r.now)
 	h.r.recent.Wrote(hookKey(m), m.ResourceVersion)
 	h.reconcile()
-	h.Expect(h.etcds.looks).To(BeZero())
+	h.Expect(h.etcds.inspections).To(BeZero())
 }
 
 func TestAHostThatOpenShiftTookInOnceMoreIsRemovedAgain(t *testing.T) {
@@ -453,7 +453,7 @@ func TestARecordOfAMachineThatLivesOn(t *testing.T) {
 	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.ReleasedHostsAnnotation))
-	h.Expect(h.etcds.looks).To(BeZero())
+	h.Expect(h.etcds.inspections).To(BeZero())
 	h.Expect(h.held()).To(HaveLen(3))
 }
 
@@ -560,7 +560,7 @@ func TestAClusterThatGoesAsAWholeHoldsNoHost(t *testing.T) {
 			remove(h)
 			h.reconcile()
 			h.Expect(h.held()).To(BeEmpty())
-			h.Expect(h.etcds.looks).To(BeZero())
+			h.Expect(h.etcds.inspections).To(BeZero())
 			h.reconcile()
 			h.Expect(h.held()).To(BeEmpty(), "nor is one put on again")
 		})

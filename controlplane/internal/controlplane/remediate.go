@@ -56,7 +56,7 @@ func (r *Reconciler) gatherReboots(ctx context.Context, f *facts.Facts) error {
 // remediate deletes an unhealthy Machine where a MachineHealthCheck asks for it and it does no harm: its host leaves etcd, and another Machine is made, as whenever one is
 // deleted. Each that waits tells why.
 func (r *Reconciler) remediate(ctx context.Context, s *scope) (bool, error) {
-	if s.Cluster == nil || s.GoesWhole() {
+	if s.Cluster == nil || s.ClusterDeleting() {
 		return true, nil
 	}
 	asked := remediation.Of(s.Facts, r.now())
@@ -65,17 +65,17 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) (bool, error) {
 		delete(after.Annotations, controlplanev1.RemediationInProgressAnnotation)
 		return true, r.patchMetadata(ctx, s, after)
 	}
-	if err := r.tellHealthy(ctx, s); err != nil {
+	if err := r.reportHealthy(ctx, s); err != nil {
 		return false, err
 	}
 	if len(asked.Machines) == 0 || s.remediated(r.recent) {
-		return true, r.tellRemediated(ctx, s, remediation.Step{})
+		return true, r.reportRemediation(ctx, s, remediation.Step{})
 	}
 	step := asked.Before()
 	if step == nil {
-		step = r.lookAndDecide(ctx, s, asked)
+		step = r.inspectAndDecide(ctx, s, asked)
 	} else {
-		r.looks.done(s.stored.UID, status.Remediation)
+		r.inspections.done(s.stored.UID, status.Remediation)
 	}
 	if step == nil {
 		return true, nil // it is told what was found a moment ago
@@ -88,7 +88,7 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) (bool, error) {
 			return false, err
 		}
 	}
-	return true, r.tellRemediated(ctx, s, *step)
+	return true, r.reportRemediation(ctx, s, *step)
 }
 
 // remediated tells whether a Machine was deleted a moment ago, and the cache does not have it yet.
@@ -104,9 +104,9 @@ func (s *scope) remediated(recent *reconcile.Writes) bool {
 
 func replacedKey(m *clusterv1.Machine) string { return reconcile.Key("replaced", m) }
 
-// lookAndDecide looks at etcd, and decides. It is nil when that may not be done yet.
-func (r *Reconciler) lookAndDecide(ctx context.Context, s *scope, asked *remediation.Asked) *remediation.Step {
-	end, may := r.mayLook(s, status.Remediation)
+// inspectAndDecide looks at etcd, and decides. It is nil when that may not be done yet.
+func (r *Reconciler) inspectAndDecide(ctx context.Context, s *scope, asked *remediation.Situation) *remediation.Step {
+	end, may := r.mayInspect(s, status.Remediation)
 	if !may {
 		return nil
 	}
@@ -115,27 +115,27 @@ func (r *Reconciler) lookAndDecide(ctx context.Context, s *scope, asked *remedia
 	if step.Delete {
 		return &step
 	}
-	key, failure := lookKey{s.stored.UID, status.Remediation}, ""
+	key, failure := inspectionKey{s.stored.UID, status.Remediation}, ""
 	if err != nil {
-		failure = etcd.Told(err)
-		if r.looks.before(key).failure != failure {
+		failure = etcd.Describe(err)
+		if r.inspections.before(key).failure != failure {
 			ctrl.LoggerFrom(ctx).Error(err, "Cannot look at etcd because of an unhealthy Machine", "Machine", step.Machine.Name)
 		}
 	}
-	if left := r.looks.found(key, look{reason: step.Reason, message: step.Message, failure: failure}); step.Unwatched {
+	if left := r.inspections.found(key, inspection{reason: step.Reason, message: step.Message, failure: failure}); step.Unwatched {
 		s.again.In(left)
 	}
 	return &step
 }
 
 // decide is the decision upon etcd as it is now. The error is for the log: why that cannot be told.
-func (r *Reconciler) decide(ctx context.Context, s *scope, asked *remediation.Asked) (remediation.Step, error) {
+func (r *Reconciler) decide(ctx context.Context, s *scope, asked *remediation.Situation) (remediation.Step, error) {
 	seen, err := r.seeEtcd(ctx, s)
 	switch {
 	case errors.Is(err, workload.ErrNotConnected):
 		return asked.Unread("the cluster's API server does not answer, so that nothing is known of etcd; see the condition Available of the control plane", true), nil
 	case err != nil:
-		return asked.Unread(etcd.Told(err)+"; it is tried again", false), err
+		return asked.Unread(etcd.Describe(err)+"; it is tried again", false), err
 	}
 	return asked.Decide(seen), nil
 }
@@ -155,15 +155,15 @@ func (r *Reconciler) replace(ctx context.Context, s *scope, step remediation.Ste
 		return err
 	}
 	r.recent.Wrote(replacedKey(step.Machine), step.Machine.ResourceVersion)
-	r.looks.done(s.stored.UID, status.Remediation)
+	r.inspections.done(s.stored.UID, status.Remediation)
 	unhealthy := conditions.GetMessage(step.Machine, clusterv1.MachineHealthCheckSucceededCondition)
 	r.warn(s.stored, "MachineRemediated", "Machine %s is unhealthy (%s): it is being deleted, and another takes its place", step.Machine.Name, unhealthy)
 	return nil
 }
 
-// tellRemediated writes the condition OwnerRemediated of the Machines that are to be remediated: of the one that comes first, of the others, and of those that are being
+// reportRemediation writes the condition OwnerRemediated of the Machines that are to be remediated: of the one that comes first, of the others, and of those that are being
 // deleted. Without a decision it stays as it is.
-func (r *Reconciler) tellRemediated(ctx context.Context, s *scope, step remediation.Step) error {
+func (r *Reconciler) reportRemediation(ctx context.Context, s *scope, step remediation.Step) error {
 	for i, m := range s.found.Machines {
 		told := metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, ObservedGeneration: m.Generation}
 		switch {
@@ -185,9 +185,9 @@ func (r *Reconciler) tellRemediated(ctx context.Context, s *scope, step remediat
 	return nil
 }
 
-// tellHealthy takes the condition OwnerRemediated off Machines that are healthy again. The MachineHealthCheck wrote it too, so that it is not ours to withdraw by server-side
+// reportHealthy takes the condition OwnerRemediated off Machines that are healthy again. The MachineHealthCheck wrote it too, so that it is not ours to withdraw by server-side
 // apply.
-func (r *Reconciler) tellHealthy(ctx context.Context, s *scope) error {
+func (r *Reconciler) reportHealthy(ctx context.Context, s *scope) error {
 	for i, m := range s.found.Machines {
 		if !m.DeletionTimestamp.IsZero() || !healthyAgain(m) {
 			continue

@@ -52,8 +52,8 @@ func (h *hub) keepMachines() {
 	}
 }
 
-// told is what the condition OwnerRemediated of a Machine says.
-func (h *hub) told(name string) *metav1.Condition {
+// reportText is what the condition OwnerRemediated of a Machine says.
+func (h *hub) reportText(name string) *metav1.Condition {
 	h.t.Helper()
 	m := &clusterv1.Machine{}
 	h.get(name, m)
@@ -66,12 +66,12 @@ func TestAnUnhealthyMachineIsReplaced(t *testing.T) {
 	h.r.Recorder = recorder
 	h.keepMachines()
 	h.reconcile()
-	h.Expect(h.etcds.looks).To(BeZero(), "all are healthy")
+	h.Expect(h.etcds.inspections).To(BeZero(), "all are healthy")
 	dead := h.sicken(0)
 	h.reconcile()
 	h.get(dead.Name, &dead)
 	h.Expect(dead.DeletionTimestamp).NotTo(BeNil())
-	h.Expect(h.told(dead.Name)).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.MachineRemediationMachineDeletingReason)))
+	h.Expect(h.reportText(dead.Name)).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.MachineRemediationMachineDeletingReason)))
 	h.Expect(recorder.Events).To(Receive(ContainSubstring("MachineRemediated Machine " + dead.Name + " is unhealthy (Node is away)")))
 	var kept facts.Remediation
 	value := h.controlPlane().Annotations[controlplanev1.RemediationInProgressAnnotation]
@@ -86,9 +86,9 @@ func TestAnUnhealthyMachineIsReplaced(t *testing.T) {
 	h.Expect(h.controlPlane().Status.LastRemediation.Machine).To(Equal(dead.Name))
 	c := conditions.Get(h.controlPlane(), controlplanev1.RemediatingCondition)
 	h.Expect(c).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Message", ContainSubstring(dead.Name+": Machine is deleting"))))
-	h.etcds.looks, h.writes = 0, nil
+	h.etcds.inspections, h.writes = 0, nil
 	h.reconcile()
-	h.Expect(h.etcds.looks).To(BeZero(), "it is decided")
+	h.Expect(h.etcds.inspections).To(BeZero(), "it is decided")
 	h.Expect(h.writes).To(BeEmpty())
 
 	conditions.Set(&dead, metav1.Condition{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason})
@@ -143,11 +143,11 @@ func TestTwoUnhealthyOfThreeAreKept(t *testing.T) {
 	h.keepMachines()
 	first, second := h.sicken(0), h.sicken(1)
 	result := h.reconcile()
-	h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", firstLook)), "etcd cannot be watched")
+	h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", initialInspectionDelay)), "etcd cannot be watched")
 	for _, m := range h.machines() {
 		h.Expect(m.DeletionTimestamp).To(BeNil())
 	}
-	told := []*metav1.Condition{h.told(first.Name), h.told(second.Name)}
+	told := []*metav1.Condition{h.reportText(first.Name), h.reportText(second.Name)}
 	h.Expect(told).To(ContainElement(And(HaveField("Reason", controlplanev1.MachineCannotBeRemediatedReason), HaveField("Message", ContainSubstring("etcd has lost its quorum")))))
 	h.Expect(told).To(ContainElement(And(HaveField("Reason", controlplanev1.MachineRemediationDeferredReason), HaveField("Message", ContainSubstring("comes first")))))
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.RemediationInProgressAnnotation))
@@ -157,9 +157,9 @@ func TestTwoUnhealthyOfThreeAreKept(t *testing.T) {
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.RemediatingCondition)).To(And(ContainSubstring(first.Name), ContainSubstring(second.Name), ContainSubstring("quorum")))
 	h.Expect(conditions.IsFalse(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(BeTrue(), "none is being deleted")
 
-	h.etcds.looks, h.writes = 0, nil
+	h.etcds.inspections, h.writes = 0, nil
 	h.reconcile()
-	h.Expect(h.etcds.looks).To(BeZero(), "it was looked at a moment ago")
+	h.Expect(h.etcds.inspections).To(BeZero(), "it was looked at a moment ago")
 	h.Expect(h.writes).To(BeEmpty())
 }
 
@@ -179,9 +179,9 @@ func TestWhatIsUnknownOfEtcdKeepsAnUnhealthyMachine(t *testing.T) {
 			h.etcds.observing = tc.err
 			result := h.reconcile()
 			h.Expect(h.machines()[0].DeletionTimestamp).To(BeNil())
-			h.Expect(h.told(dead.Name)).To(And(HaveField("Reason", controlplanev1.MachineRemediationDeferredReason),
+			h.Expect(h.reportText(dead.Name)).To(And(HaveField("Reason", controlplanev1.MachineRemediationDeferredReason),
 				HaveField("Message", And(ContainSubstring(tc.message), Not(ContainSubstring("secret"))))))
-			h.Expect(result.RequeueAfter > 0 && result.RequeueAfter <= firstLook).To(Equal(tc.again))
+			h.Expect(result.RequeueAfter > 0 && result.RequeueAfter <= initialInspectionDelay).To(Equal(tc.again))
 		})
 	}
 }
@@ -192,8 +192,8 @@ func TestWhatIsKnownWithoutEtcdIsNotAskedOfIt(t *testing.T) {
 	dead := h.sicken(0)
 	h.workloads.facts.Upgrading = "4.20.1"
 	h.reconcile()
-	h.Expect(h.etcds.looks).To(BeZero())
-	h.Expect(h.told(dead.Name).Message).To(ContainSubstring("upgraded to 4.20.1"))
+	h.Expect(h.etcds.inspections).To(BeZero())
+	h.Expect(h.reportText(dead.Name).Message).To(ContainSubstring("upgraded to 4.20.1"))
 }
 
 func TestAMachineThatWasDeletedAMomentAgoIsNotTakenForAnother(t *testing.T) {
@@ -203,7 +203,7 @@ func TestAMachineThatWasDeletedAMomentAgoIsNotTakenForAnother(t *testing.T) {
 	dead := h.sicken(0)
 	h.r.recent.Wrote(replacedKey(&dead), h.machines()[0].ResourceVersion)
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically(">", 0))
-	h.Expect(h.etcds.looks).To(BeZero())
+	h.Expect(h.etcds.inspections).To(BeZero())
 	h.Expect(h.machines()[0].DeletionTimestamp).To(BeNil())
 }
 
@@ -211,7 +211,7 @@ func TestAMachineThatIsHealthyAgainIsNotToBeRemediated(t *testing.T) {
 	h := newInstalledHub(t)
 	healthy := h.check(0, metav1.ConditionTrue, clusterv1.MachineOwnerRemediatedWaitingForRemediationReason)
 	h.reconcile()
-	h.Expect(h.told(healthy.Name)).To(BeNil())
+	h.Expect(h.reportText(healthy.Name)).To(BeNil())
 	h.get(healthy.Name, &healthy)
 	h.Expect(conditions.Has(&healthy, clusterv1.MachineHealthCheckSucceededCondition)).To(BeTrue(), "the conditions of others stay")
 	h.writes = nil
@@ -249,10 +249,10 @@ func TestAHostThatWasRebootedInVainIsReplaced(t *testing.T) {
 			h.Expect(tracked).To(ConsistOf("Metal3Remediation"))
 			h.Expect(h.machines()[0].DeletionTimestamp != nil).To(Equal(replaced))
 			if replaced {
-				h.Expect(h.told(dead.Name).Reason).To(Equal(controlplanev1.MachineRemediationMachineDeletingReason))
+				h.Expect(h.reportText(dead.Name).Reason).To(Equal(controlplanev1.MachineRemediationMachineDeletingReason))
 				return
 			}
-			h.Expect(h.told(dead.Name)).To(BeNil())
+			h.Expect(h.reportText(dead.Name)).To(BeNil())
 			h.elapse()
 			h.reconcile()
 			c := conditions.Get(h.controlPlane(), controlplanev1.RemediatingCondition)

@@ -25,7 +25,7 @@ func TestWordsAreWrittenWhenTheyLast(t *testing.T) {
 	at := func(later time.Duration, state string, percentage int64) string {
 		now = now.Add(later)
 		h.setState(state, hiveext.ClusterInstallationInProgressReason, percentage)
-		h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.HeldBack))
+		h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.DeferralPeriod))
 		return h.controlPlane().Status.Installation.Progress
 	}
 	h.reconcile()
@@ -33,9 +33,9 @@ func TestWordsAreWrittenWhenTheyLast(t *testing.T) {
 	h.Expect(at(2*reconcile.CacheLag, "installing", 20)).To(Equal("Installing 10%"), "it may be momentary")
 	h.Expect(at(2*reconcile.CacheLag, "installing", 10)).To(Equal("Installing 10%"), "it was")
 
-	h.Expect(at(reconcile.HeldBack, "installing", 20)).To(Equal("Installing 10%"), "the time counts anew")
-	h.Expect(at(reconcile.HeldBack/2, "installing", 30)).To(Equal("Installing 10%"))
-	h.Expect(at(reconcile.HeldBack/2, "installing", 40)).To(Equal("Installing 40%"), "what changes all the time is written, in its last state")
+	h.Expect(at(reconcile.DeferralPeriod, "installing", 20)).To(Equal("Installing 10%"), "the time counts anew")
+	h.Expect(at(reconcile.DeferralPeriod/2, "installing", 30)).To(Equal("Installing 10%"))
+	h.Expect(at(reconcile.DeferralPeriod/2, "installing", 40)).To(Equal("Installing 40%"), "what changes all the time is written, in its last state")
 
 	h.Expect(at(2*reconcile.CacheLag, "installing", 50)).To(Equal("Installing 40%"))
 	h.Expect(at(2*reconcile.CacheLag, "finalizing", 80)).To(Equal("Finalizing 80%"), "words go with what is written at once")
@@ -50,10 +50,10 @@ func TestQuiet(t *testing.T) {
 	after := before.DeepCopy()
 	before.Status.Conditions = []metav1.Condition{{Type: "A", Status: metav1.ConditionFalse, Reason: controlplanev1.WaitingForHostsReason, Message: "for one"}}
 	after.Status.Conditions = []metav1.Condition{{Type: "A", Status: metav1.ConditionFalse, Reason: controlplanev1.WaitingForHostsReason, Message: "for two"}}
-	g.Expect(r.quiet(before, after)).To(Equal(reconcile.HeldBack))
-	now = now.Add(reconcile.HeldBack / 4)
-	g.Expect(r.quiet(before, after)).To(Equal(reconcile.HeldBack*3/4), "looked at again when it has lasted")
-	now = now.Add(reconcile.HeldBack)
+	g.Expect(r.quiet(before, after)).To(Equal(reconcile.DeferralPeriod))
+	now = now.Add(reconcile.DeferralPeriod / 4)
+	g.Expect(r.quiet(before, after)).To(Equal(reconcile.DeferralPeriod*3/4), "looked at again when it has lasted")
+	now = now.Add(reconcile.DeferralPeriod)
 	g.Expect(r.quiet(before, after)).To(BeZero())
 }
 

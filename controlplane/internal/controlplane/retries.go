@@ -18,7 +18,7 @@ type retries struct {
 }
 
 func newRetries() *retries {
-	return &retries{workqueue.DefaultTypedControllerRateLimiter[ctrl.Request](), lru.New(rememberedLooks)}
+	return &retries{workqueue.DefaultTypedControllerRateLimiter[ctrl.Request](), lru.New(rememberedInspections)}
 }
 
 // want notes after what time a request that failed wants to come back; zero: it does not. That is never at once, for then nothing would slow down what fails.
@@ -27,7 +27,7 @@ func (r *retries) want(req ctrl.Request, after time.Duration) {
 		r.wanted.Remove(req)
 		return
 	}
-	r.wanted.Add(req, max(after, firstLook))
+	r.wanted.Add(req, max(after, initialInspectionDelay))
 }
 
 // When is after what time to try again.

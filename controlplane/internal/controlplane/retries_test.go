@@ -25,7 +25,7 @@ func TestWhenSomethingThatFailedIsTriedAgain(t *testing.T) {
 	g.Expect(r.When(other)).To(BeNumerically(">", 10*time.Minute), "of another")
 	g.Expect(r.When(req)).To(BeNumerically(">", 10*time.Minute), "once")
 	r.want(req, time.Millisecond)
-	g.Expect(r.When(req)).To(Equal(firstLook), "not at once, for it fails")
+	g.Expect(r.When(req)).To(Equal(initialInspectionDelay), "not at once, for it fails")
 	r.want(req, time.Hour)
 	g.Expect(r.When(req)).To(BeNumerically("<", time.Hour))
 	r.want(req, 20*time.Second)
@@ -50,10 +50,10 @@ func TestAnErrorDoesNotPutOffTheNextLook(t *testing.T) {
 	req := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}}
 	result, err := h.r.Reconcile(t.Context(), req)
 	h.Expect(err).To(MatchError(ContainSubstring("no such host")))
-	h.Expect(result).To(Equal(ctrl.Result{RequeueAfter: firstLook}), "when it was a conflict, it comes back then")
-	h.Expect(h.etcds.looks).To(Equal(1))
+	h.Expect(result).To(Equal(ctrl.Result{RequeueAfter: initialInspectionDelay}), "when it was a conflict, it comes back then")
+	h.Expect(h.etcds.inspections).To(Equal(1))
 	for range 20 {
 		h.r.retries.TypedRateLimiter.When(req)
 	}
-	h.Expect(h.r.retries.When(req)).To(Equal(firstLook))
+	h.Expect(h.r.retries.When(req)).To(Equal(initialInspectionDelay))
 }

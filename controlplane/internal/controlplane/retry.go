@@ -31,20 +31,20 @@ func (r *Reconciler) retry(ctx context.Context, s *scope) (bool, error) {
 		return true, nil //nolint:nilerr // for the user to correct
 	}
 	if s.GivesUp() { // and the cluster is installed: the record is old
-		return true, r.recordRetry(ctx, s, facts.Retry{Asked: record.Asked})
+		return true, r.recordRetry(ctx, s, facts.Retry{Requested: record.Requested})
 	}
-	asked := s.RetryAsked()
+	asked := s.RetryRequested()
 	switch {
 	case asked == "":
 		return true, nil
 	case s.Phase != controlplanev1.InstallationFailed:
-		return true, r.recordRetry(ctx, s, facts.Retry{Asked: asked, Since: record.Since}) // it was there before
+		return true, r.recordRetry(ctx, s, facts.Retry{Requested: asked, Since: record.Since}) // it was there before
 	}
 	if against := s.NotRetryable(); len(against) > 0 {
 		s.found.Block(status.Retry, controlplanev1.InstallationFailedReason, "it is not tried again: "+bound.Join(against, ""))
 		return true, nil
 	}
-	if err := r.recordRetry(ctx, s, facts.Retry{Asked: asked, GivenUp: s.ToGiveUp(), Since: metav1.NewTime(r.now())}); err != nil {
+	if err := r.recordRetry(ctx, s, facts.Retry{Requested: asked, GivenUp: s.ToGiveUp(), Since: metav1.NewTime(r.now())}); err != nil {
 		return false, err
 	}
 	r.event(s.stored, "InstallationRetried", "The failed installation is given up, and tried again: its Machines are deleted")
@@ -68,7 +68,7 @@ func (r *Reconciler) confirmGivenUp(ctx context.Context, s *scope) (bool, error)
 		return false, err
 	}
 	if runs := s.MayRun(); len(runs) > 0 {
-		if err := r.recordRetry(ctx, s, facts.Retry{Asked: record.Asked}); err != nil {
+		if err := r.recordRetry(ctx, s, facts.Retry{Requested: record.Requested}); err != nil {
 			return false, err
 		}
 		r.warn(s.stored, "InstallationRetryStopped", "Nothing more is deleted, and the installation is not tried again: %s", bound.Join(runs, ""))
@@ -81,8 +81,8 @@ func (r *Reconciler) confirmGivenUp(ctx context.Context, s *scope) (bool, error)
 	return true, nil
 }
 
-// tellGivenUp tells the bootstrap provider that there is no Node to be taken out of the cluster.
-func (r *Reconciler) tellGivenUp(ctx context.Context, s *scope) (bool, error) {
+// markGivenUp tells the bootstrap provider that there is no Node to be taken out of the cluster.
+func (r *Reconciler) markGivenUp(ctx context.Context, s *scope) (bool, error) {
 	install := s.LeftToGiveUp().Install
 	if install == nil {
 		return true, nil
@@ -137,8 +137,8 @@ func (r *Reconciler) giveUpKubeconfig(ctx context.Context, s *scope) (bool, erro
 	return false, nil
 }
 
-// beginAnew ends the books: when the status says, too, that nothing has begun, or when something else stands for the cluster by now, which a backup brought back.
-func (r *Reconciler) beginAnew(ctx context.Context, s *scope) (bool, error) {
+// restartInstallation ends the books: when the status says, too, that nothing has begun, or when something else stands for the cluster by now, which a backup brought back.
+func (r *Reconciler) restartInstallation(ctx context.Context, s *scope) (bool, error) {
 	record, err := s.RecordedRetry()
 	switch {
 	case err != nil:
@@ -152,5 +152,5 @@ func (r *Reconciler) beginAnew(ctx context.Context, s *scope) (bool, error) {
 		s.again.In(reconcile.CacheLag)
 		return false, nil
 	}
-	return true, r.recordRetry(ctx, s, facts.Retry{Asked: record.Asked, Since: record.Since})
+	return true, r.recordRetry(ctx, s, facts.Retry{Requested: record.Requested, Since: record.Since})
 }

@@ -71,8 +71,8 @@ func (h *hub) askForRetry(value string) {
 	h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
 }
 
-// goes tells whether an object is being deleted.
-func (h *hub) goes(name string, into client.Object) bool {
+// isBeingDeleted tells whether an object is being deleted.
+func (h *hub) isBeingDeleted(name string, into client.Object) bool {
 	h.t.Helper()
 	h.get(name, into)
 	return !into.GetDeletionTimestamp().IsZero()
@@ -81,7 +81,7 @@ func (h *hub) goes(name string, into client.Object) bool {
 // letGo lets an object go that is being deleted.
 func (h *hub) letGo(name string, into client.Object) {
 	h.t.Helper()
-	h.Expect(h.goes(name, into)).To(BeTrue(), "%T %s", into, name)
+	h.Expect(h.isBeingDeleted(name, into)).To(BeTrue(), "%T %s", into, name)
 	into.SetFinalizers(nil)
 	h.Expect(h.Update(h.t.Context(), into)).To(Succeed())
 	h.Expect(h.Get(h.t.Context(), client.ObjectKeyFromObject(into), into)).To(MatchError(apierrors.IsNotFound, "gone"))
@@ -139,8 +139,8 @@ func TestAFailedInstallationIsGivenUpInOrderAndBegunAnew(t *testing.T) {
 			h.reconcile()
 		}
 	}
-	h.Expect(h.goes("others", &clusterv1.Machine{})).To(BeFalse(), "it is not ours")
-	h.Expect(h.goes("worker-again", again)).To(BeFalse(), "it was made meanwhile")
+	h.Expect(h.isBeingDeleted("others", &clusterv1.Machine{})).To(BeFalse(), "it is not ours")
+	h.Expect(h.isBeingDeleted("worker-again", again)).To(BeFalse(), "it was made meanwhile")
 	h.Expect(h.machines()).To(HaveLen(2), "none is made before all is gone")
 	h.letGo("c1", &hivev1.ClusterDeployment{})
 	h.reconcile()

@@ -21,7 +21,7 @@ import (
 // deleted cannot be taken back.
 func (r *Reconciler) scaleDown(ctx context.Context, s *scope) (bool, error) {
 	switch {
-	case s.Cluster == nil || s.GoesWhole() || len(s.Machines) <= int(s.Replicas()) || slices.ContainsFunc(s.Machines, collections.HasDeletionTimestamp):
+	case s.Cluster == nil || s.ClusterDeleting() || len(s.Machines) <= int(s.Replicas()) || slices.ContainsFunc(s.Machines, collections.HasDeletionTimestamp):
 		return true, nil
 	case !s.Begun:
 		return true, r.deleteSurplus(ctx, s, scaling.InOrder(scaling.TooMany(s.Facts))[0])
@@ -36,8 +36,8 @@ func (r *Reconciler) scaleDown(ctx context.Context, s *scope) (bool, error) {
 		step := removal.Fenced("no Machine is deleted")
 		s.found.Block(status.ScaleDown, step.Reason, step.Message)
 		return true, nil
-	case s.Anew:
-		s.found.Block(status.ScaleDown, controlplanev1.RegisteredAnewReason, status.RegisteredAnew(s.Facts))
+	case s.Reregistered:
+		s.found.Block(status.ScaleDown, controlplanev1.RegisteredAnewReason, status.Reregistered(s.Facts))
 		return true, nil
 	case !s.Workload.Connected:
 		s.found.Block(status.ScaleDown, controlplanev1.ConnectionDownReason, notConnected)
@@ -52,8 +52,8 @@ func (r *Reconciler) scaleDown(ctx context.Context, s *scope) (bool, error) {
 }
 
 // scaleInstalledDown deletes a Machine, or says why none is deleted.
-func (r *Reconciler) scaleInstalledDown(ctx context.Context, s *scope, asked *removal.Asked) error {
-	end, may := r.mayLook(s, status.ScaleDown)
+func (r *Reconciler) scaleInstalledDown(ctx context.Context, s *scope, asked *removal.Situation) error {
+	end, may := r.mayInspect(s, status.ScaleDown)
 	if !may {
 		return nil
 	}
@@ -65,18 +65,18 @@ func (r *Reconciler) scaleInstalledDown(ctx context.Context, s *scope, asked *re
 	name, against := scaling.Down(s.Facts, asked, etcd)
 	switch {
 	case name == "":
-		r.hold(s, scaling.Joined(against))
+		r.block(s, scaling.Joined(against))
 		return nil
 	case len(against) > 0:
-		r.hold(s, scaling.About(scaling.Joined(against), "Machine %s is not deleted", name))
+		r.block(s, scaling.About(scaling.Joined(against), "Machine %s is not deleted", name))
 		return nil
 	}
 	m := s.Machines[slices.IndexFunc(s.Machines, func(m *clusterv1.Machine) bool { return m.Name == name })]
 	if !removal.Holds(m) {
-		r.hold(s, removal.Watch(controlplanev1.WaitingForEtcdReason, "Machine %s is not deleted: it does not carry our hook yet, see the condition MachinesUpToDate", name))
+		r.block(s, removal.Watch(controlplanev1.WaitingForEtcdReason, "Machine %s is not deleted: it does not carry our hook yet, see the condition MachinesUpToDate", name))
 		return nil
 	}
-	r.looks.done(s.stored.UID, status.ScaleDown)
+	r.inspections.done(s.stored.UID, status.ScaleDown)
 	return r.deleteSurplus(ctx, s, m)
 }
 

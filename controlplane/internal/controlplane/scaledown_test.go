@@ -40,7 +40,7 @@ func newScaledHub(t *testing.T) *hub {
 		}
 	}
 	h.reconcile()
-	h.etcds.looks = 0
+	h.etcds.inspections = 0
 	return h
 }
 
@@ -151,7 +151,7 @@ func TestWhatKeepsAnInstalledControlPlaneFromBeingScaledDown(t *testing.T) {
 			if tc.watched {
 				h.Expect(result.RequeueAfter).To(Or(BeZero(), BeNumerically(">", time.Minute)))
 			} else {
-				h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", firstLook)))
+				h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", initialInspectionDelay)))
 			}
 		})
 	}
@@ -205,7 +205,7 @@ func TestASurplusGoesAtOnceBeforeTheInstallation(t *testing.T) {
 	h.Expect(h.deleted()).To(HaveLen(1))
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically(">", time.Minute), "the next one goes when it is gone, which is watched")
 	h.Expect(h.deleted()).To(HaveLen(1))
-	h.Expect(h.etcds.looks).To(BeZero())
+	h.Expect(h.etcds.inspections).To(BeZero())
 }
 
 func TestNoHostIsTakenOutOfAnInstallation(t *testing.T) {
@@ -228,7 +228,7 @@ func TestNothingIsScaledDownWhenTheClusterGoes(t *testing.T) {
 	h.scale(3)
 	h.reconcile()
 	h.Expect(h.deleted()).To(BeEmpty())
-	h.Expect(h.etcds.looks).To(BeZero())
+	h.Expect(h.etcds.inspections).To(BeZero())
 }
 
 func TestAMachineThatWaitsDoesNotKeepOthersFromBeingTold(t *testing.T) {
@@ -240,10 +240,10 @@ func TestAMachineThatWaitsDoesNotKeepOthersFromBeingTold(t *testing.T) {
 	going := h.deleteMachine(0)
 	for looks := 1; looks <= 3; looks++ {
 		h.reconcile()
-		h.Expect(h.etcds.looks).To(Equal(looks), "one for all")
+		h.Expect(h.etcds.inspections).To(Equal(looks), "one for all")
 		h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("the host of Machine " + going + " is not touched: without it etcd would have no quorum"))
 		h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingUpCondition)).To(ContainSubstring("n2 does not answer, and OpenShift takes in no other"))
-		now = now.Add(looksApart)
+		now = now.Add(inspectionInterval)
 	}
 	h.etcds.Members = h.etcds.Members[:2] // it was removed by hand
 	h.reconcile()
@@ -255,9 +255,9 @@ func TestEtcdIsNotLookedAtForMachinesThatCannotBeMade(t *testing.T) {
 	h := newInstalledHub(t)
 	h.Expect(h.Delete(t.Context(), infraTemplate())).To(Succeed())
 	h.scale(5)
-	h.etcds.looks = 0
+	h.etcds.inspections = 0
 	h.reconcile()
-	h.Expect(h.etcds.looks).To(BeZero())
+	h.Expect(h.etcds.inspections).To(BeZero())
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.MachinesCreatedCondition)).To(Equal(controlplanev1.InfraTemplateMissingReason))
 }
 
@@ -265,7 +265,7 @@ func TestAnotherHostIsMadeWhenEtcdCanTakeIt(t *testing.T) {
 	h := newInstalledHub(t)
 	h.scale(5)
 	h.etcds.Members[1].Problem = "does not answer"
-	h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", firstLook)))
+	h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", initialInspectionDelay)))
 	h.Expect(h.machines()).To(HaveLen(3))
 	for _, condition := range []string{controlplanev1.ScalingUpCondition, controlplanev1.MachinesCreatedCondition} {
 		c := conditions.Get(h.controlPlane(), condition)
@@ -280,7 +280,7 @@ func TestAnotherHostIsMadeWhenEtcdCanTakeIt(t *testing.T) {
 
 	h.workloads.facts.Connected = true
 	h.etcds.Members[1].Problem = ""
-	h.r.looks = newLooks(h.r.now)
+	h.r.inspections = newInspections(h.r.now)
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(5))
 }

@@ -30,7 +30,7 @@ func (r *Reconciler) scaleUp(ctx context.Context, s *scope) (bool, error) {
 	if len(slots) == 0 {
 		return true, nil
 	}
-	end, may := r.mayLook(s, status.ScaleUp)
+	end, may := r.mayInspect(s, status.ScaleUp)
 	if !may {
 		return true, nil
 	}
@@ -48,9 +48,9 @@ func (r *Reconciler) scaleUp(ctx context.Context, s *scope) (bool, error) {
 		against = append(doubts, against...)
 	}
 	if len(against) > 0 {
-		r.hold(s, scaling.Joined(against))
+		r.block(s, scaling.Joined(against))
 		return true, nil
 	}
-	r.looks.done(s.stored.UID, status.ScaleUp)
+	r.inspections.done(s.stored.UID, status.ScaleUp)
 	return true, r.createMachines(ctx, s, slots)
 }

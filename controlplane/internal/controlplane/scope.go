@@ -37,8 +37,8 @@ type scope struct {
 	// stuck are the Machines whose hosts left etcd, but whose infrastructure is not deleted.
 	stuck []removal.Machine
 	// looking is what etcd is being looked at for; empty: nothing. look is what was seen.
-	looking status.Task
-	look    etcdLook
+	looking    status.Task
+	inspection etcdInspection
 	// memberSilent is true when a member of etcd was seen in this reconcile that does not answer.
 	memberSilent bool
 

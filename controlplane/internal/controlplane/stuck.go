@@ -16,7 +16,7 @@ import (
 // findStuck finds the Machines whose hosts left etcd, but whose infrastructure is not deleted, as with a dead BMC. They count as gone when Machines are made. The Machine of an arbiter does not: its name
 // is given once, and a master is no successor of an arbiter.
 func (r *Reconciler) findStuck(_ context.Context, s *scope) (bool, error) {
-	if !s.Installed() || s.GoesWhole() || s.Fenced() || s.Replicas() < 2 || !removal.Concerned(s.Facts) {
+	if !s.Installed() || s.ClusterDeleting() || s.Fenced() || s.Replicas() < 2 || !removal.Concerned(s.Facts) {
 		return true, nil
 	}
 	asked, err := removal.Of(s.Facts)

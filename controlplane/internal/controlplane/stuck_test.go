@@ -101,7 +101,7 @@ func TestAMachineThatIsStuckHasNoSuccessor(t *testing.T) {
 		"the cluster does not answer": func(h *hub, _ string) { h.workloads.facts.Connected = false },
 		"etcd has lost its quorum":    func(h *hub, _ string) { h.etcds.Lost = true },
 		"the whole Cluster is deleted": func(h *hub, _ string) {
-			c := cluster()
+			c := newCluster()
 			h.get(c.Name, c)
 			c.Finalizers = []string{"keep"}
 			h.Expect(h.Update(h.t.Context(), c)).To(Succeed())

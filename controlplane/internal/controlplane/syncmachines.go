@@ -25,7 +25,7 @@ func (r *Reconciler) syncMachines(ctx context.Context, s *scope) (bool, error) {
 		silence := r.silence(m)
 		if !m.DeletionTimestamp.IsZero() {
 			// The hook is written first: without drain and hook Cluster API would proceed to the host of an etcd member.
-			errs = append(errs, r.holdLate(ctx, s, m), r.excludeDrain(ctx, s, m, silence))
+			errs = append(errs, r.addHookLate(ctx, s, m), r.excludeDrain(ctx, s, m, silence))
 			continue
 		}
 		switch err := r.syncMachine(ctx, s, m); {
@@ -35,7 +35,7 @@ func (r *Reconciler) syncMachines(ctx context.Context, s *scope) (bool, error) {
 			s.found.Block(status.MachineSync, reason, message)
 		case err != nil:
 			errs = append(errs, fmt.Errorf("cannot update Machine %s: %w", m.Name, err))
-		case s.GoesWhole() && r.recent.Unseen(appliedKey(m), m.ResourceVersion) > 0:
+		case s.ClusterDeleting() && r.recent.Unseen(appliedKey(m), m.ResourceVersion) > 0:
 			// What we state has no hook any more. It is taken off by itself where that did not do it, for others own it, too.
 			r.recent.Wrote(hookKey(m), m.ResourceVersion)
 		}

@@ -11,15 +11,15 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
 
-// tellServerCA tells the bootstrap provider, while hosts are to join the installed cluster, by which certificates they recognise its machine config server. What the cluster said last stands
+// publishServerCA tells the bootstrap provider, while hosts are to join the installed cluster, by which certificates they recognise its machine config server. What the cluster said last stands
 // while it does not answer.
-func (r *Reconciler) tellServerCA(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) publishServerCA(ctx context.Context, s *scope) (bool, error) {
 	if !s.Installed() || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() {
 		return true, nil
 	}
 	told := s.Install.Annotations[bootstrapv1.MachineConfigServerCAAnnotation]
 	wanted := cmp.Or(s.Workload.ServerCA, told)
-	if !s.AwaitsHosts() {
+	if !s.ExpectsHosts() {
 		wanted = ""
 	}
 	if wanted == told {

@@ -23,7 +23,7 @@ func TestAHeldMachineThatWasTakenOutIsTold(t *testing.T) {
 	h.Expect(h.Delete(t.Context(), m)).To(Succeed())
 	h.reconcile()
 	h.Expect(h.held()).To(ContainElement(m.Name))
-	h.Expect(h.etcds.looks).To(BeZero())
+	h.Expect(h.etcds.inspections).To(BeZero())
 	c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
 	h.Expect(c.Status).To(Equal(metav1.ConditionTrue))
 	h.Expect(c.Reason).To(Equal(controlplanev1.EtcdUnknownReason))
@@ -63,7 +63,7 @@ func TestALivingMachineThatWasTakenOutIsTold(t *testing.T) {
 		h.elapse()
 		h.reconcile()
 	}
-	h.Expect(h.etcds.looks).To(BeZero())
+	h.Expect(h.etcds.inspections).To(BeZero())
 	h.Expect(h.machines()).To(HaveLen(3))
 	h.get(m.Name, &m)
 	h.Expect(m.OwnerReferences).To(Equal(clusterOwner()))

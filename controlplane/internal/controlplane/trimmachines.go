@@ -55,7 +55,7 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 		if !machine.Status.NodeRef.IsDefined() {
 			kept.Spec.Bootstrap.ConfigRef.Name = machine.Spec.Bootstrap.ConfigRef.Name
 		}
-		if facts.AwaitsNode(machine) {
+		if facts.WaitsForNode(machine) {
 			kept.Spec.Bootstrap.DataSecretName = machine.Spec.Bootstrap.DataSecretName
 		}
 		kept.Status.Conditions = append(trimConditions(machine.Status.Conditions, clusterv1.MachineBootstrapConfigReadyCondition), nodeAway(machine)...)

@@ -30,7 +30,7 @@ func TestOfAControlPlaneAllButWhatOthersAppliedIsCached(t *testing.T) {
 }
 
 func TestOfAClusterWhatIsReadIsCached(t *testing.T) {
-	kept := cluster()
+	kept := newCluster()
 	kept.ObjectMeta, kept.Labels = identity(), nil
 	kept.Spec.Paused = ptr.To(true)
 	kept.Spec.Topology.Version = "4.19.3"
@@ -97,7 +97,7 @@ func TestOfAWorkerWhatIsReadIsCached(t *testing.T) {
 
 	whole.Status.NodeRef.Name = ""
 	awaiting := trimMachine(whole)
-	g.Expect(facts.AwaitsNode(awaiting)).To(BeTrue(), "it has its bootstrap data, but no Node")
+	g.Expect(facts.WaitsForNode(awaiting)).To(BeTrue(), "it has its bootstrap data, but no Node")
 	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: awaiting, ObjectNew: kept})).To(BeTrue(), "its Node is known now")
 }
 

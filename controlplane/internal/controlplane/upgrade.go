@@ -23,10 +23,10 @@ import (
 // upgrade asks an installed cluster for the release that the spec asks for. The cluster does the rest by itself, host by host.
 func (r *Reconciler) upgrade(ctx context.Context, s *scope) (bool, error) {
 	if !upgrade.Due(s.Facts) {
-		r.looks.done(s.stored.UID, status.Upgrade)
+		r.inspections.done(s.stored.UID, status.Upgrade)
 		return true, nil
 	}
-	end, may := r.mayLook(s, status.Upgrade)
+	end, may := r.mayInspect(s, status.Upgrade)
 	if !may {
 		return true, nil
 	}
@@ -36,7 +36,7 @@ func (r *Reconciler) upgrade(ctx context.Context, s *scope) (bool, error) {
 	case errors.Is(err, workload.ErrNotConnected):
 		return true, nil
 	case err != nil:
-		r.holdUpgrade(ctx, s, err)
+		r.blockUpgrade(ctx, s, err)
 		return true, nil
 	}
 	r.failing.Ended(upgradeKey(s))
@@ -45,19 +45,19 @@ func (r *Reconciler) upgrade(ctx context.Context, s *scope) (bool, error) {
 		return true, nil
 	}
 	if step != nil {
-		r.hold(s, *step)
+		r.block(s, *step)
 	}
 	return true, nil
 }
 
-// holdUpgrade tells that the ClusterVersion, or what belongs to it, can be neither read nor written.
-func (r *Reconciler) holdUpgrade(ctx context.Context, s *scope, err error) {
+// blockUpgrade tells that the ClusterVersion, or what belongs to it, can be neither read nor written.
+func (r *Reconciler) blockUpgrade(ctx context.Context, s *scope, err error) {
 	ctrl.LoggerFrom(ctx).Error(err, "Cannot read or write what the upgrade of the cluster depends upon")
 	if left := passingTime - r.now().Sub(r.failing.Since(upgradeKey(s))); left > 0 && kube.Passing(err) {
-		r.hold(s, removal.Step{Reason: controlplanev1.UpgradeInProgressReason, Message: "The upgrade is not requested yet: the API server of the cluster is busy or restarts. The request is tried again"})
+		r.block(s, removal.Step{Reason: controlplanev1.UpgradeInProgressReason, Message: "The upgrade is not requested yet: the API server of the cluster is busy or restarts. The request is tried again"})
 		return
 	}
-	r.hold(s, removal.Step{Reason: controlplanev1.ClusterVersionUnavailableReason, Message: "what an upgrade depends upon cannot be read from the cluster, or it cannot be asked for another release: " +
+	r.block(s, removal.Step{Reason: controlplanev1.ClusterVersionUnavailableReason, Message: "what an upgrade depends upon cannot be read from the cluster, or it cannot be asked for another release: " +
 		"it is tried again. Check that the credentials in its kubeconfig have the rights for it; see the log of the manager"})
 }
 
@@ -69,23 +69,23 @@ func (r *Reconciler) requestUpdate(ctx context.Context, s *scope, request facts.
 		return true
 	}
 	id := fmt.Sprintf("%s %s %v %+v %t", s.stored.UID, request.Channel, request.Acknowledge, ptr.Deref(request.Update, facts.Update{}), request.Withdraw)
-	if r.asks.IsInBackOffSinceUpdate(id, r.now()) {
-		r.hold(s, removal.Step{Reason: controlplanev1.UpgradeInProgressReason, Message: "the cluster was asked for the same a moment ago, and somebody changed it there: it is asked again later"})
+	if r.requestBackoff.IsInBackOffSinceUpdate(id, r.now()) {
+		r.block(s, removal.Step{Reason: controlplanev1.UpgradeInProgressReason, Message: "the cluster was asked for the same a moment ago, and somebody changed it there: it is asked again later"})
 		return false
 	}
-	switch err := r.Versions.Ask(ctx, s.ClusterKey(), request); {
+	switch err := r.Versions.RequestUpdate(ctx, s.ClusterKey(), request); {
 	case apierrors.IsConflict(err):
 		s.again.In(reconcile.CacheLag) // it changed since it was read
 		return false
 	case kube.Refused(err):
-		r.hold(s, removal.Step{Reason: controlplanev1.InvalidConfigurationReason, Message: fmt.Sprintf("the cluster does not take what it is asked for, correct spec.version or spec.upgrade: %v", err)})
+		r.block(s, removal.Step{Reason: controlplanev1.InvalidConfigurationReason, Message: fmt.Sprintf("the cluster does not take what it is asked for, correct spec.version or spec.upgrade: %v", err)})
 		return false
 	case err != nil:
-		r.holdUpgrade(ctx, s, err)
+		r.blockUpgrade(ctx, s, err)
 		return false
 	}
-	r.asks.Next(id, r.now())
-	r.asks.GC()
+	r.requestBackoff.Next(id, r.now())
+	r.requestBackoff.GC()
 	switch {
 	case request.Update != nil:
 		r.event(s.stored, "UpgradeRequested", "Asked the cluster, which runs v%s, for v%s%s", s.Workload.OpenShiftVersion, request.Update.Version, inSpiteOf(request.Tolerated))

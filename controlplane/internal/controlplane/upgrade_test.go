@@ -26,28 +26,28 @@ import (
 
 // fakeVersions answers with what a test sets, and notes what was looked at and asked for.
 type fakeVersions struct {
-	seen    facts.ClusterVersion
-	looks   int
-	asked   []facts.UpdateRequest
-	observe error
-	ask     error
+	seen        facts.ClusterVersion
+	inspections int
+	asked       []facts.UpdateRequest
+	observe     error
+	ask         error
 }
 
 func (f *fakeVersions) Observe(context.Context, client.ObjectKey) (facts.ClusterVersion, error) {
-	f.looks++
+	f.inspections++
 	return f.seen, f.observe
 }
 
-func (f *fakeVersions) Ask(_ context.Context, _ client.ObjectKey, request facts.UpdateRequest) error {
+func (f *fakeVersions) RequestUpdate(_ context.Context, _ client.ObjectKey, request facts.UpdateRequest) error {
 	if f.ask != nil {
 		return f.ask
 	}
 	f.asked = append(f.asked, request)
 	if request.Update != nil {
-		f.seen.Asked, f.seen.Ours = *request.Update, true
+		f.seen.Requested, f.seen.Ours = *request.Update, true
 	}
 	if request.Withdraw {
-		f.seen.Asked, f.seen.Ours = facts.Update{}, false
+		f.seen.Requested, f.seen.Ours = facts.Update{}, false
 	}
 	f.seen.Channel = cmp.Or(request.Channel, f.seen.Channel)
 	return nil
@@ -57,7 +57,7 @@ func (f *fakeVersions) Ask(_ context.Context, _ client.ObjectKey, request facts.
 func installed(t *testing.T) *hub {
 	t.Helper()
 	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Config.ReleaseImage = "" })...).withTime()
-	h.ask("4.19.3", digest)
+	h.runCheck("4.19.3", digest)
 	h.install()
 	for i, m := range h.machines() {
 		m.Status.NodeRef.Name = "n" + string(rune('0'+i))
@@ -81,7 +81,7 @@ func (h *hub) settle() {
 // upgradeTo asks for a release, without an image.
 func (h *hub) upgradeTo(version string) {
 	h.t.Helper()
-	h.ask(version, "")
+	h.runCheck(version, "")
 	h.settle()
 }
 
@@ -96,7 +96,7 @@ func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
 	h := installed(t)
 	recorder := record.NewFakeRecorder(100)
 	h.r.Recorder = recorder
-	h.Expect(h.versions.looks).To(BeZero(), "nobody asked for another release")
+	h.Expect(h.versions.inspections).To(BeZero(), "nobody asked for another release")
 	h.upgradeTo("v4.19.9")
 	h.Expect(h.versions.asked).To(ConsistOf(facts.UpdateRequest{ResourceVersion: "7", Update: &facts.Update{Version: "4.19.9", Image: otherDigest}}))
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.UpgradeInProgressReason)))
@@ -104,8 +104,8 @@ func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
 	h.expectMachines("v4.19.3")
 
 	// The cluster begins, and two of three hosts have their new configuration.
-	looks := h.versions.looks
-	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &facts.Rollout{Asked: facts.Update{Version: "4.19.9"}, Progress: "Working towards 4.19.9: 870 of 903 done (96% complete), waiting on machine-config"}
+	looks := h.versions.inspections
+	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &facts.Rollout{Requested: facts.Update{Version: "4.19.9"}, Progress: "Working towards 4.19.9: 870 of 903 done (96% complete), waiting on machine-config"}
 	for i := range 2 {
 		h.workloads.facts.Nodes[i].Release = "4.19.9"
 	}
@@ -113,7 +113,7 @@ func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
 	h.settle()
 	h.elapse()
 	h.reconcile()
-	h.Expect([]int{h.versions.looks, len(h.versions.asked)}).To(Equal([]int{looks, 1}), "it is on its way")
+	h.Expect([]int{h.versions.inspections, len(h.versions.asked)}).To(Equal([]int{looks, 1}), "it is on its way")
 	var versions []string
 	for _, m := range h.machines() {
 		versions = append(versions, m.Spec.Version)
@@ -166,7 +166,7 @@ func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
 func TestAPausedPoolIsNamedUntilItsWorkersFollowed(t *testing.T) {
 	h := installed(t)
 	h.Expect(h.workloads.poolsAwaited).To(BeFalse(), "nobody upgrades it")
-	h.ask("v4.19.9", "")
+	h.runCheck("v4.19.9", "")
 	cluster := &h.workloads.facts
 	cluster.Upgrading, cluster.PoolsKnown, cluster.Pools = "4.19.9", true, []facts.Pool{{Name: "worker", Paused: true}}
 	h.settle()
@@ -232,7 +232,7 @@ func TestAnUpgradeThatMendsAnOperatorIsRequested(t *testing.T) {
 	cp := h.controlPlane()
 	cp.Spec.Upgrade.ToleratedOperators = []string{"insights"}
 	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
-	now := h.r.now().Add(looksApart)
+	now := h.r.now().Add(inspectionInterval)
 	h.r.now = func() time.Time { return now }
 	h.settle()
 	h.elapse()
@@ -245,8 +245,8 @@ func TestAnUpgradeThatMendsAnOperatorIsRequested(t *testing.T) {
 
 func TestARefusedUpgradeIsTold(t *testing.T) {
 	h := installed(t)
-	h.versions.seen.Asked = facts.Update{Version: "4.19.9"}
-	h.workloads.facts.Rollout = &facts.Rollout{Asked: facts.Update{Version: "4.19.9"}, Refused: "Preconditions failed for payload loaded: Cluster operator etcd should not be upgraded"}
+	h.versions.seen.Requested = facts.Update{Version: "4.19.9"}
+	h.workloads.facts.Rollout = &facts.Rollout{Requested: facts.Update{Version: "4.19.9"}, Refused: "Preconditions failed for payload loaded: Cluster operator etcd should not be upgraded"}
 	h.upgradeTo("v4.19.9")
 	h.Expect(h.versions.asked).To(BeEmpty(), "it was asked for")
 	c := h.condition(controlplanev1.MachinesUpToDateCondition)
@@ -265,7 +265,7 @@ func TestWhatTheClusterDoesNotTakeIsTold(t *testing.T) {
 func TestAnUpgradeIsAskedForAgainAfterAConflict(t *testing.T) {
 	h := installed(t)
 	h.versions.ask = apierrors.NewConflict(schema.GroupResource{Resource: "clusterversions"}, "version", errors.New("changed"))
-	h.ask("v4.19.9", "")
+	h.runCheck("v4.19.9", "")
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically(">", 0))
 	h.versions.ask = nil
 	h.settle()
@@ -308,7 +308,7 @@ func TestTheChannelIsSetForAnUpgrade(t *testing.T) {
 	h.upgradeTo("v4.19.9")
 	h.Expect(h.versions.asked).To(ConsistOf(facts.UpdateRequest{ResourceVersion: "7", Channel: "eus-4.20"}), "what it has there is not known yet")
 	now := h.r.now()
-	h.r.now = func() time.Time { return now.Add(looksApart) }
+	h.r.now = func() time.Time { return now.Add(inspectionInterval) }
 	h.settle()
 	h.Expect(h.versions.asked).To(HaveLen(2))
 	h.Expect(h.versions.asked[1].Update).To(HaveValue(Equal(facts.Update{Version: "4.19.9", Image: otherDigest})))
@@ -321,16 +321,16 @@ func TestWhatOthersChangeIsNotWrittenAgainAtOnce(t *testing.T) {
 	h.r.now = func() time.Time { return now }
 	h.upgradeTo("v4.19.9")
 	for range 3 {
-		h.versions.seen.Asked = facts.Update{}
-		now = now.Add(looksApart)
+		h.versions.seen.Requested = facts.Update{}
+		now = now.Add(inspectionInterval)
 		h.settle()
 	}
 	h.Expect(h.versions.asked).To(HaveLen(1))
 	h.elapse()
-	now = now.Add(looksApart)
+	now = now.Add(inspectionInterval)
 	h.reconcile()
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Message).To(ContainSubstring("somebody changed it there"))
-	now = now.Add(firstAsk)
+	now = now.Add(initialRequestDelay)
 	h.settle()
 	h.Expect(h.versions.asked).To(HaveLen(2))
 }
@@ -338,9 +338,9 @@ func TestWhatOthersChangeIsNotWrittenAgainAtOnce(t *testing.T) {
 func TestWhatIsNotWantedAnyMoreIsTakenBack(t *testing.T) {
 	h := installed(t)
 	now := h.r.now()
-	h.r.now = func() time.Time { now = now.Add(looksApart); return now }
+	h.r.now = func() time.Time { now = now.Add(inspectionInterval); return now }
 	h.upgradeTo("v4.19.9")
-	h.workloads.facts.Rollout = &facts.Rollout{Asked: facts.Update{Version: "4.19.9"}, Pending: true, Refused: "no signature"}
+	h.workloads.facts.Rollout = &facts.Rollout{Requested: facts.Update{Version: "4.19.9"}, Pending: true, Refused: "no signature"}
 	h.settle()
 	h.Expect(h.versions.asked).To(HaveLen(1))
 	h.upgradeTo("v4.19.3")
@@ -358,7 +358,7 @@ func TestARightThatIsMissingIsTold(t *testing.T) {
 func TestAnUpgradeIsDoneWhenTheClusterSaysSo(t *testing.T) {
 	h := installed(t)
 	h.upgradeTo("v4.19.9")
-	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &facts.Rollout{Asked: facts.Update{Version: "4.19.9"}, Failing: "MachineConfigPool worker is degraded"}
+	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &facts.Rollout{Requested: facts.Update{Version: "4.19.9"}, Failing: "MachineConfigPool worker is degraded"}
 	for i := range 3 {
 		h.workloads.facts.Nodes[i].Release = "4.19.9"
 	}
@@ -373,7 +373,7 @@ func TestAnUpgradeIsDoneWhenTheClusterSaysSo(t *testing.T) {
 
 func TestAnUpgradeMadeOutsideIsNotTakenBack(t *testing.T) {
 	h := installed(t)
-	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.20.1", &facts.Rollout{Asked: facts.Update{Version: "4.20.1"}, Progress: "Working towards 4.20.1"}
+	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.20.1", &facts.Rollout{Requested: facts.Update{Version: "4.20.1"}, Progress: "Working towards 4.20.1"}
 	h.settle()
 	h.Expect(h.versions.asked).To(BeEmpty())
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(And(HaveField("Reason", controlplanev1.VersionMismatchReason), HaveField("Message", ContainSubstring("set spec.version to v4.20.1"))))

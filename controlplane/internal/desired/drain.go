@@ -19,7 +19,7 @@ var guardedNamespaces = []string{"openshift-etcd", "openshift-kube-apiserver", "
 // the guard Pod of a second Node whose member is down could not be evicted: its Machine would never reach the hook, and the first Machine waits for the second. A drain
 // does not stop static Pods: what guard Pods protect, our hook protects.
 func DrainRule(f *facts.Facts) *clusterv1.MachineDrainRule {
-	if f.Cluster == nil || f.GoesWhole() || f.Fenced() || !f.Installed() {
+	if f.Cluster == nil || f.ClusterDeleting() || f.Fenced() || !f.Installed() {
 		return nil
 	}
 	return &clusterv1.MachineDrainRule{

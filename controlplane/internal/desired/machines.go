@@ -65,7 +65,7 @@ func Machine(f *facts.Facts, slot Slot, infra *unstructured.Unstructured, versio
 		},
 	}
 	setInPlace(f, m, slot.Arbiter)
-	holdHost(f, m, nil)
+	addHook(f, m, nil)
 	SetDrainExclusion(f, m, nil, 0)
 	keepRemediation(f.ControlPlane, controlplanev1.RemediationInProgressAnnotation, m)
 	return m
@@ -84,7 +84,7 @@ func SyncedMachine(f *facts.Facts, observed *clusterv1.Machine, version string) 
 		},
 	}
 	setInPlace(f, m, IsArbiter(f, observed))
-	holdHost(f, m, observed)
+	addHook(f, m, observed)
 	SetDrainExclusion(f, m, observed, 0)
 	keepRemediation(observed, controlplanev1.RemediationForAnnotation, m)
 	return m
@@ -97,14 +97,14 @@ func keepRemediation(from metav1.Object, annotation string, m *clusterv1.Machine
 	}
 }
 
-// holdHost keeps the host of a Machine that is deleted until etcd does without it. While the cluster is installed there is no etcd yet to be kept; once a Machine is
+// addHook keeps the host of a Machine that is deleted until etcd does without it. While the cluster is installed there is no etcd yet to be kept; once a Machine is
 // held, it stays so until the cluster goes as a whole.
-func holdHost(f *facts.Facts, m, observed *clusterv1.Machine) {
+func addHook(f *facts.Facts, m, observed *clusterv1.Machine) {
 	held := false
 	if observed != nil {
 		_, held = observed.Annotations[controlplanev1.EtcdMemberHookAnnotation]
 	}
-	if f.GoesWhole() || !held && !f.Installed() {
+	if f.ClusterDeleting() || !held && !f.Installed() {
 		return
 	}
 	metav1.SetMetaDataAnnotation(&m.ObjectMeta, controlplanev1.EtcdMemberHookAnnotation, "")

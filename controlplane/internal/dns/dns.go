@@ -53,7 +53,7 @@ func (r *Resolver) Addresses(name string, done func()) (facts.Name, time.Duratio
 	}
 	go func() {
 		_, _, _ = r.asking.Do(name, func() (any, error) {
-			r.answers.Add(name, answer{r.ask(name), r.now()})
+			r.answers.Add(name, answer{r.lookUp(name), r.now()})
 			return nil, nil //nolint:nilnil // the answer is remembered
 		})
 		done()
@@ -61,21 +61,21 @@ func (r *Resolver) Addresses(name string, done func()) (facts.Name, time.Duratio
 	return last.name, fresh
 }
 
-// ask looks the name up as it stands, without the search domains of the manager's pod.
-func (r *Resolver) ask(name string) facts.Name {
+// lookUp looks the name up as it stands, without the search domains of the manager's pod.
+func (r *Resolver) lookUp(name string) facts.Name {
 	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
 	defer cancel()
 	found, err := r.lookup(ctx, "ip", name+".")
 	var failure *net.DNSError
 	switch {
 	case errors.As(err, &failure) && failure.IsNotFound:
-		return facts.Name{Asked: true}
+		return facts.Name{Answered: true}
 	case errors.As(err, &failure) && failure.IsTimeout, errors.Is(err, context.DeadlineExceeded):
-		return facts.Name{Asked: true, Failure: "DNS does not answer"}
+		return facts.Name{Answered: true, Failure: "DNS does not answer"}
 	case err != nil:
-		return facts.Name{Asked: true, Failure: "DNS gives no answer"}
+		return facts.Name{Answered: true, Failure: "DNS gives no answer"}
 	}
-	answer := facts.Name{Asked: true}
+	answer := facts.Name{Answered: true}
 	for _, address := range found {
 		answer.Addresses = append(answer.Addresses, address.Unmap())
 	}

@@ -36,8 +36,8 @@ const (
 
 // Clusters leads into workload clusters.
 type Clusters interface {
-	Enter(ctx context.Context, cluster client.ObjectKey, requests func(context.Context, *workload.Door) error) error
-	EtcdServes(ctx context.Context, cluster client.ObjectKey) (bool, error)
+	Connect(ctx context.Context, key client.ObjectKey, requests func(context.Context, *workload.Conn) error) error
+	EtcdServes(ctx context.Context, key client.ObjectKey) (bool, error)
 }
 
 // Etcds are those of the workload clusters.
@@ -47,27 +47,27 @@ type Etcds struct{ clusters Clusters }
 func New(clusters Clusters) *Etcds { return &Etcds{clusters} }
 
 // Observe reads all that is decided upon. What members say of themselves is a part of that, also that they say nothing.
-func (e *Etcds) Observe(ctx context.Context, cluster client.ObjectKey) (facts.Etcd, error) {
+func (e *Etcds) Observe(ctx context.Context, key client.ObjectKey) (facts.Etcd, error) {
 	var seen facts.Etcd
-	serves, err := e.Serves(ctx, cluster)
+	serves, err := e.Serves(ctx, key)
 	if err != nil || !serves {
 		return facts.Etcd{Lost: !serves}, err
 	}
-	err = e.clusters.Enter(ctx, cluster, func(ctx context.Context, door *workload.Door) (err error) {
-		seen, err = observe(ctx, door.Client, door.Forwards)
+	err = e.clusters.Connect(ctx, key, func(ctx context.Context, conn *workload.Conn) (err error) {
+		seen, err = observe(ctx, conn.Client, conn.Forwards)
 		return err
 	})
 	return seen, err
 }
 
 // Serves tells whether etcd serves the API server of the cluster, which it does not without a quorum. That takes one request.
-func (e *Etcds) Serves(ctx context.Context, cluster client.ObjectKey) (bool, error) {
-	return e.clusters.EtcdServes(ctx, cluster)
+func (e *Etcds) Serves(ctx context.Context, key client.ObjectKey) (bool, error) {
+	return e.clusters.EtcdServes(ctx, key)
 }
 
 // MoveLeader makes the leader hand over.
-func (e *Etcds) MoveLeader(ctx context.Context, cluster client.ObjectKey, leader, to facts.EtcdMember) error {
-	return e.change(ctx, cluster, leader, func(ctx context.Context, c *clientv3.Client) error {
+func (e *Etcds) MoveLeader(ctx context.Context, key client.ObjectKey, leader, to facts.EtcdMember) error {
+	return e.change(ctx, key, leader, func(ctx context.Context, c *clientv3.Client) error {
 		if _, err := c.MoveLeader(ctx, to.ID); err != nil {
 			return &failure{fmt.Sprintf("etcd member %s does not hand over to %s", leader.Name, to.Name), err}
 		}
@@ -76,8 +76,8 @@ func (e *Etcds) MoveLeader(ctx context.Context, cluster client.ObjectKey, leader
 }
 
 // RemoveMember takes a member out, through another.
-func (e *Etcds) RemoveMember(ctx context.Context, cluster client.ObjectKey, via, member facts.EtcdMember) error {
-	return e.change(ctx, cluster, via, func(ctx context.Context, c *clientv3.Client) error {
+func (e *Etcds) RemoveMember(ctx context.Context, key client.ObjectKey, via, member facts.EtcdMember) error {
+	return e.change(ctx, key, via, func(ctx context.Context, c *clientv3.Client) error {
 		if _, err := c.MemberRemove(ctx, member.ID); err != nil {
 			return &failure{"cannot remove etcd member " + member.Name, err}
 		}
@@ -85,9 +85,9 @@ func (e *Etcds) RemoveMember(ctx context.Context, cluster client.ObjectKey, via,
 	})
 }
 
-func (e *Etcds) change(ctx context.Context, cluster client.ObjectKey, via facts.EtcdMember, change func(context.Context, *clientv3.Client) error) error {
-	return e.clusters.Enter(ctx, cluster, func(ctx context.Context, door *workload.Door) error {
-		return through(ctx, door.Client, door.Forwards, via.Name, change)
+func (e *Etcds) change(ctx context.Context, key client.ObjectKey, via facts.EtcdMember, change func(context.Context, *clientv3.Client) error) error {
+	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *workload.Conn) error {
+		return through(ctx, conn.Client, conn.Forwards, via.Name, change)
 	})
 }
 
@@ -117,9 +117,9 @@ func through(ctx context.Context, c client.Client, forward forward, node string,
 }
 
 // DeleteSecrets deletes the certificates of the member of a Node that is gone. The name may come back with another address.
-func (e *Etcds) DeleteSecrets(ctx context.Context, cluster client.ObjectKey, node string) error {
-	return e.clusters.Enter(ctx, cluster, func(ctx context.Context, door *workload.Door) error {
-		return deleteSecrets(ctx, door.Client, node)
+func (e *Etcds) DeleteSecrets(ctx context.Context, key client.ObjectKey, node string) error {
+	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *workload.Conn) error {
+		return deleteSecrets(ctx, conn.Client, node)
 	})
 }
 

@@ -29,10 +29,10 @@ import (
 const patience = 6 * memberTime
 
 // doors leads into a cluster of a test.
-type doors struct{ *cluster }
+type doors struct{ *fakeCluster }
 
-func (d doors) Enter(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *workload.Door) error) error {
-	return requests(ctx, &workload.Door{Client: d.Client, Forwards: d.forward})
+func (d doors) Connect(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *workload.Conn) error) error {
+	return requests(ctx, &workload.Conn{Client: d.Client, Forwards: d.forward})
 }
 
 func (d doors) EtcdServes(context.Context, client.ObjectKey) (bool, error) { return !d.lost, nil }
@@ -118,7 +118,7 @@ func TestALearnerThatRunsIsHealthy(t *testing.T) {
 
 func TestAnEtcdThatDoesNotServeItsClusterIsNotAsked(t *testing.T) {
 	g := NewWithT(t)
-	etcds := New(doors{&cluster{lost: true}}) // of which there is nothing else
+	etcds := New(doors{&fakeCluster{lost: true}}) // of which there is nothing else
 	seen, err := etcds.Observe(t.Context(), client.ObjectKey{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(seen).To(Equal(facts.Etcd{Lost: true}))
@@ -208,12 +208,12 @@ func TestWhoTrustsWhom(t *testing.T) {
 	credentials, err := readCredentials(ctx, c.Client)
 	c.Expect(err).NotTo(HaveOccurred())
 	pod := client.ObjectKey{Namespace: namespace, Name: "etcd-n0"}
-	_, err = ask(ctx, credentials, c.forward, pod)
+	_, err = queryMember(ctx, credentials, c.forward, pod)
 	c.Expect(err).NotTo(HaveOccurred())
 	within, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	credentials.ServerName = "n0.example.com"
-	_, err = ask(within, credentials, c.forward, pod)
+	_, err = queryMember(within, credentials, c.forward, pod)
 	c.Expect(err).To(HaveOccurred(), "its certificate is not for that name")
 
 	secret := &corev1.Secret{}
@@ -344,7 +344,7 @@ func TestWhomToBelieve(t *testing.T) {
 		"one has not heard of the new leader": {
 			answers: []answer{{id: 1, leader: 1, term: 4, serves: true, members: three}, {id: 2, leader: 2, term: 5, serves: true, members: three}}, names: []string{"n0", "n1", "n2"}, leader: "n1",
 		},
-		"they are of two clusters":         {answers: []answer{{id: 1, cluster: 1, serves: true, members: three}, {id: 2, cluster: 2, serves: true, members: three}}, doubt: true},
+		"they are of two clusters":         {answers: []answer{{id: 1, key: 1, serves: true, members: three}, {id: 2, key: 2, serves: true, members: three}}, doubt: true},
 		"nobody serves, and they agree":    {answers: []answer{{id: 1, members: three, problem: "p"}, {id: 2, members: three, problem: "p"}}, names: []string{"n0", "n1", "n2"}},
 		"nobody serves, nor do they agree": {answers: []answer{{id: 1, members: three, problem: "p"}, {id: 2, members: two, problem: "p"}}, doubt: true},
 		"one was promoted, which another does not know": {

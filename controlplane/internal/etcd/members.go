@@ -21,8 +21,8 @@ import (
 
 // answer is what one member says.
 type answer struct {
-	// cluster is the ID of etcd as a whole, id its own, leader that of the member that leads in a term; zero: none.
-	cluster, id, leader, term uint64
+	// key is the ID of etcd as a whole, id its own, leader that of the member that leads in a term; zero: none.
+	key, id, leader, term uint64
 	// serves is true when it answered a read that needs a quorum; problem is, for people, why it is not healthy.
 	serves  bool
 	problem string
@@ -41,9 +41,9 @@ type reply struct {
 	err  error
 }
 
-// askAll asks all members at once, each through its own Pod: one that is away must not keep the others from answering. Those that do not answer are left out, also when
+// queryMembers asks all members at once, each through its own Pod: one that is away must not keep the others from answering. Those that do not answer are left out, also when
 // they hold whoever asks them.
-func askAll(ctx context.Context, credentials *tls.Config, forward forward, pods []corev1.Pod) []answer {
+func queryMembers(ctx context.Context, credentials *tls.Config, forward forward, pods []corev1.Pod) []answer {
 	awaited, cancel := context.WithTimeout(ctx, memberTime+partTime)
 	defer cancel()
 	replies := make([]chan reply, len(pods))
@@ -52,7 +52,7 @@ func askAll(ctx context.Context, credentials *tls.Config, forward forward, pods 
 		go func() {
 			asked, cancel := context.WithTimeout(awaited, memberTime)
 			defer cancel()
-			said, err := ask(asked, credentials, forward, client.ObjectKeyFromObject(&pods[i]))
+			said, err := queryMember(asked, credentials, forward, client.ObjectKeyFromObject(&pods[i]))
 			replies[i] <- reply{said, err}
 		}()
 	}
@@ -83,8 +83,8 @@ func await(ctx context.Context, replies <-chan reply) reply {
 	}
 }
 
-// ask asks the member of a Pod. Its list of members is the one that it has, whether or not there is a quorum; that it serves is proven by a read that needs one.
-func ask(ctx context.Context, credentials *tls.Config, forward forward, pod client.ObjectKey) (*answer, error) {
+// queryMember asks the member of a Pod. Its list of members is the one that it has, whether or not there is a quorum; that it serves is proven by a read that needs one.
+func queryMember(ctx context.Context, credentials *tls.Config, forward forward, pod client.ObjectKey) (*answer, error) {
 	member, err := open(ctx, credentials, forward, pod)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func ask(ctx context.Context, credentials *tls.Config, forward forward, pod clie
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{cluster: status.Header.ClusterId, id: status.Header.MemberId, leader: status.Leader, term: status.RaftTerm}
+	a := &answer{key: status.Header.ClusterId, id: status.Header.MemberId, leader: status.Leader, term: status.RaftTerm}
 	if status.IsLearner {
 		return a, nil // which serves nothing yet, not even the list of members (etcd, server/etcdserver/api/v3rpc/util.go: isRPCSupportedForLearner)
 	}
@@ -162,7 +162,7 @@ func membersOf(answers []answer) (members []facts.EtcdMember, doubt string) {
 	}
 	first := answers[0]
 	for _, a := range answers {
-		if a.cluster != first.cluster || !slices.Equal(identitiesOf(a.members), identitiesOf(first.members)) {
+		if a.key != first.key || !slices.Equal(identitiesOf(a.members), identitiesOf(first.members)) {
 			return nil, "the etcd members do not agree on who is a member: waiting until they do"
 		}
 	}

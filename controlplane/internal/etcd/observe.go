@@ -38,7 +38,7 @@ func observe(ctx context.Context, c client.Client, forward forward) (facts.Etcd,
 	if err != nil {
 		return facts.Etcd{}, err
 	}
-	answers := askAll(ctx, credentials, forward, pods)
+	answers := queryMembers(ctx, credentials, forward, pods)
 	seen.Members, seen.Doubt = membersOf(answers)
 	seen.Alarms = alarmsIn(answers)
 	return seen, nil

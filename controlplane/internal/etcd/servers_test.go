@@ -33,8 +33,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
-// cluster has real members of etcd, n0 and so on, and on a fake API server what OpenShift says of them.
-type cluster struct {
+// key has real members of etcd, n0 and so on, and on a fake API server what OpenShift says of them.
+type fakeCluster struct {
 	*WithT
 	client.Client
 	authority *pki.Authority
@@ -52,7 +52,7 @@ type cluster struct {
 }
 
 // newCluster starts members. Their certificates are for localhost, and they ask clients for one of the same authority.
-func newCluster(t *testing.T, size int) *cluster {
+func newCluster(t *testing.T, size int) *fakeCluster {
 	t.Helper()
 	c := newWorkload(t)
 	builder, err := components.NewBuilder(".", io.Discard)
@@ -82,16 +82,16 @@ func newCluster(t *testing.T, size int) *cluster {
 	return c
 }
 
-func (c *cluster) port() int {
+func (c *fakeCluster) port() int {
 	reserved, err := c.group.Port()
 	c.Expect(err).NotTo(HaveOccurred())
 	return reserved
 }
 
-func (c *cluster) peerURL() string { return "http://127.0.0.1:" + strconv.Itoa(c.port()) }
+func (c *fakeCluster) peerURL() string { return "http://127.0.0.1:" + strconv.Itoa(c.port()) }
 
 // newMember is a member with its Pod, which does not run yet. peer is its name and address: n0=http://...
-func (c *cluster) newMember(ctx context.Context, peer string, extra ...string) *process.Process {
+func (c *fakeCluster) newMember(ctx context.Context, peer string, extra ...string) *process.Process {
 	name, peerURL, _ := strings.Cut(peer, "=")
 	serving, metrics := c.port(), "http://127.0.0.1:"+strconv.Itoa(c.port())
 	member := c.group.New("etcd-"+name, process.Storage, c.program, append(extra,
@@ -108,16 +108,16 @@ func (c *cluster) newMember(ctx context.Context, peer string, extra ...string) *
 	return member
 }
 
-func (c *cluster) addPod(ctx context.Context, node string) {
+func (c *fakeCluster) addPod(ctx context.Context, node string) {
 	c.Expect(c.Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd-" + node, Labels: map[string]string{"app": "etcd"}}, Spec: corev1.PodSpec{NodeName: node},
 	})).To(Succeed())
 }
 
 // newWorkload has no members.
-func newWorkload(t *testing.T) *cluster {
+func newWorkload(t *testing.T) *fakeCluster {
 	t.Helper()
-	c := &cluster{WithT: NewWithT(t), members: map[string]*process.Process{}, ports: map[string]int{}, peers: map[string]string{}}
+	c := &fakeCluster{WithT: NewWithT(t), members: map[string]*process.Process{}, ports: map[string]int{}, peers: map[string]string{}}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, configv1.Install, operatorv1.Install, machinev1beta1.Install} {
 		c.Expect(add(scheme)).To(Succeed())
@@ -153,7 +153,7 @@ func operatorOf(name string, progressing configv1.ConditionStatus) *configv1.Clu
 }
 
 // forward stands in for the port-forward.
-func (c *cluster) forward(ctx context.Context, pod client.ObjectKey, port int) (net.Conn, error) {
+func (c *fakeCluster) forward(ctx context.Context, pod client.ObjectKey, port int) (net.Conn, error) {
 	c.Expect(port).To(Equal(clientPort))
 	c.Expect(pod.Namespace).To(Equal(namespace))
 	c.connections.Add(1)
@@ -166,14 +166,14 @@ func logged(t *testing.T) context.Context {
 	return ctrl.LoggerInto(t.Context(), testr.New(t))
 }
 
-func (c *cluster) observe(ctx context.Context) facts.Etcd {
+func (c *fakeCluster) observe(ctx context.Context) facts.Etcd {
 	seen, err := observe(ctx, c.Client, c.forward)
 	c.Expect(err).NotTo(HaveOccurred())
 	return seen
 }
 
 // leader waits until there is one.
-func (c *cluster) leader(ctx context.Context) facts.EtcdMember {
+func (c *fakeCluster) leader(ctx context.Context) facts.EtcdMember {
 	var leader facts.EtcdMember
 	c.Eventually(func() string {
 		for _, m := range c.observe(ctx).Members {
@@ -187,6 +187,6 @@ func (c *cluster) leader(ctx context.Context) facts.EtcdMember {
 }
 
 // through changes something through a member.
-func (c *cluster) through(ctx context.Context, node string, change func(context.Context, *clientv3.Client) error) error {
+func (c *fakeCluster) through(ctx context.Context, node string, change func(context.Context, *clientv3.Client) error) error {
 	return through(ctx, c.Client, c.forward, node, change)
 }

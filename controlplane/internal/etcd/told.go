@@ -24,8 +24,8 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.err }
 
-// Told says in our own words what went wrong: what a cluster answers is not for everybody who reads conditions.
-func Told(err error) string {
+// Describe says in our own words what went wrong: what a cluster answers is not for everybody who reads conditions.
+func Describe(err error) string {
 	doing := "cannot ask etcd"
 	if f := (*failure)(nil); errors.As(err, &f) {
 		doing = f.doing

@@ -26,7 +26,7 @@ func TestWhatIsToldOfFailures(t *testing.T) {
 	} {
 		t.Run(told, func(t *testing.T) {
 			g := NewWithT(t)
-			g.Expect(Told(fmt.Errorf("content: %w", err))).To(Equal(told))
+			g.Expect(Describe(fmt.Errorf("content: %w", err))).To(Equal(told))
 		})
 	}
 }

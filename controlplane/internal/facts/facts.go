@@ -76,15 +76,15 @@ type Facts struct {
 	// Workload is what is known of the cluster itself.
 	Workload Workload
 
-	// Standing is where the installation stands by all of the above: see Decide.
-	Standing
+	// InstallationState is where the installation stands by all of the above: see Decide.
+	InstallationState
 }
 
 // Deleting tells whether the control plane is being deleted.
 func (f *Facts) Deleting() bool { return !f.ControlPlane.DeletionTimestamp.IsZero() }
 
-// GoesWhole tells whether the cluster is being deleted as a whole: nobody needs its etcd any more.
-func (f *Facts) GoesWhole() bool {
+// ClusterDeleting tells whether the cluster is being deleted as a whole: nobody needs its etcd any more.
+func (f *Facts) ClusterDeleting() bool {
 	return f.Deleting() || f.Cluster != nil && !f.Cluster.DeletionTimestamp.IsZero()
 }
 

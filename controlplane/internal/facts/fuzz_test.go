@@ -45,11 +45,11 @@ func FuzzRetry(f *testing.F) {
 		switch {
 		case err != nil:
 			g.Expect(facts.GivesUp()).To(BeFalse())
-			g.Expect(facts.RetryAsked()).To(BeEmpty())
-		case read.Asked == asked:
-			g.Expect(facts.RetryAsked()).To(BeEmpty(), "it was taken up")
+			g.Expect(facts.RetryRequested()).To(BeEmpty())
+		case read.Requested == asked:
+			g.Expect(facts.RetryRequested()).To(BeEmpty(), "it was taken up")
 		default:
-			g.Expect(facts.RetryAsked()).To(Equal(asked))
+			g.Expect(facts.RetryRequested()).To(Equal(asked))
 		}
 	})
 }

@@ -27,8 +27,8 @@ func (f *Facts) Imported() bool {
 	return imported
 }
 
-// AwaitsNode tells whether a Machine was given its bootstrap data, but Cluster API has not found its Node: its host may be running, or may be about to boot.
-func AwaitsNode(m *clusterv1.Machine) bool {
+// WaitsForNode tells whether a Machine was given its bootstrap data, but Cluster API has not found its Node: its host may be running, or may be about to boot.
+func WaitsForNode(m *clusterv1.Machine) bool {
 	return m.Spec.Bootstrap.DataSecretName != nil && !metal3.HadNode(m)
 }
 
@@ -49,7 +49,7 @@ func (f *Facts) NotImportable() string {
 		// Of a cluster without a ClusterImageSet assisted-service knows no release, and then it refuses the role arbiter (updateHostRole in internal/bminventory).
 		return waiting + "when ClusterVersion version of the cluster tells the image of the release that runs (status.history[].image): without it no host could join as an arbiter"
 	}
-	if at := slices.IndexFunc(f.allMachines(), AwaitsNode); at >= 0 {
+	if at := slices.IndexFunc(f.allMachines(), WaitsForNode); at >= 0 {
 		return waiting + fmt.Sprintf("when Cluster API has found the Node of Machine %s, which may be running: no host is discovered again for it. If it has no Node, delete the Machine, which wipes its host", f.allMachines()[at].Name)
 	}
 	config := &f.ControlPlane.Spec.Config

@@ -38,7 +38,7 @@ func TestAwaitsNode(t *testing.T) {
 		}), false},
 		"another gave it a providerID, perhaps before": {given("m", func(m *clusterv1.Machine) { m.Spec.ProviderID = "metalstack://x" }), true},
 	} {
-		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(AwaitsNode(tc.machine)).To(Equal(tc.awaits)) })
+		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(WaitsForNode(tc.machine)).To(Equal(tc.awaits)) })
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 
 // Name is where a DNS name leads, as seen from the hub.
 type Name struct {
-	// Asked is false as long as there was no answer.
-	Asked bool
+	// Answered is false as long as there was no answer.
+	Answered bool
 	// Addresses are sorted; there are none when the name does not exist.
 	Addresses []netip.Addr
 	// Failure is why it cannot be told; empty when it can.

@@ -22,8 +22,8 @@ import (
 
 // Retry is another attempt at an installation as it is recorded on the control plane.
 type Retry struct {
-	// Asked is the value of the annotation that asked for it.
-	Asked string `json:"asked"`
+	// Answered is the value of the annotation that asked for it.
+	Requested string `json:"asked"`
 	// GivenUp are the UIDs of what is deleted first; empty: that is done, or there was nothing to be given up.
 	GivenUp []types.UID `json:"givenUp,omitempty"`
 	// Since is when the last failed installation was given up; zero: none was.
@@ -51,10 +51,10 @@ func (f *Facts) AttemptStart() metav1.Time {
 	return f.ControlPlane.CreationTimestamp
 }
 
-// RetryAsked is the value of an annotation that asks for another attempt and was not taken up yet; empty: none is asked for.
-func (f *Facts) RetryAsked() string {
+// RetryRequested is the value of an annotation that asks for another attempt and was not taken up yet; empty: none is asked for.
+func (f *Facts) RetryRequested() string {
 	asked := f.ControlPlane.Annotations[controlplanev1.RetryInstallationAnnotation]
-	if record, err := f.RecordedRetry(); err != nil || record.Asked == asked {
+	if record, err := f.RecordedRetry(); err != nil || record.Requested == asked {
 		return ""
 	}
 	return asked

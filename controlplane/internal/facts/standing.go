@@ -10,15 +10,15 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// Standing is where the installation stands. It is decided here alone, from all evidence together: assisted-service's word by itself may be that of a database
+// InstallationState is where the installation stands. It is decided here alone, from all evidence together: assisted-service's word by itself may be that of a database
 // that came back empty or older.
-type Standing struct {
+type InstallationState struct {
 	Phase controlplanev1.InstallationPhase
 	// Begun is true once an installation was started at any time. Nothing of it may be changed any more, for that could be an order to install over a
 	// running cluster. Only a preparation that failed ends it: nothing was written to a disk by then.
 	Begun bool
-	// Anew is true when assisted-service takes a cluster whose installation was begun for one that may still be installed.
-	Anew bool
+	// Reregistered is true when assisted-service takes a cluster whose installation was begun for one that may still be installed.
+	Reregistered bool
 }
 
 // evidence is what tells of an installation that was begun.
@@ -57,12 +57,12 @@ func (e evidence) started() bool {
 	return e.recordedStart() || e.installed() || e.handedOver || e.published || e.hadNode || e.answers
 }
 
-// standingOf decides where an installation stands. What was installed stays so. What began stays where it was as long as assisted-service does not tell: it
+// installationStateOf decides where an installation stands. What was installed stays so. What began stays where it was as long as assisted-service does not tell: it
 // clears its status when its database is away, and the AgentClusterInstall may be gone.
-func standingOf(e evidence) Standing {
+func installationStateOf(e evidence) InstallationState {
 	preparing := e.recorded == controlplanev1.InstallationPreparing && !e.progress.Registered
-	s := Standing{Begun: e.progress.Started || e.started() || preparing}
-	s.Anew = s.Begun && e.progress.Registered && (!e.progress.Started || e.installed() && !e.progress.DayTwo)
+	s := InstallationState{Begun: e.progress.Started || e.started() || preparing}
+	s.Reregistered = s.Begun && e.progress.Registered && (!e.progress.Started || e.installed() && !e.progress.DayTwo)
 	switch {
 	case e.installed():
 		s.Phase = controlplanev1.InstallationInstalled
@@ -93,11 +93,11 @@ func (f *Facts) Decide() {
 		answers:      f.Workload.Connected,
 		runs:         f.Workload.OpenShiftVersion != "",
 	}
-	f.Standing = standingOf(found)
+	f.InstallationState = installationStateOf(found)
 	if found.recorded == controlplanev1.InstallationFailed && f.nothingLeft() {
 		found.recorded = ""
-		if anew := standingOf(found); !anew.Begun {
-			f.Standing = anew // what was recorded of the failed installation counts no more, if nothing else tells of one
+		if anew := installationStateOf(found); !anew.Begun {
+			f.InstallationState = anew // what was recorded of the failed installation counts no more, if nothing else tells of one
 		}
 	}
 }
@@ -117,4 +117,4 @@ func (f *Facts) publishedBefore() (published, renewed bool) {
 }
 
 // Installed tells whether the cluster is installed.
-func (s Standing) Installed() bool { return s.Phase == controlplanev1.InstallationInstalled }
+func (s InstallationState) Installed() bool { return s.Phase == controlplanev1.InstallationInstalled }

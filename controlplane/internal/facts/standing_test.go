@@ -66,7 +66,7 @@ func TestStanding(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			tc.evidence.progress = assisted.Observe(installOf(tc.state))
-			NewWithT(t).Expect(standingOf(tc.evidence)).To(Equal(Standing{Phase: tc.phase, Begun: tc.begun, Anew: tc.anew}))
+			NewWithT(t).Expect(installationStateOf(tc.evidence)).To(Equal(InstallationState{Phase: tc.phase, Begun: tc.begun, Reregistered: tc.anew}))
 		})
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 // Rollout is what a cluster tells of its release while it works towards another one, was asked for one that it has not begun, or fails.
 type Rollout struct {
-	// Asked is what was asked for last, Unseen is true until the cluster has looked at it. Pending is true as long as it is not what the cluster runs, or works towards.
-	Asked           Update
+	// Answered is what was asked for last, Unseen is true until the cluster has looked at it. Pending is true as long as it is not what the cluster runs, or works towards.
+	Requested       Update
 	Unseen, Pending bool
 	// Progress says how far the release in Upgrading is, and what it waits for; Failing what is wrong with it; Refused why what was asked for is not begun. For people.
 	Progress, Failing, Refused string
@@ -37,9 +37,9 @@ type ClusterVersion struct {
 	Runs, Upgrading string
 	Former          []string
 	Channel         string
-	// Asked is what was asked for last; Ours is true when we wrote it.
-	Asked Update
-	Ours  bool
+	// Answered is what was asked for last; Ours is true when we wrote it.
+	Requested Update
+	Ours      bool
 	// Offers are the releases of the update graph.
 	Offers []Offer
 	// NoOffers states, for people, why the cluster has no update graph; empty: it has one.
@@ -122,7 +122,7 @@ func (f *Facts) Target() (semver.Version, bool) {
 // UpgradingTo is the release that the cluster is being brought to, or was asked for and may begin at any time; empty: none.
 func (f *Facts) UpgradingTo() string {
 	if r := f.Workload.Rollout; f.Workload.Upgrading == "" && r != nil && r.Pending && r.Refused == "" {
-		return cmp.Or(r.Asked.Version, r.Asked.Image)
+		return cmp.Or(r.Requested.Version, r.Requested.Image)
 	}
 	return f.Workload.Upgrading
 }
@@ -154,19 +154,19 @@ func staysOurs(m *clusterv1.Machine) bool {
 	return m.Spec.Bootstrap.ConfigRef.Kind == ConfigKind && m.DeletionTimestamp.IsZero()
 }
 
-// AwaitsReleases tells whether it matters which releases the Nodes of workers run although the cluster is not being upgraded any more: of one that lags behind, or that Cluster API updates in place.
-func (f *Facts) AwaitsReleases() bool {
+// NeedsReleases tells whether it matters which releases the Nodes of workers run although the cluster is not being upgraded any more: of one that lags behind, or that Cluster API updates in place.
+func (f *Facts) NeedsReleases() bool {
 	return len(f.LaggingWorkers()) > 0 || slices.ContainsFunc(f.Workers, UpdatesInPlace)
 }
 
-// AwaitsPools tells whether it matters how the MachineConfigPools of the cluster are although it is not being upgraded any more: its workers lag behind, or did so when that was seen last.
-func (f *Facts) AwaitsPools() bool {
+// NeedsPools tells whether it matters how the MachineConfigPools of the cluster are although it is not being upgraded any more: its workers lag behind, or did so when that was seen last.
+func (f *Facts) NeedsPools() bool {
 	before := &f.ControlPlane.Status
-	return f.Installed() && (before.Upgrade.Version != "" || len(before.PoolsBehind) > 0 || f.AwaitsReleases())
+	return f.Installed() && (before.Upgrade.Version != "" || len(before.PoolsBehind) > 0 || f.NeedsReleases())
 }
 
 // PoolsMatter tells whether something is to be told of pools.
-func (f *Facts) PoolsMatter() bool { return f.Workload.Upgrading != "" || f.AwaitsPools() }
+func (f *Facts) PoolsMatter() bool { return f.Workload.Upgrading != "" || f.NeedsPools() }
 
 // UpdatesInPlace tells whether Cluster API waits for a Machine to be as its MachineSet says.
 func UpdatesInPlace(m *clusterv1.Machine) bool {

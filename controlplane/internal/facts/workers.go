@@ -82,12 +82,12 @@ func NodeUnreachable(m *clusterv1.Machine) bool {
 	return c != nil && c.Status == metav1.ConditionUnknown && m.Status.NodeRef.IsDefined() && c.Reason == clusterv1.MachineNodeReadyUnknownReason
 }
 
-// AwaitsHosts tells whether hosts are to join the cluster.
-func (f *Facts) AwaitsHosts() bool {
-	return slices.ContainsFunc(f.Machines, AwaitsNode) || slices.ContainsFunc(f.Workers, AwaitsNode)
+// ExpectsHosts tells whether hosts are to join the cluster.
+func (f *Facts) ExpectsHosts() bool {
+	return slices.ContainsFunc(f.Machines, WaitsForNode) || slices.ContainsFunc(f.Workers, WaitsForNode)
 }
 
-// AwaitsKubelets tells whether kubelets of the cluster may ask for certificates with which they can join, or come back.
-func (f *Facts) AwaitsKubelets() bool {
+// ExpectsKubelets tells whether kubelets of the cluster may ask for certificates with which they can join, or come back.
+func (f *Facts) ExpectsKubelets() bool {
 	return slices.ContainsFunc(f.Machines, NodeAway) || slices.ContainsFunc(f.Workers, NodeAway)
 }

@@ -24,8 +24,8 @@ const retrySeconds = 15
 
 // Workloads observes installed clusters.
 type Workloads interface {
-	// Look is what is known of a cluster; false when this manager looks after no such cluster: it does not lead, or its flags leave the cluster out.
-	Look(cluster client.ObjectKey) (facts.Workload, bool)
+	// View is what is known of a cluster; false when this manager looks after no such cluster: it does not lead, or its flags leave the cluster out.
+	View(cluster client.ObjectKey) (facts.Workload, bool)
 }
 
 // Extension answers the questions of Cluster API.
@@ -60,7 +60,7 @@ func (e *Extension) CanUpdateMachineSet(ctx context.Context, req *hooksv1.CanUpd
 
 // tooEarly says, for people, why no worker is updated yet: a Machine that Cluster API has begun to update stays so until its Node runs the version. Empty: it can be.
 func tooEarly(workloads Workloads, cluster client.ObjectKey, version string) string {
-	workload, known := workloads.Look(cluster)
+	workload, known := workloads.View(cluster)
 	f := &facts.Facts{Workload: workload}
 	switch {
 	case !known:
@@ -97,7 +97,7 @@ func versionPatch(version string) []byte {
 
 // UpdateMachine says whether the Node of a Machine runs the version that the Machine was given. Nothing is done for it: OpenShift brings its Nodes to the release of the cluster.
 func (e *Extension) UpdateMachine(ctx context.Context, req *hooksv1.UpdateMachineRequest, resp *hooksv1.UpdateMachineResponse) {
-	waiting, err := e.awaited(ctx, client.ObjectKeyFromObject(&req.Desired.Machine), req.Desired.Machine.Spec.Version)
+	waiting, err := e.pendingReason(ctx, client.ObjectKeyFromObject(&req.Desired.Machine), req.Desired.Machine.Spec.Version)
 	if err != nil {
 		resp.SetStatus(hooksv1.ResponseStatusFailure)
 		resp.SetMessage(bound.Message(err.Error()))
@@ -110,8 +110,8 @@ func (e *Extension) UpdateMachine(ctx context.Context, req *hooksv1.UpdateMachin
 	}
 }
 
-// awaited says, for people, what the Node of a Machine waits for before it runs a version; empty: it runs it, or the MachineDeployment asks for another one by now, which it runs.
-func (e *Extension) awaited(ctx context.Context, key client.ObjectKey, version string) (string, error) {
+// pendingReason says, for people, what the Node of a Machine waits for before it runs a version; empty: it runs it, or the MachineDeployment asks for another one by now, which it runs.
+func (e *Extension) pendingReason(ctx context.Context, key client.ObjectKey, version string) (string, error) {
 	machine := &clusterv1.Machine{}
 	if err := e.Hub.Get(ctx, key, machine); err != nil {
 		return "", fmt.Errorf("cannot read Machine %s: %w", key.Name, err)
@@ -121,7 +121,7 @@ func (e *Extension) awaited(ctx context.Context, key client.ObjectKey, version s
 		return "", err
 	}
 	cluster := client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.ClusterName}
-	workload, known := e.Workloads.Look(cluster)
+	workload, known := e.Workloads.View(cluster)
 	f := &facts.Facts{Workload: workload}
 	node, runs := machine.Status.NodeRef.Name, f.ReleaseOf(machine)
 	switch {
@@ -136,11 +136,11 @@ func (e *Extension) awaited(ctx context.Context, key client.ObjectKey, version s
 	case runs == "":
 		return fmt.Sprintf("looking which release Node %s runs", node), nil
 	}
-	return fmt.Sprintf("Node %s runs %s, its MachineConfigPool has not brought it to %s yet%s", node, runs, version, held(workload.Pools)), nil
+	return fmt.Sprintf("Node %s runs %s, its MachineConfigPool has not brought it to %s yet%s", node, runs, version, pausedPools(workload.Pools)), nil
 }
 
-// held names the pools that do not go on by themselves. Which of them a Node belongs to is not known here.
-func held(pools []facts.Pool) string {
+// pausedPools names the pools that do not go on by themselves. Which of them a Node belongs to is not known here.
+func pausedPools(pools []facts.Pool) string {
 	var names []string
 	for _, pool := range pools {
 		if pool.Paused || pool.Degraded != "" {

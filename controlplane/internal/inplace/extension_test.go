@@ -21,7 +21,7 @@ import (
 // observed is what is known of all clusters.
 type observed map[client.ObjectKey]facts.Workload
 
-func (o observed) Look(cluster client.ObjectKey) (facts.Workload, bool) {
+func (o observed) View(cluster client.ObjectKey) (facts.Workload, bool) {
 	workload, known := o[cluster]
 	return workload, known
 }
@@ -53,7 +53,7 @@ func TestWorkersTakeAnotherVersionInPlace(t *testing.T) {
 		"the cluster is on its way":        {current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours), known: of(facts.Workload{OpenShiftVersion: "4.19.10", Upgrading: "4.19.11"}), patch: patch},
 		"none any more":                    {current: workers("v4.19.10", ours), wanted: workers("", ours), known: of(upgraded), patch: `{"spec":{"template":{"spec":{"version":null}}}}`},
 		"the cluster was not upgraded":     {current: workers("v4.19.10", ours), wanted: workers("v4.19.12", ours), known: of(upgraded), early: "the cluster runs 4.19.11 and is not being upgraded to v4.19.12"},
-		"it was asked, and has not begun":  {current: workers("v4.19.10", ours), wanted: workers("v4.19.12", ours), known: of(facts.Workload{OpenShiftVersion: "4.19.11", Rollout: &facts.Rollout{Asked: facts.Update{Version: "4.19.12"}, Pending: true}}), early: "is not being upgraded"},
+		"it was asked, and has not begun":  {current: workers("v4.19.10", ours), wanted: workers("v4.19.12", ours), known: of(facts.Workload{OpenShiftVersion: "4.19.11", Rollout: &facts.Rollout{Requested: facts.Update{Version: "4.19.12"}, Pending: true}}), early: "is not being upgraded"},
 		"nothing is known of the cluster":  {current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours), known: of(facts.Workload{}), early: "the API of cluster c does not answer"},
 		"a cluster that others look after": {current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours), known: observed{}, early: "does not look after cluster lab/c"},
 		"the same":                         {current: workers("v4.19.10", ours), wanted: workers("v4.19.10", ours)},

@@ -18,7 +18,7 @@ import (
 
 // Clusters leads into workload clusters.
 type Clusters interface {
-	Enter(ctx context.Context, cluster client.ObjectKey, requests func(context.Context, *workload.Door) error) error
+	Connect(ctx context.Context, key client.ObjectKey, requests func(context.Context, *workload.Conn) error) error
 }
 
 // Kubelets are those of the workload clusters.
@@ -40,9 +40,9 @@ type Seen struct {
 }
 
 // Observe reads the requests of a cluster for Nodes of which known tells that they are known.
-func (k *Kubelets) Observe(ctx context.Context, cluster client.ObjectKey, known func(node string) bool) (Seen, error) {
+func (k *Kubelets) Observe(ctx context.Context, key client.ObjectKey, known func(node string) bool) (Seen, error) {
 	seen := Seen{}
-	err := k.clusters.Enter(ctx, cluster, func(ctx context.Context, door *workload.Door) error { return seen.read(ctx, door.Client, known) })
+	err := k.clusters.Connect(ctx, key, func(ctx context.Context, conn *workload.Conn) error { return seen.read(ctx, conn.Client, known) })
 	return seen, err
 }
 
@@ -94,14 +94,14 @@ func readNodes(ctx context.Context, c client.Client) (approval.Nodes, error) {
 }
 
 // Approve approves a request as it was seen, and tells whether it did: another may have decided it, or it may be gone.
-func (k *Kubelets) Approve(ctx context.Context, cluster client.ObjectKey, request *approval.Request) (bool, error) {
+func (k *Kubelets) Approve(ctx context.Context, key client.ObjectKey, request *approval.Request) (bool, error) {
 	approved := request.CertificateSigningRequest.DeepCopy()
 	approved.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "KubeletOfMachine",
 		Message: "Approved by cluster-api-provider-openshift-agent: it is for the host of a Machine of the cluster",
 	}}
-	err := k.clusters.Enter(ctx, cluster, func(ctx context.Context, door *workload.Door) error {
-		return door.SubResource("approval").Update(ctx, approved)
+	err := k.clusters.Connect(ctx, key, func(ctx context.Context, conn *workload.Conn) error {
+		return conn.SubResource("approval").Update(ctx, approved)
 	})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return false, nil

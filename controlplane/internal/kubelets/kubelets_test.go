@@ -28,8 +28,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
-// cluster is a workload cluster, and the way into it.
-type cluster struct {
+// key is a workload cluster, and the way into it.
+type fakeCluster struct {
 	*WithT
 	client.Client
 	*Kubelets
@@ -39,14 +39,14 @@ type cluster struct {
 	listing      func(client.ObjectList)
 }
 
-// Enter implements Clusters.
-func (c *cluster) Enter(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *workload.Door) error) error {
-	return requests(ctx, &workload.Door{Client: c.Client})
+// Connect implements Clusters.
+func (c *fakeCluster) Connect(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *workload.Conn) error) error {
+	return requests(ctx, &workload.Conn{Client: c.Client})
 }
 
-func newCluster(t *testing.T, objects ...client.Object) *cluster {
+func newCluster(t *testing.T, objects ...client.Object) *fakeCluster {
 	t.Helper()
-	c := &cluster{WithT: NewWithT(t)}
+	c := &fakeCluster{WithT: NewWithT(t)}
 	c.Kubelets = New(c)
 	scheme := runtime.NewScheme()
 	c.Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
@@ -145,7 +145,7 @@ func TestHoweverManyRequestsThereAreTheGoodOneIsFoundAndFewAreKept(t *testing.T)
 }
 
 // endless answers each list with one page more.
-func endless(c *cluster, kind client.ObjectList) {
+func endless(c *fakeCluster, kind client.ObjectList) {
 	c.listing = func(list client.ObjectList) {
 		if reflect.TypeOf(list) == reflect.TypeOf(kind) {
 			list.SetContinue("more")

@@ -54,12 +54,12 @@ func Names(f *facts.Facts) []string {
 
 // Check looks at everything.
 func Check(in *Inputs) Result {
-	result := Result{Early: slices.ContainsFunc(Names(in.Facts), func(name string) bool { return !in.Names[name].Asked })}
+	result := Result{Early: slices.ContainsFunc(Names(in.Facts), func(name string) bool { return !in.Names[name].Answered })}
 	config, domain := &in.ControlPlane.Spec.Config, in.Domain()
 	result.leads(in.Names[apiName(domain)], apiName(domain), "apiVIPs", config.APIVIPs)
 	result.leads(in.Names[appName(domain)], "*.apps."+domain, "ingressVIPs", config.IngressVIPs)
 	switch found := in.Names[wildcardName(domain)]; {
-	case !found.Asked || found.Failure != "":
+	case !found.Answered || found.Failure != "":
 		result.Unknown = append(result.Unknown, "whether there is a wildcard record *."+domain+" cannot be told yet")
 	case len(found.Addresses) > 0:
 		result.advise("every name below %s leads to %s: OpenShift is not installed with a wildcard record *.%s, replace it by records of api and *.apps", domain, list(found.Addresses), domain)
@@ -78,7 +78,7 @@ func (r *Result) leads(found facts.Name, name, field string, vips []string) {
 	wanted := addresses(vips)
 	astray := slices.DeleteFunc(slices.Clone(found.Addresses), wanted.Has)
 	switch {
-	case !found.Asked:
+	case !found.Answered:
 		r.Unknown = append(r.Unknown, name+" is being looked up")
 	case found.Failure != "":
 		r.Unknown = append(r.Unknown, fmt.Sprintf("%s cannot be looked up on the hub: %s", name, found.Failure))

@@ -36,13 +36,13 @@ func right() *Inputs {
 	cp := controlPlane("c1", "c1", []string{"192.168.111.5"}, []string{"192.168.111.6"})
 	return &Inputs{
 		Facts:  &facts.Facts{ControlPlane: cp},
-		Names:  map[string]facts.Name{api: leadsTo("192.168.111.5"), app: leadsTo("192.168.111.6"), wildcard: {Asked: true}},
+		Names:  map[string]facts.Name{api: leadsTo("192.168.111.5"), app: leadsTo("192.168.111.6"), wildcard: {Answered: true}},
 		Others: []*controlplanev1.OpenshiftAssistedControlPlane{cp},
 	}
 }
 
 func leadsTo(addresses ...string) facts.Name {
-	found := facts.Name{Asked: true}
+	found := facts.Name{Answered: true}
 	for _, address := range addresses {
 		found.Addresses = append(found.Addresses, netip.MustParseAddr(address))
 	}
@@ -87,7 +87,7 @@ func TestNames(t *testing.T) {
 			nil,
 		},
 		"are being looked up":     {func(in *Inputs) { delete(in.Names, app) }, nil, []string{"*.apps.c1.lab.example is being looked up"}},
-		"cannot be looked up":     {func(in *Inputs) { in.Names[api] = facts.Name{Asked: true, Failure: "DNS does not answer"} }, nil, []string{"api.c1.lab.example cannot be looked up on the hub: DNS does not answer"}},
+		"cannot be looked up":     {func(in *Inputs) { in.Names[api] = facts.Name{Answered: true, Failure: "DNS does not answer"} }, nil, []string{"api.c1.lab.example cannot be looked up on the hub: DNS does not answer"}},
 		"of a single node, right": {func(in *Inputs) { single(in); in.Names[api] = leadsTo("10.0.0.1") }, nil, nil},
 		"of a single node, none": {
 			func(in *Inputs) { single(in); in.Names[api] = leadsTo() },

@@ -90,7 +90,7 @@ func TestAReleaseIsLookedUpOnce(t *testing.T) {
 	found, _, err := r.Resolve(image, Sources{}, Credentials{}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found).To(MatchRegexp(`^127\.0\.0\.1:\d+/ocp/release@sha256:[a-f0-9]{64}$`))
-	g.Expect(r.ask(question{image: image})).To(Succeed(), "one who looked before the answer came, and asks after it")
+	g.Expect(r.query(question{image: image})).To(Succeed(), "one who looked before the answer came, and asks after it")
 	other, err := ParseCredentials([]byte(`{"auths":{}}`))
 	g.Expect(err).NotTo(HaveOccurred())
 	again, _, err := r.Resolve(image, Sources{}, other, nil)

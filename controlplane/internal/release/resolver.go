@@ -52,7 +52,7 @@ type Resolver struct {
 	base http.RoundTripper
 	now  func() time.Time
 
-	asked      singleflight.Group
+	queries    singleflight.Group
 	resolved   *lru.Cache // image by tag, and its sources -> image by digest
 	failures   *lru.Cache // question -> failure
 	transports *lru.Cache // PEM certificates -> *http.Transport
@@ -103,7 +103,7 @@ func (r *Resolver) Resolve(image string, sources Sources, credentials Credential
 	byDigest, retryAfter, err = r.known(q)
 	if errors.Is(err, ErrPending) {
 		go func() {
-			_, _, _ = r.asked.Do(q.failure(), func() (any, error) { return nil, r.ask(q) })
+			_, _, _ = r.queries.Do(q.failure(), func() (any, error) { return nil, r.query(q) })
 			done()
 		}()
 	}
@@ -130,8 +130,8 @@ func (r *Resolver) lastFailure(q question) failure {
 	return failure{delays: wait.Backoff{Duration: firstRetry, Factor: 2, Cap: lastRetry, Steps: math.MaxInt}}
 }
 
-// ask asks the registries and remembers what they say, unless they have answered since Resolve looked.
-func (r *Resolver) ask(q question) error {
+// query asks the registries and remembers what they say, unless they have answered since Resolve looked.
+func (r *Resolver) query(q question) error {
 	if _, _, err := r.known(q); !errors.Is(err, ErrPending) {
 		return err
 	}

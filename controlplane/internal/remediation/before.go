@@ -13,7 +13,7 @@ import (
 )
 
 // fenced is about two nodes with fencing.
-func (a *Asked) fenced(m *clusterv1.Machine) *Step {
+func (a *Situation) fenced(m *clusterv1.Machine) *Step {
 	if !a.Fenced() {
 		return nil
 	}
@@ -22,7 +22,7 @@ func (a *Asked) fenced(m *clusterv1.Machine) *Step {
 }
 
 // installed is about a cluster that is not, or takes no host.
-func (a *Asked) installed(m *clusterv1.Machine) *Step {
+func (a *Situation) installed(m *clusterv1.Machine) *Step {
 	switch {
 	case !a.Installed():
 		return deferred(m, "the cluster is not installed; see the condition Installed of the control plane")
@@ -33,7 +33,7 @@ func (a *Asked) installed(m *clusterv1.Machine) *Step {
 }
 
 // single is about the only Machine.
-func (a *Asked) single(m *clusterv1.Machine) *Step {
+func (a *Situation) single(m *clusterv1.Machine) *Step {
 	if len(a.Facts.Machines) > 1 && a.Replicas() > 1 {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (a *Asked) single(m *clusterv1.Machine) *Step {
 }
 
 // kept is about books that cannot be read.
-func (a *Asked) kept(m *clusterv1.Machine) *Step {
+func (a *Situation) kept(m *clusterv1.Machine) *Step {
 	for _, err := range []error{a.corrupt, a.doubt} {
 		if err != nil {
 			return cannot(m, "%s; it is ours: take it off the control plane", err)
@@ -51,7 +51,7 @@ func (a *Asked) kept(m *clusterv1.Machine) *Step {
 }
 
 // upgrading is about hosts that are away because they are being updated. OpenShift restarts one after the other.
-func (a *Asked) upgrading(m *clusterv1.Machine) *Step {
+func (a *Situation) upgrading(m *clusterv1.Machine) *Step {
 	const byHand = "If the upgrade does not proceed because the host is dead, delete the Machine, which wipes the host"
 	planned := a.Cluster.Spec.Topology.Version
 	switch {
@@ -65,8 +65,8 @@ func (a *Asked) upgrading(m *clusterv1.Machine) *Step {
 	return nil
 }
 
-// held is about our hook, which a Machine may lack that cannot be updated: without it its host would be touched at once.
-func (a *Asked) held(m *clusterv1.Machine) *Step {
+// missingHook is about our hook, which a Machine may lack that cannot be updated: without it its host would be touched at once.
+func (a *Situation) missingHook(m *clusterv1.Machine) *Step {
 	if removal.Holds(m) {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (a *Asked) held(m *clusterv1.Machine) *Step {
 }
 
 // leaving is about hosts that leave etcd now, or have left something behind.
-func (a *Asked) leaving(m *clusterv1.Machine) *Step {
+func (a *Situation) leaving(m *clusterv1.Machine) *Step {
 	for _, other := range a.Facts.Machines {
 		if !other.DeletionTimestamp.IsZero() && !removal.Holds(other) {
 			return deferred(m, "Machine %s is being removed, which comes first: see its condition Deleting", other.Name)
@@ -87,7 +87,7 @@ func (a *Asked) leaving(m *clusterv1.Machine) *Step {
 }
 
 // changing is about Machines that are to go, or to come. A member that is down keeps others from coming, and healthy ones from going: then these cannot come first.
-func (a *Asked) changing(m *clusterv1.Machine, etcd *facts.Etcd) *Step {
+func (a *Situation) changing(m *clusterv1.Machine, etcd *facts.Etcd) *Step {
 	down := a.isDown(m, etcd)
 	for _, other := range a.Facts.Machines {
 		if !other.DeletionTimestamp.IsZero() && !(down && a.serves(other, etcd)) {
@@ -104,7 +104,7 @@ func (a *Asked) changing(m *clusterv1.Machine, etcd *facts.Etcd) *Step {
 }
 
 // provisioning is about hosts that are being installed: they are never remediated, nor is another beside them.
-func (a *Asked) provisioning(m *clusterv1.Machine) *Step {
+func (a *Situation) provisioning(m *clusterv1.Machine) *Step {
 	var named []*clusterv1.Machine
 	for _, other := range a.Facts.Machines {
 		if !other.Status.NodeRef.IsDefined() && !a.ToBeRemediated(other) || a.installs(other) {
@@ -124,7 +124,7 @@ var installing = sets.New(
 )
 
 // installs tells whether the host of a Machine is being installed, as assisted-service says.
-func (a *Asked) installs(m *clusterv1.Machine) bool {
+func (a *Situation) installs(m *clusterv1.Machine) bool {
 	for i := range a.Agents {
 		if facts.RunsOn(&a.Agents[i], m) && installing.Has(a.Agents[i].Status.DebugInfo.State) {
 			return true

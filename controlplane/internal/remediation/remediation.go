@@ -19,8 +19,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 )
 
-// Asked is what is decided upon without looking at etcd.
-type Asked struct {
+// Situation is what is decided upon without looking at etcd.
+type Situation struct {
 	*facts.Facts
 	// Machines are those that are to be remediated, and are not being deleted yet.
 	Machines []*clusterv1.Machine
@@ -30,7 +30,7 @@ type Asked struct {
 	recorded *facts.Remediation
 	corrupt  error
 	// released are the hosts that leave etcd, doubt is why these cannot be told.
-	released *removal.Asked
+	released *removal.Situation
 	doubt    error
 }
 
@@ -49,8 +49,8 @@ type Step struct {
 }
 
 // Of is what can be asked about the unhealthy Machines of a control plane.
-func Of(f *facts.Facts, now time.Time) *Asked {
-	a := &Asked{Facts: f, now: now}
+func Of(f *facts.Facts, now time.Time) *Situation {
+	a := &Situation{Facts: f, now: now}
 	for _, m := range f.Machines {
 		if m.DeletionTimestamp.IsZero() && f.ToBeRemediated(m) {
 			a.Machines = append(a.Machines, m)
@@ -65,7 +65,7 @@ func Of(f *facts.Facts, now time.Time) *Asked {
 
 // Over tells whether a remediation is recorded that has come to its end: another Machine took the place of the one that was deleted, or none is wanted any more. One that
 // is healthy again before its deletion was asked for is not deleted.
-func (a *Asked) Over() bool {
+func (a *Situation) Over() bool {
 	if a.recorded == nil {
 		return false
 	}
@@ -85,7 +85,7 @@ func (a *Asked) Over() bool {
 }
 
 // Before is what comes before all else, as far as it can be told without looking at etcd; nil: nothing does.
-func (a *Asked) Before() *Step {
+func (a *Situation) Before() *Step {
 	m := a.first(nil)
 	for _, check := range []func(*clusterv1.Machine) *Step{a.installed, a.fenced, a.single, a.kept, a.upgrading, a.leaving, a.installing} {
 		if step := check(m); step != nil {
@@ -100,11 +100,11 @@ func (a *Asked) Before() *Step {
 }
 
 // Decide tells what is to be done about the Machine that comes first.
-func (a *Asked) Decide(etcd *facts.Etcd) Step {
+func (a *Situation) Decide(etcd *facts.Etcd) Step {
 	m := a.first(etcd)
 	record, wait := a.retried(m)
 	if wait == nil {
-		wait = a.held(m)
+		wait = a.missingHook(m)
 	}
 	if wait != nil {
 		return *wait
@@ -120,7 +120,7 @@ func (a *Asked) Decide(etcd *facts.Etcd) Step {
 }
 
 // taken is what is recorded of a decision: one that was recorded before, and not carried out, is taken up as it was.
-func (a *Asked) taken(record facts.Remediation) facts.Remediation {
+func (a *Situation) taken(record facts.Remediation) facts.Remediation {
 	if a.recorded != nil && a.recorded.Machine == record.Machine && a.recorded.RetryCount == record.RetryCount {
 		return *a.recorded
 	}
@@ -128,7 +128,7 @@ func (a *Asked) taken(record facts.Remediation) facts.Remediation {
 }
 
 // Unread is what is told when nothing can be learnt of etcd.
-func (a *Asked) Unread(why string, watched bool) Step {
+func (a *Situation) Unread(why string, watched bool) Step {
 	step := deferred(a.first(nil), "%s", why)
 	step.Unwatched = !watched
 	return *step
@@ -147,14 +147,14 @@ func reasonOf(step removal.Step) string {
 }
 
 // release is what would be done about the host of a Machine if that waited to be let go.
-func (a *Asked) release(m *clusterv1.Machine, etcd *facts.Etcd) removal.Step {
+func (a *Situation) release(m *clusterv1.Machine, etcd *facts.Etcd) removal.Step {
 	at := slices.IndexFunc(a.released.Machines, func(known removal.Machine) bool { return known.Name == m.Name })
 	return a.released.Decide(a.released.Machines[at:at+1], etcd)
 }
 
 // first is the Machine that is remediated first: the one that was begun with, else one that the user marked, else one without Node, else one whose etcd member is down,
 // or is none, as far as it is known; of these the oldest. OpenShift does not tell the health of its other components by host.
-func (a *Asked) first(etcd *facts.Etcd) *clusterv1.Machine {
+func (a *Situation) first(etcd *facts.Etcd) *clusterv1.Machine {
 	return slices.MinFunc(a.Machines, func(m, n *clusterv1.Machine) int {
 		return cmp.Or(
 			cmp.Compare(a.rank(m, etcd), a.rank(n, etcd)),
@@ -164,7 +164,7 @@ func (a *Asked) first(etcd *facts.Etcd) *clusterv1.Machine {
 	})
 }
 
-func (a *Asked) rank(m *clusterv1.Machine, etcd *facts.Etcd) int {
+func (a *Situation) rank(m *clusterv1.Machine, etcd *facts.Etcd) int {
 	switch {
 	case a.recorded != nil && a.recorded.Machine == m.Name:
 		return 0
@@ -179,19 +179,19 @@ func (a *Asked) rank(m *clusterv1.Machine, etcd *facts.Etcd) int {
 }
 
 // serves tells whether the host of a Machine is proven to be a healthy member that votes.
-func (a *Asked) serves(m *clusterv1.Machine, etcd *facts.Etcd) bool {
+func (a *Situation) serves(m *clusterv1.Machine, etcd *facts.Etcd) bool {
 	member := a.release(m, etcd).Member
 	return member.ID != 0 && !member.Learner && member.Healthy()
 }
 
 // isDown tells whether the host of a Machine is proven to be a member that is down.
-func (a *Asked) isDown(m *clusterv1.Machine, etcd *facts.Etcd) bool {
+func (a *Situation) isDown(m *clusterv1.Machine, etcd *facts.Etcd) bool {
 	member := a.release(m, etcd).Member
 	return member.ID != 0 && !member.Healthy()
 }
 
 // installing is about the host of the Machine itself.
-func (a *Asked) installing(m *clusterv1.Machine) *Step {
+func (a *Situation) installing(m *clusterv1.Machine) *Step {
 	if a.installs(m) {
 		return deferred(m, "waiting for the installation of the host of %s. If the host does not come up, delete its Machine, which wipes the host", m.Name)
 	}
@@ -200,7 +200,7 @@ func (a *Asked) installing(m *clusterv1.Machine) *Step {
 
 // retried tells whether a Machine may be replaced that was made in the place of an unhealthy one itself, and what is recorded then. What befalls it long after that has
 // nothing to do with the first failure.
-func (a *Asked) retried(m *clusterv1.Machine) (facts.Remediation, *Step) {
+func (a *Situation) retried(m *clusterv1.Machine) (facts.Remediation, *Step) {
 	record := facts.Remediation{Machine: m.Name, Timestamp: metav1.NewTime(a.now.UTC().Truncate(time.Second))}
 	before, err := facts.RemediationIn(m, controlplanev1.RemediationForAnnotation)
 	limits := a.ControlPlane.Spec.Remediation

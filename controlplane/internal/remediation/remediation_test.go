@@ -226,7 +226,7 @@ func TestWhatKeepsAMachine(t *testing.T) {
 		"the cluster is being upgraded":    {3, func(w *world) { w.sicken(0); w.Workload.Upgrading = "4.20.1" }, deferred, "upgraded to 4.20.1", false},
 		"the cluster was asked for an upgrade": {3, func(w *world) {
 			w.sicken(0)
-			w.Workload.Rollout = &facts.Rollout{Asked: facts.Update{Version: "4.20.1"}, Pending: true}
+			w.Workload.Rollout = &facts.Rollout{Requested: facts.Update{Version: "4.20.1"}, Pending: true}
 		}, deferred, "upgraded to 4.20.1", false},
 		"an upgrade is about to come": {3, func(w *world) { w.sicken(0); w.Cluster.Spec.Topology.Version = "4.20.1" }, deferred, "4.20.1", false},
 		"another is being deleted": {5, func(w *world) {

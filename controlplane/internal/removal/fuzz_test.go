@@ -26,7 +26,7 @@ func FuzzLeftovers(f *testing.F) {
 			return
 		}
 		for _, left := range asked.Leftovers {
-			g.Expect(asked.FateOf(left)).NotTo(BeEmpty())
+			g.Expect(asked.StateOf(left)).NotTo(BeEmpty())
 			g.Expect(left.From()).NotTo(BeEmpty())
 		}
 		written, err := Record(asked.Leftovers)

@@ -55,7 +55,7 @@ func (l Leftover) same(other Leftover) bool {
 }
 
 // registered is the Node of a host that is recorded; nil when it is gone, or another has its name.
-func (a *Asked) registered(left Leftover) *facts.Node {
+func (a *Situation) registered(left Leftover) *facts.Node {
 	at := slices.IndexFunc(a.Registered, func(n facts.Node) bool { return n.Name == left.Node && n.UID == left.UID })
 	if at < 0 {
 		return nil
@@ -65,7 +65,7 @@ func (a *Asked) registered(left Leftover) *facts.Node {
 
 // isOf tells whether what is recorded is of the host of a Machine: they have the Node in common, by its name or by what it is; or the name of the Machine, if nothing speaks
 // against that. The latter counts while it is being deleted: one that lives may be the next of that name, even on the same host.
-func (a *Asked) isOf(left Leftover, m Machine) bool {
+func (a *Situation) isOf(left Leftover, m Machine) bool {
 	node := a.registered(left)
 	switch {
 	case m.Node != "" && m.Node == left.Node, node != nil && m.runsAs(*node):
@@ -79,12 +79,12 @@ func (a *Asked) isOf(left Leftover, m Machine) bool {
 }
 
 // Released tells whether the host of a Machine is recorded.
-func (a *Asked) Released(m Machine) bool {
+func (a *Situation) Released(m Machine) bool {
 	return slices.ContainsFunc(a.Leftovers, func(left Leftover) bool { return a.isOf(left, m) })
 }
 
 // Going finds the Machine, no longer held, of a host that is on its way out.
-func (a *Asked) Going(left Leftover) (m Machine, found bool) {
+func (a *Situation) Going(left Leftover) (m Machine, found bool) {
 	all := slices.Concat(a.Machines, a.Others)
 	at := slices.IndexFunc(all, func(m Machine) bool { return !m.Deleted.IsZero() && !m.Held && a.isOf(left, m) })
 	if at < 0 {
@@ -102,8 +102,8 @@ func Record(leftovers []Leftover) (string, error) {
 	return string(recorded), err
 }
 
-// Noted are the leftovers with one more, or with what is known of one by now, and whether that changes anything.
-func (a *Asked) Noted(left Leftover) (noted []Leftover, changed bool) {
+// Recorded are the leftovers with one more, or with what is known of one by now, and whether that changes anything.
+func (a *Situation) Recorded(left Leftover) (noted []Leftover, changed bool) {
 	noted = slices.Clone(a.Leftovers)
 	at := slices.IndexFunc(noted, left.same)
 	switch {
@@ -135,7 +135,7 @@ func join(known, more []string) []string {
 }
 
 // Without are the leftovers without one.
-func (a *Asked) Without(left Leftover) []Leftover {
+func (a *Situation) Without(left Leftover) []Leftover {
 	return slices.DeleteFunc(slices.Clone(a.Leftovers), left.same)
 }
 
@@ -159,27 +159,27 @@ func (v *view) leaves(m Machine, own *facts.EtcdMember) Leftover {
 	return left
 }
 
-// Fate is what became of a host that left etcd, as Machines and Nodes tell.
-type Fate string
+// HostState is what became of a host that left etcd, as Machines and Nodes tell.
+type HostState string
 
 // The fates.
 const (
 	// Leaving is one whose Machine is being deleted.
-	Leaving Fate = "leaving"
+	Leaving HostState = "leaving"
 	// Staying is one whose Machine is not, or no more: it came without its deletion from another hub, or out of a backup.
-	Staying Fate = "staying"
+	Staying HostState = "staying"
 	// Unproven is one of which nothing but an Agent says that it has a Machine, which is not being deleted: behind a lagging cache that Agent may be the one which ran on it for the former
 	// Machine of the name. The infrastructure provider proves it, or the Agent goes.
-	Unproven Fate = "unproven"
+	Unproven HostState = "unproven"
 	// Remaining is one of which the Node is there, but no Machine, Nodeless one of which the Machine lives on, but has no Node.
-	Remaining Fate = "remaining"
-	Nodeless  Fate = "without Node"
+	Remaining HostState = "remaining"
+	Nodeless  HostState = "without Node"
 	// Gone is one whose Machine is gone with its Node, or whose name is that of another Node by now.
-	Gone Fate = "gone"
+	Gone HostState = "gone"
 )
 
-// FateOf tells what became of a host.
-func (a *Asked) FateOf(left Leftover) Fate {
+// StateOf tells what became of a host.
+func (a *Situation) StateOf(left Leftover) HostState {
 	at := slices.IndexFunc(a.Registered, func(n facts.Node) bool { return n.Name == left.Node })
 	same := a.registered(left) != nil
 	fate := Gone
@@ -203,7 +203,7 @@ func (a *Asked) FateOf(left Leftover) Fate {
 }
 
 // Rests says what is to be done about a host that does not go as it should; nil: it does.
-func (l Leftover) Rests(fate Fate) *Step {
+func (l Leftover) Rests(fate HostState) *Step {
 	var step Step
 	switch fate {
 	case Remaining:
@@ -219,8 +219,8 @@ func (l Leftover) Rests(fate Fate) *Step {
 
 // DecideLeaving is the next step for a host that was released and may still run; Release: there is nothing to be done. OpenShift takes in hosts that run, also one that is
 // to be wiped. As long as it runs, its member goes by the rules for all: a voter that is gone costs etcd no more than one that was removed.
-func (a *Asked) DecideLeaving(m Machine, left Leftover, etcd *facts.Etcd) Step {
-	v := view{Asked: a, Etcd: etcd}
+func (a *Situation) DecideLeaving(m Machine, left Leftover, etcd *facts.Etcd) Step {
+	v := view{Situation: a, Etcd: etcd}
 	if step := v.foreign(); step != nil {
 		step.Machine = m
 		return *step
@@ -263,8 +263,8 @@ func (v *view) nodes() []facts.Node {
 
 // DecideLeftover is the next step for what is left of a Node that is gone with its Machine. OpenShift adds members by itself: it may have taken the host in once
 // more, between the removal of its member and its end.
-func (a *Asked) DecideLeftover(left Leftover, etcd *facts.Etcd) Step {
-	v := view{Asked: a, Etcd: etcd}
+func (a *Situation) DecideLeftover(left Leftover, etcd *facts.Etcd) Step {
+	v := view{Situation: a, Etcd: etcd}
 	if step := v.foreign(); step != nil {
 		return *step
 	}

@@ -22,8 +22,8 @@ func Concerned(f *facts.Facts) bool {
 }
 
 // Of is what can be asked about a control plane. The error is about what is recorded of released hosts.
-func Of(f *facts.Facts) (*Asked, error) {
-	asked := &Asked{Replicas: int(f.Replicas()), Fenced: f.Fenced(), Registered: f.Workload.Nodes}
+func Of(f *facts.Facts) (*Situation, error) {
+	asked := &Situation{Replicas: int(f.Replicas()), Fenced: f.Fenced(), Registered: f.Workload.Nodes}
 	for _, m := range f.Machines {
 		machine := about(m)
 		machine.Node, machine.HostUID = nodeOf(f, m), hostOf(f, m)

@@ -6,14 +6,14 @@ import (
 )
 
 // First is which of some Machines goes first, if they all have to: see inOrder. Among equals the one that is named first.
-func (a *Asked) First(machines []Machine, etcd *facts.Etcd) Machine {
-	v := view{Asked: a, Etcd: etcd}
+func (a *Situation) First(machines []Machine, etcd *facts.Etcd) Machine {
+	v := view{Situation: a, Etcd: etcd}
 	return v.inOrder(machines)[0]
 }
 
 // Against is all that speaks, as far as it can be told, against the deletion of a Machine: its host would be held for it.
-func (a *Asked) Against(m Machine, etcd *facts.Etcd) []Step {
-	v := view{Asked: a, Etcd: etcd}
+func (a *Situation) Against(m Machine, etcd *facts.Etcd) []Step {
+	v := view{Situation: a, Etcd: etcd}
 	own, doubt := v.memberOf(m)
 	switch {
 	case doubt != "":
@@ -26,7 +26,7 @@ func (a *Asked) Against(m Machine, etcd *facts.Etcd) []Step {
 
 // Unclear is why nothing is decided about etcd: because nothing can be told, or others decide. nil: it can be decided.
 func Unclear(etcd *facts.Etcd) *Step {
-	return (&view{Asked: &Asked{}, Etcd: etcd}).foreign()
+	return (&view{Situation: &Situation{}, Etcd: etcd}).foreign()
 }
 
 // AgainstJoining is all that keeps OpenShift from taking another host into etcd, one that Unclear finds nothing about: it takes in none while a member is down, and one
@@ -54,7 +54,7 @@ func AgainstJoining(etcd *facts.Etcd) []Step {
 
 // Unsettled is what goes on among those that restart members.
 func Unsettled(etcd *facts.Etcd) []Step {
-	v, nobody := view{Asked: &Asked{}, Etcd: etcd}, facts.EtcdMember{}
+	v, nobody := view{Situation: &Situation{}, Etcd: etcd}, facts.EtcdMember{}
 	var going []Step
 	for _, check := range []func(facts.EtcdMember) *Step{v.settled, v.configured} {
 		if step := check(nobody); step != nil {

@@ -38,8 +38,8 @@ func (m Machine) runsAs(n facts.Node) bool {
 	return m.HostUID != "" && m.HostUID == n.HostUID
 }
 
-// Asked is what is decided upon without looking at etcd.
-type Asked struct {
+// Situation is what is decided upon without looking at etcd.
+type Situation struct {
 	// Machines are those of the control plane, Replicas how many there are to be. Others are those of the Cluster that are not of the control plane, or no more.
 	Machines, Others []Machine
 	Replicas         int
@@ -111,7 +111,7 @@ func Fenced(format string, what ...any) Step {
 }
 
 // fenced is about a Machine of two nodes with fencing. Nothing brings back a Machine whose deletion was asked for, so that only its user can tell when its host may be wiped.
-func (a *Asked) fenced() *Step {
+func (a *Situation) fenced() *Step {
 	at := slices.IndexFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && m.Held })
 	if !a.Fenced || at < 0 {
 		return nil
@@ -125,7 +125,7 @@ func (a *Asked) fenced() *Step {
 }
 
 // Due tells which Machines wait for their members to be removed, the oldest deletion first, or what comes before all of them. With neither, nothing is to be done.
-func (a *Asked) Due() (due []Machine, before *Step) {
+func (a *Situation) Due() (due []Machine, before *Step) {
 	if step := a.fenced(); step != nil {
 		return nil, step
 	}
@@ -146,7 +146,7 @@ func (a *Asked) Due() (due []Machine, before *Step) {
 }
 
 // Draining waits for what Cluster API does before our hook; nil: no Machine that is held is on its way to the hook.
-func (a *Asked) Draining() *Step {
+func (a *Situation) Draining() *Step {
 	at := slices.IndexFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && m.Held && m.Blocker != "" })
 	if at < 0 {
 		return nil
@@ -157,7 +157,7 @@ func (a *Asked) Draining() *Step {
 }
 
 // before is what has to come to its end before the next host is touched.
-func (a *Asked) before() *Step {
+func (a *Situation) before() *Step {
 	for _, m := range a.Machines {
 		if !m.Deleted.IsZero() && !m.Held {
 			step := Watch(controlplanev1.WaitingForMachinesDeletionReason, "Machine %s is being removed, which comes first: see its condition Deleting", m.Name)
@@ -175,8 +175,8 @@ func (a *Asked) before() *Step {
 }
 
 // Decide is the next step for the Machines that are due: for the first that anything can be done for, for each may wait for what only the end of another brings.
-func (a *Asked) Decide(due []Machine, etcd *facts.Etcd) Step {
-	v := view{Asked: a, Etcd: etcd}
+func (a *Situation) Decide(due []Machine, etcd *facts.Etcd) Step {
+	v := view{Situation: a, Etcd: etcd}
 	if step := v.foreign(); step != nil {
 		step.Machine = due[0]
 		return *step
@@ -194,7 +194,7 @@ func (a *Asked) Decide(due []Machine, etcd *facts.Etcd) Step {
 
 // view is all that is decided upon.
 type view struct {
-	*Asked
+	*Situation
 	*facts.Etcd
 }
 

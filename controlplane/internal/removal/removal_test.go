@@ -21,12 +21,12 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // world is a healthy control plane, led by n0, of whose Machines m0 is being deleted and waits at our hook.
 type world struct {
-	Asked
+	Situation
 	facts.Etcd
 }
 
 func newWorld(hosts int) *world {
-	w := &world{Asked: Asked{Replicas: hosts}, Etcd: facts.Etcd{
+	w := &world{Situation: Situation{Replicas: hosts}, Etcd: facts.Etcd{
 		Topology:       configv1.HighlyAvailableTopologyMode,
 		Operators:      []facts.ClusterOperator{{Name: "etcd", Available: true}, {Name: "kube-apiserver", Available: true}},
 		LatestRevision: 7,
@@ -827,7 +827,7 @@ func TestARecordOfAHostWithAnotherName(t *testing.T) {
 	w.register()
 	w.Leftovers = []Leftover{w.step().Leaves}
 	g.Expect(w.Leftovers[0].Node).To(Equal("n0"))
-	g.Expect(w.FateOf(w.Leftovers[0])).To(Equal(Leaving))
+	g.Expect(w.StateOf(w.Leftovers[0])).To(Equal(Leaving))
 	step := w.step()
 	g.Expect(step.Action).To(Equal(RemoveMember), step.Message)
 	g.Expect(step.Machine.Name).To(Equal("m0"))
@@ -849,7 +849,7 @@ func TestWhatBecameOfAReleasedHost(t *testing.T) {
 	left := Leftover{Node: "n0", UID: "n0"}
 	for situation, tc := range map[string]struct {
 		change func(w *world)
-		fate   Fate
+		fate   HostState
 	}{
 		"its Machine is being deleted":                                {func(*world) {}, Leaving},
 		"its Machine is being deleted, and has lost its Node":         {func(w *world) { w.Nodes = w.Nodes[1:] }, Leaving},
@@ -877,7 +877,7 @@ func TestWhatBecameOfAReleasedHost(t *testing.T) {
 			w := newWorld(3)
 			tc.change(w)
 			w.register()
-			g.Expect(w.FateOf(left)).To(Equal(tc.fate))
+			g.Expect(w.StateOf(left)).To(Equal(tc.fate))
 			step := left.Rests(tc.fate)
 			g.Expect(step != nil).To(Equal(tc.fate == Remaining || tc.fate == Nodeless))
 			if step != nil {
@@ -893,7 +893,7 @@ func TestWhatBecameOfAHostThatWasNoNode(t *testing.T) {
 	left := Leftover{Machine: "m0", ProviderID: "metal3://n0", HostUID: "host of n0"}
 	for situation, tc := range map[string]struct {
 		change func(w *world)
-		fate   Fate
+		fate   HostState
 		action Action
 	}{
 		"its Machine is being deleted":              {func(w *world) { w.unlinked(0); w.Nodes, w.Members = w.Nodes[1:], w.Members[1:] }, Leaving, Release},
@@ -920,7 +920,7 @@ func TestWhatBecameOfAHostThatWasNoNode(t *testing.T) {
 			leads(1)(w)
 			tc.change(w)
 			w.register()
-			g.Expect(w.FateOf(left.on(w.Registered))).To(Equal(tc.fate))
+			g.Expect(w.StateOf(left.on(w.Registered))).To(Equal(tc.fate))
 			step := w.DecideLeftover(left, &w.Etcd)
 			g.Expect(step.Action).To(Equal(tc.action), step.Message)
 			if tc.action == Wait {
@@ -935,40 +935,40 @@ func TestWhatBecameOfAHostThatWasNoNode(t *testing.T) {
 
 func TestWhatIsNotedOfAHost(t *testing.T) {
 	g := NewWithT(t)
-	asked := Asked{Leftovers: []Leftover{{Node: "n1"}, {Node: "n0", UID: "u", Addresses: []string{"a"}, Members: []string{"1"}}}}
-	_, changed := asked.Noted(Leftover{})
+	asked := Situation{Leftovers: []Leftover{{Node: "n1"}, {Node: "n0", UID: "u", Addresses: []string{"a"}, Members: []string{"1"}}}}
+	_, changed := asked.Recorded(Leftover{})
 	g.Expect(changed).To(BeFalse())
-	_, changed = asked.Noted(Leftover{Node: "n0", UID: "u", Addresses: []string{"a"}, Members: []string{"1"}})
+	_, changed = asked.Recorded(Leftover{Node: "n0", UID: "u", Addresses: []string{"a"}, Members: []string{"1"}})
 	g.Expect(changed).To(BeFalse())
-	noted, changed := asked.Noted(Leftover{Node: "n0", UID: "u", Addresses: []string{"a", "b"}, Members: []string{"9"}})
+	noted, changed := asked.Recorded(Leftover{Node: "n0", UID: "u", Addresses: []string{"a", "b"}, Members: []string{"9"}})
 	g.Expect(changed).To(BeTrue())
 	g.Expect(noted).To(Equal([]Leftover{{Node: "n1"}, {Node: "n0", UID: "u", Addresses: []string{"a", "b"}, Members: []string{"1", "9"}}}))
-	noted, changed = asked.Noted(Leftover{Node: "n0", UID: "v"})
+	noted, changed = asked.Recorded(Leftover{Node: "n0", UID: "v"})
 	g.Expect(changed).To(BeTrue())
 	g.Expect(noted).To(HaveLen(3))
 	g.Expect(asked.Leftovers[1].Members).To(Equal([]string{"1"}), "what was read stays")
 	g.Expect(asked.Without(noted[1])).To(Equal([]Leftover{{Node: "n1"}}))
 
 	spare := Leftover{Machine: "m3", HostUID: "h3"}
-	noted, changed = asked.Noted(spare)
+	noted, changed = asked.Recorded(spare)
 	g.Expect(changed).To(BeTrue(), "a host without Node")
 	asked.Leftovers = noted
-	_, changed = asked.Noted(spare)
+	_, changed = asked.Recorded(spare)
 	g.Expect(changed).To(BeFalse())
-	noted, _ = asked.Noted(Leftover{Machine: "m3", HostUID: "h3", Node: "n3", UID: "u3"})
+	noted, _ = asked.Recorded(Leftover{Machine: "m3", HostUID: "h3", Node: "n3", UID: "u3"})
 	g.Expect(noted).To(And(HaveLen(3), ContainElement(Leftover{Machine: "m3", HostUID: "h3", Node: "n3", UID: "u3"})), "it became one")
-	noted, _ = asked.Noted(Leftover{Machine: "m3", HostUID: "of the next host"})
+	noted, _ = asked.Recorded(Leftover{Machine: "m3", HostUID: "of the next host"})
 	g.Expect(noted).To(HaveLen(4), "another of that name")
-	noted, _ = asked.Noted(Leftover{Machine: "m3", HostUID: "h3", ProviderID: "of the next host"})
+	noted, _ = asked.Recorded(Leftover{Machine: "m3", HostUID: "h3", ProviderID: "of the next host"})
 	g.Expect(noted).To(HaveLen(4), "and another")
 	g.Expect(asked.Without(Leftover{})).To(HaveLen(3), "what nobody wrote is nobody's")
-	became := Asked{Leftovers: []Leftover{{Machine: "m3", HostUID: "h3", Node: "n3", UID: "u3"}}}
-	_, changed = became.Noted(spare)
+	became := Situation{Leftovers: []Leftover{{Machine: "m3", HostUID: "h3", Node: "n3", UID: "u3"}}}
+	_, changed = became.Recorded(spare)
 	g.Expect(changed).To(BeFalse(), "its Node is not forgotten")
-	noted, _ = asked.Noted(Leftover{Machine: "m1", ProviderID: "p1", Node: "n1"})
+	noted, _ = asked.Recorded(Leftover{Machine: "m1", ProviderID: "p1", Node: "n1"})
 	g.Expect(noted).To(ContainElement(Leftover{Machine: "m1", ProviderID: "p1", Node: "n1"}), "what an earlier version did not know")
 	asked.Leftovers = noted
-	noted, changed = asked.Noted(Leftover{Node: "n1"})
+	noted, changed = asked.Recorded(Leftover{Node: "n1"})
 	g.Expect(noted).To(ContainElement(Leftover{Machine: "m1", ProviderID: "p1", Node: "n1"}), "nothing is forgotten")
 	g.Expect(changed).To(BeFalse())
 }

@@ -14,7 +14,7 @@ const stuckAfter = 30 * time.Minute
 
 // Stuck returns the Machines whose hosts left etcd, but whose infrastructure is not deleted since, as with a dead BMC. next is when the next one becomes stuck; zero: none does. A Machine whose
 // release was not recorded is never stuck: nothing proves that its host left etcd.
-func (a *Asked) Stuck(now time.Time) (stuck []Machine, next time.Duration) {
+func (a *Situation) Stuck(now time.Time) (stuck []Machine, next time.Duration) {
 	for _, m := range a.Machines {
 		at := slices.IndexFunc(a.Leftovers, func(left Leftover) bool { return a.isOf(left, m) })
 		if m.Deleted.IsZero() || m.Held || !m.Terminating || at < 0 {
@@ -37,12 +37,12 @@ func (a *Asked) Stuck(now time.Time) (stuck []Machine, next time.Duration) {
 
 // AgainstSuccessor is all that speaks against another Machine in the place of one that is stuck. The server may run on without its BMC: OpenShift takes a host that runs into etcd again, and it
 // would be one voter more. Only a host that is seen to be no member, and whose kubelet does not report, counts as gone.
-func (a *Asked) AgainstSuccessor(m Machine, etcd *facts.Etcd) []Step {
+func (a *Situation) AgainstSuccessor(m Machine, etcd *facts.Etcd) []Step {
 	at := slices.IndexFunc(a.Leftovers, func(left Leftover) bool { return a.isOf(left, m) })
 	if at < 0 || m.Held || m.Deleted.IsZero() {
 		return []Step{Watch(controlplanev1.WaitingForMachinesDeletionReason, "it is not recorded that the host of Machine %s left etcd", m.Name)}
 	}
-	v := view{Asked: a, Etcd: etcd}
+	v := view{Situation: a, Etcd: etcd}
 	if step := v.foreign(); step != nil {
 		return []Step{*step}
 	}

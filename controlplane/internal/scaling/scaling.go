@@ -69,7 +69,7 @@ func marked(m *clusterv1.Machine) bool {
 
 // Down is which Machine of an installed cluster goes next, and all that speaks against it now. Of those that the user did not mark, one goes first whose host is no
 // member of etcd, or one that does not serve.
-func Down(f *facts.Facts, asked *removal.Asked, etcd *facts.Etcd) (name string, against []removal.Step) {
+func Down(f *facts.Facts, asked *removal.Situation, etcd *facts.Etcd) (name string, against []removal.Step) {
 	if step := removal.Unclear(etcd); step != nil {
 		return "", []removal.Step{*step}
 	}

@@ -116,13 +116,13 @@ func TestDown(t *testing.T) {
 		"the cluster is upgraded": {change: func(w *world) { w.Workload.Upgrading = "4.20.1" }, picked: "m4", reasons: []string{controlplanev1.UpgradeInProgressReason}},
 		"an upgrade was asked for": {
 			change: func(w *world) {
-				w.Workload.Rollout = &facts.Rollout{Asked: facts.Update{Image: "image"}, Pending: true}
+				w.Workload.Rollout = &facts.Rollout{Requested: facts.Update{Image: "image"}, Pending: true}
 			},
 			picked: "m4", reasons: []string{controlplanev1.UpgradeInProgressReason},
 		},
 		"an upgrade is refused": {
 			change: func(w *world) {
-				w.Workload.Rollout = &facts.Rollout{Asked: facts.Update{Version: "4.20.1"}, Pending: true, Refused: "no"}
+				w.Workload.Rollout = &facts.Rollout{Requested: facts.Update{Version: "4.20.1"}, Pending: true, Refused: "no"}
 			},
 			picked: "m4",
 		},

@@ -167,7 +167,7 @@ func TestAvailableTellsWhatTheInstallationWaitsFor(t *testing.T) {
 		},
 		"a failed preparation is tried again": {install: installOf("preparing-for-installation"), hosts: hosts[:3], message: "the preparation of the installation failed and is tried again: no ignition", change: func(v *View) {
 			conditions.Set(v.ControlPlane, no(controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason,
-				v.withLinks("the preparation of the installation failed and is tried again: no ignition")))
+				v.withURLs("the preparation of the installation failed and is tried again: no ignition")))
 		}},
 	} {
 		t.Run(situation, func(t *testing.T) {

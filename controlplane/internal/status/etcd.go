@@ -34,7 +34,7 @@ func (v *View) untilDegradedCounts() time.Duration {
 
 // composeEtcd sets the condition EtcdClusterHealthy of an installed cluster.
 func (v *View) composeEtcd(cp *controlplanev1.OpenshiftAssistedControlPlane) {
-	if !v.Installed() || v.GoesWhole() {
+	if !v.Installed() || v.ClusterDeleting() {
 		conditions.Delete(cp, controlplanev1.EtcdClusterHealthyCondition)
 		return
 	}

@@ -30,12 +30,12 @@ func (v *View) installedCondition() metav1.Condition {
 func (v *View) installation() metav1.Condition {
 	const t = controlplanev1.InstalledCondition
 	switch {
-	case v.Anew && v.Installed():
+	case v.Reregistered && v.Installed():
 		c := yes(t, controlplanev1.RegisteredAnewReason)
-		c.Message = RegisteredAnew(v.Facts)
+		c.Message = Reregistered(v.Facts)
 		return c
-	case v.Anew:
-		return no(t, controlplanev1.RegisteredAnewReason, RegisteredAnew(v.Facts))
+	case v.Reregistered:
+		return no(t, controlplanev1.RegisteredAnewReason, Reregistered(v.Facts))
 	case v.Installed():
 		return v.installed()
 	case v.Found.Blocked(Installation) != nil && (!v.Progress.Started || v.GivesUp()):
@@ -48,16 +48,16 @@ func (v *View) installation() metav1.Condition {
 		if v.anyHost(preparingFailedStates) || v.failedToPrepare() != nil {
 			return v.preparationFailed()
 		}
-		return no(t, controlplanev1.PreparingReason, v.withLinks("preparing the installation"))
+		return no(t, controlplanev1.PreparingReason, v.withURLs("preparing the installation"))
 	case controlplanev1.InstallationInstalling:
 		if v.Progress.State == assisted.StateInstallingPendingForUser {
-			return no(t, controlplanev1.UserActionRequiredReason, v.withLinks(v.ofHosts("the installation waits for the user: "+v.Progress.StateInfo, pendingStates)))
+			return no(t, controlplanev1.UserActionRequiredReason, v.withURLs(v.ofHosts("the installation waits for the user: "+v.Progress.StateInfo, pendingStates)))
 		}
-		return no(t, controlplanev1.InstallingReason, v.withLinks(fmt.Sprintf("%d%%: %s", v.percentage(), v.Progress.StateInfo)))
+		return no(t, controlplanev1.InstallingReason, v.withURLs(fmt.Sprintf("%d%%: %s", v.percentage(), v.Progress.StateInfo)))
 	case controlplanev1.InstallationFinalizing:
-		return no(t, controlplanev1.FinalizingReason, v.withLinks(fmt.Sprintf("%d%%: %s", v.percentage(), v.Progress.StateInfo)))
+		return no(t, controlplanev1.FinalizingReason, v.withURLs(fmt.Sprintf("%d%%: %s", v.percentage(), v.Progress.StateInfo)))
 	case controlplanev1.InstallationFailed:
-		return no(t, controlplanev1.InstallationFailedReason, v.withLinks(v.ofHosts("the installation failed: "+v.Progress.StateInfo, failingStates)))
+		return no(t, controlplanev1.InstallationFailedReason, v.withURLs(v.ofHosts("the installation failed: "+v.Progress.StateInfo, failingStates)))
 	default:
 		return v.pending()
 	}
@@ -72,7 +72,7 @@ func (v *View) notInstalled() string {
 	case controlplanev1.FinalizingReason:
 		return strings.TrimSuffix("its operators come up, after "+v.hostsOnTheirWay(), ", after ")
 	default:
-		return withoutLinks(c.Message)
+		return withoutURLs(c.Message)
 	}
 }
 
@@ -170,7 +170,7 @@ func (v *View) pending() metav1.Condition {
 		return no(t, controlplanev1.ValidationFailedReason, v.ofHosts(c.Message, failingStates))
 	}
 	if c := installCondition(v.Install, hiveext.ClusterCompletedCondition); c != nil && c.Reason == hiveext.ClusterInstallationOnHoldReason {
-		if v.GoesWhole() {
+		if v.ClusterDeleting() {
 			return no(t, controlplanev1.InstallationOnHoldReason, "the cluster is being deleted: no installation is begun")
 		}
 		return no(t, controlplanev1.InstallationOnHoldReason, "everything is ready; set config.holdInstallation to false to start the installation")
@@ -193,7 +193,7 @@ func (v *View) preparationFailed() metav1.Condition {
 	case !v.anyHost(preparingFailedStates) && v.failedToPrepare() != nil:
 		return *v.failedToPrepare()
 	}
-	return no(controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason, v.withLinks(v.ofHosts(message, failingStates)))
+	return no(controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason, v.withURLs(v.ofHosts(message, failingStates)))
 }
 
 // failedToPrepare returns the condition that was reported when a preparation failed. It stays while assisted-service tries again, over and over,
@@ -208,8 +208,8 @@ func (v *View) failedToPrepare() *metav1.Condition {
 // What stands before the links of a message.
 const eventsLink, logsLink = "; events: ", "; logs: "
 
-// withLinks adds where assisted-service's events and logs are.
-func (v *View) withLinks(message string) string {
+// withURLs adds where assisted-service's events and logs are.
+func (v *View) withURLs(message string) string {
 	links := ""
 	if v.Progress.EventsURL != "" {
 		links = eventsLink + v.Progress.EventsURL
@@ -220,8 +220,8 @@ func (v *View) withLinks(message string) string {
 	return bound.Before(message, links) + links
 }
 
-// withoutLinks is a message as it was before links were added.
-func withoutLinks(message string) string {
+// withoutURLs is a message as it was before links were added.
+func withoutURLs(message string) string {
 	message, _, _ = strings.Cut(message, eventsLink)
 	message, _, _ = strings.Cut(message, logsLink)
 	return message
@@ -241,8 +241,8 @@ func installCondition(install *hiveext.AgentClusterInstall, conditionType hivev1
 	return nil
 }
 
-// RegisteredAnew says what happened to a cluster that assisted-service forgot, and the ways back. None of them deletes anything here.
-func RegisteredAnew(f *facts.Facts) string {
+// Reregistered says what happened to a cluster that assisted-service forgot, and the ways back. None of them deletes anything here.
+func Reregistered(f *facts.Facts) string {
 	kubeconfig := f.ControlPlane.Name + "-admin-kubeconfig"
 	if name := facts.AdminKubeconfigOf(f.Install); name != "" {
 		kubeconfig = name

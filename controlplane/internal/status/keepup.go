@@ -40,8 +40,8 @@ var waitingStages = []models.HostStage{models.HostStageWaitingForControlPlane, m
 // goingOn are the states of a host that is being installed or is installed, and needs nobody for it.
 var goingOn = []string{models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstalled, models.HostStatusAddedToExistingCluster}
 
-// composeKeepUp tells which hosts are much slower than the others.
-func (v *View) composeKeepUp(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+// composeHostsProgressing tells which hosts are much slower than the others.
+func (v *View) composeHostsProgressing(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 	const t = controlplanev1.HostsKeepUpCondition
 	behind, _ := v.behind()
 	if len(behind) == 0 {

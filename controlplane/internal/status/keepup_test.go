@@ -52,8 +52,8 @@ func changed(a aiv1beta1.Agent, change func(*aiv1beta1.Agent)) aiv1beta1.Agent {
 	return a
 }
 
-// keepUpOf looks at hosts at noon.
-func keepUpOf(agents ...aiv1beta1.Agent) *View {
+// progressOf looks at hosts at noon.
+func progressOf(agents ...aiv1beta1.Agent) *View {
 	f := factsOf(nil)
 	f.Install, f.Agents = installOf("installing"), agents
 	v := viewOf(f)
@@ -104,7 +104,7 @@ func TestAHostIsBehindWhenMostOfTheOthersHaveLeftItsStageLongAgo(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
-			hosts, left := keepUpOf(tc.hosts...).behind()
+			hosts, left := progressOf(tc.hosts...).behind()
 			g.Expect(namesOf(hosts)).To(Equal(tc.behind))
 			g.Expect(left).To(Equal(time.Duration(tc.left) * time.Minute))
 		})
@@ -131,7 +131,7 @@ func TestHostsThatJoinAreComparedWithThoseThatJoinBesideThem(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
-			v := keepUpOf(tc.hosts...)
+			v := progressOf(tc.hosts...)
 			v.Phase, v.Progress.DayTwo = controlplanev1.InstallationInstalled, true
 			hosts, left := v.behind()
 			g.Expect(namesOf(hosts)).To(Equal(tc.behind))
@@ -143,7 +143,7 @@ func TestHostsThatJoinAreComparedWithThoseThatJoinBesideThem(t *testing.T) {
 // assisted-service tells only since when a host is in its present stage. When the others go on, nobody knows any more when they left an earlier one.
 func TestAHostStaysBehindWhenTheOthersGoOn(t *testing.T) {
 	g := NewWithT(t)
-	v := keepUpOf(workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageRebooting, 15))
+	v := progressOf(workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageRebooting, 15))
 	v.Compose(v.ControlPlane)
 	told := conditions.GetMessage(v.ControlPlane, controlplanev1.HostsKeepUpCondition)
 	g.Expect(told).NotTo(BeEmpty())
@@ -163,7 +163,7 @@ func TestAHostStaysBehindWhenTheOthersGoOn(t *testing.T) {
 
 func TestHostsThatFallBehindAreNamed(t *testing.T) {
 	g := NewWithT(t)
-	v := keepUpOf(workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageDone, 15))
+	v := progressOf(workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageDone, 15))
 	v.Workers = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "machine-a"}}}
 	cp := v.ControlPlane.DeepCopy()
 	v.Compose(cp)
@@ -191,7 +191,7 @@ func TestNoMoreThanThreeHostsThatFallBehindAreNamed(t *testing.T) {
 	for _, name := range []string{"f", "g", "h", "i", "j", "k"} {
 		hosts = append(hosts, workerIn(name, models.HostStageDone, 20))
 	}
-	v := keepUpOf(hosts...)
+	v := progressOf(hosts...)
 	cp := v.ControlPlane.DeepCopy()
 	v.Compose(cp)
 	g.Expect(conditions.GetMessage(cp, controlplanev1.HostsKeepUpCondition)).To(And(ContainSubstring("host c "), ContainSubstring("; 2 more hosts; "), Not(ContainSubstring("host d"))))
@@ -207,7 +207,7 @@ func TestNobodyIsBehindInAnInstallationThatEnds(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
-			v := keepUpOf(slow...)
+			v := progressOf(slow...)
 			change(v)
 			hosts, left := v.behind()
 			g.Expect(hosts).To(BeEmpty())

@@ -87,7 +87,7 @@ func (v *View) machinesUpToDate() metav1.Condition {
 	}
 	c := v.aggregate(clusterv1.MachineUpToDateCondition, t)
 	if upgrade := v.upgradeUnderWay(); upgrade != "" && c.Status == metav1.ConditionTrue {
-		if held := v.held(); held != "" {
+		if held := v.waitingPools(); held != "" {
 			upgrade += "; " + held
 		}
 		return no(t, controlplanev1.UpgradeInProgressReason, upgrade) // it is done when the cluster says so
@@ -150,7 +150,7 @@ func (v *View) rollingOut() metav1.Condition {
 	if blocked := v.Found.Blocked(Upgrade); blocked != nil {
 		said = append(said, blocked.Message)
 	}
-	said = append(said, v.held())
+	said = append(said, v.waitingPools())
 	if len(outdated) > 0 {
 		said = append(said, fmt.Sprintf("%s not up to date: %s", english.Plural(len(outdated), "Machine is", "Machines are"), Names(outdated)))
 	}

@@ -38,7 +38,7 @@ func (v *View) Compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 			conditions.Delete(cp, controlplanev1.CertificatesApprovedCondition)
 		}
 		v.composePreflight(cp)
-		v.composeKeepUp(cp)
+		v.composeHostsProgressing(cp)
 		v.composeEtcd(cp)
 	}
 	conditions.Set(cp, v.PausedCondition())

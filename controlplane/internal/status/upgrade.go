@@ -82,11 +82,11 @@ func (v *View) poolsBehind() []string {
 	return behind
 }
 
-// held tells which MachineConfigPools hold an upgrade up, or Nodes back, and what to do about it; empty: none does.
-func (v *View) held() string {
+// waitingPools tells which MachineConfigPools hold an upgrade up, or Nodes back, and what to do about it; empty: none does.
+func (v *View) waitingPools() string {
 	var told []string
 	for _, pool := range v.Workload.Pools {
-		if words := v.holds(&pool); v.PoolsMatter() && words != "" {
+		if words := v.pauseOf(&pool); v.PoolsMatter() && words != "" {
 			told = append(told, words)
 		}
 	}
@@ -98,7 +98,7 @@ func (v *View) heldReason() string {
 	reason := ""
 	for i := range v.Workload.Pools {
 		switch pool := &v.Workload.Pools[i]; {
-		case !v.PoolsMatter() || v.holds(pool) == "":
+		case !v.PoolsMatter() || v.pauseOf(pool) == "":
 		case pool.Degraded != "":
 			return controlplanev1.MachineConfigPoolDegradedReason
 		case pool.Paused:
@@ -108,8 +108,8 @@ func (v *View) heldReason() string {
 	return reason
 }
 
-// holds is that of one of them. One of workers that is paused is named as long as its Nodes come later for it.
-func (v *View) holds(pool *facts.Pool) string {
+// pauseOf is that of one of them. One of workers that is paused is named as long as its Nodes come later for it.
+func (v *View) pauseOf(pool *facts.Pool) string {
 	under := v.Workload.Upgrading != ""
 	name, unpause := "MachineConfigPool "+pool.Name, fmt.Sprintf(`oc patch machineconfigpool %s --type merge --patch '{"spec":{"paused":false}}'`, pool.Name)
 	switch {
@@ -134,5 +134,5 @@ func (v *View) following() metav1.Condition {
 	if v.PoolsMatter() && !v.Workload.PoolsKnown && before != nil && before.Status == metav1.ConditionFalse {
 		return *before // what was seen last
 	}
-	return no(t, cmp.Or(v.heldReason(), clusterv1.NotRollingOutReason), v.held())
+	return no(t, cmp.Or(v.heldReason(), clusterv1.NotRollingOutReason), v.waitingPools())
 }

@@ -81,7 +81,7 @@ func start(conn *tls.Conn, times Times) *Conn {
 	c.heard.Store(times.Now().UnixNano())
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.next = time.AfterFunc(c.silence(), c.look)
+	c.next = time.AfterFunc(c.silence(), c.checkLiveness)
 	c.write(func() error {
 		if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 			return err
@@ -93,8 +93,8 @@ func start(conn *tls.Conn, times Times) *Conn {
 	return c
 }
 
-// look is called when the server was silent for long, or did not answer the ping that it got then.
-func (c *Conn) look() {
+// checkLiveness is called when the server was silent for long, or did not answer the ping that it got then.
+func (c *Conn) checkLiveness() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {

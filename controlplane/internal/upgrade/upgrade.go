@@ -20,7 +20,7 @@ import (
 // Due tells whether the cluster has to be looked at: it is to run a newer release than it runs, or is brought to, or was asked for one that it has not begun and that nobody wants any more.
 func Due(f *facts.Facts) bool {
 	runs, known := f.Runs()
-	if !known || !f.Installed() || f.GoesWhole() || !f.Workload.Connected || !f.Workload.UnreadSince.IsZero() {
+	if !known || !f.Installed() || f.ClusterDeleting() || !f.Workload.Connected || !f.Workload.UnreadSince.IsZero() {
 		return false
 	}
 	return newer(f, runs) || pending(f)
@@ -52,7 +52,7 @@ func Next(f *facts.Facts, seen *facts.ClusterVersion) (facts.UpdateRequest, *rem
 		request.Channel = channel
 		return request, watched(controlplanev1.UpgradeInProgressReason, "the cluster looks for releases in the channel %s now: waiting for what it finds", channel)
 	}
-	for _, check := range []func(*facts.Facts, semver.Version, *facts.ClusterVersion) *removal.Step{underWay, takenOff, skipped, askedByOthers} {
+	for _, check := range []func(*facts.Facts, semver.Version, *facts.ClusterVersion) *removal.Step{underWay, takenOff, skipped, foreignRequest} {
 		if step := check(f, wanted, seen); step != nil {
 			return request, step
 		}
@@ -76,7 +76,7 @@ func Next(f *facts.Facts, seen *facts.ClusterVersion) (facts.UpdateRequest, *rem
 // the cluster checks that the image is of the version. A request of ours that has no image comes from a version of the provider that sent none: it is completed, because
 // the cluster ignores it as Invalid as soon as its update graph does not offer the version any more.
 func requested(seen *facts.ClusterVersion, wanted semver.Version, update facts.Update) bool {
-	asked := seen.Asked
+	asked := seen.Requested
 	if asked.Version != update.Version || asked.Force != update.Force {
 		return false
 	}
@@ -179,9 +179,9 @@ func nextMajor(f *facts.Facts, runs, wanted semver.Version, seen *facts.ClusterV
 	return nil
 }
 
-// askedByOthers is about what somebody else asked the cluster for, and has not begun: two who write in turn would keep it from ever beginning.
-func askedByOthers(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
-	if seen.Ours || !pending(f) || seen.Asked.Version == wanted.String() {
+// foreignRequest is about what somebody else asked the cluster for, and has not begun: two who write in turn would keep it from ever beginning.
+func foreignRequest(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
+	if seen.Ours || !pending(f) || seen.Requested.Version == wanted.String() {
 		return nil
 	}
 	refused := ""
@@ -189,10 +189,10 @@ func askedByOthers(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVer
 		refused = ", which refuses it (" + f.Workload.Rollout.Refused + ")"
 	}
 	return watched(controlplanev1.VersionMismatchReason, "somebody else asked the cluster for another release than v%s: %s%s. Take that back in the cluster (oc adm upgrade --clear), or set spec.version to it",
-		wanted, asking(seen.Asked), refused)
+		wanted, describe(seen.Requested), refused)
 }
 
-func asking(asked facts.Update) string {
+func describe(asked facts.Update) string {
 	if asked.Version == "" {
 		return bound.Cause(asked.Image)
 	}

@@ -67,7 +67,7 @@ func TestDue(t *testing.T) {
 		"what is known may be old":             {func(w *world) { w.Workload.UnreadSince = time.Now() }, false},
 		"the cluster does not answer":          {func(w *world) { w.Workload.Connected = false }, false},
 		"nobody knows what runs":               {func(w *world) { w.Workload.OpenShiftVersion = "" }, false},
-		"it is not installed":                  {func(w *world) { w.Standing = facts.Standing{} }, false},
+		"it is not installed":                  {func(w *world) { w.InstallationState = facts.InstallationState{} }, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			w := newWorld()
@@ -116,9 +116,9 @@ func TestWhatTheClusterIsAskedFor(t *testing.T) {
 			w.spec().Upgrade.AcceptedRisks, w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = []string{"SlowDisks"}, "4.20.1"
 		}, facts.Update{Version: "4.20.1", Image: newest, Force: true}},
 		"another was forced before":                  {func(w *world) { w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = "4.20.0" }, facts.Update{Version: "4.20.1", Image: newest}},
-		"another was asked for, and refused":         {func(w *world) { w.seen.Asked.Version = "4.20.0"; w.refused("no"); w.seen.Ours = true }, facts.Update{Version: "4.20.1", Image: newest}},
-		"what was asked for has ended":               {func(w *world) { w.seen.Asked.Version = "4.19.3" }, facts.Update{Version: "4.20.1", Image: newest}},
-		"the same, but not forced":                   {func(w *world) { w.seen.Asked = facts.Update{Version: "4.20.1", Force: true} }, facts.Update{Version: "4.20.1", Image: newest}},
+		"another was asked for, and refused":         {func(w *world) { w.seen.Requested.Version = "4.20.0"; w.refused("no"); w.seen.Ours = true }, facts.Update{Version: "4.20.1", Image: newest}},
+		"what was asked for has ended":               {func(w *world) { w.seen.Requested.Version = "4.19.3" }, facts.Update{Version: "4.20.1", Image: newest}},
+		"the same, but not forced":                   {func(w *world) { w.seen.Requested = facts.Update{Version: "4.20.1", Force: true} }, facts.Update{Version: "4.20.1", Image: newest}},
 		"instead of another patch that is under way": {func(w *world) { w.upgrading("4.20.0") }, facts.Update{Version: "4.20.1", Image: newest}},
 		"instead of another patch that makes it unwell": {func(w *world) {
 			w.upgrading("4.20.0")
@@ -188,9 +188,9 @@ func TestWhatKeepsAClusterFromBeingAsked(t *testing.T) {
 		}, controlplanev1.WaitingForReplacementReason, "Node m1 of Machine m1 is not Ready", true},
 		"it was taken off that release":                           {func(w *world) { w.seen.Former = []string{"4.19.1", "4.20.1"} }, controlplanev1.VersionMismatchReason, "was brought from v4.20.1 to v4.19.3", true},
 		"it is being taken off that release":                      {func(w *world) { w.upgrading("4.20.0"); w.seen.Former = []string{"4.20.1"} }, controlplanev1.VersionMismatchReason, "was brought from v4.20.1 to v4.20.0", true},
-		"somebody else asked for another":                         {func(w *world) { w.seen.Asked.Version = "4.20.3"; w.refused("") }, controlplanev1.VersionMismatchReason, "somebody else asked the cluster for another release than v4.20.1: v4.20.3. Take", true},
-		"somebody else asked for an image, which is refused":      {func(w *world) { w.seen.Asked.Image = "image"; w.refused("no signature") }, controlplanev1.VersionMismatchReason, "image, which refuses it (no signature). Take", true},
-		"somebody else asked for it, with its image":              {func(w *world) { w.seen.Asked = facts.Update{Version: "4.20.1", Image: newest}; w.refused("") }, controlplanev1.UpgradeInProgressReason, "waiting until it begins", true},
+		"somebody else asked for another":                         {func(w *world) { w.seen.Requested.Version = "4.20.3"; w.refused("") }, controlplanev1.VersionMismatchReason, "somebody else asked the cluster for another release than v4.20.1: v4.20.3. Take", true},
+		"somebody else asked for an image, which is refused":      {func(w *world) { w.seen.Requested.Image = "image"; w.refused("no signature") }, controlplanev1.VersionMismatchReason, "image, which refuses it (no signature). Take", true},
+		"somebody else asked for it, with its image":              {func(w *world) { w.seen.Requested = facts.Update{Version: "4.20.1", Image: newest}; w.refused("") }, controlplanev1.UpgradeInProgressReason, "waiting until it begins", true},
 		"what is known is older than what was looked at":          {func(w *world) { w.seen.Runs = "4.20.5" }, controlplanev1.UpgradeInProgressReason, "waiting for its news", false},
 		"another began meanwhile":                                 {func(w *world) { w.seen.Upgrading = "4.20.5" }, controlplanev1.UpgradeInProgressReason, "waiting for its news", false},
 		"the next major version is not offered":                   {func(w *world) { w.spec().Version, w.spec().Config.ReleaseImage = "5.0.1", newest }, controlplanev1.UpgradeNotOfferedReason, "Set spec.upgrade.channel to one that has it: where the cluster reaches an update graph, only that leads to another major version", true},
@@ -207,7 +207,7 @@ func TestWhatKeepsAClusterFromBeingAsked(t *testing.T) {
 		"a pool, whose name is tolerated as that of an operator": {func(w *world) {
 			w.spec().Upgrade.ToleratedOperators, w.seen.Unhealthy = []string{"worker"}, []facts.Ailment{{Message: "MachineConfigPool worker is degraded (x)"}}
 		}, controlplanev1.WaitingForHealthyClusterReason, "MachineConfigPool worker is degraded", false},
-		"another client requested it by its version": {func(w *world) { w.seen.Asked.Version = "4.20.1"; w.refused("") }, controlplanev1.UpgradeInProgressReason, "waiting until it begins", true},
+		"another client requested it by its version": {func(w *world) { w.seen.Requested.Version = "4.20.1"; w.refused("") }, controlplanev1.UpgradeInProgressReason, "waiting until it begins", true},
 		"something in it is not well, and it is forced": {func(w *world) {
 			w.spec().Upgrade.WaivePreconditionsAndSignaturesFor, w.seen.Unhealthy = "4.20.1", degraded("etcd")
 		}, controlplanev1.WaitingForHealthyClusterReason, "etcd is degraded", false},
@@ -218,12 +218,12 @@ func TestWhatKeepsAClusterFromBeingAsked(t *testing.T) {
 			w.ControlPlane.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: "[{}]"}
 		}, controlplanev1.WaitingForReplacementReason, "being cleaned up", true},
 		"it was asked, and has not looked at it": {func(w *world) {
-			w.seen.Asked = facts.Update{Version: "4.20.1", Image: newest}
+			w.seen.Requested = facts.Update{Version: "4.20.1", Image: newest}
 			w.Workload.Rollout = &facts.Rollout{Unseen: true, Refused: "the former"}
 		}, controlplanev1.UpgradeInProgressReason, "waiting until it begins", true},
-		"it was asked, and refuses": {func(w *world) { w.seen.Asked.Image = newest; w.refuse("Cluster operator x should not be upgraded") }, controlplanev1.UpgradeRefusedReason, "the cluster refuses v4.20.1. Cluster operator x should not be upgraded", true},
+		"it was asked, and refuses": {func(w *world) { w.seen.Requested.Image = newest; w.refuse("Cluster operator x should not be upgraded") }, controlplanev1.UpgradeRefusedReason, "the cluster refuses v4.20.1. Cluster operator x should not be upgraded", true},
 		"it refuses, and asks for acknowledgement": {func(w *world) {
-			w.seen.Asked.Image = newest
+			w.seen.Requested.Image = newest
 			w.refuse("AdminAckRequired")
 			w.seen.Gates = []facts.Gate{{Name: "ack-4.18-old", Message: "old"}, {Name: "ack-4.19-done", Acknowledged: true}, {Name: "ack-4.19-apis", Message: "APIs go"}}
 		}, controlplanev1.UpgradeRefusedReason, "the cluster refuses v4.20.1. When you have checked what it asks for, name in spec.upgrade.acknowledgements: ack-4.19-apis (APIs go). It says: AdminAckRequired", true},
@@ -261,19 +261,19 @@ func (w *world) disconnected(version, image string) {
 
 // refuse makes the cluster refuse what is wanted, which we asked for.
 func (w *world) refuse(why string) {
-	w.seen.Asked.Version, w.seen.Ours = "4.20.1", true
+	w.seen.Requested.Version, w.seen.Ours = "4.20.1", true
 	w.refused(why)
 }
 
 // refused makes the cluster refuse what it was asked for.
 func (w *world) refused(why string) {
-	w.Workload.Rollout = &facts.Rollout{Asked: w.seen.Asked, Pending: true, Refused: why}
+	w.Workload.Rollout = &facts.Rollout{Requested: w.seen.Requested, Pending: true, Refused: why}
 }
 
 // upgrading makes the cluster be on its way to a release.
 func (w *world) upgrading(to string) {
-	w.Workload.Upgrading, w.seen.Upgrading, w.seen.Asked.Version = to, to, to
-	w.Workload.Rollout = &facts.Rollout{Asked: w.seen.Asked}
+	w.Workload.Upgrading, w.seen.Upgrading, w.seen.Requested.Version = to, to, to
+	w.Workload.Rollout = &facts.Rollout{Requested: w.seen.Requested}
 }
 
 // sicken makes a MachineHealthCheck ask for the replacement of a Machine.
@@ -286,7 +286,7 @@ func (w *world) sicken(i int) {
 func TestAPatchIsNotAskedToBeAcknowledged(t *testing.T) {
 	g, w := NewWithT(t), newWorld()
 	w.spec().Version, w.seen.Offers[0].Version = "4.19.9", "4.19.9"
-	w.seen.Asked = facts.Update{Version: "4.19.9", Image: newest}
+	w.seen.Requested = facts.Update{Version: "4.19.9", Image: newest}
 	w.Workload.Rollout = &facts.Rollout{Refused: "the payload could not be loaded"}
 	w.seen.Gates = []facts.Gate{{Name: "ack-4.19-apis", Message: "APIs go"}}
 	_, step := Next(w.Facts, &w.seen)
@@ -315,7 +315,7 @@ func TestWhatMayNotBeginIsTakenBack(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, w := NewWithT(t), newWorld()
-			w.seen.Asked.Image = newest
+			w.seen.Requested.Image = newest
 			w.refuse("no signature")
 			request, step := Next(w.Facts, &w.seen)
 			g.Expect(request.Empty()).To(BeTrue(), "it is tried again by the cluster")
@@ -346,7 +346,7 @@ func TestToleranceIsReported(t *testing.T) {
 	g.Expect(request.Tolerated).To(Equal([]string{"ClusterOperator insights is degraded"}))
 	g.Expect(step.Message).To(HaveSuffix("waiting until it begins. Tolerated: ClusterOperator insights is degraded"))
 
-	w.seen.Asked, w.seen.Ours = *request.Update, true
+	w.seen.Requested, w.seen.Ours = *request.Update, true
 	w.refused("no signature")
 	request, step = Next(w.Facts, &w.seen)
 	g.Expect(request.Withdraw).To(BeFalse(), "what is tolerated withdraws nothing")

@@ -81,7 +81,7 @@ type access struct {
 	// config is what the kubeconfig says, without its certificates: they are large, and stand in certificates.
 	config       *rest.Config
 	certificates *tls.Config
-	sessions     *sessions
+	sessions     *tlsSessions
 	// serving are the authorities of the latest connection.
 	serving *serving
 }
@@ -102,7 +102,7 @@ func open(kubeconfig []byte, userAgent string, now func() time.Time) (*access, e
 	config.TLSClientConfig = rest.TLSClientConfig{}
 	config.UserAgent, config.QPS = userAgent, -1
 	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
-	a := &access{config: config, certificates: certificates, sessions: &sessions{}, serving: &serving{}}
+	a := &access{config: config, certificates: certificates, sessions: &tlsSessions{}, serving: &serving{}}
 	certificates.ClientSessionCache = a.sessions
 	certificates.VerifyConnection = a.serving.record
 	a.transport = &streams.Transport{Dial: a.dial, Times: streams.Times{Silence: silence, Answer: answerTime, Now: now}}

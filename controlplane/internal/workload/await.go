@@ -10,7 +10,7 @@ func (c *Clusters) Await(cluster client.ObjectKey, awaited bool) {
 }
 
 // await tells whether the cluster has to be visited for it.
-func (l *link) await(awaited bool) bool {
+func (l *connection) await(awaited bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	begins := awaited && !l.awaiting
@@ -21,11 +21,11 @@ func (l *link) await(awaited bool) bool {
 	return l.resume() || begins // for what is read only while hosts are awaited
 }
 
-// hostsAwaited tells whether hosts are awaited; the caller holds the lock.
-func (l *link) hostsAwaited() bool { return l.awaiting }
+// hostsExpected tells whether hosts are awaited; the caller holds the lock.
+func (l *connection) hostsExpected() bool { return l.awaiting }
 
 // resume makes the next visit read, and watch, what is asked for again and rests, and tells whether there is anything; the caller holds the lock.
-func (l *link) resume() (due bool) {
+func (l *connection) resume() (due bool) {
 	for _, r := range resources {
 		if r.demand != nil && l.wants(r) && l.watching.Has(r.name) && !l.onDemand.Has(r.name) {
 			l.watching.Delete(r.name)
@@ -47,14 +47,14 @@ func (w *watcher) rests() bool {
 }
 
 // wants tells whether a resource is to be watched; the caller holds the lock.
-func (l *link) wants(r resource) bool { return r.demand == nil || r.demand(l) }
+func (l *connection) wants(r resource) bool { return r.demand == nil || r.demand(l) }
 
 // due tells whether a resource is to be read, unless it is already; the caller holds the lock.
-func (l *link) due(r resource) bool {
-	return l.wants(r) || !r.onlyAwaited && l.stop != nil && l.now().Sub(l.since) >= settled
+func (l *connection) due(r resource) bool {
+	return l.wants(r) || !r.onlyIfNeeded && l.stop != nil && l.now().Sub(l.since) >= settled
 }
 
 // fresh tells whether what was read of a resource still counts; the caller holds the lock.
-func (l *link) fresh(r resource) bool {
+func (l *connection) fresh(r resource) bool {
 	return l.watching.Has(r.name) && !(l.polled && l.wants(r)) && (r.outdated == nil || !r.outdated(l))
 }

@@ -47,8 +47,8 @@ type RequestsFunc func(ctx context.Context, cluster client.ObjectKey) []ctrl.Req
 type Clusters struct {
 	Options
 
-	mu    sync.RWMutex
-	links map[client.ObjectKey]*link
+	mu          sync.RWMutex
+	connections map[client.ObjectKey]*connection
 	// news are the clusters of which something is to be told, visits those that are to be visited.
 	news, visits chan event.GenericEvent
 	now          func() time.Time
@@ -74,11 +74,11 @@ type Options struct {
 // NewClusters returns what keeps the connections, and has none yet.
 func NewClusters(options Options) *Clusters {
 	return &Clusters{
-		Options: options,
-		links:   map[client.ObjectKey]*link{},
-		news:    make(chan event.GenericEvent, pending),
-		visits:  make(chan event.GenericEvent, pending),
-		now:     time.Now, reading: semaphore.NewWeighted(readers), callTime: callTime,
+		Options:     options,
+		connections: map[client.ObjectKey]*connection{},
+		news:        make(chan event.GenericEvent, pending),
+		visits:      make(chan event.GenericEvent, pending),
+		now:         time.Now, reading: semaphore.NewWeighted(readers), callTime: callTime,
 	}
 }
 
@@ -149,7 +149,7 @@ func (c *Clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		c.Forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	l := c.link(req.NamespacedName)
+	l := c.connectionOf(req.NamespacedName)
 	if err := c.refresh(ctx, l); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -158,7 +158,7 @@ func (c *Clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 }
 
 // refresh takes in another kubeconfig. One that is deleted stays in use: what it led to is still there, and the control plane publishes another with its help.
-func (c *Clusters) refresh(ctx context.Context, l *link) error {
+func (c *Clusters) refresh(ctx context.Context, l *connection) error {
 	key := client.ObjectKey{Namespace: l.key.Namespace, Name: secret.Name(l.key.Name, secret.Kubeconfig)}
 	published, err := kube.Read(ctx, c.Cached, key, kube.MetadataOf(kube.Secret))
 	if err != nil || published == nil || l.uses(published.ResourceVersion) {
@@ -172,27 +172,27 @@ func (c *Clusters) refresh(ctx context.Context, l *link) error {
 	return nil
 }
 
-// link returns that of a cluster.
-func (c *Clusters) link(cluster client.ObjectKey) *link {
+// connectionOf returns that of a cluster.
+func (c *Clusters) connectionOf(cluster client.ObjectKey) *connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l, found := c.links[cluster]
+	l, found := c.connections[cluster]
 	if !found {
-		l = newLink(cluster, c.now, c.reading, func() { c.tell(c.news, cluster) }, func() { c.tell(c.visits, cluster) })
-		c.links[cluster] = l
+		l = newConnection(cluster, c.now, c.reading, func() { c.notify(c.news, cluster) }, func() { c.notify(c.visits, cluster) })
+		c.connections[cluster] = l
 	}
 	return l
 }
 
-func (c *Clusters) tell(channel chan<- event.GenericEvent, cluster client.ObjectKey) {
+func (c *Clusters) notify(channel chan<- event.GenericEvent, cluster client.ObjectKey) {
 	channel <- event.GenericEvent{Object: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}}
 }
 
 // known returns the link of a cluster that was visited, else nil.
-func (c *Clusters) known(cluster client.ObjectKey) *link {
+func (c *Clusters) known(cluster client.ObjectKey) *connection {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.links[cluster]
+	return c.connections[cluster]
 }
 
 // Observe returns what is known of the cluster. A cluster that cannot be reached is no error.
@@ -200,12 +200,12 @@ func (c *Clusters) Observe(cluster client.ObjectKey) facts.Workload {
 	if l := c.known(cluster); l != nil {
 		return l.observe()
 	}
-	c.tell(c.visits, cluster) // its control plane was not selected when the Cluster was seen
+	c.notify(c.visits, cluster) // its control plane was not selected when the Cluster was seen
 	return facts.Workload{}
 }
 
-// Look is what is known of a cluster that the manager looks after; false for any other.
-func (c *Clusters) Look(cluster client.ObjectKey) (facts.Workload, bool) {
+// View is what is known of a cluster that the manager looks after; false for any other.
+func (c *Clusters) View(cluster client.ObjectKey) (facts.Workload, bool) {
 	if l := c.known(cluster); l != nil {
 		return l.observe(), true
 	}
@@ -215,8 +215,8 @@ func (c *Clusters) Look(cluster client.ObjectKey) (facts.Workload, bool) {
 // Forget drops the connection to a cluster, and what is remembered of it.
 func (c *Clusters) Forget(cluster client.ObjectKey) {
 	c.mu.Lock()
-	l := c.links[cluster]
-	delete(c.links, cluster)
+	l := c.connections[cluster]
+	delete(c.connections, cluster)
 	c.mu.Unlock()
 	if l != nil {
 		l.close()

@@ -80,7 +80,7 @@ func (h *hub) visit(ctx context.Context) time.Duration {
 
 // settle lets the connection be one that has lasted.
 func (h *hub) settle() {
-	l := h.link(clusterKey)
+	l := h.connectionOf(clusterKey)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.since = l.since.Add(-settled)
@@ -92,9 +92,9 @@ func (h *hub) told() facts.Workload {
 	return h.Observe(clusterKey)
 }
 
-// sessions is how many are kept of connections to the cluster.
+// tlsSessions is how many are kept of connections to the cluster.
 func (h *hub) sessions() int {
-	s := h.link(clusterKey).access.sessions
+	s := h.connectionOf(clusterKey).access.sessions
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.kept)
@@ -213,7 +213,7 @@ func TestClustersOfOthersAreNotConnectedTo(t *testing.T) {
 	h, s := connectedHub(t)
 	h.selected.Store(false)
 	h.Expect(h.visit(t.Context())).To(BeZero())
-	h.Expect(h.links).To(BeEmpty())
+	h.Expect(h.connections).To(BeEmpty())
 	h.Eventually(func() int { return s.watched(nodesPath) }, time.Minute).Should(BeZero())
 
 	h.selected.Store(true)
@@ -223,7 +223,7 @@ func TestClustersOfOthersAreNotConnectedTo(t *testing.T) {
 	h.Expect(h.Observe(clusterKey).Connected).To(BeTrue())
 	h.Expect(h.Client.Delete(t.Context(), &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: clusterKey.Namespace, Name: clusterKey.Name}})).To(Succeed())
 	h.visit(t.Context())
-	h.Expect(h.links).To(BeEmpty())
+	h.Expect(h.connections).To(BeEmpty())
 }
 
 func TestACertificateOfAnotherAuthority(t *testing.T) {
@@ -270,7 +270,7 @@ func TestWhenAClusterIsTriedAgain(t *testing.T) {
 func TestAnAPIServerThatComesAndGoesIsToldOnce(t *testing.T) {
 	g := NewWithT(t)
 	now, told := time.Now(), 0
-	l := newLink(clusterKey, func() time.Time { return now }, nil, func() { told++ }, func() {})
+	l := newConnection(clusterKey, func() time.Time { return now }, nil, func() { told++ }, func() {})
 	for range 3 {
 		l.failed(syscall.ECONNREFUSED)
 		l.failed(context.DeadlineExceeded)
@@ -328,9 +328,9 @@ func TestAClusterThatHangsHoldsUpNobodyForLong(t *testing.T) {
 	h, _ := connectedHub(t)
 	asked := 0
 	answering := func(err error) resource {
-		return resource{read: func(context.Context, client.Client) (string, func(*link), error) {
+		return resource{read: func(context.Context, client.Client) (string, func(*connection), error) {
 			asked++
-			return "", func(*link) {}, err
+			return "", func(*connection) {}, err
 		}}
 	}
 	l := h.known(clusterKey)
@@ -484,7 +484,7 @@ func TestNewsOfClustersThatAreInstalledComesFirst(t *testing.T) {
 	t.Cleanup(queue.ShutDown)
 	h.Expect(h.Source().Start(t.Context(), queue)).To(Succeed())
 	for _, name := range []string{"installed", "installing"} {
-		h.tell(h.news, client.ObjectKey{Namespace: clusterKey.Namespace, Name: name})
+		h.notify(h.news, client.ObjectKey{Namespace: clusterKey.Namespace, Name: name})
 	}
 	h.Eventually(queue.Len, time.Minute).Should(Equal(2))
 	for _, wanted := range []string{"installing", "installed"} {

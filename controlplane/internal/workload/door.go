@@ -8,17 +8,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Door is the way into a cluster for what is read and done there on demand.
-type Door struct {
+// Conn is the way into a cluster for what is read and done there on demand.
+type Conn struct {
 	client.Client
 	// Forwards opens connections to ports of Pods, through the API server. They end with the door.
 	Forwards func(ctx context.Context, pod client.ObjectKey, port int) (net.Conn, error)
 }
 
-// Enter makes requests to a cluster, which must be connected. They have some time, and the door closes when they are made.
-func (c *Clusters) Enter(ctx context.Context, cluster client.ObjectKey, requests func(context.Context, *Door) error) error {
+// Connect makes requests to a cluster, which must be connected. They have some time, and the door closes when they are made.
+func (c *Clusters) Connect(ctx context.Context, cluster client.ObjectKey, requests func(context.Context, *Conn) error) error {
 	return c.through(ctx, cluster, func(ctx context.Context, connection client.Client, access *access) error {
-		return requests(ctx, &Door{Client: connection, Forwards: access.forwardUntil(ctx)})
+		return requests(ctx, &Conn{Client: connection, Forwards: access.forwardUntil(ctx)})
 	})
 }
 

@@ -100,7 +100,7 @@ func causeOf(err error) (cause string, silent bool) {
 }
 
 // failed notes why an attempt to connect failed, or that the connection is lost.
-func (l *link) failed(err error) {
+func (l *connection) failed(err error) {
 	l.update(func() {
 		l.endWatches()
 		l.lastSuccess, l.conn, l.connected = l.answered(), nil, false

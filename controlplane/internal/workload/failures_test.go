@@ -46,7 +46,7 @@ func TestWhatIsSilent(t *testing.T) {
 
 func TestAnAnswerEndsASilenceAtOnce(t *testing.T) {
 	g := NewWithT(t)
-	l := newLink(clusterKey, time.Now, nil, func() {}, func() {})
+	l := newConnection(clusterKey, time.Now, nil, func() {}, func() {})
 	l.failed(os.NewSyscallError("connect", syscall.ECONNREFUSED))
 	g.Expect(l.observe().Failure.Silent).To(BeTrue())
 	l.failed(x509.UnknownAuthorityError{})

@@ -16,16 +16,16 @@ import (
 type resource struct {
 	// name is that of the kind, in the plural; path is where it is watched, selector a label selector, and fields one of fields.
 	name, path, selector, fields string
-	// demand tells, to who holds the lock, whether somebody asks for it: else it is read once for each connection, when that has settled, and not watched; not even read where onlyAwaited is true.
+	// demand tells, to who holds the lock, whether somebody asks for it: else it is read once for each connection, when that has settled, and not watched; not even read where onlyIfNeeded is true.
 	// Nil: it is always watched.
-	demand      func(*link) bool
-	onlyAwaited bool
+	demand       func(*connection) bool
+	onlyIfNeeded bool
 	// outdated tells, to who holds the lock, whether what was read is to be read again. Nil: never, for it is watched, or does not matter until somebody asks for it.
-	outdated func(*link) bool
+	outdated func(*connection) bool
 	// read reads what is to be known, and the version from which on it is to be watched; empty: the cluster does not know the kind yet.
-	read func(ctx context.Context, c client.Client) (version string, put func(*link), err error)
+	read func(ctx context.Context, c client.Client) (version string, put func(*connection), err error)
 	// take reads what is to be known after a change; put is nil when it is nothing that matters. Nil: read does so.
-	take func(ctx context.Context, l *link, access *access, e watchEvent) (put func(*link), err error)
+	take func(ctx context.Context, l *connection, access *access, e watchEvent) (put func(*connection), err error)
 }
 
 var resources = []resource{nodes, tokens, clusterVersions, clusterOperators, requests, serverCAs, pools}
@@ -55,12 +55,12 @@ type watchEvent struct {
 type news struct {
 	resource resource
 	version  string
-	put      func(*link)
+	put      func(*connection)
 	err      error
 }
 
 // follow makes all be watched that is not yet, after it was read, and tells whether that was possible. What cannot be watched over the connection is read each time.
-func (l *link) follow(ctx context.Context, access *access, kubernetes string) bool {
+func (l *connection) follow(ctx context.Context, access *access, kubernetes string) bool {
 	l.mu.Lock()
 	l.setPolled(access.transport.Conn() == nil)
 	missing := slices.DeleteFunc(slices.Clone(resources), func(r resource) bool { return l.fresh(r) || !l.due(r) })
@@ -79,7 +79,7 @@ func (l *link) follow(ctx context.Context, access *access, kubernetes string) bo
 		l.connected, l.failure = true, nil
 		l.kubernetes, l.lastSuccess, l.conn = kubernetes, l.now(), access.transport.Conn()
 		for _, n := range found {
-			l.putNews(ctx, n)
+			l.applyNews(ctx, n)
 			if n.version != "" {
 				l.begin(n, access)
 			}
@@ -94,19 +94,19 @@ func (l *link) follow(ctx context.Context, access *access, kubernetes string) bo
 }
 
 // begin keeps what was read known from now on; the caller holds the lock.
-func (l *link) begin(n news, access *access) {
+func (l *connection) begin(n news, access *access) {
 	l.watching.Insert(n.resource.name)
 	if n.resource.demand != nil {
 		l.onDemand.Insert(n.resource.name)
 	}
 	if !l.polled {
-		w := &watcher{link: l, resource: n.resource, ctx: l.watches, access: access, version: n.version}
+		w := &watcher{connection: l, resource: n.resource, ctx: l.watches, access: access, version: n.version}
 		go w.run()
 	}
 }
 
 // read reads resources, if there are any.
-func (l *link) read(ctx context.Context, access *access, missing ...resource) []news {
+func (l *connection) read(ctx context.Context, access *access, missing ...resource) []news {
 	if len(missing) == 0 {
 		return nil
 	}
@@ -142,8 +142,8 @@ func (r resource) readWith(ctx context.Context, c client.Client) (n news) {
 	return n
 }
 
-// putNews takes in what was read.
-func (l *link) putNews(ctx context.Context, n news) {
+// applyNews takes in what was read.
+func (l *connection) applyNews(ctx context.Context, n news) {
 	l.unreadable(ctx, n.resource, n.resource.name, n.err)
 	if n.err == nil {
 		n.put(l)

@@ -122,7 +122,7 @@ func TestAConnectionThatTheServerLeavesEndsWithTheLink(t *testing.T) {
 	h, s := connectedHub(t)
 	s.set(func() { s.leaving = true })
 	h.visit(t.Context())
-	h.Eventually(h.link(clusterKey).access.transport.Broken).Should(BeTrue())
+	h.Eventually(h.connectionOf(clusterKey).access.transport.Broken).Should(BeTrue())
 	s.set(func() { s.leaving = false })
 	h.visit(t.Context())
 	h.Expect(s.watched(nodesPath)).To(Equal(1), "it goes on")
@@ -237,7 +237,7 @@ func TestListsAreReadInPages(t *testing.T) {
 		}})
 	}
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
-	h.link(clusterKey).await(true)
+	h.connectionOf(clusterKey).await(true)
 	h.visit(t.Context())
 	seen := h.told()
 	h.Expect(seen.Nodes).To(HaveLen(2*PageSize + 2))
@@ -269,7 +269,7 @@ func TestAWatchThatIsLostIsBegunAnew(t *testing.T) {
 	t.Parallel()
 	s := newAPIServer(t, "secret-token")
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
-	h.link(clusterKey).watchTime = time.Second
+	h.connectionOf(clusterKey).watchTime = time.Second
 	h.visit(t.Context())
 	watches := func() int { return strings.Count(strings.Join(s.requests(), "\n"), nodesPath+" true") }
 	h.Eventually(watches).Should(Equal(1))
@@ -295,7 +295,7 @@ func TestTokensThatCannotBeReadAreUnknown(t *testing.T) {
 // The watch may tell late of the former Node that the one of its name has gone.
 func TestANodeThatTookThePlaceOfAnotherStays(t *testing.T) {
 	g := NewWithT(t)
-	l := newLink(clusterKey, time.Now, nil, func() {}, func() {})
+	l := newConnection(clusterKey, time.Now, nil, func() {}, func() {})
 	l.nodes.put(facts.Node{Name: "n0", UID: "new"})
 	gone := watchEvent{Type: watch.Deleted}
 	gone.Object.Metadata.Name = "n0"

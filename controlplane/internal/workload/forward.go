@@ -43,7 +43,7 @@ func (a *access) forward(ctx context.Context, pod client.ObjectKey, port int) (n
 		conn net.Conn
 		err  error
 	}
-	l, opened := newLine(ctx), make(chan outcome, 1)
+	l, opened := newTCPConn(ctx), make(chan outcome, 1)
 	go func() {
 		conn, err := a.open(ctx, l, pod, port)
 		opened <- outcome{conn, err}
@@ -61,7 +61,7 @@ func (a *access) forward(ctx context.Context, pod client.ObjectKey, port int) (n
 	return done.conn, nil
 }
 
-func (a *access) open(ctx context.Context, l *line, pod client.ObjectKey, port int) (net.Conn, error) {
+func (a *access) open(ctx context.Context, l *tcpConn, pod client.ObjectKey, port int) (net.Conn, error) {
 	connection, err := a.upgrade(ctx, l, pod)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (a *access) open(ctx context.Context, l *line, pod client.ObjectKey, port i
 }
 
 // upgrade makes a request a connection with streams: in a WebSocket, as API servers prefer since Kubernetes 1.31, else as SPDY.
-func (a *access) upgrade(ctx context.Context, l *line, pod client.ObjectKey) (httpstream.Connection, error) {
+func (a *access) upgrade(ctx context.Context, l *tcpConn, pod client.ObjectKey) (httpstream.Connection, error) {
 	base, _, err := rest.DefaultServerUrlFor(a.config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the kubeconfig: %w", err)
@@ -89,7 +89,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-func (a *access) upgradeToWebSocket(ctx context.Context, l *line, at *url.URL) (httpstream.Connection, error) {
+func (a *access) upgradeToWebSocket(ctx context.Context, l *tcpConn, at *url.URL) (httpstream.Connection, error) {
 	const protocol = portforward.WebsocketsSPDYTunnelingPortForwardV1
 	dialer := websocket.Dialer{NetDialContext: l.dial, Proxy: a.proxy(), TLSClientConfig: a.certificates.Clone(), Subprotocols: []string{protocol}}
 	var connection *websocket.Conn
@@ -126,7 +126,7 @@ func (a *access) upgradeToWebSocket(ctx context.Context, l *line, at *url.URL) (
 	return nil, refused
 }
 
-func (a *access) upgradeToSPDY(ctx context.Context, l *line, at *url.URL) (httpstream.Connection, error) {
+func (a *access) upgradeToSPDY(ctx context.Context, l *tcpConn, at *url.URL) (httpstream.Connection, error) {
 	transport := a.dial()
 	transport.DialContext, transport.ForceAttemptHTTP2 = l.dial, false // HTTP/2 has no upgrades
 	authenticated, err := a.through(transport)
@@ -165,7 +165,7 @@ func refusal(answer *http.Response) (explained bool, refused error) {
 }
 
 // stream opens the streams of one port, upon which stands the connection to it.
-func (l *line) stream(connection httpstream.Connection, port int) (net.Conn, error) {
+func (l *tcpConn) stream(connection httpstream.Connection, port int) (net.Conn, error) {
 	headers := http.Header{}
 	headers.Set(corev1.PortHeader, strconv.Itoa(port))
 	headers.Set(corev1.PortForwardRequestIDHeader, "0")
@@ -185,5 +185,5 @@ func (l *line) stream(connection httpstream.Connection, port int) (net.Conn, err
 	}
 	l.tearDown(func() { _ = data.Reset() })
 	go l.listen(problems)
-	return &forwarded{Stream: data, line: l, connection: connection}, nil
+	return &forwarded{Stream: data, tcpConn: l, connection: connection}, nil
 }

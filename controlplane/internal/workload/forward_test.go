@@ -123,7 +123,7 @@ func forwardedTo(t *testing.T, serve http.Handler, test func(h *hub, conn net.Co
 	t.Helper()
 	h, server := connectedHub(t)
 	server.portForward = serve
-	h.Expect(h.Enter(t.Context(), clusterKey, func(ctx context.Context, door *Door) error {
+	h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, door *Conn) error {
 		conn, err := door.Forwards(ctx, etcdPod, 2379)
 		h.Expect(err).NotTo(HaveOccurred())
 		defer conn.Close()
@@ -142,7 +142,7 @@ func TestPortsOfPodsAreReached(t *testing.T) {
 				asked <- r.URL.Path
 				serves.ServeHTTP(w, r)
 			})
-			h.Expect(h.Enter(t.Context(), clusterKey, func(ctx context.Context, door *Door) error {
+			h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, door *Conn) error {
 				h.Expect(door.Get(ctx, client.ObjectKey{Name: "n0"}, &corev1.Node{})).To(Succeed())
 				conn, err := door.Forwards(ctx, etcdPod, 2379)
 				h.Expect(err).NotTo(HaveOccurred())
@@ -193,7 +193,7 @@ func TestGRPCWithTLSGoesThroughPorts(t *testing.T) {
 				}()
 				_, _ = io.Copy(data, conn)
 			})
-			h.Expect(h.Enter(t.Context(), clusterKey, func(ctx context.Context, door *Door) error {
+			h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, door *Conn) error {
 				member, err := grpc.NewClient("passthrough:///localhost",
 					grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: authority.Pool(), ServerName: "localhost", MinVersion: tls.VersionTLS12})),
 					grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return door.Forwards(ctx, etcdPod, 2379) }))
@@ -283,7 +283,7 @@ func TestWhatWentThroughADoorEndsWithIt(t *testing.T) {
 	h, server := connectedHub(t)
 	server.portForward = tunnel(t, echo)
 	read := make(chan error, 1)
-	h.Expect(h.Enter(t.Context(), clusterKey, func(ctx context.Context, door *Door) error {
+	h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, door *Conn) error {
 		conn, err := door.Forwards(ctx, etcdPod, 2379)
 		h.Expect(err).NotTo(HaveOccurred())
 		go func() {
@@ -347,7 +347,7 @@ func TestPortsOfPodsThatAreNotReached(t *testing.T) {
 			ended := make(chan struct{}, 10)
 			server.portForward = serve(ended)
 			began := time.Now()
-			h.Expect(h.Enter(t.Context(), clusterKey, func(ctx context.Context, door *Door) error {
+			h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, door *Conn) error {
 				ctx, cancel := context.WithTimeout(ctx, time.Second) // two connections are made within it
 				defer cancel()
 				_, err := door.Forwards(ctx, etcdPod, 2379)
@@ -381,7 +381,7 @@ func TestWhatAnAPIServerRefusesIsNotAskedForTwice(t *testing.T) {
 				asked <- r.Method
 				tc.answer(w)
 			})
-			err := h.Enter(t.Context(), clusterKey, func(ctx context.Context, door *Door) error {
+			err := h.Connect(t.Context(), clusterKey, func(ctx context.Context, door *Conn) error {
 				_, err := door.Forwards(ctx, etcdPod, 2379)
 				return err
 			})
@@ -408,8 +408,8 @@ func TestWhetherEtcdServes(t *testing.T) {
 
 func TestNobodyEntersAClusterThatIsNotConnected(t *testing.T) {
 	h := newHub(t, kubeconfigFor(t, "https://127.0.0.1:1", nil))
-	entered := func(context.Context, *Door) error { panic("nobody may") }
-	h.Expect(h.Enter(t.Context(), clusterKey, entered)).To(MatchError(ErrNotConnected), "it was not visited")
+	entered := func(context.Context, *Conn) error { panic("nobody may") }
+	h.Expect(h.Connect(t.Context(), clusterKey, entered)).To(MatchError(ErrNotConnected), "it was not visited")
 	h.visit(t.Context())
-	h.Expect(h.Enter(t.Context(), clusterKey, entered)).To(MatchError(ErrNotConnected), "it does not answer")
+	h.Expect(h.Connect(t.Context(), clusterKey, entered)).To(MatchError(ErrNotConnected), "it does not answer")
 }

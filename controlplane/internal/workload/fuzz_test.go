@@ -79,7 +79,7 @@ func expectSameLines(t *testing.T, all []byte, first, second uint) {
 	one, two := min(int(first%(1<<20)), len(all)), min(int(second%(1<<20)), len(all))
 	var seen []string
 	ended := make(chan error, 1)
-	l := &lines{
+	l := &lineReader{
 		handle: func(line []byte) error { seen = append(seen, string(line)); return nil },
 		done:   func(err error) { ended <- err },
 	}

@@ -52,10 +52,10 @@ func healthResource(kind, plural string) resource {
 	path := "/apis/" + configv1.GroupVersion.String() + "/" + plural
 	return resource{
 		name: kind + "s", path: path,
-		read: func(ctx context.Context, c client.Client) (string, func(*link), error) {
+		read: func(ctx context.Context, c client.Client) (string, func(*connection), error) {
 			return readHealth(ctx, c, kind)
 		},
-		take: func(ctx context.Context, _ *link, access *access, e watchEvent) (func(*link), error) {
+		take: func(ctx context.Context, _ *connection, access *access, e watchEvent) (func(*connection), error) {
 			key := healthKey{kind, e.Object.Metadata.Name}
 			at := slices.Index(observed[:], key)
 			if at < 0 {
@@ -66,13 +66,13 @@ func healthResource(kind, plural string) resource {
 				h, _, err = healthOf(ctx, c, key)
 				return err
 			})
-			return func(l *link) { l.record(at, h) }, err
+			return func(l *connection) { l.record(at, h) }, err
 		},
 	}
 }
 
 // readHealth reads what is observed of a kind. The API server answers long before OpenShift's kinds are defined.
-func readHealth(ctx context.Context, c client.Client, kind string) (string, func(*link), error) {
+func readHealth(ctx context.Context, c client.Client, kind string) (string, func(*connection), error) {
 	first, found := "", map[int]health{}
 	for at, key := range observed {
 		if key.kind != kind {
@@ -87,7 +87,7 @@ func readHealth(ctx context.Context, c client.Client, kind string) (string, func
 		}
 		found[at] = h
 	}
-	return first, func(l *link) {
+	return first, func(l *connection) {
 		for at, h := range found {
 			l.record(at, h)
 		}
@@ -96,7 +96,7 @@ func readHealth(ctx context.Context, c client.Client, kind string) (string, func
 
 // record keeps what an object reports; the caller holds the lock. A clock of the cluster that is ahead must not lengthen the grace of a degraded etcd: what begins in the future began when it was
 // first read.
-func (l *link) record(at int, h health) {
+func (l *connection) record(at int, h health) {
 	before, now := l.health[at].etcd.DegradedSince, l.now()
 	if h.etcd.DegradedSince.After(now) {
 		h.etcd.DegradedSince = now

@@ -57,7 +57,7 @@ func TestWhatClusterOperatorEtcdReports(t *testing.T) {
 func TestAClockAheadDoesNotLengthenTheGraceOfEtcd(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	l := &link{now: func() time.Time { return now }}
+	l := &connection{now: func() time.Time { return now }}
 	degraded := func(since time.Time) health { return health{etcd: facts.EtcdOperator{DegradedSince: since}} }
 	since := func() time.Time { return l.health[1].etcd.DegradedSince }
 

@@ -17,21 +17,21 @@ import (
 // farewell is how long may be taken to tell the other end that a connection is closed.
 const farewell = time.Second
 
-// line is the TCP connection below a port-forward. What stands upon it (TLS, a WebSocket, SPDY, its streams) waits for ever, and holds locks meanwhile, for one who neither
+// tcpConn is the TCP connection below a port-forward. What stands upon it (TLS, a WebSocket, SPDY, its streams) waits for ever, and holds locks meanwhile, for one who neither
 // reads nor answers any more: therefore everything ends by cutting the line, which waits for nobody.
-type line struct {
+type tcpConn struct {
 	life context.Context
 	cut  context.CancelCauseFunc
 }
 
-// newLine is one that outlives the context in which it is laid.
-func newLine(ctx context.Context) *line {
+// newTCPConn is one that outlives the context in which it is laid.
+func newTCPConn(ctx context.Context) *tcpConn {
 	life, cut := context.WithCancelCause(context.WithoutCancel(ctx))
-	return &line{life, cut}
+	return &tcpConn{life, cut}
 }
 
 // dial connects the line.
-func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (l *tcpConn) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -64,10 +64,10 @@ func (c *limitedConn) Read(p []byte) (int, error) {
 }
 
 // tearDown does something when the line is cut, on its own: it may wait for others who are woken at the same time.
-func (l *line) tearDown(do func()) { context.AfterFunc(l.life, do) }
+func (l *tcpConn) tearDown(do func()) { context.AfterFunc(l.life, do) }
 
 // listen cuts the line when the other end tells of a problem. Unread, it would keep what comes after it from being read.
-func (l *line) listen(problems io.Reader) {
+func (l *tcpConn) listen(problems io.Reader) {
 	if told, _ := io.ReadAll(io.LimitReader(problems, largestAnswer)); len(told) > 0 {
 		l.cut(errors.New(string(told)))
 	}
@@ -76,7 +76,7 @@ func (l *line) listen(problems io.Reader) {
 // forwarded is a port of a Pod as a connection.
 type forwarded struct {
 	httpstream.Stream
-	*line
+	*tcpConn
 	portForward
 
 	connection    httpstream.Connection

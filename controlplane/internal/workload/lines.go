@@ -13,8 +13,8 @@ const behind = 1 << 20
 // errBehind ends a watch that sends faster than what it tells is handled.
 var errBehind = errors.New("too much came at once")
 
-// lines passes on what comes line by line, one after the other; an empty line is none. Between them it costs nothing: what handles them is started anew.
-type lines struct {
+// lineReader passes on what comes line by line, one after the other; an empty line is none. Between them it costs nothing: what handles them is started anew.
+type lineReader struct {
 	// handle is called with each line; an error ends it.
 	handle func(line []byte) error
 	// done is called last, with what handle returned, or why no more comes: io.EOF after the last line.
@@ -28,7 +28,7 @@ type lines struct {
 }
 
 // take is called with what comes, and does not wait.
-func (l *lines) take(data []byte, end error) {
+func (l *lineReader) take(data []byte, end error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.end != nil {
@@ -44,7 +44,7 @@ func (l *lines) take(data []byte, end error) {
 	}
 }
 
-func (l *lines) work() {
+func (l *lineReader) work() {
 	for {
 		line, end := l.next()
 		switch {
@@ -65,7 +65,7 @@ func (l *lines) work() {
 }
 
 // next is the next line, or why there is none; neither: it is to come.
-func (l *lines) next() (line []byte, end error) {
+func (l *lineReader) next() (line []byte, end error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	length := bytes.IndexByte(l.pending, '\n')

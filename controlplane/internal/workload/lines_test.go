@@ -30,7 +30,7 @@ func TestLines(t *testing.T) {
 			g := NewWithT(t)
 			var seen []string
 			ends := make(chan error, 2)
-			l := &lines{
+			l := &lineReader{
 				handle: func(line []byte) error {
 					seen = append(seen, string(line))
 					return tc.fail
@@ -51,7 +51,7 @@ func TestLines(t *testing.T) {
 func TestLinesThatComeTooFast(t *testing.T) {
 	g := NewWithT(t)
 	ends, wait := make(chan error, 1), make(chan struct{})
-	l := &lines{handle: func([]byte) error { <-wait; return nil }, done: func(err error) { ends <- err }}
+	l := &lineReader{handle: func([]byte) error { <-wait; return nil }, done: func(err error) { ends <- err }}
 	line := []byte(strings.Repeat("x", 1<<10) + "\n")
 	for range behind / len(line) {
 		l.take(line, nil)
@@ -68,7 +68,7 @@ func TestLinesThatComeTooFast(t *testing.T) {
 func TestLinesKeepNothing(t *testing.T) {
 	g := NewWithT(t)
 	handled := make(chan int, 1)
-	l := &lines{handle: func(line []byte) error { handled <- len(line); return nil }, done: func(error) {}}
+	l := &lineReader{handle: func(line []byte) error { handled <- len(line); return nil }, done: func(error) {}}
 	l.take([]byte(strings.Repeat("x", 100<<10)+"\nrest"), nil)
 	g.Eventually(handled).Should(Receive(Equal(100 << 10)))
 	kept := func() int { l.mu.Lock(); defer l.mu.Unlock(); return cap(l.pending) }

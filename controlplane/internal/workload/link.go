@@ -36,12 +36,12 @@ const (
 	retryFirst, retryInstalling, retryIncomplete, retryDown = time.Second, 4 * time.Second, 45 * time.Second, 5 * time.Minute
 )
 
-// link is the connection to one cluster, and what is known of the cluster. Visits follow one another; watches run beside them.
-type link struct {
+// connectionOf is the connection to one cluster, and what is known of the cluster. Visits follow one another; watches run beside them.
+type connection struct {
 	key client.ObjectKey
 	now func() time.Time
-	// tell makes the control plane be reconciled, again the cluster be visited.
-	tell, again func()
+	// notify makes the control plane be reconciled, again the cluster be visited.
+	notify, again func()
 	// reading bounds how many clusters are read as a whole at a time.
 	reading *semaphore.Weighted
 	// watchTime is for how long something is watched at a time.
@@ -80,12 +80,12 @@ type link struct {
 	kubernetes  string
 	nodes       nodeList
 	// releases are those of the machine configurations of Nodes, by name, while the cluster is being upgraded or they are awaited.
-	releases        map[string]string
-	releasesAwaited bool
+	releases       map[string]string
+	releasesNeeded bool
 	// pools are the MachineConfigPools of which something is to be told.
-	pools        []facts.Pool
-	poolsAwaited bool
-	tokens       sets.Set[types.UID]
+	pools       []facts.Pool
+	poolsNeeded bool
+	tokens      sets.Set[types.UID]
 	// requested is the certificate request of a kubelet that was made last.
 	requested types.UID
 	// requestsRead is when the requests were read last.
@@ -96,9 +96,9 @@ type link struct {
 	health [len(observed)]health
 }
 
-func newLink(key client.ObjectKey, now func() time.Time, reading *semaphore.Weighted, tell, again func()) *link {
-	return &link{
-		key: key, now: now, reading: reading, tell: tell, again: again, watchTime: watchTime,
+func newConnection(key client.ObjectKey, now func() time.Time, reading *semaphore.Weighted, notify, again func()) *connection {
+	return &connection{
+		key: key, now: now, reading: reading, notify: notify, again: again, watchTime: watchTime,
 		unread: sets.New[string](), unreadOnDemand: sets.New[string](),
 	}
 }
@@ -112,14 +112,14 @@ func after(retry *wait.Backoff, latest time.Duration) time.Duration {
 }
 
 // uses tells whether the kubeconfig is of this version.
-func (l *link) uses(kubeconfig string) bool {
+func (l *connection) uses(kubeconfig string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.kubeconfig == kubeconfig
 }
 
 // use takes another kubeconfig into use. The connection by the former one goes: whatever it still can do, the others who read the Secret cannot.
-func (l *link) use(published *corev1.Secret, userAgent string) {
+func (l *connection) use(published *corev1.Secret, userAgent string) {
 	access, err := open(published.Data[secret.KubeconfigDataName], userAgent, l.now)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +131,7 @@ func (l *link) use(published *corev1.Secret, userAgent string) {
 }
 
 // close ends the connection for good.
-func (l *link) close() {
+func (l *connection) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.drop()
@@ -139,7 +139,7 @@ func (l *link) close() {
 }
 
 // drop ends the connection; the caller holds the lock.
-func (l *link) drop() {
+func (l *connection) drop() {
 	l.endWatches()
 	if l.access != nil {
 		l.access.transport.Close()
@@ -148,7 +148,7 @@ func (l *link) drop() {
 }
 
 // endWatches ends the watches; the caller holds the lock.
-func (l *link) endWatches() {
+func (l *connection) endWatches() {
 	if l.stop != nil {
 		l.stop()
 	}
@@ -156,7 +156,7 @@ func (l *link) endWatches() {
 }
 
 // visit connects to the cluster if it is not connected, and looks whether it answers. It returns when to come back; zero: when there is another kubeconfig.
-func (l *link) visit(ctx context.Context, installed bool) time.Duration {
+func (l *connection) visit(ctx context.Context, installed bool) time.Duration {
 	l.mu.Lock()
 	access, refused := l.access, l.refused
 	l.mu.Unlock()
@@ -194,14 +194,14 @@ func (l *link) visit(ctx context.Context, installed bool) time.Duration {
 }
 
 // observe is what is known of the cluster.
-func (l *link) observe() facts.Workload {
+func (l *connection) observe() facts.Workload {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.view()
 }
 
 // view is that, for those who hold the lock.
-func (l *link) view() facts.Workload {
+func (l *connection) view() facts.Workload {
 	seen := facts.Workload{Connected: l.connected, LastSuccess: l.answered(), Restarts: l.restarts()}
 	if !seen.Connected {
 		if l.failure != nil {
@@ -237,7 +237,7 @@ func (l *link) view() facts.Workload {
 }
 
 // restarts are the planned changes for which the API server or control-plane hosts restart; the caller holds the lock.
-func (l *link) restarts() []string {
+func (l *connection) restarts() []string {
 	var planned []string
 	for _, n := range l.nodes {
 		if n.Reconfigured {
@@ -253,12 +253,12 @@ func (l *link) restarts() []string {
 }
 
 // released is what the ClusterVersion says; nil: it was not read yet. The caller holds the lock.
-func (l *link) released() *release {
+func (l *connection) released() *release {
 	return l.health[slices.Index(observed[:], clusterVersion)].release
 }
 
 // answered is when the cluster answered last; the caller holds the lock.
-func (l *link) answered() time.Time {
+func (l *connection) answered() time.Time {
 	if l.conn != nil && l.conn.Heard().After(l.lastSuccess) {
 		return l.conn.Heard()
 	}
@@ -266,7 +266,7 @@ func (l *link) answered() time.Time {
 }
 
 // update changes what is known, and tells of it if it makes a difference.
-func (l *link) update(change func()) {
+func (l *connection) update(change func()) {
 	l.mu.Lock()
 	before, asked := l.view(), l.poolsMatter()
 	change()
@@ -275,7 +275,7 @@ func (l *link) update(change func()) {
 	l.mu.Unlock()
 	before.LastSuccess = after.LastSuccess
 	if !reflect.DeepEqual(before, after) {
-		l.tell()
+		l.notify()
 	}
 	if begins {
 		l.again()
@@ -283,7 +283,7 @@ func (l *link) update(change func()) {
 }
 
 // unreadable notes whether something of a resource cannot be read or watched; the caller holds the lock.
-func (l *link) unreadable(ctx context.Context, r resource, what string, err error) {
+func (l *connection) unreadable(ctx context.Context, r resource, what string, err error) {
 	unread := l.unread
 	if r.demand != nil {
 		unread = l.unreadOnDemand

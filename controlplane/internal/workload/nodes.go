@@ -19,13 +19,13 @@ import (
 // nodes is what is known of Nodes. Their status, which changes every few minutes, is not transferred any more once they have a provider ID.
 var nodes = resource{name: "Nodes", path: "/api/v1/nodes", read: readNodes, take: takeNode}
 
-func readNodes(ctx context.Context, c client.Client) (string, func(*link), error) {
+func readNodes(ctx context.Context, c client.Client) (string, func(*connection), error) {
 	var found nodeList
 	version, err := EachNode(ctx, c, func(node *corev1.Node) { found.put(factsOf(node)) })
 	if err != nil {
 		return "", nil, err
 	}
-	return version, func(l *link) { l.nodes = slices.Clip(found) }, nil
+	return version, func(l *connection) { l.nodes = slices.Clip(found) }, nil
 }
 
 // nodeList are Nodes in the order of their names. Most clusters have few, of which a map would take ten times the memory.
@@ -81,9 +81,9 @@ func reconfigured(current, desired string) bool {
 }
 
 // takeNode reads a Node as a whole as long as it has no provider ID, which is set once.
-func takeNode(ctx context.Context, l *link, access *access, e watchEvent) (func(*link), error) {
+func takeNode(ctx context.Context, l *connection, access *access, e watchEvent) (func(*connection), error) {
 	name, uid := e.Object.Metadata.Name, e.Object.Metadata.UID
-	gone := func(l *link) { l.nodes.remove(name, uid) }
+	gone := func(l *connection) { l.nodes.remove(name, uid) }
 	if e.Type == watch.Deleted {
 		return gone, nil
 	}
@@ -94,7 +94,7 @@ func takeNode(ctx context.Context, l *link, access *access, e watchEvent) (func(
 		annotations := e.Object.Metadata.Annotations
 		known.HostUID, known.ControlPlane, known.Config = e.Object.Metadata.Labels[metal3.HostUIDLabel], ofControlPlane(e.Object.Metadata.Labels), annotations.CurrentConfig
 		known.Reconfigured = known.ControlPlane && reconfigured(annotations.CurrentConfig, annotations.DesiredConfig)
-		return func(l *link) { l.nodes.put(known) }, nil
+		return func(l *connection) { l.nodes.put(known) }, nil
 	}
 	node := &corev1.Node{}
 	err := access.call(func(c client.Client) error { return c.Get(ctx, client.ObjectKey{Name: name}, node) })
@@ -104,5 +104,5 @@ func takeNode(ctx context.Context, l *link, access *access, e watchEvent) (func(
 	case err != nil:
 		return nil, fmt.Errorf("cannot read Node %s of the workload cluster: %w", name, err)
 	}
-	return func(l *link) { l.nodes.put(factsOf(node)) }, nil
+	return func(l *connection) { l.nodes.put(factsOf(node)) }, nil
 }

@@ -15,7 +15,7 @@ const (
 )
 
 // setPolled records whether the cluster is polled. The watches of the other mode end, and with them what could not be watched. The caller holds the lock.
-func (l *link) setPolled(polled bool) {
+func (l *connection) setPolled(polled bool) {
 	if l.polled == polled {
 		return
 	}
@@ -28,7 +28,7 @@ func (l *link) setPolled(polled bool) {
 }
 
 // nextPoll returns when to read a polled cluster again.
-func (l *link) nextPoll(installed bool) time.Duration {
+func (l *connection) nextPoll(installed bool) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !installed || l.awaiting || l.poolsMatter() {
@@ -38,7 +38,7 @@ func (l *link) nextPoll(installed bool) time.Duration {
 }
 
 // restUnwanted makes what is read on demand, and wanted no more, rest, as the end of its watch does elsewhere. The caller holds the lock.
-func (l *link) restUnwanted() {
+func (l *connection) restUnwanted() {
 	for _, r := range resources {
 		if !l.wants(r) {
 			l.onDemand.Delete(r.name)

@@ -17,11 +17,11 @@ import (
 // pools are the MachineConfigPools: what holds the Nodes of a cluster back. Nobody asks for them unless it is being upgraded, or Nodes lag behind.
 var pools = resource{
 	name: "MachineConfigPools", path: "/apis/" + machineconfigurationv1.GroupVersion.String() + "/machineconfigpools",
-	demand: (*link).poolsMatter, onlyAwaited: true,
+	demand: (*connection).poolsMatter, onlyIfNeeded: true,
 	read: readPools,
 }
 
-func readPools(ctx context.Context, c client.Client) (string, func(*link), error) {
+func readPools(ctx context.Context, c client.Client) (string, func(*connection), error) {
 	list := &machineconfigurationv1.MachineConfigPoolList{}
 	if err := c.List(ctx, list); err != nil {
 		return "", nil, fmt.Errorf("cannot list the MachineConfigPools of the workload cluster: %w", err)
@@ -34,7 +34,7 @@ func readPools(ctx context.Context, c client.Client) (string, func(*link), error
 	}
 	slices.SortFunc(found, func(a, b facts.Pool) int { return cmp.Compare(a.Name, b.Name) })
 	found = slices.CompactFunc(found, func(a, b facts.Pool) bool { return a.Name == b.Name }) // the status takes each name once
-	return list.ResourceVersion, func(l *link) { l.pools = found }, nil
+	return list.ResourceVersion, func(l *connection) { l.pools = found }, nil
 }
 
 // degradations are the conditions that say why a pool is degraded; the one that says that it is has no words.
@@ -67,13 +67,13 @@ func PoolOf(pool *machineconfigurationv1.MachineConfigPool) facts.Pool {
 }
 
 // poolsMatter tells whether anybody asks how the pools are; the caller holds the lock.
-func (l *link) poolsMatter() bool {
+func (l *connection) poolsMatter() bool {
 	released := l.released()
-	return l.poolsAwaited || released != nil && released.upgrading != ""
+	return l.poolsNeeded || released != nil && released.upgrading != ""
 }
 
 // poolsBegin tells whether the cluster is to be visited for its pools; the caller holds the lock.
-func (l *link) poolsBegin(asked bool) bool {
+func (l *connection) poolsBegin(asked bool) bool {
 	if asked || l.watching == nil || !l.poolsMatter() {
 		return false
 	}
@@ -89,7 +89,7 @@ func (c *Clusters) AwaitPools(cluster client.ObjectKey, awaited bool) {
 	}
 	l.mu.Lock()
 	asked := l.poolsMatter()
-	l.poolsAwaited = awaited
+	l.poolsNeeded = awaited
 	begins := l.poolsBegin(asked)
 	l.mu.Unlock()
 	if begins {

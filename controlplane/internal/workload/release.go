@@ -65,8 +65,8 @@ func rolloutOf(version *configv1.ClusterVersion, r *release) *facts.Rollout {
 	for _, c := range version.Status.Conditions {
 		told[c.Type] = c
 	}
-	rollout := &facts.Rollout{Asked: AskedOf(version), Unseen: version.Status.ObservedGeneration < version.Generation}
-	rollout.Pending = isPending(rollout.Asked, version.Status.History)
+	rollout := &facts.Rollout{Requested: RequestedUpdate(version), Unseen: version.Status.ObservedGeneration < version.Generation}
+	rollout.Pending = isPending(rollout.Requested, version.Status.History)
 	if c := told[configv1.OperatorProgressing]; r.upgrading != "" {
 		rollout.Progress = saying(c)
 	}
@@ -117,8 +117,8 @@ func ReleasesOf(version *configv1.ClusterVersion) (runs, upgrading string, forme
 	return r.completed, r.upgrading, former
 }
 
-// AskedOf is the release that a cluster was asked for last.
-func AskedOf(version *configv1.ClusterVersion) facts.Update {
+// RequestedUpdate is the release that a cluster was asked for last.
+func RequestedUpdate(version *configv1.ClusterVersion) facts.Update {
 	if asked := version.Spec.DesiredUpdate; asked != nil {
 		return facts.Update{Version: asked.Version, Image: asked.Image, Force: asked.Force}
 	}
@@ -160,8 +160,8 @@ func (c *Clusters) AwaitReleases(cluster client.ObjectKey, awaited bool) {
 		return
 	}
 	l.mu.Lock()
-	begins := awaited && !l.releasesAwaited
-	l.releasesAwaited = awaited
+	begins := awaited && !l.releasesNeeded
+	l.releasesNeeded = awaited
 	l.forgetReleases()
 	l.mu.Unlock()
 	if begins {
@@ -170,7 +170,7 @@ func (c *Clusters) AwaitReleases(cluster client.ObjectKey, awaited bool) {
 }
 
 // readReleases reads, where it matters, of which release the machine configurations are that its Nodes have. One that cannot be read is asked for when something changes again.
-func (l *link) readReleases(ctx context.Context, access *access) {
+func (l *connection) readReleases(ctx context.Context, access *access) {
 	l.mu.Lock()
 	l.forgetReleases()
 	missing := l.configsWithoutRelease()
@@ -202,13 +202,13 @@ func (l *link) readReleases(ctx context.Context, access *access) {
 }
 
 // releasesMatter tells whether anybody asks of which release the Nodes are; the caller holds the lock.
-func (l *link) releasesMatter() bool {
+func (l *connection) releasesMatter() bool {
 	released := l.released()
-	return released != nil && (released.upgrading != "" || l.releasesAwaited)
+	return released != nil && (released.upgrading != "" || l.releasesNeeded)
 }
 
 // forgetReleases keeps nothing of them where nobody does; the caller holds the lock.
-func (l *link) forgetReleases() {
+func (l *connection) forgetReleases() {
 	if !l.releasesMatter() {
 		l.releases = nil
 	}
@@ -216,7 +216,7 @@ func (l *link) forgetReleases() {
 
 // configsWithoutRelease are the machine configurations of Nodes of which it is not known, and has to be, that they are of the newest release.
 // A release that changes nothing in a configuration takes it over as it is: one of a former release may be of another one later. The caller holds the lock.
-func (l *link) configsWithoutRelease() []string {
+func (l *connection) configsWithoutRelease() []string {
 	if !l.releasesMatter() {
 		return nil
 	}

@@ -32,30 +32,30 @@ func TestRollout(t *testing.T) {
 		"an operator is slow, which is no failure": {func(v *configv1.ClusterVersion) {
 			v.Status.Conditions = append(v.Status.Conditions, condition("Failing", configv1.ConditionUnknown, "etcd is slow"))
 		}, nil},
-		"it was not looked at yet":                            {func(v *configv1.ClusterVersion) { v.Generation = 3 }, &facts.Rollout{Asked: runs, Unseen: true}},
-		"it is being looked at, and nothing else tells of it": {func(v *configv1.ClusterVersion) { ask(v, asked) }, &facts.Rollout{Asked: asked, Pending: true}},
-		"an image is being looked at":                         {func(v *configv1.ClusterVersion) { ask(v, facts.Update{Image: "image"}) }, &facts.Rollout{Asked: facts.Update{Image: "image"}, Pending: true}},
+		"it was not looked at yet":                            {func(v *configv1.ClusterVersion) { v.Generation = 3 }, &facts.Rollout{Requested: runs, Unseen: true}},
+		"it is being looked at, and nothing else tells of it": {func(v *configv1.ClusterVersion) { ask(v, asked) }, &facts.Rollout{Requested: asked, Pending: true}},
+		"an image is being looked at":                         {func(v *configv1.ClusterVersion) { ask(v, facts.Update{Image: "image"}) }, &facts.Rollout{Requested: facts.Update{Image: "image"}, Pending: true}},
 		"the image that runs was asked for":                   {func(v *configv1.ClusterVersion) { ask(v, facts.Update{Image: "release:4.19.3"}) }, nil},
 		"nothing was asked for":                               {func(v *configv1.ClusterVersion) { v.Spec.DesiredUpdate = nil }, nil},
 		"it is under way": {func(v *configv1.ClusterVersion) {
 			ask(v, asked)
 			v.Status.History = slices.Insert(v.Status.History, 0, configv1.UpdateHistory{State: configv1.PartialUpdate, Version: "4.20.1"})
 			v.Status.Conditions = append(v.Status.Conditions, condition("Progressing", configv1.ConditionTrue, "Working towards 4.20.1"))
-		}, &facts.Rollout{Asked: asked, Progress: "Working towards 4.20.1"}},
+		}, &facts.Rollout{Requested: asked, Progress: "Working towards 4.20.1"}},
 		"it fails": {func(v *configv1.ClusterVersion) {
 			v.Status.Conditions = append(v.Status.Conditions, condition("Failing", configv1.ConditionTrue, "etcd is degraded"))
-		}, &facts.Rollout{Asked: runs, Failing: "etcd is degraded"}},
+		}, &facts.Rollout{Requested: runs, Failing: "etcd is degraded"}},
 		"it is refused, and nothing else tells of it": {func(v *configv1.ClusterVersion) {
 			ask(v, asked)
 			v.Status.Conditions = append(v.Status.Conditions, condition("ReleaseAccepted", configv1.ConditionFalse, "Preconditions failed"), condition("Progressing", configv1.ConditionFalse, "Cluster version is 4.19.3"))
-		}, &facts.Rollout{Asked: asked, Pending: true, Refused: "Preconditions failed"}},
+		}, &facts.Rollout{Requested: asked, Pending: true, Refused: "Preconditions failed"}},
 		"it is refused without a word": {func(v *configv1.ClusterVersion) {
 			ask(v, asked)
 			v.Status.Conditions = append(v.Status.Conditions, condition("ReleaseAccepted", configv1.ConditionFalse, ""))
-		}, &facts.Rollout{Asked: asked, Pending: true, Refused: "Reason"}},
+		}, &facts.Rollout{Requested: asked, Pending: true, Refused: "Reason"}},
 		"it is ignored": {func(v *configv1.ClusterVersion) {
 			v.Status.Conditions = append(v.Status.Conditions, condition("Invalid", configv1.ConditionTrue, "not in availableUpdates"))
-		}, &facts.Rollout{Asked: runs, Refused: "not in availableUpdates"}},
+		}, &facts.Rollout{Requested: runs, Refused: "not in availableUpdates"}},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			v := clusterVersionOf("4.19.3")

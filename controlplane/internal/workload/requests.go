@@ -24,17 +24,17 @@ const (
 
 // requests are what is known of the certificates that kubelets ask for: which of them was made last. They are read when they are decided.
 var requests = resource{
-	name: requestsName, path: "/apis/" + certificatesv1.SchemeGroupVersion.String() + "/certificatesigningrequests", fields: otherSigners.String(), demand: (*link).hostsAwaited, outdated: (*link).requestsOutdated,
+	name: requestsName, path: "/apis/" + certificatesv1.SchemeGroupVersion.String() + "/certificatesigningrequests", fields: otherSigners.String(), demand: (*connection).hostsExpected, outdated: (*connection).requestsOutdated,
 	read: readRequests,
-	take: func(_ context.Context, _ *link, _ *access, e watchEvent) (func(*link), error) {
+	take: func(_ context.Context, _ *connection, _ *access, e watchEvent) (func(*connection), error) {
 		if e.Type != watch.Added {
 			return nil, nil
 		}
-		return func(l *link) { l.requested = e.Object.Metadata.UID }, nil
+		return func(l *connection) { l.requested = e.Object.Metadata.UID }, nil
 	},
 }
 
-func readRequests(ctx context.Context, c client.Client) (string, func(*link), error) {
+func readRequests(ctx context.Context, c client.Client) (string, func(*connection), error) {
 	var latest *metav1.PartialObjectMetadata
 	version, _, err := EachPage(ctx, c, func() *metav1.PartialObjectMetadataList {
 		list := &metav1.PartialObjectMetadataList{}
@@ -51,13 +51,13 @@ func readRequests(ctx context.Context, c client.Client) (string, func(*link), er
 	case err != nil:
 		return "", nil, fmt.Errorf("cannot list the CertificateSigningRequests of the workload cluster: %w", err)
 	case latest == nil:
-		return version, func(l *link) { l.requestsRead = l.now() }, nil
+		return version, func(l *connection) { l.requestsRead = l.now() }, nil
 	}
 	uid := latest.UID
-	return version, func(l *link) { l.requested, l.requestsRead = uid, l.now() }, nil
+	return version, func(l *connection) { l.requested, l.requestsRead = uid, l.now() }, nil
 }
 
 // requestsOutdated tells whether the requests are to be read again though nobody awaits any; the caller holds the lock.
-func (l *link) requestsOutdated() bool {
+func (l *connection) requestsOutdated() bool {
 	return !l.onDemand.Has(requestsName) && l.now().Sub(l.requestsRead) >= requestsAge
 }

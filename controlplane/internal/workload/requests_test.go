@@ -31,7 +31,7 @@ func TestRequestsAreReadOnceAndWatchedWhileTheyAreAwaited(t *testing.T) {
 	s.put(requestsPath, requestOf("late", time.Hour))
 	s.put(requestsPath, requestOf("early", 0))
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
-	h.link(clusterKey).watchTime = time.Second
+	h.connectionOf(clusterKey).watchTime = time.Second
 	h.visit(t.Context())
 	h.Expect(h.told().Requested).To(BeEmpty())
 	h.visit(t.Context())
@@ -64,7 +64,7 @@ func TestRequestsAreReadOnceAndWatchedWhileTheyAreAwaited(t *testing.T) {
 	h.Await(clusterKey, false)
 	s.endWatches(requestsPath, nil)
 	h.Eventually(func() bool {
-		l := h.link(clusterKey)
+		l := h.connectionOf(clusterKey)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.onDemand.Has(requests.name)
@@ -105,7 +105,7 @@ func TestRequestsThatNobodyAwaitsAreReadDaily(t *testing.T) {
 	h.visit(t.Context())
 	h.Expect(h.told().Requested).To(BeEmpty())
 	resting := func() bool {
-		l := h.link(clusterKey)
+		l := h.connectionOf(clusterKey)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return !l.onDemand.Has(requestsName)
@@ -116,7 +116,7 @@ func TestRequestsThatNobodyAwaitsAreReadDaily(t *testing.T) {
 	h.visit(t.Context())
 	h.Expect(s.requests()[begun:]).NotTo(ContainElement(ContainSubstring(requestsPath)))
 
-	l := h.link(clusterKey)
+	l := h.connectionOf(clusterKey)
 	l.mu.Lock()
 	l.requestsRead = l.requestsRead.Add(-requestsAge)
 	l.mu.Unlock()
@@ -160,14 +160,14 @@ func TestAWatchOnDemandThatFailedAndRestsMakesNothingUnknown(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	s.refuseWatch[requestsPath] = true
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
-	h.link(clusterKey)
+	h.connectionOf(clusterKey)
 	h.Await(clusterKey, true)
 	h.visit(t.Context())
 	tried := func() int { return strings.Count(strings.Join(s.requests(), "\n"), requestsPath+" true") }
 	h.Eventually(tried, time.Minute).Should(BeNumerically(">", 1))
 	h.Await(clusterKey, false)
 	h.Eventually(func() bool {
-		l := h.link(clusterKey)
+		l := h.connectionOf(clusterKey)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.onDemand.Has(requests.name)
@@ -180,7 +180,7 @@ func TestRequestsAreWatchedFromTheFirstConnectionOn(t *testing.T) {
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
 	h.Await(clusterKey, true)
 	h.Expect(h.visits).NotTo(Receive(), "nobody has looked at the cluster yet")
-	h.link(clusterKey)
+	h.connectionOf(clusterKey)
 	h.Await(clusterKey, true)
 	h.visit(t.Context())
 	h.Eventually(func() int { return s.watched(requestsPath) }).Should(Equal(1))
@@ -200,7 +200,7 @@ func TestTheRequestThatWasMadeLastCounts(t *testing.T) {
 	}).Build()
 	_, put, err := readRequests(t.Context(), c)
 	g.Expect(err).NotTo(HaveOccurred())
-	l := newLink(clusterKey, time.Now, nil, func() {}, func() {})
+	l := newConnection(clusterKey, time.Now, nil, func() {}, func() {})
 	put(l)
 	g.Expect(l.requested).To(Equal(types.UID("1")))
 }

@@ -22,11 +22,11 @@ const (
 // serverCAs are the certificates by which a host that joins recognises the machine config server of the cluster.
 var serverCAs = resource{
 	name: "the ConfigMap " + serverCAName, path: "/api/v1/namespaces/" + serverCANamespace + "/configmaps", fields: metav1.ObjectNameField + "=" + serverCAName,
-	demand: (*link).hostsAwaited, onlyAwaited: true,
+	demand: (*connection).hostsExpected, onlyIfNeeded: true,
 	read: readServerCA,
 }
 
-func readServerCA(ctx context.Context, c client.Client) (string, func(*link), error) {
+func readServerCA(ctx context.Context, c client.Client) (string, func(*connection), error) {
 	list := &corev1.ConfigMapList{}
 	if err := c.List(ctx, list, client.InNamespace(serverCANamespace), client.MatchingFields{metav1.ObjectNameField: serverCAName}); err != nil {
 		return "", nil, fmt.Errorf("cannot read ConfigMap %s/%s of the workload cluster: %w", serverCANamespace, serverCAName, err)
@@ -47,5 +47,5 @@ func readServerCA(ctx context.Context, c client.Client) (string, func(*link), er
 	if _, err := cert.ParseCertsPEM([]byte(found)); err != nil && found != "" {
 		return "", nil, fmt.Errorf("the machine config server of the workload cluster has no certificate authorities that can be read: %w", err)
 	}
-	return list.ResourceVersion, func(l *link) { l.serverCA = found }, nil
+	return list.ResourceVersion, func(l *connection) { l.serverCA = found }, nil
 }

@@ -39,7 +39,7 @@ func TestTheServerCAIsWatchedWhileHostsAreAwaited(t *testing.T) {
 	s.put(serverCAsPath, first)
 	s.put(rootCAsPath, root)
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
-	h.link(clusterKey)
+	h.connectionOf(clusterKey)
 	h.visit(t.Context())
 	h.Expect(h.told().ServerCA).To(BeEmpty())
 	h.settle()
@@ -62,7 +62,7 @@ func TestTheServerCAIsReadAnewForOthersWhoAreAwaitedLater(t *testing.T) {
 	first, _ := authority(t, "machine-config-server-ca", "ca-bundle.crt")
 	s.put(serverCAsPath, first)
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
-	h.link(clusterKey).watchTime = time.Second
+	h.connectionOf(clusterKey).watchTime = time.Second
 	h.Await(clusterKey, true)
 	h.visit(t.Context())
 	h.Await(clusterKey, false)
@@ -79,7 +79,7 @@ func TestTheServerCAIsReadAnewForOthersWhoAreAwaitedLater(t *testing.T) {
 func TestTheServerCAIsReadSoonForHostsThatAreAwaitedWhileTheClusterIsConnectedTo(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, kubeconfigFor(t, newAPIServer(t, "secret-token").URL, nil))
-	l := h.link(clusterKey)
+	l := h.connectionOf(clusterKey)
 	l.reading = semaphore.NewWeighted(1)
 	h.Expect(l.reading.Acquire(t.Context(), 1)).To(Succeed())
 	next := make(chan time.Duration)
@@ -95,7 +95,7 @@ func TestTheServerCAOfOlderReleasesIsTheInstallers(t *testing.T) {
 	root, ca := authority(t, "root-ca", "ca.crt")
 	s.put(rootCAsPath, root)
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
-	h.link(clusterKey)
+	h.connectionOf(clusterKey)
 	h.Await(clusterKey, true)
 	h.visit(t.Context())
 	h.Expect(h.told().ServerCA).To(Equal(ca))
@@ -117,7 +117,7 @@ func TestAServerCAThatCannotBeReadMakesNothingUnknown(t *testing.T) {
 			s := newAPIServer(t, "secret-token")
 			breakIt(s)
 			h := newHub(t, kubeconfigFor(t, s.URL, nil))
-			h.link(clusterKey)
+			h.connectionOf(clusterKey)
 			h.Await(clusterKey, true)
 			h.Expect(h.visit(t.Context())).To(BeNumerically("<", 4*retryFirst), "it is awaited")
 			h.Expect(h.told()).To(And(HaveField("ServerCA", BeEmpty()), HaveField("UnreadSince", BeZero())))
@@ -127,7 +127,7 @@ func TestAServerCAThatCannotBeReadMakesNothingUnknown(t *testing.T) {
 
 func TestAClusterWithoutAServerCAIsNotVisitedForIt(t *testing.T) {
 	h := newHub(t, kubeconfigFor(t, newAPIServer(t, "secret-token").URL, nil))
-	h.link(clusterKey)
+	h.connectionOf(clusterKey)
 	h.Await(clusterKey, true)
 	h.visit(t.Context())
 	h.Expect(h.told().ServerCA).To(BeEmpty())

@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// sessions spare the connections that are made one soon after the other the exchange of certificates, which is most of the work of a connection, at both ends. They
+// tlsSessions spare the connections that are made one soon after the other the exchange of certificates, which is most of the work of a connection, at both ends. They
 // are dropped then: they hold certificates.
-type sessions struct {
+type tlsSessions struct {
 	mu   sync.Mutex
 	kept map[string]*tls.ClientSessionState
 }
 
 // Get implements tls.ClientSessionCache.
-func (s *sessions) Get(server string) (*tls.ClientSessionState, bool) {
+func (s *tlsSessions) Get(server string) (*tls.ClientSessionState, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	session := s.kept[server]
@@ -21,7 +21,7 @@ func (s *sessions) Get(server string) (*tls.ClientSessionState, bool) {
 }
 
 // Put implements tls.ClientSessionCache.
-func (s *sessions) Put(server string, session *tls.ClientSessionState) {
+func (s *tlsSessions) Put(server string, session *tls.ClientSessionState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.kept == nil {
@@ -31,7 +31,7 @@ func (s *sessions) Put(server string, session *tls.ClientSessionState) {
 }
 
 // drop forgets them.
-func (s *sessions) drop() {
+func (s *tlsSessions) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kept = nil

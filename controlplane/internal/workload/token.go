@@ -53,12 +53,12 @@ type Token struct {
 // tokens are what is known of the Secrets that tokens are bound to: with its Secret a token ends.
 var tokens = resource{
 	name: "Secrets", path: "/api/v1/namespaces/" + metav1.NamespaceSystem + "/secrets", selector: managedByLabel + "=" + accountName,
-	read: func(ctx context.Context, c client.Client) (string, func(*link), error) {
+	read: func(ctx context.Context, c client.Client) (string, func(*connection), error) {
 		version, found, err := readTokens(ctx, c)
-		return version, func(l *link) { l.tokens = found }, err
+		return version, func(l *connection) { l.tokens = found }, err
 	},
-	take: func(_ context.Context, _ *link, _ *access, e watchEvent) (func(*link), error) {
-		return func(l *link) {
+	take: func(_ context.Context, _ *connection, _ *access, e watchEvent) (func(*connection), error) {
+		return func(l *connection) {
 			if e.Type == watch.Deleted {
 				l.tokens.Delete(e.Object.Metadata.UID)
 			} else {
@@ -89,7 +89,7 @@ func (c *Clusters) through(ctx context.Context, cluster client.ObjectKey, reques
 }
 
 // connected is the connection to a cluster.
-func (c *Clusters) connected(cluster client.ObjectKey) (*link, *access, error) {
+func (c *Clusters) connected(cluster client.ObjectKey) (*connection, *access, error) {
 	l := c.known(cluster)
 	if l == nil {
 		return nil, nil, ErrNotConnected

@@ -32,7 +32,7 @@ var errNoStream = errors.New("a watch does not begin over HTTP/1.1")
 // watcher keeps a resource of a cluster watched as long as there is a connection. What broke off is taken up where it ended, or read anew where the API server does
 // not know that any more. While a watch runs, and is silent, no goroutine is its own.
 type watcher struct {
-	*link
+	*connection
 	resource resource
 	ctx      context.Context //nolint:containedctx // of the connection
 	access   *access
@@ -77,7 +77,7 @@ func (w *watcher) reread() {
 	n := w.read(w.ctx, w.access, w.resource)[0]
 	w.update(func() {
 		if w.ctx.Err() == nil {
-			w.putNews(w.ctx, n)
+			w.applyNews(w.ctx, n)
 		}
 	})
 	w.readReleases(w.ctx, w.access)
@@ -113,7 +113,7 @@ func (w *watcher) open() bool {
 
 // follow takes in a watch until it ends; after a time it is taken for lost.
 func (w *watcher) follow(body io.ReadCloser, lost time.Duration, cancel context.CancelFunc) {
-	came := &lines{handle: w.handle}
+	came := &lineReader{handle: w.handle}
 	late := time.AfterFunc(lost, func() { came.take(nil, context.DeadlineExceeded) })
 	came.done = func(err error) {
 		late.Stop()
@@ -183,7 +183,7 @@ func (w *watcher) handle(line []byte) error {
 }
 
 // readAgain reads all of a resource, whatever changed.
-func (w *watcher) readAgain(ctx context.Context, _ *link, access *access, _ watchEvent) (put func(*link), err error) {
+func (w *watcher) readAgain(ctx context.Context, _ *connection, access *access, _ watchEvent) (put func(*connection), err error) {
 	err = access.call(func(c client.Client) error {
 		_, put, err = w.resource.read(ctx, c)
 		return err
@@ -198,13 +198,13 @@ func (w *watcher) take(e watchEvent) error {
 	if take == nil {
 		take = w.readAgain
 	}
-	put, err := take(inTime, w.link, w.access, e)
+	put, err := take(inTime, w.connection, w.access, e)
 	if err != nil || put == nil {
 		return err
 	}
 	w.update(func() {
 		if w.ctx.Err() == nil {
-			put(w.link)
+			put(w.connection)
 		}
 	})
 	w.readReleases(inTime, w.access)
