@@ -17,7 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/config"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/hostconfig"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
@@ -47,11 +47,11 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := options.NewManager(provider.ManagerSpec{Name: managerName, FieldOwner: config.FieldOwner, Scheme: scheme, Cache: config.Cached(), Rest: config.TrimInfraMachine})
+	mgr, err := options.NewManager(provider.ManagerSpec{Name: managerName, FieldOwner: hostconfig.FieldOwner, Scheme: scheme, Cache: hostconfig.Cached(), Rest: hostconfig.TrimInfraMachine})
 	if err != nil {
 		return err
 	}
-	reconciler := config.New(config.Options{
+	reconciler := hostconfig.New(hostconfig.Options{
 		Client:   mgr.GetClient(),
 		Metadata: mgr.GetCache(),
 		Live:     mgr.GetAPIReader(),

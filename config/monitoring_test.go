@@ -205,7 +205,7 @@ func TestTheAlertAboutHostsNamesTheirTroubles(t *testing.T) {
 	_, expressions := rules(t)
 	named := regexp.MustCompile(`reason=~"([^"]*)"`).FindStringSubmatch(expressions["OpenshiftAgentHostNeedsAttention"])
 	g.Expect(named).To(HaveLen(2))
-	urgent, reasons := namesIn(t, "../bootstrap/internal/config/stages.go", "urgent"), reasonsOf(t, "../bootstrap/api/v1beta1/conditions.go")
+	urgent, reasons := namesIn(t, "../bootstrap/internal/hostconfig/stages.go", "urgent"), reasonsOf(t, "../bootstrap/api/v1beta1/conditions.go")
 	var wanted []string
 	for name, reason := range reasons {
 		if slices.Contains(urgent, name) && !slices.Contains(append(passing, "AssistedServiceNotResponding"), reason) {

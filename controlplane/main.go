@@ -20,6 +20,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/clusterversion"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/controlplane"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/dns"
@@ -28,7 +29,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
@@ -94,7 +94,7 @@ func run(ctx context.Context, args []string) error {
 
 // addControllers adds to the manager all that it runs.
 func (o *settings) addControllers(ctx context.Context, mgr manager.Manager) error {
-	clusters := workload.NewClusters(workload.Options{
+	clusters := cluster.NewClusters(cluster.Options{
 		Cached:    mgr.GetCache(), // the client would read Secrets live
 		Live:      mgr.GetAPIReader(),
 		UserAgent: managerName,

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -37,7 +37,7 @@ var (
 
 // Clusters leads into workload clusters.
 type Clusters interface {
-	Connect(ctx context.Context, key client.ObjectKey, requests func(context.Context, *workload.Conn) error) error
+	Connect(ctx context.Context, key client.ObjectKey, requests func(context.Context, *cluster.Conn) error) error
 }
 
 // Versions are those of the workload clusters.
@@ -49,7 +49,7 @@ func New(clusters Clusters) *Versions { return &Versions{clusters} }
 // Observe reads what an upgrade of a cluster depends upon.
 func (v *Versions) Observe(ctx context.Context, key client.ObjectKey) (facts.ClusterVersion, error) {
 	seen := facts.ClusterVersion{}
-	err := v.clusters.Connect(ctx, key, func(ctx context.Context, conn *workload.Conn) error {
+	err := v.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
 		for _, read := range []func(context.Context, client.Client, *facts.ClusterVersion) error{readVersion, readGates, readOperators, readPools} {
 			if err := read(ctx, conn.Client, &seen); err != nil {
 				return err
@@ -65,8 +65,8 @@ func readVersion(ctx context.Context, c client.Client, seen *facts.ClusterVersio
 	if err := c.Get(ctx, client.ObjectKey{Name: versionName}, version); err != nil {
 		return fmt.Errorf("cannot read ClusterVersion %s of the workload cluster: %w", versionName, err)
 	}
-	seen.ResourceVersion, seen.Channel, seen.Requested = version.ResourceVersion, version.Spec.Channel, workload.RequestedUpdate(version)
-	seen.Runs, seen.Upgrading, seen.Former = workload.ReleasesOf(version)
+	seen.ResourceVersion, seen.Channel, seen.Requested = version.ResourceVersion, version.Spec.Channel, cluster.RequestedUpdate(version)
+	seen.Runs, seen.Upgrading, seen.Former = cluster.ReleasesOf(version)
 	seen.Ours = oursIs(version.ManagedFields)
 	for _, entry := range version.Status.History {
 		seen.Images = append(seen.Images, entry.Image)
@@ -161,7 +161,7 @@ func readPools(ctx context.Context, c client.Client, seen *facts.ClusterVersion)
 		return fmt.Errorf("cannot list the MachineConfigPools of the workload cluster: %w", err)
 	}
 	for i := range pools.Items {
-		pool := workload.PoolOf(&pools.Items[i])
+		pool := cluster.PoolOf(&pools.Items[i])
 		if pool.ControlPlane() && pools.Items[i].Spec.Paused {
 			seen.Unhealthy = append(seen.Unhealthy, facts.Ailment{Message: "MachineConfigPool " + pool.Name + " is paused, so that no upgrade ends"})
 		}
@@ -174,7 +174,7 @@ func readPools(ctx context.Context, c client.Client, seen *facts.ClusterVersion)
 
 // RequestUpdate writes a request into a cluster. It fails with a conflict when the ClusterVersion changed since it was read.
 func (v *Versions) RequestUpdate(ctx context.Context, key client.ObjectKey, request facts.UpdateRequest) error {
-	return v.clusters.Connect(ctx, key, func(ctx context.Context, conn *workload.Conn) error {
+	return v.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
 		if len(request.Acknowledge) > 0 {
 			if err := acknowledge(ctx, conn.Client, request.Acknowledge); err != nil {
 				return err

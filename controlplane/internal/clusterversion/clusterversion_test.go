@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // key is a workload cluster, and the way into it.
@@ -26,8 +26,8 @@ type fakeCluster struct {
 }
 
 // Connect implements Clusters.
-func (c *fakeCluster) Connect(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *workload.Conn) error) error {
-	return requests(ctx, &workload.Conn{Client: c.Client})
+func (c *fakeCluster) Connect(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *cluster.Conn) error) error {
+	return requests(ctx, &cluster.Conn{Client: c.Client})
 }
 
 func newCluster(t *testing.T, objects ...client.Object) *fakeCluster {

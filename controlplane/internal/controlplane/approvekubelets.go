@@ -13,8 +13,8 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/approval"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -91,7 +91,7 @@ func (r *Reconciler) decideRequests(ctx context.Context, s *scope, last pendingR
 	}
 	hosts := approval.HostsOf(s.Facts, machines)
 	seen, err := r.Kubelets.Observe(ctx, s.ClusterKey(), hosts.Have)
-	if errors.Is(err, workload.ErrNotConnected) {
+	if errors.Is(err, cluster.ErrNotConnected) {
 		return last, nil
 	}
 	if err != nil {

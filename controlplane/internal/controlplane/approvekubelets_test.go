@@ -26,9 +26,9 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/approval"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // fakeKubelets ask for what a test lets them ask for.
@@ -209,7 +209,7 @@ func TestAFailureIsTriedAgain(t *testing.T) {
 		failure error
 		fails   bool
 	}{
-		"the cluster is away":      {workload.ErrNotConnected, false},
+		"the cluster is away":      {cluster.ErrNotConnected, false},
 		"it does not let us do it": {errors.New("forbidden"), true},
 	} {
 		t.Run(situation, func(t *testing.T) {

@@ -34,10 +34,10 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -56,23 +56,23 @@ type fakeWorkloads struct {
 	// releasesAwaited is what was said last of the releases of Nodes, poolsAwaited of the MachineConfigPools.
 	releasesAwaited, poolsAwaited bool
 	// authorities are those of the API server, or why they cannot be read.
-	authorities   workload.Authorities
+	authorities   cluster.Authorities
 	noAuthorities error
 	// identify is the error of the question what the cluster is known by.
 	identify error
 }
 
-func (f *fakeWorkloads) IssueToken(context.Context, client.ObjectKey) (workload.Token, error) {
+func (f *fakeWorkloads) IssueToken(context.Context, client.ObjectKey) (cluster.Token, error) {
 	if f.issue != nil {
-		return workload.Token{}, f.issue
+		return cluster.Token{}, f.issue
 	}
 	f.issued++
 	value := fmt.Sprintf("token-%d", f.issued)
 	f.tokens = f.tokens.Clone().Insert(types.UID(value))
-	return workload.Token{Value: value, Expires: time.Now().Add(workload.TokenValidity), BoundToUID: types.UID(value)}, nil
+	return cluster.Token{Value: value, Expires: time.Now().Add(cluster.TokenValidity), BoundToUID: types.UID(value)}, nil
 }
 
-func (f *fakeWorkloads) RevokeToken(_ context.Context, _ client.ObjectKey, token workload.Token) error {
+func (f *fakeWorkloads) RevokeToken(_ context.Context, _ client.ObjectKey, token cluster.Token) error {
 	f.tokens = f.tokens.Clone().Delete(token.BoundToUID)
 	return nil
 }
@@ -81,7 +81,7 @@ func (f *fakeWorkloads) HasToken(_ context.Context, _ client.ObjectKey, boundTo 
 	return f.tokens.Has(boundTo), f.hasToken
 }
 
-func (f *fakeWorkloads) Authorities(context.Context, client.ObjectKey) (workload.Authorities, error) {
+func (f *fakeWorkloads) Authorities(context.Context, client.ObjectKey) (cluster.Authorities, error) {
 	return f.authorities, f.noAuthorities
 }
 

@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -31,7 +31,7 @@ func (r *Reconciler) importCluster(ctx context.Context, s *scope) (bool, error) 
 	}
 	identity, err := r.Workloads.Identify(ctx, s.ClusterKey())
 	switch {
-	case errors.Is(err, workload.ErrNotConnected):
+	case errors.Is(err, cluster.ErrNotConnected):
 		s.block(controlplanev1.WaitingForImportReason, notConnected)
 		return false, nil
 	case err != nil:

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -111,7 +111,7 @@ func TestTheLentKubeconfigFollowsThePublishedOne(t *testing.T) {
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 0)
 	h.reconcile()
 	h.expectToken("token-1")
-	h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 + time.Hour) }
+	h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
 	h.reconcile()
 	h.reconcile()
 	h.expectToken("token-2")
@@ -227,7 +227,7 @@ func TestAnImportThatIsInterrupted(t *testing.T) {
 	_, err := h.r.Reconcile(t.Context(), h.request())
 	h.Expect(err).To(MatchError(ContainSubstring("cannot be read")))
 	h.expectNotRegistered()
-	h.workloads.identify = workload.ErrNotConnected
+	h.workloads.identify = cluster.ErrNotConnected
 	h.reconcile()
 	h.expectNotRegistered()
 	h.workloads.identify = nil

@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -36,7 +36,7 @@ func (r *Reconciler) keepCredentials(ctx context.Context, s *scope) (bool, error
 			source = now.String()
 		}
 	}
-	usable := from != nil && workload.CheckKubeconfig(from.Data[desired.AdminKubeconfigKey]) == nil
+	usable := from != nil && cluster.CheckKubeconfig(from.Data[desired.AdminKubeconfigKey]) == nil
 	if !usable { // the condition KubeconfigAvailable reports it
 		return true, nil
 	}

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
@@ -40,7 +40,7 @@ func TestAMovedClusterWhoseTokenHasExpiredComesBack(t *testing.T) {
 	h.forget()
 	h.Expect(h.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1-admin-kubeconfig"}})).To(Succeed())
 	connected := h.workloads.facts
-	h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity + time.Hour) }
+	h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity + time.Hour) }
 	h.workloads.facts = h.unauthorized()
 	h.reconcile()
 	h.Expect(h.published().Data["value"]).To(Equal(kubeconfigOf("assisted-service")))
@@ -155,7 +155,7 @@ func TestNoMoveWithoutTheCopy(t *testing.T) {
 	h.Expect(h.Delete(t.Context(), h.recovery())).To(Succeed())
 	h.annotate(clusterctlv1.BlockMoveAnnotation, duringInstallation)
 	h.applyFails = errors.New("no room")
-	h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 + time.Hour) }
+	h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
 	_, err := h.r.Reconcile(t.Context(), h.request())
 	h.Expect(err).To(MatchError(ContainSubstring("cannot keep a copy of assisted-service's kubeconfig in Secret c1-recovery-credentials")))
 	h.Expect(err).To(MatchError(ContainSubstring("cannot publish the renewed kubeconfig")), "which is tried all the same")
@@ -170,7 +170,7 @@ func TestTheEndOfTheTokenIsReported(t *testing.T) {
 	h.Expect(h.controlPlane().Status.KubeconfigExpirationTime).To(BeNil())
 	h.install()
 	h.reconcile()
-	h.Expect(h.controlPlane().Status.KubeconfigExpirationTime.Time).To(BeTemporally("~", time.Now().Add(workload.TokenValidity), time.Minute))
+	h.Expect(h.controlPlane().Status.KubeconfigExpirationTime.Time).To(BeTemporally("~", time.Now().Add(cluster.TokenValidity), time.Minute))
 
 	h.editPublished(func(s *corev1.Secret) { s.OwnerReferences = nil }) // as a restore leaves it
 	h.reconcile()

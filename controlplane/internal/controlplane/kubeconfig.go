@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
@@ -112,7 +112,7 @@ func (r *Reconciler) publish(ctx context.Context, s *scope, admin *corev1.Secret
 		s.found.Block(status.KubeconfigCopy, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s has no key %s yet", admin.Name, desired.AdminKubeconfigKey))
 		return s.found.Kubeconfig != nil, nil
 	}
-	if err := workload.CheckKubeconfig(content); err != nil {
+	if err := cluster.CheckKubeconfig(content); err != nil {
 		s.found.Block(status.KubeconfigCopy, controlplanev1.KubeconfigRefusedReason, fmt.Sprintf("Secret %s is not published: %s", admin.Name, err))
 		return s.found.Kubeconfig != nil, nil
 	}
@@ -165,7 +165,7 @@ func (r *Reconciler) withAdditions(ctx context.Context, s *scope, content []byte
 		return content, nil, err
 	}
 	same := parseSource(current.Annotations[facts.KubeconfigSourceAnnotation]).digest == source.digest
-	if content, err = workload.Replace(current.Data[secret.KubeconfigDataName], content, same, r.now()); err != nil {
+	if content, err = cluster.Replace(current.Data[secret.KubeconfigDataName], content, same, r.now()); err != nil {
 		return nil, nil, fmt.Errorf("cannot replace the published kubeconfig: %w", err)
 	}
 	return content, kube.Only(current.Annotations, facts.KubeconfigAuthoritiesAnnotation), nil

@@ -8,9 +8,9 @@ import (
 	"sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -46,7 +46,7 @@ func (r *Reconciler) propagate(ctx context.Context, s *scope, deployment client.
 		return nil
 	}
 	content := published.Data[secret.KubeconfigDataName]
-	if workload.CheckKubeconfig(content) != nil {
+	if cluster.CheckKubeconfig(content) != nil {
 		return nil //nolint:nilerr // a condition tells it
 	}
 	wanted := desired.AdminKubeconfig(s.Facts, deployment, content, map[string]string{facts.KubeconfigSourceAnnotation: version})

@@ -18,12 +18,12 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/approval"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -80,13 +80,13 @@ const (
 // Workloads observes installed clusters.
 type Workloads interface {
 	Observe(cluster client.ObjectKey) facts.Workload
-	IssueToken(ctx context.Context, cluster client.ObjectKey) (workload.Token, error)
-	RevokeToken(ctx context.Context, cluster client.ObjectKey, token workload.Token) error
+	IssueToken(ctx context.Context, cluster client.ObjectKey) (cluster.Token, error)
+	RevokeToken(ctx context.Context, cluster client.ObjectKey, token cluster.Token) error
 	HasToken(ctx context.Context, cluster client.ObjectKey, boundTo types.UID) (bool, error)
 	Await(cluster client.ObjectKey, awaited bool)
 	AwaitReleases(cluster client.ObjectKey, awaited bool)
 	AwaitPools(cluster client.ObjectKey, awaited bool)
-	Authorities(ctx context.Context, cluster client.ObjectKey) (workload.Authorities, error)
+	Authorities(ctx context.Context, cluster client.ObjectKey) (cluster.Authorities, error)
 	Identify(ctx context.Context, cluster client.ObjectKey) (facts.Identity, error)
 	Forget(cluster client.ObjectKey)
 }

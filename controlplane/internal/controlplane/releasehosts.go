@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -159,7 +159,7 @@ func (r *Reconciler) readEtcd(ctx context.Context, s *scope) (facts.Etcd, error)
 func (r *Reconciler) observeEtcd(ctx context.Context, s *scope, about removal.Machine) (*facts.Etcd, bool) {
 	seen, err := r.seeEtcd(ctx, s)
 	switch {
-	case errors.Is(err, workload.ErrNotConnected):
+	case errors.Is(err, cluster.ErrNotConnected):
 		step := s.disconnected()
 		step.Machine = about
 		r.block(s, step)

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -246,7 +246,7 @@ func TestWhatKeepsAHost(t *testing.T) {
 			func(h *hub) { h.etcds.Members[2].Problem = "does not answer" }, controlplanev1.EtcdQuorumAtRiskReason, "n2 does not answer",
 		},
 		"the cluster is away": {func(h *hub) {
-			h.etcds.observing = workload.ErrNotConnected
+			h.etcds.observing = cluster.ErrNotConnected
 			h.workloads.facts.Failure = &facts.Failure{Message: "its name cannot be looked up"}
 		}, controlplanev1.ConnectionDownReason, "nothing is known of etcd: its name cannot be looked up. Waiting until it does"},
 		"etcd does not serve its cluster": {func(h *hub) { h.etcds.Lost = true }, controlplanev1.EtcdQuorumAtRiskReason, "it has most likely lost its quorum"},

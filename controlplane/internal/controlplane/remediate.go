@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/remediation"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -132,7 +132,7 @@ func (r *Reconciler) inspectAndDecide(ctx context.Context, s *scope, asked *reme
 func (r *Reconciler) decide(ctx context.Context, s *scope, asked *remediation.Situation) (remediation.Step, error) {
 	seen, err := r.seeEtcd(ctx, s)
 	switch {
-	case errors.Is(err, workload.ErrNotConnected):
+	case errors.Is(err, cluster.ErrNotConnected):
 		return asked.Unread("the cluster's API server does not answer, so that nothing is known of etcd; see the condition Available of the control plane", true), nil
 	case err != nil:
 		return asked.Unread(etcd.Describe(err)+"; it is tried again", false), err

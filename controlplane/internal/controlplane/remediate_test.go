@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // check does as a MachineHealthCheck: without a remediation it leaves the Machine to somebody else, who does not exist.
@@ -169,7 +169,7 @@ func TestWhatIsUnknownOfEtcdKeepsAnUnhealthyMachine(t *testing.T) {
 		message string
 		again   bool
 	}{
-		"the cluster is away":      {workload.ErrNotConnected, "does not answer", false},
+		"the cluster is away":      {cluster.ErrNotConnected, "does not answer", false},
 		"something cannot be read": {errors.New("secret of a server"), "the log of the manager", true},
 	} {
 		t.Run(situation, func(t *testing.T) {

@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -68,7 +68,7 @@ func (r *Reconciler) tokenValid(ctx context.Context, s *scope, current *corev1.S
 		return inTime, nil
 	}
 	valid, err := r.Workloads.HasToken(ctx, s.ClusterKey(), types.UID(current.Annotations[facts.KubeconfigTokenAnnotation]))
-	if apierrors.IsUnauthorized(err) || errors.Is(err, workload.ErrNotConnected) {
+	if apierrors.IsUnauthorized(err) || errors.Is(err, cluster.ErrNotConnected) {
 		return true, nil // the connection was made with it, and is about to be made anew, if need be with assisted-service's kubeconfig
 	}
 	return valid, err
@@ -97,7 +97,7 @@ func (r *Reconciler) fallBack(ctx context.Context, s *scope) error {
 func (r *Reconciler) renewToken(ctx context.Context, s *scope, current *corev1.Secret) (told string, err error) {
 	token, err := r.Workloads.IssueToken(ctx, s.ClusterKey())
 	if err != nil {
-		return workload.Cause(err), err
+		return cluster.Cause(err), err
 	}
 	if err = r.publishToken(ctx, s, current, token); err == nil {
 		return "", nil
@@ -111,14 +111,14 @@ func (r *Reconciler) renewToken(ctx context.Context, s *scope, current *corev1.S
 
 // notWritten tells whether a kubeconfig was refused: by us, or by the API server, which answers so only to what it did not do.
 func notWritten(err error) bool {
-	var refused workload.RefusedError
+	var refused cluster.RefusedError
 	var answer apierrors.APIStatus
 	return errors.As(err, &refused) || errors.As(err, &answer) && answer.Status().Code >= http.StatusBadRequest && answer.Status().Code < http.StatusInternalServerError
 }
 
 // publishToken puts a token into the published kubeconfig.
-func (r *Reconciler) publishToken(ctx context.Context, s *scope, current *corev1.Secret, token workload.Token) error {
-	content, err := workload.WithToken(current.Data[secret.KubeconfigDataName], token.Value)
+func (r *Reconciler) publishToken(ctx context.Context, s *scope, current *corev1.Secret, token cluster.Token) error {
+	content, err := cluster.WithToken(current.Data[secret.KubeconfigDataName], token.Value)
 	authorities := facts.AuthoritiesOf(current)
 	if err == nil {
 		content, authorities, err = r.withAuthorities(ctx, s, content, authorities)

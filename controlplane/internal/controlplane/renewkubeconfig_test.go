@@ -22,9 +22,9 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 func TestATokenThatNobodyGotEnds(t *testing.T) {
@@ -42,7 +42,7 @@ func TestATokenThatNobodyGotEnds(t *testing.T) {
 		t.Run(answer, func(t *testing.T) {
 			h := newHub(t, world(nil)...).withTime()
 			h.install()
-			h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 + time.Hour) }
+			h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
 			h.applyFails = test.err
 			s := h.gather()
 			_, err := h.r.renewKubeconfig(t.Context(), s)
@@ -58,7 +58,7 @@ func TestATokenThatNobodyGotEnds(t *testing.T) {
 func TestAClusterDoesNotWriteIntoConditions(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
-	h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 + time.Hour) }
+	h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
 	h.workloads.issue = apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, "a", errors.New("the password is rose"))
 	s := h.gather()
 	_, err := h.r.renewKubeconfig(t.Context(), s)
@@ -74,14 +74,14 @@ func TestTheKubeconfigIsRenewedAtHalfTime(t *testing.T) {
 	h.reconcile()
 	h.expectToken("token-1")
 
-	h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 - time.Hour) }
+	h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 - time.Hour) }
 	s := h.gather()
 	h.Expect(s.Workload.Connected).To(BeTrue())
 	h.Expect(h.r.renewKubeconfig(t.Context(), s)).To(BeTrue())
 	h.Expect(s.again.After()).To(BeNumerically("~", time.Hour, time.Minute), "it comes back when the time has come")
 	h.expectToken("token-1")
 
-	h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 + time.Hour) }
+	h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
 	h.reconcile()
 	h.expectToken("token-2")
 }
@@ -145,11 +145,11 @@ func TestARenewalTakesTheAuthoritiesOfTheCluster(t *testing.T) {
 		s.Data["value"] = bytes.Replace(s.Data["value"], []byte(base64.StdEncoding.EncodeToString([]byte("authority"))), []byte(base64.StdEncoding.EncodeToString(selfSigned(t, "first"))), 1)
 	})
 	for _, fails := range []bool{true, false} {
-		h.workloads.authorities, h.workloads.noAuthorities = workload.Authorities{Reported: selfSigned(t, "second")}, nil
+		h.workloads.authorities, h.workloads.noAuthorities = cluster.Authorities{Reported: selfSigned(t, "second")}, nil
 		if fails {
-			h.workloads.authorities, h.workloads.noAuthorities = workload.Authorities{}, errors.New("forbidden")
+			h.workloads.authorities, h.workloads.noAuthorities = cluster.Authorities{}, errors.New("forbidden")
 		}
-		h.r.now = func() time.Time { return time.Now().Add(workload.TokenValidity/2 + time.Hour) }
+		h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
 		h.editPublished(func(s *corev1.Secret) { delete(s.Annotations, facts.KubeconfigRenewalAnnotation) })
 		h.reconcile()
 		h.Expect(h.published().Annotations).To(HaveKey(facts.KubeconfigRenewalAnnotation), "a token without them is better than none")
@@ -201,7 +201,7 @@ func TestARevokedTokenIsReplacedThoughTheClusterIsConnected(t *testing.T) {
 	h.Expect(h.workloads.issued).To(Equal(1), "the cluster has it, only the cache does not yet")
 	s := h.gather()
 	h.Expect(h.r.renewKubeconfig(t.Context(), s)).To(BeTrue())
-	h.Expect(s.again.After()).To(BeNumerically("~", workload.TokenValidity/2, time.Hour), "its time comes all the same")
+	h.Expect(s.again.After()).To(BeNumerically("~", cluster.TokenValidity/2, time.Hour), "its time comes all the same")
 
 	h.workloads.tokens.Delete("token-1")
 	h.workloads.facts.Tokens = nil
@@ -255,6 +255,6 @@ func TestNoTokenForTheUsersOwnKubeconfig(t *testing.T) {
 }
 
 func TestNoTokenIsPutIntoAKubeconfigThatReadsFiles(t *testing.T) {
-	_, err := workload.WithToken(withTokenFile(kubeconfigOf("u")), "token")
+	_, err := cluster.WithToken(withTokenFile(kubeconfigOf("u")), "token")
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("it has tokenFile")))
 }

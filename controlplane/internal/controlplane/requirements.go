@@ -5,8 +5,8 @@ import (
 	"context"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // requirements waits for what Cluster API and the user have to give first.
@@ -27,7 +27,7 @@ func (r *Reconciler) requirements(_ context.Context, s *scope) (bool, error) {
 	if s.Begun {
 		return true, nil
 	}
-	for _, err := range []error{s.checkName(), workload.CheckAuthorities(s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle)} {
+	for _, err := range []error{s.checkName(), cluster.CheckAuthorities(s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle)} {
 		if err != nil {
 			s.block(controlplanev1.InvalidConfigurationReason, err.Error())
 			return false, nil

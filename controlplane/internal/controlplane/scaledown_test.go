@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // scale sets the wanted number of Machines.
@@ -123,7 +123,7 @@ func TestWhatKeepsAnInstalledControlPlaneFromBeingScaledDown(t *testing.T) {
 			func(h *hub) { h.workloads.facts.Connected = false }, controlplanev1.ConnectionDownReason, "see the condition Available", true,
 		},
 		"the cluster is away, which is not known yet": {
-			func(h *hub) { h.etcds.observing = workload.ErrNotConnected }, controlplanev1.ConnectionDownReason, "does not answer", true,
+			func(h *hub) { h.etcds.observing = cluster.ErrNotConnected }, controlplanev1.ConnectionDownReason, "does not answer", true,
 		},
 		"assisted-service has forgotten it": {
 			func(h *hub) { h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0) }, controlplanev1.RegisteredAnewReason, "Delete nothing here", true,

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -23,7 +23,7 @@ import (
 // of the API server's certificate there is none.
 func (r *Reconciler) trustAuthorities(ctx context.Context, s *scope) (bool, error) {
 	bundle := s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle
-	if err := workload.CheckAuthorities(bundle); err != nil {
+	if err := cluster.CheckAuthorities(bundle); err != nil {
 		s.found.Block(status.KubeconfigAuthorities, controlplanev1.InvalidConfigurationReason, fmt.Sprintf("%s. Correct the field: none of its certificates is used", err))
 		return true, nil
 	}
@@ -66,7 +66,7 @@ func (r *Reconciler) publishAuthorities(ctx context.Context, s *scope, current *
 // withAuthorities returns a kubeconfig with the authorities of the spec, and with those of the API server as they are now: certificates that it gets later may be from one that the kubeconfig does not
 // have yet. A kubeconfig without the latter is better than none.
 func (r *Reconciler) withAuthorities(ctx context.Context, s *scope, content []byte, recorded facts.KubeconfigAuthorities) ([]byte, facts.KubeconfigAuthorities, error) {
-	trust := workload.Trust{}
+	trust := cluster.Trust{}
 	if s.Installed() && s.Workload.Connected {
 		authorities, err := r.Workloads.Authorities(ctx, s.ClusterKey())
 		if err != nil {
@@ -76,11 +76,11 @@ func (r *Reconciler) withAuthorities(ctx context.Context, s *scope, content []by
 		}
 	}
 	bundle := s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle
-	valid := workload.CheckAuthorities(bundle) == nil
+	valid := cluster.CheckAuthorities(bundle) == nil
 	if valid {
 		trust.Stated, trust.Added = []byte(bundle), recorded.Added
 	}
-	result, err := workload.WithAuthorities(content, r.now(), trust)
+	result, err := cluster.WithAuthorities(content, r.now(), trust)
 	if err != nil || !valid {
 		return result.Kubeconfig, recorded, err
 	}

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // state writes certificates into the spec.
@@ -89,7 +89,7 @@ func TestARenewalKeepsTheAuthoritiesOfTheSpec(t *testing.T) {
 	h.workloads.facts = connected
 	h.reconcile()
 	h.Expect(h.published().Annotations).To(And(HaveKeyWithValue(facts.KubeconfigTokenAnnotation, "token-2"), HaveKey(facts.KubeconfigAuthoritiesAnnotation)))
-	h.workloads.authorities = workload.Authorities{Serving: sets.New[string]()}
+	h.workloads.authorities = cluster.Authorities{Serving: sets.New[string]()}
 	h.state(nil)
 	h.reconcile()
 	config, err := clientcmd.RESTConfigFromKubeConfig(h.published().Data["value"])

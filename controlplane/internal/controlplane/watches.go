@@ -23,15 +23,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // SetupWithManager makes the manager reconcile control planes when anything that they depend on changes. Objects that belong to no control
 // plane of ours cause nothing.
-func (r *Reconciler) SetupWithManager(ctx context.Context, mgr manager.Manager, options controller.Options, clusters *workload.Clusters) error {
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr manager.Manager, options controller.Options, clusters *cluster.Clusters) error {
 	if err := kube.AddIndexes(ctx, mgr.GetFieldIndexer(), indexes()...); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func InstalledBy(c client.Reader) func(context.Context, *clusterv1.Cluster) bool
 }
 
 // RequestsOf returns the control plane of a Cluster.
-func RequestsOf(c client.Reader) workload.RequestsFunc {
+func RequestsOf(c client.Reader) cluster.RequestsFunc {
 	return func(ctx context.Context, cluster client.ObjectKey) []ctrl.Request {
 		found := &clusterv1.Cluster{}
 		if err := client.IgnoreNotFound(c.Get(ctx, cluster, found, client.UnsafeDisableDeepCopy)); err != nil {

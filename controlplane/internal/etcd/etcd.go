@@ -18,8 +18,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -36,7 +36,7 @@ const (
 
 // Clusters leads into workload clusters.
 type Clusters interface {
-	Connect(ctx context.Context, key client.ObjectKey, requests func(context.Context, *workload.Conn) error) error
+	Connect(ctx context.Context, key client.ObjectKey, requests func(context.Context, *cluster.Conn) error) error
 	EtcdServes(ctx context.Context, key client.ObjectKey) (bool, error)
 }
 
@@ -53,7 +53,7 @@ func (e *Etcds) Observe(ctx context.Context, key client.ObjectKey) (facts.Etcd, 
 	if err != nil || !serves {
 		return facts.Etcd{Lost: !serves}, err
 	}
-	err = e.clusters.Connect(ctx, key, func(ctx context.Context, conn *workload.Conn) (err error) {
+	err = e.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) (err error) {
 		seen, err = observe(ctx, conn.Client, conn.Forwards)
 		return err
 	})
@@ -86,7 +86,7 @@ func (e *Etcds) RemoveMember(ctx context.Context, key client.ObjectKey, via, mem
 }
 
 func (e *Etcds) change(ctx context.Context, key client.ObjectKey, via facts.EtcdMember, change func(context.Context, *clientv3.Client) error) error {
-	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *workload.Conn) error {
+	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
 		return through(ctx, conn.Client, conn.Forwards, via.Name, change)
 	})
 }
@@ -118,7 +118,7 @@ func through(ctx context.Context, c client.Client, forward forward, node string,
 
 // DeleteSecrets deletes the certificates of the member of a Node that is gone. The name may come back with another address.
 func (e *Etcds) DeleteSecrets(ctx context.Context, key client.ObjectKey, node string) error {
-	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *workload.Conn) error {
+	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
 		return deleteSecrets(ctx, conn.Client, node)
 	})
 }

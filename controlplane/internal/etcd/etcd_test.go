@@ -20,8 +20,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
 )
 
@@ -31,8 +31,8 @@ const patience = 6 * memberTime
 // doors leads into a cluster of a test.
 type doors struct{ *fakeCluster }
 
-func (d doors) Connect(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *workload.Conn) error) error {
-	return requests(ctx, &workload.Conn{Client: d.Client, Forwards: d.forward})
+func (d doors) Connect(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *cluster.Conn) error) error {
+	return requests(ctx, &cluster.Conn{Client: d.Client, Forwards: d.forward})
 }
 
 func (d doors) EtcdServes(context.Context, client.ObjectKey) (bool, error) { return !d.lost, nil }

@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -54,7 +54,7 @@ func readTopology(ctx context.Context, c client.Client, seen *facts.Etcd) error 
 }
 
 func readMachineAPI(ctx context.Context, c client.Client, seen *facts.Etcd) (err error) {
-	if seen.MachineAPI, err = workload.RunsMachineAPI(ctx, c); err != nil {
+	if seen.MachineAPI, err = cluster.RunsMachineAPI(ctx, c); err != nil {
 		return &failure{"cannot list the Machines of the workload cluster", err}
 	}
 	return nil
@@ -137,7 +137,7 @@ func readNodesWith(ctx context.Context, c client.Client, label string, seen *fac
 
 // configuring tells whether the machine config operator gives a Node another configuration. A Node that it has not seen yet has none of the annotations.
 func configuring(n *corev1.Node) bool {
-	return n.Annotations[workload.DesiredConfigAnnotation] != n.Annotations[workload.CurrentConfigAnnotation]
+	return n.Annotations[cluster.DesiredConfigAnnotation] != n.Annotations[cluster.CurrentConfigAnnotation]
 }
 
 // silent reports whether the kubelet of a Node does not report. A Node that never had the condition Ready is not silent: nothing is known of it.

@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/approval"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 )
 
 // Clusters leads into workload clusters.
 type Clusters interface {
-	Connect(ctx context.Context, key client.ObjectKey, requests func(context.Context, *workload.Conn) error) error
+	Connect(ctx context.Context, key client.ObjectKey, requests func(context.Context, *cluster.Conn) error) error
 }
 
 // Kubelets are those of the workload clusters.
@@ -42,7 +42,7 @@ type Seen struct {
 // Observe reads the requests of a cluster for Nodes of which known tells that they are known.
 func (k *Kubelets) Observe(ctx context.Context, key client.ObjectKey, known func(node string) bool) (Seen, error) {
 	seen := Seen{}
-	err := k.clusters.Connect(ctx, key, func(ctx context.Context, conn *workload.Conn) error { return seen.read(ctx, conn.Client, known) })
+	err := k.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error { return seen.read(ctx, conn.Client, known) })
 	return seen, err
 }
 
@@ -60,12 +60,12 @@ func (s *Seen) read(ctx context.Context, c client.Client, known func(node string
 	if s.Nodes, err = readNodes(ctx, c); err != nil {
 		return err
 	}
-	s.MachineAPI, err = workload.RunsMachineAPI(ctx, c)
+	s.MachineAPI, err = cluster.RunsMachineAPI(ctx, c)
 	return err
 }
 
 func (s *Seen) readRequests(ctx context.Context, c client.Client, kept approval.Kept, signer string, known func(node string) bool) error {
-	_, complete, err := workload.EachPage(ctx, c, func() *certificatesv1.CertificateSigningRequestList {
+	_, complete, err := cluster.EachPage(ctx, c, func() *certificatesv1.CertificateSigningRequestList {
 		return &certificatesv1.CertificateSigningRequestList{}
 	},
 		func(page *certificatesv1.CertificateSigningRequestList) {
@@ -85,7 +85,7 @@ func (s *Seen) readRequests(ctx context.Context, c client.Client, kept approval.
 // readNodes keeps of each Node what approvals depend on. All are read, for none may have an address that another one reports.
 func readNodes(ctx context.Context, c client.Client) (approval.Nodes, error) {
 	nodes := approval.Nodes{}
-	_, err := workload.EachNode(ctx, c, func(read *corev1.Node) {
+	_, err := cluster.EachNode(ctx, c, func(read *corev1.Node) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: read.Name, CreationTimestamp: read.CreationTimestamp}}
 		node.Status.Conditions, node.Status.Addresses = read.Status.Conditions, read.Status.Addresses
 		nodes[node.Name] = node
@@ -100,7 +100,7 @@ func (k *Kubelets) Approve(ctx context.Context, key client.ObjectKey, request *a
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "KubeletOfMachine",
 		Message: "Approved by cluster-api-provider-openshift-agent: it is for the host of a Machine of the cluster",
 	}}
-	err := k.clusters.Connect(ctx, key, func(ctx context.Context, conn *workload.Conn) error {
+	err := k.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
 		return conn.SubResource("approval").Update(ctx, approved)
 	})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 )
 
 // key is a workload cluster, and the way into it.
@@ -40,8 +40,8 @@ type fakeCluster struct {
 }
 
 // Connect implements Clusters.
-func (c *fakeCluster) Connect(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *workload.Conn) error) error {
-	return requests(ctx, &workload.Conn{Client: c.Client})
+func (c *fakeCluster) Connect(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *cluster.Conn) error) error {
+	return requests(ctx, &cluster.Conn{Client: c.Client})
 }
 
 func newCluster(t *testing.T, objects ...client.Object) *fakeCluster {
@@ -159,7 +159,7 @@ func TestAListThatDoesNotEndIsLeft(t *testing.T) {
 	seen, err := c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Expect(seen.More).To(BeTrue())
-	c.Expect(c.pages).To(Equal(2 * workload.MaxItems / workload.PageSize))
+	c.Expect(c.pages).To(Equal(2 * cluster.MaxItems / cluster.PageSize))
 
 	c = newCluster(t, requestOf(t, "client", "w0", certificatesv1.KubeAPIServerClientKubeletSignerName))
 	endless(c, &corev1.NodeList{})

@@ -1,0 +1,206 @@
+package hostconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
+)
+
+// bindHost tells the Agent everything, its cluster included, once the cluster accepts hosts.
+func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
+	const stage = bootstrapv1.HostBoundCondition
+	agent := s.agent
+	if ref := agent.Spec.ClusterDeploymentName; ref != nil && (ref.Name != s.Deployment.Name || ref.Namespace != s.Deployment.Namespace) {
+		return s.wait(stage, bootstrapv1.HostRefusedReason, "Agent %s belongs to %s. If that cluster uses the server, neither unbind the Agent nor delete this Machine: both would wipe the server. "+
+			"To release the server from its BareMetalHost, %s; then delete the Machine. Only if the server is not installed there, clear spec.clusterDeploymentName of the Agent",
+			agent.Name, s.clusterOf(agent), desired.DetachFirst)
+	}
+	if facts.Bound(agent) && agent.Spec.Approved {
+		r.bound.Ended(keyOf(s.Config))
+		s.pass(stage, "")
+		return true, nil
+	}
+	if !s.Machine.DeletionTimestamp.IsZero() { // Cluster API gives the host back before it deletes the config: an installation would be begun, and ended by that
+		return s.wait(stage, bootstrapv1.WaitingForMachineReason, "Machine %s is being deleted: Agent %s is not installed for it", s.Machine.Name, agent.Name)
+	}
+	if s.ClusterDeleting() { // its Machines go one after the other: what is missed until then must not begin an installation
+		return s.wait(stage, bootstrapv1.WaitingForMachineReason, "Cluster %s is being deleted: Agent %s is not installed for it", s.Cluster.Name, agent.Name)
+	}
+	if !assisted.HasInventory(agent) {
+		return r.waitForRegistration(s)
+	}
+	var p *desired.UserError
+	wanted, err := desired.AgentSpec(s.Facts, agent, func() ([]byte, error) { return r.metal3Metadata(ctx, s) })
+	if errors.As(err, &p) {
+		return s.wait(stage, p.Reason, "%s", p.Message)
+	}
+	if err != nil {
+		return false, err
+	}
+	s.wanted = wanted
+	s.wanted.FencingCredentialsSecretRef = s.fencing.Secret
+	return r.bind(ctx, s)
+}
+
+func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
+	const stage = bootstrapv1.HostBoundCondition
+	agent := s.agent
+	if s.Reregistered() {
+		return s.wait(stage, bootstrapv1.ClusterRegisteredAnewReason, "the cluster was installed already, but assisted-service has it in state %q, as one that may be installed anew: "+
+			"Agent %s is neither bound nor approved; see the condition Installed of the control plane", s.Installation().State, agent.Name)
+	}
+	if proceed, err := r.nodeNameFree(ctx, s); !proceed {
+		return proceed, err
+	}
+	obstacle := s.NotAccepted()
+	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
+	unbound := facts.Unbound(agent)
+	if !facts.Bound(agent) || !unbound {
+		r.unbound.Ended(keyOf(s.Config))
+	}
+	if !facts.Bound(agent) || unbound {
+		r.bound.Ended(keyOf(s.Config))
+	}
+	refusedByService := facts.Bound(agent) && unbound && synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason
+	switch {
+	case obstacle != "" && (!facts.Bound(agent) || refusedByService):
+		if refusedByService { // take it back: assisted-service does not try again by itself when the cluster accepts hosts
+			if proceed, err := r.applyAgent(ctx, s, stage, false, false); !proceed {
+				return proceed, err
+			}
+		}
+		return s.wait(stage, bootstrapv1.ClusterNotAcceptingHostsReason, "%s; Agent %s is bound when it accepts hosts (once it is installed and adds hosts)", obstacle, agent.Name)
+	case !facts.Bound(agent) && agent.Status.DebugInfo.State != models.HostStatusKnownUnbound:
+		_, _ = s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage(r.now()))
+		return r.disconnected(s)
+	}
+	if !facts.Bound(agent) { // three reads of the API server: not for hosts that wait
+		if proceed, err := r.confirmRegistration(ctx, s, stage); !proceed {
+			return proceed, err
+		}
+	}
+	if proceed, err := r.applyAgent(ctx, s, stage, true, false); !proceed {
+		return proceed, err
+	}
+	measure.Reactions(measure.ReactionTo(measure.ClusterAcceptsHosts, s.waitedUntil(), r.now()))
+	return r.registeredWithCluster(s, refusedByService)
+}
+
+// registeredWithCluster waits until assisted-service has taken the Agent, which was told to join, into the cluster.
+func (r *Reconciler) registeredWithCluster(s *scope, refusedByService bool) (bool, error) {
+	const stage = bootstrapv1.HostBoundCondition
+	agent := s.agent
+	unbound := facts.Unbound(agent)
+	switch {
+	case refusedByService:
+		return s.wait(stage, bootstrapv1.HostBindingReason, "assisted-service refuses to bind Agent %s: %s", agent.Name,
+			explained(assisted.RedactURLs(assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition).Message)))
+	case !facts.Bound(agent) || unbound: // after that the host takes its time, which has to register anew
+		_, _ = s.wait(stage, bootstrapv1.HostBindingReason, "waiting for assisted-service to take Agent %s into the cluster", agent.Name)
+		return r.overdue(s, r.unbound.Since(keyOf(s.Config)))
+	case assisted.AgentCondition(agent, aiv1beta1.BoundCondition).Status != corev1.ConditionTrue:
+		return r.waitForRegistration(s)
+	}
+	r.bound.Ended(keyOf(s.Config))
+	s.pass(stage, "")
+	return true, nil
+}
+
+// waitForRegistration waits for a host that assisted-service took into the cluster to register again, which takes it a minute. Until then its Agent has no hardware, and no time.
+func (r *Reconciler) waitForRegistration(s *scope) (bool, error) {
+	_, _ = s.wait(bootstrapv1.HostBoundCondition, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", s.agent.Name)
+	return r.silent(s, r.bound.Since(keyOf(s.Config)))
+}
+
+// waitedUntil is when the installation ended for which the host waited to be bound; nil when it did not wait for that, or was bound before.
+func (s *scope) waitedUntil() *metav1.Time {
+	waited := s.Recorded(bootstrapv1.HostBoundCondition)
+	if facts.Bound(s.agent) || waited == nil || waited.Reason != bootstrapv1.ClusterNotAcceptingHostsReason {
+		return nil
+	}
+	if ended := assisted.InstalledAt(s.Install); ended != nil && !ended.Before(&waited.LastTransitionTime) {
+		return ended
+	}
+	return nil
+}
+
+// nodeNameFree waits as long as another Machine of the cluster has a Node of the name that the host is to get. What is done last for a Machine that goes, by assisted-service
+// with its Agent and by Cluster API, is to delete its Node by name, whoever has it by then.
+func (r *Reconciler) nodeNameFree(ctx context.Context, s *scope) (bool, error) {
+	const stage = bootstrapv1.HostBoundCondition
+	name := s.wanted.Hostname
+	r.nameWaiters.begun(keyOf(s.Config), name)
+	machines := &clusterv1.MachineList{}
+	err := r.Client.List(ctx, machines, client.InNamespace(s.Config.Namespace), client.UnsafeDisableDeepCopy, client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name})
+	if err != nil {
+		return false, fmt.Errorf("cannot look for Machines with a Node of the same name: %w", err)
+	}
+	for i := range machines.Items {
+		switch other := &machines.Items[i]; {
+		case other.Status.NodeRef.Name != name:
+		case other.DeletionTimestamp.IsZero():
+			return s.wait(stage, bootstrapv1.NodeNameTakenReason, "Node %s is Machine %s's, and Agent %s is to get the same name: set another %s", name, other.Name, s.agent.Name, desired.NameGivenBy(s.Facts))
+		default:
+			return s.wait(stage, bootstrapv1.NodeNameTakenReason, "Node %s is still Machine %s's: Agent %s gets the name when that Machine is gone, with which the Node of this name is deleted",
+				name, other.Name, s.agent.Name)
+		}
+	}
+	r.nameWaiters.ended(keyOf(s.Config))
+	return true, nil
+}
+
+// applyAgent applies what the Agent is told. It returns false when the API server refuses it for what it says.
+func (r *Reconciler) applyAgent(ctx context.Context, s *scope, stage string, bind, approve bool) (bool, error) {
+	told := desired.Agent(s.agent, s.wanted, bind, approve)
+	if s.fencing.Source != "" {
+		told.Annotations = map[string]string{desired.FencingAnnotation: s.fencing.Source}
+	}
+	// The cache may not have our approval yet, which must not be taken back; and none is given to an Agent that another process has refused meanwhile.
+	told.SetResourceVersion(s.agent.ResourceVersion)
+	_, err := r.applier.Apply(ctx, told, s.agent)
+	if field := kube.Undeclared(err); field != "" {
+		return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, tooOld, "Agents", field)
+	}
+	if kube.Refused(err) {
+		return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, "Agent %s is refused: %s", s.agent.Name, assisted.RedactURLs(err.Error()))
+	}
+	return err == nil, err
+}
+
+// unbind takes an Agent out of the cluster that we bound and that is not used. assisted-service does not start with one known host more than it was told of.
+func (r *Reconciler) unbind(ctx context.Context, s *scope, agent *aiv1beta1.Agent) error {
+	if !facts.BoundByUs(agent) || s.BoundElsewhere(agent) || !facts.Untouched(agent) {
+		return nil
+	}
+	_, err := r.applier.Apply(ctx, desired.Unbound(agent), agent)
+	return err
+}
+
+// metal3Metadata reads what CAPM3 rendered for the host from the Metal3DataTemplate; nil when there is none.
+func (r *Reconciler) metal3Metadata(ctx context.Context, s *scope) ([]byte, error) {
+	name, _, _ := unstructured.NestedString(s.InfraMachine.Object, "status", "metaData", "name")
+	if name == "" {
+		return nil, nil
+	}
+	secret := &corev1.Secret{}
+	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.InfraMachine.GetNamespace(), Name: name}, secret); err != nil {
+		return nil, fmt.Errorf("cannot read the metadata of the host: %w", err)
+	}
+	return secret.Data["metaData"], nil
+}

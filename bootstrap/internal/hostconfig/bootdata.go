@@ -1,0 +1,178 @@
+package hostconfig
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
+)
+
+// bootData puts the boot image in place and hands out the bootstrap data, strictly in this order: the infrastructure provider waits for the
+// data, and a host must never boot the placeholder image of the user's template.
+func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
+	const stage = bootstrapv1.DataSecretAvailableCondition
+	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
+	if err != nil {
+		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
+	}
+	if s.dataSecretTaken() && s.ApprovedAgent() == nil { // an approved host has its data: nothing is written any more
+		return s.waitForDataSecret()
+	}
+	if s.DataHandedOut() && s.HostChosen() && s.bootImageOutdated(mode) {
+		return s.waitForAnotherMachine()
+	}
+	if s.DataHandedOut() && s.DataSecret != nil && s.HostChosen() {
+		r.ignitions.Drop(keyOf(s.Config)) // what comes now comes too late
+		return s.handOut(mode, s.HandedOut())
+	}
+	source := mode.Source(assisted.ObserveImage(s.infraEnv))
+	if source == "" {
+		if s.DataHandedOut() && s.DataSecret != nil {
+			return s.handOut(mode, s.HandedOut())
+		}
+		return s.wait(stage, bootstrapv1.DiscoveryImageUnavailableReason, "InfraEnv %s offers nothing to boot from in mode %s: check that assisted-service's image service is enabled", s.infraEnv.Name, mode.Name())
+	}
+	if proceed, err := r.bootImage(ctx, s, mode, source); !proceed {
+		return proceed, err
+	}
+	if proceed, err := r.applyDataSecret(ctx, s, mode, source); !proceed {
+		return proceed, err
+	}
+	if proceed, err := s.withhold(mode); !proceed {
+		return proceed, err
+	}
+	if !s.DataHandedOut() {
+		if err := r.protect(ctx, s, true); err != nil {
+			return false, err
+		}
+		s.reactions = append(s.reactions, measure.ReactionTo(measure.ImageReady, s.infraEnv.Status.CreatedTime, r.now())...)
+	}
+	return s.handOut(mode, s.Config.Name)
+}
+
+// waitForDataSecret reports that the Secret which has the name of the bootstrap data is foreign.
+func (s *scope) waitForDataSecret() (bool, error) {
+	otherwise := "Else delete the Machine, which has no host yet that could be wiped"
+	if s.DataHandedOut() || s.HostChosen() {
+		otherwise = "Deleting the Machine would wipe its host"
+	}
+	return s.wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.InvalidConfigurationReason,
+		"Secret %s exists and was not created by this provider. If nothing uses it, delete it: its content is lost. %s", s.DataSecret.Name, otherwise)
+}
+
+// prepareBoot writes, while the image is made, what does not depend on it. When it is there, two writes that must follow one another are left: the boot image, and
+// the name of the data.
+func (r *Reconciler) prepareBoot(ctx context.Context, s *scope) error {
+	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
+	if err != nil {
+		return nil //nolint:nilerr // bootData says what is wrong
+	}
+	if s.dataSecretTaken() || mode.UserDataFollowsSource() {
+		return nil
+	}
+	if proceed, err := r.applyDataSecret(ctx, s, mode, ""); !proceed {
+		return err
+	}
+	return r.protect(ctx, s, true)
+}
+
+// bootImageOutdated tells whether the host was given the image or ignition of an InfraEnv that assisted-service no longer has: it was made anew, or the
+// service lost its database. Nothing answers such a host, and it gets no other image, as it was chosen already. What cannot be told is not outdated, nor
+// what a host has booted. An Agent that has not told its hardware will not tell it any more: it is what an InfraEnv leaves behind that is deleted while its host registers.
+func (s *scope) bootImageOutdated(mode bootmode.Mode) bool {
+	if s.HostHasBooted() {
+		return false
+	}
+	offered := assisted.InfraEnvOfURL(mode.Source(assisted.ObserveImage(s.infraEnv)))
+	booted := s.bootedInfraEnv(mode)
+	return offered != "" && booted != "" && offered != booted
+}
+
+// bootedInfraEnv is the id of the InfraEnv whose image or ignition the host was given; empty when it is unknown.
+func (s *scope) bootedInfraEnv(mode bootmode.Mode) string {
+	switch {
+	case mode.UserDataFollowsSource() && s.DataSecret != nil:
+		return s.DataSecret.Annotations[InfraEnvAnnotation]
+	case mode.UserDataFollowsSource():
+		return ""
+	case s.Host != nil && s.Host.Spec.Image != nil:
+		return assisted.InfraEnvOfURL(s.Host.Spec.Image.URL)
+	}
+	return assisted.InfraEnvOfURL(bootmode.BootImageURL(s.InfraMachine))
+}
+
+func (s *scope) waitForAnotherMachine() (bool, error) {
+	message := "the host booted a discovery image that assisted-service no longer knows, so it cannot register. Check on its console that it does not run OpenShift, for example after a restore of this hub. If it does not, delete the Machine, which wipes the host; another Machine takes its place"
+	if s.Config.Status.AgentRef != nil {
+		message = "the host booted a discovery image that assisted-service no longer knows, and its Agent was deleted. Check on its console that it does not run OpenShift, for example after a restore of this hub. If it does not, delete the Machine, which wipes the host; another Machine takes its place"
+	}
+	return s.wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.BootImageOutdatedReason, "%s", message)
+}
+
+// bootImage makes the infrastructure machine boot the source, as long as its host is not chosen: CAPM3 copies the image to the BareMetalHost
+// once (v1.13), and a BareMetalHost is provisioned again when its image changes.
+func (r *Reconciler) bootImage(ctx context.Context, s *scope, mode bootmode.Mode, source string) (bool, error) {
+	const stage = bootstrapv1.DataSecretAvailableCondition
+	desired := mode.BootImage(s.InfraMachine, source)
+	if desired == nil {
+		return true, nil
+	}
+	observed := s.InfraMachine
+	if !s.HostChosen() {
+		changed, err := r.applier.Apply(ctx, desired, observed)
+		if kube.Refused(err) {
+			return r.refused(s, stage, bootstrapv1.BootImageRejectedReason, "%s %s cannot take the boot image: %s",
+				observed.GetKind(), observed.GetName(), assisted.RedactURLs(err.Error()))
+		}
+		if err != nil {
+			return false, withoutQuery(err)
+		}
+		if changed {
+			observed = desired
+		}
+	}
+	if s.DataHandedOut() || bootmode.BootsFrom(observed, source) {
+		return true, nil
+	}
+	if s.HostChosen() {
+		return s.wait(stage, bootstrapv1.BootImageRejectedReason, "a host was chosen for %s %s before its discovery image was set, so the host may boot a wrong image. Delete the Machine, which wipes the host, to return it", observed.GetKind(), observed.GetName())
+	}
+	return s.wait(stage, bootstrapv1.BootImageRejectedReason, "%s %s does not keep the boot image: find out who else writes spec.image", observed.GetKind(), observed.GetName())
+}
+
+// redacted is an error whose text has no credentials of URLs. What kind of error it is can still be asked by errors.As.
+type redacted struct{ error }
+
+// Error is the text without what may hold credentials.
+func (e redacted) Error() string { return assisted.RedactURLs(e.error.Error()) }
+
+// Unwrap returns the error itself.
+func (e redacted) Unwrap() error { return e.error }
+
+// withoutQuery keeps credentials in URLs out of logs.
+func withoutQuery(err error) error { return redacted{err} }
+
+// handOut publishes the name of the secret.
+func (s *scope) handOut(mode bootmode.Mode, secret string) (bool, error) {
+	s.status.DataSecretName = secret
+	s.status.Initialization.DataSecretCreated = ptr.To(true)
+	s.status.BootMode = mode.Name()
+	mismatch := s.NetworkMismatch()
+	s.warnOfNetworkMismatch(mismatch)
+	s.pass(bootstrapv1.DataSecretAvailableCondition, mismatch)
+	return true, nil
+}
+
+// warnOfNetworkMismatch emits the event once: the message of the condition tells whether it was emitted.
+func (s *scope) warnOfNetworkMismatch(mismatch string) {
+	recorded := s.Recorded(bootstrapv1.DataSecretAvailableCondition)
+	if mismatch != "" && (recorded == nil || recorded.Message != mismatch) {
+		s.queueEvent(corev1.EventTypeWarning, "NMStateConfigMismatch", "%s", mismatch)
+	}
+}

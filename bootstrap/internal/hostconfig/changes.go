@@ -1,0 +1,93 @@
+package hostconfig
+
+import (
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// changed passes on the updates that differ in their metadata, or in what is read of objects of a type.
+func changed[T client.Object](differ func(before, after T) bool) predicate.Predicate {
+	return kube.Changes(func(before, after T) bool { return metadataDiffers(before, after) || differ(before, after) })
+}
+
+// metadataDiffers is about all metadata that others than the API server write, and the spec of kinds that count its generations.
+func metadataDiffers(before, after client.Object) bool {
+	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
+		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero() ||
+		!equality.Semantic.DeepEqual(before.GetLabels(), after.GetLabels()) ||
+		!equality.Semantic.DeepEqual(before.GetAnnotations(), after.GetAnnotations()) ||
+		!equality.Semantic.DeepEqual(before.GetFinalizers(), after.GetFinalizers()) ||
+		!equality.Semantic.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences())
+}
+
+// configChanges leaves out our own writes of the status, not those of others: a status that somebody removed is made again.
+func (r *Reconciler) configChanges() predicate.Predicate {
+	return changed(func(before, after *bootstrapv1.OpenshiftAssistedConfig) bool {
+		last, known := r.ours.Last(keyOf(after))
+		return !equality.Semantic.DeepEqual(before.Status, after.Status) && !(known && equality.Semantic.DeepEqual(last.status, after.Status))
+	})
+}
+
+// machineChanges are those that tell whether there is a Node, and how it is.
+var machineChanges = changed(func(before, after *clusterv1.Machine) bool {
+	differs := before.Status.NodeRef.IsDefined() != after.Status.NodeRef.IsDefined()
+	for _, t := range []string{clusterv1.MachineNodeReadyCondition, clusterv1.MachineNodeHealthyCondition} {
+		differs = differs || conditions.IsTrue(before, t) != conditions.IsTrue(after, t)
+	}
+	return differs
+})
+
+// agentChanges are those of what is left of an Agent in the cache: see [trimAgent]. Its percentage is told together with its stage, and is no news alone.
+var agentChanges = changed(func(before, after *aiv1beta1.Agent) bool {
+	was, is := before.Status, after.Status
+	was.Progress.InstallationPercentage, is.Progress.InstallationPercentage = 0, 0
+	return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !equality.Semantic.DeepEqual(was, is)
+})
+
+// hostChanges are those of what is left of a host in the cache: see [trimHost].
+var hostChanges = changed(func(before, after *metal3.Host) bool {
+	return !equality.Semantic.DeepEqual(before.Status, after.Status)
+})
+
+// infraMachineChanges are those of the few fields of the contract, and of CAPM3's metadata.
+var infraMachineChanges = changed(func(before, after *unstructured.Unstructured) bool {
+	for _, field := range [][]string{{"status", "ready"}, {"status", "initialization"}, {"status", "metaData"}} {
+		was, _, _ := unstructured.NestedFieldNoCopy(before.Object, field...)
+		is, _, _ := unstructured.NestedFieldNoCopy(after.Object, field...)
+		if !equality.Semantic.DeepEqual(was, is) {
+			return true
+		}
+	}
+	return false
+})
+
+// clusterChanges are those of a Cluster that matter to its hosts.
+var clusterChanges = kube.Changes(func(before, after *clusterv1.Cluster) bool {
+	return ptr.Deref(before.Spec.Paused, false) != ptr.Deref(after.Spec.Paused, false) ||
+		before.Spec.ControlPlaneRef != after.Spec.ControlPlaneRef ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+		ptr.Deref(before.Status.Initialization.InfrastructureProvisioned, false) != ptr.Deref(after.Status.Initialization.InfrastructureProvisioned, false)
+})
+
+// installationChanges are those of an AgentClusterInstall that matter to its hosts: not its progress.
+var installationChanges = kube.Changes(func(before, after *hiveext.AgentClusterInstall) bool {
+	was, is := assisted.Observe(before), assisted.Observe(after)
+	return was.AcceptsHosts != is.AcceptsHosts || was.Phase != is.Phase ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+		!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
+		!equality.Semantic.DeepEqual(before.Annotations, after.Annotations) ||
+		!equality.Semantic.DeepEqual(before.Spec.ProvisionRequirements, after.Spec.ProvisionRequirements) ||
+		!equality.Semantic.DeepEqual(before.Spec.MirrorRegistryRef, after.Spec.MirrorRegistryRef)
+})

@@ -1,0 +1,233 @@
+package hostconfig
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/preflight"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// gatherClaimants looks for BareMetalHosts of all watched namespaces that stand for the server of the Machine's host, or of one that CAPM3 may give to the Machine, and show that this server is in use.
+func (r *Reconciler) gatherClaimants(ctx context.Context, f *facts.Facts) error {
+	var hosts []*metal3.Host
+	switch {
+	case f.Deleting() || f.HandsOff() || f.ApprovedAgent() != nil:
+	case f.Host != nil || f.NeedsHost() && !f.DataHandedOut():
+		hosts = preflight.Candidates(f)
+	}
+	if f.Host != nil && len(hosts) > 0 {
+		r.serverWaiters.begun(keyOf(f.Config), metal3.ServerKeys(f.Host)...)
+	} else {
+		r.serverWaiters.ended(keyOf(f.Config))
+	}
+	if err := r.claimants(ctx, f, hosts); err != nil || f.Host != nil || len(f.Claimants) == 0 {
+		return err
+	}
+	// A pool may have thousands of hosts: only the changes of those that are in use are awaited, and what ended before that was noted is looked for once more.
+	hosts = slices.DeleteFunc(hosts, func(host *metal3.Host) bool { return len(f.Claimants[host.Name]) == 0 })
+	var keys []string
+	for _, host := range hosts {
+		keys = append(keys, metal3.ServerKeys(host)...)
+	}
+	r.serverWaiters.begun(keyOf(f.Config), keys...)
+	return r.claimants(ctx, f, hosts)
+}
+
+// claimants finds the claimants of some hosts, in the order of their names.
+func (r *Reconciler) claimants(ctx context.Context, f *facts.Facts, hosts []*metal3.Host) error {
+	f.Claimants = map[string][]*metal3.Host{}
+	for _, host := range hosts {
+		for _, key := range metal3.ServerKeys(host) {
+			list := &metal3.HostList{}
+			if err := r.Client.List(ctx, list, client.MatchingFields{hostByServer: key}, client.UnsafeDisableDeepCopy); err != nil {
+				return fmt.Errorf("cannot look for BareMetalHosts of the same server: %w", err)
+			}
+			for i := range list.Items {
+				if other := &list.Items[i]; other.Name != host.Name || other.Namespace != host.Namespace {
+					f.Claimants[host.Name] = append(f.Claimants[host.Name], other)
+				}
+			}
+		}
+		slices.SortFunc(f.Claimants[host.Name], func(a, b *metal3.Host) int {
+			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+		})
+		f.Claimants[host.Name] = slices.CompactFunc(f.Claimants[host.Name], func(a, b *metal3.Host) bool { return a.Namespace == b.Namespace && a.Name == b.Name })
+	}
+	return nil
+}
+
+// withhold keeps the bootstrap data back while the infrastructure provider, which chooses a host once there are data, could start a server that is in use, or write to the disk of one that is not the
+// host's.
+func (s *scope) withhold(mode bootmode.Mode) (bool, error) {
+	reason, message := preflight.Withheld(s.Facts, mode.Name() == bootstrapv1.BootModeDiskImage)
+	const stage = bootstrapv1.DataSecretAvailableCondition
+	switch {
+	case reason == "":
+		return true, nil
+	case s.hasRecorded(stage, message):
+	case reason == bootstrapv1.ServerInUseReason:
+		s.queueEvent(corev1.EventTypeWarning, bootstrapv1.ServerInUseReason, "%s", message)
+	default:
+		s.queueEvent(corev1.EventTypeWarning, bootstrapv1.BMCOfAnotherServerReason, "%s", message)
+	}
+	return s.wait(stage, reason, "%s", message)
+}
+
+// hasRecorded tells whether the last report has a message of a condition: its event was emitted then.
+func (s *scope) hasRecorded(conditionType, message string) bool {
+	recorded := s.Recorded(conditionType)
+	return recorded != nil && recorded.Message == bound.Message(message)
+}
+
+// unclaimed blocks the binding and approval of the Agent that runs on the Machine's host while another object shows that its server is in use. What is found in the API decides, at each reconcile
+// until the Agent is approved.
+func (r *Reconciler) unclaimed(ctx context.Context, s *scope, found desired.Identification, elsewhere []*aiv1beta1.Agent) (bool, error) {
+	agent := found.Agent
+	if agent != nil && facts.Bound(agent) && agent.Spec.Approved {
+		r.agentWaiters.ended(keyOf(s.Config))
+		return true, nil
+	}
+	var recorded []string
+	if agent != nil {
+		agents := append([]*aiv1beta1.Agent{agent}, found.Others...)
+		var err error
+		if recorded, err = r.recordedBy(ctx, s, agents); err != nil {
+			return false, err
+		}
+		if s.Host == nil {
+			if elsewhere, err = r.sameServers(ctx, s, agent); err != nil {
+				return false, err
+			}
+		}
+	}
+	for _, other := range found.Others {
+		if s.BoundElsewhere(other) { // else the Machine's own, from a former registration
+			elsewhere = append(elsewhere, other)
+		}
+	}
+	message := desired.ServerInUse(s.Facts, agent, elsewhere, recorded)
+	if message == "" {
+		return true, nil
+	}
+	if !s.hasRecorded(bootstrapv1.HostIdentifiedCondition, message) {
+		s.queueEvent(corev1.EventTypeWarning, bootstrapv1.ServerInUseReason, "%s", message)
+	}
+	return s.wait(bootstrapv1.HostIdentifiedCondition, bootstrapv1.ServerInUseReason, "%s", message)
+}
+
+// recordedBy names the other configs of the namespace for which something was installed on the server of an Agent. assisted-service moves the Agent of a server that boots the image of another
+// InfraEnv there, with an empty spec: only the config for which it was installed knows then.
+func (r *Reconciler) recordedBy(ctx context.Context, s *scope, agents []*aiv1beta1.Agent) ([]string, error) {
+	names := make([]string, 0, len(agents))
+	for _, agent := range agents {
+		names = append(names, agent.Name)
+	}
+	r.agentWaiters.begun(keyOf(s.Config), names...)
+	var claims []string
+	for _, name := range names {
+		list := &bootstrapv1.OpenshiftAssistedConfigList{}
+		if err := r.Client.List(ctx, list, client.InNamespace(s.Config.Namespace), client.MatchingFields{configByAgent: name}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("cannot look for configs that recorded Agent %s: %w", name, err)
+		}
+		for i := range list.Items {
+			other := &list.Items[i]
+			if other.Name == s.Config.Name {
+				continue
+			}
+			claim, err := r.claimOf(ctx, other)
+			if err != nil {
+				return nil, err
+			}
+			if claim != "" {
+				claims = append(claims, fmt.Sprintf("OpenshiftAssistedConfig %s, which %s, recorded Agent %s", other.Name, claim, name))
+			}
+		}
+	}
+	slices.Sort(claims)
+	return claims, nil
+}
+
+// claimOf states why the server that a config recorded is in use; empty when it is not. Cluster API deletes the infrastructure machine of a Machine before its config: when both are gone or going the
+// server was released.
+func (r *Reconciler) claimOf(ctx context.Context, config *bootstrapv1.OpenshiftAssistedConfig) (string, error) {
+	f := &facts.Facts{Config: config}
+	if err := r.gatherMachine(ctx, f); err != nil {
+		return "", err
+	}
+	claim := facts.ClaimsAgent(config, f.Machine)
+	if claim == "" || config.DeletionTimestamp.IsZero() {
+		return claim, nil
+	}
+	if f.Machine == nil {
+		return "", nil
+	}
+	there, err := r.infraMachineIsThere(ctx, f.Machine)
+	if err != nil || there {
+		return claim, err
+	}
+	return "", nil
+}
+
+// infraMachineIsThere tells whether the infrastructure machine of a Machine exists. One of a kind that the managers may not read is taken to exist.
+func (r *Reconciler) infraMachineIsThere(ctx context.Context, machine *clusterv1.Machine) (bool, error) {
+	ref := machine.Spec.InfrastructureRef
+	if !kube.Readable(ref) {
+		return true, nil
+	}
+	infraMachine, err := kube.External(ctx, r.Client, ref, machine.Namespace)
+	if err != nil || infraMachine == nil {
+		return false, err
+	}
+	there, err := kube.Read(ctx, r.Client, types.NamespacedName{Namespace: machine.Namespace, Name: ref.Name}, infraMachine)
+	return there != nil, err
+}
+
+// sameServers finds the Agents of other InfraEnvs of the namespace that run on the server of an Agent, where no BareMetalHost identifies it, in the order of their names.
+func (r *Reconciler) sameServers(ctx context.Context, s *scope, agent *aiv1beta1.Agent) ([]*aiv1beta1.Agent, error) {
+	own := metal3.AgentIdentity(agent)
+	r.awaited.begun(keyOf(s.Config), own.MACs...)
+	list := &aiv1beta1.AgentList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(s.Config.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("cannot look for Agents of the same server: %w", err)
+	}
+	var same []*aiv1beta1.Agent
+	for i := range list.Items {
+		if other := &list.Items[i]; other.Name != agent.Name && facts.InUse(other) != "" && own.SameServer(metal3.AgentIdentity(other)) {
+			same = append(same, other)
+		}
+	}
+	slices.SortFunc(same, byName)
+	return same, nil
+}
+
+// ofOtherConfig maps a config to those that wait because it recorded their Agent.
+func (r *Reconciler) ofOtherConfig(_ context.Context, o client.Object) []ctrl.Request {
+	config, ok := o.(*bootstrapv1.OpenshiftAssistedConfig)
+	if !ok || config.Status.AgentRef == nil {
+		return nil
+	}
+	var requests []ctrl.Request
+	for _, waiting := range r.agentWaiters.by(config.Namespace, config.Status.AgentRef.Name) {
+		if waiting != keyOf(config) {
+			requests = append(requests, ctrl.Request{NamespacedName: waiting})
+		}
+	}
+	return requests
+}

@@ -1,0 +1,417 @@
+package hostconfig
+
+import (
+	"maps"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+const (
+	otherBootMAC = "02:00:00:00:00:66"
+	detached     = "baremetalhost.metal3.io/detached"
+)
+
+// foreignHost is a BareMetalHost of another namespace without a consumer, for a server of its own.
+func foreignHost(state string) *metal3.Host {
+	host := bareMetalHost()
+	host.Namespace, host.Name, host.UID = "site-7", "node-0", "foreign-uid"
+	host.Spec.BootMACAddress, host.Spec.ConsumerRef = otherBootMAC, nil
+	host.Spec.BMC.Address = "idrac-virtualmedia://10.0.0.7:443/redfish/v1/Systems/System.Embedded.1/"
+	host.Status.Provisioning.State = state
+	return host
+}
+
+// otherMachine is a Machine of the cluster with its OpenshiftAssistedConfig, which recorded an Agent.
+func otherMachine(agent string) (*clusterv1.Machine, *bootstrapv1.OpenshiftAssistedConfig) {
+	machine := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "other", UID: "other-uid", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}},
+		Spec: clusterv1.MachineSpec{
+			ClusterName:       "c",
+			Bootstrap:         clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "OpenshiftAssistedConfig", Name: "other"}},
+			InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "Metal3Machine", Name: "other"},
+		},
+	}
+	config := &bootstrapv1.OpenshiftAssistedConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "other", OwnerReferences: ownedBy(machine)},
+		Status:     bootstrapv1.OpenshiftAssistedConfigStatus{AgentRef: &corev1.LocalObjectReference{Name: agent}},
+	}
+	return machine, config
+}
+
+// installedElsewhere is an Agent of another InfraEnv that is installed.
+func installedElsewhere(name string) *aiv1beta1.Agent {
+	agent := discovered(name, "elsewhere", bootMAC)
+	agent.Spec.Approved, agent.Spec.IgnitionConfigOverrides = true, "{}"
+	agent.Spec.ClusterDeploymentName = &aiv1beta1.ClusterReference{Namespace: namespace, Name: "production"}
+	agent.Status.DebugInfo.State = "added-to-existing-cluster"
+	return agent
+}
+
+// pursue lets the Machine's host register, be bound and be validated, as far as the provider lets it.
+func (w *world) pursue(name string) {
+	w.t.Helper()
+	w.create(discovered(name, "m", bootMAC))
+	w.reconcile()
+	w.registerWithCluster(name, "known")
+	w.reconcile()
+}
+
+// refusesToApprove expects that an Agent is neither bound nor approved, also after a restart, and that the message names the claimant.
+func (w *world) refusesToApprove(name, claimant string) {
+	w.t.Helper()
+	for range 2 {
+		w.Expect(w.agent(name).Spec.Approved).To(BeFalse(), "%s", w.message(bootstrapv1.HostIdentifiedCondition))
+		w.Expect(w.agent(name).Spec.ClusterDeploymentName).To(BeNil())
+		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.ServerInUseReason)
+		w.Expect(w.message(bootstrapv1.ReadyCondition)).To(ContainSubstring(claimant))
+		w.restart()
+		w.reconcile()
+	}
+}
+
+// approves expects that an Agent is bound and approved now.
+func (w *world) approves(name, because string) {
+	w.t.Helper()
+	w.enter(name, "known-unbound")
+	w.reconcile()
+	w.registerWithCluster(name, "known")
+	w.reconcile()
+	w.Expect(w.agent(name).Spec.Approved).To(BeTrue(), "%s: %s", because, w.message(bootstrapv1.ReadyCondition))
+}
+
+// TestServerOfAnotherInstalledMachineIsNotApproved: assisted-service moves the Agent of a server that boots this Machine's image, with an empty spec.
+func TestServerOfAnotherInstalledMachineIsNotApproved(t *testing.T) {
+	for situation, is := range map[string]func(*clusterv1.Machine, *bootstrapv1.OpenshiftAssistedConfig){
+		"reported as installed": func(_ *clusterv1.Machine, config *bootstrapv1.OpenshiftAssistedConfig) {
+			config.Status.Conditions = []metav1.Condition{{Type: bootstrapv1.HostInstalledCondition, Status: metav1.ConditionTrue, Reason: "HostInstalled", LastTransitionTime: metav1.Now()}}
+		},
+		"with a Node": func(machine *clusterv1.Machine, _ *bootstrapv1.OpenshiftAssistedConfig) {
+			machine.Status.NodeRef.Name = "node"
+		},
+		"with a providerID, its status lost": func(machine *clusterv1.Machine, _ *bootstrapv1.OpenshiftAssistedConfig) {
+			machine.Spec.ProviderID = "metal3://lab/old/other"
+		},
+		"being installed": func(_ *clusterv1.Machine, config *bootstrapv1.OpenshiftAssistedConfig) {
+			config.Status.InstallationProgress = "Writing image to disk"
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := booted(t)
+			machine, config := otherMachine("a")
+			is(machine, config)
+			w.create(machine, config)
+			w.pursue("a")
+			w.refusesToApprove("a", "OpenshiftAssistedConfig other")
+			w.Expect(w.event()).To(ContainSubstring(bootstrapv1.ServerInUseReason))
+			w.Expect(w.config().Status.AgentRef).To(BeNil())
+			w.Expect(w.reconciler.ofOtherConfig(t.Context(), config)).To(HaveLen(1), "its changes are news")
+
+			w.remove(config)
+			w.approves("a", "its config is deleted")
+		})
+	}
+}
+
+// TestAgentThatAnotherConfigOnlyRecordedIsApproved: nothing was installed for that config.
+func TestAgentThatAnotherConfigOnlyRecordedIsApproved(t *testing.T) {
+	w := booted(t)
+	machine, config := otherMachine("a")
+	w.create(machine, config)
+	w.pursue("a")
+	w.reconcile()
+	w.Expect(w.agent("a").Spec.Approved).To(BeTrue(), "%s", w.message(bootstrapv1.ReadyCondition))
+}
+
+// TestHostOfAFormerMachineIsApproved: Cluster API deletes the infrastructure machine first, so that the server was released when the config is being deleted.
+func TestHostOfAFormerMachineIsApproved(t *testing.T) {
+	for released, expected := range map[bool]string{true: "", false: "OpenshiftAssistedConfig other"} {
+		w := booted(t)
+		machine, config := otherMachine("a")
+		machine.Status.NodeRef.Name = "node"
+		config.Finalizers, machine.Finalizers = []string{"x/y"}, []string{"x/y"}
+		w.create(machine, config)
+		if !released {
+			infraMachine := metal3Machine("live-iso")
+			infraMachine.SetName("other")
+			w.create(infraMachine)
+		}
+		w.remove(config)
+		w.remove(machine)
+		w.pursue("a")
+		w.reconcile()
+		if released {
+			w.Expect(w.agent("a").Spec.Approved).To(BeTrue(), "%s", w.message(bootstrapv1.ReadyCondition))
+		} else {
+			w.refusesToApprove("a", expected)
+		}
+	}
+}
+
+// TestServerWithAnotherAgentInUseIsNotApproved: its system UUID changed, or two servers have the same addresses. Both may be members of a running cluster.
+func TestServerWithAnotherAgentInUseIsNotApproved(t *testing.T) {
+	for situation, is := range map[string]func(*aiv1beta1.Agent){
+		"installed": func(*aiv1beta1.Agent) {},
+		"bound": func(agent *aiv1beta1.Agent) {
+			agent.Spec.Approved, agent.Status.DebugInfo.State = false, "known"
+		},
+		"approved": func(agent *aiv1beta1.Agent) {
+			agent.Spec.ClusterDeploymentName, agent.Status.DebugInfo.State = nil, "known-unbound"
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := booted(t)
+			theirs := installedElsewhere("b")
+			is(theirs)
+			w.create(theirs)
+			w.pursue("a")
+			w.refusesToApprove("a", "Agent b of InfraEnv elsewhere")
+			w.Expect(w.reconciler.ofAgent(t.Context(), theirs)).To(HaveLen(1), "its changes are news")
+
+			w.remove(w.agent("b"))
+			w.approves("a", "the other Agent is deleted")
+		})
+	}
+}
+
+// TestAgentInUseThatComesAfterTheBinding blocks the approval.
+func TestAgentInUseThatComesAfterTheBinding(t *testing.T) {
+	w := booted(t)
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil())
+	w.create(installedElsewhere("b"))
+	w.registerWithCluster("a", "known")
+	w.reconcile()
+	w.Expect(w.agent("a").Spec.Approved).To(BeFalse())
+	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.ServerInUseReason)
+}
+
+// TestAgentElsewhereThatClaimsNothing is one of a former registration: it does not keep the host out.
+func TestAgentElsewhereThatClaimsNothing(t *testing.T) {
+	for situation, add := range map[string]func(*world){
+		"neither bound nor approved": func(w *world) { w.create(discovered("b", "elsewhere", bootMAC)) },
+		"being deleted":              func(w *world) { w.left("b", bootMAC) },
+		"another server": func(w *world) {
+			other := installedElsewhere("b")
+			other.Status.Inventory.Interfaces[0].MacAddress = otherBootMAC
+			w.create(other)
+		},
+		"of the Machine's own InfraEnv, as the system UUID changed": func(w *world) { w.create(discovered("b", "m", bootMAC)) },
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := booted(t)
+			w.create(discovered("a", "m", bootMAC))
+			add(w)
+			w.reconcile()
+			w.registerWithCluster("a", "known")
+			w.reconcile()
+			w.Expect(w.agent("a").Spec.Approved).To(BeTrue(), "%s", w.message(bootstrapv1.ReadyCondition))
+		})
+	}
+}
+
+// claimants are BareMetalHosts of other namespaces that stand for the server of the Machine's.
+func claimants() map[string]*metal3.Host {
+	consumed, detachedHost, external := foreignHost("available"), foreignHost("available"), foreignHost("")
+	consumed.Spec.ConsumerRef = &metal3.Consumer{Kind: "HostClaim", Name: "x"}
+	detachedHost.Annotations = map[string]string{detached: "assisted-service-controller"}
+	external.Spec.ExternallyProvisioned = true
+	states := map[string]*metal3.Host{
+		"provisioned": foreignHost("provisioned"), "provisioning": foreignHost("provisioning"), "externally provisioned": foreignHost("externally provisioned"),
+		"externally provisioned, not looked at yet": external, "consumed": consumed, "detached": detachedHost,
+	}
+	found := maps.Clone(states)
+	for state, host := range states {
+		same := host.DeepCopy()
+		same.Spec.BootMACAddress, same.Spec.BMC.Address = "52-54-00-00-00-02", "ipmi://10.0.0.99"
+		found[state+", same boot MAC address"] = same
+	}
+	return found
+}
+
+// TestServerOfAnotherBareMetalHostIsNotApproved: it is installed in another way, as by ZTP on the same hub, or the BareMetalHost was copied.
+func TestServerOfAnotherBareMetalHostIsNotApproved(t *testing.T) {
+	for situation, claimant := range claimants() {
+		t.Run(situation, func(t *testing.T) {
+			w := booted(t)
+			host := read(w, "rack1-u7", bareMetalHost())
+			w.change(host, func() { host.Spec.BMC.Address = "redfish+https://10.0.0.7/redfish/v1/Systems/System.Embedded.1" })
+			w.create(claimant)
+			w.pursue("a")
+			w.refusesToApprove("a", "BareMetalHost site-7/node-0")
+			w.Expect(w.message(bootstrapv1.ReadyCondition)).To(ContainSubstring(detached), "how to delete a copy without harm")
+			w.Expect(w.reconciler.ofHost(t.Context(), claimant)).To(HaveLen(1), "its changes are news")
+
+			w.remove(claimant)
+			w.approves("a", "the other BareMetalHost is deleted")
+			w.reconcile()
+			w.Expect(w.reconciler.ofHost(t.Context(), claimant)).To(BeEmpty(), "an approved host is not looked after any more")
+		})
+	}
+}
+
+// TestClaimThatComesBetweenBindingAndApproval blocks the approval.
+func TestClaimThatComesBetweenBindingAndApproval(t *testing.T) {
+	w := booted(t)
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil())
+	claimant := foreignHost("provisioned")
+	claimant.Spec.BootMACAddress = bootMAC
+	w.create(claimant)
+	w.registerWithCluster("a", "known")
+	w.reconcile()
+	w.Expect(w.agent("a").Spec.Approved).To(BeFalse())
+	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.ServerInUseReason)
+}
+
+// TestBareMetalHostThatClaimsNothing does not keep the host out.
+func TestBareMetalHostThatClaimsNothing(t *testing.T) {
+	const chassis = "redfish-virtualmedia://10.0.0.7/redfish/v1/Systems/"
+	for situation, other := range map[string]func() *metal3.Host{
+		"a free copy": func() *metal3.Host {
+			host := foreignHost("available")
+			host.Spec.BootMACAddress = bootMAC
+			return host
+		},
+		"another blade of the chassis": func() *metal3.Host {
+			host := foreignHost("provisioned")
+			host.Spec.BMC.Address = chassis + "2"
+			return host
+		},
+		"a NIC of the same address, as some makers have": func() *metal3.Host {
+			host := foreignHost("provisioned")
+			host.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: otherBootMAC}, {MAC: "0a:ca:fe:f0:0d:04"}}}
+			return host
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := booted(t)
+			host := read(w, "rack1-u7", bareMetalHost())
+			w.change(host, func() {
+				host.Spec.BMC.Address = chassis + "1"
+				host.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}, {MAC: "0a:ca:fe:f0:0d:04"}}}
+			})
+			w.create(other())
+			w.pursue("a")
+			w.reconcile()
+			w.Expect(w.agent("a").Spec.Approved).To(BeTrue(), "%s", w.message(bootstrapv1.ReadyCondition))
+		})
+	}
+}
+
+// TestInstalledMachineIsNotHarmedByAClaim: it is reported nowhere that its server is another's, and nothing is looked up.
+func TestInstalledMachineIsNotHarmedByAClaim(t *testing.T) {
+	w := booted(t)
+	w.pursue("a")
+	w.reconcile()
+	w.enter("a", "installed")
+	w.reconcile()
+	claimant := foreignHost("provisioned")
+	claimant.Spec.BootMACAddress = bootMAC
+	w.create(claimant)
+	w.reconcile()
+	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
+	w.Expect(w.reconciler.ofHost(t.Context(), claimant)).To(BeEmpty())
+}
+
+// awaiting is a Machine whose image is made, and which has no host yet.
+func awaiting(t *testing.T, objects ...client.Object) *world {
+	t.Helper()
+	w := newWorld(t, append(values(lab()), objects...)...)
+	w.reconcile()
+	w.makeImage()
+	w.reconcile()
+	return w
+}
+
+// TestNoDataForAServerThatIsInUse: CAPM3 chooses a host once there are data, and the server would be restarted.
+func TestNoDataForAServerThatIsInUse(t *testing.T) {
+	for situation, claimant := range claimants() {
+		t.Run(situation, func(t *testing.T) {
+			copied, second := freeHost("copied", ""), freeHost("second", "")
+			copied.Spec.BMC.Address = "redfish://10.0.0.7/redfish/v1/Systems/System.Embedded.1"
+			second.Spec.BootMACAddress, second.Spec.BMC.Address = "02:00:00:00:00:77", "redfish://10.0.0.8/redfish/v1/Systems/System.Embedded.1"
+			w := awaiting(t, copied, second, claimant)
+			for range 2 {
+				w.Expect(w.config().Status.DataSecretName).To(BeEmpty())
+				w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.ServerInUseReason)
+				w.Expect(w.message(bootstrapv1.DataSecretAvailableCondition)).To(And(
+					ContainSubstring("BareMetalHost lab/copied"), ContainSubstring("BareMetalHost site-7/node-0"), Not(ContainSubstring("second"))))
+				w.restart()
+				w.reconcile()
+			}
+			w.clock = w.clock.Add(hostNewsDelay * 3)
+			w.reconcile()
+			w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(Equal("BareMetalHosts that fit: second"))
+			queue := &late{}
+			w.reconciler.hostNews().Delete(t.Context(), event.DeleteEvent{Object: claimant}, queue)
+			w.Expect(queue.at).To(Equal([]string{"m"}), "its changes are news")
+
+			w.remove(claimant)
+			w.reconcile()
+			w.Expect(w.config().Status.DataSecretName).To(Equal("m"))
+		})
+	}
+}
+
+// TestNoDataForAServerInUseThatIsNotAvailableYet: the host may become available once the data was handed out.
+func TestNoDataForAServerInUseThatIsNotAvailableYet(t *testing.T) {
+	for _, state := range []string{"", "registering", "inspecting", "preparing", "in error"} {
+		copied := freeHost("copied", "a")
+		copied.Status.Provisioning.State = state
+		if state == "in error" {
+			copied.Status.Provisioning.State, copied.Status.ErrorMessage = "available", "no BMC"
+		}
+		claimant := foreignHost("provisioned")
+		claimant.Spec.BootMACAddress = bootMAC
+		objects := lab()
+		objects["metal3"] = wanting("m", "a", metav1.Now().Time)
+		w := newWorld(t, append(values(objects), copied, claimant)...)
+		w.reconcile()
+		w.makeImage()
+		w.reconcile()
+		w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), state)
+		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.ServerInUseReason)
+	}
+}
+
+// TestHostThatIsNotForTheMachineBlocksNoData: CAPM3 does not give it to the Machine.
+func TestHostThatIsNotForTheMachineBlocksNoData(t *testing.T) {
+	for situation, keepOut := range map[string]func(*metal3.Host){
+		"labels do not match": func(host *metal3.Host) { host.Labels = map[string]string{"zone": "b"} },
+		"unhealthy": func(host *metal3.Host) {
+			metav1.SetMetaDataAnnotation(&host.ObjectMeta, "capm3.metal3.io/unhealthy", "")
+		},
+		"paused": func(host *metal3.Host) {
+			metav1.SetMetaDataAnnotation(&host.ObjectMeta, metal3.HoldingAnnotations[0], "")
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			copied := freeHost("copied", "a")
+			claimant := foreignHost("provisioned")
+			claimant.Spec.BootMACAddress = bootMAC
+			keepOut(copied)
+			objects := lab()
+			objects["metal3"] = wanting("m", "a", metav1.Now().Time)
+			w := newWorld(t, append(values(objects), copied, claimant)...)
+			w.reconcile()
+			queue := &late{}
+			w.reconciler.hostNews().Delete(t.Context(), event.DeleteEvent{Object: claimant}, queue)
+			w.Expect(queue.at).To(BeEmpty(), "nothing waits for it")
+			w.makeImage()
+			w.reconcile()
+			w.Expect(w.config().Status.DataSecretName).To(Equal("m"))
+		})
+	}
+}

@@ -1,0 +1,73 @@
+package hostconfig
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// The clock of the manager may step, and those of others, whose times it reads, be off by hours. What is told may depend on that: nothing that is done does, and nobody is asked over and over.
+func TestNothingIsDoneBecauseTheClockSteps(t *testing.T) {
+	for situation, begin := range map[string]func(*testing.T) *world{
+		"waits for its image": func(t *testing.T) *world {
+			t.Helper()
+			w := newWorld(t, values(lab())...)
+			w.reconcile()
+			return w
+		},
+		"waits for its host":   func(t *testing.T) *world { t.Helper(); return booted(t) },
+		"the host is refused":  func(t *testing.T) *world { t.Helper(); return refusedSince(t, settling/2) },
+		"the host is approved": joined,
+		"installs":             installing,
+		"is installed":         installedWithNode,
+		"waits for assisted-service to delete": func(t *testing.T) *world {
+			t.Helper()
+			w := joined(t)
+			w.remove(w.config())
+			w.remove(read(w, "m", &assisted.InfraEnv{}))
+			return w
+		},
+	} {
+		for _, by := range []time.Duration{-400 * 24 * time.Hour, -26 * time.Hour, -time.Hour, time.Hour, 26 * time.Hour, 400 * 24 * time.Hour} {
+			t.Run(situation+" "+by.String(), func(t *testing.T) {
+				w := begin(t)
+				w.reconcile()
+				w.reconcile()
+				others := w.others()
+				w.clock = w.clock.Add(by)
+				for n := range 4 {
+					before := w.writes
+					after := w.reconcile().RequeueAfter
+					w.Expect(after).To(Or(BeZero(), BeNumerically(">=", time.Second)), "when it looks again")
+					if n > 0 {
+						w.Expect(w.writes).To(Equal(before), "what a step changes is told once")
+					}
+				}
+				w.Expect(w.others()).To(Equal(others))
+			})
+		}
+	}
+}
+
+// others are the versions of the objects that the manager works on, but for the config itself.
+func (w *world) others() []string {
+	w.t.Helper()
+	var versions []string
+	for _, list := range []client.ObjectList{&assisted.InfraEnvList{}, &aiv1beta1.AgentList{}, &corev1.SecretList{}} {
+		w.Expect(w.List(w.t.Context(), list)).To(Succeed())
+		w.Expect(meta.EachListItem(list, func(o runtime.Object) error {
+			object := o.(client.Object) //nolint:forcetypeassert // all are
+			versions = append(versions, object.GetName()+" "+object.GetResourceVersion())
+			return nil
+		})).To(Succeed())
+	}
+	return versions
+}

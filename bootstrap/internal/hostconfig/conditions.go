@@ -1,0 +1,115 @@
+package hostconfig
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
+)
+
+// summarise returns all conditions: those that the phases found, nothing of later stages, which the host has not reached, except that it is
+// installed, which stays true. After an error the stages that were not looked at stay as they were.
+func summarise(s *scope, failure error) []metav1.Condition {
+	found := map[string]metav1.Condition{}
+	for _, c := range s.conditions {
+		found[c.Type] = c
+	}
+	result := slices.Clone(s.Config.Status.Conditions)
+	for _, stage := range stages {
+		c, ok := found[stage.condition]
+		recorded := s.Recorded(stage.condition)
+		switch {
+		case ok:
+			set(&result, s, c)
+		case failure != nil || s.Deleting():
+		case recorded != nil && stage.condition == bootstrapv1.HostInstalledCondition && recorded.Status == metav1.ConditionTrue:
+		default:
+			meta.RemoveStatusCondition(&result, stage.condition)
+		}
+	}
+	if c, ok := found[bootstrapv1.HostAvailableCondition]; ok {
+		set(&result, s, c)
+	} else if !s.Deleting() {
+		meta.RemoveStatusCondition(&result, bootstrapv1.HostAvailableCondition)
+	}
+	set(&result, s, deletingCondition(s, found, failure))
+	set(&result, s, readyCondition(s, result, failure))
+	set(&result, s, contract.PausedCondition(s.Cluster, s.Config))
+	slices.SortStableFunc(result, func(a, b metav1.Condition) int { return rank(a.Type) - rank(b.Type) })
+	return result
+}
+
+func set(conditions *[]metav1.Condition, s *scope, c metav1.Condition) {
+	c.ObservedGeneration = s.Config.Generation
+	meta.SetStatusCondition(conditions, c)
+}
+
+// deletingCondition says what the deletion waits for; after an error as before, or that nothing could be decided yet.
+func deletingCondition(s *scope, found map[string]metav1.Condition, failure error) metav1.Condition {
+	if c, ok := found[bootstrapv1.DeletingCondition]; ok {
+		return c
+	}
+	if recorded := s.Recorded(bootstrapv1.DeletingCondition); s.Deleting() && recorded != nil && recorded.Status == metav1.ConditionTrue {
+		return *recorded
+	}
+	if s.Deleting() {
+		return metav1.Condition{
+			Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.InternalErrorReason, Message: internalError(bootstrapv1.DeletingCondition, failure),
+		}
+	}
+	return metav1.Condition{Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.NotDeletingReason}
+}
+
+// readyCondition has the reason and message of the first stage that is not passed.
+func readyCondition(s *scope, conditions []metav1.Condition, failure error) metav1.Condition {
+	ready := metav1.Condition{Type: bootstrapv1.ReadyCondition, Status: metav1.ConditionFalse}
+	if s.Deleting() {
+		c := meta.FindStatusCondition(conditions, bootstrapv1.DeletingCondition)
+		ready.Reason, ready.Message = c.Reason, c.Message
+		return ready
+	}
+	for _, stage := range stages {
+		c := meta.FindStatusCondition(conditions, stage.condition)
+		switch {
+		case c == nil:
+			ready.Status, ready.Reason = metav1.ConditionUnknown, bootstrapv1.InternalErrorReason
+			ready.Message = internalError(stage.condition, failure)
+			return ready
+		case c.Status != metav1.ConditionTrue:
+			ready.Reason, ready.Message = c.Reason, c.Message
+			return ready
+		}
+	}
+	ready.Status, ready.Reason = metav1.ConditionTrue, bootstrapv1.HostInstalledReason
+	return ready
+}
+
+// internalError says that a stage could not be looked at. Of the error only what kind it is: its text may name what others must not read.
+func internalError(stage string, failure error) string {
+	kind := ""
+	if reason := apierrors.ReasonForError(failure); reason != metav1.StatusReasonUnknown {
+		kind = fmt.Sprintf(": the API server answers %s", reason)
+		var status apierrors.APIStatus
+		if errors.As(failure, &status) && status.Status().Details != nil && status.Status().Details.Kind != "" {
+			kind += fmt.Sprintf(" (%s)", status.Status().Details.Kind)
+		}
+	}
+	return fmt.Sprintf("the last attempt failed before %s could be decided%s; it is tried again, and the manager's log says more", stage, kind)
+}
+
+// rank puts Ready first and the stages in their order.
+func rank(conditionType string) int {
+	if conditionType == bootstrapv1.ReadyCondition {
+		return -1
+	}
+	if i := slices.IndexFunc(stages, func(s stage) bool { return s.condition == conditionType }); i >= 0 {
+		return i
+	}
+	return len(stages)
+}

@@ -1,0 +1,72 @@
+package hostconfig
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+)
+
+func TestErrorBeforeTheFirstConditionOfAStage(t *testing.T) {
+	denied := apierrors.NewForbidden(corev1.Resource("secrets"), "m", errors.New("User system:serviceaccount:other-namespace:x"))
+	for name, tc := range map[string]struct {
+		failure error
+		message string
+	}{
+		"an error of ours":                     {fmt.Errorf("https://img/?api_key=top-secret"), "the manager's log says more"}, //nolint:err113,perfsprint // whatever comes
+		"a refusal":                            {fmt.Errorf("cannot write the bootstrap data: %w", denied), "Forbidden (secrets)"},
+		"one of several, after another report": {errors.Join(denied, errors.New("also other-namespace")), "Forbidden (secrets)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := &bootstrapv1.OpenshiftAssistedConfig{}
+			s := newScope(&facts.Facts{Config: config})
+			s.pass(bootstrapv1.DiscoveryImageReadyCondition, "")
+			ready := meta.FindStatusCondition(summarise(s, tc.failure), bootstrapv1.ReadyCondition)
+			g := NewWithT(t)
+			g.Expect(ready.Status).To(Equal(metav1.ConditionUnknown))
+			g.Expect(ready.Reason).To(Equal(bootstrapv1.InternalErrorReason))
+			g.Expect(ready.Message).To(And(ContainSubstring(tc.message), ContainSubstring(bootstrapv1.DataSecretAvailableCondition)))
+			for _, secret := range []string{"top-secret", "other-namespace"} {
+				g.Expect(ready.Message).NotTo(ContainSubstring(secret), "the message leaks nothing")
+			}
+		})
+	}
+}
+
+// Another client deleted the Secret that the cache still shows, and created one of its own under the name.
+func TestOwnerOfASecretThatTookThePlaceOfOursStays(t *testing.T) {
+	foreign := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "foreign"}}
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", OwnerReferences: foreign}}
+	w := newWorld(t, append(values(lab()), theirs)...)
+	machine, _ := lab()["machine"].(*clusterv1.Machine)
+	ours := kube.MetadataOf(kube.Secret)
+	ours.Namespace, ours.Name, ours.UID, ours.ResourceVersion, ours.Annotations = namespace, "m", "ours", "1", map[string]string{SourceAnnotation: "x"}
+	s := newScope(&facts.Facts{Config: w.config(), Machine: machine, DataSecret: ours})
+	w.Expect(apierrors.IsConflict(w.reconciler.keepOwner(t.Context(), s, ours))).To(BeTrue())
+	w.Expect(read(w, "m", &corev1.Secret{}).OwnerReferences).To(Equal(foreign))
+}
+
+// TestSecretsThatVanish are behind the cache: what it still shows is gone.
+func TestSecretsThatVanish(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	machine, _ := lab()["machine"].(*clusterv1.Machine)
+	secret := kube.MetadataOf(kube.Secret)
+	secret.Namespace, secret.Name, secret.Annotations = namespace, "m", map[string]string{SourceAnnotation: "x"}
+	infraMachine := metal3Machine("live-iso")
+	w.Expect(unstructured.SetNestedField(infraMachine.Object, "m-metadata", "status", "metaData", "name")).To(Succeed())
+	s := newScope(&facts.Facts{Config: w.config(), Machine: machine, DataSecret: secret, InfraMachine: infraMachine})
+	w.Expect(w.reconciler.keepOwner(t.Context(), s, s.DataSecret)).To(Succeed(), "nothing is to be owned")
+	_, err := w.reconciler.metal3Metadata(t.Context(), s)
+	w.Expect(err).To(MatchError(And(ContainSubstring("m-metadata"), Not(ContainSubstring("%!")))))
+}

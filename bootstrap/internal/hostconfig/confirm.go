@@ -1,0 +1,45 @@
+package hostconfig
+
+import (
+	"context"
+
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// confirmRegistration asks the API server, past the cache, whether ClusterDeployment and AgentClusterInstall are still those of the Machine's Cluster. It comes right before a host is bound or
+// approved: what was deleted, or replaced by another owner's, a moment ago is not in the cache yet.
+func (r *Reconciler) confirmRegistration(ctx context.Context, s *scope, stage string) (bool, error) {
+	key := client.ObjectKeyFromObject(s.Deployment)
+	cluster, err := kube.Read(ctx, r.Live, client.ObjectKeyFromObject(s.Cluster), &clusterv1.Cluster{})
+	if err != nil {
+		return false, err
+	}
+	deployment, err := kube.Read(ctx, r.Live, key, &hivev1.ClusterDeployment{})
+	if err != nil {
+		return false, err
+	}
+	install, err := kube.Read(ctx, r.Live, key, &hiveext.AgentClusterInstall{})
+	if err != nil {
+		return false, err
+	}
+	live := &facts.Facts{Config: s.Config, Machine: s.Machine, Cluster: cluster, Deployment: deployment, Install: install}
+	if live.ClusterDeleting() || cluster.Spec.ControlPlaneRef.Name != key.Name {
+		s.again.In(reconcile.CacheLag)
+		return s.wait(stage, bootstrapv1.WaitingForMachineReason, "Cluster %s is being deleted or has another control plane: Agent %s is not installed for it", s.Cluster.Name, s.agent.Name)
+	}
+	seen := &scope{Facts: live}
+	proceed, _ := seen.registrationReady(stage)
+	if !proceed {
+		s.conditions = append(s.conditions, seen.conditions...)
+		s.again.In(reconcile.CacheLag)
+	}
+	return proceed, nil
+}

@@ -1,0 +1,150 @@
+package hostconfig
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// SourceAnnotation marks a bootstrap data secret as ours and says, as a digest, what its data was made from.
+const SourceAnnotation = "bootstrap.cluster.x-k8s.io/discovery-source"
+
+// ModifiedAnnotation says, on a bootstrap data secret, when assisted-service last changed what its data was made from.
+const ModifiedAnnotation = "bootstrap.cluster.x-k8s.io/discovery-modified"
+
+// InfraEnvAnnotation says, on a bootstrap data secret, from which InfraEnv its data is, by the id that assisted-service gave it.
+const InfraEnvAnnotation = "bootstrap.cluster.x-k8s.io/discovery-infraenv"
+
+// dataSecretTaken tells whether the Secret that has the name of the bootstrap data is somebody else's.
+func (s *scope) dataSecretTaken() bool { return s.DataSecret != nil && !s.ownsData() }
+
+// ownsData tells whether the Secret that has the name of the bootstrap data is that of the config.
+func (s *scope) ownsData() bool {
+	return s.DataSecret != nil && desired.Owns(s.Config, s.DataSecret, SourceAnnotation, s.HandedOut() == s.DataSecret.Name)
+}
+
+// applyDataSecret makes the secret, and makes it again when its source is another.
+func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmode.Mode, source string) (bool, error) {
+	ca, err := r.trustedCA(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	if ca != nil && ca.missing != "" {
+		return s.wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.InvalidConfigurationReason, "spec.assistedServiceCA: %s", ca.missing)
+	}
+	digest := sourceDigest(s.infraEnv, s.Networks, mode, source)
+	annotations := map[string]string{SourceAnnotation: digest}
+	if id := assisted.InfraEnvOfURL(source); id != "" && mode.UserDataFollowsSource() {
+		annotations[InfraEnvAnnotation] = id
+	}
+	if s.DataSecret != nil && containsAll(s.DataSecret.Annotations, annotations) {
+		return true, r.keepOwner(ctx, s, s.DataSecret)
+	}
+	if last, left := r.data.Unseen(keyOf(s.Config), kube.VersionOf(s.DataSecret)); last == digest && left > 0 { // it is not downloaded twice
+		s.again.In(left)
+		return true, nil
+	}
+	data, proceed, err := r.userData(ctx, s, mode, source, digest, ca)
+	if !proceed || err != nil {
+		return false, err
+	}
+	if data.Modified != "" {
+		annotations[ModifiedAnnotation] = data.Modified
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       s.Config.Namespace,
+			Name:            s.Config.Name,
+			Labels:          map[string]string{clusterv1.ClusterNameLabel: s.Cluster.Name},
+			Annotations:     annotations,
+			OwnerReferences: []metav1.OwnerReference{desired.OwnerOf(s.Config)},
+		},
+		Type: clusterv1.ClusterSecretType,
+		Data: map[string][]byte{"value": data.Value, "format": []byte("ignition")},
+	}
+	cached := kube.VersionOf(s.DataSecret)
+	if s.DataSecret, err = r.existing(ctx, s.DataSecret, secret); err != nil {
+		return false, err
+	}
+	switch {
+	case s.dataSecretTaken():
+		s.again.In(reconcile.CacheLag)
+		return s.waitForDataSecret()
+	case s.DataSecret != nil: // not one that took its place meanwhile
+		secret.UID = s.DataSecret.UID
+	}
+	if _, err := r.applier.Apply(ctx, secret, nil); err != nil {
+		return false, fmt.Errorf("cannot write the bootstrap data: %w", err)
+	}
+	r.data.Wrote(keyOf(s.Config), digest, cached)
+	r.ignitions.Drop(keyOf(s.Config))
+	return true, nil
+}
+
+// existing returns the Secret of the name of wanted: the one that the cache shows, else the one that the API server has, nil where neither has one. The first write is forced: it would
+// overwrite a foreign Secret that was created a moment ago.
+func (r *Reconciler) existing(ctx context.Context, cached *metav1.PartialObjectMetadata, wanted *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
+	if cached != nil {
+		return cached, nil
+	}
+	return kube.Read(ctx, r.Live, client.ObjectKeyFromObject(wanted), kube.MetadataOf(kube.Secret))
+}
+
+// sourceDigest identifies what the data is made from. Without authentication assisted-service's URLs stay the same when the ignition changes, so
+// the generations of the InfraEnv and its NMStateConfigs count as well. That the content of the pull secret changed cannot be seen there.
+func sourceDigest(infraEnv *assisted.InfraEnv, networks []*aiv1beta1.NMStateConfig, mode bootmode.Mode, source string) string {
+	parts := []string{string(mode.Name())}
+	if mode.UserDataFollowsSource() {
+		parts = append(parts, source, strconv.FormatInt(infraEnv.Generation, 10))
+		for _, network := range networks {
+			parts = append(parts, fmt.Sprintf("%s %d", network.Name, network.Generation))
+		}
+	}
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// containsAll tells whether all wanted entries are there.
+func containsAll(have, wanted map[string]string) bool {
+	for key, value := range wanted {
+		if have[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// keepOwner restores owner reference and label of a Secret of ours, as after a restore from a backup, without touching its data. For the bootstrap data Cluster API's contract asks for both.
+// The Secret is ours: see [desired.Owns].
+func (r *Reconciler) keepOwner(ctx context.Context, s *scope, secret *metav1.PartialObjectMetadata) error {
+	if s.Machine == nil {
+		return nil
+	}
+	if metav1.IsControlledBy(secret, s.Config) && secret.Labels[clusterv1.ClusterNameLabel] == s.Machine.Spec.ClusterName {
+		return nil
+	}
+	after := secret.DeepCopy()
+	after.OwnerReferences = []metav1.OwnerReference{desired.OwnerOf(s.Config)}
+	metav1.SetMetaDataLabel(&after.ObjectMeta, clusterv1.ClusterNameLabel, s.Machine.Spec.ClusterName)
+	// Only as it was read: a Secret that took its place meanwhile is foreign.
+	if err := client.IgnoreNotFound(kube.PatchMetadata(ctx, r.Client, secret, after, FieldOwner)); err != nil {
+		return fmt.Errorf("cannot restore the owner of Secret %s: %w", secret.Name, err)
+	}
+	return nil
+}

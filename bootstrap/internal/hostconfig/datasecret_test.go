@@ -1,0 +1,366 @@
+package hostconfig
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// offer is assisted-service offering the image under other URLs.
+func (w *world) offer(iso, ignition string) {
+	w.t.Helper()
+	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	w.change(infraEnv, func() {
+		infraEnv.Status.ISODownloadURL = iso
+		infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL = ignition
+		infraEnv.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.ImageCreatedCondition, Status: corev1.ConditionTrue}}
+	})
+}
+
+func TestBootImageIsFollowedUntilTheHostIsChosen(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	w.makeImage()
+	w.reconcile()
+	w.offer(isoURL+"?new", "")
+	w.reconcile()
+	w.Expect(w.infraMachine()).To(bootFrom(isoURL+"?new"), "a new URL is followed")
+	w.create(bareMetalHost())
+	w.offer(isoURL+"?newer", "")
+	w.reconcile()
+	w.Expect(w.infraMachine()).To(bootFrom(isoURL+"?new"), "a chosen host is not provisioned again when its image changes")
+}
+
+// bootFrom matches an infrastructure machine that boots the image.
+func bootFrom(url string) OmegaMatcher {
+	return Satisfy(func(infraMachine *unstructured.Unstructured) bool { return bootmode.BootsFrom(infraMachine, url) })
+}
+
+// data is the bootstrap data.
+func (w *world) data() string {
+	w.t.Helper()
+	return string(read(w, "m", &corev1.Secret{}).Data["value"])
+}
+
+// downloaded waits for the download that the last reconcile started, and reconciles on it.
+func (w *world) downloaded() ctrl.Result {
+	w.t.Helper()
+	w.Eventually(w.reconciler.wake).WithTimeout(discoveryTime).Should(Receive(), "something is downloaded")
+	return w.reconcile()
+}
+
+func TestDiskImage(t *testing.T) {
+	const first, second = `{"ignition":{"version":"3.1.0"}}`, `{"ignition":{"version":"3.1.0"},"storage":{}}`
+	answers := map[string]string{"/first": first, "/second": second}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if answer, ok := answers[r.URL.Path]; ok {
+			_, _ = w.Write([]byte(answer))
+			return
+		}
+		http.Error(w, "", http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+
+	objects := lab()
+	objects["metal3"] = metal3Machine("qcow2")
+	w := newWorld(t, values(objects)...)
+	w.reconcile()
+	w.offer("", server.URL+"/broken?api_key=top-secret")
+	w.reconcile()
+	w.Expect(w.downloaded().RequeueAfter).NotTo(BeZero(), "a failed download is tried again")
+	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.IgnitionDownloadFailedReason)
+	for _, c := range w.config().Status.Conditions {
+		w.Expect(c.Message).NotTo(ContainSubstring("top-secret"), "condition %s holds no credential", c.Type)
+	}
+	w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), "nothing is handed out without data")
+
+	w.offer("", server.URL+"/first")
+	w.reconcile()
+	w.downloaded()
+	w.Expect(w.data()).To(Equal(first))
+	w.Expect(w.infraMachine()).NotTo(bootFrom(""), "the image is the user's")
+	w.Expect(w.config().Status.BootMode).To(Equal(bootstrapv1.BootModeDiskImage))
+
+	w.offer("", server.URL+"/second")
+	w.reconcile()
+	w.downloaded()
+	w.Expect(w.data()).To(Equal(second), "a new URL is followed until the host is chosen")
+
+	w.create(bareMetalHost())
+	w.offer("", server.URL+"/first")
+	w.reconcile()
+	w.Expect(w.data()).To(Equal(second), "a chosen host keeps its data")
+	w.remove(read(w, "m", &corev1.Secret{}))
+	w.reconcile()
+	w.downloaded()
+	w.Expect(w.data()).To(Equal(first), "data that disappeared is made again")
+}
+
+// TestIgnitionBehindItsInfraEnv is assisted-service without authentication that has not taken in a change yet: its URL stays the same, and so does what it
+// serves.
+func TestIgnitionBehindItsInfraEnv(t *testing.T) {
+	const first, second = `{"ignition":{"version":"3.1.0"}}`, `{"ignition":{"version":"3.1.0"},"storage":{}}`
+	for name, tc := range map[string]struct {
+		modified string
+		want     string
+	}{
+		"taken in later":              {"Sat, 21 Nov 2026 10:00:05 GMT", second},
+		"it never says so":            {"Sat, 21 Nov 2026 10:00:00 GMT", second},
+		"a service that says nothing": {"", second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var answer, modified atomic.Value
+			answer.Store(first)
+			modified.Store("Sat, 21 Nov 2026 10:00:00 GMT")
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Last-Modified", modified.Load().(string)) //nolint:forcetypeassert // stored above
+				_, _ = w.Write([]byte(answer.Load().(string)))            //nolint:forcetypeassert // stored above
+			}))
+			defer server.Close()
+			objects := lab()
+			objects["metal3"] = metal3Machine("qcow2")
+			w := newWorld(t, values(objects)...)
+			w.reconcile()
+			w.offer("", server.URL+"/discovery.ign")
+			w.reconcile()
+			w.downloaded()
+			w.Expect(w.data()).To(Equal(first))
+			infraEnv := read(w, "m", &assisted.InfraEnv{})
+			w.change(infraEnv, func() { infraEnv.Generation++ })
+			w.reconcile()
+			w.Expect(w.downloaded().RequeueAfter).NotTo(BeZero(), "it is looked at again")
+			w.Expect(w.data()).To(Equal(first))
+			taken := sourceDigest(infraEnv, nil, bootmode.DiskImage{}, server.URL+"/discovery.ign")
+			w.Expect(read(w, "m", &corev1.Secret{}).Annotations).NotTo(HaveKeyWithValue(SourceAnnotation, taken), "the ignition from before the change is not taken for the one after it")
+			answer.Store(second)
+			modified.Store(tc.modified)
+			for try := 0; w.data() != tc.want && try < 10; try++ {
+				w.clock = w.clock.Add(maxDownloadBackOff)
+				w.reconcile()
+				w.downloaded()
+			}
+			w.Expect(w.data()).To(Equal(tc.want))
+		})
+	}
+}
+
+// TestDownloadsAreSpacedByOneClock is a clock that differs from that of the machine.
+func TestDownloadsAreSpacedByOneClock(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusServiceUnavailable) }))
+	defer server.Close()
+	objects := lab()
+	objects["metal3"] = metal3Machine("qcow2")
+	w := newWorld(t, values(objects)...)
+	w.clock = w.clock.Add(-24 * time.Hour)
+	w.reconcile()
+	w.offer("", server.URL+"/discovery.ign")
+	w.reconcile()
+	for _, next := range []time.Duration{downloadBackOff, 2 * downloadBackOff, 4 * downloadBackOff} {
+		w.Expect(w.downloaded().RequeueAfter).To(Equal(next))
+		w.clock = w.clock.Add(next)
+		w.reconcile()
+	}
+}
+
+// TestServiceThatHangs is a download that does not end: no worker of the manager waits for it, and it is made once.
+func TestServiceThatHangs(t *testing.T) {
+	hanging := make(chan struct{})
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		<-hanging
+		_, _ = w.Write([]byte(`{"ignition":{"version":"3.1.0"}}`))
+	}))
+	defer server.Close()
+	objects := lab()
+	objects["metal3"] = metal3Machine("qcow2")
+	w := newWorld(t, values(objects)...)
+	w.reconcile()
+	w.offer("", server.URL+"/discovery.ign")
+	begin := time.Now()
+	for range 3 {
+		w.reconcile()
+	}
+	w.Expect(time.Since(begin)).To(BeNumerically("<=", discoveryTime/2), "no worker waits for the service")
+	w.lasts(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
+	close(hanging)
+	w.downloaded()
+	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
+
+	secret := read(w, "m", &corev1.Secret{})
+	w.remove(secret) // the cache of a real manager does not have it yet
+	result := w.reconcile()
+	w.Expect(asked.Load()).To(Equal(int32(1)), "it is downloaded once")
+	w.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", reconcile.CacheLag)), "the next look is when the cache has caught up")
+}
+
+// discoveryTime is how long a download may take.
+const discoveryTime = 10 * time.Second
+
+func TestSecretOfSomeoneElse(t *testing.T) {
+	marked := func(owners ...metav1.OwnerReference) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Annotations: map[string]string{SourceAnnotation: "faaaaaaaaaaaaaaa"}, OwnerReferences: owners}
+	}
+	foreign := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "m", UID: "foreign"}
+	for situation, metadata := range map[string]metav1.ObjectMeta{
+		"of the name alone": {},
+		"with our annotation, of nobody, and not handed out":     marked(),
+		"with our annotation, of another object":                 marked(foreign),
+		"with our annotation, of another config":                 marked(metav1.OwnerReference{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "OpenshiftAssistedConfig", Name: "other", UID: "other"}),
+		"with our annotation, of this config and another object": marked(metav1.OwnerReference{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "OpenshiftAssistedConfig", Name: "m", UID: "config-uid"}, foreign),
+	} {
+		t.Run(situation, func(t *testing.T) {
+			metadata.Namespace, metadata.Name = namespace, "m"
+			theirs := &corev1.Secret{ObjectMeta: metadata, Data: map[string][]byte{"value": []byte("theirs")}}
+			w := newWorld(t, append(values(lab()), theirs)...)
+			w.reconcile()
+			w.makeImage()
+			w.reconcile()
+			w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason)
+			kept := read(w, "m", &corev1.Secret{})
+			w.Expect(kept.Data).To(HaveKeyWithValue("value", []byte("theirs")))
+			w.Expect(kept.OwnerReferences).To(Equal(metadata.OwnerReferences))
+		})
+	}
+}
+
+// Owners of others stay, whatever the Secret was made from: also those of a host that is installed.
+func TestForeignOwnersOfTheDataStay(t *testing.T) {
+	w := installing(t)
+	w.enter("a", "installed")
+	w.knowNode()
+	w.reconcile()
+	foreign := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "foreign"}}
+	secret := read(w, "m", &corev1.Secret{})
+	w.change(secret, func() { secret.OwnerReferences = foreign })
+	w.restart()
+	w.reconcile()
+	w.Expect(read(w, "m", &corev1.Secret{}).OwnerReferences).To(Equal(foreign))
+}
+
+// behind is a cache that still shows a Secret which another took the place of.
+type behind struct {
+	client.Reader
+
+	shown *metav1.PartialObjectMetadata
+}
+
+func (b behind) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if secret, is := obj.(*metav1.PartialObjectMetadata); is && key == client.ObjectKeyFromObject(b.shown) && secret.Kind == "Secret" {
+		b.shown.DeepCopyInto(secret)
+		return nil
+	}
+	return b.Reader.Get(ctx, key, obj, opts...)
+}
+
+func TestDataOfASecretThatTookThePlaceOfOursStay(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	w.makeImage()
+	w.reconcile()
+	ours := read(w, "m", &corev1.Secret{})
+	w.remove(ours)
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", UID: "theirs"}, Data: map[string][]byte{"value": []byte("theirs")}})
+	w.restart()
+	shown := kube.MetadataOf(kube.Secret)
+	shown.ObjectMeta = ours.ObjectMeta
+	shown.UID, shown.Annotations = "ours", map[string]string{SourceAnnotation: "of a former image"}
+	w.reconciler.Metadata = behind{w.reconciler.Metadata, shown}
+	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "m"}})
+	w.Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
+	w.Expect(read(w, "m", &corev1.Secret{}).Data).To(HaveKeyWithValue("value", BeEquivalentTo("theirs")))
+}
+
+// lacking is a cache that does not show a Secret yet.
+type lacking struct {
+	client.Reader
+
+	name string
+}
+
+func (l lacking) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if secret, is := obj.(*metav1.PartialObjectMetadata); is && key.Name == l.name && secret.Kind == "Secret" {
+		return apierrors.NewNotFound(corev1.Resource("secrets"), key.Name)
+	}
+	return l.Reader.Get(ctx, key, obj, opts...)
+}
+
+// TestSecretThatTheCacheDoesNotShowYet: the first write is forced and would overwrite it.
+func TestSecretThatTheCacheDoesNotShowYet(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", UID: "theirs"}, Data: map[string][]byte{"value": []byte("theirs")}})
+	w.reconciler.Metadata = lacking{w.reconciler.Metadata, "m"}
+	w.reconcile()
+	w.makeImage()
+	w.reconcile()
+	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason)
+	w.Expect(w.message(bootstrapv1.DataSecretAvailableCondition)).To(ContainSubstring("Secret m exists and was not created by this provider"))
+	kept := read(w, "m", &corev1.Secret{})
+	w.Expect(kept.Data).To(Equal(map[string][]byte{"value": []byte("theirs")}))
+	w.Expect(kept.OwnerReferences).To(BeEmpty())
+}
+
+func TestOwnerOfTheDataIsRestored(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	w.makeImage()
+	w.reconcile()
+	secret := read(w, "m", &corev1.Secret{})
+	w.change(secret, func() { secret.OwnerReferences, secret.Labels = nil, nil })
+	w.reconcile()
+	secret = read(w, "m", &corev1.Secret{})
+	w.Expect(metav1.GetControllerOf(secret)).To(HaveField("UID", w.config().UID))
+	w.Expect(secret.Labels).NotTo(BeEmpty())
+	w.Expect(secret.Data).NotTo(BeEmpty())
+}
+
+func TestChangedSettingsReachAnUnusedInfraEnv(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	config := w.config()
+	w.change(config, func() { config.Spec.AdditionalNTPSources = []string{"ntp.example"} })
+	w.reconcile()
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.AdditionalNTPSources).To(ConsistOf("ntp.example"))
+	w.create(discovered("a", "m", bootMAC))
+	config = w.config()
+	w.change(config, func() { config.Spec.AdditionalNTPSources = nil })
+	w.reconcile()
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.AdditionalNTPSources).To(ConsistOf("ntp.example"), "an InfraEnv that a host has booted from is left alone")
+}
+
+func TestImageFailureAndRecovery(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	w.change(infraEnv, func() {
+		infraEnv.Status.Conditions = []conditionsv1.Condition{{
+			Type: aiv1beta1.ImageCreatedCondition, Status: corev1.ConditionFalse, Reason: "ImageCreationError", Message: "cannot reach https://img/?api_key=top-secret now",
+		}}
+	})
+	w.reconcile()
+	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.DiscoveryImageFailedReason)
+	w.Expect(w.message(bootstrapv1.ReadyCondition)).NotTo(ContainSubstring("top-secret"))
+	w.makeImage()
+	w.reconcile()
+	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
+}

@@ -1,0 +1,136 @@
+package hostconfig
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/cluster-api/util/labels/format"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+)
+
+// waitForInfraEnvName reports that the InfraEnv which has the Machine's name is not that of the config, as far as its label says.
+func (s *scope) waitForInfraEnvName() (bool, error) {
+	otherwise := "Delete the Machine instead, which wipes no server as it has no host yet; its replacement gets another name"
+	if s.DataHandedOut() || s.HostChosen() {
+		otherwise = fmt.Sprintf("If this provider created it, restore its label %s=%s. Deleting the Machine would wipe its host", bootstrapv1.ConfigNameLabel, format.MustFormatValue(s.Config.Name))
+	}
+	return s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.InfraEnvNotOursReason,
+		"InfraEnv %s exists and was not created for this object. It is left alone: deleting it would delete its Agents, and remove their Nodes from the cluster that runs on them. %s", s.Namesake.Name, otherwise)
+}
+
+// discoveryImage keeps the InfraEnv in the desired state until a host has booted from it, and waits for its image.
+func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error) {
+	const stage = bootstrapv1.DiscoveryImageReadyCondition
+	if s.Namesake != nil && !s.NamesakeUnlabelled && s.Namesake.Labels[bootstrapv1.ConfigNameLabel] != format.MustFormatValue(s.Config.Name) {
+		return s.waitForInfraEnvName()
+	}
+	if s.Namesake != nil && !s.Namesake.DeletionTimestamp.IsZero() && !s.HostMayHaveBooted() {
+		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s is being deleted: it is made anew when it is gone", s.Namesake.Name)
+		return r.overdue(s, deletedAt(s.Namesake))
+	}
+	s.infraEnv = s.Namesake
+	if s.HostMayHaveBooted() {
+		if s.infraEnv == nil {
+			s.infraEnv = s.InfraEnvs[0] // Agents are looked up through InfraEnvs
+		}
+		r.recordKept(s)
+		s.pass(stage, s.keptByImage())
+		return true, nil
+	}
+	if proceed, err := r.pullSecret(ctx, s); !proceed {
+		return proceed, err
+	}
+	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
+	if err != nil {
+		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
+	}
+	wanted, err := desired.InfraEnv(s.Facts, mode.Name())
+	if err != nil {
+		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
+	}
+	if s.NetworksMissing() && s.Namesake == nil {
+		return s.waitForNetwork() // what is made afterwards has the addresses from the start
+	}
+	if proceed, err := r.reregister(ctx, s, wanted); !proceed {
+		return proceed, err
+	}
+	if proceed, err := r.applyInfraEnv(ctx, s, wanted); !proceed {
+		return proceed, err
+	}
+	if proceed, err := r.discoveryImageReady(s); proceed || err != nil {
+		return proceed, err
+	}
+	return false, r.prepareBoot(ctx, s)
+}
+
+// applyInfraEnv writes the InfraEnv; what is refused is told.
+func (r *Reconciler) applyInfraEnv(ctx context.Context, s *scope, wanted *assisted.InfraEnv) (bool, error) {
+	const stage = bootstrapv1.DiscoveryImageReadyCondition
+	_, err := r.applier.Apply(ctx, wanted, s.Namesake)
+	field := kube.Undeclared(err)
+	switch {
+	case field != "":
+		return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, tooOld, "InfraEnvs", field)
+	case kube.Refused(err):
+		return r.refused(s, stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", wanted.Name, assisted.RedactURLs(err.Error()))
+	case err != nil:
+		return false, err
+	}
+	if s.Namesake == nil {
+		r.made.Wrote(keyOf(s.Config), wanted.DeepCopy(), "")
+		s.infraEnv = wanted
+	}
+	return true, nil
+}
+
+// discoveryImageReady reports on the image. Once bootstrap data was handed out the image is no longer needed to go on.
+func (r *Reconciler) discoveryImageReady(s *scope) (bool, error) {
+	const stage = bootstrapv1.DiscoveryImageReadyCondition
+	image := assisted.ObserveImage(s.infraEnv)
+	switch {
+	case s.NetworksMissing():
+		return s.waitForNetwork()
+	case image.Failure != "":
+		_, _ = s.wait(stage, bootstrapv1.DiscoveryImageFailedReason, "assisted-service cannot make the discovery image of InfraEnv %s: %s", s.infraEnv.Name, image.Failure)
+	case image.ISOURL == "" && image.IgnitionURL == "":
+		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to make the discovery image of InfraEnv %s", s.infraEnv.Name)
+		if len(s.infraEnv.Status.Conditions) == 0 { // it has not even looked at the InfraEnv
+			_, _ = r.overdue(s, s.infraEnv.CreationTimestamp.Time)
+		}
+	case s.NetworksNotTakenIn(s.infraEnv):
+		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to take the NMStateConfigs that match %s into the discovery image of InfraEnv %s", s.SelectedNetworks(), s.infraEnv.Name)
+	default:
+		s.pass(stage, s.keptByImage())
+		return true, nil
+	}
+	return s.DataHandedOut(), nil
+}
+
+// pullSecret waits for the pull secret: assisted-service does not notice that one appears which it missed.
+func (r *Reconciler) pullSecret(ctx context.Context, s *scope) (bool, error) {
+	name := s.PullSecretName()
+	if name == "" {
+		return s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.PullSecretMissingReason,
+			"neither spec.pullSecretRef nor ClusterDeployment %s names a pull secret: set one of them", s.Deployment.Name)
+	}
+	secret, err := kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, kube.MetadataOf(kube.Secret))
+	if err != nil {
+		return false, err
+	}
+	if secret == nil {
+		return s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.PullSecretMissingReason,
+			"Secret %s does not exist: create it with type kubernetes.io/dockerconfigjson", name)
+	}
+	return true, nil
+}
+
+func (s *scope) waitForNetwork() (bool, error) {
+	return s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForNMStateConfigReason,
+		"waiting for an NMStateConfig that matches %s (spec.nmStateConfigLabelSelector): create it, with the MAC addresses of the host", s.SelectedNetworks())
+}

@@ -1,0 +1,340 @@
+package hostconfig
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/external"
+	"sigs.k8s.io/cluster-api/util/labels/format"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// gather reads everything else that a reconcile needs. Read later, by the phase that needs it, is only what most
+// reconciles do not: the content of Secrets and ConfigMaps, which is not cached (certificate authority, metadata of the host), whether a Secret or ConfigMap that
+// the user names exists, once there is something to make with it, and Agents of other InfraEnvs with the MAC addresses of a host that is not identified yet.
+func (r *Reconciler) gather(ctx context.Context, config *bootstrapv1.OpenshiftAssistedConfig) (*scope, error) {
+	s := newScope(&facts.Facts{Config: config})
+	made := func(_ context.Context, f *facts.Facts) error { r.addMade(f, &s.again); return nil }
+	steps := []func(context.Context, *facts.Facts) error{
+		r.gatherMachine, r.gatherInfraEnvs, made, r.gatherCluster, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherWaiting, r.gatherClaimants, r.gatherDataSecret, r.gatherFencing, r.gatherNetworks,
+	}
+	for _, step := range steps {
+		if err := step(ctx, s.Facts); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// gatherMachine finds the Machine that refers to the config and is its owner, as Cluster API says. After a Machine another one may have its name, and for a while the cache has the former one with the
+// config of the next: that its host has a Node, or was given its data, is not true of the next one's. A config that is deleted is in use as long as any Machine refers to it.
+func (r *Reconciler) gatherMachine(ctx context.Context, f *facts.Facts) error {
+	machines := &clusterv1.MachineList{}
+	if err := r.Client.List(ctx, machines, client.InNamespace(f.Config.Namespace), client.MatchingFields{machineByConfig: f.Config.Name}); err != nil {
+		return fmt.Errorf("cannot look for the Machine: %w", err)
+	}
+	for i := range machines.Items {
+		machine := &machines.Items[i]
+		if metav1.IsControlledBy(f.Config, machine) || f.Deleting() && len(machines.Items) == 1 {
+			f.Machine = machine
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) gatherInfraEnvs(ctx context.Context, f *facts.Facts) error {
+	list := &assisted.InfraEnvList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(f.Config.Namespace), client.MatchingFields{infraEnvByConfig: format.MustFormatValue(f.Config.Name)}); err != nil {
+		return fmt.Errorf("cannot look for InfraEnvs: %w", err)
+	}
+	for i := range list.Items {
+		f.InfraEnvs = append(f.InfraEnvs, &list.Items[i])
+	}
+	if f.Machine == nil {
+		return r.gatherLeftInfraEnv(ctx, f)
+	}
+	var err error
+	if f.Namesake, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: f.Config.Namespace, Name: f.Machine.Name}, &assisted.InfraEnv{}); err != nil || f.Namesake == nil {
+		return err
+	}
+	if f.NamesakeUnlabelled = unlabelled(f.Namesake); f.NamesakeUnlabelled {
+		f.InfraEnvs = append(f.InfraEnvs, f.Namesake)
+	}
+	return nil
+}
+
+// unlabelled tells whether we made an InfraEnv, and somebody took the label off by which it is found.
+func unlabelled(infraEnv *assisted.InfraEnv) bool {
+	_, labelled := infraEnv.Labels[bootstrapv1.ConfigNameLabel]
+	return !labelled && len(apply.Own(FieldOwner, infraEnv.ManagedFields)) > 0
+}
+
+// gatherLeftInfraEnv looks for the InfraEnv without label of a Machine that is gone. The config mostly has that one's name; if there is a Machine of it, the InfraEnv is that one's.
+func (r *Reconciler) gatherLeftInfraEnv(ctx context.Context, f *facts.Facts) error {
+	key := client.ObjectKeyFromObject(f.Config)
+	left, err := kube.Read(ctx, r.Client, key, &assisted.InfraEnv{})
+	if err != nil || left == nil || !unlabelled(left) {
+		return err
+	}
+	machine, err := kube.Read(ctx, r.Client, key, &clusterv1.Machine{})
+	if err != nil || machine != nil {
+		return err
+	}
+	f.InfraEnvs = append(f.InfraEnvs, left)
+	return nil
+}
+
+func (r *Reconciler) gatherCluster(ctx context.Context, f *facts.Facts) error {
+	name := f.Config.Labels[clusterv1.ClusterNameLabel]
+	if f.Machine != nil {
+		name = f.Machine.Spec.ClusterName
+	}
+	if name == "" {
+		return nil
+	}
+	var err error
+	if f.Cluster, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: f.Config.Namespace, Name: name}, &clusterv1.Cluster{}); err != nil || f.Cluster == nil {
+		return err
+	}
+	installation := f.Cluster.Spec.ControlPlaneRef.Name
+	if installation == "" {
+		return nil
+	}
+	if f.Deployment, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: f.Config.Namespace, Name: installation}, &hivev1.ClusterDeployment{}); err != nil {
+		return err
+	}
+	if f.Install, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: f.Config.Namespace, Name: installation}, &hiveext.AgentClusterInstall{}); err != nil || f.Installation().Started && !f.FollowsRelease() {
+		return err
+	}
+	return r.gatherControlPlane(ctx, f)
+}
+
+func (r *Reconciler) gatherControlPlane(ctx context.Context, f *facts.Facts) error {
+	machines := &clusterv1.MachineList{}
+	err := r.Client.List(ctx, machines, client.InNamespace(f.Config.Namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingLabels{clusterv1.ClusterNameLabel: f.Cluster.Name}, client.HasLabels{clusterv1.MachineControlPlaneLabel})
+	if err != nil {
+		return fmt.Errorf("cannot look for the control plane's Machines: %w", err)
+	}
+	if !f.Installation().Started {
+		f.ControlPlaneRuns = slices.ContainsFunc(machines.Items, func(m clusterv1.Machine) bool { return metal3.HadNode(&m) })
+	}
+	if f.FollowsRelease() {
+		f.RunningRelease = facts.ReleaseOf(machines.Items)
+	}
+	return nil
+}
+
+// gatherAgents lists the Agents of the InfraEnvs. Some versions of assisted-service leave Agents behind when their InfraEnv is deleted: they are
+// known by its name, which is the Machine's.
+func (r *Reconciler) gatherAgents(ctx context.Context, f *facts.Facts) error {
+	var infraEnvs []string
+	for _, infraEnv := range f.InfraEnvs {
+		infraEnvs = append(infraEnvs, infraEnv.Name)
+	}
+	if f.Deleting() && f.Machine != nil && f.Namesake == nil {
+		infraEnvs = append(infraEnvs, f.Machine.Name)
+	}
+	for _, name := range infraEnvs {
+		agents := &aiv1beta1.AgentList{}
+		if err := r.Client.List(ctx, agents, client.InNamespace(f.Config.Namespace), client.MatchingFields{agentByInfraEnv: name}); err != nil {
+			return fmt.Errorf("cannot look for Agents: %w", err)
+		}
+		for i := range agents.Items {
+			agent := &agents.Items[i]
+			if err := r.gatherOwner(ctx, f, agent); err != nil {
+				return err
+			}
+			if !f.BoundElsewhere(agent) || len(f.InfraEnvs) > 0 {
+				f.Agents = append(f.Agents, agent)
+			}
+		}
+	}
+	slices.SortFunc(f.Agents, func(a, b *aiv1beta1.Agent) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// gatherOwner finds out whether an Agent is another cluster's where the Machine's Cluster, which would tell, is gone.
+func (r *Reconciler) gatherOwner(ctx context.Context, f *facts.Facts, agent *aiv1beta1.Agent) error {
+	ref := agent.Spec.ClusterDeploymentName
+	if f.Cluster != nil || ref == nil || ref.Namespace != f.Config.Namespace {
+		return nil
+	}
+	deployment, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &hivev1.ClusterDeployment{})
+	if err != nil {
+		return err
+	}
+	if deployment != nil && deployment.Labels[clusterv1.ClusterNameLabel] != f.Config.Labels[clusterv1.ClusterNameLabel] {
+		f.OthersDeployments = append(f.OthersDeployments, ref.Name)
+	}
+	return nil
+}
+
+func (r *Reconciler) gatherInfraMachine(ctx context.Context, f *facts.Facts) error {
+	if f.Machine == nil || !f.Machine.Spec.InfrastructureRef.IsDefined() || f.Deleting() || !kube.Readable(f.Machine.Spec.InfrastructureRef) {
+		return nil
+	}
+	infraMachine, err := external.GetObjectFromContractVersionedRef(ctx, r.Client, f.Machine.Spec.InfrastructureRef, f.Machine.Namespace)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		f.InfraMachineFailure = err // for example a CRD without the label of the contract: something to report
+		return nil                  //nolint:nilerr // reported, and returned, by the phase that needs it
+	}
+	if metav1.IsControlledBy(infraMachine, f.Machine) { // and not by a former Machine of the name
+		f.InfraMachine = infraMachine
+	}
+	return r.watchInfraMachine(ctx, infraMachine)
+}
+
+// gatherHost finds the BareMetalHost behind the Metal3Machine: by CAPM3's annotation on it, else by the consumer that the BareMetalHost names. CAPM3
+// takes hosts of the Metal3Machine's namespace only. The annotation can be edited by whoever may edit the Metal3Machine, and what is known of a host is
+// told in conditions: so the host must name the Metal3Machine in turn.
+func (r *Reconciler) gatherHost(ctx context.Context, f *facts.Facts) error {
+	if !r.metal3.Load() || !f.HasBareMetalHost() {
+		return nil
+	}
+	namespace, consumer := f.InfraMachine.GetNamespace(), client.ObjectKeyFromObject(f.InfraMachine)
+	if _, name, ok := strings.Cut(f.InfraMachine.GetAnnotations()[metal3.HostAnnotation], "/"); ok {
+		host, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: namespace, Name: name}, &metal3.Host{TypeMeta: metav1.TypeMeta{Kind: metal3.HostKind}})
+		if err != nil {
+			return err
+		}
+		if host != nil {
+			if metal3.ConsumerOf(host) == consumer { // else the annotation outlived the association
+				f.Host = host
+				return r.gatherShared(ctx, f)
+			}
+			if host.Spec.ConsumerRef != nil {
+				f.TakenHost = host
+			}
+			return nil
+		}
+	}
+	if f.NeedsHost() {
+		r.hostWaiters.begun(keyOf(f.Config), anyHost)
+	}
+	var err error
+	if f.Hosts, err = r.hostsIn(ctx, namespace); err != nil {
+		return err
+	}
+	f.Host = hostOf(f.Hosts, consumer)
+	return r.gatherShared(ctx, f)
+}
+
+// gatherShared looks for what does not tell the host from others of the namespace, as long as it is not proven which Agent runs on it. CAPM3 and the Bare Metal Operator keep all
+// hosts of a pool in one.
+func (r *Reconciler) gatherShared(ctx context.Context, f *facts.Facts) error {
+	if f.Host == nil || f.HandsOff() || f.ApprovedAgent() != nil {
+		return nil
+	}
+	hosts := f.Hosts
+	if hosts == nil { // CAPM3 has told which one it is: nobody had to look for it
+		var err error
+		if hosts, err = r.hostsIn(ctx, f.Host.Namespace); err != nil {
+			return err
+		}
+	}
+	f.Shared = sync.OnceValue(func() metal3.Shared { return metal3.SharedBy(f.Host, hosts) })
+	return nil
+}
+
+// hostsIn lists the BareMetalHosts of a namespace, in the order of their names, for reading only. It looks at all of it: only Machines to which CAPM3 has not given a host
+// ask for it, and an index would grow with all hosts of the hub.
+func (r *Reconciler) hostsIn(ctx context.Context, namespace string) ([]*metal3.Host, error) {
+	list := &metal3.HostList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("cannot look for the BareMetalHost: %w", err)
+	}
+	hosts := make([]*metal3.Host, len(list.Items))
+	for i := range list.Items {
+		hosts[i] = &list.Items[i]
+	}
+	slices.SortFunc(hosts, func(a, b *metal3.Host) int { return strings.Compare(a.Name, b.Name) })
+	return hosts, nil
+}
+
+// hostOf is the one BareMetalHost that names a Metal3Machine as its consumer; nil when there is none, or several.
+func hostOf(hosts []*metal3.Host, consumer client.ObjectKey) *metal3.Host {
+	var found *metal3.Host
+	for _, host := range hosts {
+		switch {
+		case metal3.ConsumerOf(host) != consumer:
+		case found != nil:
+			return nil // nothing tells which
+		default:
+			found = host
+		}
+	}
+	return found.DeepCopy()
+}
+
+// gatherWaiting lists the Metal3Machines that wait for a host, as long as the Machine's own does.
+func (r *Reconciler) gatherWaiting(ctx context.Context, f *facts.Facts) error {
+	if !f.NeedsHost() {
+		r.hostWaiters.ended(keyOf(f.Config))
+		return nil
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion(f.InfraMachine.GetAPIVersion())
+	list.SetKind(f.InfraMachine.GetKind() + "List")
+	if err := r.Client.List(ctx, list, client.InNamespace(f.InfraMachine.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("cannot look for Machines that wait for a host: %w", err)
+	}
+	given := sets.New[client.ObjectKey]()
+	for _, host := range f.Hosts {
+		given.Insert(metal3.ConsumerOf(host))
+	}
+	for i := range list.Items {
+		machine := &list.Items[i]
+		if machine.GetAnnotations()[metal3.HostAnnotation] == "" && machine.GetDeletionTimestamp() == nil && !given.Has(client.ObjectKeyFromObject(machine)) {
+			f.Waiting = append(f.Waiting, machine)
+		}
+	}
+	slices.SortFunc(f.Waiting, func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), strings.Compare(a.GetName(), b.GetName()))
+	})
+	return nil
+}
+
+func (r *Reconciler) gatherDataSecret(ctx context.Context, f *facts.Facts) (err error) {
+	f.DataSecret, err = kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: f.Config.Namespace, Name: f.Config.Name}, kube.MetadataOf(kube.Secret))
+	return err
+}
+
+// gatherNetworks lists the NMStateConfigs that the config selects. A selector that cannot be used selects none; its phase says so.
+func (r *Reconciler) gatherNetworks(ctx context.Context, f *facts.Facts) error {
+	selector, err := metav1.LabelSelectorAsSelector(f.Config.Spec.NMStateConfigLabelSelector)
+	if err != nil || !facts.WantsNetworks(f.Config) {
+		return nil //nolint:nilerr // the user's mistake, not a failure
+	}
+	list := &aiv1beta1.NMStateConfigList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(f.Config.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return fmt.Errorf("cannot look for NMStateConfigs: %w", err)
+	}
+	for i := range list.Items {
+		f.Networks = append(f.Networks, &list.Items[i])
+	}
+	slices.SortFunc(f.Networks, func(a, b *aiv1beta1.NMStateConfig) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}

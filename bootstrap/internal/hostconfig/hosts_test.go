@@ -1,0 +1,168 @@
+package hostconfig
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/workqueue"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// freeHost is one that nobody has, with a label.
+func freeHost(name, zone string) *metal3.Host {
+	host := bareMetalHost()
+	host.Name, host.Spec.ConsumerRef, host.Labels = name, nil, map[string]string{"zone": zone}
+	host.Status.Provisioning.State = "available"
+	return host
+}
+
+// wanting is a Metal3Machine that wants a host with a label.
+func wanting(name, zone string, made time.Time) *unstructured.Unstructured {
+	machine := metal3Machine("live-iso")
+	machine.SetName(name)
+	machine.SetCreationTimestamp(metav1.NewTime(made))
+	_ = unstructured.SetNestedStringMap(machine.Object, map[string]string{"zone": zone}, "spec", "hostSelector", "matchLabels")
+	return machine
+}
+
+// TestHostsAreLookedForBeforeAServerIsTouched: what is wrong is told while the image is still being made, and holds nothing up.
+func TestHostsAreLookedForBeforeAServerIsTouched(t *testing.T) {
+	objects := lab()
+	objects["metal3"] = wanting("m", "a", time.Unix(2000, 0))
+	w := newWorld(t, append(values(objects), freeHost("one", "b"))...)
+	w.reconcile()
+	w.lasts(bootstrapv1.HostAvailableCondition, metav1.ConditionFalse, bootstrapv1.NoHostFitsReason)
+	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(ContainSubstring("one (labels do not match hostSelector zone=a)"))
+	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
+
+	w.makeImage()
+	w.reconcile()
+	w.lasts(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
+	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.NoHostFitsReason)
+	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(And(ContainSubstring("choose a BareMetalHost"), ContainSubstring("none fits: one (")), "Machine and control plane show it, too")
+
+	w.create(freeHost("two", "a"))
+	w.reconcile()
+	w.lasts(bootstrapv1.HostAvailableCondition, metav1.ConditionTrue, bootstrapv1.HostsFitReason)
+	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(Equal("BareMetalHosts that fit: two"))
+	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
+	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(HaveSuffix("to choose a BareMetalHost"))
+	before := w.writes
+	w.reconcile()
+	w.Expect(w.writes).To(Equal(before), "nothing is written, since nothing changed")
+
+	w.create(wanting("older", "a", time.Unix(1000, 0)))
+	w.reconcile()
+	w.lasts(bootstrapv1.HostAvailableCondition, metav1.ConditionFalse, bootstrapv1.TooFewHostsReason)
+	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(ContainSubstring("older Metal3Machines wait for hosts as well: older. "))
+}
+
+// TestMachinesThatHaveAHostNeedNoOther: by CAPM3's annotation, by the host that names them, or because they go.
+func TestMachinesThatHaveAHostNeedNoOther(t *testing.T) {
+	annotated, named, going := wanting("annotated", "a", time.Unix(1000, 0)), wanting("named", "a", time.Unix(1000, 0)), wanting("going", "a", time.Unix(1000, 0))
+	annotated.SetAnnotations(map[string]string{metal3.HostAnnotation: "lab/elsewhere"})
+	going.SetFinalizers([]string{"x/y"})
+	theirs := freeHost("theirs", "a")
+	theirs.Spec.BootMACAddress = otherBootMAC
+	theirs.Spec.ConsumerRef = &metal3.Consumer{Kind: "Metal3Machine", Namespace: namespace, Name: "named"}
+	objects := lab()
+	objects["metal3"] = wanting("m", "a", time.Unix(2000, 0))
+	w := newWorld(t, append(values(objects), freeHost("one", "a"), theirs, annotated, named, going)...)
+	w.remove(going)
+	w.reconcile()
+	w.lasts(bootstrapv1.HostAvailableCondition, metav1.ConditionTrue, bootstrapv1.HostsFitReason)
+}
+
+// TestWhatBefallsTheChosenHostIsTold until it is installed, and errors afterwards, too.
+func TestWhatBefallsTheChosenHostIsTold(t *testing.T) {
+	w := booted(t)
+	w.reconcile()
+	w.lasts(bootstrapv1.HostAvailableCondition, metav1.ConditionTrue, bootstrapv1.HostChosenReason)
+	host := read(w, "rack1-u7", bareMetalHost())
+	w.change(host, func() { host.Status.ErrorType, host.Status.ErrorMessage = "provisioning error", "no such image" })
+	w.reconcile()
+	w.wants(bootstrapv1.HostAvailableCondition, metav1.ConditionFalse, bootstrapv1.HostFailedReason)
+	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.HostFailedReason)
+	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(Equal("BareMetalHost lab/rack1-u7: provisioning error: no such image"))
+	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(HaveSuffix("; BareMetalHost lab/rack1-u7: provisioning error: no such image"))
+
+	machine := read(w, "m", &clusterv1.Machine{})
+	w.change(machine, func() { machine.Status.NodeRef.Name = "rack1-u7" })
+	w.clock = w.clock.Add(reconcile.DeferralPeriod)
+	w.reconcile()
+	w.wants(bootstrapv1.HostAvailableCondition, metav1.ConditionFalse, bootstrapv1.HostFailedReason)
+	host = read(w, "rack1-u7", bareMetalHost())
+	w.change(host, func() { host.Status.ErrorType, host.Status.ErrorMessage = "", "" })
+	w.reconcile()
+	w.clock = w.clock.Add(reconcile.DeferralPeriod)
+	w.reconcile()
+	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(BeEmpty(), "it is installed, and the host Metal3's affair")
+	host = read(w, "rack1-u7", bareMetalHost())
+	w.change(host, func() { host.Status.ErrorType, host.Status.ErrorMessage = "provisioning error", "cleaning failed" })
+	w.reconcile()
+	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(Equal("BareMetalHost lab/rack1-u7: provisioning error: cleaning failed"), "a Machine that is deleted waits for it")
+}
+
+// TestNewsOfHostsReachThoseThatWait, and for these not at once: hosts are given away in swarms.
+func TestNewsOfHostsReachThoseThatWait(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	queue := &late{}
+	host := freeHost("one", "a")
+	host.Spec.BootMACAddress = otherBootMAC
+	news := w.reconciler.hostNews()
+	news.Create(t.Context(), event.CreateEvent{Object: host}, queue)
+	news.Update(t.Context(), event.UpdateEvent{ObjectOld: host, ObjectNew: host}, queue)
+	news.Delete(t.Context(), event.DeleteEvent{Object: host}, queue)
+	w.Expect(queue.later).To(Equal([]string{"m", "m", "m"}))
+	w.Expect(queue.at).To(BeEmpty(), "nobody has this host")
+
+	elsewhere := freeHost("one", "a")
+	elsewhere.Namespace = "tenant"
+	news.Create(t.Context(), event.CreateEvent{Object: elsewhere}, queue)
+	w.Expect(queue.later).To(HaveLen(3), "CAPM3 gives Machines hosts of their own namespace")
+
+	going := metal3Machine("live-iso")
+	going.SetName("other")
+	*queue = late{}
+	w.reconciler.infraMachineNews().Update(t.Context(), event.UpdateEvent{ObjectOld: going, ObjectNew: going}, queue)
+	w.Expect(queue.later).To(BeEmpty())
+	going.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
+	w.reconciler.infraMachineNews().Update(t.Context(), event.UpdateEvent{ObjectOld: going, ObjectNew: going}, queue)
+	w.Expect(queue.later).To(Equal([]string{"m"}), "it does not need its host any more")
+	own := metal3Machine("live-iso")
+	w.reconciler.infraMachineNews().Create(t.Context(), event.CreateEvent{Object: own}, queue)
+	w.Expect(queue.at).To(Equal([]string{"m"}), "its own, and not later")
+
+	w.create(bareMetalHost())
+	w.reconcile()
+	*queue = late{}
+	news.Create(t.Context(), event.CreateEvent{Object: host}, queue)
+	w.Expect(queue.later).To(BeEmpty(), "it has a host")
+	news.Create(t.Context(), event.CreateEvent{Object: bareMetalHost()}, queue)
+	w.Expect(queue.at).To(Equal([]string{"m"}), "that one is its own")
+}
+
+// late is a queue that notes what is added at once, and what later.
+type late struct {
+	workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+	at, later []string
+}
+
+func (q *late) Add(request ctrl.Request) { q.at = append(q.at, request.Name) }
+
+func (q *late) AddAfter(request ctrl.Request, after time.Duration) {
+	if after == hostNewsDelay {
+		q.later = append(q.later, request.Name)
+	}
+}

@@ -1,0 +1,117 @@
+package hostconfig
+
+import (
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// Field indexes of the cache.
+const (
+	machineByConfig         = "bootstrap.configRef"
+	machineByInfraMachine   = "infrastructureRef"
+	configByCluster         = "cluster"
+	configBySecret          = "secrets"
+	configByConfigMap       = "configMaps"
+	configByNetworks        = "nmStateConfigs"
+	infraEnvByConfig        = "config"
+	agentByInfraEnv         = "infraEnv"
+	clusterByControlPlane   = "controlPlane"
+	deploymentsByPullSecret = "pullSecret"
+	configByAgent           = "agent"
+	hostByServer            = "server"
+)
+
+// selecting is the value of configByNetworks for the configs that select NMStateConfigs.
+const selecting = "selecting"
+
+// indexes make few objects of many be found. Of BareMetalHosts only those are indexed whose server is in use: see hostOf.
+func indexes() []kube.Index {
+	return []kube.Index{
+		kube.IndexOf(&clusterv1.Machine{}, machineByConfig, func(m *clusterv1.Machine) []string { return kube.Some(configOfMachine(m)) }),
+		kube.IndexOf(&clusterv1.Machine{}, machineByInfraMachine, infraMachineOfMachine),
+		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByCluster, labelled[*bootstrapv1.OpenshiftAssistedConfig](clusterv1.ClusterNameLabel)),
+		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configBySecret, secretsOfConfig),
+		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByConfigMap, configMapsOfConfig),
+		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByNetworks, networksOfConfig),
+		kube.IndexOf(&assisted.InfraEnv{}, infraEnvByConfig, labelled[*assisted.InfraEnv](bootstrapv1.ConfigNameLabel)),
+		kube.IndexOf(&aiv1beta1.Agent{}, agentByInfraEnv, labelled[*aiv1beta1.Agent](aiv1beta1.InfraEnvNameLabel)),
+		kube.IndexOf(&clusterv1.Cluster{}, clusterByControlPlane, func(c *clusterv1.Cluster) []string { return kube.Some(c.Spec.ControlPlaneRef.Name) }),
+		kube.IndexOf(&hivev1.ClusterDeployment{}, deploymentsByPullSecret, pullSecretOfDeployment),
+		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByAgent, agentOfConfig),
+		kube.IndexOf(&metal3.Host{}, hostByServer, serverInUse),
+	}
+}
+
+func labelled[T client.Object](label string) func(T) []string {
+	return func(o T) []string { return kube.Some(o.GetLabels()[label]) }
+}
+
+// configOfMachine is the name of the OpenshiftAssistedConfig that the Machine refers to.
+func configOfMachine(machine *clusterv1.Machine) string {
+	ref := machine.Spec.Bootstrap.ConfigRef
+	if ref.Kind != "OpenshiftAssistedConfig" || ref.APIGroup != bootstrapv1.GroupVersion.Group {
+		return ""
+	}
+	return ref.Name
+}
+
+func infraMachineOfMachine(machine *clusterv1.Machine) []string {
+	if configOfMachine(machine) == "" {
+		return nil
+	}
+	return []string{machine.Spec.InfrastructureRef.Kind + "/" + machine.Spec.InfrastructureRef.Name}
+}
+
+func secretsOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
+	names := []string{config.Name}
+	if config.Spec.PullSecretRef != nil {
+		names = append(names, config.Spec.PullSecretRef.Name)
+	}
+	if ca := config.Spec.AssistedServiceCA; ca != nil && ca.Kind == kube.Secret.Kind {
+		names = append(names, ca.Name)
+	}
+	return kube.Some(names...)
+}
+
+func configMapsOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
+	if config.Spec.AssistedServiceCA == nil || config.Spec.AssistedServiceCA.Kind != kube.ConfigMap.Kind {
+		return nil
+	}
+	return kube.Some(config.Spec.AssistedServiceCA.Name)
+}
+
+func networksOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
+	if facts.WantsNetworks(config) {
+		return []string{selecting}
+	}
+	return nil
+}
+
+func pullSecretOfDeployment(deployment *hivev1.ClusterDeployment) []string {
+	if deployment.Spec.PullSecretRef == nil {
+		return nil
+	}
+	return kube.Some(deployment.Spec.PullSecretRef.Name)
+}
+
+func agentOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
+	if config.Status.AgentRef == nil {
+		return nil
+	}
+	return kube.Some(config.Status.AgentRef.Name)
+}
+
+func serverInUse(host *metal3.Host) []string {
+	if metal3.Claim(host) == "" {
+		return nil
+	}
+	return metal3.ServerKeys(host)
+}

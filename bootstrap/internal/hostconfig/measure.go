@@ -1,0 +1,69 @@
+package hostconfig
+
+import (
+	"slices"
+
+	"github.com/openshift/assisted-service/models"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
+)
+
+// measuredKind is the label of our configs in metrics.
+const measuredKind = "OpenshiftAssistedConfig"
+
+// measured takes the change that was written into the metrics.
+func measured(before, after *bootstrapv1.OpenshiftAssistedConfig) {
+	measure.Problems(measuredKind, before.Status.Conditions, after.Status.Conditions, isProblem)
+	measure.Host(stagesOfHost(before, after))
+}
+
+// passedWords is what the log says of conditions that have become True; approval and end of the installation have Events.
+var passedWords = map[string]string{
+	bootstrapv1.DiscoveryImageReadyCondition: "The discovery image is ready",
+	bootstrapv1.DataSecretAvailableCondition: "Boot image and bootstrap data are in place, the host may be started",
+	bootstrapv1.HostIdentifiedCondition:      "The host is identified",
+	bootstrapv1.HostBoundCondition:           "The host belongs to the cluster",
+	clusterv1.PausedCondition:                "Paused, nothing is changed",
+}
+
+// logged writes the change that was written into the log, but for what its Events say.
+func (r *Reconciler) logged(before, after *bootstrapv1.OpenshiftAssistedConfig, events []notice) {
+	was, is := before.Status.Conditions, after.Status.Conditions
+	r.progress.Passed(after, was, is, passedWords)
+	r.progress.Begun(after, is, slices.DeleteFunc(measure.Begun(was, is, isProblem), func(reason string) bool {
+		return slices.ContainsFunc(events, func(e notice) bool { return e.reason == reason })
+	}))
+	if stage := after.Status.InstallationProgress; stage != string(models.HostStageDone) {
+		r.progress.Reached(after, before.Status.InstallationProgress, stage, "The host is in stage "+stage)
+	}
+}
+
+// isProblem tells whether somebody has to act upon a condition. Ready only repeats another.
+func isProblem(c *metav1.Condition) bool {
+	return c.Type != bootstrapv1.ReadyCondition && c.Status != metav1.ConditionTrue && !isDeferrable(c.Reason)
+}
+
+// stagesOfHost are the stages of a host that is installed now and was not before, from the times of its conditions. One that was not seen before it was
+// installed, because its cluster was moved here, has none.
+func stagesOfHost(before, after *bootstrapv1.OpenshiftAssistedConfig) []measure.Stage {
+	was, is := meta.FindStatusCondition(before.Status.Conditions, bootstrapv1.HostInstalledCondition), meta.FindStatusCondition(after.Status.Conditions, bootstrapv1.HostInstalledCondition)
+	if was == nil || was.Status == metav1.ConditionTrue || is == nil || is.Status != metav1.ConditionTrue {
+		return nil
+	}
+	stages := []measure.Stage{{Name: "total", Took: is.LastTransitionTime.Sub(after.CreationTimestamp.Time)}}
+	for _, stage := range []struct{ name, from, to string }{
+		{"discovery", bootstrapv1.DataSecretAvailableCondition, bootstrapv1.HostIdentifiedCondition},
+		{"approval", bootstrapv1.HostIdentifiedCondition, bootstrapv1.HostApprovedCondition},
+		{"installation", bootstrapv1.HostApprovedCondition, bootstrapv1.HostInstalledCondition},
+	} {
+		from, to := meta.FindStatusCondition(after.Status.Conditions, stage.from), meta.FindStatusCondition(after.Status.Conditions, stage.to)
+		if from != nil && to != nil && !to.LastTransitionTime.Before(&from.LastTransitionTime) {
+			stages = append(stages, measure.Stage{Name: stage.name, Took: to.LastTransitionTime.Sub(from.LastTransitionTime.Time)})
+		}
+	}
+	return stages
+}

@@ -1,0 +1,86 @@
+package hostconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// bareMetalHostCRD is the name of the CustomResourceDefinition that the Bare Metal Operator brings.
+const bareMetalHostCRD = "baremetalhosts.metal3.io"
+
+var errNotServed = errors.New("the API of BareMetalHosts is defined but not served yet")
+
+// bareMetalHosts begins to watch BareMetalHosts when the Bare Metal Operator is installed after this manager was started.
+type bareMetalHosts struct {
+	reconciler *Reconciler
+	mapper     meta.RESTMapper
+	// watch watches BareMetalHosts from now on.
+	watch func() error
+}
+
+// Reconcile is called for the CustomResourceDefinition of BareMetalHosts, by one worker.
+func (b *bareMetalHosts) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	if b.reconciler.metal3.Load() {
+		return ctrl.Result{}, nil
+	}
+	definition, err := kube.Read(ctx, b.reconciler.Client, client.ObjectKey{Name: bareMetalHostCRD}, kube.MetadataOf(kube.CustomResourceDefinition))
+	if err != nil || definition == nil {
+		return ctrl.Result{}, err
+	}
+	served, err := servesBareMetalHosts(b.mapper)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !served {
+		return ctrl.Result{}, errNotServed // the definition comes a moment before its API, of which no event tells
+	}
+	b.reconciler.metal3.Store(true)
+	if err := b.watch(); err != nil {
+		b.reconciler.metal3.Store(false)
+		return ctrl.Result{}, fmt.Errorf("cannot watch BareMetalHosts: %w", err)
+	}
+	ctrl.LoggerFrom(ctx).Info("BareMetalHosts are served now: watching them")
+	return ctrl.Result{}, nil
+}
+
+// servesBareMetalHosts tells whether the Bare Metal Operator's API is there.
+func servesBareMetalHosts(mapper meta.RESTMapper) (bool, error) {
+	_, err := mapper.RESTMapping(schema.GroupKind{Group: metal3api.GroupVersion.Group, Kind: metal3.HostKind}, metal3api.GroupVersion.Version)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot tell whether BareMetalHosts are served: %w", err)
+	}
+	return true, nil
+}
+
+// awaitBareMetalHosts adds the controller that notices that the Bare Metal Operator is installed later. c is the controller of the configs.
+func (r *Reconciler) awaitBareMetalHosts(mgr ctrl.Manager, c controller.Controller) error {
+	later := &bareMetalHosts{reconciler: r, mapper: mgr.GetRESTMapper(), watch: func() error {
+		return c.Watch(source.Kind[client.Object](mgr.GetCache(), &metal3.Host{}, r.hostNews(), hostChanges))
+	}}
+	ours := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == bareMetalHostCRD })
+	err := ctrl.NewControllerManagedBy(mgr).Named("baremetalhosts").
+		For(&apiextensionsv1.CustomResourceDefinition{}, builder.OnlyMetadata, builder.WithPredicates(ours)).
+		Complete(later)
+	if err != nil {
+		return fmt.Errorf("cannot watch for the Bare Metal Operator: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package hostconfig
+
+import (
+	"errors"
+	"testing"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+// TestBareMetalHostsThatComeLater is a manager that was started before the Bare Metal Operator was installed.
+func TestBareMetalHostsThatComeLater(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconciler.metal3.Store(false)
+	w.reconcile()
+	w.makeImage()
+	w.reconcile()
+	w.create(bareMetalHost(), discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.NoHostFitsReason)
+	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(ContainSubstring("install the Bare Metal Operator"))
+
+	mapper, asked, watched := meta.NewDefaultRESTMapper(nil), 0, 0
+	later := &bareMetalHosts{reconciler: w.reconciler, mapper: mapper, watch: func() error {
+		if asked++; asked == 1 {
+			return errors.New("no answer")
+		}
+		watched++
+		return nil
+	}}
+	reconcile := func() error {
+		_, err := later.Reconcile(t.Context(), ctrl.Request{})
+		return err
+	}
+	w.Expect(reconcile()).To(Succeed(), "there is no definition")
+	w.Expect(watched).To(BeZero(), "there is no definition")
+	w.create(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: bareMetalHostCRD}})
+	w.Expect(reconcile()).To(MatchError(errNotServed))
+	w.Expect(watched).To(BeZero(), "it is not served yet")
+	mapper.Add(schema.GroupVersionKind{Group: metal3api.GroupVersion.Group, Version: metal3api.GroupVersion.Version, Kind: "BareMetalHost"}, meta.RESTScopeNamespace)
+	w.Expect(reconcile()).NotTo(Succeed(), "the API server does not answer")
+	w.Expect(w.reconciler.metal3.Load()).To(BeFalse(), "it is not watched")
+	w.Expect(reconcile()).To(Succeed())
+	w.Expect(reconcile()).To(Succeed())
+	w.Expect(watched).To(Equal(1), "it is watched once")
+	w.reconcile()
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "the host is found")
+}
+
+// TestMetadataOfTheHost is rendered by CAPM3 into a Secret of the infra machine: the host is told what the config takes from it, and nothing before it is there.
+func TestMetadataOfTheHost(t *testing.T) {
+	w := booted(t)
+	infraMachine := read(w, "m", metal3Machine("live-iso"))
+	w.change(infraMachine, func() {
+		w.Expect(unstructured.SetNestedField(infraMachine.Object, "m-metadata", "status", "metaData", "name")).To(Succeed())
+	})
+	config := w.config()
+	w.change(config, func() {
+		config.Spec.NodeRegistration = &bootstrapv1.NodeRegistration{Name: "$METADATA_RACK-7", KubeletExtraLabels: []string{"row=$METADATA_ROW"}}
+	})
+	w.create(discovered("a", "m", bootMAC))
+	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: keyOf(config)})
+	w.Expect(err).To(MatchError(ContainSubstring("m-metadata")), "it is not rendered yet")
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound")
+
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m-metadata"}, Data: map[string][]byte{"metaData": []byte("rack: r7\nrow: \"12\"\n"), "networkData": []byte("rack: other\n")}})
+	w.reconcile()
+	w.Expect(w.agent("a").Spec.Hostname).To(Equal("r7-7"))
+	w.Expect(w.agent("a").Spec.NodeLabels).To(HaveKeyWithValue("row", "12"))
+}

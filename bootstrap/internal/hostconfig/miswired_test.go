@@ -1,0 +1,135 @@
+package hostconfig
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// offerIgnition is assisted-service serving a discovery ignition, which is downloaded.
+func (w *world) offerIgnition() {
+	w.t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"ignition":{"version":"3.1.0"}}`))
+	}))
+	w.t.Cleanup(server.Close)
+	w.offer(isoURL, server.URL+"/discovery.ign")
+	w.reconcile()
+	w.downloaded()
+}
+
+// TestNoDataForAMiswiredHost: in boot mode DiskImage Metal3 writes the disk of the server before an Agent shows which server that is.
+func TestNoDataForAMiswiredHost(t *testing.T) {
+	objects := lab()
+	objects["metal3"] = metal3Machine("qcow2")
+	wrong := freeHost("wrong", "")
+	wrong.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: otherBootMAC}}}
+	right := freeHost("right", "")
+	right.Spec.BootMACAddress = "02:00:00:00:00:77"
+	w := newWorld(t, append(values(objects), wrong, right)...)
+	w.reconcile()
+	w.offerIgnition()
+	for range 2 {
+		w.Expect(w.config().Status.DataSecretName).To(BeEmpty())
+		w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.BMCOfAnotherServerReason)
+		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.BMCOfAnotherServerReason)
+		w.Expect(w.message(bootstrapv1.DataSecretAvailableCondition)).To(And(ContainSubstring("lab/wrong"), ContainSubstring(otherBootMAC), Not(ContainSubstring("lab/right"))))
+		w.restart()
+		w.reconcile()
+	}
+	w.lasts(bootstrapv1.HostAvailableCondition, metav1.ConditionTrue, bootstrapv1.HostsFitReason)
+	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(Equal("BareMetalHosts that fit: right"))
+
+	w.change(wrong, func() { metav1.SetMetaDataAnnotation(&wrong.ObjectMeta, "capm3.metal3.io/unhealthy", "") })
+	w.reconcile()
+	w.Expect(w.config().Status.DataSecretName).To(Equal("m"), "CAPM3 does not choose it: %s", w.message(bootstrapv1.ReadyCondition))
+}
+
+// TestMiswiredHostThatBootsALiveISO is identified before anything is written: the data are handed out, and the Agent is refused.
+func TestMiswiredHostThatBootsALiveISO(t *testing.T) {
+	wrong := freeHost("wrong", "")
+	wrong.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: otherBootMAC}}}
+	w := awaiting(t, wrong)
+	w.Expect(w.config().Status.DataSecretName).To(Equal("m"))
+	w.lasts(bootstrapv1.HostAvailableCondition, metav1.ConditionFalse, bootstrapv1.NoHostFitsReason)
+	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(And(ContainSubstring(bootMAC), ContainSubstring(otherBootMAC)))
+}
+
+// plainMetal is a Machine of another infrastructure, which has no BareMetalHosts.
+func plainMetal(t *testing.T) *world {
+	t.Helper()
+	objects := lab()
+	objects["machine"].(*clusterv1.Machine).Spec.InfrastructureRef.Kind = "PlainMetalMachine"
+	crd := objects["crd"].(*apiextensionsv1.CustomResourceDefinition)
+	crd.Name = "plainmetalmachines.infrastructure.cluster.x-k8s.io"
+	infraMachine := objects["metal3"].(*unstructured.Unstructured)
+	infraMachine.SetKind("PlainMetalMachine")
+	unstructured.RemoveNestedField(infraMachine.Object, "spec", "image")
+	w := newWorld(t, values(objects)...)
+	w.reconcile()
+	return w
+}
+
+// dataFrom is when the bootstrap data Secret was created.
+func (w *world) dataFrom(created time.Time) {
+	w.t.Helper()
+	secret := read(w, "m", &corev1.Secret{})
+	w.change(secret, func() { secret.CreationTimestamp = metav1.NewTime(created) })
+	w.Expect(read(w, "m", &corev1.Secret{}).CreationTimestamp.Time).To(BeTemporally("==", created))
+}
+
+// TestAgentThatRegisteredBeforeTheDataIsNotTheHost where the data are all that identifies a host. The manager's clock does not count.
+func TestAgentThatRegisteredBeforeTheDataIsNotTheHost(t *testing.T) {
+	handedOut := time.Now().Add(-time.Hour).Truncate(time.Second)
+	w := plainMetal(t)
+	w.clock = w.clock.Add(-26 * time.Hour)
+	stranger := discovered("stranger", "m", otherBootMAC)
+	stranger.CreationTimestamp = metav1.NewTime(handedOut.Add(-time.Second))
+	w.create(stranger)
+	w.offerIgnition()
+	w.Expect(w.config().Status.DataSecretName).To(Equal("m"))
+	w.Expect(w.agent("stranger").Spec.ClusterDeploymentName).To(BeNil(), "the cache does not have the Secret yet")
+	w.dataFrom(handedOut)
+	for range 2 {
+		w.reconcile()
+		w.Expect(w.agent("stranger").Spec.ClusterDeploymentName).To(BeNil())
+		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
+		w.Expect(w.message(bootstrapv1.ReadyCondition)).To(And(ContainSubstring("Agent stranger registered before"), ContainSubstring("Switch it off")))
+		w.restart()
+	}
+	right := discovered("right", "m", bootMAC)
+	right.CreationTimestamp = metav1.NewTime(handedOut)
+	w.create(right)
+	w.reconcile()
+	w.Expect(w.agent("right").Spec.ClusterDeploymentName).To(BeNil(), "the image got into other hands")
+	w.remove(w.agent("stranger"))
+	w.reconcile()
+	w.Expect(w.agent("right").Spec.ClusterDeploymentName).NotTo(BeNil(), "it registered in the same second as the data was handed out, or later: %s", w.message(bootstrapv1.ReadyCondition))
+	w.dataFrom(handedOut.Add(time.Minute))
+	w.registerWithCluster("right", "known")
+	w.reconcile()
+	w.Expect(w.agent("right").Spec.Approved).To(BeTrue(), "the Secret was made again after the host was identified")
+}
+
+// TestInstalledAgentOfTheSameServerElsewhere: without a BareMetalHost the Agents themselves show it.
+func TestInstalledAgentOfTheSameServerElsewhere(t *testing.T) {
+	w := plainMetal(t)
+	w.offerIgnition()
+	w.create(installedElsewhere("b"), discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.refusesToApprove("a", "Agent b of InfraEnv elsewhere")
+	w.Expect(w.reconciler.ofAgent(t.Context(), installedElsewhere("b"))).To(HaveLen(1), "its changes are news")
+	w.remove(w.agent("b"))
+	w.approves("a", "the other Agent is deleted")
+}

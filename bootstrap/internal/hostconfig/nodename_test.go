@@ -1,0 +1,86 @@
+package hostconfig
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+// former is a Machine that has the Node of a name. Somebody keeps it: only without its finalizer it can go.
+func former(cluster, node string) *clusterv1.Machine {
+	return &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "former", Labels: map[string]string{clusterv1.ClusterNameLabel: cluster}, Finalizers: []string{clusterv1.MachineFinalizer},
+		},
+		Spec:   clusterv1.MachineSpec{ClusterName: cluster},
+		Status: clusterv1.MachineStatus{NodeRef: clusterv1.MachineNodeReference{Name: node}},
+	}
+}
+
+// TestNameOfANodeThatIsDeleted is a host that comes back while its former Machine is still being deleted: the last thing that is done for that one is to delete the Node
+// of its name.
+func TestNameOfANodeThatIsDeleted(t *testing.T) {
+	w := booted(t)
+	machine := former("c", "rack1-u7")
+	w.create(machine)
+	w.remove(machine)
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.NodeNameTakenReason)
+	w.Expect(w.message(bootstrapv1.HostBoundCondition)).To(ContainSubstring("when that Machine is gone"))
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound")
+
+	machine = read(w, "former", &clusterv1.Machine{})
+	waiting := ctrl.Request{NamespacedName: keyOf(w.config())}
+	w.Expect(w.reconciler.ofMachine(t.Context(), machine)).To(ContainElement(waiting), "it is woken")
+	w.change(machine, func() { machine.Finalizers = nil })
+	w.reconcile()
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "it is bound when the Machine is gone")
+	w.Expect(w.reconciler.ofMachine(t.Context(), machine)).NotTo(ContainElement(waiting), "it waits no more")
+}
+
+// TestNameThatIsTakenBeforeTheApproval is a Node that appears under the host's name between its binding and its approval.
+func TestNameThatIsTakenBeforeTheApproval(t *testing.T) {
+	w := booted(t)
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.registerWithCluster("a", "known")
+	w.create(former("c", "rack1-u7"))
+	w.reconcile()
+	w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.NodeNameTakenReason)
+	w.Expect(w.message(bootstrapv1.HostBoundCondition)).To(ContainSubstring("nodeRegistration.name"))
+	w.Expect(w.agent("a").Spec.Approved).To(BeFalse(), "it is not approved")
+}
+
+func TestNamesThatAreNotTaken(t *testing.T) {
+	for situation, machine := range map[string]*clusterv1.Machine{
+		"a Machine of another cluster": former("other", "rack1-u7"),
+		"a Node of another name":       former("c", "rack1-u8"),
+		"a Machine without a Node":     former("c", ""),
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := booted(t)
+			w.create(machine, discovered("a", "m", bootMAC))
+			w.reconcile()
+			w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "it is bound")
+		})
+	}
+}
+
+// TestConfigThatIsGoneDoesNotWaitForAName forgets what it waited for.
+func TestConfigThatIsGoneDoesNotWaitForAName(t *testing.T) {
+	w := booted(t)
+	w.create(former("c", "rack1-u7"), discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.Expect(w.reconciler.nameWaiters.by(namespace, "rack1-u7")).NotTo(BeEmpty())
+	config := w.config()
+	w.change(config, func() { config.Finalizers = nil })
+	w.remove(config)
+	w.reconcile()
+	w.Expect(w.reconciler.nameWaiters.by(namespace, "rack1-u7")).To(BeEmpty())
+}

@@ -1,0 +1,89 @@
+package hostconfig
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// stageTime is when the host entered the stage that its Agent tells.
+var stageTime = metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+
+// progress is assisted-service telling of a stage of a host's installation.
+func (w *world) progress(name, state string, stage models.HostStage, since metav1.Time, percentage int64) {
+	w.t.Helper()
+	agent := w.agent(name)
+	w.change(agent, func() {
+		agent.Status.DebugInfo.State = state
+		agent.Status.Progress = aiv1beta1.HostProgressInfo{CurrentStage: stage, StageStartTime: &since, StageUpdateTime: &since, InstallationPercentage: percentage}
+	})
+}
+
+// tells checks what the status says of the stage of the host.
+func (w *world) tells(stage models.HostStage, since metav1.Time, percentage int32) {
+	w.t.Helper()
+	status := w.config().Status
+	w.Expect(status.InstallationProgress).To(BeEquivalentTo(stage))
+	w.Expect(status.InstallationStageStartTime).NotTo(BeNil())
+	w.Expect(status.InstallationStageStartTime.UTC()).To(Equal(since.UTC()))
+	w.Expect(status.InstallationPercentage).To(HaveValue(Equal(percentage)))
+}
+
+func TestStagesOfAHostAreToldWithTheirTime(t *testing.T) {
+	w := installing(t)
+	w.progress("a", "installing-in-progress", models.HostStageWritingImageToDisk, stageTime, 33)
+	w.reconcile()
+	w.lasts(bootstrapv1.HostInstalledCondition, metav1.ConditionFalse, bootstrapv1.HostInstallingReason)
+	w.tells(models.HostStageWritingImageToDisk, stageTime, 33)
+
+	before := w.reports
+	agent := w.agent("a")
+	w.change(agent, func() {
+		agent.Status.Progress.ProgressInfo, agent.Status.Progress.StageUpdateTime = "57%", &metav1.Time{Time: stageTime.Add(time.Minute)}
+	})
+	w.clock = w.clock.Add(time.Minute)
+	w.reconcile()
+	w.clock = w.clock.Add(reconcile.DeferralPeriod)
+	w.reconcile()
+	w.Expect(w.reports).To(Equal(before), "what ticks within a stage is not written")
+
+	later := metav1.NewTime(stageTime.Add(5 * time.Minute))
+	w.progress("a", "installing-in-progress", models.HostStageRebooting, later, 55)
+	w.reconcile()
+	w.Expect(w.reports).To(Equal(before), "a stage may be over soon")
+	w.clock = w.clock.Add(reconcile.DeferralPeriod)
+	w.reconcile()
+	w.Expect(w.reports).To(Equal(before + 1))
+	w.tells(models.HostStageRebooting, later, 55)
+
+	w.restart()
+	config := w.config()
+	config.Status.InstallationProgress, config.Status.InstallationStageStartTime, config.Status.InstallationPercentage = "", nil, ptr.To[int32](1)
+	w.Expect(w.Status().Update(w.t.Context(), config)).To(Succeed())
+	w.reconcile()
+	w.clock = w.clock.Add(reconcile.DeferralPeriod)
+	w.reconcile()
+	w.tells(models.HostStageRebooting, later, 55)
+
+	done := metav1.NewTime(stageTime.Add(15 * time.Minute))
+	w.progress("a", "installed", models.HostStageDone, done, 100)
+	w.reconcile()
+	w.tells(models.HostStageDone, done, 100)
+}
+
+func TestTheTimeOfAnotherStageIsNotTold(t *testing.T) {
+	w := installing(t)
+	w.progress("a", "installed", models.HostStageJoined, stageTime, 88)
+	w.reconcile()
+	w.Expect(w.config().Status.InstallationProgress).To(BeEquivalentTo(models.HostStageDone))
+	w.Expect(w.config().Status.InstallationStageStartTime).To(BeNil())
+	w.Expect(w.config().Status.InstallationPercentage).To(BeNil())
+}

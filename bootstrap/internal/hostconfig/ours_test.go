@@ -1,0 +1,181 @@
+package hostconfig
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
+)
+
+// notOurs are the ways in which what stands for a cluster in assisted-service may not be that of the Machine's Cluster.
+var notOurs = map[string]struct {
+	change  func(w *world, deployment *hivev1.ClusterDeployment, install *hiveext.AgentClusterInstall)
+	reason  string
+	message string
+}{
+	"the ClusterDeployment is another Cluster's": {func(w *world, d *hivev1.ClusterDeployment, _ *hiveext.AgentClusterInstall) {
+		w.change(d, func() { d.Labels[clusterv1.ClusterNameLabel] = "another-cluster" })
+	}, bootstrapv1.ClusterDeploymentNotOursReason, "ClusterDeployment cp is not that of Cluster c: it belongs to Cluster another-cluster"},
+	"the AgentClusterInstall is another control plane's": {func(w *world, _ *hivev1.ClusterDeployment, i *hiveext.AgentClusterInstall) {
+		w.change(i, func() { i.Labels[clusterv1.MachineControlPlaneNameLabel] = "another" })
+	}, bootstrapv1.ClusterDeploymentNotOursReason, "AgentClusterInstall cp is not that of Cluster c: it belongs to control plane another"},
+	"the ClusterDeployment is a former Cluster's of the same name": {func(w *world, d *hivev1.ClusterDeployment, _ *hiveext.AgentClusterInstall) {
+		w.change(d, func() { d.Annotations[contract.ClusterUIDAnnotation] = "former" })
+	}, bootstrapv1.ClusterDeploymentNotOursReason, "it belongs to a former Cluster c (UID former)"},
+	"the labels were removed": {func(w *world, d *hivev1.ClusterDeployment, _ *hiveext.AgentClusterInstall) {
+		w.change(d, func() { d.Labels = nil })
+	}, bootstrapv1.WaitingForClusterDeploymentReason, "ClusterDeployment cp lacks the labels of Cluster c"},
+	"the ClusterDeployment is being deleted": {func(w *world, d *hivev1.ClusterDeployment, _ *hiveext.AgentClusterInstall) {
+		w.change(d, func() { d.Finalizers = []string{"x/y"} })
+		w.remove(d)
+	}, bootstrapv1.WaitingForClusterDeploymentReason, "ClusterDeployment cp of Cluster c is being deleted"},
+	"the AgentClusterInstall is being deleted": {func(w *world, _ *hivev1.ClusterDeployment, i *hiveext.AgentClusterInstall) {
+		w.change(i, func() { i.Finalizers = []string{"x/y"} })
+		w.remove(i)
+	}, bootstrapv1.WaitingForClusterDeploymentReason, "AgentClusterInstall cp of Cluster c is being deleted"},
+	"the AgentClusterInstall does not exist": {func(w *world, _ *hivev1.ClusterDeployment, i *hiveext.AgentClusterInstall) {
+		w.remove(i)
+	}, bootstrapv1.WaitingForAgentClusterInstallReason, "waiting for AgentClusterInstall cp"},
+}
+
+// A cluster that assisted-service refuses, or has not registered yet, has no hosts: they would be powered on in vain.
+func TestNoImageIsMadeBeforeTheClusterIsRegistered(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	_, install := w.registration()
+	w.setState(install, "")
+	w.reconcile()
+	err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "m"}, &assisted.InfraEnv{})
+	w.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "no host can boot its image")
+	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForAgentClusterInstallReason)
+	w.Expect(w.message(bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring("assisted-service has not registered the cluster of AgentClusterInstall cp: see condition Installed of OpenshiftAssistedControlPlane cp"))
+	w.setState(install, "insufficient")
+	w.reconcile()
+	w.Expect(w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "m"}, &assisted.InfraEnv{})).To(Succeed())
+}
+
+// A state that assisted-service clears for a while, as without its database, takes nothing back from a host that has its image.
+func TestAHostThatHasItsImageNeedsNoState(t *testing.T) {
+	w := booted(t)
+	_, install := w.registration()
+	w.setState(install, "")
+	w.reconcile()
+	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionTrue, bootstrapv1.DiscoveryImageReadyCondition)
+}
+
+// registration is what stands for the cluster in assisted-service.
+func (w *world) registration() (*hivev1.ClusterDeployment, *hiveext.AgentClusterInstall) {
+	w.t.Helper()
+	return read(w, "cp", &hivev1.ClusterDeployment{}), read(w, "cp", &hiveext.AgentClusterInstall{})
+}
+
+// Before anything is powered on: no image is made with the pull secret, the mirrors or the release of what is not the cluster's, or of which not everything is known.
+func TestNoImageIsMadeForWhatIsNotOurs(t *testing.T) {
+	for situation, tc := range notOurs {
+		t.Run(situation, func(t *testing.T) {
+			w := newWorld(t, values(lab())...)
+			deployment, install := w.registration()
+			tc.change(w, deployment, install)
+			w.reconcile()
+			err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "m"}, &assisted.InfraEnv{})
+			w.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "no host can boot its image")
+			w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, tc.reason)
+			w.Expect(w.message(bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring(tc.message))
+		})
+	}
+}
+
+func TestNoHostIsBoundIntoWhatIsNotOurs(t *testing.T) {
+	for situation, tc := range notOurs {
+		t.Run(situation, func(t *testing.T) {
+			w := booted(t)
+			deployment, install := w.registration()
+			tc.change(w, deployment, install)
+			w.create(discovered("a", "m", bootMAC))
+			w.reconcile()
+			w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil())
+		})
+	}
+}
+
+func TestNoHostIsApprovedIntoWhatIsNotOurs(t *testing.T) {
+	for situation, tc := range notOurs {
+		t.Run(situation, func(t *testing.T) {
+			w := booted(t)
+			w.create(discovered("a", "m", bootMAC))
+			w.reconcile()
+			w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil())
+			deployment, install := w.registration()
+			tc.change(w, deployment, install)
+			w.registerWithCluster("a", "known")
+			w.reconcile()
+			w.Expect(w.agent("a").Spec.Approved).To(BeFalse())
+			w.restart()
+			w.reconcile()
+			w.Expect(w.agent("a").Spec.Approved).To(BeFalse(), "it stays so")
+		})
+	}
+}
+
+// What was deleted or replaced a moment ago is not in the cache yet: it is after the ClusterDeployment was read that it changes here.
+func TestTheAPIServerIsAskedBeforeAHostIsBoundOrApproved(t *testing.T) {
+	for situation, tc := range notOurs {
+		for _, step := range []string{"bound", "approved"} {
+			t.Run(situation+", before it is "+step, func(t *testing.T) {
+				w := booted(t)
+				deployment, install := w.registration()
+				w.create(discovered("a", "m", bootMAC))
+				if step == "approved" {
+					w.reconcile()
+					w.registerWithCluster("a", "known")
+				}
+				w.listing = func() {
+					w.listing = nil
+					tc.change(w, deployment, install)
+				}
+				w.reconcile()
+				w.Expect(w.listing).To(BeNil())
+				w.Expect(w.agent("a").Spec.Approved).To(BeFalse())
+				stage := bootstrapv1.HostApprovedCondition
+				if step == "bound" {
+					w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil())
+					stage = bootstrapv1.HostBoundCondition
+				}
+				w.Expect(w.message(stage)).To(Or(ContainSubstring(tc.message), BeEmpty()), "a wait is reported when it lasts")
+			})
+		}
+	}
+}
+
+// The installation of a host that is approved is followed to its end, whatever becomes of the ClusterDeployment.
+func TestAnInstallationGoesOnToBeFollowed(t *testing.T) {
+	w := installing(t)
+	deployment, _ := w.registration()
+	w.change(deployment, func() { deployment.Labels = nil })
+	w.enter("a", "installed")
+	w.reconcile()
+	w.Expect(w.message(bootstrapv1.DiscoveryImageReadyCondition)).To(BeEmpty())
+	w.wants(bootstrapv1.HostInstalledCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
+}
+
+// A worker whose InfraEnv is made before the AgentClusterInstall, which was refused at first, would boot without the mirrors of the cluster.
+func TestAnImageHasTheMirrorsOfTheCluster(t *testing.T) {
+	objects := lab()
+	install := objects["install"].(*hiveext.AgentClusterInstall) //nolint:forcetypeassert // as lab says
+	install.Spec.MirrorRegistryRef = &hiveext.MirrorRegistryConfigMapReference{Name: "mirrors", Namespace: namespace}
+	delete(objects, "install")
+	w := newWorld(t, values(objects)...)
+	w.reconcile()
+	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForAgentClusterInstallReason)
+	w.create(install)
+	w.reconcile()
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.MirrorRegistryRef).To(Equal(install.Spec.MirrorRegistryRef))
+}

@@ -1,0 +1,88 @@
+package hostconfig
+
+import (
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+)
+
+// prerequisites waits for what others make.
+func (r *Reconciler) prerequisites(_ context.Context, s *scope) (bool, error) {
+	if proceed, err := s.clusterReady(); !proceed {
+		return proceed, err
+	}
+	if proceed, err := s.registrationReady(bootstrapv1.DiscoveryImageReadyCondition); !proceed {
+		return proceed, err
+	}
+	return s.infraMachineReady()
+}
+
+// clusterReady waits for the Machine and for the infrastructure of its Cluster.
+func (s *scope) clusterReady() (bool, error) {
+	const stage = bootstrapv1.DiscoveryImageReadyCondition
+	switch {
+	case s.Machine == nil && ownedByMachinePool(s.Config):
+		return s.wait(stage, bootstrapv1.MachinePoolNotSupportedReason, "a MachinePool cannot use an OpenshiftAssistedConfig: use a MachineDeployment")
+	case s.Machine == nil:
+		return s.wait(stage, bootstrapv1.WaitingForMachineReason, "waiting until Cluster API makes the Machine whose spec.bootstrap.configRef is this object its owner")
+	case s.Cluster == nil:
+		return s.wait(stage, bootstrapv1.WaitingForClusterInfrastructureReason, "waiting for Cluster %s", s.Machine.Spec.ClusterName)
+	case !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):
+		return s.wait(stage, bootstrapv1.WaitingForClusterInfrastructureReason, "waiting for the infrastructure of Cluster %s to be provisioned", s.Cluster.Name)
+	}
+	return true, nil
+}
+
+// registrationReady waits until ClusterDeployment and AgentClusterInstall exist, stand for the Machine's Cluster and are registered: what assisted-service refuses is never installed. A missing AgentClusterInstall does not say that the cluster has no mirrors, no
+// arbiter and no fencing: it may have been refused. What is being installed is only looked at.
+func (s *scope) registrationReady(stage string) (bool, error) {
+	if s.ApprovedAgent() != nil && s.Deployment != nil {
+		return true, nil
+	}
+	name := s.Cluster.Spec.ControlPlaneRef.Name
+	obstacle, foreign := s.NotOurs()
+	switch {
+	case foreign:
+		return s.wait(stage, bootstrapv1.ClusterDeploymentNotOursReason, "%s", obstacle)
+	case obstacle != "":
+		return s.wait(stage, bootstrapv1.WaitingForClusterDeploymentReason, "%s", obstacle)
+	case s.Deployment == nil:
+		return s.wait(stage, bootstrapv1.WaitingForClusterDeploymentReason,
+			"waiting for ClusterDeployment %s, which the control plane provider makes", name)
+	case s.Install == nil:
+		return s.wait(stage, bootstrapv1.WaitingForAgentClusterInstallReason, "waiting for AgentClusterInstall %s, which says whether the cluster has mirrors, an arbiter or fencing: "+
+			"see condition Installed of OpenshiftAssistedControlPlane %s", name, name)
+	case !s.DataHandedOut() && !s.Installation().Registered: // a state that is cleared later, as while a database restarts, takes no image back
+		return s.wait(stage, bootstrapv1.WaitingForAgentClusterInstallReason, "assisted-service has not registered the cluster of AgentClusterInstall %s: see condition Installed of OpenshiftAssistedControlPlane %s", name, name)
+	}
+	return true, nil
+}
+
+// infraMachineReady waits for the infrastructure machine.
+func (s *scope) infraMachineReady() (bool, error) {
+	const stage = bootstrapv1.DiscoveryImageReadyCondition
+	switch {
+	case !kube.Readable(s.Machine.Spec.InfrastructureRef):
+		ref := s.Machine.Spec.InfrastructureRef
+		return s.wait(stage, bootstrapv1.WaitingForInfraMachineReason, "infrastructureRef of Machine %s is %s of group %s, and only those of %s are taken: make the Machine anew with such a one",
+			s.Machine.Name, ref.Kind, ref.APIGroup, clusterv1.GroupVersionInfrastructure.Group)
+	case s.InfraMachineFailure != nil:
+		_, _ = s.wait(stage, bootstrapv1.WaitingForInfraMachineReason, "cannot read %s %s: %s",
+			s.Machine.Spec.InfrastructureRef.Kind, s.Machine.Spec.InfrastructureRef.Name, s.InfraMachineFailure)
+		return false, s.InfraMachineFailure
+	case s.InfraMachine == nil:
+		ref := s.Machine.Spec.InfrastructureRef
+		return s.wait(stage, bootstrapv1.WaitingForInfraMachineReason, "waiting for %s %s", ref.Kind, ref.Name)
+	}
+	return true, nil
+}
+
+func ownedByMachinePool(config *bootstrapv1.OpenshiftAssistedConfig) bool {
+	return slices.ContainsFunc(config.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "MachinePool" })
+}

@@ -1,0 +1,87 @@
+package hostconfig
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+// protectedByUs is the value with which we annotate Machines with cluster.x-k8s.io/skip-remediation. Any other is somebody else's.
+const protectedByUs = FieldOwner
+
+// protectMachine keeps a MachineHealthCheck from deleting the Machine while its host is being installed: that takes 40 minutes, a Node is missed after
+// ten (the default), the host would be wiped and the next one taken, for ever.
+func (r *Reconciler) protectMachine(ctx context.Context, s *scope) (bool, error) {
+	if s.Machine == nil {
+		return true, nil
+	}
+	return true, r.protect(ctx, s, s.wantsProtection())
+}
+
+// protect adds our annotation, or takes it away. One of a user is left alone.
+func (r *Reconciler) protect(ctx context.Context, s *scope, wanted bool) error {
+	value, exists := s.Machine.Annotations[clusterv1.MachineSkipRemediationAnnotation]
+	if last, newer := r.protected.After(keyOf(s.Config), s.Machine.ResourceVersion); newer && last == wanted {
+		return nil // the cache does not have our last write yet
+	}
+	switch {
+	case !s.Machine.DeletionTimestamp.IsZero():
+		return nil
+	case wanted && !exists:
+		return r.addProtection(ctx, s)
+	case !wanted && value == protectedByUs:
+		return r.removeProtection(ctx, s)
+	}
+	return nil
+}
+
+// wantsProtection tells whether the Machine is to be protected: from when its boot image is being made, until its host is installed or cannot be. That the host is
+// installed is known before Cluster API knows the Node, and until then a MachineHealthCheck misses it. What was put on stays on until then: the manager may have
+// ended between the protection and the bootstrap data.
+func (s *scope) wantsProtection() bool {
+	ours := s.Machine.Annotations[clusterv1.MachineSkipRemediationAnnotation] == protectedByUs
+	recorded := s.Recorded(bootstrapv1.HostInstalledCondition)
+	switch {
+	case recorded != nil && recorded.Reason == bootstrapv1.HostInstallationFailedReason:
+		return false
+	case s.HandsOff():
+		return ours && !s.Machine.Status.NodeRef.IsDefined()
+	}
+	return ours || s.DataHandedOut()
+}
+
+// addProtection states the annotation without force: where a user has annotated the Machine meanwhile the API server refuses, and theirs stays.
+func (r *Reconciler) addProtection(ctx context.Context, s *scope) error {
+	desired := &unstructured.Unstructured{}
+	desired.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Machine"))
+	desired.SetNamespace(s.Machine.Namespace)
+	desired.SetName(s.Machine.Name)
+	desired.SetUID(s.Machine.UID)
+	desired.SetAnnotations(map[string]string{clusterv1.MachineSkipRemediationAnnotation: protectedByUs})
+	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), client.FieldOwner(FieldOwner))
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("cannot protect the Machine from remediation: %w", err)
+	}
+	r.protected.Wrote(keyOf(s.Config), true, s.Machine.ResourceVersion)
+	return nil
+}
+
+// removeProtection removes the annotation with a patch: after clusterctl move, or a restore, the field is not ours to withdraw by server-side apply.
+func (r *Reconciler) removeProtection(ctx context.Context, s *scope) error {
+	const path = "/metadata/annotations/cluster.x-k8s.io~1skip-remediation"
+	patch := fmt.Appendf(nil, `[{"op":"test","path":"/metadata/uid","value":%q},{"op":"test","path":%q,"value":%q},{"op":"remove","path":%q}]`,
+		s.Machine.UID, path, protectedByUs, path)
+	err := r.Client.Patch(ctx, s.Machine.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldOwner))
+	if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) { // invalid: it is not ours any more
+		return fmt.Errorf("cannot end the protection of the Machine from remediation: %w", err)
+	}
+	r.protected.Wrote(keyOf(s.Config), false, s.Machine.ResourceVersion)
+	return nil
+}

@@ -1,0 +1,63 @@
+package hostconfig
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+// What the API server refuses for what it says is asked for again whatever it is: what it goes by, a schema or a webhook, changes without an event.
+func TestWhatIsRefusedIsAskedForAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		world   func(t *testing.T) *world
+		stage   string
+		refusal error
+		reason  string
+		message string
+	}{
+		"an InfraEnv":  {func(t *testing.T) *world { return newWorld(t, values(lab())...) }, bootstrapv1.DiscoveryImageReadyCondition, errDenied, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv m is refused: "},
+		"a boot image": {imageMade, bootstrapv1.DataSecretAvailableCondition, errDenied, bootstrapv1.BootImageRejectedReason, "Metal3Machine m cannot take the boot image: "},
+		"an Agent":     {discoveredAfterBoot, bootstrapv1.HostBoundCondition, errDenied, bootstrapv1.InvalidConfigurationReason, "Agent a is refused: "},
+		"an Agent with a field that its definition does not have": {
+			discoveredAfterBoot, bootstrapv1.HostBoundCondition,
+			errors.New("failed to create typed patch object (lab/a; agent-install.openshift.io/v1beta1, Kind=Agent): .spec.machineConfigPool: field not declared in schema"),
+			bootstrapv1.InvalidConfigurationReason, "assisted-service of this hub is too old for what is set here: its Agents have no spec.machineConfigPool. ",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := tc.world(t)
+			w.refusal = tc.refusal
+			result := w.reconcile()
+			w.wants(tc.stage, metav1.ConditionFalse, tc.reason)
+			w.Expect(w.message(tc.stage)).To(HavePrefix(tc.message))
+			w.Expect(result.RequeueAfter).To(Equal(time.Minute))
+			w.clock = w.clock.Add(time.Minute)
+			w.Expect(w.reconcile().RequeueAfter).To(Equal(2 * time.Minute))
+		})
+	}
+}
+
+// errDenied is a refusal of an admission webhook.
+var errDenied = errors.New(`admission webhook "v.example" denied the request: no`)
+
+// imageMade is a world in which the discovery image was made, and is not in place.
+func imageMade(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	w.makeImage()
+	return w
+}
+
+// discoveredAfterBoot is a world in which the host has registered, and was told nothing.
+func discoveredAfterBoot(t *testing.T) *world {
+	t.Helper()
+	w := booted(t)
+	w.create(discovered("a", "m", bootMAC))
+	return w
+}

@@ -1,0 +1,210 @@
+package hostconfig
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/cluster-api/util/labels/format"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// releaseForMove lets go of an object that clusterctl moved to another management cluster, where the host lives on. It also keeps the host of
+// a Machine that is not deleted itself, or is held.
+func (r *Reconciler) releaseForMove(ctx context.Context, s *scope) (bool, error) {
+	if !controllerutil.ContainsFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
+		return false, nil
+	}
+	if _, moved := s.Config.Annotations[clusterctlv1.DeleteForMoveAnnotation]; moved {
+		_, err := r.releaseFinalizer(ctx, s)
+		return false, err
+	}
+	if s.Machine == nil || s.ClusterDeleting() {
+		return true, nil
+	}
+	if s.Machine.DeletionTimestamp.IsZero() {
+		return s.waitDeleting(bootstrapv1.WaitingForMachineReason, "this object was deleted while Machine %s uses it. The host keeps running and is not touched. The object is deleted together with the Machine, which wipes the host", s.Machine.Name)
+	}
+	if hooks := contract.PreTerminateHooks(s.Machine); len(hooks) > 0 {
+		return s.waitDeleting(bootstrapv1.WaitingForMachineReason, "Machine %s is being deleted, but its host is kept until somebody takes off %s: see its condition Deleting",
+			s.Machine.Name, bound.List(hooks))
+	}
+	return true, nil
+}
+
+// releaseAgents deletes the Agents that are bound and waits: assisted-service then takes the Node out of the cluster, and does not delete an
+// InfraEnv before. When the whole cluster goes there is nothing to take it out of.
+func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) {
+	var waiting []string
+	var since time.Time
+	for _, agent := range s.Agents {
+		if !facts.Bound(agent) || s.BoundElsewhere(agent) {
+			continue // after its InfraEnv: a host that still runs the discovery agent would come back
+		}
+		if s.ClusterDeleting() || !s.MayHaveNode(agent) {
+			var err error
+			if agent, err = r.skipSpokeCleanup(ctx, agent); err != nil {
+				return false, err
+			}
+		}
+		if err := kube.Delete(ctx, r.Client, agent); err != nil {
+			return false, err
+		}
+		text := agent.Name
+		if cleanup := assisted.AgentCondition(agent, aiv1beta1.CleanupCondition); cleanup.Status == corev1.ConditionFalse {
+			text += " (" + assisted.RedactURLs(cleanup.Message) + ")"
+			since = r.now() // it responds
+		}
+		since = later(since, deletedAt(agent))
+		waiting = append(waiting, text)
+	}
+	if len(waiting) > 0 {
+		_, _ = s.waitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to take the host out of the cluster and to delete Agent %s", bound.List(waiting))
+		return r.overdue(s, since)
+	}
+	return true, nil
+}
+
+// keepOthersAgents waits while a host is part of another cluster, to which somebody bound it: assisted-service would take its Node out of that cluster
+// when its Agent is deleted, or its InfraEnv.
+//
+// An Agent without a cluster may be that of a server on which another config has installed: assisted-service moves the Agent of a server that boots the image of an InfraEnv there, with an
+// empty spec. The claim of a config ends with its Machine, also while both are deleted: no two deletions wait for each other.
+func (r *Reconciler) keepOthersAgents(ctx context.Context, s *scope) (bool, error) {
+	for _, agent := range s.Agents {
+		if s.BoundElsewhere(agent) {
+			return s.waitDeleting(bootstrapv1.HostInAnotherClusterReason, "Agent %s belongs to %s. Agent and InfraEnv %s are left alone until the Agent belongs to that cluster no more. Do not unbind or delete it if that cluster uses its server, which would be removed from the cluster and reinstalled",
+				agent.Name, s.clusterOf(agent), facts.InfraEnvOf(agent))
+		}
+	}
+	recorded, err := r.recordedBy(ctx, s, s.Agents)
+	if err != nil || len(recorded) == 0 {
+		return err == nil, err
+	}
+	return s.waitDeleting(bootstrapv1.ServerInUseReason, "Agent and InfraEnv are kept: %s. Start the server from its disk, then delete the Agent, which wipes nothing, but that config loses its Agent. Or delete the Machine of that config, which wipes its host",
+		recorded[0])
+}
+
+// clusterOf names the cluster that an Agent is bound to, unless it is in another namespace.
+func (s *scope) clusterOf(agent *aiv1beta1.Agent) string {
+	if ref := agent.Spec.ClusterDeploymentName; ref.Namespace == s.Config.Namespace {
+		return "ClusterDeployment " + ref.Name
+	}
+	return "a cluster of another namespace"
+}
+
+// releaseInfraEnv deletes the InfraEnv; a host that still runs the discovery agent then cannot register again.
+func (r *Reconciler) releaseInfraEnv(ctx context.Context, s *scope) (bool, error) {
+	for _, infraEnv := range s.InfraEnvs {
+		if err := kube.Delete(ctx, r.Client, infraEnv); err != nil {
+			return false, err
+		}
+		r.made.Forget(keyOf(s.Config))
+	}
+	if len(s.InfraEnvs) > 0 {
+		_, _ = s.waitDeleting(bootstrapv1.DeletingInfraEnvReason, "waiting for assisted-service to delete InfraEnv %s", s.InfraEnvs[0].Name)
+		return r.overdue(s, deletedAt(s.InfraEnvs[0]))
+	}
+	return true, nil
+}
+
+// releaseLeftAgents deletes the Agents that are no part of the cluster and did not go with their InfraEnv.
+func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, error) {
+	var waiting []string
+	var since time.Time
+	for _, agent := range s.Agents {
+		waiting = append(waiting, agent.Name)
+		since = later(since, deletedAt(agent))
+		if err := kube.Delete(ctx, r.Client, agent); err != nil {
+			return false, err
+		}
+	}
+	if len(waiting) > 0 {
+		_, _ = s.waitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to delete Agent %s", bound.List(waiting))
+		return r.overdue(s, since)
+	}
+	return true, nil
+}
+
+// confirmDeleted lets the object go only when the API server, too, has no InfraEnv of it any more: one that was made last may not be in the cache yet, and afterwards nobody would delete it.
+func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope) (bool, error) {
+	list := &assisted.InfraEnvList{}
+	ours := client.MatchingLabels{bootstrapv1.ConfigNameLabel: format.MustFormatValue(s.Config.Name)}
+	if err := r.Live.List(ctx, list, client.InNamespace(s.Config.Namespace), ours); err != nil {
+		return false, fmt.Errorf("cannot look for InfraEnvs: %w", err)
+	}
+	s.InfraEnvs = nil
+	for i := range list.Items {
+		s.InfraEnvs = append(s.InfraEnvs, &list.Items[i])
+	}
+	if len(s.InfraEnvs) == 0 {
+		return true, nil
+	}
+	s.again.In(reconcile.CacheLag) // that it goes is not seen before the cache shows that it came
+	there, err := kube.IsThere(ctx, r.Live, s.stored, &bootstrapv1.OpenshiftAssistedConfig{})
+	if err != nil {
+		return false, err
+	}
+	if !there { // and the InfraEnv is that of another config of this name
+		controllerutil.RemoveFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer)
+		return false, nil
+	}
+	return r.releaseInfraEnv(ctx, s)
+}
+
+// skipSpokeCleanupAnnotation keeps assisted-service from taking the Node of a deleted Agent out of its cluster (agent_controller.go there).
+const skipSpokeCleanupAnnotation = "agent.agent-install.openshift.io/skip-spoke-cleanup"
+
+// skipSpokeCleanup tells assisted-service that there is no Node to take out of the cluster. It would look for one in a cluster that it cannot reach, and
+// not delete the Agent before it can. It returns the Agent as it is then.
+func (r *Reconciler) skipSpokeCleanup(ctx context.Context, agent *aiv1beta1.Agent) (*aiv1beta1.Agent, error) {
+	if metav1.HasAnnotation(agent.ObjectMeta, skipSpokeCleanupAnnotation) {
+		return agent, nil
+	}
+	// With the uid the API server refuses it for an Agent that was made anew under the same name, which may get a Node.
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:""}}}`, agent.UID, skipSpokeCleanupAnnotation)
+	annotated := agent.DeepCopy()
+	err := r.Client.Patch(ctx, annotated, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner))
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("cannot annotate Agent %s: %w", agent.Name, err)
+	}
+	return annotated, nil
+}
+
+// deletedAt is when the deletion of an object began; zero when it has not.
+func deletedAt(obj client.Object) time.Time {
+	if at := obj.GetDeletionTimestamp(); at != nil {
+		return at.Time
+	}
+	return time.Time{}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (r *Reconciler) releaseFinalizer(ctx context.Context, s *scope) (bool, error) {
+	if err := r.patchFinalizers(ctx, s, controllerutil.RemoveFinalizer); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("cannot remove the finalizer: %w", err)
+	}
+	controllerutil.RemoveFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer)
+	r.forget(keyOf(s.Config))
+	return true, nil
+}

@@ -1,0 +1,277 @@
+package hostconfig
+
+import (
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+func installOf(w *world, obj client.Object) *hiveext.AgentClusterInstall {
+	w.t.Helper()
+	return read(w, obj.GetName(), &hiveext.AgentClusterInstall{})
+}
+
+// joined is a world whose host is part of the cluster; Agent and InfraEnv have the finalizers of assisted-service.
+func joined(t *testing.T) *world {
+	t.Helper()
+	w := booted(t)
+	agent := discovered("a", "m", bootMAC)
+	agent.Finalizers = []string{"agent.agent-install.openshift.io/ai-deprovision"}
+	w.create(agent)
+	w.reconcile()
+	w.registerWithCluster("a", "installed")
+	w.takeInfraEnvIn()
+	return w
+}
+
+func (w *world) gone(name string, obj client.Object) bool {
+	w.t.Helper()
+	err := w.Get(w.t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, obj)
+	return apierrors.IsNotFound(err)
+}
+
+func (w *world) letGo(name string, obj client.Object) {
+	w.t.Helper()
+	read(w, name, obj)
+	w.change(obj, func() { obj.SetFinalizers(nil) })
+}
+
+func TestDeletionInOrder(t *testing.T) {
+	w := joined(t)
+	w.remove(read(w, "m", &clusterv1.Machine{}))
+	w.remove(w.config())
+
+	w.reconcile()
+	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
+	w.Expect(w.agent("a").DeletionTimestamp).NotTo(BeNil(), "the Agent goes first: without its InfraEnv the Node would stay")
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil(), "the Agent goes first: without its InfraEnv the Node would stay")
+	w.letGo("a", &aiv1beta1.Agent{})
+	w.reconcile()
+	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
+	w.letGo("m", &assisted.InfraEnv{})
+	w.reconcile()
+	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is taken away")
+}
+
+func TestDeletionOfTheWholeCluster(t *testing.T) {
+	w := joined(t)
+	stranger := discovered("stranger", "m", "02:00:00:00:00:99")
+	stranger.Finalizers = []string{"agent.agent-install.openshift.io/ai-deprovision"}
+	w.create(stranger)
+	cluster := read(w, "c", &clusterv1.Cluster{})
+	w.change(cluster, func() { cluster.Finalizers = []string{"cluster.cluster.x-k8s.io"} })
+	w.remove(cluster)
+	w.remove(w.config())
+
+	w.reconcile()
+	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
+	agent := w.agent("a")
+	w.Expect(agent.DeletionTimestamp).NotTo(BeNil(), "the Agent goes first")
+	w.Expect(agent.Annotations).To(HaveKey(skipSpokeCleanupAnnotation), "nothing needs to be taken out of a cluster that goes")
+	w.letGo("a", &aiv1beta1.Agent{})
+	w.reconcile()
+	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
+	w.Expect(w.agent("stranger").DeletionTimestamp).To(BeNil(), "it stays as long as its host could register again")
+	w.letGo("m", &assisted.InfraEnv{})
+	w.reconcile()
+	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
+	w.letGo("stranger", &aiv1beta1.Agent{})
+	w.reconcile()
+	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is taken away")
+}
+
+func TestDeletionWhenEverythingIsGone(t *testing.T) {
+	w := joined(t)
+	w.letGo("m", &assisted.InfraEnv{})
+	w.letGo("a", &aiv1beta1.Agent{})
+	for _, obj := range []client.Object{read(w, "m", &clusterv1.Machine{}), read(w, "c", &clusterv1.Cluster{}), read(w, "m", &assisted.InfraEnv{}), w.agent("a"), w.config()} {
+		w.remove(obj)
+	}
+	w.reconcile()
+	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is taken away")
+}
+
+func TestDeletionForMoveDeletesNothing(t *testing.T) {
+	w := joined(t)
+	config := w.config()
+	w.change(config, func() { config.Annotations = map[string]string{clusterctlv1.DeleteForMoveAnnotation: ""} })
+	w.remove(config)
+	w.reconcile()
+	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is taken away")
+	w.Expect(w.agent("a").DeletionTimestamp).To(BeNil(), "nothing is deleted")
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil(), "nothing is deleted")
+}
+
+func TestHostOfALiveMachineIsKept(t *testing.T) {
+	w := joined(t)
+	w.remove(w.config())
+	w.reconcile()
+	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.WaitingForMachineReason)
+	w.Expect(w.agent("a").DeletionTimestamp).To(BeNil(), "the host is not taken out of the cluster")
+}
+
+// The control plane provider holds the Machine until its host has left etcd; others may have reasons of their own.
+func TestHostOfAMachineThatIsHeldIsKept(t *testing.T) {
+	const hook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/openshift-etcd-member"
+	for situation, tc := range map[string]struct {
+		before func(w *world)
+		kept   bool
+	}{
+		"its Machine waits":           {func(*world) {}, true},
+		"until the annotation is off": {func(w *world) { m := read(w, "m", &clusterv1.Machine{}); w.change(m, func() { m.Annotations = nil }) }, false},
+		"or the cluster goes as a whole": {func(w *world) {
+			cluster := read(w, "c", &clusterv1.Cluster{})
+			w.change(cluster, func() { cluster.Finalizers = []string{clusterv1.ClusterFinalizer} })
+			w.remove(cluster)
+		}, false},
+		"or the Machine is gone by force": {func(w *world) { w.letGo("m", &clusterv1.Machine{}) }, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := joined(t)
+			m := read(w, "m", &clusterv1.Machine{})
+			w.change(m, func() {
+				m.Annotations, m.Finalizers = map[string]string{hook: ""}, []string{clusterv1.MachineFinalizer}
+			})
+			w.remove(m)
+			w.remove(w.config())
+			tc.before(w)
+			w.reconcile()
+			w.Expect(w.agent("a").DeletionTimestamp == nil).To(Equal(tc.kept))
+			if !tc.kept {
+				return
+			}
+			w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.WaitingForMachineReason)
+			w.Expect(w.message(bootstrapv1.DeletingCondition)).To(And(ContainSubstring("Machine m is being deleted"), ContainSubstring(hook)))
+		})
+	}
+}
+
+func TestAgentOfAnotherClusterStays(t *testing.T) {
+	w := joined(t)
+	other := discovered("other", "m", "02:00:00:00:00:99")
+	other.Spec.ClusterDeploymentName = &aiv1beta1.ClusterReference{Namespace: namespace, Name: "another"}
+	w.create(other)
+	w.remove(read(w, "m", &clusterv1.Machine{}))
+	w.remove(w.config())
+	w.letGo("m", &assisted.InfraEnv{})
+	w.remove(read(w, "m", &assisted.InfraEnv{}))
+	w.reconcile()
+	w.letGo("a", &aiv1beta1.Agent{})
+	w.reconcile()
+	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is taken away")
+	w.Expect(w.agent("other").DeletionTimestamp).To(BeNil(), "a host of another cluster is not taken for the label of an InfraEnv that is gone")
+}
+
+// TestAgentThatIsBoundToAnotherCluster: with it, or with its InfraEnv, its Node would be taken out of that cluster.
+func TestAgentThatIsBoundToAnotherCluster(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		ref    aiv1beta1.ClusterReference
+		remove func(w *world)
+	}{
+		"a Machine is deleted": {aiv1beta1.ClusterReference{Namespace: namespace, Name: "another"}, func(*world) {}},
+		"a Machine is deleted, the cluster is in another namespace": {aiv1beta1.ClusterReference{Namespace: "tenant", Name: "cp"}, func(*world) {}},
+		"the whole Cluster is gone": {aiv1beta1.ClusterReference{Namespace: namespace, Name: "another"}, func(w *world) {
+			w.remove(read(w, "c", &clusterv1.Cluster{}))
+		}},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := joined(t)
+			agent := w.agent("a")
+			w.change(agent, func() { agent.Spec.ClusterDeploymentName = &tc.ref })
+			w.create(&hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "another", Labels: map[string]string{clusterv1.ClusterNameLabel: "another"}}})
+			w.remove(read(w, "m", &clusterv1.Machine{}))
+			w.remove(w.config())
+			tc.remove(w)
+			w.reconcile()
+			w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.HostInAnotherClusterReason)
+			w.Expect(w.agent("a").DeletionTimestamp).To(BeNil(), "the host of another cluster is not taken")
+			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil(), "the host of another cluster is not taken")
+			w.Expect(w.message(bootstrapv1.DeletingCondition)).NotTo(ContainSubstring("tenant"), "it does not name what is in another namespace")
+			agent = w.agent("a")
+			w.change(agent, func() { agent.Spec.ClusterDeploymentName = nil })
+			w.reconcile()
+			w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
+		})
+	}
+}
+
+// TestAgentOfAnotherInstalledMachineIsKept: assisted-service moved it to the InfraEnv of the Machine that is deleted, whose image the server booted.
+func TestAgentOfAnotherInstalledMachineIsKept(t *testing.T) {
+	w := booted(t)
+	machine, config := otherMachine("a")
+	machine.Status.NodeRef.Name = "node"
+	w.create(machine, config)
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.remove(read(w, "m", &clusterv1.Machine{}))
+	w.remove(w.config())
+	for range 2 {
+		w.reconcile()
+		w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.ServerInUseReason)
+		w.Expect(w.message(bootstrapv1.DeletingCondition)).To(And(ContainSubstring("OpenshiftAssistedConfig other, which has a Node, recorded Agent a"), ContainSubstring("wipes its host")))
+		w.Expect(w.agent("a").DeletionTimestamp).To(BeNil())
+		w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
+		w.restart()
+	}
+	w.reconcile()
+	w.Expect(w.reconciler.ofOtherConfig(t.Context(), config)).To(HaveLen(1), "its changes are news")
+	w.remove(config)
+	w.reconcile()
+	w.Expect(w.message(bootstrapv1.DeletingCondition)).NotTo(ContainSubstring("other"), "the deletion proceeds")
+}
+
+// TestDeletedAgentOfAHostThatWasNeverInstalled: assisted-service would look for its Node in a cluster that does not exist yet, and wait for ever.
+func TestDeletedAgentOfAHostThatWasNeverInstalled(t *testing.T) {
+	finalizer := []string{"agent.agent-install.openshift.io/ai-deprovision"}
+	for situation, remove := range map[string]func(w *world){
+		"by a user": func(w *world) { w.remove(w.agent("a")) },
+		"with its Machine": func(w *world) {
+			w.remove(read(w, "m", &clusterv1.Machine{}))
+			w.remove(w.config())
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := booted(t)
+			agent := discovered("a", "m", bootMAC)
+			agent.Finalizers = finalizer
+			w.create(agent)
+			w.reconcile()
+			w.registerWithCluster("a", "known")
+			w.reconcile()
+			remove(w)
+			w.reconcile()
+			agent = w.agent("a")
+			w.Expect(agent.DeletionTimestamp).NotTo(BeNil(), "the Agent is deleted")
+			w.Expect(agent.Annotations).To(HaveKey(skipSpokeCleanupAnnotation), "the Agent does not wait for a Node that never was")
+		})
+	}
+}
+
+// TestADeletionThatFailsSaysSo: before anything was told of it, and without forgetting what was.
+func TestADeletionThatFailsSaysSo(t *testing.T) {
+	w := joined(t)
+	w.remove(read(w, "m", &clusterv1.Machine{}))
+	w.remove(w.config())
+	failed := summarise(newScope(&facts.Facts{Config: w.config()}), errors.New("no"))
+	for _, name := range []string{bootstrapv1.DeletingCondition, bootstrapv1.ReadyCondition} {
+		w.Expect(failed).To(ContainElement(And(HaveField("Type", name), HaveField("Reason", bootstrapv1.InternalErrorReason), HaveField("Message", ContainSubstring("is tried again")))))
+	}
+	w.reconcile()
+	told := w.message(bootstrapv1.DeletingCondition)
+	w.Expect(told).NotTo(BeEmpty())
+	w.Expect(summarise(newScope(&facts.Facts{Config: w.config()}), errors.New("no"))).To(ContainElement(And(HaveField("Type", bootstrapv1.DeletingCondition), HaveField("Message", told))))
+}

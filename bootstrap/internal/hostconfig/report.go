@@ -1,0 +1,89 @@
+package hostconfig
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
+)
+
+// report writes the status if it changed, at once or when the change lasts, and emits the events.
+func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
+	if s.Deleting() && !controllerutil.ContainsFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
+		return nil
+	}
+	if s.Paused() {
+		meta.SetStatusCondition(&s.status.Conditions, contract.PausedCondition(s.Cluster, s.Config))
+	} else {
+		s.status.Conditions = summarise(s, failure)
+		s.status.ObservedGeneration = s.Config.Generation
+	}
+	bound.Conditions(s.status.Conditions)
+	if left := r.deferReport(s); left > 0 {
+		s.again.In(left)
+		r.remember(s, &s.Config.Status)
+	} else {
+		reported := s.stored.DeepCopy()
+		reported.Status = s.status
+		if err := apply.PatchStatus(ctx, r.Client, s.stored, reported); err != nil {
+			return err
+		}
+		measured(s.stored, reported)
+		measure.Reactions(s.reactions)
+		r.logged(s.stored, reported, s.events)
+		r.remember(s, &s.status)
+		r.deferred.Written(keyOf(s.Config))
+	}
+	for _, e := range s.events {
+		r.Recorder.Event(s.stored, e.kind, e.reason, e.message)
+	}
+	return nil
+}
+
+// deferReport returns for how long the new status waits to be written.
+func (r *Reconciler) deferReport(s *scope) time.Duration {
+	switch {
+	case equality.Semantic.DeepEqual(&s.Config.Status, &s.status):
+		return 0
+	case s.Paused() || urgent(s):
+		return r.deferred.Urgent(keyOf(s.Config))
+	}
+	return r.deferred.Left(keyOf(s.Config))
+}
+
+// urgent tells whether somebody waits for what changed, or has to act upon it.
+func urgent(s *scope) bool {
+	before, after := &s.Config.Status, &s.status
+	switch {
+	case slices.ContainsFunc(s.events, func(e notice) bool { return e.kind == corev1.EventTypeWarning }),
+		before.DataSecretName != after.DataSecretName,
+		!equality.Semantic.DeepEqual(before.Initialization, after.Initialization),
+		!equality.Semantic.DeepEqual(before.AgentRef, after.AgentRef),
+		before.ObservedGeneration != after.ObservedGeneration && before.ObservedGeneration != 0: // somebody edited the spec and looks
+		return true
+	}
+	return slices.ContainsFunc(after.Conditions, func(c metav1.Condition) bool {
+		was := meta.FindStatusCondition(before.Conditions, c.Type)
+		if was != nil && was.Status == c.Status && was.Reason == c.Reason {
+			return false // only a message
+		}
+		return !canWait(c) || was != nil && !canWait(*was)
+	})
+}
+
+// canWait tells whether nobody misses the condition for a while. Whatever is wrong cannot, nor a deletion.
+func canWait(c metav1.Condition) bool {
+	deleting := c.Type == bootstrapv1.DeletingCondition && c.Status == metav1.ConditionTrue
+	return !deleting && isDeferrable(c.Reason)
+}

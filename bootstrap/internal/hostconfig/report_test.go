@@ -1,0 +1,118 @@
+package hostconfig
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// TestMomentaryWaitsAreReportedWhenTheyLast follows a status that is held back.
+func TestMomentaryWaitsAreReportedWhenTheyLast(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	w.makeImage()
+	w.reconcile()
+	reports := w.reports
+	w.create(bareMetalHost()) // another message only
+	w.Expect(w.reconcile().RequeueAfter).To(Equal(reconcile.DeferralPeriod))
+	w.Expect(w.reports).To(Equal(reports))
+	w.clock = w.clock.Add(reconcile.DeferralPeriod - time.Second)
+	agent := discovered("a", "m", bootMAC)
+	agent.Status.Inventory = aiv1beta1.HostInventory{}
+	w.create(agent) // another wait takes its place: the time goes on
+	w.Expect(w.reconcile().RequeueAfter).To(Equal(time.Second))
+	w.Expect(w.reports).To(Equal(reports))
+	w.clock = w.clock.Add(time.Second)
+	w.Expect(w.reconcile().RequeueAfter).To(BeZero())
+	w.Expect(w.reports).To(Equal(reports + 1))
+	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostIdentityReason)
+}
+
+// TestWaitThatPassesIsNotReported is a status that becomes again what was written.
+func TestWaitThatPassesIsNotReported(t *testing.T) {
+	w := booted(t)
+	w.reconcile()
+	w.lasts(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
+	reports := w.reports
+	agent := discovered("a", "m", bootMAC)
+	agent.Status.Inventory = aiv1beta1.HostInventory{}
+	w.create(agent)
+	w.reconcile()
+	w.remove(agent)
+	w.Expect(w.reconcile().RequeueAfter).To(BeZero(), "it does not come back")
+	w.clock = w.clock.Add(reconcile.DeferralPeriod)
+	w.reconcile()
+	w.Expect(w.reports).To(Equal(reports), "nothing is reported")
+}
+
+func TestUrgent(t *testing.T) {
+	condition := func(conditionType string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message}
+	}
+	waiting := condition(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.HostBindingReason, "")
+	invalid := condition(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason, "a")
+	for name, tc := range map[string]struct {
+		before, after []metav1.Condition
+		change        func(s *scope)
+		urgent        bool
+	}{
+		"the first report of a wait":          {after: []metav1.Condition{waiting}},
+		"the first report of something wrong": {after: []metav1.Condition{invalid}, urgent: true},
+		"one wait after the other": {
+			before: []metav1.Condition{waiting},
+			after:  []metav1.Condition{condition(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostValidationReason, "")},
+		},
+		"a step is done": {
+			before: []metav1.Condition{waiting},
+			after:  []metav1.Condition{condition(bootstrapv1.HostBoundCondition, metav1.ConditionTrue, bootstrapv1.HostBoundReason, "")},
+		},
+		"the installation goes on": {change: func(s *scope) { s.status.InstallationProgress = "Rebooting" }},
+		"the host is installed": {
+			after:  []metav1.Condition{condition(bootstrapv1.HostInstalledCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason, "")},
+			urgent: true,
+		},
+		"what was wrong is put right": {before: []metav1.Condition{invalid}, after: []metav1.Condition{waiting}, urgent: true},
+		"what is wrong is said in other words": {
+			before: []metav1.Condition{invalid},
+			after:  []metav1.Condition{condition(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason, "b")},
+		},
+		"the deletion begins, and waits": {
+			before: []metav1.Condition{condition(bootstrapv1.DeletingCondition, metav1.ConditionFalse, bootstrapv1.NotDeletingReason, "")},
+			after:  []metav1.Condition{condition(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.WaitingForMachineReason, "")},
+			urgent: true,
+		},
+		"no longer paused": {
+			before: []metav1.Condition{condition(clusterv1.PausedCondition, metav1.ConditionTrue, clusterv1.PausedReason, "")},
+			after:  []metav1.Condition{condition(clusterv1.PausedCondition, metav1.ConditionFalse, clusterv1.NotPausedReason, "")},
+			urgent: true,
+		},
+		"bootstrap data for Cluster API": {change: func(s *scope) { s.status.DataSecretName = "m" }, urgent: true},
+		"bootstrap data is there":        {change: func(s *scope) { s.status.Initialization.DataSecretCreated = ptr.To(true) }, urgent: true},
+		"the Agent is known":             {change: func(s *scope) { s.status.AgentRef = &corev1.LocalObjectReference{Name: "a"} }, urgent: true},
+		"the spec was edited": {change: func(s *scope) {
+			s.Config.Status.ObservedGeneration, s.status.ObservedGeneration = 1, 2
+		}, urgent: true},
+		"the first look at the spec": {change: func(s *scope) { s.status.ObservedGeneration = 1 }},
+		"a warning":                  {change: func(s *scope) { s.queueEvent(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "") }, urgent: true},
+		"news that are good":         {change: func(s *scope) { s.queueEvent(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScope(&facts.Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}})
+			s.Config.Status.Conditions, s.status.Conditions = tc.before, tc.after
+			if tc.change != nil {
+				tc.change(s)
+			}
+			NewWithT(t).Expect(urgent(s)).To(Equal(tc.urgent))
+		})
+	}
+}

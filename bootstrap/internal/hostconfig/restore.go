@@ -1,0 +1,136 @@
+package hostconfig
+
+import (
+	"context"
+	"time"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// restore keeps what is known of a Machine that is older than the status of its config (after a move or a restore), and keeps hands off a host
+// that was installed.
+func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
+	if s.Machine != nil && s.Config.Status.DataSecretName == "" && s.Machine.Spec.Bootstrap.DataSecretName != nil {
+		s.status.DataSecretName = *s.Machine.Spec.Bootstrap.DataSecretName
+		s.status.Initialization.DataSecretCreated = ptr.To(true)
+	}
+	if s.Config.Status.BootMode == "" && s.DataHandedOut() && s.InfraMachine != nil {
+		if mode, err := bootmode.Choose("", s.Config.Spec.BootMode, s.InfraMachine); err == nil {
+			s.status.BootMode = mode.Name()
+		}
+	}
+	if !s.HandsOff() {
+		return true, nil
+	}
+	if s.ownsData() {
+		if err := r.keepOwner(ctx, s, s.DataSecret); err != nil {
+			return false, err
+		}
+	}
+	if err := r.retireFencing(ctx, s); err != nil {
+		return false, err
+	}
+	s.recall()
+	s.pass(bootstrapv1.DiscoveryImageReadyCondition, "")
+	s.pass(bootstrapv1.DataSecretAvailableCondition, "")
+	if agent := s.discoveredAgain(r.now()); agent != nil {
+		if recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition); recorded == nil || recorded.Reason != bootstrapv1.HostBootedDiscoveryAgainReason {
+			s.queueEvent(corev1.EventTypeWarning, bootstrapv1.HostBootedDiscoveryAgainReason, "the installed host booted the discovery image as Agent %s", agent.Name)
+		}
+		_, _ = s.wait(bootstrapv1.HostIdentifiedCondition, bootstrapv1.HostBootedDiscoveryAgainReason,
+			"the installed host booted the discovery image again (Agent %s). Its disk was not touched. Fix the boot order and restart the host. Deleting the Machine would wipe it", agent.Name)
+	} else {
+		message := ""
+		if s.agent != nil {
+			message = s.runsOn()
+		}
+		if recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition); recorded != nil && recorded.Status == metav1.ConditionTrue {
+			message = recorded.Message
+		}
+		s.pass(bootstrapv1.HostIdentifiedCondition, message)
+	}
+	s.pass(bootstrapv1.HostBoundCondition, "")
+	s.pass(bootstrapv1.HostApprovedCondition, "")
+	s.pass(bootstrapv1.HostInstalledCondition, "")
+	return false, nil
+}
+
+// recall takes from the Agent of an installed host what the status tells of it: a status may have been lost, and an Agent may be behind its own state when it is installed. The Agent is
+// proven as before the installation; what it does not tell any more stays.
+func (s *scope) recall() {
+	if s.InfraMachine == nil { // it tells whether there is a BareMetalHost to compare with
+		return
+	}
+	agent := desired.Identify(s.Facts, nil).Agent
+	if agent == nil || !facts.Installed(agent) || !facts.Bound(agent) || !agent.Spec.Approved || s.BoundElsewhere(agent) {
+		return
+	}
+	switch {
+	case s.Config.Status.AgentRef == nil:
+		s.status.AgentRef = &corev1.LocalObjectReference{Name: agent.Name}
+	case !s.Known(agent):
+		return
+	}
+	s.agent = agent
+	if s.status.InstallationProgress == "" || agent.Status.Progress.CurrentStage == models.HostStageDone {
+		s.reached(models.HostStageDone)
+	}
+}
+
+// discoveredAgain returns an Agent on the Machine's installed host that waits to be installed, or to be sent back to its disk; nil when there is none.
+func (s *scope) discoveredAgain(now time.Time) *aiv1beta1.Agent {
+	for _, agent := range s.Agents {
+		switch {
+		case agent.Spec.Approved && agent.Status.DebugInfo.State != models.HostStatusInstallingPendingUserAction:
+			continue
+		case agent.Spec.Approved && s.nodeIsBack(agent, now):
+			continue
+		case agent.Spec.Approved && s.Known(agent):
+			return agent
+		case !assisted.HasInventory(agent):
+			continue
+		}
+		if s.Host == nil || s.Mismatch(agent) == "" {
+			return agent
+		}
+	}
+	return nil
+}
+
+// nodeNoticed is the time after which the Machine tells that its Node is away: Kubernetes takes 40 seconds, Cluster API five minutes where the cluster does
+// not answer.
+const nodeNoticed = 10 * time.Minute
+
+// nodeIsBack tells whether the Node of the host runs again, after its Agent told that it booted the discovery image. assisted-service does not notice that
+// of a host of the second day: the Agent's state stays. So what was once told to be over is over, or each restart of the Node would look like another.
+func (s *scope) nodeIsBack(agent *aiv1beta1.Agent, now time.Time) bool {
+	since := assisted.AgentCondition(agent, aiv1beta1.InstalledCondition).LastTransitionTime.Time
+	if told := s.Recorded(bootstrapv1.HostIdentifiedCondition); told != nil && told.Status == metav1.ConditionTrue && told.LastTransitionTime.After(since) {
+		return true
+	}
+	if s.Machine == nil { // taken from its config, or restored after it: it knew its Node
+		return false
+	}
+	ready := meta.FindStatusCondition(s.Machine.Status.Conditions, clusterv1.MachineNodeReadyCondition)
+	if ready == nil || ready.Status != metav1.ConditionTrue {
+		return false
+	}
+	left := nodeNoticed - now.Sub(since)
+	if left <= 0 || ready.LastTransitionTime.After(since) {
+		return true
+	}
+	s.again.In(left)
+	return false
+}

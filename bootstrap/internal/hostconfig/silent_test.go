@@ -1,0 +1,206 @@
+package hostconfig
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// provisioned makes the Bare Metal Operator report that the host booted the discovery image.
+func (w *world) provisioned() {
+	host := read(w, "rack1-u7", bareMetalHost())
+	w.change(host, func() {
+		host.Status.Provisioning.State, host.Status.PoweredOn = metal3.StateProvisioned, true
+		host.Status.History.Provision.End = w.clock.Format(time.RFC3339)
+	})
+}
+
+// TestSilentHostBecomesAProblem: a host that does not contact assisted-service is a wait first, and a problem with a Warning event and the state of the BareMetalHost when it lasts.
+func TestSilentHostBecomesAProblem(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		begin           func(w *world)
+		condition       string
+		before, mention string
+		respond         func(w *world)
+	}{
+		"provisioned, and nothing registers": {
+			begin:     func(w *world) { w.provisioned() },
+			condition: bootstrapv1.HostIdentifiedCondition, before: bootstrapv1.WaitingForHostReason,
+			mention: "waiting for BareMetalHost lab/rack1-u7 to boot the discovery image; the host has not contacted assisted-service for more than 30 minutes (BareMetalHost lab/rack1-u7 is provisioned and powered on)",
+			respond: func(w *world) { w.create(discovered("a", "m", bootMAC)) },
+		},
+		"bound, and off before it registers with the cluster": {
+			begin: func(w *world) {
+				w.create(discovered("a", "m", bootMAC))
+				w.reconcile()
+				agent := w.agent("a")
+				w.change(agent, func() {
+					agent.Status.Inventory = aiv1beta1.HostInventory{}
+					agent.Status.DebugInfo.State = "binding"
+				})
+			},
+			condition: bootstrapv1.HostBoundCondition, before: bootstrapv1.HostBindingReason, mention: "waiting for Agent a to register with the cluster; the host has not contacted",
+			respond: func(w *world) {
+				agent := w.agent("a")
+				w.change(agent, func() { agent.Status.Inventory = discovered("a", "m", bootMAC).Status.Inventory })
+				w.registerWithCluster("a", "known")
+			},
+		},
+		"off after it was approved": {
+			begin: func(w *world) {
+				w.create(discovered("a", "m", bootMAC))
+				w.reconcile()
+				w.registerWithCluster("a", "known")
+				w.reconcile()
+				w.disconnect("a")
+			},
+			condition: bootstrapv1.HostInstalledCondition, before: bootstrapv1.WaitingForHostReason, mention: "Agent a is out of touch with assisted-service",
+			respond: func(w *world) { w.enter("a", "installing") },
+		},
+		"its approved Agent is deleted": {
+			begin: func(w *world) {
+				w.create(discovered("a", "m", bootMAC))
+				w.reconcile()
+				w.registerWithCluster("a", "known")
+				w.reconcile()
+				w.enter("a", "installing-in-progress")
+				w.reconcile()
+				w.remove(w.agent("a"))
+			},
+			condition: bootstrapv1.HostIdentifiedCondition, before: bootstrapv1.WaitingForHostReason,
+			mention: "Agent a of the host was deleted. If the installation of the host had begun, the host may be installed in part; the host has not contacted",
+			respond: func(w *world) { w.create(discovered("b", "m", bootMAC)) },
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := booted(t)
+			tc.begin(w)
+			w.reconcile()
+			w.clock = w.clock.Add(11 * time.Second)
+			again := w.reconcile().RequeueAfter
+			w.wants(tc.condition, metav1.ConditionFalse, tc.before)
+			w.Expect(again).To(And(BeNumerically(">", 0), BeNumerically("<=", silenceLimit)))
+			w.warnings()
+
+			w.clock = w.clock.Add(silenceLimit)
+			w.reconcile()
+			w.wants(tc.condition, metav1.ConditionFalse, bootstrapv1.HostNotRespondingReason)
+			w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.HostNotRespondingReason)
+			w.Expect(w.message(tc.condition)).To(ContainSubstring(tc.mention))
+			w.Expect(len(w.message(tc.condition))).To(BeNumerically("<", 1024))
+			w.Expect(w.warnings()).To(ContainElement(ContainSubstring("HostNotResponding")))
+			w.Expect(isProblem(meta.FindStatusCondition(w.config().Status.Conditions, tc.condition))).To(BeTrue())
+
+			before := w.writes
+			w.restart()
+			w.reconcile()
+			w.wants(tc.condition, metav1.ConditionFalse, bootstrapv1.HostNotRespondingReason)
+			w.Expect(w.writes).To(Equal(before), "a restart changes nothing")
+			w.Expect(w.warnings()).To(BeEmpty())
+
+			tc.respond(w)
+			w.reconcile()
+			w.Expect(meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.ReadyCondition).Reason).NotTo(Equal(bootstrapv1.HostNotRespondingReason))
+		})
+	}
+}
+
+// disconnect makes assisted-service lose contact with a host.
+func (w *world) disconnect(name string) {
+	agent := w.agent(name)
+	w.change(agent, func() {
+		agent.Status.DebugInfo.State = "disconnected"
+		conditionsv1.SetStatusConditionNoHeartbeat(&agent.Status.Conditions, conditionsv1.Condition{Type: aiv1beta1.ConnectedCondition, Status: corev1.ConditionFalse, Reason: aiv1beta1.AgentDisconnectedReason})
+		for i := range agent.Status.Conditions {
+			if agent.Status.Conditions[i].Type == aiv1beta1.ConnectedCondition {
+				agent.Status.Conditions[i].LastTransitionTime = metav1.NewTime(w.clock)
+			}
+		}
+	})
+}
+
+// warnings returns the Warning events since the last call.
+func (w *world) warnings() []string {
+	var warnings []string
+	for {
+		select {
+		case e := <-w.events.Events:
+			if len(e) > 7 && e[:7] == "Warning" {
+				warnings = append(warnings, e)
+			}
+		default:
+			return warnings
+		}
+	}
+}
+
+// TestHostThatIsNotProvisionedIsNoProblem: the Bare Metal Operator still works on it, or reports what fails.
+func TestHostThatIsNotProvisionedIsNoProblem(t *testing.T) {
+	w := booted(t)
+	host := read(w, "rack1-u7", bareMetalHost())
+	w.change(host, func() {
+		host.Status.Provisioning.State = "provisioning"
+		host.Status.History.Provision.End = w.clock.Add(-24 * time.Hour).Format(time.RFC3339) // for its former Machine
+	})
+	w.reconcile()
+	w.clock = w.clock.Add(5 * time.Hour)
+	w.reconcile()
+	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
+}
+
+// TestTwoServersWithOneSystemUUID: assisted-service takes them for one host, whose Agent moves to the InfraEnv of the server that registered last.
+func TestTwoServersWithOneSystemUUID(t *testing.T) {
+	w := booted(t)
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.Expect(w.config().Status.AgentRef.Name).To(Equal("a"))
+	twin := bareMetalHost()
+	twin.Name, twin.UID, twin.Spec.BootMACAddress = "rack1-u8", "twin", "52:54:00:00:00:99"
+	twin.Spec.ConsumerRef.Name = "m2"
+	w.create(twin)
+	w.remove(w.agent("a"))
+	w.create(discovered("a", "m2", "52:54:00:00:00:99"))
+	w.reconcile()
+	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
+	w.Expect(w.message(bootstrapv1.HostIdentifiedCondition)).To(And(ContainSubstring(
+		"Agent a of BareMetalHost lab/rack1-u7 is now reported by BareMetalHost lab/rack1-u8, which booted the image of InfraEnv m2: two servers have the same system UUID")))
+	w.Expect(w.warnings()).To(ContainElement(ContainSubstring("two servers have the same system UUID")))
+	w.reconcile()
+	w.Expect(w.warnings()).To(BeEmpty(), "the event is emitted once")
+}
+
+// TestRedactedErrorsKeepTheirType: a refusal is recognised by its type, and its text has no credentials.
+func TestRedactedErrorsKeepTheirType(t *testing.T) {
+	g := NewWithT(t)
+	err := withoutQuery(apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "m", errors.New("exceeded quota for https://img.example/iso?api_key=secret")))
+	g.Expect(apierrors.IsForbidden(err)).To(BeTrue())
+	g.Expect(err.Error()).To(And(ContainSubstring("exceeded quota"), Not(ContainSubstring("api_key"))))
+}
+
+// What is added to a long wait is the cause and the action: the foreign text in front of them is cut.
+func TestSilenceIsNotCutOffALongMessage(t *testing.T) {
+	w := booted(t)
+	now := time.Now()
+	w.reconciler.now = func() time.Time { return now }
+	s := &scope{Facts: &facts.Facts{Config: w.config()}}
+	s.conditions = []metav1.Condition{{Type: bootstrapv1.HostIdentifiedCondition, Message: strings.Repeat("x", 2*bound.MessageBytes)}}
+	_, err := w.reconciler.silent(s, now.Add(-silenceLimit))
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(s.conditions[0].Message).To(HaveSuffix("Check its power and its console: boot device, network, DNS, proxy, certificates"))
+	w.Expect(len(s.conditions[0].Message)).To(BeNumerically("<=", bound.MessageBytes))
+}

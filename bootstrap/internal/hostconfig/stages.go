@@ -1,0 +1,106 @@
+package hostconfig
+
+import (
+	"slices"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+// stage is a condition with all reasons that may be given for it. A reason of several conditions stands with the first of them.
+type stage struct {
+	condition string
+	// passed is the reason when the condition is True.
+	passed string
+	// deferrable are the reasons of waits that usually pass by themselves, and of steps that nobody acts upon: they are reported when they last. Those that are
+	// urgent are reported at once, and so is any that is in neither list.
+	deferrable, urgent []string
+}
+
+// stages are the conditions that a host passes one after the other.
+var stages = []stage{
+	{
+		condition: bootstrapv1.DiscoveryImageReadyCondition,
+		passed:    bootstrapv1.DiscoveryImageReadyReason,
+		deferrable: []string{
+			bootstrapv1.WaitingForMachineReason, bootstrapv1.WaitingForClusterInfrastructureReason, bootstrapv1.WaitingForClusterDeploymentReason,
+			bootstrapv1.WaitingForAgentClusterInstallReason, bootstrapv1.WaitingForInfraMachineReason, bootstrapv1.WaitingForDiscoveryImageReason, bootstrapv1.DiscoveryImageReadyReason,
+		},
+		urgent: []string{
+			bootstrapv1.MachinePoolNotSupportedReason, bootstrapv1.ClusterDeploymentNotOursReason, bootstrapv1.InfraEnvNotOursReason, bootstrapv1.PullSecretMissingReason, bootstrapv1.InvalidConfigurationReason,
+			bootstrapv1.WaitingForNMStateConfigReason, bootstrapv1.DiscoveryImageFailedReason, bootstrapv1.AssistedServiceNotRespondingReason,
+		},
+	},
+	{
+		condition:  bootstrapv1.DataSecretAvailableCondition,
+		passed:     bootstrapv1.DataSecretAvailableReason,
+		deferrable: []string{bootstrapv1.DataSecretAvailableReason},
+		urgent: []string{
+			bootstrapv1.DiscoveryImageUnavailableReason, bootstrapv1.BootImageRejectedReason, bootstrapv1.BootImageOutdatedReason,
+			bootstrapv1.IgnitionDownloadFailedReason, bootstrapv1.ServerInUseReason, bootstrapv1.BMCOfAnotherServerReason,
+		},
+	},
+	{
+		condition:  bootstrapv1.HostIdentifiedCondition,
+		passed:     bootstrapv1.HostIdentifiedReason,
+		deferrable: []string{bootstrapv1.WaitingForHostReason, bootstrapv1.WaitingForHostIdentityReason, bootstrapv1.HostIdentifiedReason},
+		urgent:     []string{bootstrapv1.HostRefusedReason, bootstrapv1.HostNotRespondingReason, bootstrapv1.HostBootedDiscoveryAgainReason},
+	},
+	{
+		condition: bootstrapv1.HostBoundCondition,
+		passed:    bootstrapv1.HostBoundReason,
+		deferrable: []string{
+			bootstrapv1.ClusterNotAcceptingHostsReason, bootstrapv1.WaitingForHostValidationReason, bootstrapv1.HostBindingReason, bootstrapv1.HostBoundReason,
+		},
+		urgent: []string{
+			bootstrapv1.ContradictoryRoleReason, bootstrapv1.HostBelowRequirementsReason, bootstrapv1.InstallationDiskNotFoundReason, bootstrapv1.ClusterRegisteredAnewReason,
+			bootstrapv1.NodeNameTakenReason, bootstrapv1.FencingCredentialsUnusableReason,
+		},
+	},
+	{
+		condition:  bootstrapv1.HostApprovedCondition,
+		passed:     bootstrapv1.HostApprovedReason,
+		deferrable: []string{bootstrapv1.HostApprovedReason},
+		urgent:     []string{bootstrapv1.HostRestoredWithoutHistoryReason},
+	},
+	{
+		condition:  bootstrapv1.HostInstalledCondition,
+		passed:     bootstrapv1.HostInstalledReason,
+		deferrable: []string{bootstrapv1.WaitingForInstallationReason, bootstrapv1.HostInstallingReason},
+		urgent:     []string{bootstrapv1.HostInstallationFailedReason, bootstrapv1.HostInstalledReason},
+	},
+}
+
+// besides are the conditions that are no stage, and are passed by nothing. Ready has the reasons of the stages, and one of its own.
+var besides = []stage{
+	{condition: bootstrapv1.ReadyCondition, deferrable: []string{bootstrapv1.InternalErrorReason}},
+	{
+		condition: bootstrapv1.HostAvailableCondition,
+		deferrable: []string{
+			bootstrapv1.HostsFitReason, bootstrapv1.HostChosenReason, bootstrapv1.NoHostFitsReason, bootstrapv1.TooFewHostsReason, bootstrapv1.NMStateConfigMismatchReason,
+		},
+		urgent: []string{bootstrapv1.HostFailedReason, bootstrapv1.HostUnmanagedReason},
+	},
+	{
+		condition:  bootstrapv1.DeletingCondition,
+		deferrable: []string{bootstrapv1.NotDeletingReason},
+		urgent:     []string{bootstrapv1.DeletingAgentReason, bootstrapv1.DeletingInfraEnvReason, bootstrapv1.HostInAnotherClusterReason},
+	},
+	{condition: clusterv1.PausedCondition, deferrable: []string{clusterv1.NotPausedReason}, urgent: []string{clusterv1.PausedReason}},
+}
+
+// passedReason is the reason with which a condition is True.
+func passedReason(condition string) string {
+	for _, s := range stages {
+		if s.condition == condition {
+			return s.passed
+		}
+	}
+	return ""
+}
+
+// isDeferrable tells whether what a reason says may be reported late.
+func isDeferrable(reason string) bool {
+	return slices.ContainsFunc(slices.Concat(stages, besides), func(s stage) bool { return slices.Contains(s.deferrable, reason) })
+}

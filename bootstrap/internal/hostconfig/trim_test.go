@@ -1,0 +1,326 @@
+package hostconfig
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"github.com/openshift/assisted-service/models"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// large is what nobody reads.
+var large = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "large"}
+
+func sampleCondition(kind conditionsv1.ConditionType, status corev1.ConditionStatus) conditionsv1.Condition {
+	return conditionsv1.Condition{Type: kind, Status: status, Reason: "Reason", Message: "message", LastTransitionTime: metav1.Now()}
+}
+
+func TestOfAMachineWhatIsReadIsCached(t *testing.T) {
+	kept := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "lab", Name: "m", UID: "1", ResourceVersion: "5", Generation: 2, DeletionTimestamp: ptr.To(metav1.Now()),
+			Labels:      map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachineControlPlaneLabel: ""},
+			Annotations: map[string]string{clusterv1.MachineSkipRemediationAnnotation: "x", clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/x": ""},
+		},
+		Spec: clusterv1.MachineSpec{
+			ClusterName: "c", ProviderID: "p", Version: "4.20.1", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("s")},
+			InfrastructureRef: clusterv1.ContractVersionedObjectReference{Kind: "Metal3Machine", Name: "m"},
+		},
+		Status: clusterv1.MachineStatus{NodeRef: clusterv1.MachineNodeReference{Name: "n"}, Conditions: []metav1.Condition{
+			{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.Now()},
+		}},
+	}
+	whole := kept.DeepCopy()
+	whole.Labels["other"], whole.Annotations["other"], whole.Status.Phase = "x", "x", "Running"
+	whole.Status.Conditions = append(whole.Status.Conditions, metav1.Condition{Type: "Other"})
+	whole.Status.Conditions[0].Message = "large"
+	g := NewWithT(t)
+	g.Expect(trimMachine(whole)).To(Equal(kept))
+
+	whole.DeletionTimestamp, kept.DeletionTimestamp = nil, nil
+	delete(kept.Annotations, clusterv1.PreTerminateDeleteHookAnnotationPrefix+"/x")
+	g.Expect(trimMachine(whole)).To(Equal(kept), "hooks hold what is being deleted")
+
+	delete(whole.Labels, clusterv1.MachineControlPlaneLabel)
+	delete(kept.Labels, clusterv1.MachineControlPlaneLabel)
+	kept.Spec.Version = ""
+	g.Expect(trimMachine(whole)).To(Equal(kept), "only the control plane's Machines tell a release")
+}
+
+func TestOfAClusterAndItsInstallationWhatIsReadIsCached(t *testing.T) {
+	g := NewWithT(t)
+	cluster := &clusterv1.Cluster{Spec: clusterv1.ClusterSpec{Paused: ptr.To(true), ControlPlaneRef: clusterv1.ContractVersionedObjectReference{Name: "cp"}}}
+	cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
+	whole := cluster.DeepCopy()
+	whole.Annotations, whole.Status.Phase = large, "Provisioned"
+	g.Expect(trimCluster(whole)).To(Equal(cluster))
+
+	deployment := &hivev1.ClusterDeployment{Spec: hivev1.ClusterDeploymentSpec{Installed: true, PullSecretRef: &corev1.LocalObjectReference{Name: "s"}}}
+	deployment.Labels = map[string]string{clusterv1.ClusterNameLabel: "c"}
+	deployment.Annotations = map[string]string{"controlplane.cluster.x-k8s.io/openshift-version": "4.19.3"}
+	known := deployment.DeepCopy()
+	known.Annotations["other"], known.Spec.BaseDomain = "large", "lab.example"
+	g.Expect(trimDeployment(known)).To(Equal(deployment))
+
+	install := &hiveext.AgentClusterInstall{Spec: hiveext.AgentClusterInstallSpec{
+		ProvisionRequirements: hiveext.ProvisionRequirements{WorkerAgents: 2}, MirrorRegistryRef: &hiveext.MirrorRegistryConfigMapReference{Name: "m"},
+	}}
+	install.Status.DebugInfo = hiveext.DebugInfo{State: "installed", StateInfo: "done"}
+	install.Status.Conditions = []hivev1.ClusterInstallCondition{{Type: hiveext.ClusterCompletedCondition, Status: "True", Reason: "InstallationCompleted"}}
+	install.Annotations = map[string]string{"bootstrap.cluster.x-k8s.io/machine-config-server-ca": "PEM", "bootstrap.cluster.x-k8s.io/installation-given-up": ""}
+	told := install.DeepCopy()
+	told.Annotations["other"] = "large"
+	told.Status.DebugInfo.EventsURL, told.Status.Conditions[0].Message = "large", "large"
+	told.Status.Conditions = append(told.Status.Conditions, hivev1.ClusterInstallCondition{Type: "Other"})
+	g.Expect(trimInstall(told)).To(Equal(install))
+}
+
+func TestOfAnInfraEnvAllThatIsStatedIsCached(t *testing.T) {
+	g := NewWithT(t)
+	infraEnv := &assisted.InfraEnv{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"l": "v"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldOwner, Operation: metav1.ManagedFieldsOperationApply}}},
+		Spec:       assisted.InfraEnvSpec{InfraEnvSpec: aiv1beta1.InfraEnvSpec{SSHAuthorizedKey: "key", IgnitionConfigOverride: "{}"}, NTPSources: []string{"ntp"}},
+	}
+	infraEnv.Status.ISODownloadURL, infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL = "iso", "ignition"
+	infraEnv.Status.InfraEnvDebugInfo.StaticNetworkDownloadURL = "networks"
+	infraEnv.Status.Conditions = append(infraEnv.Status.Conditions, sampleCondition(aiv1beta1.ImageCreatedCondition, corev1.ConditionFalse))
+	whole := infraEnv.DeepCopy()
+	whole.Annotations, whole.Status.BootArtifacts.InitrdURL = large, "large"
+	g.Expect(trimInfraEnv(whole)).To(Equal(infraEnv))
+
+	network := &aiv1beta1.NMStateConfig{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"l": "v"}}}
+	network.Spec.Interfaces = []*aiv1beta1.Interface{{Name: "eno1", MacAddress: bootMAC}}
+	stated := network.DeepCopy()
+	stated.Annotations, stated.Spec.NetConfig.Raw = large, aiv1beta1.RawNetConfig("large")
+	g.Expect(trimNMStateConfig(stated)).To(Equal(network))
+}
+
+func TestOfAHostWhatIsReadIsCached(t *testing.T) {
+	kept := bareMetalHost()
+	kept.Spec.BMC.Address, kept.Spec.Image = "redfish://bmc", &metal3.Image{URL: "iso"}
+	kept.Spec.RootDeviceHints = &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
+	kept.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}, {MAC: "02:00:00:00:00:02"}}}
+	kept.Status.HardwareDetails.SystemVendor.SerialNumber = "S1"
+	kept.Annotations = map[string]string{
+		metal3.HostnameAnnotation: "h", metal3.RoleAnnotation: "master", metal3.InstallerArgsAnnotation: "[]", metal3.IgnitionAnnotation: "{}", metal3.NodeLabelAnnotationPrefix + "a": "b",
+		"baremetalhost.metal3.io/paused": "",
+	}
+	kept.Status.ErrorType, kept.Status.ErrorMessage = "power management error", "no BMC"
+	kept.Status.Provisioning.State, kept.Status.PoweredOn = "provisioned", true
+	kept.Status.History.Provision.End = "2026-01-01T00:00:00Z"
+	whole := kept.DeepCopy()
+	maps.Copy(whole.Annotations, large)
+	whole.Labels, whole.OwnerReferences = large, []metav1.OwnerReference{{Name: "m"}}
+	whole.Status.HardwareDetails.RAMMebibytes = 1 << 10
+	whole.Status.HardwareDetails.NIC = []metal3.NIC{{MAC: bootMAC}, {MAC: bootMAC}, {MAC: "02:00:00:00:00:02"}}
+	NewWithT(t).Expect(trimHost(whole)).To(Equal(kept))
+	NewWithT(t).Expect(trimHost(kept)).To(Equal(kept), "also the second time")
+}
+
+// TestOfAFreeHostWhatItIsChosenByIsCached: CAPM3 may give it to a Metal3Machine.
+func TestOfAFreeHostWhatItIsChosenByIsCached(t *testing.T) {
+	g := NewWithT(t)
+	kept, ours := bareMetalHost(), bareMetalHost()
+	kept.Spec.ConsumerRef, kept.Labels, kept.Spec.BMC.Address = nil, map[string]string{"zone": "a"}, "redfish://bmc"
+	kept.Annotations, kept.Status.Provisioning.State = map[string]string{"baremetalhost.metal3.io/detached": ""}, "available"
+	kept.Status.HardwareDetails = &metal3.Hardware{
+		SystemVendor: metal3.Vendor{SerialNumber: "S1"}, NIC: []metal3.NIC{{MAC: bootMAC}}, CPU: metal3.CPU{Count: 8}, RAMMebibytes: 1 << 10, Storage: []metal3.Disk{{SizeBytes: 2}},
+	}
+	whole := kept.DeepCopy()
+	maps.Copy(whole.Annotations, large)
+	whole.Spec.RootDeviceHints = &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
+	whole.Status.HardwareDetails.NIC = []metal3.NIC{{MAC: bootMAC}, {MAC: bootMAC}}
+	whole.Status.HardwareDetails.Storage = []metal3.Disk{{SizeBytes: 1}, {SizeBytes: 2}}
+	g.Expect(trimHost(whole)).To(Equal(kept))
+	g.Expect(trimHost(kept)).To(Equal(kept), "also the second time")
+
+	ours.Generation = 2
+	g.Expect(hostChanges.Update(event.UpdateEvent{ObjectOld: trimHost(whole), ObjectNew: trimHost(ours)})).To(BeTrue(), "it is given to a Machine")
+}
+
+// TestOfAHostWhoseServerIsInUseWhatShowsItIsCached: the index of such hosts is made from the cache.
+func TestOfAHostWhoseServerIsInUseWhatShowsItIsCached(t *testing.T) {
+	for situation, host := range claimants() {
+		g := NewWithT(t)
+		host.Spec.BMC.CredentialsName = "secret"
+		g.Expect(metal3.Claim(host)).NotTo(BeEmpty(), situation)
+		g.Expect(metal3.Claim(trimHost(host))).To(Equal(metal3.Claim(host)), situation)
+		g.Expect(serverInUse(trimHost(host))).To(Equal(metal3.ServerKeys(host)), situation)
+		g.Expect(trimHost(trimHost(host))).To(Equal(trimHost(host)), "also the second time: %s", situation)
+	}
+	NewWithT(t).Expect(serverInUse(freeHost("free", ""))).To(BeEmpty(), "a free host is not indexed")
+}
+
+// TestOfAHostThatIsKeptItsLabelsAreCached: whether CAPM3 waits for it, they tell.
+func TestOfAHostThatIsKeptItsLabelsAreCached(t *testing.T) {
+	g := NewWithT(t)
+	host := bareMetalHost()
+	host.Spec.ConsumerRef, host.Spec.BMC.Address = nil, "redfish://bmc"
+	host.Labels = map[string]string{metal3.NodeReuseLabel: "md-0", "zone": "a"}
+	host.Annotations = map[string]string{metal3.FencingCredentialsAnnotation: "own", metal3.HostnameAnnotation: "r1"}
+	for _, state := range []string{"deprovisioning", "available"} {
+		host.Status.Provisioning.State = state
+		kept := trimHost(host)
+		g.Expect(kept.Labels).To(Equal(host.Labels), state)
+		g.Expect(metal3.IsExpected(kept, "md-0")).To(Equal(state == "deprovisioning"))
+		g.Expect(metal3.Unavailable(kept, "md-1")).To(ContainSubstring("kept for"))
+	}
+	kept := trimHost(host)
+	g.Expect(kept.Spec.BMC.Address).To(Equal("redfish://bmc"), "whether a node can be fenced by it")
+	g.Expect(kept.Annotations).To(HaveKey(metal3.FencingCredentialsAnnotation))
+	g.Expect(kept.Annotations).To(HaveKeyWithValue(metal3.HostnameAnnotation, "r1"), "whether its hostname is valid")
+}
+
+func TestOfAMetal3MachineWhatItIsGivenAHostByIsCached(t *testing.T) {
+	g := NewWithT(t)
+	machine := metal3Machine("live-iso")
+	machine.SetLabels(map[string]string{clusterv1.MachineDeploymentNameLabel: "0", "other": "x"})
+	g.Expect(unstructured.SetNestedField(machine.Object, "rack1", "spec", "failureDomain")).To(Succeed())
+	trimmed, err := TrimInfraMachine(machine)
+	g.Expect(err).NotTo(HaveOccurred())
+	kept, ok := trimmed.(*unstructured.Unstructured)
+	g.Expect(ok).To(BeTrue())
+	g.Expect(kept.GetLabels()).To(Equal(map[string]string{clusterv1.MachineDeploymentNameLabel: "0"}))
+	g.Expect(kept.Object["spec"]).To(HaveKeyWithValue("failureDomain", "rack1"))
+}
+
+// TestOfAHostThatIsNotToBeHadOnlyWhyAndItsIdentityIsCached: a hub may have many that were installed in other ways.
+func TestOfAHostThatIsNotToBeHadOnlyWhyAndItsIdentityIsCached(t *testing.T) {
+	g := NewWithT(t)
+	provisioned, broken, others := bareMetalHost(), bareMetalHost(), bareMetalHost()
+	provisioned.Spec.ConsumerRef, broken.Spec.ConsumerRef, others.Spec.ConsumerRef.Kind = nil, nil, "HostClaim"
+	provisioned.Status.Provisioning.State, broken.Status.Provisioning.State = "provisioned", "available"
+	broken.Status.ErrorType, broken.Status.ErrorMessage = "registration error", "no BMC"
+	for want, host := range map[string]*metal3.Host{"provisioned": provisioned, "registration error: no BMC": broken, "in use": others} {
+		host.Spec.BMC.Address, host.Labels = "redfish://bmc", map[string]string{"zone": "a"}
+		host.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}}, SystemVendor: metal3.Vendor{SerialNumber: "S1"}, RAMMebibytes: 1 << 10}
+		kept := trimHost(host)
+		g.Expect(metal3.Unavailable(kept, "")).To(Equal(want))
+		g.Expect(metal3.IdentityOf(kept).MACs).To(Equal([]string{bootMAC}), "others are not recognised by what it has, too")
+		g.Expect(kept.Status.HardwareDetails).To(Equal(&metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}}, SystemVendor: metal3.Vendor{SerialNumber: "S1"}}), want)
+		if host == broken {
+			g.Expect(kept.Labels).To(Equal(host.Labels), "it may be given to a Machine once the error passes")
+		} else {
+			g.Expect(kept.Labels).To(BeEmpty(), want)
+		}
+		g.Expect(kept.Spec.BMC.Address).To(Equal("redfish://bmc"), "whether it stands for the server of another: %s", want)
+	}
+}
+
+func TestOfAnAgentWhatIsReadIsCached(t *testing.T) {
+	g := NewWithT(t)
+	told := metav1.ManagedFieldsEntry{Manager: FieldOwner, Operation: metav1.ManagedFieldsOperationApply}
+	service := metav1.ManagedFieldsEntry{Manager: "assisted-service", Operation: metav1.ManagedFieldsOperationUpdate}
+	whole := discovered("a", "m", bootMAC)
+	whole.Annotations, whole.ManagedFields = map[string]string{skipSpokeCleanupAnnotation: "", "other": "large"}, []metav1.ManagedFieldsEntry{service, told}
+	whole.Spec.ClusterDeploymentName, whole.Spec.Role, whole.Spec.IgnitionConfigOverrides = &aiv1beta1.ClusterReference{Name: "cp"}, models.HostRoleWorker, "large"
+	whole.Status.Role, whole.Status.InstallationDiskID, whole.Status.Progress.CurrentStage = models.HostRoleWorker, "disk", models.HostStageJoined
+	whole.Status.Progress.StageStartTime, whole.Status.Progress.InstallationPercentage = &metav1.Time{Time: time.Unix(1, 0)}, 88
+	whole.Status.DebugInfo.StateInfo, whole.Status.Inventory.SystemVendor.SerialNumber = "info", "S1"
+	whole.Status.Conditions = append(whole.Status.Conditions, sampleCondition("Other", corev1.ConditionTrue), sampleCondition(aiv1beta1.InstalledCondition, corev1.ConditionFalse))
+	waiting := whole.DeepCopy()
+	waiting.Annotations, waiting.ManagedFields = map[string]string{skipSpokeCleanupAnnotation: ""}, []metav1.ManagedFieldsEntry{told}
+	waiting.Status.Inventory.Interfaces = []aiv1beta1.HostInterface{{MacAddress: bootMAC}}
+	waiting.Status.Inventory.Cpu.Architecture = ""
+	conditions := whole.Status.Conditions
+	waiting.Status.Conditions = trimConditions(conditions, readConditions)
+	g.Expect(waiting.Status.Conditions).To(HaveLen(3), "the unread one is left out")
+	g.Expect(waiting.Status.Conditions[0].Reason).To(BeEmpty(), "why one is true is not read")
+	g.Expect(waiting.Status.Conditions[1:]).To(ConsistOf(conditions[1], conditions[3]), "all of what is false is read")
+	g.Expect(trimAgent(whole)).To(Equal(waiting), "without the record of what it was told every restart would tell it again")
+
+	whole.Spec.Approved = true
+	whole.Status.Conditions = nil
+	for _, c := range append(readConditions, "Other") {
+		whole.Status.Conditions = append(whole.Status.Conditions, sampleCondition(c, corev1.ConditionFalse))
+	}
+	conditions = whole.Status.Conditions
+	approved := waiting.DeepCopy()
+	approved.ManagedFields = nil
+	approved.Status.Role, approved.Status.InstallationDiskID, approved.Status.Conditions = "", "", conditions[2:6]
+	approved.Spec.IgnitionConfigOverrides, approved.Spec.Approved = "{}", true
+	inventory := &approved.Status.Inventory
+	inventory.Hostname, inventory.Disks, inventory.Memory, inventory.Cpu = "", nil, aiv1beta1.HostMemory{}, aiv1beta1.HostCPU{}
+	g.Expect(trimAgent(whole)).To(Equal(approved), "it is told nothing more")
+
+	for _, state := range []string{"installed", "added-to-existing-cluster"} {
+		whole.Status.DebugInfo.State = state
+		installed := approved.DeepCopy()
+		installed.Status.DebugInfo.State, installed.Status.DebugInfo.StateInfo, installed.Status.Conditions = state, "", conditions[5:6]
+		g.Expect(trimAgent(whole)).To(Equal(installed), "of one that is installed nothing more is told")
+		g.Expect(trimAgent(installed)).To(Equal(installed), "also the second time")
+	}
+}
+
+// Each of them is read somewhere: identify, bind, validation, restore, release, or pkg/assisted.
+func TestConditionsOfAnAgentThatAreReadAreCached(t *testing.T) {
+	for _, read := range []conditionsv1.ConditionType{
+		aiv1beta1.SpecSyncedCondition, aiv1beta1.BoundCondition, aiv1beta1.ConnectedCondition, aiv1beta1.ValidatedCondition, aiv1beta1.InstalledCondition, aiv1beta1.CleanupCondition,
+	} {
+		NewWithT(t).Expect(trimConditions([]conditionsv1.Condition{sampleCondition(read, corev1.ConditionFalse)}, readConditions)).To(HaveLen(1), string(read))
+	}
+}
+
+func TestOfAnInfraMachineWhatIsReadIsCached(t *testing.T) {
+	g := NewWithT(t)
+	kept := metal3Machine("live-iso")
+	unstructured.RemoveNestedField(kept.Object, "spec", "image", "checksum")
+	g.Expect(unstructured.SetNestedStringMap(kept.Object, map[string]string{"zone": "a"}, "spec", "hostSelector", "matchLabels")).To(Succeed())
+	for _, path := range [][]string{{"spec", "providerID"}, {"spec", "image", "format"}, {"status", "metaData", "name"}} {
+		g.Expect(unstructured.SetNestedField(kept.Object, "x", path...)).To(Succeed())
+	}
+	for _, path := range [][]string{{"status", "ready"}, {"status", "initialization", "provisioned"}} {
+		g.Expect(unstructured.SetNestedField(kept.Object, true, path...)).To(Succeed())
+	}
+	own := []metav1.ManagedFieldsEntry{{Manager: FieldOwner, Operation: metav1.ManagedFieldsOperationApply}}
+	kept.SetManagedFields(own)
+	whole := kept.DeepCopy()
+	whole.SetLabels(large)
+	g.Expect(unstructured.SetNestedField(whole.Object, "sum", "spec", "image", "checksum")).To(Succeed())
+	g.Expect(TrimInfraMachine(whole)).To(Equal(kept))
+
+	whole.SetAnnotations(map[string]string{"metal3.io/BareMetalHost": "lab/host"})
+	kept.SetAnnotations(whole.GetAnnotations())
+	unstructured.RemoveNestedField(kept.Object, "metadata", "managedFields")
+	unstructured.RemoveNestedField(kept.Object, "spec", "hostSelector")
+	g.Expect(TrimInfraMachine(whole)).To(Equal(kept), "once its host is chosen nothing is told to it")
+}
+
+func TestOfSecretsAndConfigMapsWhatIsReadIsCached(t *testing.T) {
+	g := NewWithT(t)
+	identity := kube.MetadataOf(kube.Secret)
+	identity.Namespace, identity.Name, identity.UID, identity.ResourceVersion = "lab", "m", "1", "5"
+	whole := identity.DeepCopy()
+	whole.Labels, whole.Finalizers = map[string]string{clusterv1.ClusterNameLabel: "c", "other": "large"}, []string{"other"}
+	whole.OwnerReferences, whole.ManagedFields = []metav1.OwnerReference{{Name: "m"}, {Name: "other"}}, []metav1.ManagedFieldsEntry{{Manager: FieldOwner}}
+	whole.Annotations = map[string]string{InfraEnvAnnotation: "id", "other": "large"}
+	g.Expect(kube.MetadataIdentity(whole)).To(Equal(identity))
+	g.Expect(trimSecret(whole)).To(Equal(identity), "it is not ours")
+
+	whole.Annotations[SourceAnnotation], whole.Annotations[ModifiedAnnotation] = "digest", "yesterday"
+	kept := identity.DeepCopy()
+	kept.Labels, kept.OwnerReferences = map[string]string{clusterv1.ClusterNameLabel: "c"}, whole.OwnerReferences
+	kept.Annotations = map[string]string{SourceAnnotation: "digest", InfraEnvAnnotation: "id", ModifiedAnnotation: "yesterday"}
+	g.Expect(trimSecret(whole)).To(Equal(kept))
+	g.Expect(Cached()).To(HaveKeyWithValue(BeAssignableToTypeOf(&corev1.Secret{}), WithTransform(func(options cache.ByObject) any {
+		trimmed, _ := options.Transform(whole)
+		return trimmed
+	}, Equal(kept))))
+}

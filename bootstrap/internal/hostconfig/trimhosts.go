@@ -1,0 +1,223 @@
+package hostconfig
+
+import (
+	"slices"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// trimHost keeps what a host is recognised by, whose it is, where and from what it was told to boot, and what is wrong with it. Of a host that nobody has it keeps what
+// decides whether it fits a Machine; of one that is another's, or provisioned without a consumer, that it is not to be had. What it is recognised by is kept of each: others
+// are not recognised by what it has, too.
+func trimHost(host *metal3.Host) *metal3.Host {
+	kept := &metal3.Host{ObjectMeta: kube.Identity(&host.ObjectMeta)}
+	kept.Spec.BootMACAddress, kept.Spec.BMC.Address, kept.Spec.ExternallyProvisioned = host.Spec.BootMACAddress, host.Spec.BMC.Address, host.Spec.ExternallyProvisioned
+	if found := host.Status.HardwareDetails; found != nil {
+		kept.Status.HardwareDetails = &metal3.Hardware{SystemVendor: found.SystemVendor, NIC: trimNICs(found.NIC)}
+	}
+	consumer := metal3.ConsumerOf(host)
+	switch {
+	case consumer.Name != "":
+		trimOwned(kept, host, consumer)
+	case host.Spec.ConsumerRef != nil:
+		kept.Spec.ConsumerRef = &metal3.Consumer{Kind: kube.Word(host.Spec.ConsumerRef.Kind)}
+	default:
+		trimFree(kept, host)
+	}
+	return kept
+}
+
+// trimOwned adds what is read of the host of a Metal3Machine.
+func trimOwned(kept, host *metal3.Host, consumer types.NamespacedName) {
+	if consumer.Namespace == host.Namespace {
+		consumer.Namespace = host.Namespace // the same string, once
+	}
+	kept.Spec = host.Spec
+	kept.Spec.ConsumerRef = &metal3.Consumer{Kind: metal3.MachineKind, Namespace: consumer.Namespace, Name: consumer.Name}
+	kept.Annotations = metal3.Settings(host.Annotations)
+	for key, value := range kube.Only(host.Annotations, metal3.HoldingAnnotations...) {
+		metav1.SetMetaDataAnnotation(&kept.ObjectMeta, key, value)
+	}
+	kept.Status.ErrorType, kept.Status.ErrorMessage = kube.Word(host.Status.ErrorType), host.Status.ErrorMessage
+	if metal3.RestoredWithoutHistory(host) { // without its history what is kept says the same
+		kept.Labels = kube.Only(host.Labels, metal3.RestoreLabel)
+	}
+	kept.Status.Provisioning.State, kept.Status.PoweredOn = kube.Word(host.Status.Provisioning.State), host.Status.PoweredOn
+	kept.Status.History.Provision.End = host.Status.History.Provision.End
+}
+
+// trimFree adds what is read of a host that has no consumer: what CAPM3 chooses by. On a hub that installs by other ways, too, most of these are provisioned.
+func trimFree(kept, host *metal3.Host) {
+	kept.Status.Provisioning.State = kube.Word(host.Status.Provisioning.State)
+	kept.Annotations = kube.Only(host.Annotations, metal3.HoldingAnnotations...)
+	kept.Status.ErrorType, kept.Status.ErrorMessage = kube.Word(host.Status.ErrorType), host.Status.ErrorMessage
+	kept.Labels = kube.Only(host.Labels, metal3.NodeReuseLabel)
+	keptFor := kept.Labels[metal3.NodeReuseLabel] // whom it is kept for may have it
+	if metal3.MayBeGiven(kept, keptFor) {
+		kept.Labels = host.Labels
+	}
+	if metal3.Unavailable(kept, keptFor) != "" {
+		return
+	}
+	kept.Labels, kept.Spec.BMC = host.Labels, host.Spec.BMC
+	for key, value := range kube.Only(host.Annotations, metal3.FencingCredentialsAnnotation, metal3.HostnameAnnotation) {
+		metav1.SetMetaDataAnnotation(&kept.ObjectMeta, key, value)
+	}
+	if found := host.Status.HardwareDetails; found != nil {
+		details := kept.Status.HardwareDetails
+		details.CPU, details.RAMMebibytes, details.Storage = found.CPU, found.RAMMebibytes, []metal3.Disk{{SizeBytes: metal3.LargestDisk(found.Storage)}}
+	}
+}
+
+// trimNICs keeps each address once.
+func trimNICs(found []metal3.NIC) []metal3.NIC {
+	nics := make([]metal3.NIC, 0, len(found))
+	for _, nic := range found {
+		if !slices.Contains(nics, nic) {
+			nics = append(nics, nic)
+		}
+	}
+	return slices.Clone(nics)
+}
+
+// readConditions are the conditions of Agents that are read.
+var readConditions = []conditionsv1.ConditionType{
+	aiv1beta1.SpecSyncedCondition, aiv1beta1.BoundCondition, aiv1beta1.ConnectedCondition, aiv1beta1.ValidatedCondition, aiv1beta1.InstalledCondition,
+	aiv1beta1.CleanupCondition,
+}
+
+// readOnceApproved are those that are read of an Agent that is bound and approved; of one that is installed only that of its deletion.
+var readOnceApproved = []conditionsv1.ConditionType{aiv1beta1.ConnectedCondition, aiv1beta1.ValidatedCondition, aiv1beta1.InstalledCondition, aiv1beta1.CleanupCondition}
+
+// trimAgent keeps of an Agent that waits for its cluster what is decided upon and what we tell it. An Agent that is bound and approved is told nothing more, and of
+// its hardware only what it is recognised by is looked at.
+func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
+	kept := &aiv1beta1.Agent{ObjectMeta: kube.Identity(&agent.ObjectMeta)}
+	kept.Labels = kube.Only(agent.Labels, aiv1beta1.InfraEnvNameLabel)
+	kept.Annotations = kube.Only(agent.Annotations, skipSpokeCleanupAnnotation, desired.FencingAnnotation)
+	status, found := &kept.Status, &agent.Status
+	status.Progress.CurrentStage, status.DebugInfo.State = kube.Word(found.Progress.CurrentStage), kube.Word(found.DebugInfo.State)
+	status.Progress.StageStartTime, status.Progress.InstallationPercentage = found.Progress.StageStartTime, found.Progress.InstallationPercentage
+	status.Inventory.SystemVendor.SerialNumber = found.Inventory.SystemVendor.SerialNumber
+	status.Inventory.Interfaces = trimInterfaces(found.Inventory.Interfaces)
+	if facts.Bound(agent) && agent.Spec.Approved {
+		return trimApproved(kept, agent)
+	}
+	kept.Spec, kept.ManagedFields = agent.Spec, apply.Own(FieldOwner, agent.ManagedFields)
+	status.Role, status.InstallationDiskID = found.Role, found.InstallationDiskID
+	status.DebugInfo.StateInfo = found.DebugInfo.StateInfo
+	status.Conditions = trimConditions(found.Conditions, readConditions)
+	inventory := &status.Inventory
+	inventory.Hostname, inventory.Memory, inventory.Disks = found.Inventory.Hostname, found.Inventory.Memory, found.Inventory.Disks
+	inventory.Cpu.Count = found.Inventory.Cpu.Count
+	return kept
+}
+
+// trimApproved adds what is read of an Agent that is bound and approved to what is read of any.
+func trimApproved(kept, agent *aiv1beta1.Agent) *aiv1beta1.Agent {
+	cluster := *agent.Spec.ClusterDeploymentName
+	if cluster.Namespace == agent.Namespace {
+		cluster.Namespace = agent.Namespace // the same string, once
+	}
+	kept.Spec = aiv1beta1.AgentSpec{ClusterDeploymentName: &cluster, Role: kube.Word(agent.Spec.Role), Approved: true, FencingCredentialsSecretRef: agent.Spec.FencingCredentialsSecretRef}
+	if facts.BoundByUs(agent) {
+		kept.Spec.IgnitionConfigOverrides = "{}" // that there is one tells that it was told
+	}
+	if facts.Installed(agent) {
+		kept.Status.Conditions = trimConditions(agent.Status.Conditions, []conditionsv1.ConditionType{aiv1beta1.CleanupCondition})
+		return kept
+	}
+	kept.Status.DebugInfo.StateInfo = agent.Status.DebugInfo.StateInfo
+	kept.Status.Conditions = trimConditions(agent.Status.Conditions, readOnceApproved)
+	return kept
+}
+
+// trimInterfaces keeps the addresses.
+func trimInterfaces(interfaces []aiv1beta1.HostInterface) []aiv1beta1.HostInterface {
+	if len(interfaces) == 0 {
+		return nil
+	}
+	kept := make([]aiv1beta1.HostInterface, len(interfaces))
+	for i := range interfaces {
+		kept[i].MacAddress = interfaces[i].MacAddress
+	}
+	return kept
+}
+
+// trimConditions keeps of a condition that is true no more than since when it is.
+func trimConditions(conditions []conditionsv1.Condition, read []conditionsv1.ConditionType) []conditionsv1.Condition {
+	kept := make([]conditionsv1.Condition, 0, len(read))
+	for _, c := range conditions {
+		if !slices.Contains(read, c.Type) {
+			continue
+		}
+		left := conditionsv1.Condition{Type: kube.Word(c.Type), Status: kube.Word(c.Status), LastTransitionTime: c.LastTransitionTime}
+		if c.Status != corev1.ConditionTrue {
+			left.Reason, left.Message = c.Reason, c.Message
+		}
+		kept = append(kept, left)
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	return slices.Clone(kept) // in no more room than they need
+}
+
+// readFields are the fields of infrastructure machines that are read or, the boot image, stated.
+var readFields = [][]string{
+	{"apiVersion"},
+	{"kind"},
+	{"metadata", "namespace"},
+	{"metadata", "name"},
+	{"metadata", "uid"},
+	{"metadata", "resourceVersion"},
+	{"metadata", "generation"},
+	{"metadata", "creationTimestamp"},
+	{"metadata", "deletionTimestamp"},
+	{"metadata", "ownerReferences"},
+	{"metadata", "annotations", metal3.HostAnnotation},
+	{"spec", "providerID"},
+	{"spec", "image", "url"},
+	{"spec", "image", "format"},
+	{"spec", "image", "diskFormat"},
+	{"status", "ready"},
+	{"status", "initialization", "provisioned"},
+	{"status", "metaData", "name"},
+}
+
+// readBeforehand are those that are read until the host is chosen.
+var readBeforehand = append(
+	slices.Clone(readFields),
+	[]string{"metadata", "labels", clusterv1.MachineControlPlaneLabel},
+	[]string{"metadata", "labels", clusterv1.MachineControlPlaneNameLabel},
+	[]string{"metadata", "labels", clusterv1.MachineDeploymentNameLabel},
+	[]string{"spec", "hostSelector"},
+	[]string{"spec", "failureDomain"},
+)
+
+// TrimInfraMachine is the cache transform of kinds that have none of their own: of infrastructure machines, which are all that is read without a type, it keeps what
+// is read. Once its host is chosen nothing is told to one, and the record of what it was told not needed.
+func TrimInfraMachine(in any) (any, error) {
+	machine, ok := in.(*unstructured.Unstructured)
+	if !ok {
+		return apply.KeepOwn(FieldOwner)(in)
+	}
+	if chosen := machine.GetAnnotations()[metal3.HostAnnotation] != ""; chosen {
+		return kube.Fields(machine, readFields), nil
+	}
+	kept := kube.Fields(machine, readBeforehand)
+	kept.SetManagedFields(apply.Own(FieldOwner, machine.GetManagedFields()))
+	return kept, nil
+}

@@ -1,0 +1,61 @@
+package hostconfig
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+// TestPendingValidationsAreTold is a host whose state lists nothing.
+func TestPendingValidationsAreTold(t *testing.T) {
+	w := refusedSince(t, settling)
+	w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostValidationReason)
+	w.Expect(w.message(bootstrapv1.HostBoundCondition)).To(ContainSubstring("Missing inventory"))
+}
+
+// The clock of assisted-service may be ahead of ours, or ours be set back after the host was refused.
+func TestValidationsAreToldWhateverTheClock(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		ago  time.Duration
+		told bool
+	}{
+		"a moment ago": {0, false},
+		"in a moment, by a clock that is a little ahead": {-settling, false},
+		"in an hour":  {-time.Hour, true},
+		"in a year":   {-365 * 24 * time.Hour, true},
+		"a year ago":  {365 * 24 * time.Hour, true},
+		"an hour ago": {time.Hour, true},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := refusedSince(t, tc.ago)
+			w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostValidationReason)
+			message := Equal("waiting for assisted-service to validate Agent a")
+			if tc.told {
+				message = ContainSubstring("Missing inventory")
+			}
+			w.Expect(w.message(bootstrapv1.HostBoundCondition)).To(message)
+		})
+	}
+}
+
+// refusedSince is a world whose host assisted-service refuses, as it says, for some time.
+func refusedSince(t *testing.T, ago time.Duration) *world {
+	t.Helper()
+	w := booted(t)
+	agent := discovered("a", "m", bootMAC)
+	agent.Status.DebugInfo = aiv1beta1.DebugInfo{State: "insufficient-unbound", StateInfo: "Host does not meet the minimum hardware requirements: "}
+	agent.Status.Conditions = append(agent.Status.Conditions, conditionsv1.Condition{
+		Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: "The agent's validations are failing: Missing inventory",
+		LastTransitionTime: metav1.NewTime(w.clock.Add(-ago)),
+	})
+	w.create(agent)
+	w.reconcile()
+	return w
+}

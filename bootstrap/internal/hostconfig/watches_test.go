@@ -1,0 +1,86 @@
+package hostconfig
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+)
+
+func TestInstallationChanges(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change  func(*hiveext.AgentClusterInstall)
+		matters bool
+	}{
+		"its progress":             {func(i *hiveext.AgentClusterInstall) { i.Status.Progress.TotalPercentage = 50 }, false},
+		"it accepts hosts":         {func(i *hiveext.AgentClusterInstall) { i.Status.DebugInfo.State = "adding-hosts" }, true},
+		"it fails":                 {func(i *hiveext.AgentClusterInstall) { i.Status.DebugInfo.State = "error" }, true},
+		"it is not known any more": {func(i *hiveext.AgentClusterInstall) { i.Status.DebugInfo.State = "" }, true},
+		"it is to have workers":    {func(i *hiveext.AgentClusterInstall) { i.Spec.ProvisionRequirements.WorkerAgents = 2 }, true},
+		"the certificates of its machine config server are known": {func(i *hiveext.AgentClusterInstall) {
+			i.Annotations = map[string]string{bootstrapv1.MachineConfigServerCAAnnotation: "PEM"}
+		}, true},
+		"its mirror registry is another": {func(i *hiveext.AgentClusterInstall) {
+			i.Spec.MirrorRegistryRef = &hiveext.MirrorRegistryConfigMapReference{Name: "m"}
+		}, true},
+	} {
+		before, _ := lab()["install"].(*hiveext.AgentClusterInstall)
+		before.Spec.ProvisionRequirements.WorkerAgents = 0
+		before.Status.DebugInfo.State = "installing"
+		after := before.DeepCopy()
+		tc.change(after)
+		NewWithT(t).Expect(installationChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(tc.matters), name)
+	}
+}
+
+// TestEventThatCannotBeMapped is a cache that does not answer: the event is lost, and the log says so.
+func TestEventThatCannotBeMapped(t *testing.T) {
+	g := NewWithT(t)
+	failing := interceptor.NewClient(newWorld(t), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("no cache")
+		},
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("no cache")
+		},
+	})
+	r := New(Options{Client: failing})
+	r.metal3.Store(true)
+	objects := lab()
+	for name, mapped := range map[string]func(context.Context) []ctrl.Request{
+		"Machine":           func(ctx context.Context) []ctrl.Request { return r.ofMachine(ctx, objects["machine"]) },
+		"Cluster":           func(ctx context.Context) []ctrl.Request { return r.ofCluster(ctx, objects["cluster"]) },
+		"Agent":             func(ctx context.Context) []ctrl.Request { return r.ofAgent(ctx, discovered("a", "m", bootMAC)) },
+		"BareMetalHost":     func(ctx context.Context) []ctrl.Request { return r.ofHost(ctx, bareMetalHost()) },
+		"ClusterDeployment": func(ctx context.Context) []ctrl.Request { return r.ofInstallation(ctx, objects["deployment"]) },
+		"Secret":            func(ctx context.Context) []ctrl.Request { return r.ofSecret(ctx, objects["pullSecret"]) },
+		"NMStateConfig": func(ctx context.Context) []ctrl.Request {
+			return r.ofNMStateConfig(ctx, staticNetwork("n", bootMAC, nil))
+		},
+	} {
+		logged := 0
+		log := funcr.New(func(string, string) { logged++ }, funcr.Options{})
+		g.Expect(mapped(ctrl.LoggerInto(t.Context(), log))).To(BeEmpty(), name)
+		g.Expect(logged).NotTo(BeZero(), "%s: the log says so", name)
+	}
+}
+
+func TestHostsOfAClusterThatComesBackAreWoken(t *testing.T) {
+	for situation, states := range map[string][2]string{
+		"both accept hosts, but not the same": {"insufficient", "adding-hosts"},
+		"it is registered":                    {"", "insufficient"},
+	} {
+		before, after := &hiveext.AgentClusterInstall{}, &hiveext.AgentClusterInstall{}
+		before.Status.DebugInfo.State, after.Status.DebugInfo.State = states[0], states[1]
+		NewWithT(t).Expect(installationChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue(), situation)
+	}
+}

@@ -1,0 +1,196 @@
+package hostconfig
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// registeredField is a field of an InfraEnv of which assisted-service takes over a change only when it registers the InfraEnv.
+type registeredField struct {
+	path []string
+	// stays reports whether assisted-service keeps what it registered, or refuses what is wanted.
+	stays func(registered, wanted *assisted.InfraEnvSpec) bool
+	// stated reports whether a value is wanted, which replaces that of any client; nil: none is.
+	stated func(wanted *assisted.InfraEnvSpec) bool
+	// keep states in wanted what assisted-service keeps.
+	keep func(registered, wanted *assisted.InfraEnvSpec)
+}
+
+// registeredFields are those of an InfraEnv, as observed on the real service of April 2025 and read in that of August 2026: updateInfraEnv in its infraenv_controller.go passes on what is stated only,
+// and updateInfraEnvData and updateInfraEnvNtpSources in its bminventory/inventory.go store no mirrors and no empty key.
+var registeredFields = []registeredField{
+	{ // assisted-service's webhook refuses another one
+		path: []string{"cpuArchitecture"},
+		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+			return cmp.Or(registered.CpuArchitecture, defaultArchitecture) != cmp.Or(wanted.CpuArchitecture, defaultArchitecture)
+		},
+		stated: func(wanted *assisted.InfraEnvSpec) bool { return wanted.CpuArchitecture != "" },
+		keep:   func(registered, wanted *assisted.InfraEnvSpec) { wanted.CpuArchitecture = registered.CpuArchitecture },
+	},
+	{ // another one is read and checked, and not stored
+		path: []string{"mirrorRegistryRef"},
+		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+			return !equality.Semantic.DeepEqual(registered.MirrorRegistryRef, wanted.MirrorRegistryRef)
+		},
+		stated: func(wanted *assisted.InfraEnvSpec) bool { return wanted.MirrorRegistryRef != nil },
+		keep: func(registered, wanted *assisted.InfraEnvSpec) {
+			wanted.MirrorRegistryRef = registered.MirrorRegistryRef
+		},
+	},
+	{ // of this and all that follow other values are taken over, and not that there is none anymore
+		path: []string{"sshAuthorizedKey"},
+		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+			return registered.SSHAuthorizedKey != "" && wanted.SSHAuthorizedKey == ""
+		},
+		keep: func(registered, wanted *assisted.InfraEnvSpec) { wanted.SSHAuthorizedKey = registered.SSHAuthorizedKey },
+	},
+	{
+		path: []string{"ignitionConfigOverride"},
+		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+			return registered.IgnitionConfigOverride != "" && wanted.IgnitionConfigOverride == ""
+		},
+		keep: func(registered, wanted *assisted.InfraEnvSpec) {
+			wanted.IgnitionConfigOverride = registered.IgnitionConfigOverride
+		},
+	},
+	{
+		path: []string{"additionalNTPSources"},
+		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+			return len(registered.AdditionalNTPSources) > 0 && len(wanted.AdditionalNTPSources) == 0
+		},
+		keep: keepTimeServers,
+	},
+	{
+		// Added to an InfraEnv that stated no time server, it is refused where the service has one of its own (NTP_DEFAULT_SERVER): that was registered as additionalNTPSources, which
+		// exclude ntpSources (RegisterInfraEnvInternal, updateInfraEnvNtpSources).
+		path: []string{"ntpSources"},
+		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+			return (len(registered.NTPSources) > 0) != (len(wanted.NTPSources) > 0)
+		},
+		stated: func(wanted *assisted.InfraEnvSpec) bool { return len(wanted.NTPSources) > 0 },
+		keep:   keepTimeServers,
+	},
+	{
+		path: []string{"networkDiscoveryDelaySeconds"},
+		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+			return registered.NetworkDiscoveryDelaySeconds != nil && wanted.NetworkDiscoveryDelaySeconds == nil
+		},
+		keep: func(registered, wanted *assisted.InfraEnvSpec) {
+			wanted.NetworkDiscoveryDelaySeconds = registered.NetworkDiscoveryDelaySeconds
+		},
+	},
+	proxyField("httpProxy", func(p *aiv1beta1.Proxy) *string { return &p.HTTPProxy }),
+	proxyField("httpsProxy", func(p *aiv1beta1.Proxy) *string { return &p.HTTPSProxy }),
+	proxyField("noProxy", func(p *aiv1beta1.Proxy) *string { return &p.NoProxy }),
+}
+
+// defaultArchitecture is that of an InfraEnv that states none.
+const defaultArchitecture = "x86_64"
+
+// keepTimeServers keeps both lists, one of which excludes the other.
+func keepTimeServers(registered, wanted *assisted.InfraEnvSpec) {
+	wanted.NTPSources, wanted.AdditionalNTPSources = registered.NTPSources, registered.AdditionalNTPSources
+}
+
+func proxyField(name string, part func(*aiv1beta1.Proxy) *string) registeredField {
+	return registeredField{
+		path: []string{"proxy", name},
+		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+			was, is := proxyOf(registered), proxyOf(wanted)
+			return *part(&was) != "" && *part(&is) == ""
+		},
+		keep: func(registered, wanted *assisted.InfraEnvSpec) {
+			proxy := proxyOf(wanted)
+			*part(&proxy) = *part(registered.Proxy)
+			wanted.Proxy = &proxy
+		},
+	}
+}
+
+func proxyOf(spec *assisted.InfraEnvSpec) aiv1beta1.Proxy {
+	if spec.Proxy == nil {
+		return aiv1beta1.Proxy{}
+	}
+	return *spec.Proxy
+}
+
+// reregister deletes an InfraEnv whose change assisted-service takes over at a registration only, such as the key of a user who is not to log in anymore: it is made
+// again. Once the image was handed out that would be wrong, for the host that boots the image could not register: then the InfraEnv keeps these fields, which is reported.
+func (r *Reconciler) reregister(ctx context.Context, s *scope, wanted *assisted.InfraEnv) (bool, error) {
+	fields := r.staying(s.Namesake, wanted)
+	switch {
+	case len(fields) == 0:
+		return true, nil
+	case s.DataHandedOut() || s.HostChosen():
+		for _, field := range fields {
+			field.keep(&s.Namesake.Spec, &wanted.Spec)
+		}
+		s.unchangeableField = fields[0].path[0]
+		return true, nil
+	}
+	_, _ = s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
+		"InfraEnv %s is made again: assisted-service would keep its %s, which is not wanted any more", s.Namesake.Name, fields[0].path[0])
+	current, err := r.isCurrent(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	if !current {
+		s.again.In(reconcile.CacheLag)
+		return false, nil
+	}
+	return false, kube.Delete(ctx, r.Client, s.Namesake)
+}
+
+// staying are the fields of an InfraEnv in which assisted-service would keep what is not wanted anymore. What another client states there is left alone.
+func (r *Reconciler) staying(infraEnv, wanted *assisted.InfraEnv) []registeredField {
+	if infraEnv == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(registeredFields), func(field registeredField) bool {
+		stated := field.stated != nil && field.stated(&wanted.Spec)
+		return !field.stays(&infraEnv.Spec, &wanted.Spec) || !stated && !r.applier.Owns(infraEnv, slices.Concat([]string{"spec"}, field.path)...)
+	})
+}
+
+// recordKept looks for what the image of a host that has booted keeps, until the host is installed.
+func (r *Reconciler) recordKept(s *scope) {
+	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
+	if err != nil || s.Namesake == nil || s.WasInstalled() {
+		return
+	}
+	wanted, err := desired.InfraEnv(s.Facts, mode.Name())
+	if err != nil {
+		return
+	}
+	if fields := r.staying(s.Namesake, wanted); len(fields) > 0 {
+		s.unchangeableField = fields[0].path[0]
+	}
+}
+
+// keptByImage says what of the spec did not reach the image before it was handed out; empty: nothing.
+func (s *scope) keptByImage() string {
+	if s.unchangeableField == "" {
+		return ""
+	}
+	return fmt.Sprintf("the image was handed out with another %s, which it keeps. Set it back, or delete Machine %s to get a host with it: what its host has installed by then is wiped", s.unchangeableField, s.Machine.Name)
+}
+
+// isCurrent tells whether the API server has the config as it was read. On one that is older the field may not be withdrawn at all, the image be handed out, or the InfraEnv be that of another config of
+// its name.
+func (r *Reconciler) isCurrent(ctx context.Context, s *scope) (bool, error) {
+	now := &bootstrapv1.OpenshiftAssistedConfig{}
+	there, err := kube.IsThere(ctx, r.Live, s.stored, now)
+	return there && now.ResourceVersion == s.stored.ResourceVersion, err
+}

@@ -1,0 +1,256 @@
+package hostconfig
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// assisted-service keeps what an InfraEnv states no more: docs/assisted-service.md. One that is made anew has forgotten it.
+func TestWhatIsWithdrawnIsForgotten(t *testing.T) {
+	for name, tc := range map[string]struct {
+		state, withdraw func(*bootstrapv1.OpenshiftAssistedConfig)
+		// before is done while it is stated.
+		before func(w *world)
+		anew   bool
+		left   func(*assisted.InfraEnvSpec) any
+		// is what is left in the end; nil: nothing.
+		is any
+	}{
+		"an SSH key": {
+			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "ssh-ed25519 former" },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "" },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.SSHAuthorizedKey },
+		},
+		"another SSH key": {
+			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "ssh-ed25519 former" },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "ssh-ed25519 later" },
+		},
+		"an override": {
+			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
+				c.Annotations = map[string]string{bootstrapv1.DiscoveryIgnitionOverrideAnnotation: `{"ignition":{"version":"3.1.0"}}`}
+			},
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Annotations = nil },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.IgnitionConfigOverride },
+		},
+		"time servers": {
+			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalNTPSources = []string{"ntp.example"} },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalNTPSources = nil },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.AdditionalNTPSources },
+		},
+		"time servers of the only kind": {
+			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = []string{"ntp.example"} },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = nil },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.NTPSources },
+		},
+		"time servers of another kind": {
+			state: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = []string{"ntp.example"} },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) {
+				c.Spec.NTPSources, c.Spec.AdditionalNTPSources = nil, []string{"ntp.example"}
+			},
+			anew: true, left: func(s *assisted.InfraEnvSpec) any { return s.NTPSources },
+		},
+		"the time server of assisted-service itself": {
+			state:    func(*bootstrapv1.OpenshiftAssistedConfig) {},
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = []string{"ntp.example"} },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return len(s.NTPSources) == 0 },
+		},
+		"the delay of the network": {
+			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NetworkDiscoveryDelaySeconds = ptr.To[int32](60) },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NetworkDiscoveryDelaySeconds = nil },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.NetworkDiscoveryDelaySeconds },
+		},
+		"mirrors": {
+			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
+				c.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: "former"}
+			},
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.MirrorRegistryRef = nil },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.MirrorRegistryRef },
+		},
+		"other mirrors": {
+			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
+				c.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: "former"}
+			},
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.MirrorRegistryRef.Name = "later" },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.MirrorRegistryRef }, is: &hiveext.MirrorRegistryConfigMapReference{Namespace: "lab", Name: "later"},
+		},
+		"another architecture": {
+			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.CPUArchitecture = "arm64" },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.CPUArchitecture = "" },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.CpuArchitecture },
+		},
+		"the default architecture, stated": {
+			state:    func(*bootstrapv1.OpenshiftAssistedConfig) {},
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.CPUArchitecture = "x86_64" },
+		},
+		"the proxy": {
+			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
+				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example"}
+			},
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy = nil },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return proxyOf(s) },
+		},
+		"the other proxy": {
+			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
+				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example", HTTPSProxy: "https://proxy.example"}
+			},
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy.HTTPSProxy = "" },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return proxyOf(s).HTTPSProxy },
+		},
+		"what the proxy is not for": {
+			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
+				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example", NoProxy: "example"}
+			},
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy.NoProxy = "" },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return proxyOf(s).NoProxy },
+		},
+		"what assisted-service forgets": {
+			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalTrustBundle = "bundle" },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalTrustBundle = "" },
+		},
+		"nothing, where somebody else states a key": {
+			state: func(*bootstrapv1.OpenshiftAssistedConfig) {}, withdraw: func(*bootstrapv1.OpenshiftAssistedConfig) {},
+			before: func(w *world) {
+				infraEnv := read(w, "m", &assisted.InfraEnv{})
+				w.change(infraEnv, func() { infraEnv.Spec.SSHAuthorizedKey = "ssh-ed25519 somebody" })
+			},
+		},
+		"a key, when the data was handed out": {
+			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "ssh-ed25519 former" },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "" },
+			before: func(w *world) {
+				w.makeImage()
+				w.reconcile()
+				w.Expect(w.config().Status.DataSecretName).NotTo(BeEmpty())
+			},
+		},
+		"a key, when the host is chosen": {
+			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "ssh-ed25519 former" },
+			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "" },
+			before:   func(w *world) { w.create(bareMetalHost()) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, values(lab())...)
+			config := w.config()
+			w.change(config, func() { tc.state(config) })
+			w.reconcile()
+			w.reconcile()
+			if tc.before != nil {
+				tc.before(w)
+			}
+			w.takeInfraEnvIn()
+			config = w.config()
+			w.change(config, func() { config.Generation++; tc.withdraw(config) })
+			w.reconcile()
+			infraEnv := read(w, "m", &assisted.InfraEnv{})
+			w.Expect(infraEnv.DeletionTimestamp.IsZero()).To(Equal(!tc.anew))
+			if !tc.anew {
+				return
+			}
+			w.Expect(tc.left(&infraEnv.Spec)).NotTo(BeZero(), "what goes is not written")
+			w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
+			w.reconcile()
+			infraEnv.Finalizers = nil
+			w.Expect(client.IgnoreNotFound(w.Update(t.Context(), infraEnv))).To(Succeed())
+			w.reconcile()
+			infraEnv = read(w, "m", &assisted.InfraEnv{})
+			w.Expect(infraEnv.DeletionTimestamp).To(BeNil())
+			if tc.is != nil {
+				w.Expect(tc.left(&infraEnv.Spec)).To(Equal(tc.is))
+			} else {
+				w.Expect(tc.left(&infraEnv.Spec)).To(BeZero())
+			}
+		})
+	}
+}
+
+// A host that has the image could not register with another InfraEnv: the image keeps what assisted-service takes at a registration only, and the Machine's owner is told how to get it.
+func TestWhatAnImageKeepsIsReported(t *testing.T) {
+	for field, tc := range map[string]struct {
+		state, change func(*bootstrapv1.OpenshiftAssistedConfig)
+		kept          func(*assisted.InfraEnvSpec) any
+		as            any
+	}{
+		"cpuArchitecture": {
+			func(*bootstrapv1.OpenshiftAssistedConfig) {}, func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.CPUArchitecture = "arm64" },
+			func(s *assisted.InfraEnvSpec) any { return s.CpuArchitecture }, "",
+		},
+		"ntpSources": {
+			func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = []string{"ntp.example"} },
+			func(c *bootstrapv1.OpenshiftAssistedConfig) {
+				c.Spec.NTPSources, c.Spec.AdditionalNTPSources = nil, []string{"ntp.example"}
+			},
+			func(s *assisted.InfraEnvSpec) any {
+				return append(append([]string{}, s.NTPSources...), s.AdditionalNTPSources...)
+			},
+			[]string{"ntp.example"},
+		},
+		"proxy": {
+			func(c *bootstrapv1.OpenshiftAssistedConfig) {
+				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example"}
+			},
+			func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy = nil },
+			func(s *assisted.InfraEnvSpec) any { return proxyOf(s).HTTPProxy }, "http://proxy.example",
+		},
+	} {
+		t.Run(field, func(t *testing.T) {
+			w := newWorld(t, values(lab())...)
+			config := w.config()
+			w.change(config, func() { tc.state(config) })
+			w.reconcile()
+			w.makeImage()
+			w.reconcile()
+			w.Expect(w.config().Status.DataSecretName).NotTo(BeEmpty())
+			config = w.config()
+			w.change(config, func() { config.Generation++; tc.change(config) })
+			for range 2 { // it stays reported
+				w.reconcile()
+				w.clock = w.clock.Add(reconcile.DeferralPeriod)
+			}
+			infraEnv := read(w, "m", &assisted.InfraEnv{})
+			w.Expect(infraEnv.DeletionTimestamp).To(BeNil())
+			w.Expect(tc.kept(&infraEnv.Spec)).To(Equal(tc.as))
+			w.reconcile()
+			told := conditions.Get(w.config(), bootstrapv1.DiscoveryImageReadyCondition)
+			w.Expect(told.Status).To(Equal(metav1.ConditionTrue))
+			w.Expect(told.Message).To(And(ContainSubstring(field), ContainSubstring("delete Machine m"), ContainSubstring("wiped")))
+		})
+	}
+}
+
+// A cache that is late has the config of before: what it does not state yet was not withdrawn.
+func TestALateCacheWithdrawsNothing(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	before, config := w.config(), w.config()
+	w.change(config, func() { config.Spec.SSHAuthorizedKey = "ssh-ed25519 somebody" })
+	w.reconcile()
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.SSHAuthorizedKey).NotTo(BeEmpty())
+	w.restart()
+	w.reconciler.Client = kubetest.Behind(w, before, (*bootstrapv1.OpenshiftAssistedConfig).DeepCopyInto)
+	w.Expect(w.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag))
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.SSHAuthorizedKey).NotTo(BeEmpty())
+}
+
+func TestAnInfraEnvThatDoesNotGoIsTold(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	w.remove(w.takeInfraEnvIn())
+	w.reconcile()
+	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
+	w.clock = w.clock.Add(2 * assisted.AnswerTime)
+	w.reconcile()
+	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.AssistedServiceNotRespondingReason)
+}

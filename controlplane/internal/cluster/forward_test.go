@@ -1,0 +1,415 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	grpchealth "google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
+	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
+	"k8s.io/apimachinery/pkg/util/portforward"
+	"k8s.io/apimachinery/pkg/util/proxy"
+	apiserverproxy "k8s.io/apiserver/pkg/util/proxy"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
+)
+
+// atOnce is how long what waits for nobody may take on a busy machine. What is held up is so for longer, or for ever.
+const atOnce = 5 * time.Second
+
+var etcdPod = client.ObjectKey{Namespace: "openshift-etcd", Name: "etcd-n0"}
+
+// port is what serves a port of a Pod, with the streams of one connection to it.
+type port func(data, problems httpstream.Stream)
+
+// kubelet forwards to a port.
+func kubelet(serve port) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if _, err := httpstream.Handshake(r, w, []string{portforward.PortForwardV1Name}); err != nil {
+			return
+		}
+		streams := make(chan httpstream.Stream, 2)
+		connection := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(stream httpstream.Stream, _ <-chan struct{}) error {
+			streams <- stream
+			return nil
+		})
+		if connection == nil {
+			return
+		}
+		defer connection.Close()
+		byType := map[string]httpstream.Stream{}
+		for {
+			select {
+			case stream := <-streams:
+				byType[stream.Headers().Get(corev1.StreamType)] = stream
+				if len(byType) == 2 {
+					go serve(byType[corev1.StreamTypeData], byType[corev1.StreamTypeError])
+				}
+			case <-connection.CloseChan():
+				return
+			}
+		}
+	}
+}
+
+// echo answers what it is told, with the port before it.
+func echo(data, _ httpstream.Stream) {
+	_, _ = io.WriteString(data, data.Headers().Get(corev1.PortHeader)+" ")
+	_, _ = io.Copy(data, data)
+}
+
+// tunnel is an API server that passes on to a kubelet what comes in WebSockets, as those do since Kubernetes 1.31.
+func tunnel(t *testing.T, serve port) http.Handler {
+	t.Helper()
+	behind := httptest.NewServer(kubelet(serve))
+	t.Cleanup(behind.Close)
+	at, err := url.Parse(behind.URL)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	upgrading := proxy.NewUpgradeAwareHandler(at, http.DefaultTransport, false, true, responder{})
+	tunnelling := apiserverproxy.NewTunnelingHandler(upgrading)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !wsstream.IsWebSocketRequest(r) {
+			http.Error(w, "not in a WebSocket", http.StatusBadRequest)
+			return
+		}
+		tunnelling.ServeHTTP(w, r)
+	})
+}
+
+type responder struct{}
+
+func (responder) Error(w http.ResponseWriter, _ *http.Request, err error) {
+	http.Error(w, err.Error(), http.StatusBadGateway)
+}
+
+// onlySPDY is an API server from before.
+func onlySPDY(serve http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if wsstream.IsWebSocketRequest(r) {
+			http.Error(w, `query parameter "port" is required`, http.StatusBadRequest)
+			return
+		}
+		serve.ServeHTTP(w, r)
+	})
+}
+
+// ways are those to a port.
+var ways = map[string]func(*testing.T, port) http.Handler{
+	"a WebSocket": tunnel,
+	"SPDY":        func(_ *testing.T, serve port) http.Handler { return onlySPDY(kubelet(serve)) },
+}
+
+// forwardedTo runs a test with a connection to a port of a Pod.
+func forwardedTo(t *testing.T, serve http.Handler, test func(h *hub, conn net.Conn)) {
+	t.Helper()
+	h, server := connectedHub(t)
+	server.portForward = serve
+	h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, door *Conn) error {
+		conn, err := door.Forwards(ctx, etcdPod, 2379)
+		h.Expect(err).NotTo(HaveOccurred())
+		defer conn.Close()
+		test(h, conn)
+		return nil
+	})).To(Succeed())
+}
+
+func TestPortsOfPodsAreReached(t *testing.T) {
+	for by, way := range ways {
+		t.Run(by, func(t *testing.T) {
+			h, server := connectedHub(t)
+			asked := make(chan string, 10)
+			serves := way(t, echo)
+			server.portForward = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked <- r.URL.Path
+				serves.ServeHTTP(w, r)
+			})
+			h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, door *Conn) error {
+				h.Expect(door.Get(ctx, client.ObjectKey{Name: "n0"}, &corev1.Node{})).To(Succeed())
+				conn, err := door.Forwards(ctx, etcdPod, 2379)
+				h.Expect(err).NotTo(HaveOccurred())
+				defer conn.Close()
+				_, err = io.WriteString(conn, "hello")
+				h.Expect(err).NotTo(HaveOccurred())
+				heard := make([]byte, len("2379 hello"))
+				_, err = io.ReadFull(conn, heard)
+				h.Expect(err).NotTo(HaveOccurred())
+				h.Expect(string(heard)).To(Equal("2379 hello"))
+				h.Expect(conn.Close()).To(Succeed())
+				_, err = conn.Read(heard)
+				h.Expect(err).To(MatchError(net.ErrClosed))
+				return nil
+			})).To(Succeed())
+			h.Expect(asked).To(Receive(Equal("/api/v1/namespaces/openshift-etcd/pods/etcd-n0/portforward")))
+			h.Expect(h.sessions()).To(BeZero(), "what they hold is dropped")
+		})
+	}
+}
+
+// As etcd's client does it.
+func TestGRPCWithTLSGoesThroughPorts(t *testing.T) {
+	authority, err := pki.New("etcd")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	certificate, err := authority.ServerCertificate()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	server := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&certificate)))
+	healthv1.RegisterHealthServer(server, grpchealth.NewServer())
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+
+	for by, way := range ways {
+		t.Run(by, func(t *testing.T) {
+			h, api := connectedHub(t)
+			ended := make(chan struct{}, 1)
+			api.portForward = way(t, func(data, _ httpstream.Stream) {
+				conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
+				if err != nil {
+					return
+				}
+				go func() {
+					_, _ = io.Copy(conn, data)
+					_ = conn.Close()
+					ended <- struct{}{}
+				}()
+				_, _ = io.Copy(data, conn)
+			})
+			h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, door *Conn) error {
+				member, err := grpc.NewClient("passthrough:///localhost",
+					grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: authority.Pool(), ServerName: "localhost", MinVersion: tls.VersionTLS12})),
+					grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return door.Forwards(ctx, etcdPod, 2379) }))
+				h.Expect(err).NotTo(HaveOccurred())
+				for range 3 {
+					_, err = healthv1.NewHealthClient(member).Check(ctx, &healthv1.HealthCheckRequest{}, grpc.WaitForReady(true))
+					h.Expect(err).NotTo(HaveOccurred())
+				}
+				began := time.Now()
+				h.Expect(member.Close()).To(Succeed())
+				h.Expect(time.Since(began)).To(BeNumerically("<", atOnce))
+				return nil
+			})).To(Succeed())
+			h.Eventually(ended, "1m").Should(Receive(), "the other end is told")
+		})
+	}
+}
+
+func TestAPortThatIsNotServedIsTold(t *testing.T) {
+	for by, way := range ways {
+		t.Run(by, func(t *testing.T) {
+			forwardedTo(t, way(t, func(_, problems httpstream.Stream) {
+				_, _ = io.WriteString(problems, "connection refused")
+				_ = problems.Close()
+			}), func(h *hub, conn net.Conn) {
+				_, err := conn.Read(make([]byte, 1))
+				h.Expect(err).To(MatchError(ContainSubstring("connection refused")))
+			})
+		})
+	}
+}
+
+// The buffers between are full then, and a writer holds the locks of all layers.
+func TestAPeerThatStopsReadingHoldsNobody(t *testing.T) {
+	t.Parallel()
+	for by, way := range ways {
+		for end, tc := range map[string]struct {
+			do  func(net.Conn) error
+			why error
+		}{
+			"closed":     {net.Conn.Close, net.ErrClosed},
+			"a deadline": {func(conn net.Conn) error { return conn.SetDeadline(time.Now().Add(50 * time.Millisecond)) }, os.ErrDeadlineExceeded},
+			"of writing": {func(conn net.Conn) error { return conn.SetWriteDeadline(time.Now()) }, os.ErrDeadlineExceeded},
+			"of reading": {func(conn net.Conn) error { return conn.SetReadDeadline(time.Now()) }, os.ErrDeadlineExceeded},
+			"a later deadline": {func(conn net.Conn) error {
+				return errors.Join(conn.SetDeadline(time.Now().Add(time.Hour)), conn.Close())
+			}, net.ErrClosed},
+		} {
+			t.Run(by+", "+end, func(t *testing.T) {
+				forwardedTo(t, way(t, func(httpstream.Stream, httpstream.Stream) {}), func(h *hub, conn net.Conn) {
+					written, stuck := make(chan struct{}, 1), make(chan error, 1)
+					go func() {
+						for chunk := make([]byte, 1<<16); ; {
+							if _, err := conn.Write(chunk); err != nil {
+								stuck <- err
+								return
+							}
+							select {
+							case written <- struct{}{}:
+							default:
+							}
+						}
+					}()
+					h.Eventually(func() bool {
+						select {
+						case <-written:
+							return false
+						case <-time.After(200 * time.Millisecond):
+							return true
+						}
+					}, "20s", "1ms").Should(BeTrue(), "it is stuck")
+					h.Expect(stuck).NotTo(Receive())
+					began := time.Now()
+					h.Expect(tc.do(conn)).To(Succeed())
+					h.Expect(time.Since(began)).To(BeNumerically("<", atOnce))
+					h.Eventually(stuck, "1m").Should(Receive(MatchError(tc.why)))
+					_, err := conn.Read(make([]byte, 1))
+					h.Expect(err).To(MatchError(tc.why))
+				})
+			})
+		}
+	}
+}
+
+// Its user may be stuck itself.
+func TestWhatWentThroughADoorEndsWithIt(t *testing.T) {
+	h, server := connectedHub(t)
+	server.portForward = tunnel(t, echo)
+	read := make(chan error, 1)
+	h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, door *Conn) error {
+		conn, err := door.Forwards(ctx, etcdPod, 2379)
+		h.Expect(err).NotTo(HaveOccurred())
+		go func() {
+			_, err := io.Copy(io.Discard, conn)
+			read <- err
+		}()
+		return nil
+	})).To(Succeed())
+	h.Eventually(read, "1m").Should(Receive(MatchError(net.ErrClosed)))
+}
+
+func TestADeadlineThatIsTakenBackEndsNothing(t *testing.T) {
+	t.Parallel()
+	forwardedTo(t, tunnel(t, echo), func(h *hub, conn net.Conn) {
+		h.Expect(conn.SetDeadline(time.Now().Add(time.Second))).To(Succeed())
+		h.Expect(conn.SetDeadline(time.Time{})).To(Succeed())
+		h.Consistently(func() error { _, err := conn.Write([]byte("x")); return err }, "1500ms").Should(Succeed())
+	})
+}
+
+// deaf takes a connection over, and neither reads nor answers what comes; it tells when the connection ends.
+func deaf(ended chan<- struct{}, upgrade func(w http.ResponseWriter, r *http.Request) net.Conn) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		conn := upgrade(w, r)
+		defer conn.Close()
+		_, _ = io.Copy(io.Discard, conn)
+		ended <- struct{}{}
+	}
+}
+
+func TestPortsOfPodsThatAreNotReached(t *testing.T) {
+	t.Parallel()
+	silent := func(ended chan<- struct{}) http.HandlerFunc {
+		return func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			ended <- struct{}{}
+		}
+	}
+	for situation, serve := range map[string]func(chan<- struct{}) http.Handler{
+		"the kubelet is away, and the API server waits for it": func(ended chan<- struct{}) http.Handler { return silent(ended) },
+		"and the API server is an old one":                     func(ended chan<- struct{}) http.Handler { return onlySPDY(silent(ended)) },
+		"the streams are not answered": func(ended chan<- struct{}) http.Handler {
+			return deaf(ended, func(w http.ResponseWriter, r *http.Request) net.Conn {
+				conn, err := (&websocket.Upgrader{Subprotocols: websocket.Subprotocols(r)}).Upgrade(w, r, nil)
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+				return conn.NetConn()
+			})
+		},
+		"nor are those of SPDY": func(ended chan<- struct{}) http.Handler {
+			return onlySPDY(deaf(ended, func(w http.ResponseWriter, _ *http.Request) net.Conn {
+				conn, _, err := w.(http.Hijacker).Hijack() //nolint:forcetypeassert // HTTP/1.1
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+				_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+				return conn
+			}))
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h, server := connectedHub(t)
+			ended := make(chan struct{}, 10)
+			server.portForward = serve(ended)
+			began := time.Now()
+			h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, door *Conn) error {
+				ctx, cancel := context.WithTimeout(ctx, time.Second) // two connections are made within it
+				defer cancel()
+				_, err := door.Forwards(ctx, etcdPod, 2379)
+				return err
+			})).To(MatchError(ContainSubstring("etcd-n0")))
+			h.Expect(time.Since(began)).To(BeNumerically("<", atOnce))
+			h.Eventually(ended, "1m").Should(Receive(), "no connection is left")
+		})
+	}
+}
+
+func TestWhatAnAPIServerRefusesIsNotAskedForTwice(t *testing.T) {
+	forbidden := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "not you"}
+	for situation, tc := range map[string]struct {
+		answer  func(w http.ResponseWriter)
+		is      func(error) bool
+		message string
+		asked   int
+	}{
+		"it is forbidden":              {func(w http.ResponseWriter) { answer(w, &forbidden) }, apierrors.IsForbidden, "not you", 1},
+		"there is no Pod":              {func(w http.ResponseWriter) { http.Error(w, "no Pod", http.StatusNotFound) }, apierrors.IsNotFound, "", 1},
+		"the token is refused":         {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusUnauthorized) }, apierrors.IsUnauthorized, "", 1},
+		"the kubelet is away":          {func(w http.ResponseWriter) { http.Error(w, "dial timeout", http.StatusBadGateway) }, nil, "dial timeout", 1},
+		"it knows no such WebSockets":  {func(w http.ResponseWriter) { w.WriteHeader(http.StatusForbidden) }, apierrors.IsForbidden, "", 2},
+		"or wants to be told the port": {func(w http.ResponseWriter) { http.Error(w, "port is required", http.StatusBadRequest) }, apierrors.IsBadRequest, "", 2},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h, server := connectedHub(t)
+			asked := make(chan string, 10)
+			server.portForward = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked <- r.Method
+				tc.answer(w)
+			})
+			err := h.Connect(t.Context(), clusterKey, func(ctx context.Context, door *Conn) error {
+				_, err := door.Forwards(ctx, etcdPod, 2379)
+				return err
+			})
+			h.Expect(err).To(MatchError(And(ContainSubstring("etcd-n0"), ContainSubstring(tc.message))))
+			if tc.is != nil {
+				h.Expect(tc.is(err)).To(BeTrue(), err.Error())
+			}
+			h.Expect(asked).To(HaveLen(tc.asked))
+		})
+	}
+}
+
+func TestWhetherEtcdServes(t *testing.T) {
+	h, server := connectedHub(t)
+	for code, serves := range map[int]bool{
+		http.StatusOK: true, http.StatusInternalServerError: false, http.StatusForbidden: true, http.StatusNotFound: true,
+	} {
+		server.etcd.Store(int32(code))
+		h.Expect(h.EtcdServes(t.Context(), clusterKey)).To(Equal(serves), "%d", code)
+	}
+	_, err := newHub(t, kubeconfigFor(t, "https://127.0.0.1:1", nil)).EtcdServes(t.Context(), clusterKey)
+	h.Expect(err).To(MatchError(ErrNotConnected))
+}
+
+func TestNobodyEntersAClusterThatIsNotConnected(t *testing.T) {
+	h := newHub(t, kubeconfigFor(t, "https://127.0.0.1:1", nil))
+	entered := func(context.Context, *Conn) error { panic("nobody may") }
+	h.Expect(h.Connect(t.Context(), clusterKey, entered)).To(MatchError(ErrNotConnected), "it was not visited")
+	h.visit(t.Context())
+	h.Expect(h.Connect(t.Context(), clusterKey, entered)).To(MatchError(ErrNotConnected), "it does not answer")
+}

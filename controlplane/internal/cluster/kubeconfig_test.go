@@ -1,0 +1,76 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// kubeconfigFor is one with a token for a server.
+func kubeconfigFor(t *testing.T, server string, change func(*clientcmdapi.Config)) []byte {
+	t.Helper()
+	config := clientcmdapi.Config{
+		CurrentContext: "admin",
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: server, InsecureSkipTLSVerify: true}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"admin": {Token: "secret-token"}},
+		Contexts:       map[string]*clientcmdapi.Context{"admin": {Cluster: "c", AuthInfo: "admin"}},
+	}
+	if change != nil {
+		change(&config)
+	}
+	content, err := clientcmd.Write(config)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return content
+}
+
+func fileWith(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "token")
+	NewWithT(t).Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
+	return path
+}
+
+func TestKubeconfigsThatAreMoreThanData(t *testing.T) {
+	const path = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+	user := func(u clientcmdapi.AuthInfo) func(*clientcmdapi.Config) {
+		return func(c *clientcmdapi.Config) { c.AuthInfos["admin"] = &u }
+	}
+	for situation, tc := range map[string]struct {
+		change func(*clientcmdapi.Config)
+		refuse string
+	}{
+		"a token is data":               {},
+		"so is a client certificate":    {change: user(clientcmdapi.AuthInfo{ClientCertificateData: []byte("c"), ClientKeyData: []byte("k")})},
+		"a token file":                  {user(clientcmdapi.AuthInfo{TokenFile: path}), "it has tokenFile, "},
+		"a token file beside a token":   {user(clientcmdapi.AuthInfo{Token: "t", TokenFile: path}), "it has tokenFile, "},
+		"a program":                     {user(clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{Command: "sh", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode}}), "it has exec, "},
+		"an auth provider":              {user(clientcmdapi.AuthInfo{AuthProvider: &clientcmdapi.AuthProviderConfig{Name: "oidc"}}), "it has auth-provider, "},
+		"a client certificate in files": {user(clientcmdapi.AuthInfo{ClientCertificate: path, ClientKey: path}), "it has client-certificate, client-key, "},
+		"an authority in a file":        {func(c *clientcmdapi.Config) { c.Clusters["c"].CertificateAuthority = path }, "it has certificate-authority, "},
+		"what no context uses":          {func(c *clientcmdapi.Config) { c.AuthInfos["other"] = &clientcmdapi.AuthInfo{TokenFile: path} }, "it has tokenFile, "},
+		"no current context":            {func(c *clientcmdapi.Config) { c.CurrentContext = ""; c.Contexts = nil }, "its current context"},
+		"no context, but unnamed data": {func(c *clientcmdapi.Config) {
+			c.CurrentContext, c.Contexts = "", nil
+			c.Clusters[""], c.AuthInfos[""] = c.Clusters["c"], c.AuthInfos["admin"]
+		}, "its current context"},
+		"no server": {func(c *clientcmdapi.Config) { c.Clusters["c"].Server = "" }, "its current context"},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			err := CheckKubeconfig(kubeconfigFor(t, "https://foreign.example.com:6443", tc.change))
+			if tc.refuse == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(HavePrefix(tc.refuse)))
+			g.Expect(err).To(BeAssignableToTypeOf(RefusedError("")))
+			g.Expect(err.Error()).NotTo(Or(ContainSubstring(path), ContainSubstring("foreign")), "nothing of its content is told")
+		})
+	}
+	NewWithT(t).Expect(CheckKubeconfig([]byte("no: [kubeconfig"))).To(MatchError("it is no kubeconfig"))
+	NewWithT(t).Expect(CheckKubeconfig(nil)).To(MatchError("it is empty"))
+}

@@ -1,0 +1,49 @@
+package cluster
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// While a host restarts the API server of a single node cannot be asked: what was planned is known from before.
+func TestPlannedRestartsAreRememberedWhileTheConnectionIsDown(t *testing.T) {
+	h, s := connectedHub(t)
+	node := func(role, desired string) *corev1.Node {
+		n := nodeWith("old")
+		n.Labels[role], n.Annotations[DesiredConfigAnnotation] = "", desired
+		return n
+	}
+	s.put(nodesPath, node("node-role.kubernetes.io/worker", "new"))
+	h.Eventually(h.told).Should(HaveField("Nodes", ConsistOf(HaveField("Config", "old"))))
+	h.Expect(h.Observe(clusterKey).Restarts).To(BeEmpty(), "a worker takes no API server along")
+	s.put(nodesPath, node("node-role.kubernetes.io/master", "old"))
+	s.put(nodesPath, node("node-role.kubernetes.io/master", "new"))
+	h.Eventually(h.told).Should(HaveField("Restarts", ConsistOf("Node n0 is being brought to another machine configuration")))
+	rolling := operatorOf("kube-apiserver", configv1.ConditionTrue)
+	rolling.Status.Conditions = append(rolling.Status.Conditions, configv1.ClusterOperatorStatusCondition{Type: configv1.OperatorProgressing, Status: configv1.ConditionTrue})
+	s.put(operatorsPath, rolling)
+	h.Eventually(h.told).Should(HaveField("Restarts", ConsistOf(ContainSubstring("Node n0"), "ClusterOperator kube-apiserver rolls out another revision")))
+
+	s.CloseClientConnections()
+	s.Close()
+	h.visit(t.Context())
+	seen := h.Observe(clusterKey)
+	h.Expect(seen.Connected).To(BeFalse())
+	h.Expect(seen.Nodes).To(BeEmpty())
+	h.Expect(seen.Restarts).To(HaveLen(2))
+}
+
+func TestPlannedRestartsEndWithTheChange(t *testing.T) {
+	h, s := connectedHub(t)
+	n := nodeWith("old")
+	n.Labels["node-role.kubernetes.io/master"], n.Annotations[DesiredConfigAnnotation] = "", "new"
+	s.put(nodesPath, n)
+	h.Eventually(h.told).Should(HaveField("Restarts", HaveLen(1)))
+	done := nodeWith("new")
+	done.Labels["node-role.kubernetes.io/master"], done.Annotations[DesiredConfigAnnotation] = "", "new"
+	s.put(nodesPath, done)
+	h.Eventually(h.told).Should(HaveField("Restarts", BeEmpty()))
+}

@@ -1,0 +1,136 @@
+package cluster
+
+import (
+	"crypto"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/semaphore"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+)
+
+const (
+	serverCAsPath = "/api/v1/namespaces/openshift-machine-config-operator/configmaps"
+	rootCAsPath   = "/api/v1/namespaces/kube-system/configmaps"
+)
+
+// authority is a ConfigMap with a certificate authority of its own, which is returned, too.
+func authority(t *testing.T, name, key string) (*corev1.ConfigMap, string) {
+	t.Helper()
+	raw, err := keyutil.MakeEllipticPrivateKeyPEM()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	private, err := keyutil.ParsePrivateKeyPEM(raw)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	made, err := cert.NewSelfSignedCACert(cert.Config{CommonName: name}, private.(crypto.Signer)) //nolint:forcetypeassert // a key
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	encoded, err := cert.EncodeCertificates(made)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{key: string(encoded)}}, string(encoded)
+}
+
+func TestTheServerCAIsWatchedWhileHostsAreAwaited(t *testing.T) {
+	s := newAPIServer(t, "secret-token")
+	first, ca := authority(t, "machine-config-server-ca", "ca-bundle.crt")
+	root, _ := authority(t, "root-ca", "ca.crt")
+	s.put(serverCAsPath, first)
+	s.put(rootCAsPath, root)
+	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h.connectionOf(clusterKey)
+	h.visit(t.Context())
+	h.Expect(h.told().ServerCA).To(BeEmpty())
+	h.settle()
+	h.visit(t.Context())
+	h.Expect(s.requests()).NotTo(ContainElement(ContainSubstring("configmaps")), "thousands of clusters await nobody")
+
+	h.Await(clusterKey, true)
+	h.Eventually(h.visits).Should(Receive())
+	h.visit(t.Context())
+	h.Expect(h.told().ServerCA).To(Equal(ca))
+	h.Eventually(func() int { return s.watched(serverCAsPath) }).Should(Equal(1))
+	h.Expect(s.requests()).To(ContainElement("GET " + serverCAsPath + " truemetadata.name=machine-config-server-ca"))
+	second, renewed := authority(t, "machine-config-server-ca", "ca-bundle.crt")
+	s.put(serverCAsPath, second)
+	h.Expect(h.told().ServerCA).To(Equal(renewed))
+}
+
+func TestTheServerCAIsReadAnewForOthersWhoAreAwaitedLater(t *testing.T) {
+	s := newAPIServer(t, "secret-token")
+	first, _ := authority(t, "machine-config-server-ca", "ca-bundle.crt")
+	s.put(serverCAsPath, first)
+	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h.connectionOf(clusterKey).watchTime = time.Second
+	h.Await(clusterKey, true)
+	h.visit(t.Context())
+	h.Await(clusterKey, false)
+	s.endWatches(serverCAsPath, nil)
+	h.Eventually(func() string { return h.Observe(clusterKey).ServerCA }, time.Minute).Should(BeEmpty(), "nobody knows whether it is still true")
+	second, renewed := authority(t, "machine-config-server-ca", "ca-bundle.crt")
+	s.put(serverCAsPath, second)
+	h.Await(clusterKey, true)
+	h.visit(t.Context())
+	h.Expect(h.Observe(clusterKey).ServerCA).To(Equal(renewed))
+}
+
+// Else it would be read with the next visit, in ten minutes.
+func TestTheServerCAIsReadSoonForHostsThatAreAwaitedWhileTheClusterIsConnectedTo(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, kubeconfigFor(t, newAPIServer(t, "secret-token").URL, nil))
+	l := h.connectionOf(clusterKey)
+	l.reading = semaphore.NewWeighted(1)
+	h.Expect(l.reading.Acquire(t.Context(), 1)).To(Succeed())
+	next := make(chan time.Duration)
+	go func() { next <- h.visit(t.Context()) }()
+	h.Consistently(next, 500*time.Millisecond).ShouldNot(Receive(), "it waits to read")
+	h.Await(clusterKey, true)
+	l.reading.Release(1)
+	h.Eventually(next, time.Minute).Should(Receive(BeNumerically("<", 4*retryFirst)))
+}
+
+func TestTheServerCAOfOlderReleasesIsTheInstallers(t *testing.T) {
+	s := newAPIServer(t, "secret-token")
+	root, ca := authority(t, "root-ca", "ca.crt")
+	s.put(rootCAsPath, root)
+	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h.connectionOf(clusterKey)
+	h.Await(clusterKey, true)
+	h.visit(t.Context())
+	h.Expect(h.told().ServerCA).To(Equal(ca))
+	h.Eventually(func() int { return s.watched(serverCAsPath) }).Should(Equal(1))
+	own, upgraded := authority(t, "machine-config-server-ca", "ca-bundle.crt")
+	s.put(serverCAsPath, own)
+	h.Expect(h.told().ServerCA).To(Equal(upgraded), "the cluster was upgraded")
+}
+
+func TestAServerCAThatCannotBeReadMakesNothingUnknown(t *testing.T) {
+	for name, breakIt := range map[string]func(*apiServer){
+		"forbidden":     func(s *apiServer) { s.refuse[serverCAsPath] = true },
+		"the older one": func(s *apiServer) { s.refuse[rootCAsPath] = true },
+		"no certificates": func(s *apiServer) {
+			s.put(serverCAsPath, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "machine-config-server-ca"}, Data: map[string]string{"ca-bundle.crt": "none"}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newAPIServer(t, "secret-token")
+			breakIt(s)
+			h := newHub(t, kubeconfigFor(t, s.URL, nil))
+			h.connectionOf(clusterKey)
+			h.Await(clusterKey, true)
+			h.Expect(h.visit(t.Context())).To(BeNumerically("<", 4*retryFirst), "it is awaited")
+			h.Expect(h.told()).To(And(HaveField("ServerCA", BeEmpty()), HaveField("UnreadSince", BeZero())))
+		})
+	}
+}
+
+func TestAClusterWithoutAServerCAIsNotVisitedForIt(t *testing.T) {
+	h := newHub(t, kubeconfigFor(t, newAPIServer(t, "secret-token").URL, nil))
+	h.connectionOf(clusterKey)
+	h.Await(clusterKey, true)
+	h.visit(t.Context())
+	h.Expect(h.told().ServerCA).To(BeEmpty())
+	h.Await(clusterKey, true)
+	h.Expect(h.visits).NotTo(Receive())
+}
