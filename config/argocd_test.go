@@ -148,7 +148,7 @@ func TestHealthOf(t *testing.T) {
 var broughtLater = []string{"PullSecretMissing", "ManifestsMissing", "ClusterImageSetMissing", "InfraTemplateMissing", "WaitingForNMStateConfig", "WaitingForImport"}
 
 // passing are reasons that are told at once, and are no trouble, or advise and hold nothing up.
-var passing = []string{"HostInstalled", "DeletingAgent", "DeletingInfraEnv", "PreflightWarnings", "HostsFallBehind"}
+var passing = []string{"HostInstalled", "DeletingAgent", "DeletingInfraEnv", "PreflightWarnings", "HostsLagging"}
 
 // triedAgain are those of what others try again by themselves, most often with success.
 var triedAgain = []string{"HostFailed"}

@@ -54,12 +54,12 @@ var _ = Describe("An installation", Label("restart", "lost"), Ordered, Serial, f
 		before := state(ctx, cluster).Installation.Spec
 		laboratory.Service.LoseCluster(cluster.Key())
 		wait(ctx, cluster, "registered anew", func(s *lab.State) bool { return s.Installation.Status.DebugInfo.State == "insufficient" })
-		message := waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.RegisteredAnewReason)
+		message := waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.ReregisteredReason)
 		Expect(message).To(ContainSubstring("import"), "what to do")
 
 		By("adding a worker: its host is discovered, and not given to a cluster that would be installed")
 		Expect(cluster.Scale(ctx, 2)).To(Succeed())
-		wait(ctx, cluster, "keeping the worker waiting", func(s *lab.State) bool { return configHas(s, bootstrapv1.ClusterRegisteredAnewReason) })
+		wait(ctx, cluster, "keeping the worker waiting", func(s *lab.State) bool { return configHas(s, bootstrapv1.ClusterReregisteredReason) })
 		Consistently(ctx, func(g Gomega) {
 			s, err := cluster.State(ctx)
 			g.Expect(err).NotTo(HaveOccurred())

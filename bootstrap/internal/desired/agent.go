@@ -31,7 +31,7 @@ func invalid(format string, args ...any) *UserError {
 // it out of the cluster again. metadata returns the host's Metal3 metadata, and is only asked when a variable needs it.
 func AgentSpec(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte, error)) (*aiv1beta1.AgentSpec, error) {
 	if problem := f.RoleContradiction(); problem != "" {
-		return nil, &UserError{bootstrapv1.ContradictoryRoleReason, problem}
+		return nil, &UserError{bootstrapv1.RoleConflictReason, problem}
 	}
 	if problem := belowRequirements(f, agent); problem != nil && !facts.BoundByUs(agent) {
 		return nil, problem

@@ -317,20 +317,20 @@ func TestAgentThatCannotBeTold(t *testing.T) {
 		"arbiter of a cluster that counts none": {func(h *identified) {
 			asArbiter(h)
 			h.Install.Spec.ProvisionRequirements.ArbiterAgents = 0
-		}, bootstrapv1.ContradictoryRoleReason, "AgentClusterInstall cp counts no arbiters"},
+		}, bootstrapv1.RoleConflictReason, "AgentClusterInstall cp counts no arbiters"},
 		"arbiter of a hub that cannot count it": {func(h *identified) {
 			asArbiter(h)
 			h.Install.Spec.ProvisionRequirements.ArbiterAgents = 0
 			h.Install.Annotations = map[string]string{bootstrapv1.ClusterWithArbiterAnnotation: ""}
-		}, bootstrapv1.ContradictoryRoleReason, "is from before arbiters: upgrade it"},
+		}, bootstrapv1.RoleConflictReason, "is from before arbiters: upgrade it"},
 		"arbiter whose Machine is none of a control plane": {func(h *identified) {
 			asArbiter(h)
 			h.Machine.Labels = nil
-		}, bootstrapv1.ContradictoryRoleReason, "it lacks the label cluster.x-k8s.io/control-plane"},
+		}, bootstrapv1.RoleConflictReason, "it lacks the label cluster.x-k8s.io/control-plane"},
 		"arbiter by the label of its config alone": {func(h *identified) {
 			asArbiter(h)
 			h.Config.Spec.Role = ""
-		}, bootstrapv1.ContradictoryRoleReason, "remove the label, and it becomes a master"},
+		}, bootstrapv1.RoleConflictReason, "remove the label, and it becomes a master"},
 		"control-plane host in another pool": {func(h *identified) { h.Config.Spec.MachineConfigPool = "infra" }, bootstrapv1.InvalidConfigurationReason, "spec.machineConfigPool"},
 		"everything too small": {func(h *identified) {
 			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{MinCPUCores: 32, MinMemory: ptr.To(resource.MustParse("64Gi")), MinDiskSize: ptr.To(resource.MustParse("1Ti"))}

@@ -62,7 +62,7 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
 	agent := s.agent
 	if s.Reregistered() {
-		return s.wait(stage, bootstrapv1.ClusterRegisteredAnewReason, "the cluster was installed already, but assisted-service has it in state %q, as one that may be installed anew: "+
+		return s.wait(stage, bootstrapv1.ClusterReregisteredReason, "the cluster was installed already, but assisted-service has it in state %q, as one that may be installed anew: "+
 			"Agent %s is neither bound nor approved; see the condition Installed of the control plane", s.Installation().State, agent.Name)
 	}
 	if proceed, err := r.nodeNameFree(ctx, s); !proceed {

@@ -100,9 +100,9 @@ func TestWorkerOfAClusterThatIsInstalledAlone(t *testing.T) {
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "it is bound after the installation")
 }
 
-// TestNoHostForAClusterThatIsRegisteredAnew covers an assisted-service whose database came back empty or older: it would install the host into a cluster that does
+// TestNoHostForAClusterThatIsReregistered covers an assisted-service whose database came back empty or older: it would install the host into a cluster that does
 // not exist.
-func TestNoHostForAClusterThatIsRegisteredAnew(t *testing.T) {
+func TestNoHostForAClusterThatIsReregistered(t *testing.T) {
 	runs := func(w *world) {
 		w.create(&clusterv1.Machine{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cp-0", Labels: map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachineControlPlaneLabel: ""}},
@@ -119,7 +119,7 @@ func TestNoHostForAClusterThatIsRegisteredAnew(t *testing.T) {
 			show(w)
 			w.create(discovered("a", "m", bootMAC))
 			w.reconcile()
-			w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterRegisteredAnewReason)
+			w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterReregisteredReason)
 			w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound")
 			w.setState(read(w, "cp", &hiveext.AgentClusterInstall{}), "adding-hosts")
 			w.reconcile()
@@ -132,7 +132,7 @@ func TestNoHostForAClusterThatIsRegisteredAnew(t *testing.T) {
 			w.registerWithCluster("a", "known")
 			show(w)
 			w.reconcile()
-			w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterRegisteredAnewReason)
+			w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterReregisteredReason)
 			w.Expect(w.agent("a").Spec.Approved).To(BeFalse(), "it is not approved")
 		})
 	}

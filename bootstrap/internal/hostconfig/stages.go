@@ -54,7 +54,7 @@ var stages = []stage{
 			bootstrapv1.ClusterNotAcceptingHostsReason, bootstrapv1.WaitingForHostValidationReason, bootstrapv1.HostBindingReason, bootstrapv1.HostBoundReason,
 		},
 		urgent: []string{
-			bootstrapv1.ContradictoryRoleReason, bootstrapv1.HostBelowRequirementsReason, bootstrapv1.InstallationDiskNotFoundReason, bootstrapv1.ClusterRegisteredAnewReason,
+			bootstrapv1.RoleConflictReason, bootstrapv1.HostBelowRequirementsReason, bootstrapv1.InstallationDiskNotFoundReason, bootstrapv1.ClusterReregisteredReason,
 			bootstrapv1.NodeNameTakenReason, bootstrapv1.FencingCredentialsUnusableReason,
 		},
 	},

@@ -52,8 +52,8 @@ const (
 	// CertificatesApprovedCondition is False while kubelets of the cluster's hosts ask for certificates that do not fit; else it is not there.
 	CertificatesApprovedCondition = "CertificatesApproved"
 
-	// HostsKeepUpCondition is False while a host is much slower than the others that are installed beside it; else it is not there. It advises, and holds nothing up.
-	HostsKeepUpCondition = "HostsKeepUp"
+	// HostsProgressingCondition is False while a host is much slower than the others that are installed beside it; else it is not there. It advises, and holds nothing up.
+	HostsProgressingCondition = "HostsProgressing"
 
 	// PreflightPassedCondition tells, until the cluster is installed, whether its names, addresses and registries look right from the hub. It advises, and holds
 	// nothing up.
@@ -96,7 +96,7 @@ const (
 	InstallationFailedReason              = "InstallationFailed"
 	RetryingInstallationReason            = "RetryingInstallation"
 	InstalledReason                       = "Installed"
-	RegisteredAnewReason                  = "RegisteredAnew"
+	ReregisteredReason                    = "Reregistered"
 	WaitingForImportReason                = "WaitingForImport"
 	WaitingForKubeconfigReason            = "WaitingForKubeconfig"
 	KubeconfigAvailableReason             = "KubeconfigAvailable"
@@ -148,6 +148,6 @@ const (
 	PreflightPassedReason                 = "PreflightPassed"
 	PreflightWarningsReason               = "PreflightWarnings"
 	PreflightIncompleteReason             = "PreflightIncomplete"
-	CertificateRequestNotFittingReason    = "CertificateRequestNotFitting"
-	HostsFallBehindReason                 = "HostsFallBehind"
+	CertificateRequestMismatchReason      = "CertificateRequestMismatch"
+	HostsLaggingReason                    = "HostsLagging"
 )

@@ -67,7 +67,7 @@ func (r *Reconciler) approveKubelets(ctx context.Context, s *scope) (bool, error
 		s.again.In(max(last.next.Sub(r.now()), initialInspectionDelay)) // that one fits now is told by nothing
 	}
 	if message := last.message(); message != "" {
-		s.found.Block(status.KubeletApproval, controlplanev1.CertificateRequestNotFittingReason, message)
+		s.found.Block(status.KubeletApproval, controlplanev1.CertificateRequestMismatchReason, message)
 	}
 	return true, err
 }

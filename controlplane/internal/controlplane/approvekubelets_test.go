@@ -163,7 +163,7 @@ func TestWhatDoesNotFitIsToldWhenItLastsAndApprovedWhenItFits(t *testing.T) {
 		now = now.Add(after / 2)
 		h.Expect(h.reconcile().RequeueAfter).To(Equal(after))
 		c := conditions.Get(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)
-		h.Expect(c).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.CertificateRequestNotFittingReason),
+		h.Expect(c).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.CertificateRequestMismatchReason),
 			HaveField("Message", ContainSubstring("CertificateSigningRequest csr-1, a client certificate for Node n1: Node n1 is Ready"))))
 	}
 	now = now.Add(4 * initialInspectionDelay)

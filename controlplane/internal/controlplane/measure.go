@@ -48,7 +48,7 @@ var phaseWords = map[controlplanev1.InstallationPhase]string{
 
 // announced are the problems that have Events.
 var announced = []string{
-	controlplanev1.InstallationFailedReason, controlplanev1.PreparationFailedReason, controlplanev1.RegisteredAnewReason, controlplanev1.HostsFallBehindReason,
+	controlplanev1.InstallationFailedReason, controlplanev1.PreparationFailedReason, controlplanev1.ReregisteredReason, controlplanev1.HostsLaggingReason,
 	controlplanev1.WorkersNotCreatedReason,
 }
 

@@ -35,7 +35,7 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 			"for that would reinstall the hosts. Restore it from a backup. If nothing runs on the hosts yet, delete the Cluster, which wipes them, and create it again", s.ControlPlane.Name))
 		return false, nil
 	case s.Reregistered:
-		s.block(controlplanev1.RegisteredAnewReason, status.Reregistered(s.Facts))
+		s.block(controlplanev1.ReregisteredReason, status.Reregistered(s.Facts))
 		return false, nil
 	case s.Begun:
 		return true, nil

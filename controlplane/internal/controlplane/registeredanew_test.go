@@ -41,13 +41,13 @@ func (h *hub) expectUntouched(before *hiveext.AgentClusterInstall) {
 	h.Expect(aci.Spec).To(Equal(before.Spec))
 	h.Expect(h.machines()).To(HaveLen(3), "no Machine for a cluster that would be installed over")
 	created := conditions.Get(h.controlPlane(), controlplanev1.MachinesCreatedCondition)
-	h.Expect(created.Reason).To(Equal(controlplanev1.RegisteredAnewReason))
+	h.Expect(created.Reason).To(Equal(controlplanev1.ReregisteredReason))
 	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
-	h.Expect(c.Reason).To(Equal(controlplanev1.RegisteredAnewReason))
+	h.Expect(c.Reason).To(Equal(controlplanev1.ReregisteredReason))
 	h.Expect(c.Message).To(And(ContainSubstring(`state "insufficient"`), ContainSubstring("c1-admin-kubeconfig"), ContainSubstring("Delete nothing")))
 }
 
-func TestAnInstalledClusterThatIsRegisteredAnewIsLeftAlone(t *testing.T) {
+func TestAnInstalledClusterThatIsReregisteredIsLeftAlone(t *testing.T) {
 	h := forgotten(t)
 	before := &hiveext.AgentClusterInstall{}
 	h.get("c1", before)
@@ -64,7 +64,7 @@ func TestAnInstalledClusterThatIsRegisteredAnewIsLeftAlone(t *testing.T) {
 }
 
 // Backup tools restore neither status nor owner references.
-func TestARestoredClusterThatIsRegisteredAnewIsLeftAlone(t *testing.T) {
+func TestARestoredClusterThatIsReregisteredIsLeftAlone(t *testing.T) {
 	for evidence, lose := range map[string]func(h *hub){
 		"the ClusterDeployment is stated to be installed": func(h *hub) {
 			h.Expect(h.Delete(h.t.Context(), h.published())).To(Succeed())

@@ -69,11 +69,11 @@ func (r *Reconciler) announce(before, cp *controlplanev1.OpenshiftAssistedContro
 			r.warn(cp, "InstallationFailed", "%s", installed.Message)
 		}
 	}
-	if slow := conditions.Get(cp, controlplanev1.HostsKeepUpCondition); slow != nil && !conditions.Has(before, controlplanev1.HostsKeepUpCondition) {
-		r.warn(cp, controlplanev1.HostsFallBehindReason, "%s", slow.Message)
+	if slow := conditions.Get(cp, controlplanev1.HostsProgressingCondition); slow != nil && !conditions.Has(before, controlplanev1.HostsProgressingCondition) {
+		r.warn(cp, controlplanev1.HostsLaggingReason, "%s", slow.Message)
 	}
-	if installed.Reason == controlplanev1.RegisteredAnewReason && conditions.GetReason(before, controlplanev1.InstalledCondition) != installed.Reason {
-		r.warn(cp, controlplanev1.RegisteredAnewReason, "%s", installed.Message)
+	if installed.Reason == controlplanev1.ReregisteredReason && conditions.GetReason(before, controlplanev1.InstalledCondition) != installed.Reason {
+		r.warn(cp, controlplanev1.ReregisteredReason, "%s", installed.Message)
 	}
 	if installed.Reason == controlplanev1.WorkersNotCreatedReason && conditions.GetReason(before, controlplanev1.InstalledCondition) != installed.Reason {
 		r.warn(cp, controlplanev1.WorkersNotCreatedReason, "%s", installed.Message)

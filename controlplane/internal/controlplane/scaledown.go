@@ -37,7 +37,7 @@ func (r *Reconciler) scaleDown(ctx context.Context, s *scope) (bool, error) {
 		s.found.Block(status.ScaleDown, step.Reason, step.Message)
 		return true, nil
 	case s.Reregistered:
-		s.found.Block(status.ScaleDown, controlplanev1.RegisteredAnewReason, status.Reregistered(s.Facts))
+		s.found.Block(status.ScaleDown, controlplanev1.ReregisteredReason, status.Reregistered(s.Facts))
 		return true, nil
 	case !s.Workload.Connected:
 		s.found.Block(status.ScaleDown, controlplanev1.ConnectionDownReason, notConnected)

@@ -126,7 +126,7 @@ func TestWhatKeepsAnInstalledControlPlaneFromBeingScaledDown(t *testing.T) {
 			func(h *hub) { h.etcds.observing = cluster.ErrNotConnected }, controlplanev1.ConnectionDownReason, "does not answer", true,
 		},
 		"assisted-service has forgotten it": {
-			func(h *hub) { h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0) }, controlplanev1.RegisteredAnewReason, "Delete nothing here", true,
+			func(h *hub) { h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0) }, controlplanev1.ReregisteredReason, "Delete nothing here", true,
 		},
 		"a host that was released is not cleaned up": {
 			func(h *hub) {

@@ -31,11 +31,11 @@ func (v *View) installation() metav1.Condition {
 	const t = controlplanev1.InstalledCondition
 	switch {
 	case v.Reregistered && v.Installed():
-		c := yes(t, controlplanev1.RegisteredAnewReason)
+		c := yes(t, controlplanev1.ReregisteredReason)
 		c.Message = Reregistered(v.Facts)
 		return c
 	case v.Reregistered:
-		return no(t, controlplanev1.RegisteredAnewReason, Reregistered(v.Facts))
+		return no(t, controlplanev1.ReregisteredReason, Reregistered(v.Facts))
 	case v.Installed():
 		return v.installed()
 	case v.Found.Blocked(Installation) != nil && (!v.Progress.Started || v.GivesUp()):

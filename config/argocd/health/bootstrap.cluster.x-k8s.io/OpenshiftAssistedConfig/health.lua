@@ -1,6 +1,6 @@
 -- Reasons that need somebody: time alone does not mend them. What is merely missing is not among them, for example a Secret: another wave may bring it.
 local wrong = {
-  AssistedServiceNotResponding = true, BMCOfAnotherServer = true, BootImageOutdated = true, BootImageRejected = true, ClusterDeploymentNotOurs = true, ClusterRegisteredAnew = true, ContradictoryRole = true, DiscoveryImageFailed = true,
+  AssistedServiceNotResponding = true, BMCOfAnotherServer = true, BootImageOutdated = true, BootImageRejected = true, ClusterDeploymentNotOurs = true, ClusterReregistered = true, RoleConflict = true, DiscoveryImageFailed = true,
   DiscoveryImageUnavailable = true, FencingCredentialsUnusable = true, HostBelowRequirements = true, HostBootedDiscoveryAgain = true, HostInAnotherCluster = true, HostRestoredWithoutHistory = true,
   HostInstallationFailed = true, HostNotResponding = true, HostRefused = true, HostUnmanaged = true, IgnitionDownloadFailed = true, InfraEnvNotOurs = true, InstallationDiskNotFound = true,
   InvalidConfiguration = true, MachinePoolNotSupported = true, NodeNameTaken = true, ServerInUse = true,

@@ -1,9 +1,9 @@
 -- Reasons that need somebody: time alone does not mend them. What is merely missing is not among them, for example a Secret: another wave may bring it.
 local wrong = {
-  ArbiterMismatch = true, AssistedServiceNotResponding = true, BootstrapProviderOutdated = true, CertificateRequestNotFitting = true, ClusterVersionUnavailable = true, EtcdQuorumAtRisk = true,
+  ArbiterMismatch = true, AssistedServiceNotResponding = true, BootstrapProviderOutdated = true, CertificateRequestMismatch = true, ClusterVersionUnavailable = true, EtcdQuorumAtRisk = true,
   EtcdTopologyNotSupported = true, EtcdUnknown = true, ForeignAgentsBound = true, InfrastructureDeletionStuck = true, InstallationFailed = true, InstallationNotOurs = true, InstallationRejected = true,
   InvalidConfiguration = true, KubeconfigRefused = true, KubeconfigUnauthorized = true, KubeconfigUntrusted = true, KubeconfigNotOurs = true, LastEtcdMember = true, MachineConfigPoolDegraded = true, MachineCreationFailed = true, MachinesWithoutOwner = true, NotHealthy = true,
-  PreparationFailed = true, RegisteredAnew = true, RegistryUnavailable = true, ReleaseImageNotFound = true, UnsupportedVersion = true,
+  PreparationFailed = true, Reregistered = true, RegistryUnavailable = true, ReleaseImageNotFound = true, UnsupportedVersion = true,
   UpgradeFailing = true, UpgradeNotOffered = true, UpgradeRefused = true, UpgradeRiskNotAccepted = true, UserActionRequired = true,
   VersionChangeNotSupported = true, VersionMismatch = true, WaitingForMachineAPI = true, WorkersNotCreated = true,
 }

@@ -39,14 +39,14 @@ func TestAHostThatFallsBehindIsToldWhenItDoes(t *testing.T) {
 		h.Expect(h.Create(t.Context(), agent)).To(Succeed())
 	}
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", 4*time.Minute), "the end of the time is not missed")
-	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.HostsKeepUpCondition)).To(BeFalse())
+	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.HostsProgressingCondition)).To(BeFalse())
 
 	now = now.Add(4 * time.Minute)
 	h.reconcile()
-	told := conditions.Get(h.controlPlane(), controlplanev1.HostsKeepUpCondition)
+	told := conditions.Get(h.controlPlane(), controlplanev1.HostsProgressingCondition)
 	h.Expect(told).NotTo(BeNil())
 	h.Expect(told.Message).To(HavePrefix("host rack1-u7 is in stage"))
-	h.Expect(recorder.Events).To(Receive(HavePrefix("Warning HostsFallBehind host rack1-u7 ")))
+	h.Expect(recorder.Events).To(Receive(HavePrefix("Warning HostsLagging host rack1-u7 ")))
 
 	version := h.controlPlane().ResourceVersion
 	now = now.Add(time.Hour)
@@ -57,7 +57,7 @@ func TestAHostThatFallsBehindIsToldWhenItDoes(t *testing.T) {
 	slow.Status.Progress.CurrentStage, slow.Status.Progress.StageStartTime = models.HostStageRebooting, &metav1.Time{Time: now}
 	h.Expect(h.Update(t.Context(), slow)).To(Succeed())
 	h.reconcile()
-	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.HostsKeepUpCondition)).To(BeFalse(), "it went on")
+	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.HostsProgressingCondition)).To(BeFalse(), "it went on")
 }
 
 func TestTheStageOfAHostIsNews(t *testing.T) {

@@ -145,20 +145,20 @@ func TestAHostStaysBehindWhenTheOthersGoOn(t *testing.T) {
 	g := NewWithT(t)
 	v := progressOf(workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageRebooting, 15))
 	v.Compose(v.ControlPlane)
-	told := conditions.GetMessage(v.ControlPlane, controlplanev1.HostsKeepUpCondition)
+	told := conditions.GetMessage(v.ControlPlane, controlplanev1.HostsProgressingCondition)
 	g.Expect(told).NotTo(BeEmpty())
 
 	v.Agents[1] = workerIn("b", models.HostStageConfiguring, 0)
 	v.Compose(v.ControlPlane)
-	g.Expect(conditions.GetMessage(v.ControlPlane, controlplanev1.HostsKeepUpCondition)).To(Equal(told), "it does not come and go with the steps of others")
+	g.Expect(conditions.GetMessage(v.ControlPlane, controlplanev1.HostsProgressingCondition)).To(Equal(told), "it does not come and go with the steps of others")
 
 	v.Agents[0] = workerIn("a", models.HostStageRebooting, 0)
 	v.Compose(v.ControlPlane)
-	g.Expect(conditions.Has(v.ControlPlane, controlplanev1.HostsKeepUpCondition)).To(BeFalse(), "it has gone on")
+	g.Expect(conditions.Has(v.ControlPlane, controlplanev1.HostsProgressingCondition)).To(BeFalse(), "it has gone on")
 
 	v.Agents = []aiv1beta1.Agent{workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageConfiguring, 0)}
 	v.Compose(v.ControlPlane)
-	g.Expect(conditions.Has(v.ControlPlane, controlplanev1.HostsKeepUpCondition)).To(BeFalse(), "nothing was told of it")
+	g.Expect(conditions.Has(v.ControlPlane, controlplanev1.HostsProgressingCondition)).To(BeFalse(), "nothing was told of it")
 }
 
 func TestHostsThatFallBehindAreNamed(t *testing.T) {
@@ -167,18 +167,18 @@ func TestHostsThatFallBehindAreNamed(t *testing.T) {
 	v.Workers = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "machine-a"}}}
 	cp := v.ControlPlane.DeepCopy()
 	v.Compose(cp)
-	told := conditions.Get(cp, controlplanev1.HostsKeepUpCondition)
+	told := conditions.Get(cp, controlplanev1.HostsProgressingCondition)
 	g.Expect(told).NotTo(BeNil())
 	g.Expect(told.Status).To(Equal(metav1.ConditionFalse))
 	g.Expect(told.Message).To(HavePrefix(`host a (Machine machine-a) is in stage "Writing image to disk" since 2026-03-01T11:35:00Z; most of the others have left that stage more than 10 minutes ago: look at the console`))
 
 	v.Now = noon.Add(5 * time.Minute)
 	v.Compose(cp)
-	g.Expect(conditions.GetMessage(cp, controlplanev1.HostsKeepUpCondition)).To(Equal(told.Message), "it does not tick")
+	g.Expect(conditions.GetMessage(cp, controlplanev1.HostsProgressingCondition)).To(Equal(told.Message), "it does not tick")
 
 	v.Agents[0] = workerIn("a", models.HostStageRebooting, 0)
 	v.Compose(cp)
-	g.Expect(conditions.Has(cp, controlplanev1.HostsKeepUpCondition)).To(BeFalse(), "it has gone on")
+	g.Expect(conditions.Has(cp, controlplanev1.HostsProgressingCondition)).To(BeFalse(), "it has gone on")
 	g.Expect(v.UntilChange()).To(Equal(5*time.Minute), "from when it has been in the next stage for ten minutes")
 }
 
@@ -194,7 +194,7 @@ func TestNoMoreThanThreeHostsThatFallBehindAreNamed(t *testing.T) {
 	v := progressOf(hosts...)
 	cp := v.ControlPlane.DeepCopy()
 	v.Compose(cp)
-	g.Expect(conditions.GetMessage(cp, controlplanev1.HostsKeepUpCondition)).To(And(ContainSubstring("host c "), ContainSubstring("; 2 more hosts; "), Not(ContainSubstring("host d"))))
+	g.Expect(conditions.GetMessage(cp, controlplanev1.HostsProgressingCondition)).To(And(ContainSubstring("host c "), ContainSubstring("; 2 more hosts; "), Not(ContainSubstring("host d"))))
 }
 
 func TestNobodyIsBehindInAnInstallationThatEnds(t *testing.T) {

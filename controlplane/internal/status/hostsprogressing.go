@@ -42,7 +42,7 @@ var goingOn = []string{models.HostStatusInstalling, models.HostStatusInstallingI
 
 // composeHostsProgressing tells which hosts are much slower than the others.
 func (v *View) composeHostsProgressing(cp *controlplanev1.OpenshiftAssistedControlPlane) {
-	const t = controlplanev1.HostsKeepUpCondition
+	const t = controlplanev1.HostsProgressingCondition
 	behind, _ := v.behind()
 	if len(behind) == 0 {
 		conditions.Delete(cp, t)
@@ -52,7 +52,7 @@ func (v *View) composeHostsProgressing(cp *controlplanev1.OpenshiftAssistedContr
 	for _, agent := range behind {
 		told = append(told, v.lagging(agent))
 	}
-	conditions.Set(cp, no(t, controlplanev1.HostsFallBehindReason, fmt.Sprintf("%s; most of the others have left that stage more than %d minutes ago: "+
+	conditions.Set(cp, no(t, controlplanev1.HostsLaggingReason, fmt.Sprintf("%s; most of the others have left that stage more than %d minutes ago: "+
 		"look at the console of the host through its BMC, at the speed of its virtual media, network and disk, and at its boot order; nothing is done about it from here",
 		bound.Join(told, "host"), int(behindAfter.Minutes()))))
 }
@@ -116,7 +116,7 @@ func (v *View) behindFrom(host *aiv1beta1.Agent) time.Time {
 	switch {
 	case others == 0 || len(left) < most:
 		return time.Time{}
-	case strings.Contains(conditions.GetMessage(v.ControlPlane, controlplanev1.HostsKeepUpCondition), v.lagging(host)):
+	case strings.Contains(conditions.GetMessage(v.ControlPlane, controlplanev1.HostsProgressingCondition), v.lagging(host)):
 		return v.Now
 	}
 	slices.SortFunc(left, time.Time.Compare)
