@@ -97,6 +97,12 @@ func TestAMachineThatIsStuckHasNoSuccessor(t *testing.T) {
 			h.etcds.Members = append(h.etcds.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"})
 			h.etcds.changing = errors.New("refused")
 		},
+		"its Node was deleted and registers again, so that its server may run": func(h *hub, _ string) {
+			n0 := h.etcds.Node("n0")
+			n0.UID, n0.ProviderID, n0.HostUID, n0.Silent = "again", "", "", false
+			h.etcds.Members = append(h.etcds.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: n0.Addresses})
+			h.workloads.facts.Nodes[0] = n0.Node
+		},
 		"a member is down":            func(h *hub, _ string) { h.etcds.Members[0].Problem = "does not answer" },
 		"the cluster does not answer": func(h *hub, _ string) { h.workloads.facts.Connected = false },
 		"etcd has lost its quorum":    func(h *hub, _ string) { h.etcds.Lost = true },

@@ -3,6 +3,7 @@ package removal
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -228,12 +229,51 @@ func (a *Situation) DecideLeaving(m Machine, left Leftover, etcd *facts.Etcd) St
 	left = left.on(v.nodes())
 	at := slices.IndexFunc(v.Members, func(member facts.EtcdMember) bool { return v.isBack(member, left) })
 	if at < 0 {
-		return Step{Action: Release}
+		step := Step{Action: Release}
+		if unproven := v.reregistered(m, left); unproven != nil {
+			step = *unproven
+		}
+		step.Machine = m
+		return step
 	}
 	step := v.remove(v.Members[at])
 	step.Machine, step.Leaves = m, left
 	step.Leaves.Addresses, step.Leaves.Members = join(left.Addresses, v.Members[at].Hosts), join(left.Members, []string{idOf(v.Members[at])})
 	return step
+}
+
+// reregistered waits while a Node with the name of the released host's Node, but with another UID, may be that host: its kubelet reports, or etcd has a member of it. nil: no such Node exists, it is
+// proven to be another host, or nothing of it runs. A member that is removed by mistake belongs to a healthy host, and one that is overlooked is wiped while it votes.
+func (v *view) reregistered(m Machine, left Leftover) *Step {
+	node := v.Node(left.Node)
+	if node == nil || node.UID == left.UID || v.isAnotherHost(node.Node, left) {
+		return nil
+	}
+	cause := "its kubelet reports"
+	at := slices.IndexFunc(v.Members, func(member facts.EtcdMember) bool {
+		return member.Name == node.Name || v.nodeAt(&member) == node.Name || slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(left.Addresses, host) })
+	})
+	switch {
+	case at >= 0:
+		cause = fmt.Sprintf("etcd member %s has its name or its address", nameOf(v.Members[at]))
+	case node.Silent:
+		return nil
+	}
+	step := wait(controlplanev1.EtcdUnknownReason, "Node %s may be the host of Machine %s again, which is being deleted: %s, and nothing proves that the Node runs on another host. If the server of the Machine runs, "+
+		"unplug it, then delete the Node, which wipes nothing. If another host runs as the Node, wait until the infrastructure provider has set its providerID", node.Name, m.Name, cause)
+	return &step
+}
+
+// isAnotherHost reports whether a Node is proven to run on another host than the released one: another Machine runs as the Node, or its identity differs. A new UID proves nothing: a kubelet whose Node
+// was deleted registers a Node with another UID.
+func (v *view) isAnotherHost(node facts.Node, left Leftover) bool {
+	if slices.ContainsFunc(slices.Concat(v.Machines, v.Others), func(m Machine) bool { return m.Deleted.IsZero() && m.runsAs(node) }) {
+		return true
+	}
+	identities := [][2]string{{left.ProviderID, node.ProviderID}, {left.HostUID, node.HostUID}}
+	differs := func(id [2]string) bool { return id[0] != "" && id[1] != "" && id[0] != id[1] }
+	agrees := func(id [2]string) bool { return id[0] != "" && id[0] == id[1] }
+	return slices.ContainsFunc(identities, differs) && !slices.ContainsFunc(identities, agrees)
 }
 
 // isBack tells whether a member is that of a released host whose Machine is there.
@@ -245,7 +285,7 @@ func (v *view) isBack(member facts.EtcdMember, left Leftover) bool {
 	case left.Node == "":
 		return false
 	case node != nil && node.UID != left.UID:
-		return v.isLeftover(member, left)
+		return v.isAnotherHost(node.Node, left) && v.isLeftover(member, left)
 	case member.Name == "":
 		return at == left.Node || at == "" && slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(left.Addresses, host) })
 	}

@@ -736,8 +736,18 @@ func TestAReleasedHostThatRuns(t *testing.T) {
 			w.Members[0].Learner, w.Members[0].Name, w.Members[0].Problem, w.Members[0].Hosts = true, "", "does not answer", []string{"192.168.111.99"}
 		}, left, Release, ""},
 		"its name is at another Node": {func(w *world) { w.Members[0].Hosts = []string{address(1)} }, left, Release, ""},
-		"another host has its name":   {func(w *world) { w.Nodes[0].UID = "new" }, left, Release, ""},
-		"it was never removed":        {func(w *world) { w.Members[0].ID, w.Members[0].Name = 0x99, "before" }, left, RemoveMember, ""},
+		"another host has its name":   {func(w *world) { w.renewed("metal3://other", "other") }, left, Release, ""},
+		"another live Machine runs as its Node": {func(w *world) {
+			w.renewed("metal3://n3", "")
+			w.Machines = append(w.Machines, Machine{Name: "m3", Node: "n0", ProviderID: "metal3://n3"})
+		}, left, Release, ""},
+		"its Node registered again, and votes":                          {func(w *world) { w.renewed("", "") }, left, Wait, controlplanev1.EtcdUnknownReason},
+		"its Node registered again with its providerID, and votes":      {func(w *world) { w.renewed("metal3://n0", "") }, left, Wait, controlplanev1.EtcdUnknownReason},
+		"its Node registered again, and is no member yet":               {func(w *world) { w.renewed("", ""); w.Members = w.Members[1:] }, left, Wait, controlplanev1.EtcdUnknownReason},
+		"its Node registered again, is no member, and is silent":        {func(w *world) { w.renewed("", ""); w.Members, w.Nodes[0].Silent = w.Members[1:], true }, left, Release, ""},
+		"its Node registered again, votes, and is silent":               {func(w *world) { w.renewed("", ""); w.fail(0); w.Nodes[0].Silent = true }, left, Wait, controlplanev1.EtcdUnknownReason},
+		"its Node registered again, but the member is the recorded one": {func(w *world) { w.renewed("", ""); w.Members[0].ID = 0x99 }, left, RemoveMember, ""},
+		"it was never removed":                                          {func(w *world) { w.Members[0].ID, w.Members[0].Name = 0x99, "before" }, left, RemoveMember, ""},
 		"one that was not started is at a new Node of its address": {func(w *world) {
 			w.Members[0].Learner, w.Members[0].Name, w.Members[0].Problem, w.Nodes[0].Name = true, "", "does not answer", "n9"
 		}, left, Release, ""},

@@ -51,6 +51,9 @@ func (a *Situation) AgainstSuccessor(m Machine, etcd *facts.Etcd) []Step {
 		return []Step{wait(controlplanev1.WaitingForMachinesDeletionReason, "the host of Machine %s, which is being deleted, is etcd member %s again: its server runs. Unplug the server; when its infrastructure is "+
 			"deleted, its disks are wiped", m.Name, nameOf(v.Members[back]))}
 	}
+	if step := v.reregistered(m, left); step != nil {
+		return []Step{*step}
+	}
 	if node := v.Node(left.Node); node != nil && node.UID == left.UID && !node.Silent {
 		return []Step{wait(controlplanev1.WaitingForMachinesDeletionReason, "the kubelet of Node %s reports, although the Machine %s of this Node is being deleted: its server runs and may join etcd again. Unplug the "+
 			"server; when its infrastructure is deleted, its disks are wiped", node.Name, m.Name)}

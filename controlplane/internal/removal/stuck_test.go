@@ -25,6 +25,12 @@ func (w *world) released() {
 	}
 }
 
+// renewed deletes the Node of m0, which registers again with another UID and another identity.
+func (w *world) renewed(providerID, hostUID string) {
+	w.Nodes[0].UID, w.Nodes[0].ProviderID, w.Nodes[0].HostUID = "again", providerID, hostUID
+	w.register()
+}
+
 func TestWhichMachinesAreStuck(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		change func(*world)
@@ -71,7 +77,54 @@ func TestWhatSpeaksAgainstASuccessor(t *testing.T) {
 		"its host is no member, and does not run": {},
 		"its Node is gone":                        {change: func(w *world) { w.Nodes = w.Nodes[1:] }},
 		"its kubelet reports":                     {change: func(w *world) { w.Nodes[0].Silent = false }, against: "the kubelet of Node n0 reports"},
-		"another host has its name, and runs":     {change: func(w *world) { w.Nodes[0].Silent, w.Nodes[0].UID = false, "other" }},
+		"another host has its name, and runs":     {change: func(w *world) { w.renewed("metal3://other", "other"); w.Nodes[0].Silent = false }},
+		"another host has its name, and is a member": {change: func(w *world) {
+			w.renewed("metal3://other", "other")
+			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{address(0)}})
+		}},
+		"only the label proves another host": {change: func(w *world) { w.renewed("", "other"); w.Nodes[0].Silent = false }},
+		"another live Machine runs as its Node": {change: func(w *world) {
+			w.renewed("metal3://n3", "host of n0")
+			w.Machines = append(w.Machines, Machine{Name: "m3", Node: "n0", ProviderID: "metal3://n3"})
+			w.Nodes[0].Silent = false
+		}},
+		"another Machine that is being deleted runs as its Node": {change: func(w *world) {
+			w.renewed("metal3://n3", "host of n0")
+			w.Machines = append(w.Machines, Machine{Name: "m3", Node: "n0", ProviderID: "metal3://n3", Deleted: noon})
+			w.Nodes[0].Silent = false
+		}, against: "nothing proves"},
+		"its Node registers again without identity": {change: func(w *world) { w.renewed("", ""); w.Nodes[0].Silent = false }, against: "its kubelet reports"},
+		"its Node registers again with its providerID": {change: func(w *world) {
+			w.renewed("metal3://n0", "")
+			w.Nodes[0].Silent = false
+		}, against: "nothing proves"},
+		"its Node registers again with its label, and another providerID": {change: func(w *world) {
+			w.renewed("metal3://other", "host of n0")
+			w.Nodes[0].Silent = false
+		}, against: "nothing proves"},
+		"its Node registers again, and no UID was recorded": {change: func(w *world) {
+			w.renewed("", "")
+			w.Leftovers[0].UID, w.Nodes[0].Silent = "", false
+		}, against: "nothing proves"},
+		"its record identifies no host": {change: func(w *world) {
+			w.renewed("metal3://other", "other")
+			w.Leftovers[0].ProviderID, w.Leftovers[0].HostUID, w.Nodes[0].Silent = "", "", false
+		}, against: "nothing proves"},
+		"its Node registered again, is silent, and no member": {change: func(w *world) { w.renewed("", "") }},
+		"its Node registered again, and is a member by its name": {change: func(w *world) {
+			w.renewed("", "")
+			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"192.168.111.99"}, Problem: "does not answer"})
+		}, against: "etcd member n0 has its name or its address"},
+		"its Node registered again, and is a member by its address": {change: func(w *world) {
+			w.renewed("", "")
+			w.Nodes[0].Addresses = []string{"192.168.111.99"}
+			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Learner: true, Hosts: []string{"192.168.111.99"}, Problem: "does not answer"})
+		}, against: "has its name or its address"},
+		"its Node registered again, and a member has its former address": {change: func(w *world) {
+			w.renewed("", "")
+			w.Nodes[0].Addresses = []string{"192.168.111.99"}
+			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Learner: true, Hosts: []string{address(0)}, Problem: "does not answer"})
+		}, against: "has its name or its address"},
 		"OpenShift took it in again": {
 			change: func(w *world) {
 				w.Members = append(w.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{address(0)}})
