@@ -39,7 +39,6 @@ func (r *Reconciler) upgrade(ctx context.Context, s *scope) (bool, error) {
 		r.blockUpgrade(ctx, s, err)
 		return true, nil
 	}
-	r.failing.Ended(upgradeKey(s))
 	request, step := upgrade.Next(s.Facts, &seen)
 	if asked := r.requestUpdate(ctx, s, request); !asked {
 		return true, nil
@@ -66,6 +65,7 @@ func upgradeKey(s *scope) string { return reconcile.Key("upgrade", s.stored) }
 // requestUpdate writes into the cluster what it is asked for, if anything, and tells whether that was possible. What was written is not written again at once: others may write something else there.
 func (r *Reconciler) requestUpdate(ctx context.Context, s *scope, request facts.UpdateRequest) bool {
 	if request.Empty() {
+		r.failing.Ended(upgradeKey(s))
 		return true
 	}
 	id := fmt.Sprintf("%s %s %v %+v %t", s.stored.UID, request.Channel, request.Acknowledge, ptr.Deref(request.Update, facts.Update{}), request.Withdraw)
@@ -84,6 +84,7 @@ func (r *Reconciler) requestUpdate(ctx context.Context, s *scope, request facts.
 		r.blockUpgrade(ctx, s, err)
 		return false
 	}
+	r.failing.Ended(upgradeKey(s))
 	r.requestBackoff.Next(id, r.now())
 	r.requestBackoff.GC()
 	switch {

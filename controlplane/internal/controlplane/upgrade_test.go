@@ -298,6 +298,18 @@ func TestAnAPIServerThatIsBusyIsNoFailureOfAnUpgradeAtOnce(t *testing.T) {
 	h.Expect(h.versions.asked).NotTo(BeEmpty())
 }
 
+func TestARequestThatFailsForLongIsReported(t *testing.T) {
+	h := installed(t)
+	now := time.Now()
+	h.r.now = func() time.Time { return now }
+	h.versions.ask = fmt.Errorf("cannot write ClusterVersion: %w", apierrors.NewServiceUnavailable("etcd has no leader"))
+	h.upgradeTo("v4.19.9")
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(HaveField("Reason", controlplanev1.UpgradeInProgressReason))
+	now = now.Add(passingTime)
+	h.settle()
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(HaveField("Reason", controlplanev1.ClusterVersionUnavailableReason), "the version could be read all the time")
+}
+
 func TestTheChannelIsSetForAnUpgrade(t *testing.T) {
 	h := installed(t)
 	cp := h.controlPlane()

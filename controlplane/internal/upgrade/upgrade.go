@@ -67,6 +67,9 @@ func Next(f *facts.Facts, seen *facts.ClusterVersion) (facts.UpdateRequest, *rem
 		return request, step
 	case requested(seen, wanted, *update):
 		return request, answerTo(f, wanted, seen)
+	case !seen.Ours && pending(f) && seen.Requested.Version == update.Version && seen.Requested.Image != "":
+		return request, watched(controlplanev1.VersionMismatchReason, "another client requested another image of v%s from the cluster: %s. Withdraw the request in the cluster (oc adm upgrade --clear), "+
+			"or name this image in the spec", wanted, bound.Cause(seen.Requested.Image))
 	}
 	request.Update, request.Tolerated = update, tolerated(f, seen)
 	return request, requestedNow(f, wanted, seen)
@@ -81,7 +84,12 @@ func requested(seen *facts.ClusterVersion, wanted semver.Version, update facts.U
 		return false
 	}
 	recommended := func(o facts.Offer) bool { return o.Image == update.Image && len(o.Risks) == 0 }
-	return asked.Image == update.Image || !seen.Ours && slices.ContainsFunc(offersOf(seen, wanted), recommended)
+	return sameImage(asked.Image, update.Image) || !seen.Ours && slices.ContainsFunc(offersOf(seen, wanted), recommended)
+}
+
+// sameImage compares images by digest: mirrors have the image of a release under other names.
+func sameImage(a, b string) bool {
+	return a == b || digestOf(a) != "" && digestOf(a) == digestOf(b)
 }
 
 // requestedNow is the wait of an update that is requested and not begun.

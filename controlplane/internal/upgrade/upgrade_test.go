@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -186,11 +187,21 @@ func TestWhatKeepsAClusterFromBeingAsked(t *testing.T) {
 		"a host died": {func(w *world) {
 			w.Machines[1].Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionFalse}}
 		}, controlplanev1.WaitingForReplacementReason, "Node m1 of Machine m1 is not Ready", true},
-		"it was taken off that release":                           {func(w *world) { w.seen.Former = []string{"4.19.1", "4.20.1"} }, controlplanev1.VersionMismatchReason, "was brought from v4.20.1 to v4.19.3", true},
-		"it is being taken off that release":                      {func(w *world) { w.upgrading("4.20.0"); w.seen.Former = []string{"4.20.1"} }, controlplanev1.VersionMismatchReason, "was brought from v4.20.1 to v4.20.0", true},
-		"somebody else asked for another":                         {func(w *world) { w.seen.Requested.Version = "4.20.3"; w.refused("") }, controlplanev1.VersionMismatchReason, "somebody else asked the cluster for another release than v4.20.1: v4.20.3. Take", true},
-		"somebody else asked for an image, which is refused":      {func(w *world) { w.seen.Requested.Image = "image"; w.refused("no signature") }, controlplanev1.VersionMismatchReason, "image, which refuses it (no signature). Take", true},
-		"somebody else asked for it, with its image":              {func(w *world) { w.seen.Requested = facts.Update{Version: "4.20.1", Image: newest}; w.refused("") }, controlplanev1.UpgradeInProgressReason, "waiting until it begins", true},
+		"it was taken off that release":                      {func(w *world) { w.seen.Former = []string{"4.19.1", "4.20.1"} }, controlplanev1.VersionMismatchReason, "was brought from v4.20.1 to v4.19.3", true},
+		"it is being taken off that release":                 {func(w *world) { w.upgrading("4.20.0"); w.seen.Former = []string{"4.20.1"} }, controlplanev1.VersionMismatchReason, "was brought from v4.20.1 to v4.20.0", true},
+		"somebody else asked for another":                    {func(w *world) { w.seen.Requested.Version = "4.20.3"; w.refused("") }, controlplanev1.VersionMismatchReason, "somebody else asked the cluster for another release than v4.20.1: v4.20.3. Take", true},
+		"somebody else asked for an image, which is refused": {func(w *world) { w.seen.Requested.Image = "image"; w.refused("no signature") }, controlplanev1.VersionMismatchReason, "image, which refuses it (no signature). Take", true},
+		"somebody else asked for it, with its image":         {func(w *world) { w.seen.Requested = facts.Update{Version: "4.20.1", Image: newest}; w.refused("") }, controlplanev1.UpgradeInProgressReason, "waiting until it begins", true},
+		"another client requested the same image from a mirror": {func(w *world) {
+			w.disconnected("4.20.1", newest)
+			w.seen.Requested = facts.Update{Version: "4.20.1", Image: strings.Replace(newest, "quay.io/ocp-release", "mirror.example.com/ocp", 1)}
+			w.refused("")
+		}, controlplanev1.UpgradeInProgressReason, "waiting until it begins", true},
+		"another client requested another image of it": {func(w *world) {
+			w.disconnected("4.20.1", newest)
+			w.seen.Requested = facts.Update{Version: "4.20.1", Image: mirrored}
+			w.refused("")
+		}, controlplanev1.VersionMismatchReason, "another client requested another image of v4.20.1", true},
 		"what is known is older than what was looked at":          {func(w *world) { w.seen.Runs = "4.20.5" }, controlplanev1.UpgradeInProgressReason, "waiting for its news", false},
 		"another began meanwhile":                                 {func(w *world) { w.seen.Upgrading = "4.20.5" }, controlplanev1.UpgradeInProgressReason, "waiting for its news", false},
 		"the next major version is not offered":                   {func(w *world) { w.spec().Version, w.spec().Config.ReleaseImage = "5.0.1", newest }, controlplanev1.UpgradeNotOfferedReason, "Set spec.upgrade.channel to one that has it: where the cluster reaches an update graph, only that leads to another major version", true},
