@@ -8,9 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -21,8 +23,12 @@ func (r *Reconciler) keepCredentials(ctx context.Context, s *scope) (bool, error
 		return true, nil
 	}
 	kept, err := r.readRecovery(ctx, s)
-	if err != nil || kept != nil && !s.OwnsRecovery(kept) {
-		return err == nil, err
+	switch {
+	case err != nil:
+		return false, err
+	case kept != nil && !s.OwnsRecovery(kept):
+		s.blockRecovery()
+		return true, nil
 	}
 	from, source := kept, ""
 	if kept != nil {
@@ -51,10 +57,16 @@ func (r *Reconciler) keepsCredentials(s *scope) bool {
 	if s.Recovery == nil {
 		return !s.HasAdminKubeconfig()
 	}
-	if owner := metav1.GetControllerOf(s.Recovery); owner == nil || owner.UID != s.ControlPlane.UID {
-		return owner != nil // foreign
+	if !metav1.IsControlledBy(s.Recovery, s.ControlPlane) {
+		return false
 	}
 	return !s.HasAdminKubeconfig() || r.isCopied(s.AdminKubeconfig, s.Recovery)
+}
+
+// blockRecovery reports that a foreign Secret has the name of the copy. A move would leave the cluster without credentials once its token has ended.
+func (s *scope) blockRecovery() {
+	s.found.Block(status.KubeconfigRenewal, controlplanev1.KubeconfigAvailableReason, fmt.Sprintf("Secret %s is not of this cluster: assisted-service's credentials are not kept for a move of the cluster. "+
+		"Give the Secret another name", s.RecoverySecretName()))
 }
 
 // readFallback reads the kubeconfig that takes the place of a token: assisted-service's, or the copy where the cluster was moved to; nil when there is neither.

@@ -134,6 +134,10 @@ func TestAForeignCopyIsNeitherUsedNorChanged(t *testing.T) {
 				h.reconcile()
 				h.Expect(h.published().Data["value"]).NotTo(Equal(kubeconfigOf("foreign")))
 				h.Expect(h.recovery().ResourceVersion).To(Equal(foreign.ResourceVersion))
+				h.workloads.facts = facts.Workload{}
+				h.elapse()
+				h.reconcile()
+				h.Expect(h.condition(controlplanev1.KubeconfigAvailableCondition).Message).To(ContainSubstring("c1-recovery-credentials is not of this cluster"))
 			}
 		})
 	}
