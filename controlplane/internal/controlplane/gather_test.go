@@ -7,9 +7,12 @@ import (
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
@@ -108,4 +111,82 @@ func TestAnAgentOfAnotherNamespaceInAnInstalledClusterIsReported(t *testing.T) {
 	h.Expect(c.Status).To(Equal(metav1.ConditionTrue))
 	h.Expect(c.Reason).To(Equal(controlplanev1.ForeignAgentsBoundReason))
 	h.Expect(c.Message).To(ContainSubstring("tenant/theirs"))
+}
+
+// The bootstrap provider approves our last host whatever the registration waits for.
+func TestAnAgentOfAnotherNamespaceHoldsTheInstallationWhateverItWaitsFor(t *testing.T) {
+	for situation, wait := range map[string]func(h *hub, cp *controlplanev1.OpenshiftAssistedControlPlane){
+		"a ConfigMap is missing": func(_ *hub, cp *controlplanev1.OpenshiftAssistedControlPlane) {
+			cp.Spec.Config.ManifestsConfigMapRefs = []corev1.LocalObjectReference{{Name: "extra"}}
+		},
+		"the pull secret is missing": func(_ *hub, cp *controlplanev1.OpenshiftAssistedControlPlane) {
+			cp.Spec.Config.PullSecretRef = &corev1.LocalObjectReference{Name: "other"}
+		},
+		"the AgentClusterInstall is refused": func(h *hub, cp *controlplanev1.OpenshiftAssistedControlPlane) {
+			cp.Spec.Config.SSHAuthorizedKey = "changed"
+			h.applyFails, h.failing = apierrors.NewBadRequest("refused"), "changed"
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := newHub(t, world(nil)...).withTime()
+			h.reconcile()
+			cp := h.controlPlane()
+			before := cp.Spec
+			wait(h, cp)
+			h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+			theirs := &aiv1beta1.Agent{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "theirs"},
+				Spec:       aiv1beta1.AgentSpec{Approved: true, ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}},
+			}
+			h.Expect(h.Create(t.Context(), theirs)).To(Succeed())
+			h.elapse()
+			h.reconcile()
+			_, install := h.registration()
+			h.Expect(install.Spec.HoldInstallation).To(BeTrue())
+			h.Expect(install.Spec.ProvisionRequirements.ControlPlaneAgents).To(Equal(3), "all else stays")
+			h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).To(Equal(controlplanev1.ForeignAgentsBoundReason))
+
+			h.Expect(h.Delete(t.Context(), theirs)).To(Succeed())
+			h.elapse()
+			h.reconcile()
+			_, install = h.registration()
+			h.Expect(install.Spec.HoldInstallation).To(BeTrue(), "what it waits for is still missing")
+
+			cp = h.controlPlane()
+			cp.Spec, h.applyFails = before, nil
+			h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+			h.elapse()
+			h.reconcile()
+			_, install = h.registration()
+			h.Expect(install.Spec.HoldInstallation).To(BeFalse())
+		})
+	}
+}
+
+func TestAHoldForAnotherNamespaceThatIsRefusedIsReported(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	h.Expect(h.Create(t.Context(), &aiv1beta1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "theirs"},
+		Spec:       aiv1beta1.AgentSpec{ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}},
+	})).To(Succeed())
+	h.applyFails, h.failing = apierrors.NewBadRequest("Attempted to change AgentClusterInstall.Spec which is immutable after install started"), "holdInstallation"
+	h.elapse()
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", refusedRetry))
+	h.Expect(*conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)).To(And(
+		HaveField("Reason", controlplanev1.InstallationRejectedReason), HaveField("Message", ContainSubstring("tenant/theirs"))))
+}
+
+// A user may hold the installation in the AgentClusterInstall itself.
+func TestAHoldOfAnotherClientStays(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	_, install := h.registration()
+	held := install.DeepCopy()
+	held.Spec.HoldInstallation = true
+	h.Expect(h.Patch(t.Context(), held, client.MergeFrom(install), client.FieldOwner("kubectl"))).To(Succeed())
+	h.elapse()
+	h.reconcile()
+	_, install = h.registration()
+	h.Expect(install.Spec.HoldInstallation).To(BeTrue())
 }

@@ -69,15 +69,7 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 		return s.rejected("AgentClusterInstall", err)
 	}
 	s.found.Registered = true
-	s.blockForForeignAgents()
-	return true, nil
-}
-
-// blockForForeignAgents blocks the installation while Agents of other namespaces are bound to the cluster: assisted-service would install their hosts.
-func (s *scope) blockForForeignAgents() {
-	if len(s.ForeignAgents) > 0 {
-		s.block(controlplanev1.ForeignAgentsBoundReason, "The installation is held: "+status.ForeignAgents(s.Facts))
-	}
+	return true, r.withdrawHold(ctx, s, install)
 }
 
 // confirmDeployment asks the API server, not the cache, whether the ClusterDeployment of an AgentClusterInstall that is to be created is being deleted: assisted-service deletes the AgentClusterInstall
