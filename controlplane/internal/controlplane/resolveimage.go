@@ -45,7 +45,7 @@ func (r *Reconciler) resolveImage(ctx context.Context, s *scope) (bool, error) {
 	if s.withoutRegistries() {
 		return false, nil
 	}
-	sources := release.Sources{Mirrors: registries.MirrorsOf(tagged), Authorities: registries.Authorities()}
+	sources := release.Sources{Mirrors: registries.MirrorsOf(tagged), Insecure: registries.InsecureOf(tagged), Authorities: registries.Authorities()}
 	image, retryAfter, err := r.Releases.Resolve(tagged, sources, s.credentials, r.waker(s))
 	if err != nil {
 		s.blockRelease(tagged, retryAfter, err)

@@ -264,6 +264,27 @@ func TestMirrorsOfAnImage(t *testing.T) {
 	}
 	g := NewWithT(t)
 	g.Expect((*Registries)(nil).MirrorsOf(image)).To(BeEmpty())
+	g.Expect((*Registries)(nil).InsecureOf(image)).To(BeEmpty())
 	g.Expect((*Registries)(nil).Authorities()).To(BeEmpty())
 	g.Expect(ParseRegistries("m", map[string]string{"registries.conf": "", "ca-bundle.crt": "none"}).Authorities()).To(BeEmpty())
+}
+
+func TestPlainHTTPIsPermittedByLocation(t *testing.T) {
+	const image = "quay.io/ocp/release:4.19.3"
+	for name, tc := range map[string]struct {
+		text string
+		want []string
+	}{
+		"no entry sets insecure":      {"[[registry]]\nlocation = \"quay.io\"\n[[registry.mirror]]\nlocation = \"m:5000\"\n", nil},
+		"one of two mirrors":          {"[[registry]]\nlocation = \"quay.io\"\n[[registry.mirror]]\nlocation = \"m:5000\"\n[[registry.mirror]]\nlocation = \"n:5000\"\ninsecure = true\n", []string{"n:5000/ocp/release:4.19.3"}},
+		"the source, not its mirror":  {"[[registry]]\nlocation = \"quay.io\"\ninsecure = true\n[[registry.mirror]]\nlocation = \"m:5000\"\n", []string{image}},
+		"another location":            {"[[registry]]\nprefix = \"quay.io\"\nlocation = \"m:5000\"\ninsecure = true\n", nil},
+		"another registry":            {"[[registry]]\nlocation = \"docker.io\"\ninsecure = true\n", nil},
+		"a longer prefix decides":     {"[[registry]]\nlocation = \"quay.io\"\ninsecure = true\n[[registry]]\nlocation = \"quay.io/ocp\"\n", nil},
+		"a wildcard without location": {"[[registry]]\nprefix = \"*.io\"\ninsecure = true\n", []string{image}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(ParseRegistries("m", map[string]string{"registries.conf": tc.text}).InsecureOf(image)).To(Equal(tc.want))
+		})
+	}
 }

@@ -27,11 +27,15 @@ type Registries struct {
 
 // registry is a part of registries.conf (containers-registries.conf(5)).
 type registry struct {
-	Prefix   string `toml:"prefix"`
+	Prefix   string   `toml:"prefix"`
+	Location string   `toml:"location"`
+	Insecure bool     `toml:"insecure"`
+	Mirrors  []mirror `toml:"mirror"`
+}
+
+type mirror struct {
 	Location string `toml:"location"`
-	Mirrors  []struct {
-		Location string `toml:"location"`
-	} `toml:"mirror"`
+	Insecure bool   `toml:"insecure"`
 }
 
 // ParseRegistries reads the data of a ConfigMap of that name.
@@ -86,6 +90,40 @@ func (r *Registries) Authorities() string {
 // location of the mirror takes the place of that prefix. mirror-by-digest-only is not regarded: mirrors of releases have the tags of their source, and the digest that is
 // found is what hosts pull.
 func (r *Registries) MirrorsOf(image string) []string {
+	entry := r.entryOf(image)
+	if entry == nil {
+		return nil
+	}
+	var images []string
+	for _, mirror := range entry.Mirrors {
+		if mirror.Location != "" {
+			images = append(images, entry.nameIn(mirror, image))
+		}
+	}
+	return images
+}
+
+// InsecureOf returns the names of an image, in its mirrors and its own, whose registries may be queried over plain HTTP: registries.conf sets insecure = true for these locations.
+func (r *Registries) InsecureOf(image string) []string {
+	entry := r.entryOf(image)
+	if entry == nil {
+		return nil
+	}
+	var images []string
+	for _, mirror := range entry.Mirrors {
+		if mirror.Location != "" && mirror.Insecure {
+			images = append(images, entry.nameIn(mirror, image))
+		}
+	}
+	// With a location other than the prefix, insecure is about the registry of that location, which is not queried.
+	if entry.Insecure && (entry.Location == "" || entry.Location == entry.prefix()) {
+		images = append(images, image)
+	}
+	return images
+}
+
+// entryOf returns the entry with the longest prefix that an image is below; nil when no entry is about the image.
+func (r *Registries) entryOf(image string) *registry {
 	if r == nil {
 		return nil
 	}
@@ -96,21 +134,17 @@ func (r *Registries) MirrorsOf(image string) []string {
 			longest = of
 		}
 	}
-	if longest == nil {
-		return nil
-	}
-	rest := strings.TrimPrefix(image, longest.prefix())
-	if strings.HasPrefix(longest.prefix(), "*.") { // it stands for the host
+	return longest
+}
+
+// nameIn returns the name that an image has in a mirror.
+func (of *registry) nameIn(mirror mirror, image string) string {
+	rest := strings.TrimPrefix(image, of.prefix())
+	if strings.HasPrefix(of.prefix(), "*.") { // it stands for the host
 		host, _, _ := strings.Cut(image, "/")
 		rest = strings.TrimPrefix(image, host)
 	}
-	var images []string
-	for _, mirror := range longest.Mirrors {
-		if mirror.Location != "" {
-			images = append(images, strings.TrimSuffix(mirror.Location, "/")+rest)
-		}
-	}
-	return images
+	return strings.TrimSuffix(mirror.Location, "/") + rest
 }
 
 // prefix is what names of images begin with that an entry is about.

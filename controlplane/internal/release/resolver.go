@@ -166,14 +166,15 @@ func (r *Resolver) askEach(q question) (string, error) {
 
 // askOne asks one registry. The credentials are those of its own repository.
 func (r *Resolver) askOne(image string, q question) (digest string, failed registryFailure) {
-	ref, err := name.ParseReference(image)
+	insecure := slices.Contains(q.sources.Insecure, image)
+	ref, err := parse(image, insecure)
 	if err != nil {
 		return "", registryFailure{bound.Value(image), fmt.Errorf("%w: %s is no image reference", ErrNotFound, bound.Value(image))}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
 	defer cancel()
 	began := time.Now()
-	digest, err = r.head(ctx, ref, q)
+	digest, err = r.head(ctx, ref, q, insecure)
 	measure.RegistryRequest(resultOf(err), time.Since(began))
 	return digest, registryFailure{ref.Context().RegistryStr(), err}
 }
@@ -219,12 +220,24 @@ func resultOf(err error) string {
 	return "unavailable"
 }
 
+// parse returns the reference to an image. Of an insecure registry go-containerregistry tries plain HTTP after HTTPS.
+func parse(image string, insecure bool) (name.Reference, error) {
+	if insecure {
+		return name.ParseReference(image, name.Insecure) //nolint:wrapcheck // the caller replaces the error
+	}
+	return name.ParseReference(image) //nolint:wrapcheck // the caller replaces the error
+}
+
 // head asks the registry; only the manifest's header is transferred.
-func (r *Resolver) head(ctx context.Context, ref name.Reference, q question) (string, error) {
+func (r *Resolver) head(ctx context.Context, ref name.Reference, q question, insecure bool) (string, error) {
+	guarded := &encrypted{next: r.transportFor(q.sources.Authorities)}
+	if insecure {
+		guarded.except = ref.Context().RegistryStr()
+	}
 	descriptor, err := remote.Head(ref,
 		remote.WithContext(ctx),
 		remote.WithAuth(q.credentials.For(ref.Context())),
-		remote.WithTransport(r.transportFor(q.sources.Authorities)),
+		remote.WithTransport(guarded),
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
 	)
 	if err != nil {
@@ -253,6 +266,9 @@ func classify(registry string, err error) error {
 	}
 	if cause := reach.Cause(err); cause != "" {
 		return fmt.Errorf("%w: %s: %s", ErrUnavailable, registry, cause)
+	}
+	if errors.Is(err, errNotEncrypted) || errors.Is(err, http.ErrSchemeMismatch) {
+		return fmt.Errorf("%w: %s does not speak TLS, and registries.conf does not set insecure = true for it", ErrUnavailable, registry)
 	}
 	return fmt.Errorf("%w: %s does not answer as a registry does", ErrUnavailable, registry)
 }

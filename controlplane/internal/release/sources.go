@@ -24,16 +24,18 @@ const (
 type Sources struct {
 	// Mirrors are the image as its mirrors name it, in the order in which they are asked.
 	Mirrors []string
+	// Insecure are those of the Mirrors, and the image itself, whose registries may be queried over plain HTTP.
+	Insecure []string
 	// Authorities are PEM certificates that are trusted in addition to those of the system.
 	Authorities string
 }
 
 // digest is another one for other sources. What was found through one cluster's mirrors, or with its authorities, is no answer for another cluster.
 func (s Sources) digest() string {
-	if len(s.Mirrors) == 0 && s.Authorities == "" {
+	if len(s.Mirrors) == 0 && len(s.Insecure) == 0 && s.Authorities == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(strings.Join(s.Mirrors, "\x00") + "\x00\x00" + s.Authorities))
+	sum := sha256.Sum256([]byte(strings.Join(s.Mirrors, "\x00") + "\x00\x00" + strings.Join(s.Insecure, "\x00") + "\x00\x00" + s.Authorities))
 	return hex.EncodeToString(sum[:])
 }
 

@@ -1,9 +1,12 @@
 package release
 
 import (
+	"context"
+	"crypto/tls"
 	"encoding/pem"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -117,4 +120,68 @@ func TestABundleIsTrustedForItsClusterAlone(t *testing.T) {
 		r.transportFor(bundle + strings.Repeat("\n", i+2))
 	}
 	g.Expect(r.transports.Len()).To(Equal(transports))
+}
+
+// plainMirror is a registry that speaks plain HTTP alone and wants credentials, whatever the address: it stands for a host between the manager and a registry.
+func plainMirror(t *testing.T) (transport *http.Transport, sent *atomic.Pointer[string]) {
+	t.Helper()
+	sent = &atomic.Pointer[string]{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if header := req.Header.Get("Authorization"); header != "" {
+			sent.Store(&header)
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="lab"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(server.Close)
+	return &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, server.Listener.Addr().String())
+	}}, sent
+}
+
+// go-containerregistry falls back to plain HTTP for these registries.
+func TestPlainHTTPGetsNoCredentials(t *testing.T) {
+	for _, host := range []string{"10.1.2.3:5000", "172.16.2.3:5000", "192.168.2.3:5000", "192.168.2.3", "localhost:5000", "mirror.local", "mirror.localhost:5000", "127.0.0.1.example.com:5000", "mirror.example.com:5000"} {
+		t.Run(host, func(t *testing.T) {
+			g := NewWithT(t)
+			transport, sent := plainMirror(t)
+			credentials, err := ParseCredentials([]byte(`{"auths":{"` + host + `":{"auth":"dXNlcjpwYXNz"}}}`))
+			g.Expect(err).NotTo(HaveOccurred())
+			mirror := host + "/ocp/release:4.19.3"
+			other := Sources{Mirrors: []string{mirror}, Insecure: []string{"other.example.com/ocp/release:4.19.3"}}
+			_, _, err = resolveFrom(t, NewResolver(transport), mirror, other, credentials)
+			g.Expect(err).To(MatchError(ErrUnavailable))
+			g.Expect(err.Error()).To(ContainSubstring(host + " does not speak TLS, and registries.conf does not set insecure = true for it"))
+			g.Expect(sent.Load()).To(BeNil())
+
+			_, _, err = resolveFrom(t, NewResolver(transport), mirror, Sources{Insecure: []string{mirror}}, credentials)
+			g.Expect(err).To(MatchError(errRefused))
+			g.Expect(sent.Load()).NotTo(BeNil(), "registries.conf permits it")
+		})
+	}
+}
+
+// The token server of a registry gets the credentials of the registry, too.
+func TestAPlainTokenServerGetsNoCredentials(t *testing.T) {
+	g := NewWithT(t)
+	transport, sent := plainMirror(t)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="http://tokens.example.com/token"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	transport.DialTLSContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}).DialContext(ctx, network, server.Listener.Addr().String()) //nolint:gosec // the certificate is of no matter here
+	}
+	credentials, err := ParseCredentials([]byte(`{"auths":{"quay.invalid":{"auth":"dXNlcjpwYXNz"}}}`))
+	g.Expect(err).NotTo(HaveOccurred())
+	_, _, err = resolveFrom(t, NewResolver(transport), upstream, Sources{}, credentials)
+	g.Expect(err).To(MatchError(ErrUnavailable))
+	g.Expect(sent.Load()).To(BeNil())
+}
+
+func TestPermittedPlainHTTPIsPartOfTheQuestion(t *testing.T) {
+	NewWithT(t).Expect(Sources{Insecure: []string{upstream}}.digest()).NotTo(Equal(Sources{}.digest()))
 }
