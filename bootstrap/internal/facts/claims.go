@@ -21,6 +21,12 @@ func ClaimsAgent(config *bootstrapv1.OpenshiftAssistedConfig, machine *clusterv1
 	return ""
 }
 
+// IsDeletedTogether reports whether the Cluster of the config is being deleted, and the other config belongs to the same Cluster: the hosts of both are wiped, and no claim between them protects a
+// server. An absent Cluster deletes no Machine.
+func (f *Facts) IsDeletedTogether(other *Facts) bool {
+	return f.Deleting() && f.Cluster != nil && f.ClusterDeleting() && other.Config.Namespace == f.Config.Namespace && other.ClusterName() == f.Cluster.Name
+}
+
 // Claims returns, for users, why the server of a BareMetalHost is in use by others; empty when nothing shows that.
 func (f *Facts) Claims(host *metal3.Host) []string {
 	var claims []string

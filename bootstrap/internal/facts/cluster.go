@@ -122,6 +122,14 @@ func (f *Facts) NotOurs() (obstacle string, foreign bool) {
 // Installation is what assisted-service says of the cluster.
 func (f *Facts) Installation() assisted.Installation { return assisted.Observe(f.Install) }
 
+// ClusterName returns the name of the Cluster that the Machine belongs to, or that the label of a config without Machine names; empty when neither is known.
+func (f *Facts) ClusterName() string {
+	if f.Machine != nil {
+		return f.Machine.Spec.ClusterName
+	}
+	return f.Config.Labels[clusterv1.ClusterNameLabel]
+}
+
 // ClusterDeleting tells whether the whole cluster goes, so that nothing needs to be cleaned up inside it.
 func (f *Facts) ClusterDeleting() bool {
 	return f.Cluster == nil || !f.Cluster.DeletionTimestamp.IsZero()

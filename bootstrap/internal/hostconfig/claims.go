@@ -151,7 +151,7 @@ func (r *Reconciler) recordedBy(ctx context.Context, s *scope, agents []*aiv1bet
 			if other.Name == s.Config.Name {
 				continue
 			}
-			claim, err := r.claimOf(ctx, other)
+			claim, err := r.claimOf(ctx, s, other)
 			if err != nil {
 				return nil, err
 			}
@@ -165,11 +165,14 @@ func (r *Reconciler) recordedBy(ctx context.Context, s *scope, agents []*aiv1bet
 }
 
 // claimOf states why the server that a config recorded is in use; empty when it is not. Cluster API deletes the infrastructure machine of a Machine before its config: when both are gone or going the
-// server was released.
-func (r *Reconciler) claimOf(ctx context.Context, config *bootstrapv1.OpenshiftAssistedConfig) (string, error) {
+// server was released. A claim does not block the deletion of the whole Cluster: Cluster API deletes the control plane only after the workers are deleted.
+func (r *Reconciler) claimOf(ctx context.Context, s *scope, config *bootstrapv1.OpenshiftAssistedConfig) (string, error) {
 	f := &facts.Facts{Config: config}
 	if err := r.gatherMachine(ctx, f); err != nil {
 		return "", err
+	}
+	if s.IsDeletedTogether(f) {
+		return "", nil
 	}
 	claim := facts.ClaimsAgent(config, f.Machine)
 	if claim == "" || config.DeletionTimestamp.IsZero() {

@@ -104,10 +104,7 @@ func (r *Reconciler) gatherLeftInfraEnv(ctx context.Context, f *facts.Facts) err
 }
 
 func (r *Reconciler) gatherCluster(ctx context.Context, f *facts.Facts) error {
-	name := f.Config.Labels[clusterv1.ClusterNameLabel]
-	if f.Machine != nil {
-		name = f.Machine.Spec.ClusterName
-	}
+	name := f.ClusterName()
 	if name == "" {
 		return nil
 	}

@@ -83,7 +83,8 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 // when its Agent is deleted, or its InfraEnv.
 //
 // An Agent without a cluster may be that of a server on which another config has installed: assisted-service moves the Agent of a server that boots the image of an InfraEnv there, with an
-// empty spec. The claim of a config ends with its Machine, also while both are deleted: no two deletions wait for each other.
+// empty spec. The claim of a config ends with its Machine, also while both are deleted, and with the deletion of the Cluster that both
+// belong to: no two deletions wait for each other.
 func (r *Reconciler) keepOthersAgents(ctx context.Context, s *scope) (bool, error) {
 	for _, agent := range s.Agents {
 		if s.BoundElsewhere(agent) {
@@ -95,7 +96,7 @@ func (r *Reconciler) keepOthersAgents(ctx context.Context, s *scope) (bool, erro
 	if err != nil || len(recorded) == 0 {
 		return err == nil, err
 	}
-	return s.waitDeleting(bootstrapv1.ServerInUseReason, "Agent and InfraEnv are kept: %s. Start the server from its disk, then delete the Agent, which wipes nothing, but that config loses its Agent. Or delete the Machine of that config, which wipes its host",
+	return s.waitDeleting(bootstrapv1.ServerInUseReason, "Agent and InfraEnv are kept: %s. Start the server from its disk, then delete the Agent, which wipes nothing, but that config loses its Agent. Do not delete the Machine of that config to end the wait: that wipes its host",
 		recorded[0])
 }
 

@@ -234,6 +234,53 @@ func TestAgentOfAnotherInstalledMachineIsKept(t *testing.T) {
 	w.Expect(w.message(bootstrapv1.DeletingCondition)).NotTo(ContainSubstring("other"), "the deletion proceeds")
 }
 
+// TestWholeClusterIsDeletedThoughAnotherConfigRecordedTheAgent: Cluster API deletes the control plane after the workers, so that a worker must not wait for a control-plane Machine of the same Cluster.
+func TestWholeClusterIsDeletedThoughAnotherConfigRecordedTheAgent(t *testing.T) {
+	deleteCluster := func(w *world) {
+		cluster := read(w, "c", &clusterv1.Cluster{})
+		w.change(cluster, func() { cluster.Finalizers = []string{clusterv1.ClusterFinalizer} })
+		w.remove(cluster)
+	}
+	for situation, tc := range map[string]struct {
+		recording string
+		remove    func(w *world)
+		kept      bool
+	}{
+		"the Cluster of both is being deleted":                          {"c", deleteCluster, false},
+		"the recording config belongs to another Cluster":               {"another", deleteCluster, true},
+		"only the Machine is deleted":                                   {"c", func(*world) {}, true},
+		"the Cluster is absent, which deletes no other Machine":         {"c", func(w *world) { w.remove(read(w, "c", &clusterv1.Cluster{})) }, true},
+		"the Cluster of the recording config is not known":              {"", deleteCluster, true},
+		"the Cluster is absent, that of the recording config not known": {"", func(w *world) { w.remove(read(w, "c", &clusterv1.Cluster{})) }, true},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := booted(t)
+			machine, config := otherMachine("a")
+			machine.Status.NodeRef.Name, machine.Spec.ClusterName = "node", tc.recording
+			w.create(machine, config)
+			w.create(discovered("a", "m", bootMAC))
+			w.reconcile()
+			tc.remove(w)
+			w.remove(read(w, "m", &clusterv1.Machine{}))
+			w.remove(w.config())
+			w.takeInfraEnvIn()
+			w.reconcile()
+			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp == nil).To(Equal(tc.kept), w.message(bootstrapv1.DeletingCondition))
+			if tc.kept {
+				w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.ServerInUseReason)
+				w.Expect(w.message(bootstrapv1.DeletingCondition)).To(And(ContainSubstring("Start the server from its disk"), ContainSubstring("wipes nothing"),
+					ContainSubstring("Do not delete the Machine of that config to end the wait: that wipes its host")))
+				return
+			}
+			w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
+			w.letGo("m", &assisted.InfraEnv{})
+			w.reconcile()
+			w.reconcile()
+			w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is taken away")
+		})
+	}
+}
+
 // TestDeletedAgentOfAHostThatWasNeverInstalled: assisted-service would look for its Node in a cluster that does not exist yet, and wait for ever.
 func TestDeletedAgentOfAHostThatWasNeverInstalled(t *testing.T) {
 	finalizer := []string{"agent.agent-install.openshift.io/ai-deprovision"}
