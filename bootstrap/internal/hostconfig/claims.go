@@ -74,7 +74,7 @@ func (r *Reconciler) claimants(ctx context.Context, f *facts.Facts, hosts []*met
 }
 
 // withhold keeps the bootstrap data back while the infrastructure provider, which chooses a host once there are data, could start a server that is in use, or write to the disk of one that is not the
-// host's.
+// host's, and while the hosts that it could choose are unknown.
 func (s *scope) withhold(mode bootmode.Mode) (bool, error) {
 	reason, message := preflight.Withheld(s.Facts, mode.Name() == bootstrapv1.BootModeDiskImage)
 	const stage = bootstrapv1.DataSecretAvailableCondition
@@ -84,7 +84,7 @@ func (s *scope) withhold(mode bootmode.Mode) (bool, error) {
 	case s.hasRecorded(stage, message):
 	case reason == bootstrapv1.ServerInUseReason:
 		s.queueEvent(corev1.EventTypeWarning, bootstrapv1.ServerInUseReason, "%s", message)
-	default:
+	case reason == bootstrapv1.BMCOfAnotherServerReason:
 		s.queueEvent(corev1.EventTypeWarning, bootstrapv1.BMCOfAnotherServerReason, "%s", message)
 	}
 	return s.wait(stage, reason, "%s", message)

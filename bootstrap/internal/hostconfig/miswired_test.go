@@ -56,6 +56,33 @@ func TestNoDataForAMiswiredHost(t *testing.T) {
 	w.Expect(w.config().Status.DataSecretName).To(Equal("m"), "CAPM3 does not choose it: %s", w.message(bootstrapv1.ReadyCondition))
 }
 
+// TestNoDataForAnInvalidHostSelector, in both boot modes, until the selector is corrected.
+func TestNoDataForAnInvalidHostSelector(t *testing.T) {
+	for format, offer := range map[string]func(*world){"qcow2": (*world).offerIgnition, "live-iso": func(w *world) { w.makeImage(); w.reconcile() }} {
+		t.Run(format, func(t *testing.T) {
+			objects := lab()
+			infraMachine := metal3Machine(format)
+			NewWithT(t).Expect(unstructured.SetNestedMap(infraMachine.Object, map[string]any{"matchExpressions": []any{map[string]any{"key": "zone", "operator": "Inn"}}}, "spec", "hostSelector")).To(Succeed())
+			objects["metal3"] = infraMachine
+			w := newWorld(t, append(values(objects), freeHost("free", ""))...)
+			w.reconcile()
+			offer(w)
+			for range 2 {
+				w.Expect(w.config().Status.DataSecretName).To(BeEmpty())
+				w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason)
+				w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason)
+				w.Expect(w.message(bootstrapv1.DataSecretAvailableCondition)).To(And(ContainSubstring("Metal3Machine m"), ContainSubstring(`"inn"`)))
+				w.restart()
+				w.reconcile()
+			}
+			w.change(infraMachine, func() { unstructured.RemoveNestedField(infraMachine.Object, "spec", "hostSelector") })
+			w.reconcile()
+			w.reconcile()
+			w.Expect(w.config().Status.DataSecretName).To(Equal("m"), w.message(bootstrapv1.ReadyCondition))
+		})
+	}
+}
+
 // TestMiswiredHostThatBootsALiveISO is identified before anything is written: the data are handed out, and the Agent is refused.
 func TestMiswiredHostThatBootsALiveISO(t *testing.T) {
 	wrong := freeHost("wrong", "")

@@ -20,6 +20,13 @@ func Withheld(f *facts.Facts, writesDisk bool) (reason, message string) {
 	if f.DataHandedOut() || !f.HasBareMetalHost() {
 		return "", ""
 	}
+	if f.NeedsHost() {
+		// CAPM3 chooses no host until the selector is corrected. It then chooses at once, which is too late to withhold the data.
+		if _, err := metal3.HostSelector(f.InfraMachine); err != nil {
+			return bootstrapv1.InvalidConfigurationReason, fmt.Sprintf("Bootstrap data withheld: the host selector of %s %s is invalid, so that the hosts that Metal3 could choose are unknown: %s. Correct spec.hostSelector",
+				f.InfraMachine.GetKind(), f.InfraMachine.GetName(), bound.Shorten(err.Error(), maxDetail))
+		}
+	}
 	var used, wrong []string
 	for _, host := range Candidates(f) {
 		if claims := f.Claims(host); len(claims) > 0 {

@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -75,6 +76,33 @@ func TestDataAreWithheld(t *testing.T) {
 				g.Expect(message).To(And(ContainSubstring("BareMetalHost lab/a"), ContainSubstring("baremetalhost.metal3.io/detached"), ContainSubstring("wipe")))
 			}
 		})
+	}
+}
+
+// TestInvalidHostSelectorWithholdsData: CAPM3 chooses a host as soon as the selector is corrected, after data were handed out without a look at the hosts.
+func TestInvalidHostSelectorWithholdsData(t *testing.T) {
+	invalid := func() *facts.Facts {
+		own := metal3Machine("m", 0, nil)
+		own.Object["spec"] = map[string]any{"hostSelector": map[string]any{"matchExpressions": []any{map[string]any{"key": "zone", "operator": "Inn", "values": []any{strings.Repeat("a", 2000)}}}}}
+		f := waiting([]*metal3.Host{inUse("a")}, own)
+		claimedBySite(f)
+		return f
+	}
+	for _, writesDisk := range []bool{true, false} {
+		g := NewWithT(t)
+		reason, message := Withheld(invalid(), writesDisk)
+		g.Expect(reason).To(Equal(bootstrapv1.InvalidConfigurationReason))
+		g.Expect(message).To(And(ContainSubstring("Metal3Machine m"), ContainSubstring("spec.hostSelector"), ContainSubstring(`"inn"`)))
+		g.Expect(len(message)).To(BeNumerically("<", 1024))
+
+		f := invalid()
+		f.Host, f.Claimants = free("a", zoneA), nil
+		reason, _ = Withheld(f, writesDisk)
+		g.Expect(reason).To(BeEmpty(), "the host is chosen")
+		f = invalid()
+		f.Machine.Spec.Bootstrap.DataSecretName = ptr.To("m")
+		reason, _ = Withheld(f, writesDisk)
+		g.Expect(reason).To(BeEmpty(), "the data were handed out")
 	}
 }
 
