@@ -92,6 +92,9 @@ func TestAMachineThatIsStuckHasNoSuccessor(t *testing.T) {
 			delete(cp.Annotations, controlplanev1.ReleasedHostsAnnotation)
 			h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
 		},
+		"its member could not be removed, and its hook was removed by hand": func(h *hub, going string) {
+			h.annotate(controlplanev1.ReleasedHostsAnnotation, recordOf(going))
+		},
 		"what is recorded cannot be read": func(h *hub, _ string) { h.annotate(controlplanev1.ReleasedHostsAnnotation, "{") },
 		"OpenShift took its host in again": func(h *hub, _ string) {
 			h.etcds.Members = append(h.etcds.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"})

@@ -26,7 +26,7 @@ type Leftover struct {
 	UID       types.UID `json:"uid,omitempty"`
 	Addresses []string  `json:"addresses,omitempty"`
 	Members   []string  `json:"members,omitempty"`
-	// Released is when our hook was removed, as the member was gone from etcd; nil: not yet, or by a version that did not record it.
+	// Released is when our hook was removed, as the member was gone from etcd; nil: not yet, or the hook was removed by hand.
 	Released *metav1.Time `json:"released,omitempty"`
 }
 

@@ -13,18 +13,14 @@ import (
 const stuckAfter = 30 * time.Minute
 
 // Stuck returns the Machines whose hosts left etcd, but whose infrastructure is not deleted since, as with a dead BMC. next is when the next one becomes stuck; zero: none does. A Machine whose
-// release was not recorded is never stuck: nothing proves that its host left etcd.
+// release was not recorded is never stuck: its host is recorded before its member is removed, and the hook may have been removed by hand.
 func (a *Situation) Stuck(now time.Time) (stuck []Machine, next time.Duration) {
 	for _, m := range a.Machines {
 		at := slices.IndexFunc(a.Leftovers, func(left Leftover) bool { return a.isOf(left, m) })
-		if m.Deleted.IsZero() || m.Held || !m.Terminating || at < 0 {
+		if m.Deleted.IsZero() || m.Held || !m.Terminating || at < 0 || a.Leftovers[at].Released == nil {
 			continue
 		}
-		since := m.Deleted
-		if released := a.Leftovers[at].Released; released != nil {
-			since = released.Time
-		}
-		left := stuckAfter - now.Sub(since)
+		left := stuckAfter - now.Sub(a.Leftovers[at].Released.Time)
 		switch {
 		case left <= 0:
 			stuck = append(stuck, m)

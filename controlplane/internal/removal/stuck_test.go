@@ -38,15 +38,15 @@ func TestWhichMachinesAreStuck(t *testing.T) {
 		stuck  bool
 		next   time.Duration
 	}{
-		"for half an hour":                     {after: 30 * time.Minute, stuck: true},
-		"not yet":                              {after: 29 * time.Minute, next: time.Minute},
-		"released long after its deletion":     {change: func(w *world) { w.Machines[0].Deleted = noon.Add(-time.Hour) }, after: time.Minute, next: 29 * time.Minute},
-		"an earlier version recorded no time":  {change: func(w *world) { w.Leftovers[0].Released = nil }, after: 30 * time.Minute, stuck: true},
-		"its release was not recorded":         {change: func(w *world) { w.Leftovers = nil }, after: time.Hour},
-		"it still has the hook":                {change: func(w *world) { w.Machines[0].Held = true }, after: time.Hour},
-		"Cluster API does something else":      {change: func(w *world) { w.Machines[0].Terminating = false }, after: time.Hour},
-		"it is not being deleted":              {change: func(w *world) { w.Machines[0].Deleted = time.Time{} }, after: time.Hour},
-		"another Machine of the name was made": {change: func(w *world) { w.Machines[0].ProviderID, w.Machines[0].Node = "metal3://n9", "n9" }, after: time.Hour},
+		"for half an hour":                 {after: 30 * time.Minute, stuck: true},
+		"not yet":                          {after: 29 * time.Minute, next: time.Minute},
+		"released long after its deletion": {change: func(w *world) { w.Machines[0].Deleted = noon.Add(-time.Hour) }, after: time.Minute, next: 29 * time.Minute},
+		"its member was recorded, but its hook removed by hand": {change: func(w *world) { w.Leftovers[0].Released = nil }, after: time.Hour},
+		"its release was not recorded":                          {change: func(w *world) { w.Leftovers = nil }, after: time.Hour},
+		"it still has the hook":                                 {change: func(w *world) { w.Machines[0].Held = true }, after: time.Hour},
+		"Cluster API does something else":                       {change: func(w *world) { w.Machines[0].Terminating = false }, after: time.Hour},
+		"it is not being deleted":                               {change: func(w *world) { w.Machines[0].Deleted = time.Time{} }, after: time.Hour},
+		"another Machine of the name was made":                  {change: func(w *world) { w.Machines[0].ProviderID, w.Machines[0].Node = "metal3://n9", "n9" }, after: time.Hour},
 		"the record is of another Machine alone": {change: func(w *world) {
 			w.Leftovers[0].Machine, w.Leftovers[0].Node, w.Leftovers[0].ProviderID = "m9", "n9", "metal3://n9"
 		}, after: time.Hour},
