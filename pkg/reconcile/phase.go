@@ -23,9 +23,9 @@ func Run[T any](ctx context.Context, known T, phases ...Phase[T]) error {
 // Again is when an object is reconciled again although nothing happens: the end of a time cannot be watched. Its zero value is never.
 type Again struct{ after time.Duration }
 
-// In asks for it after a time. The earliest wins.
+// In requests a reconcile after a time. The earliest request wins; zero requests none.
 func (a *Again) In(after time.Duration) {
-	if a.after == 0 || after < a.after {
+	if after != 0 && (a.after == 0 || after < a.after) {
 		a.after = after
 	}
 }

@@ -49,4 +49,6 @@ func TestTheEarliestWins(t *testing.T) {
 		again.In(wish)
 	}
 	g.Expect(again.After()).To(Equal(time.Second))
+	again.In(0)
+	g.Expect(again.After()).To(Equal(time.Second), "zero is never")
 }
