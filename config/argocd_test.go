@@ -98,6 +98,12 @@ func TestHealthOf(t *testing.T) {
 		"a control plane with a lost etcd member": {
 			strings.Replace(plane, "Available, status: 'False'", "Available, status: 'True'", 1) + "reason: Available}, {type: EtcdClusterHealthy, status: 'False', reason: NotHealthy, message: n1 is down}]}", argocd.Degraded, "NotHealthy: n1 is down",
 		},
+		"a control plane with a Node that has no Machine": {
+			strings.Replace(plane, "Available, status: 'False'", "Available, status: 'True'", 1) + "reason: Available}, {type: EtcdClusterHealthy, status: 'False', reason: NodeWithoutMachine, message: n9 came back}]}", argocd.Degraded, "NodeWithoutMachine: n9 came back",
+		},
+		"a control plane with a Node that is being deleted with its Machine": {
+			strings.Replace(plane, "Available, status: 'False'", "Available, status: 'True'", 1) + "reason: Available}, {type: MachinesCreated, status: 'True', reason: MachinesCreated}, {type: EtcdClusterHealthy, status: Unknown, reason: WaitingForNodeDeletion, message: n9}]}", argocd.Healthy, "the cluster is installed and its control plane serves",
+		},
 		"a control plane that does not serve": {plane + "reason: NotAvailable, message: etcd}]}", argocd.Degraded, "NotAvailable: etcd"},
 		"a Cluster that is being upgraded": {
 			cluster + "metadata: {generation: 1}\nstatus: {observedGeneration: 1, conditions: [{type: Available, status: 'True', reason: Available}, {type: RollingOut, status: 'True', reason: RollingOut, message: one}]}",

@@ -129,6 +129,7 @@ const (
 	EtcdClusterHealthyReason              = "Healthy"
 	EtcdClusterNotHealthyReason           = "NotHealthy"
 	NodeWithoutMachineReason              = "NodeWithoutMachine"
+	WaitingForNodeDeletionReason          = "WaitingForNodeDeletion"
 	EtcdQuorumAtRiskReason                = "EtcdQuorumAtRisk"
 	EtcdTopologyNotSupportedReason        = "EtcdTopologyNotSupported"
 	LastEtcdMemberReason                  = "LastEtcdMember"

@@ -32,6 +32,26 @@ func (v *View) untilDegradedCounts() time.Duration {
 	return max(0, grace-v.Now.Sub(v.Workload.Etcd.DegradedSince))
 }
 
+// nodeGrace is how long a control-plane Node may have no Machine before the Node counts. Cluster API deletes the Node of a Machine just before the Machine, and the watches of the two clusters
+// are not synchronized.
+const nodeGrace = time.Minute
+
+// untilNodeCounts returns the time until a control-plane Node without Machine counts; zero if the Node counts already, or no such Node exists. The time begins when the condition becomes Unknown,
+// and survives a restart of the manager with it. A condition that is False stays False.
+func (v *View) untilNodeCounts() time.Duration {
+	if !v.Installed() || !v.healthKnown() || len(v.nodesWithoutMachine()) == 0 {
+		return 0
+	}
+	before := conditions.Get(v.ControlPlane, controlplanev1.EtcdClusterHealthyCondition)
+	switch {
+	case before == nil || before.Status == metav1.ConditionTrue:
+		return nodeGrace
+	case before.Status == metav1.ConditionFalse:
+		return 0
+	}
+	return max(0, nodeGrace-v.Now.Sub(before.LastTransitionTime.Time))
+}
+
 // composeEtcd sets the condition EtcdClusterHealthy of an installed cluster.
 func (v *View) composeEtcd(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 	if !v.Installed() || v.ClusterDeleting() {
@@ -56,7 +76,11 @@ func (v *View) etcdClusterHealthy() metav1.Condition {
 	case !etcd.DegradedSince.IsZero() && v.untilDegradedCounts() == 0:
 		return no(t, controlplanev1.EtcdClusterNotHealthyReason, v.degraded())
 	}
-	if nodes := v.nodesWithoutMachine(); len(nodes) > 0 {
+	nodes := v.nodesWithoutMachine()
+	switch {
+	case len(nodes) > 0 && v.untilNodeCounts() > 0:
+		return unknown(t, controlplanev1.WaitingForNodeDeletionReason, fmt.Sprintf("waiting up to %s for the deletion of control-plane Nodes without Machine: %s", nodeGrace, bound.List(nodes)))
+	case len(nodes) > 0:
 		return no(t, controlplanev1.NodeWithoutMachineReason, withoutMachine(nodes))
 	}
 	return yes(t, controlplanev1.EtcdClusterHealthyReason)

@@ -149,6 +149,9 @@ func TestWhetherEtcdIsHealthy(t *testing.T) {
 			if tc.change != nil {
 				tc.change(f)
 			}
+			if tc.reason == controlplanev1.NodeWithoutMachineReason {
+				f.ControlPlane.Status.Conditions = []metav1.Condition{{Type: t1, Status: metav1.ConditionUnknown, Reason: controlplanev1.WaitingForNodeDeletionReason, LastTransitionTime: metav1.NewTime(noon.Add(-nodeGrace))}}
+			}
 			v := viewOf(f)
 			v.Phase, v.Now = controlplanev1.InstallationInstalled, noon
 			v.Found.Etcd = tc.seen
@@ -157,6 +160,48 @@ func TestWhetherEtcdIsHealthy(t *testing.T) {
 			v.composeEtcd(cp)
 			g.Expect(*conditions.Get(cp, t1)).To(And(HaveField("Status", tc.status), HaveField("Reason", tc.reason), HaveField("Message", ContainSubstring(tc.message))))
 			g.Expect(v.untilDegradedCounts()).To(Equal(tc.again))
+			if tc.status == metav1.ConditionFalse {
+				g.Expect(Urgent(tc.reason)).To(BeTrue(), "an alert of severity critical fires for it")
+			}
+		})
+	}
+}
+
+// TestNodeWithoutMachineCountsAfterAGrace: Cluster API deletes the Node just before its Machine, and the watches lag.
+func TestNodeWithoutMachineCountsAfterAGrace(t *testing.T) {
+	const t1 = controlplanev1.EtcdClusterHealthyCondition
+	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
+	for situation, tc := range map[string]struct {
+		before  metav1.ConditionStatus // empty: none
+		since   time.Duration
+		deleted bool
+		status  metav1.ConditionStatus
+		reason  string
+		again   time.Duration
+	}{
+		"never reported":                  {status: unknown, reason: controlplanev1.WaitingForNodeDeletionReason, again: nodeGrace},
+		"healthy for long":                {before: yes, since: time.Hour, status: unknown, reason: controlplanev1.WaitingForNodeDeletionReason, again: nodeGrace},
+		"seen a moment ago":               {before: unknown, since: nodeGrace - time.Second, status: unknown, reason: controlplanev1.WaitingForNodeDeletionReason, again: time.Second},
+		"seen a minute ago":               {before: unknown, since: nodeGrace, status: no, reason: controlplanev1.NodeWithoutMachineReason},
+		"reported: the manager restarted": {before: no, status: no, reason: controlplanev1.NodeWithoutMachineReason},
+		"the Node was deleted meanwhile":  {before: unknown, since: time.Second, deleted: true, status: yes, reason: controlplanev1.EtcdClusterHealthyReason},
+		"every Node has a Machine":        {before: yes, since: time.Hour, deleted: true, status: yes, reason: controlplanev1.EtcdClusterHealthyReason},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			f := runningEtcd()
+			if !tc.deleted {
+				f.Workload.Nodes = append(f.Workload.Nodes, facts.Node{Name: "n9", ControlPlane: true})
+			}
+			if tc.before != "" {
+				f.ControlPlane.Status.Conditions = []metav1.Condition{{Type: t1, Status: tc.before, Reason: "Before", LastTransitionTime: metav1.NewTime(noon.Add(-tc.since))}}
+			}
+			v := viewOf(f)
+			v.Phase, v.Now = controlplanev1.InstallationInstalled, noon
+			cp := f.ControlPlane.DeepCopy()
+			v.composeEtcd(cp)
+			g.Expect(*conditions.Get(cp, t1)).To(And(HaveField("Status", tc.status), HaveField("Reason", tc.reason)))
+			g.Expect(v.untilNodeCounts()).To(Equal(tc.again))
 		})
 	}
 }

@@ -51,7 +51,7 @@ func (v *View) UntilChange() time.Duration {
 		return 0
 	}
 	_, slower := v.behind()
-	return soonest(v.untilAnswerCounts(), slower, v.comingUp(), v.untilWorkersCount(), v.untilRestartCounts(), v.untilDegradedCounts())
+	return soonest(v.untilAnswerCounts(), slower, v.comingUp(), v.untilWorkersCount(), v.untilRestartCounts(), v.untilDegradedCounts(), v.untilNodeCounts())
 }
 
 // soonest is the shortest of the times that come at all.

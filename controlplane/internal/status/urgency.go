@@ -23,7 +23,7 @@ var late = []string{
 	controlplanev1.ComponentsNotHealthyReason, controlplanev1.AvailableReason, controlplanev1.NotAvailableReason, controlplanev1.MachinesCreatedReason,
 	controlplanev1.WaitingForInstallationReason, controlplanev1.NotDeletingReason, controlplanev1.WaitingForWorkersDeletionReason,
 	controlplanev1.WaitingForMachinesDeletionReason, controlplanev1.WaitingForInstallationDeletionReason,
-	controlplanev1.PreflightPassedReason, controlplanev1.PreflightIncompleteReason, controlplanev1.EtcdClusterHealthyReason, controlplanev1.NodeWithoutMachineReason, controlplanev1.WaitingForDrainReason, controlplanev1.WaitingForEtcdReason, controlplanev1.WaitingForReplacementReason, controlplanev1.UpgradeInProgressReason, controlplanev1.MachineConfigPoolPausedReason, controlplanev1.WaitingForHealthyClusterReason,
+	controlplanev1.PreflightPassedReason, controlplanev1.PreflightIncompleteReason, controlplanev1.EtcdClusterHealthyReason, controlplanev1.WaitingForNodeDeletionReason, controlplanev1.WaitingForDrainReason, controlplanev1.WaitingForEtcdReason, controlplanev1.WaitingForReplacementReason, controlplanev1.UpgradeInProgressReason, controlplanev1.MachineConfigPoolPausedReason, controlplanev1.WaitingForHealthyClusterReason,
 
 	// Those of Cluster API that we use, and those that it gives to a summary of Machines (util/conditions, which does not export them).
 	clusterv1.DeletingReason, clusterv1.InternalErrorReason, clusterv1.NoReplicasReason, clusterv1.NotReadyReason, clusterv1.RollingOutReason,
