@@ -90,6 +90,9 @@ func (r *Reconciler) lookAtMembers(ctx context.Context, s *scope) memberLook {
 	key := "members " + string(s.stored.UID)
 	known, _ := r.inspections.background.Get(key)
 	last, _ := known.(memberLook)
+	if r.now().Sub(last.read) >= facts.GracePeriod {
+		last.seen = nil // inspections of many clusters wait for each other: a member may have recovered meanwhile
+	}
 	switch left := last.left(r.now(), reportedBy(s.Workload.Etcd)); {
 	case !s.Workload.Connected, !s.Workload.Etcd.Known:
 		last.seen = nil // what was seen may have become wrong
@@ -111,10 +114,11 @@ func (r *Reconciler) lookAtMembers(ctx context.Context, s *scope) memberLook {
 	return last
 }
 
-// inspectMembers reads the members. While etcd is not degraded, inspections become rarer: the credentials may not suffice, or a host may never become a member.
+// inspectMembers reads the members. While etcd is not degraded and no member was reported as down, inspections become rarer: the credentials may not suffice, or a host may never become a member.
 func (r *Reconciler) inspectMembers(ctx context.Context, s *scope, last memberLook) memberLook {
 	pause, operator := maxInspectionDelay, reportedBy(s.Workload.Etcd)
-	if !operator.degraded && operator == last.operator {
+	deferrable := !operator.degraded && !slices.ContainsFunc(s.found.Machines, memberIsDown)
+	if deferrable && operator == last.operator {
 		pause = min(max(2*last.pause, maxInspectionDelay), longestMemberPause)
 	}
 	now := r.now()
@@ -122,7 +126,7 @@ func (r *Reconciler) inspectMembers(ctx context.Context, s *scope, last memberLo
 	seen, err := r.seeEtcd(ctx, s)
 	if err != nil {
 		look.failure = etcd.Describe(err)
-		if !operator.degraded {
+		if deferrable {
 			look.pause = longestMemberPause // the cluster may have no etcd that can be read with these credentials
 			look.next = now.Add(look.pause)
 		}

@@ -146,3 +146,38 @@ func TestAHostThatIsNoMemberYetIsNotReportedAsHealthy(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, yes, yes}))
 }
+
+// The inspections of all clusters share a few slots: those of a degraded site can take minutes.
+func TestALostEtcdMemberDoesNotOutliveItsEvidence(t *testing.T) {
+	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
+	var now time.Time
+	h := newEtcdHub(t, &now)
+	now = now.Add(time.Hour)
+	h.losesMember(now)
+	h.reconcile()
+	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}))
+	h.Expect(h.r.inspections.free.TryAcquire(maxInspections)).To(BeTrue())
+
+	now = now.Add(facts.GracePeriod - time.Second)
+	h.reconcile()
+	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}))
+	now = now.Add(time.Second)
+	h.reconcile()
+	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, unknown, yes}))
+}
+
+func TestALostEtcdMemberIsReadEachMinuteWhileItsOperatorIsNotDegraded(t *testing.T) {
+	var now time.Time
+	h := newEtcdHub(t, &now)
+	now = now.Add(time.Hour)
+	h.losesMember(now)
+	h.reconcile()
+	h.workloads.facts.Etcd = facts.EtcdOperator{Known: true, Available: true, Progressing: true}
+	h.etcds.inspections = 0
+	for range 20 {
+		now = now.Add(time.Minute)
+		h.reconcile()
+	}
+	h.Expect(h.members()).To(ContainElement(metav1.ConditionFalse))
+	h.Expect(h.etcds.inspections).To(Equal(20))
+}
