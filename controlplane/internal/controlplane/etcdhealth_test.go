@@ -181,3 +181,30 @@ func TestALostEtcdMemberIsReadEachMinuteWhileItsOperatorIsNotDegraded(t *testing
 	h.Expect(h.members()).To(ContainElement(metav1.ConditionFalse))
 	h.Expect(h.etcds.inspections).To(Equal(20))
 }
+
+// A MachineHealthCheck counts its timeout from the last transition: a member that is half dead alternates between two problems.
+func TestAnotherProblemOfAnEtcdMemberIsNoTransition(t *testing.T) {
+	var now time.Time
+	h := newEtcdHub(t, &now)
+	transition := func() time.Time {
+		m := h.machines()[1]
+		return conditions.GetLastTransitionTime(&m, controlplanev1.EtcdMemberHealthyCondition).Time
+	}
+	now = now.Add(time.Hour)
+	h.losesMember(now)
+	h.reconcile()
+	lost := transition()
+	h.Expect(lost).To(BeTemporally("~", now, time.Second))
+
+	now = now.Add(time.Minute)
+	h.etcds.Members[1].Problem = "does not serve"
+	h.reconcile()
+	m := h.machines()[1]
+	h.Expect(conditions.GetMessage(&m, controlplanev1.EtcdMemberHealthyCondition)).To(ContainSubstring("does not serve"))
+	h.Expect(transition()).To(Equal(lost))
+
+	now = now.Add(time.Minute)
+	h.etcds.Members[1].Problem = ""
+	h.reconcile()
+	h.Expect(transition()).To(BeTemporally("~", now, time.Second))
+}

@@ -226,6 +226,8 @@ func setMachineCondition(ctx context.Context, c client.Client, applied client.Ob
 	if err := c.Get(ctx, client.ObjectKeyFromObject(applied), m); err != nil {
 		return err
 	}
+	// The API server stores the time that was applied; conditions.Set keeps the former one while the status stays.
+	conditions.Delete(m, wanted[0].Type)
 	conditions.Set(m, wanted[0])
 	return c.Status().Update(ctx, m)
 }

@@ -49,6 +49,10 @@ func (r *Reconciler) setMachineCondition(ctx context.Context, s *scope, i int, w
 	if observed != nil && observed.Status == wanted.Status && observed.Reason == wanted.Reason && observed.Message == wanted.Message {
 		return nil
 	}
+	wanted.LastTransitionTime = metav1.NewTime(r.now())
+	if observed != nil && observed.Status == wanted.Status && !observed.LastTransitionTime.IsZero() {
+		wanted.LastTransitionTime = observed.LastTransitionTime // the timeout of a MachineHealthCheck runs from here, whatever the message
+	}
 	key := reconcile.Key(wanted.Type, m)
 	if m.ResourceVersion == "" {
 		s.again.In(reconcile.CacheLag)
@@ -73,7 +77,7 @@ func (r *Reconciler) applyMachineCondition(ctx context.Context, m *clusterv1.Mac
 		"status": map[string]any{"conditions": []any{map[string]any{
 			"type": c.Type, "status": string(c.Status), "reason": c.Reason, "message": c.Message,
 			"observedGeneration": c.ObservedGeneration,
-			"lastTransitionTime": r.now().UTC().Format(time.RFC3339),
+			"lastTransitionTime": c.LastTransitionTime.UTC().Format(time.RFC3339),
 		}}},
 	}}
 	u.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Machine"))
