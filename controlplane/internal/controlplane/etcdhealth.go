@@ -59,7 +59,7 @@ func (r *Reconciler) markEtcdMembers(ctx context.Context, s *scope) (bool, error
 	s.found.Etcd = last.seen
 	left := facts.GracePeriod - r.now().Sub(latest(last.read, r.started))
 	for i, m := range s.found.Machines {
-		wanted := status.EtcdMember(s.Facts, m, last.seen, left <= 0)
+		wanted := status.EtcdMember(s.Facts, m, last.seen, left <= 0, r.now())
 		if wanted == nil {
 			continue
 		}

@@ -190,8 +190,8 @@ func InspectsMembers(f *facts.Facts, machines []*clusterv1.Machine) bool {
 
 // EtcdMember returns the condition EtcdMemberHealthy of a Machine, or nil to keep the condition that the Machine has. seen holds the answers of the members, nil while they are not known;
 // stale reports that they have not been known for the grace period. Without answers a True stays. A False does not outlive its evidence: a MachineHealthCheck would have a healthy host
-// replaced.
-func EtcdMember(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, stale bool) *metav1.Condition {
+// replaced. A planned restart of the host is no loss, see memberRestartLeft.
+func EtcdMember(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, stale bool, now time.Time) *metav1.Condition {
 	const t = controlplanev1.EtcdMemberHealthyCondition
 	var c metav1.Condition
 	switch {
@@ -199,6 +199,10 @@ func EtcdMember(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, stale bo
 		return nil
 	case seen != nil && seen.Readable():
 		c = conditionOfMember(m.Status.NodeRef.Name, seen)
+		if c.Status == metav1.ConditionFalse && memberRestartLeft(f, m, seen, now) > 0 {
+			c = unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf("etcd member %s does not serve while its host may restart for an update. Waiting up to %d minutes; after that it counts as not healthy",
+				m.Status.NodeRef.Name, int(facts.RestartTime(1).Minutes())))
+		}
 	case !conditions.IsFalse(m, t):
 		return nil
 	case f.Workload.Connected && f.Workload.Etcd.Settled():
@@ -209,6 +213,21 @@ func EtcdMember(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, stale bo
 		return nil
 	}
 	return &c
+}
+
+// memberRestartLeft is how much longer a planned restart of its host explains that a member does not serve; zero: it does not. The host restarts while the cluster is being upgraded, or while its Node gets
+// another machine configuration. As for the control plane, the time begins when the condition becomes Unknown, and does not begin again before it was True.
+func memberRestartLeft(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, now time.Time) time.Duration {
+	node, before := seen.Node(m.Status.NodeRef.Name), conditions.Get(m, controlplanev1.EtcdMemberHealthyCondition)
+	switch {
+	case f.UpgradingTo() == "" && (node == nil || !node.Configuring):
+		return 0
+	case before == nil, before.Status == metav1.ConditionTrue:
+		return facts.RestartTime(1)
+	case before.Status == metav1.ConditionFalse:
+		return 0
+	}
+	return max(0, facts.RestartTime(1)-now.Sub(before.LastTransitionTime.Time))
 }
 
 // conditionOfMember reports the member of a Node. It is False only where the member does not answer here and the etcd operator names it as unhealthy: each alone may be the fault of a kubelet, or

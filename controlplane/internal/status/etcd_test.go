@@ -211,6 +211,17 @@ func TestWhetherAnEtcdMemberIsHealthy(t *testing.T) {
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	down := facts.EtcdMember{Name: "n0", Problem: "does not answer"}
 	others := []facts.EtcdMember{{Name: "n1"}, {Name: "n2"}}
+	configuring := func(e *facts.Etcd) {
+		e.Nodes = []facts.ControlPlaneNode{{Node: facts.Node{Name: "n0"}, Configuring: true}}
+	}
+	otherConfiguring := func(e *facts.Etcd) {
+		e.Nodes = []facts.ControlPlaneNode{{Node: facts.Node{Name: "n0"}}, {Node: facts.Node{Name: "n1"}, Configuring: true}}
+	}
+	unknownFor := func(lasts time.Duration) func(*facts.Facts) {
+		return func(f *facts.Facts) {
+			conditions.Set(f.Machines[0], metav1.Condition{Type: t1, Status: unknown, Reason: "Before", LastTransitionTime: metav1.NewTime(noon.Add(-lasts))})
+		}
+	}
 	settled := func(f *facts.Facts) { f.Workload.Etcd.DegradedSince = time.Time{} }
 	for situation, tc := range map[string]struct {
 		before    metav1.ConditionStatus
@@ -222,13 +233,22 @@ func TestWhetherAnEtcdMemberIsHealthy(t *testing.T) {
 		status    metav1.ConditionStatus // empty: what the Machine has stays
 	}{
 		"its member serves": {members: append(others, facts.EtcdMember{Name: "n0"}), status: yes},
-		"the operator reports no problem: that is no proof":     {change: settled},
-		"and the host has no member yet":                        {change: settled, members: others, status: unknown},
-		"its member is down":                                    {members: append(others, down), condemned: "2 of 3 members are available, n0 is unhealthy", status: no},
-		"and others are, too":                                   {members: append(others, down), condemned: "1 of 3 members are available, n1 is unhealthy, n0 is unhealthy", status: no},
-		"it does not answer, but the operator sees it":          {members: append(others, down), status: unknown},
-		"the operator names another, whose name begins alike":   {members: append(others, down), condemned: "2 of 3 members are available, n0.example is unhealthy", status: unknown},
-		"the operator names it, but it serves":                  {members: append(others, facts.EtcdMember{Name: "n0"}), condemned: "2 of 3 members are available, n0 is unhealthy", status: yes},
+		"the operator reports no problem: that is no proof":         {change: settled},
+		"and the host has no member yet":                            {change: settled, members: others, status: unknown},
+		"its member is down":                                        {members: append(others, down), condemned: "2 of 3 members are available, n0 is unhealthy", status: no},
+		"and others are, too":                                       {members: append(others, down), condemned: "1 of 3 members are available, n1 is unhealthy, n0 is unhealthy", status: no},
+		"it does not answer, but the operator sees it":              {members: append(others, down), status: unknown},
+		"the operator names another, whose name begins alike":       {members: append(others, down), condemned: "2 of 3 members are available, n0.example is unhealthy", status: unknown},
+		"the operator names it, but it serves":                      {members: append(others, facts.EtcdMember{Name: "n0"}), condemned: "2 of 3 members are available, n0 is unhealthy", status: yes},
+		"its host restarts for another configuration: not replaced": {before: yes, members: append(others, down), condemned: "n0 is unhealthy", seen: configuring, status: unknown},
+		"it restarts, as was not known before":                      {members: append(others, down), condemned: "n0 is unhealthy", seen: configuring, status: unknown},
+		"it has restarted for less than an hour":                    {change: unknownFor(59 * time.Minute), members: append(others, down), condemned: "n0 is unhealthy", seen: configuring, status: unknown},
+		"it has restarted for an hour: down":                        {change: unknownFor(time.Hour), members: append(others, down), condemned: "n0 is unhealthy", seen: configuring, status: no},
+		"it was down before it was to restart":                      {before: no, members: append(others, down), condemned: "n0 is unhealthy", seen: configuring, status: no},
+		"the host of another member restarts":                       {before: yes, members: append(others, down), condemned: "n0 is unhealthy", seen: otherConfiguring, status: no},
+		"the cluster is being upgraded": {
+			before: yes, change: func(f *facts.Facts) { f.Workload.Upgrading = "4.20.1" }, members: append(others, down), condemned: "n0 is unhealthy", status: unknown,
+		},
 		"another member is down":                                {members: []facts.EtcdMember{{Name: "n0"}, {Name: "n1", Problem: "does not answer"}}, condemned: "n1 is unhealthy", status: yes},
 		"a former host of that name left a member: not known":   {members: []facts.EtcdMember{down, {Name: "n0"}}, condemned: "n0 is unhealthy", status: unknown},
 		"it joins: not known, so that it is not replaced":       {members: []facts.EtcdMember{{Name: "n0", Learner: true, Problem: "does not answer"}}, condemned: "n0 is unhealthy", status: unknown},
@@ -265,7 +285,7 @@ func TestWhetherAnEtcdMemberIsHealthy(t *testing.T) {
 					tc.seen(seen)
 				}
 			}
-			c := EtcdMember(f, f.Machines[0], seen, tc.stale)
+			c := EtcdMember(f, f.Machines[0], seen, tc.stale, noon)
 			if tc.status == "" {
 				g.Expect(c).To(BeNil())
 				return
