@@ -17,7 +17,7 @@ import (
 )
 
 // degradedGrace is how long ClusterOperator etcd may be degraded before etcd counts as not healthy: members restart for each revision, and with their hosts.
-// While a restart of control-plane hosts is planned, the longest time of such a restart counts.
+// While a restart of control-plane hosts is planned, the time of the restart of one host counts: the member is away for as long as its own host, however many others serve.
 const degradedGrace = 5 * time.Minute
 
 // untilDegradedCounts is after what time a degraded etcd counts as not healthy; zero: it counts already, or is not degraded.
@@ -27,7 +27,7 @@ func (v *View) untilDegradedCounts() time.Duration {
 	}
 	grace := degradedGrace
 	if len(v.plannedRestarts()) > 0 {
-		grace = max(grace, facts.RestartTime(v.Replicas()))
+		grace = facts.RestartTime(1)
 	}
 	return max(0, grace-v.Now.Sub(v.Workload.Etcd.DegradedSince))
 }

@@ -45,7 +45,7 @@ func TestWhetherEtcdIsHealthy(t *testing.T) {
 		},
 		"degraded while hosts restart for an upgrade": {
 			change: func(f *facts.Facts) {
-				degraded(14 * time.Minute)(f)
+				degraded(59 * time.Minute)(f)
 				f.Workload.Restarts = []string{"Node n0 gets another machine configuration"}
 				f.ControlPlane.Spec.Replicas = ptr.To[int32](3)
 			},
@@ -53,7 +53,7 @@ func TestWhetherEtcdIsHealthy(t *testing.T) {
 		},
 		"and for longer than that takes": {
 			change: func(f *facts.Facts) {
-				degraded(15 * time.Minute)(f)
+				degraded(time.Hour)(f)
 				f.Workload.Restarts = []string{"Node n0 gets another machine configuration"}
 				f.ControlPlane.Spec.Replicas = ptr.To[int32](3)
 			},
