@@ -239,7 +239,7 @@ func TestWhatWeRelyOnNamesTestsThatExist(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("../docs/assisted-service.md")
 	g.Expect(err).NotTo(HaveOccurred())
-	sources := testSources(t, "../test/e2e", "../test/env/assistedservice", "../test/journeys", "../bootstrap/internal/hostconfig", "../bootstrap/internal/desired", "../controlplane/internal/controlplane")
+	sources := testSources(t, ".", "../test/e2e", "../test/env/assistedservice", "../test/journeys", "../bootstrap/internal/hostconfig", "../bootstrap/internal/desired", "../controlplane/internal/controlplane", "../controlplane/internal/desired")
 	rows := provenBy.FindAllStringSubmatch(string(content), -1)
 	g.Expect(len(rows)).To(BeNumerically(">=", 20))
 	for _, row := range rows[1:] { // after the titles
