@@ -92,7 +92,7 @@ func (h *hub) told() facts.Workload {
 	return h.Observe(clusterKey)
 }
 
-// tlsSessions is how many are kept of connections to the cluster.
+// sessions is how many are kept of connections to the cluster.
 func (h *hub) sessions() int {
 	s := h.connectionOf(clusterKey).access.sessions
 	s.mu.Lock()

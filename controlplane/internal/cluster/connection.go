@@ -36,7 +36,7 @@ const (
 	retryFirst, retryInstalling, retryIncomplete, retryDown = time.Second, 4 * time.Second, 45 * time.Second, 5 * time.Minute
 )
 
-// connectionOf is the connection to one cluster, and what is known of the cluster. Visits follow one another; watches run beside them.
+// connection is the connection to one cluster, and what is known of the cluster. Visits follow one another; watches run beside them.
 type connection struct {
 	key client.ObjectKey
 	now func() time.Time

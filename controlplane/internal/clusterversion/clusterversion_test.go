@@ -18,7 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// key is a workload cluster, and the way into it.
+// fakeCluster is a workload cluster, and the connection to it.
 type fakeCluster struct {
 	*WithT
 	client.Client

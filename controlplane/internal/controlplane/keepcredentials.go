@@ -17,7 +17,7 @@ import (
 )
 
 // keepCredentials copies assisted-service's kubeconfig of an installed cluster into a Secret of the control plane. clusterctl moves that Secret, and leaves assisted-service's behind: a hub that reaches the
-// newCluster only after the token in the published kubeconfig has expired has no other credentials. The copy follows assisted-service's kubeconfig where that exists, and is left alone elsewhere.
+// cluster only after the token in the published kubeconfig has expired has no other credentials. The copy follows assisted-service's kubeconfig where that exists, and is left alone elsewhere.
 func (r *Reconciler) keepCredentials(ctx context.Context, s *scope) (bool, error) {
 	if !s.Installed() || !s.OwnsKubeconfig(s.found.Kubeconfig) || r.keepsCredentials(s) {
 		return true, nil

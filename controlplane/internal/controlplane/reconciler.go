@@ -163,7 +163,7 @@ type Reconciler struct {
 	failing *reconcile.Lasting
 	// inspections is the pace at which etcd is looked at, which cannot be watched.
 	inspections *inspections
-	// pendingRequests is what kubelets were seen to ask for, by the UID of the control plane.
+	// asked is what kubelets were seen to ask for, by the UID of the control plane.
 	asked *lru.Cache
 	// requestBackoff is when what installed clusters were asked for, and what was passed on, may be written again.
 	requestBackoff *flowcontrol.Backoff

@@ -11,7 +11,7 @@ import (
 )
 
 // relabel puts labels back that somebody removed, and records the UID of the Cluster where that is another since a move or a restore. Before the installation has begun, the registration does. A deletion needs them: once the one of the two is
-// deletionProgress, nothing else may tell whose the other was.
+// gone, nothing else may tell whose the other was.
 func (r *Reconciler) relabel(ctx context.Context, s *scope) (bool, error) {
 	if !s.Begun && !s.Deleting() {
 		return true, nil

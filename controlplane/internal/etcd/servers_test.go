@@ -33,7 +33,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
-// key has real members of etcd, n0 and so on, and on a fake API server what OpenShift says of them.
+// fakeCluster has real members of etcd, n0 and so on, and on a fake API server what OpenShift says of them.
 type fakeCluster struct {
 	*WithT
 	client.Client

@@ -22,7 +22,7 @@ import (
 
 // Retry is another attempt at an installation as it is recorded on the control plane.
 type Retry struct {
-	// Answered is the value of the annotation that asked for it.
+	// Requested is the value of the annotation that asked for it.
 	Requested string `json:"asked"`
 	// GivenUp are the UIDs of what is deleted first; empty: that is done, or there was nothing to be given up.
 	GivenUp []types.UID `json:"givenUp,omitempty"`

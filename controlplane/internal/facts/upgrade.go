@@ -14,7 +14,7 @@ import (
 
 // Rollout is what a cluster tells of its release while it works towards another one, was asked for one that it has not begun, or fails.
 type Rollout struct {
-	// Answered is what was asked for last, Unseen is true until the cluster has looked at it. Pending is true as long as it is not what the cluster runs, or works towards.
+	// Requested is what was asked for last, Unseen is true until the cluster has looked at it. Pending is true as long as it is not what the cluster runs, or works towards.
 	Requested       Update
 	Unseen, Pending bool
 	// Progress says how far the release in Upgrading is, and what it waits for; Failing what is wrong with it; Refused why what was asked for is not begun. For people.
@@ -37,7 +37,7 @@ type ClusterVersion struct {
 	Runs, Upgrading string
 	Former          []string
 	Channel         string
-	// Answered is what was asked for last; Ours is true when we wrote it.
+	// Requested is what was asked for last; Ours is true when we wrote it.
 	Requested Update
 	Ours      bool
 	// Offers are the releases of the update graph.
