@@ -3,6 +3,7 @@ package hostconfig
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
@@ -69,7 +70,7 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 			text += " (" + assisted.RedactURLs(cleanup.Message) + ")"
 			since = r.now() // it responds
 		}
-		since = later(since, deletedAt(agent))
+		since = slices.MaxFunc([]time.Time{since, deletedAt(agent)}, time.Time.Compare)
 		waiting = append(waiting, text)
 	}
 	if len(waiting) > 0 {
@@ -129,7 +130,7 @@ func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, err
 	var since time.Time
 	for _, agent := range s.Agents {
 		waiting = append(waiting, agent.Name)
-		since = later(since, deletedAt(agent))
+		since = slices.MaxFunc([]time.Time{since, deletedAt(agent)}, time.Time.Compare)
 		if err := kube.Delete(ctx, r.Client, agent); err != nil {
 			return false, err
 		}
@@ -192,13 +193,6 @@ func deletedAt(obj client.Object) time.Time {
 		return at.Time
 	}
 	return time.Time{}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 func (r *Reconciler) releaseFinalizer(ctx context.Context, s *scope) (bool, error) {

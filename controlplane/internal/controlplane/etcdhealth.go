@@ -57,7 +57,7 @@ func (r *Reconciler) markEtcdMembers(ctx context.Context, s *scope) (bool, error
 	}
 	last := r.lookAtMembers(ctx, s)
 	s.found.Etcd = last.seen
-	left := facts.GracePeriod - r.now().Sub(latest(last.read, r.started))
+	left := facts.GracePeriod - r.now().Sub(slices.MaxFunc([]time.Time{last.read, r.started}, time.Time.Compare))
 	for i, m := range s.found.Machines {
 		wanted := status.EtcdMember(s.Facts, m, last.seen, left <= 0, r.now())
 		if wanted == nil {
@@ -76,13 +76,6 @@ func (r *Reconciler) markEtcdMembers(ctx context.Context, s *scope) (bool, error
 
 func memberIsDown(m *clusterv1.Machine) bool {
 	return m.DeletionTimestamp.IsZero() && conditions.IsFalse(m, controlplanev1.EtcdMemberHealthyCondition)
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // lookAtMembers returns the last inspection of the members, at most a minute old while etcd is degraded, and none while nothing depends on it.

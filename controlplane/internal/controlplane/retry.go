@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/cluster-api/util/secret"
@@ -127,11 +126,7 @@ func (r *Reconciler) giveUpKubeconfig(ctx context.Context, s *scope) (bool, erro
 	s.block(controlplanev1.RetryingInstallationReason, "waiting for the deletion of Secret "+kubeconfig.Name)
 	after := kubeconfig.DeepCopy()
 	after.OwnerReferences = []metav1.OwnerReference{s.GivenUpOwner()}
-	if equality.Semantic.DeepEqual(after.OwnerReferences, kubeconfig.OwnerReferences) {
-		return false, nil
-	}
-	patch := client.MergeFromWithOptions(kubeconfig, client.MergeFromWithOptimisticLock{})
-	if err := client.IgnoreNotFound(r.Client.Patch(ctx, after, patch)); err != nil {
+	if err := client.IgnoreNotFound(kube.PatchMetadata(ctx, r.Client, kubeconfig, after, FieldOwner)); err != nil {
 		return false, fmt.Errorf("cannot give up the kubeconfig in Secret %s: %w", kubeconfig.Name, err)
 	}
 	return false, nil

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"net/http"
+	"slices"
 	"strings"
 
 	"k8s.io/utils/lru"
@@ -41,8 +42,7 @@ func (s Sources) digest() string {
 
 // images are the names of an image in the order in which they are asked for.
 func (s Sources) images(image string) []string {
-	mirrors := s.Mirrors[:min(len(s.Mirrors), mostMirrors)]
-	return append(append(make([]string, 0, len(mirrors)+1), mirrors...), image)
+	return slices.Concat(s.Mirrors[:min(len(s.Mirrors), mostMirrors)], []string{image})
 }
 
 // transportFor returns the transport that trusts additional authorities, and no other cluster's.

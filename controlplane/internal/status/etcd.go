@@ -36,20 +36,12 @@ func (v *View) untilDegradedCounts() time.Duration {
 // are not synchronized.
 const nodeGrace = time.Minute
 
-// untilNodeCounts returns the time until a control-plane Node without Machine counts; zero if the Node counts already, or no such Node exists. The time begins when the condition becomes Unknown,
-// and survives a restart of the manager with it. A condition that is False stays False.
+// untilNodeCounts returns the time until a control-plane Node without Machine counts; zero if the Node counts already, or no such Node exists: see unknownLeft.
 func (v *View) untilNodeCounts() time.Duration {
 	if !v.Installed() || !v.healthKnown() || len(v.nodesWithoutMachine()) == 0 {
 		return 0
 	}
-	before := conditions.Get(v.ControlPlane, controlplanev1.EtcdClusterHealthyCondition)
-	switch {
-	case before == nil || before.Status == metav1.ConditionTrue:
-		return nodeGrace
-	case before.Status == metav1.ConditionFalse:
-		return 0
-	}
-	return max(0, nodeGrace-v.Now.Sub(before.LastTransitionTime.Time))
+	return unknownLeft(conditions.Get(v.ControlPlane, controlplanev1.EtcdClusterHealthyCondition), nodeGrace, v.Now)
 }
 
 // composeEtcd sets the condition EtcdClusterHealthy of an installed cluster.
@@ -216,18 +208,13 @@ func EtcdMember(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, stale bo
 }
 
 // memberRestartLeft is how much longer a planned restart of its host explains that a member does not serve; zero: it does not. The host restarts while the cluster is being upgraded, or while its Node gets
-// another machine configuration. As for the control plane, the time begins when the condition becomes Unknown, and does not begin again before it was True.
+// another machine configuration: see unknownLeft.
 func memberRestartLeft(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, now time.Time) time.Duration {
-	node, before := seen.Node(m.Status.NodeRef.Name), conditions.Get(m, controlplanev1.EtcdMemberHealthyCondition)
-	switch {
-	case f.UpgradingTo() == "" && (node == nil || !node.Configuring):
-		return 0
-	case before == nil, before.Status == metav1.ConditionTrue:
-		return facts.RestartTime(1)
-	case before.Status == metav1.ConditionFalse:
+	node := seen.Node(m.Status.NodeRef.Name)
+	if f.UpgradingTo() == "" && (node == nil || !node.Configuring) {
 		return 0
 	}
-	return max(0, facts.RestartTime(1)-now.Sub(before.LastTransitionTime.Time))
+	return unknownLeft(conditions.Get(m, controlplanev1.EtcdMemberHealthyCondition), facts.RestartTime(1), now)
 }
 
 // conditionOfMember reports the member of a Node. It is False only where the member does not answer here and the etcd operator names it as unhealthy: each alone may be the fault of a kubelet, or

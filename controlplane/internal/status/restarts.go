@@ -24,19 +24,28 @@ func (v *View) plannedRestarts() []string {
 	return planned
 }
 
-// restartLeft is how much longer a planned restart explains that the control plane does not serve; zero: it does not. It explains only what served before. The time begins when the condition becomes
-// Unknown, and does not begin again before it was True.
+// restartLeft is how much longer a planned restart explains that the control plane does not serve; zero: it does not. It explains only what served before: see unknownLeft.
 func (v *View) restartLeft(conditionType string) time.Duration {
 	hosts, before := v.Replicas(), conditions.Get(v.ControlPlane, conditionType)
 	switch {
 	case before == nil, !v.Installed(), v.healthy(), v.healthKnown() && hosts > 1: // of several hosts others serve meanwhile
 		return 0
-	case before.Status == metav1.ConditionFalse, !v.restartIsKnown(before):
+	case !v.restartIsKnown(before):
 		return 0
-	case before.Status == metav1.ConditionTrue:
-		return facts.RestartTime(hosts)
 	}
-	return max(0, facts.RestartTime(hosts)-v.Now.Sub(before.LastTransitionTime.Time))
+	return unknownLeft(before, facts.RestartTime(hosts), v.Now)
+}
+
+// unknownLeft is how much longer a condition may be Unknown until it has to be False. The time begins when the condition becomes Unknown, and survives a restart of the manager with it. A
+// condition that is False stays False: the time does not begin again before the condition was True.
+func unknownLeft(before *metav1.Condition, limit time.Duration, now time.Time) time.Duration {
+	switch {
+	case before == nil, before.Status == metav1.ConditionTrue:
+		return limit
+	case before.Status == metav1.ConditionFalse:
+		return 0
+	}
+	return max(0, limit-now.Sub(before.LastTransitionTime.Time))
 }
 
 // restartIsKnown tells whether a restart is planned, or was when the condition was reported: the manager may have restarted since and not have reached the cluster.
