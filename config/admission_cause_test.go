@@ -210,7 +210,7 @@ func (m mutants) constraints() []constraint {
 	return slices.SortedFunc(maps.Keys(found), func(a, b constraint) int { return strings.Compare(a.keyword+a.value, b.keyword+b.value) })
 }
 
-// foreignPath tells whether a part of a schema lies in a type of Kubernetes or Cluster API: see foreignType.
+// foreignPath reports whether a part of a schema lies in a type of Kubernetes or Cluster API: see foreignType.
 func foreignPath(path string) bool {
 	return slices.ContainsFunc([]string{".metadata", ".taints[]", ".readinessGates[]", ".infrastructureRef"}, func(part string) bool { return strings.Contains(path, part) })
 }

@@ -113,7 +113,7 @@ func unconventionalList(path string, props apiextensionsv1.JSONSchemaProps) (fou
 	return found
 }
 
-// foreignType tells whether the schema is that of a type of Kubernetes or Cluster API, which is not ours to bound.
+// foreignType reports whether the schema is that of a type of Kubernetes or Cluster API, which is not ours to bound.
 func foreignType(path string, props apiextensionsv1.JSONSchemaProps) bool {
 	for _, end := range []string{".metadata", ".conditions", "Selector", ".taints", ".readinessGates", ".infrastructureRef"} {
 		if strings.HasSuffix(path, end) {

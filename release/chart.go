@@ -118,7 +118,7 @@ func objectsOf(manifests []byte) ([]unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// contains tells whether an object is among others. Deployments are the same but for the flag that says which namespace is watched.
+// contains reports whether an object is among others. Deployments are the same but for the flag that says which namespace is watched.
 func contains(objects []unstructured.Unstructured, o unstructured.Unstructured) bool {
 	return slices.ContainsFunc(objects, func(other unstructured.Unstructured) bool {
 		return o.GetKind() == "Deployment" && other.GetKind() == "Deployment" || reflect.DeepEqual(other.Object, o.Object)

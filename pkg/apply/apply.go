@@ -59,10 +59,10 @@ func New(c client.Client, owner client.FieldOwner) *Applier {
 // read before, already holds these fields, and no other was applied before: its managed fields tell (see [KeepOwn]).
 //
 // observed is nil when the object does not exist. Otherwise its uid goes along, so that an object that vanished meanwhile is not made
-// anew from the few fields that are ours: the API server then answers with a conflict. So does a uid in desired, for objects of which only the metadata was read. A resource version in desired goes along too, for what must not be
+// again from the few fields that are ours: the API server then answers with a conflict. So does a uid in desired, for objects of which only the metadata was read. A resource version in desired goes along too, for what must not be
 // written on an outdated look.
 //
-// On return desired holds the object as it is stored, unless nothing was asked. changed tells whether a request was made.
+// On return desired holds the object as it is stored, unless nothing was asked. changed reports whether a request was made.
 func (a *Applier) Apply(ctx context.Context, desired, observed client.Object) (changed bool, err error) {
 	kind, err := apiutil.GVKForObject(desired, a.client.Scheme())
 	if err != nil {
@@ -96,7 +96,7 @@ func (a *Applier) Apply(ctx context.Context, desired, observed client.Object) (c
 	return true, store(wanted, desired)
 }
 
-// unchanged tells whether this very version of the object was found to hold this before.
+// unchanged reports whether this very version of the object was found to hold this before.
 func (a *Applier) unchanged(key object, digest [sha256.Size]byte, desired, observed client.Object) bool {
 	last, known := a.applied.Get(key)
 	return known && observed.GetResourceVersion() != "" && last == application{digest, observed.GetUID(), observed.GetResourceVersion()} &&
@@ -110,7 +110,7 @@ func hasOwners(observed client.Object, wanted []metav1.OwnerReference) bool {
 	})
 }
 
-// current tells whether observed holds what is wanted, and nothing else that we applied.
+// current reports whether observed holds what is wanted, and nothing else that we applied.
 func (a *Applier) current(key object, digest [sha256.Size]byte, wanted *unstructured.Unstructured, observed client.Object) (bool, error) {
 	found, _ := a.applied.Get(key)
 	last, known := found.(application)

@@ -10,7 +10,7 @@ import (
 // our ownership of it. Those that are wanted are looked for in what is observed.
 const ownerReferences = "ownerReferences"
 
-// contains tells whether have holds all that is in want. Lists must be equal item by item, except for those that several writers share
+// contains reports whether have holds all that is in want. Lists must be equal item by item, except for those that several writers share
 // (owner references, finalizers), of which each wanted item must be there.
 func contains(have, want any) bool {
 	switch w := want.(type) {
@@ -69,7 +69,7 @@ func sameNumber(have, want any) bool {
 	return h.IsValid() && w.IsValid() && h.CanInt() && w.CanInt() && h.Int() == w.Int()
 }
 
-// adds tells whether have, which contains want, holds more than that. Nothings are as good as absent: Go types state some of them always.
+// adds reports whether have, which contains want, holds more than that. Nothings are as good as absent: Go types state some of them always.
 func adds(have, want any) bool {
 	switch h := have.(type) {
 	case map[string]any:
@@ -91,7 +91,7 @@ func adds(have, want any) bool {
 	return false
 }
 
-// isNothing tells whether value is the zero value of its type.
+// isNothing reports whether value is the zero value of its type.
 func isNothing(value any) bool {
 	v := reflect.ValueOf(value)
 	return !v.IsValid() || v.IsZero() || (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.Len() == 0

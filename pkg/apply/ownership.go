@@ -10,7 +10,7 @@ import (
 )
 
 // ownedBy returns the fields of an object that are recorded as applied under a field manager. Those of another version of the API may have other names: they count
-// as none, and are recorded anew.
+// as none, and are recorded again.
 func ownedBy(owner client.FieldOwner, obj client.Object, version string) *fieldpath.Set {
 	owned := &fieldpath.Set{}
 	for _, e := range Own(owner, obj.GetManagedFields()) {
@@ -21,7 +21,7 @@ func ownedBy(owner client.FieldOwner, obj client.Object, version string) *fieldp
 	return owned
 }
 
-// Owns tells whether a field of an object, or anything below it, is recorded as applied under the field manager of an Applier: it stated what is stated there, and others may have stated the same.
+// Owns reports whether a field of an object, or anything below it, is recorded as applied under the field manager of an Applier: it stated what is stated there, and others may have stated the same.
 func (a *Applier) Owns(obj client.Object, path ...string) bool {
 	kind, err := apiutil.GVKForObject(obj, a.client.Scheme())
 	if err != nil {
@@ -58,7 +58,7 @@ func stated(obj map[string]any) map[string]any {
 	return fields
 }
 
-// settled tells whether the fields that we own are those that want states: there is nothing to withdraw, and nothing to take over. have, which contains want, is
+// settled reports whether the fields that we own are those that want states: there is nothing to withdraw, and nothing to take over. have, which contains want, is
 // looked at where a value is owned as a whole: then all of it is ours.
 func settled(owned *fieldpath.Set, want, have any) bool {
 	switch w := want.(type) {

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// HasInventory tells whether the agent has sent the inventory of its host. assisted-service forgets it when the host is bound, until the
+// HasInventory reports whether the agent has sent the inventory of its host. assisted-service forgets it when the host is bound, until the
 // agent sends it again.
 func HasInventory(agent *aiv1beta1.Agent) bool { return len(agent.Status.Inventory.Interfaces) > 0 }
 
@@ -54,7 +54,7 @@ func NotPassed(agent *aiv1beta1.Agent) string {
 	return "it names no validation that fails"
 }
 
-// namesSomething tells whether a text is more than the beginning of a list.
+// namesSomething reports whether a text is more than the beginning of a list.
 func namesSomething(text string) bool {
 	text = strings.TrimSpace(text)
 	return text != "" && !strings.HasSuffix(text, ":")

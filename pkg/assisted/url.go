@@ -11,7 +11,7 @@ import (
 )
 
 // InfraEnvOfURL returns the id under which assisted-service knows the InfraEnv whose image or discovery ignition a URL serves, and which dies with the
-// InfraEnv. A URL whose token was made anew has the same id, and both work. It is empty for any other URL.
+// InfraEnv. A URL whose token was created again has the same id, and both work. It is empty for any other URL.
 func InfraEnvOfURL(rawURL string) string {
 	parsed, err := url.Parse(rawURL)
 	if err != nil {

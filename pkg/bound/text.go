@@ -132,7 +132,7 @@ func clean(text string, breaks bool) string {
 	}, text))
 }
 
-// isClean tells whether a text consists of plain ASCII, as nearly all do.
+// isClean reports whether a text consists of plain ASCII, as nearly all do.
 func isClean(text string, breaks bool) bool {
 	for i := range len(text) {
 		if c := text[i]; (c < ' ' || c > '~') && (c != '\n' || !breaks) {

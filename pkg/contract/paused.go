@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/annotations"
 )
 
-// PausedCondition tells whether the object is paused, by itself or by its cluster (which may be nil), as the condition to report.
+// PausedCondition reports whether the object is paused, by itself or by its cluster (which may be nil), as the condition to report.
 // The condition goes out with the rest of the status, in one request.
 func PausedCondition(cluster *clusterv1.Cluster, obj metav1.Object) metav1.Condition {
 	var reasons []string

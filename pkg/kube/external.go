@@ -18,7 +18,7 @@ import (
 // contractLabels say which versions of a kind serve a version of the Cluster API contract, newest contract first.
 var contractLabels = []string{clusterv1.GroupVersion.Group + "/v1beta2", clusterv1.GroupVersion.Group + "/v1beta1"}
 
-// Readable tells whether the managers may read the kind that a reference names: an infrastructure provider's. A cache waits without end for what it has no rights on, and with it whoever asked.
+// Readable reports whether the managers may read the kind that a reference names: an infrastructure provider's. A cache waits without end for what it has no rights on, and with it whoever asked.
 func Readable(ref clusterv1.ContractVersionedObjectReference) bool {
 	return ref.APIGroup == clusterv1.GroupVersionInfrastructure.Group
 }

@@ -24,7 +24,7 @@ func Read[T client.Object](ctx context.Context, from client.Reader, key client.O
 	return into, nil
 }
 
-// IsThere tells whether an object is still there, by what from reads, and not another one of its name in its place.
+// IsThere reports whether an object is still there, by what from reads, and not another one of its name in its place.
 func IsThere[T client.Object](ctx context.Context, from client.Reader, obj, into T) (bool, error) {
 	now, err := Read(ctx, from, client.ObjectKeyFromObject(obj), into)
 	return err == nil && !IsNil(now) && now.GetUID() == obj.GetUID(), err
@@ -38,7 +38,7 @@ func KindName(obj client.Object) string {
 	return reflect.TypeOf(obj).Elem().Name()
 }
 
-// IsNil tells whether there is no object: neither the interface nor the pointer in it.
+// IsNil reports whether there is no object: neither the interface nor the pointer in it.
 func IsNil(obj client.Object) bool {
 	return obj == nil || reflect.ValueOf(obj).IsNil()
 }

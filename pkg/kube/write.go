@@ -66,7 +66,7 @@ func (p metadataPatch) Data(after client.Object) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// Refused tells whether the API server refused a request for what it says, by its schema or by an admission webhook: to repeat it at once does not help. A right
+// Refused reports whether the API server refused a request for what it says, by its schema or by an admission webhook: to repeat it at once does not help. A right
 // that is missing is none of that: it may be given at any time, as the rights of an aggregated ClusterRole are.
 func Refused(err error) bool {
 	if err == nil {

@@ -44,7 +44,7 @@ func ReuseName(machine *unstructured.Unstructured) string {
 	return ""
 }
 
-// KeptFor tells whether a host is kept for the Metal3Machines of a [ReuseName].
+// KeptFor reports whether a host is kept for the Metal3Machines of a [ReuseName].
 func KeptFor(host *Host, reuse string) bool {
 	return reuse != "" && host.Labels[NodeReuseLabel] == reuse
 }
@@ -55,7 +55,7 @@ func Unavailable(host *Host, reuse string) string {
 	return cmp.Or(excluded(host, reuse), unready(host))
 }
 
-// IsExpected tells whether CAPM3 waits for a host: it is kept for the Metal3Machine, and not available yet. No other is given to it meanwhile.
+// IsExpected reports whether CAPM3 waits for a host: it is kept for the Metal3Machine, and not available yet. No other is given to it meanwhile.
 func IsExpected(host *Host, reuse string) bool {
 	return KeptFor(host, reuse) && excluded(host, reuse) == "" && unready(host) != ""
 }
@@ -65,7 +65,7 @@ var beforeAvailable = []metal3api.ProvisioningState{
 	metal3api.StateNone, metal3api.StateRegistering, metal3api.StateMatchProfile, metal3api.StateInspecting, metal3api.StatePreparing, metal3api.StateReady, metal3api.StateAvailable,
 }
 
-// MayBeGiven tells whether CAPM3 may give a host to a Metal3Machine of a [ReuseName], now or once the Bare Metal Operator has made it available, for which an error may pass.
+// MayBeGiven reports whether CAPM3 may give a host to a Metal3Machine of a [ReuseName], now or once the Bare Metal Operator has made it available, for which an error may pass.
 func MayBeGiven(host *Host, reuse string) bool {
 	healthy := *host
 	healthy.Status.ErrorMessage = ""

@@ -137,12 +137,12 @@ func (wanted HostIdentity) MismatchWithout(sharedBy func() Shared, observed Host
 	return mismatch
 }
 
-// Shares tells whether both have a MAC address in common, as those of one host have.
+// Shares reports whether both have a MAC address in common, as those of one host have.
 func (wanted HostIdentity) Shares(observed HostIdentity) bool {
 	return shares(observed.MACs, wanted.MACs)
 }
 
-// SameServer tells whether two Agents run on one server, where nothing is known of the server itself: by the serial number and a MAC address, or by all MAC addresses where a serial number is unknown.
+// SameServer reports whether two Agents run on one server, where nothing is known of the server itself: by the serial number and a MAC address, or by all MAC addresses where a serial number is unknown.
 // One address in common proves nothing: some makers give one NIC the same address in all their servers.
 func (wanted HostIdentity) SameServer(observed HostIdentity) bool {
 	if wanted.Serial != "" && observed.Serial != "" {

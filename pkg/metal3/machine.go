@@ -17,13 +17,13 @@ const (
 	HostUIDLabel = "metal3.io/uuid"
 )
 
-// HadNode tells whether a Machine has, or had, a Node: its host was installed. With Metal3 the providerID is set only after the Node registered, and
+// HadNode reports whether a Machine has, or had, a Node: its host was installed. With Metal3 the providerID is set only after the Node registered, and
 // unlike the status it is moved and restored with the Machine; other infrastructure providers may set it beforehand.
 func HadNode(m *clusterv1.Machine) bool {
 	return m.Status.NodeRef.IsDefined() || m.Spec.ProviderID != "" && m.Spec.InfrastructureRef.Kind == MachineKind
 }
 
-// NeedsNode tells whether an infrastructure machine has its host but not its Node. One of another kind than Metal3's is taken to have a host.
+// NeedsNode reports whether an infrastructure machine has its host but not its Node. One of another kind than Metal3's is taken to have a host.
 func NeedsNode(infra *unstructured.Unstructured) bool {
 	providerID, _, _ := unstructured.NestedString(infra.Object, "spec", "providerID")
 	_, hasHost := infra.GetAnnotations()[HostAnnotation]

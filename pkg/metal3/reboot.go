@@ -22,7 +22,7 @@ func RebootPhase(reboot *unstructured.Unstructured) string {
 	return phase
 }
 
-// RebootFailed tells whether the host of a Machine was rebooted in vain. What is left of a former Machine of the same name says nothing.
+// RebootFailed reports whether the host of a Machine was rebooted in vain. What is left of a former Machine of the same name says nothing.
 func RebootFailed(reboot *unstructured.Unstructured, machine types.UID) bool {
 	owned := slices.ContainsFunc(reboot.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == machine })
 	return owned && reboot.GetDeletionTimestamp() == nil && RebootPhase(reboot) == rebootGivenUp

@@ -112,7 +112,7 @@ func (o *Options) cacheOptions(spec ManagerSpec) cache.Options {
 	return options
 }
 
-// Selected tells whether the manager reconciles the object, by its --watch-filter.
+// Selected reports whether the manager reconciles the object, by its --watch-filter.
 func (o *Options) Selected(obj client.Object) bool {
 	return o.WatchFilter == "" || obj.GetLabels()[clusterv1.WatchLabel] == o.WatchFilter
 }

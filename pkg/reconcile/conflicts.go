@@ -47,7 +47,7 @@ func sooner(retry, wanted time.Duration) time.Duration {
 	return min(retry, max(wanted, staleRetry))
 }
 
-// OnlyConflicts tells whether an error is a conflict, and each of the errors that were joined in it. There must be an error.
+// OnlyConflicts reports whether an error is a conflict, and each of the errors that were joined in it. There must be an error.
 func OnlyConflicts(err error) bool {
 	switch e := err.(type) { //nolint:errorlint // every error of the tree is looked at, not the first that fits
 	case nil:

@@ -6,10 +6,10 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// remembered is far more than lasts at one time; what is forgotten begins anew.
+// remembered is far more than lasts at one time; what is forgotten begins again.
 const remembered = 8192
 
-// Lasting remembers since when something lasts that no object tells. A restart begins anew.
+// Lasting remembers since when something lasts that no object tells. A restart begins again.
 type Lasting struct {
 	now   func() time.Time
 	since *lru.Cache // key -> time.Time

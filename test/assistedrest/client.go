@@ -112,7 +112,7 @@ func (s *Service) cluster(ctx context.Context, to endpoint, id string) (*models.
 	return cluster, nil
 }
 
-// Knows tells whether a cluster is registered, by its id in the service.
+// Knows reports whether a cluster is registered, by its id in the service.
 func (s *Service) Knows(ctx context.Context, clusterID string) (bool, error) {
 	to, err := s.clusterEndpoint(clusterID)
 	if err != nil {

@@ -172,7 +172,7 @@ func hasDisk(inventory *models.Inventory, id string) bool {
 	return false
 }
 
-// applyCluster binds and unbinds. Both end only when the host, on its next call, registers anew.
+// applyCluster binds and unbinds. Both end only when the host, on its next call, registers again.
 func (s *Simulator) applyCluster(h *host) error {
 	switch {
 	case h.wanted == h.cluster:
@@ -217,7 +217,7 @@ func (s *Simulator) unbind(h *host) {
 	}
 }
 
-// forget drops the host of an Agent that is gone. If it still runs the discovery image it will register anew.
+// forget drops the host of an Agent that is gone. If it still runs the discovery image it will register again.
 func (s *Simulator) forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,7 +264,7 @@ func skipsSpoke(agent *aiv1beta1.Agent) bool {
 	return skips
 }
 
-// spokeMatters tells whether the host's cluster and InfraEnv are both alive; the service cleans up only then.
+// spokeMatters reports whether the host's cluster and InfraEnv are both alive; the service cleans up only then.
 func (s *Simulator) spokeMatters(ctx context.Context, h *host) bool {
 	s.mu.Lock()
 	alive := h.bound() && s.infraEnvs[h.infraEnv.key] == h.infraEnv

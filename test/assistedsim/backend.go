@@ -177,7 +177,7 @@ func (c *cluster) singleNode() bool {
 	return c.spec.ProvisionRequirements.ControlPlaneAgents == 1 && c.spec.ProvisionRequirements.WorkerAgents == 0
 }
 
-// acceptsHosts tells whether hosts may register or be bound now.
+// acceptsHosts reports whether hosts may register or be bound now.
 func (c *cluster) acceptsHosts() bool {
 	return !c.deleting && (c.waiting() || c.state == models.ClusterStatusAddingHosts)
 }

@@ -139,7 +139,7 @@ func (s *Simulator) ensureCluster(ctx context.Context, cd *hivev1.ClusterDeploym
 	return c, nil
 }
 
-// imported tells whether the cluster is installed already though the service does not know it: it joins on its second day.
+// imported reports whether the cluster is installed already though the service does not know it: it joins on its second day.
 func imported(cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall) bool {
 	if cd.Spec.Installed {
 		return true

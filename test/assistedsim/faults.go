@@ -17,7 +17,7 @@ type faults struct {
 	invalid     map[string]string
 	unprepared  map[string]string
 	stages      map[string]stageFault
-	// lost are clusters that are registered anew although they are installed.
+	// lost are clusters that are registered again although they are installed.
 	lost map[types.NamespacedName]bool
 	// unapproved are clusters whose kubelets get no certificates from the service.
 	unapproved map[types.NamespacedName]bool
@@ -181,7 +181,7 @@ func (s *Simulator) Disconnect(hostID string) {
 }
 
 // LoseCluster lets the service lose all that it knows of the cluster (by its ClusterDeployment) and of its hosts, as when its database comes back
-// empty, and register it anew like one that was never installed: as older versions do, and any version with an AgentClusterInstall that was
+// empty, and register it again like one that was never installed: as older versions do, and any version with an AgentClusterInstall that was
 // restored without its status.
 func (s *Simulator) LoseCluster(cluster types.NamespacedName) {
 	s.mu.Lock()

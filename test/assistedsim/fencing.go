@@ -61,7 +61,7 @@ func (s *Simulator) applyFencing(h *host) error {
 	return nil
 }
 
-// allFenced tells whether the service has the credentials of each master.
+// allFenced reports whether the service has the credentials of each master.
 func allFenced(members []*host) bool {
 	return !slices.ContainsFunc(members, func(h *host) bool { return h.role == models.HostRoleMaster && h.requested.fencing == "" })
 }

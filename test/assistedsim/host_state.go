@@ -137,7 +137,7 @@ func (s *Simulator) nextBound(h *host) (state, info string, ok bool) {
 	return models.HostStatusKnown, infoHostKnown, true
 }
 
-// hostnameTaken tells whether another host of the cluster has the same name. Those that were installed count until their Agents are gone.
+// hostnameTaken reports whether another host of the cluster has the same name. Those that were installed count until their Agents are gone.
 func (s *Simulator) hostnameTaken(h *host) bool {
 	for _, other := range s.hosts {
 		if other != h && other.cluster == h.cluster && other.hostname() == h.hostname() && h.hostname() != "" {
@@ -198,7 +198,7 @@ func (s *Simulator) unprepared(h *host) string {
 		"Retry to install again. If this problem persists, check your network settings to make sure you\u2019re not blocked."
 }
 
-// installing tells whether a host of the first installation is between its start and its end.
+// installing reports whether a host of the first installation is between its start and its end.
 func installing(state string) bool {
 	return slices.Contains([]string{
 		models.HostStatusPreparingForInstallation, models.HostStatusPreparingSuccessful, models.HostStatusInstalling,
@@ -206,7 +206,7 @@ func installing(state string) bool {
 	}, state)
 }
 
-// listens tells whether the spec of the Agent is still applied. Later edits are accepted and silently ignored.
+// listens reports whether the spec of the Agent is still applied. Later edits are accepted and silently ignored.
 func (h *host) listens() bool {
 	return h.unbound() || slices.Contains([]string{
 		models.HostStatusDiscovering, models.HostStatusKnown, models.HostStatusDisconnected, models.HostStatusInsufficient,

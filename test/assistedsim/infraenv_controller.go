@@ -37,7 +37,7 @@ var leaving = []string{
 	models.HostStatusInstalled, models.HostStatusAddedToExistingCluster, models.HostStatusUnbinding, models.HostStatusUnbindingPendingUserAction,
 }
 
-// hasHosts tells whether an InfraEnv has hosts that it is not deleted with.
+// hasHosts reports whether an InfraEnv has hosts that it is not deleted with.
 func (s *Simulator) hasHosts(key types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -51,7 +51,7 @@ func outsideMachineNetworks(c *cluster, h *host) string {
 	return ""
 }
 
-// addressed tells whether a host has an address in a network.
+// addressed reports whether a host has an address in a network.
 func addressed(inventory *models.Inventory, network string) bool {
 	return slices.ContainsFunc(inventory.Interfaces, func(nic *models.Interface) bool {
 		return slices.ContainsFunc(slices.Concat(nic.IPV4Addresses, nic.IPV6Addresses), func(cidr string) bool {

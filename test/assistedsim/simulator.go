@@ -44,7 +44,7 @@ type AuthType string
 const (
 	// AuthNone leaves every download open; URLs never change.
 	AuthNone AuthType = "none"
-	// AuthLocal signs download URLs with a token, anew whenever the image is regenerated.
+	// AuthLocal signs download URLs with a token, again whenever the image is regenerated.
 	AuthLocal AuthType = "local"
 )
 

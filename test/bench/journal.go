@@ -56,7 +56,7 @@ func newJournal() *journal {
 	return &journal{facts: map[fact][]interval{}, held: map[string]map[string]bool{}, effects: map[fact]effect{}, wanted: map[fact][]need{}, changed: make(chan struct{})}
 }
 
-// note tells whether a fact holds at a point in time.
+// note reports whether a fact holds at a point in time.
 func (j *journal) note(what, subject string, holds bool, at time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -111,7 +111,7 @@ func (j *journal) unanswered() []effect {
 	return missing
 }
 
-// lasted tells whether needs were all satisfied together for long enough, which began when the last of them was.
+// lasted reports whether needs were all satisfied together for long enough, which began when the last of them was.
 func lasted(needs []need, facts map[fact][]interval) bool {
 	satisfied := func(at time.Time) bool {
 		return !slices.ContainsFunc(needs, func(n need) bool {
@@ -129,7 +129,7 @@ func lasted(needs []need, facts map[fact][]interval) bool {
 	return false
 }
 
-// done tells whether a manager has done something.
+// done reports whether a manager has done something.
 func (j *journal) done(handOver, subject string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -86,7 +86,7 @@ func (b *bench) writeReference(ctx context.Context, what string, object client.O
 	return b.lab.Client().Patch(ctx, object, patch)
 }
 
-// seeReference notes that a write is seen, and tells whether the object is there for nothing else.
+// seeReference notes that a write is seen, and reports whether the object is there for nothing else.
 func (o *observer) seeReference(what string, v client.Object, at time.Time) bool {
 	if v.GetNamespace() != referenceNamespace || v.GetName() != referenceName {
 		return false

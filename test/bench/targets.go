@@ -95,5 +95,5 @@ func (r *report) judge(o options) {
 	}
 }
 
-// missed tells whether a target was missed.
+// missed reports whether a target was missed.
 func (r *report) missed() bool { return r.Targets.Missed() }

@@ -198,7 +198,7 @@ func (r *round) calmly(ctx context.Context, t *traveller, act func() (bool, erro
 	return hit, err
 }
 
-// isCalm tells whether a cluster shows that no host of it is being installed.
+// isCalm reports whether a cluster shows that no host of it is being installed.
 func isCalm(s *lab.State) bool {
 	if s.ControlPlane != nil && !slices.Contains([]controlplanev1.InstallationPhase{
 		"", controlplanev1.InstallationPending, controlplanev1.InstallationInstalled,
@@ -345,7 +345,7 @@ func (r *round) deleteWholly(ctx context.Context, object client.Object, namespac
 	return hit, err
 }
 
-// isLeft tells whether an object is still there, and not another one of its name.
+// isLeft reports whether an object is still there, and not another one of its name.
 func (r *round) isLeft(ctx context.Context, object client.Object) bool {
 	now := object.DeepCopyObject().(client.Object)
 	err := r.lab.Client().Get(ctx, client.ObjectKeyFromObject(object), now)

@@ -91,7 +91,7 @@ func aboutServer(host *metal3api.BareMetalHost) []string {
 	return abouts
 }
 
-// claimsServer tells whether a BareMetalHost shows that its server is in use.
+// claimsServer reports whether a BareMetalHost shows that its server is in use.
 func claimsServer(host *metal3api.BareMetalHost) bool {
 	_, detached := host.Annotations[metal3api.DetachedAnnotation]
 	state := host.Status.Provisioning.State

@@ -52,7 +52,7 @@ func (r *round) judgeDeletions() error {
 	return err
 }
 
-// isAsked tells whether the plan asked for what a manager deleted.
+// isAsked reports whether the plan asked for what a manager deleted.
 func (c *census) isAsked(d deletion) bool {
 	if c.leaving {
 		return true
@@ -77,7 +77,7 @@ func (c *census) isAsked(d deletion) bool {
 	return true
 }
 
-// mayGo tells whether a Machine was to go: by its name, as one of the workers or masters of which there are to be fewer, which Cluster API and our control plane manager choose, or with all others of a cluster that is installed anew.
+// mayGo reports whether a Machine was to go: by its name, as one of the workers or masters of which there are to be fewer, which Cluster API and our control plane manager choose, or with all others of a cluster that is installed again.
 func (c *census) mayGo(d deletion) bool {
 	lives := c.lives(d.name, d.at)
 	worker := d.name != "" && !slices.ContainsFunc(lives, isMaster)

@@ -241,7 +241,7 @@ func (f *follower) askFewer(namespace string, workers, masters int) {
 	c.fewerMasters += masters
 }
 
-// askAgain says that a cluster is to be installed anew, with other Machines in place of those that it has.
+// askAgain says that a cluster is to be installed again, with other Machines in place of those that it has.
 func (f *follower) askAgain(namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -250,14 +250,14 @@ func (f *follower) askAgain(namespace string) {
 	c.replaceAll()
 }
 
-// arrive says that a cluster is installed: what was done to install it anew was judged, and nothing more is excused by that.
+// arrive says that a cluster is installed: what was done to install it again was judged, and nothing more is excused by that.
 func (f *follower) arrive(namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.census(namespace).retried = false
 }
 
-// lose judges that a member of etcd was wiped that voted, unless its cluster is given up to be installed anew.
+// lose judges that a member of etcd was wiped that voted, unless its cluster is given up to be installed again.
 func (f *follower) lose(namespace string, w lab.WipedMember) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

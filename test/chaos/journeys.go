@@ -329,7 +329,7 @@ func (t *traveller) remains(ctx context.Context) ([]string, error) {
 	return append(left, hosts...), err
 }
 
-// isOfUser tells whether a Secret is the user's: credentials of BMCs, the pull secret, and a kubeconfig that he gave.
+// isOfUser reports whether a Secret is the user's: credentials of BMCs, the pull secret, and a kubeconfig that he gave.
 func (t *traveller) isOfUser(name string) bool {
 	return strings.HasSuffix(name, "-bmc") || name == t.cluster.Name+"-pull-secret" || name == secret.Name(t.cluster.Name, secret.Kubeconfig) && t.isGiven(t.namespace)
 }

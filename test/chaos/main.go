@@ -62,7 +62,7 @@ func parseOptions() options {
 	return o
 }
 
-// wants tells whether an act or a fault is to happen.
+// wants reports whether an act or a fault is to happen.
 func (o options) wants(name string) bool {
 	return o.only == "" || slices.Contains(strings.Split(o.only, ","), name)
 }

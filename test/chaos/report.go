@@ -184,7 +184,7 @@ func (r *report) busy(process string, l load) {
 	}
 }
 
-// broken tells whether any rule was.
+// broken reports whether any rule was.
 func (r *report) broken() bool { return len(r.Broken) > 0 }
 
 func (r *report) write(path string) error { return results.Write(path, r) }

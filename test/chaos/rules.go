@@ -77,7 +77,7 @@ var summaries = map[string]string{"OpenshiftAssistedConfig": "Ready", "Openshift
 // grace is how long an object may have no summary: its manager may be down.
 const grace = 3 * time.Minute
 
-// isSummed tells whether an object has its summary.
+// isSummed reports whether an object has its summary.
 func isSummed(kind string, conditions []metav1.Condition) bool {
 	return meta.FindStatusCondition(conditions, summaries[kind]) != nil
 }
@@ -98,7 +98,7 @@ type life struct {
 // lateness is by how much what is done for the deletion of a Machine may be later than it was seen to be gone.
 const lateness = 2 * time.Second
 
-// covers tells whether a Machine of a name was there at a time: names come back.
+// covers reports whether a Machine of a name was there at a time: names come back.
 func (l *life) covers(name string, at time.Time) bool {
 	return l.name == name && !at.Before(l.from) && (l.to.IsZero() || !at.After(l.to.Add(lateness)))
 }
@@ -112,7 +112,7 @@ type census struct {
 	// fewer and fewerMasters is how many workers and masters are to go whichever they are. excused are the objects of a kind that somebody deleted who may not.
 	fewer, fewerMasters int
 	excused             map[string]int
-	// retried: the cluster is being installed anew. leaving: it was deleted.
+	// retried: the cluster is being installed again. leaving: it was deleted.
 	retried, leaving bool
 	// given are the members of etcd that were given up with an installation.
 	given []lab.WipedMember
@@ -200,7 +200,7 @@ func (c *census) lives(name string, at time.Time) []*life {
 	return found
 }
 
-// ever tells whether there was a Machine of a name at any time.
+// ever reports whether there was a Machine of a name at any time.
 func (c *census) ever(name string) bool {
 	for _, l := range c.machines {
 		if l.name == name {
@@ -227,7 +227,7 @@ func wasAsked(l *life) bool { return l.asked }
 // single are the kinds of which a cluster has one.
 var single = []string{"ClusterDeployment", "AgentClusterInstall"}
 
-// doubles names what there was more of than there may be. The masters of a cluster that is being installed anew are counted when it is installed: which of them were to go is known then.
+// doubles names what there was more of than there may be. The masters of a cluster that is being installed again are counted when it is installed: which of them were to go is known then.
 func (c *census) doubles(namespace string) []string {
 	var told []string
 	masters, replaced := c.count(isMaster), c.count(func(l *life) bool { return l.master && l.asked })

@@ -213,7 +213,7 @@ func TestNothingIsMadeTwice(t *testing.T) {
 	}
 }
 
-// What a cluster is forgiven that is installed anew, or comes back, ends with that.
+// What a cluster is forgiven that is installed again, or comes back, ends with that.
 func TestWhatIsForgivenEnds(t *testing.T) {
 	g, f := NewWithT(t), newFollower(nil)
 	c := f.census("chaos")

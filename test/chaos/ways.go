@@ -40,7 +40,7 @@ var mild = unreliable.Rates{
 	unreliable.WatchBroken: 0.5, unreliable.WatchExpired: 0.15,
 }
 
-// makes tells the requests by which core makes a Machine, and what it makes for one. Where one fails, core v1.12 deletes what it made before under that name, and begins anew under another one; where that
+// makes tells the requests by which core makes a Machine, and what it makes for one. Where one fails, core v1.12 deletes what it made before under that name, and begins again under another one; where that
 // deletion fails as well, or the failed one is the read of an infra machine that somebody else just changed, config or infra machine stay without a Machine, for ever and whatever we do.
 func makes(r *http.Request) bool {
 	info, err := lightapi.Paths.NewRequestInfo(r)

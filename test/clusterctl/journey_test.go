@@ -45,7 +45,7 @@ type flavour struct {
 	nightly bool
 }
 
-// installed tells whether a cluster is made of a template in this run: with LONG=1 more are.
+// installed reports whether a cluster is made of a template in this run: with LONG=1 more are.
 func (f flavour) installed() bool { return f.hosts > 0 && (!f.nightly || os.Getenv("LONG") != "") }
 
 // flavours are the cluster templates that are released, by the end of their names.

@@ -20,7 +20,7 @@ func (s *suite) becomeQuiet(ctx SpecContext) {
 	s.quiet = quiet{versions: s.settled(ctx, "full", "small"), since: time.Now().Add(-held)}
 }
 
-// idleRules look at what was left alone while other rules were tested. Managers that died meanwhile have read it anew.
+// idleRules look at what was left alone while other rules were tested. Managers that died meanwhile have read it again.
 func (s *suite) idleRules() {
 	s.rule("I5", "no write in two idle minutes", invariant, func(ctx SpecContext) {
 		if s.quiet.since.IsZero() {

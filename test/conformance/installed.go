@@ -178,7 +178,7 @@ func expectMirrored(g Gomega, config *object, m *clusterv1.Machine) {
 	g.Expect(mirrored).To(And(HaveField("Status", ready.Status), HaveField("Reason", ready.Reason), HaveField("Message", ready.Message)), "of Machine %s", m.Name)
 }
 
-// toldBy tells whether what a Machine says of its config is what that once said itself, in words.
+// toldBy reports whether what a Machine says of its config is what that once said itself, in words.
 func toldBy(configs []entry, config *object, machine entry) bool {
 	mirrored := condition(machine.object, clusterv1.MachineBootstrapConfigReadyCondition)
 	return mirrored.Message != "" && slices.ContainsFunc(configs, func(e entry) bool {

@@ -114,7 +114,7 @@ func expectShortNames(crd *apiextensionsv1.CustomResourceDefinition) {
 	Expect(crd.Status.AcceptedNames.ShortNames).To(Equal(crd.Spec.Names.ShortNames), "what of %s the API server took", crd.Name)
 }
 
-// hasStatus tells whether the status of a kind is written by itself, so that nobody who writes the rest of an object changes it.
+// hasStatus reports whether the status of a kind is written by itself, so that nobody who writes the rest of an object changes it.
 func hasStatus(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return v.Subresources == nil || v.Subresources.Status == nil

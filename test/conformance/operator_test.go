@@ -32,7 +32,7 @@ func ofHosts(ctx context.Context, place conformance.Hub, o *unstructured.Unstruc
 	return isCredentials(o, host), nil
 }
 
-// isCredentials tells whether a Secret is that of the BMC of a host, and nobody's besides.
+// isCredentials reports whether a Secret is that of the BMC of a host, and nobody's besides.
 func isCredentials(secret *unstructured.Unstructured, host *metal3api.BareMetalHost) bool {
 	owners := secret.GetOwnerReferences()
 	return len(owners) == 1 && owners[0].UID == host.UID && host.DeletionTimestamp.IsZero() &&

@@ -44,7 +44,7 @@ type Provider struct {
 	TaintsTaken bool
 	// Long has those rules tested, too, that take too long for every change.
 	Long bool
-	// OfHosts tells whether an object in the namespace of a cluster is one of its hosts', though it has an owner: it is no part of the cluster, and stays when that goes. Nil: there are none.
+	// OfHosts reports whether an object in the namespace of a cluster is one of its hosts', though it has an owner: it is no part of the cluster, and stays when that goes. Nil: there are none.
 	OfHosts func(ctx context.Context, hub Hub, o *unstructured.Unstructured) (bool, error)
 	// DeletionOverride are annotations by which a user deletes an object in use although an admission policy of the provider refuses that.
 	DeletionOverride map[string]string

@@ -169,7 +169,7 @@ func (s *suite) expectPause(ctx context.Context, o *object) {
 	Eventually(func() []string { return s.again(ctx, o).GetFinalizers() }).Should(ConsistOf(o.GetFinalizers()), "it has caught up")
 }
 
-// awaitPaused waits until all objects tell whether they are paused.
+// awaitPaused waits until all objects report whether they are paused.
 func (s *suite) awaitPaused(ctx context.Context, status metav1.ConditionStatus, objects ...*object) {
 	GinkgoHelper()
 	for _, o := range objects {
@@ -177,7 +177,7 @@ func (s *suite) awaitPaused(ctx context.Context, status metav1.ConditionStatus, 
 	}
 }
 
-// again reads an object anew.
+// again reads an object again.
 func (w world) again(ctx context.Context, o *object) *object {
 	GinkgoHelper()
 	found := w.get(ctx, o.GroupVersionKind(), client.ObjectKeyFromObject(o))

@@ -214,7 +214,7 @@ func (b *book) with(result string) []string {
 	return ids
 }
 
-// isPartial tells whether only some specs were asked for.
+// isPartial reports whether only some specs were asked for.
 func isPartial(report types.Report) bool {
 	c := report.SuiteConfig
 	lists := slices.Concat(c.FocusStrings, c.SkipStrings, c.FocusFiles, c.SkipFiles)

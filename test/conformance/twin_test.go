@@ -448,7 +448,7 @@ func (w *twin) admit(ctx context.Context, o client.Object, patch client.Patch) e
 	return nil
 }
 
-// rollsOut tells whether core replaces the Machines of a MachineDeployment by others.
+// rollsOut reports whether core replaces the Machines of a MachineDeployment by others.
 func (w *twin) rollsOut(deployment *object) bool {
 	return text(deployment, "spec", "rollout", "strategy", "type") == "RollingUpdate" && !reflect.DeepEqual(at(deployment, "spec", "template"), at(w.objects[title(deployment)], "spec", "template"))
 }

@@ -55,12 +55,12 @@ func look(ctx context.Context, cluster *lab.Cluster, s *lab.State) *snapshot {
 	return &snapshot{State: s, etcd: members, settled: cluster.EtcdSettled(ctx) == nil}
 }
 
-// without tells whether a Machine was replaced, and all has settled.
+// without reports whether a Machine was replaced, and all has settled.
 func (s *snapshot) without(gone lab.Machine) bool {
 	return s.Available() && s.settled && !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.UID == gone.UID })
 }
 
-// runs tells whether the cluster was upgraded to a version, and all has settled.
+// runs reports whether the cluster was upgraded to a version, and all has settled.
 func (s *snapshot) runs(version string) bool {
 	return s.Available() && s.settled && s.ControlPlane != nil && s.ControlPlane.Status.Version == version &&
 		meta.IsStatusConditionFalse(s.ControlPlane.Status.Conditions, controlplanev1.RollingOutCondition)

@@ -36,7 +36,7 @@ func Commands(block string) []string {
 
 var hereDocument = regexp.MustCompile(`<<'?([A-Z]+)'?`)
 
-// Built tells whether a command is one of make or go, which is checked rather than run.
+// Built reports whether a command is one of make or go, which is checked rather than run.
 func Built(command string) bool {
 	return strings.HasPrefix(command, "make ") || strings.HasPrefix(command, "go ") || strings.HasPrefix(command, "CORE=")
 }

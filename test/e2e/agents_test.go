@@ -159,7 +159,7 @@ func expectOrder(ctx context.Context, m lab.Machine) {
 	Expect(ignition.Files).To(HaveKeyWithValue("/etc/of-the-host", HaveField("Contents", "yes")))
 }
 
-// allApproved tells whether every Machine that shall be has an approved Agent.
+// allApproved reports whether every Machine that shall be has an approved Agent.
 func allApproved(s *lab.State) bool {
 	for _, m := range s.Machines {
 		if m.Agent == nil || !m.Agent.Spec.Approved {

@@ -100,7 +100,7 @@ func (h *healthLog) note(seen any) {
 	h.keep(object, found)
 }
 
-// installed tells whether an object is as far as it may be called healthy, by the condition that says so.
+// installed reports whether an object is as far as it may be called healthy, by the condition that says so.
 func installed(object *unstructured.Unstructured) bool {
 	wanted, known := map[string]string{
 		"OpenshiftAssistedControlPlane": "Available", "OpenshiftAssistedConfig": "HostInstalled", "Cluster": "Available", "AgentClusterInstall": "Completed",

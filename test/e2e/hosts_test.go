@@ -149,7 +149,7 @@ func refusedMachine(s *lab.State) *lab.Machine {
 	return nil
 }
 
-// configHas tells whether the summary of some config has the reason.
+// configHas reports whether the summary of some config has the reason.
 func configHas(s *lab.State, reason string) bool {
 	for _, m := range s.Machines {
 		if m.Config != nil && lab.Condition(m.Config.Status.Conditions, bootstrapv1.ReadyCondition).Reason == reason {

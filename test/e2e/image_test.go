@@ -53,7 +53,7 @@ func given(s *lab.State) string {
 	return url
 }
 
-// givenLatest tells whether the first Machine's host is to boot the image that assisted-service has for it now.
+// givenLatest reports whether the first Machine's host is to boot the image that assisted-service has for it now.
 func givenLatest(s *lab.State) bool {
 	if len(s.Machines) == 0 || s.Machines[0].Infra == nil || len(s.InfraEnvs) == 0 {
 		return false

@@ -161,7 +161,7 @@ func bootsOf(hub *lab.Lab, s *lab.State) map[string]int {
 	return boots
 }
 
-// serves tells whether the control plane is available and all wanted Machines run. CAPM3 does not tell of hosts that it finds installed that they are ready, so that the Cluster is not Available.
+// serves reports whether the control plane is available and all wanted Machines run. CAPM3 does not tell of hosts that it finds installed that they are ready, so that the Cluster is not Available.
 func serves(s *lab.State, machines int) bool {
 	return s.ControlPlane != nil && lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.AvailableCondition).Status == metav1.ConditionTrue &&
 		s.Wanted == machines && len(s.Machines) == machines && s.Running() == machines

@@ -31,7 +31,7 @@ var (
 	}
 )
 
-// unforeseen is how often may be asked for anything else: what a request that was lost, or met another one, has managers look at anew.
+// unforeseen is how often may be asked for anything else: what a request that was lost, or met another one, has managers look at again.
 const unforeseen = 10
 
 // serviceGroups are the API groups of assisted-service.

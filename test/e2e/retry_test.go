@@ -70,7 +70,7 @@ func failInstallation(ctx context.Context, cluster *lab.Cluster) {
 }
 
 // expectRetried lets the installation of a sample, with one worker if it has any, fail, asks for another attempt, and checks that the cluster is installed: by other Machines, on the same hosts. asked is called when the retry
-// is asked for, anew when the former attempt is gone.
+// is asked for, again when the former attempt is gone.
 func expectRetried(ctx context.Context, sample, namespace string, asked, anew func()) {
 	GinkgoHelper()
 	cluster := apply(ctx, sample, lab.Mutations{Namespace: namespace, ClusterName: "again", HoldAPI: true, Edit: oneWorker})

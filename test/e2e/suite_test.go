@@ -170,7 +170,7 @@ func apply(ctx context.Context, sample string, mutations lab.Mutations) *lab.Clu
 	return cluster
 }
 
-// lightly tells whether clusters whose own API is not what a spec is about have one without a kube-apiserver, which the real assisted-service asks for more than it can.
+// lightly reports whether clusters whose own API is not what a spec is about have one without a kube-apiserver, which the real assisted-service asks for more than it can.
 func lightly() bool { return laboratory.Assisted == nil }
 
 // adopt has a cluster deleted in the background when the spec or container ends that applied it.

@@ -92,7 +92,7 @@ var _ = Describe("Unsteady hosts", Label("agents", "nightly"), func() {
 	}, NodeTimeout(3*installTimeout))
 })
 
-// agentIs tells whether assisted-service has a host in a state.
+// agentIs reports whether assisted-service has a host in a state.
 func agentIs(id, wanted string) func(*lab.State) bool {
 	return func(s *lab.State) bool {
 		return slices.ContainsFunc(s.Agents, func(agent aiv1beta1.Agent) bool { return agent.Name == id && agent.Status.DebugInfo.State == wanted })

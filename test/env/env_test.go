@@ -301,7 +301,7 @@ func checkStop(t *testing.T, e *Env) {
 	g.Expect(err).To(MatchError(os.ErrNotExist))
 }
 
-// gone tells whether there is no such process.
+// gone reports whether there is no such process.
 func gone(pid int) bool {
 	return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }

@@ -259,7 +259,7 @@ func (m *manager) awaitAggregation(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// hasSources tells whether there are ClusterRoles that an aggregated one is the sum of.
+// hasSources reports whether there are ClusterRoles that an aggregated one is the sum of.
 func hasSources(ctx context.Context, c client.Client, object *unstructured.Unstructured) (bool, error) {
 	if object.GetKind() != "ClusterRole" {
 		return false, nil

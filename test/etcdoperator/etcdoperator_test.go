@@ -59,7 +59,7 @@ func (w *world) writeWithin(name string, limit time.Duration) error {
 	return client.IgnoreAlreadyExists(w.workload.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}))
 }
 
-// settled tells whether the etcd operator has nothing left to do.
+// settled reports whether the etcd operator has nothing left to do.
 func (w *world) settled() bool {
 	etcd := &operatorv1.Etcd{}
 	if err := w.workload.Get(w.ctx, client.ObjectKey{Name: "cluster"}, etcd); err != nil {
@@ -281,7 +281,7 @@ func rollOut(w *world) {
 	before := w.pids()
 	w.Expect(before).To(HaveLen(3))
 	w.operator.Hold(etcdoperator.Rollout)
-	// A certificate that is issued anew is another content of the pods.
+	// A certificate that is issued again is another content of the pods.
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-etcd", Name: "etcd-serving-metrics-master-0"}}
 	w.Expect(w.workload.Delete(w.ctx, secret)).To(Succeed())
 	for _, operator := range []string{"etcd", "kube-apiserver"} {

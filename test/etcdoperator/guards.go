@@ -55,7 +55,7 @@ func (o *Operator) guardNode(ctx context.Context, v *view, node *corev1.Node) er
 	return nil
 }
 
-// serves tells whether the member of a Node answers and votes.
+// serves reports whether the member of a Node answers and votes.
 func (v *view) serves(node *corev1.Node) bool {
 	m := v.memberAt(internalIP(node))
 	return m != nil && m.healthy && !m.IsLearner

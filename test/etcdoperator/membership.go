@@ -104,7 +104,7 @@ func (o *Operator) scaleUp(ctx context.Context, v *view) error {
 	return nil
 }
 
-// candidate tells whether a node is to become a member: its etcd container runs, and waits to be one.
+// candidate reports whether a node is to become a member: its etcd container runs, and waits to be one.
 func (o *Operator) candidate(v *view, node *corev1.Node) bool {
 	return node.DeletionTimestamp == nil && internalIP(node) != "" && v.memberAt(internalIP(node)) == nil &&
 		o.options.Etcd.On(node.Name) && !o.options.Etcd.Placed(node.Name)
@@ -211,7 +211,7 @@ func (o *Operator) restart(ctx context.Context) {
 	}
 }
 
-// due returns the nodes whose containers, which ended, are started again now. One that others removed is left to discardRemoved. A node that is not among those that ended was installed anew,
+// due returns the nodes whose containers, which ended, are started again now. One that others removed is left to discardRemoved. A node that is not among those that ended was installed again,
 // or is off: what ends there later has ended then.
 func (o *Operator) due(ended []string) (due []string) {
 	o.mu.Lock()
@@ -245,7 +245,7 @@ func (o *Operator) discardRemoved(_ context.Context, v *view) error {
 	return nil
 }
 
-// discards tells whether the container of a node is started again now that ended because others removed its member.
+// discards reports whether the container of a node is started again now that ended because others removed its member.
 func (o *Operator) discards(name string, removed bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -243,10 +243,10 @@ func (v *view) unhealthy() []string {
 	return names
 }
 
-// tolerant tells whether one member can be away without harm.
+// tolerant reports whether one member can be away without harm.
 func (v *view) tolerant() bool { return len(v.unhealthy()) == 0 && len(v.voters()) >= controlPlaneSize }
 
-// well tells whether the member of a node answers, or there is none.
+// well reports whether the member of a node answers, or there is none.
 func (v *view) well(name string) bool {
 	node := v.node(name)
 	if node == nil {

@@ -70,7 +70,7 @@ func (v *view) content() string {
 	return strings.Join(parts, "\n")
 }
 
-// degraded tells whether members are unhealthy. One that is being restarted for a revision is not counted so soon.
+// degraded reports whether members are unhealthy. One that is being restarted for a revision is not counted so soon.
 func (o *Operator) degraded(v *view) bool {
 	return slices.ContainsFunc(v.unhealthy(), func(name string) bool {
 		n := o.rollout.nodes[name]

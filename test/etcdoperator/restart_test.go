@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestARemovedMemberIsAwayEachTime: also on a host that was removed before, wiped, and installed anew.
+// TestARemovedMemberIsAwayEachTime: also on a host that was removed before, wiped, and installed again.
 func TestARemovedMemberIsAwayEachTime(t *testing.T) {
 	g, o := NewWithT(t), New(Options{Restart: time.Hour})
 	ended := []string{"master-0"}

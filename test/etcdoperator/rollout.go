@@ -15,7 +15,7 @@ type rollout struct {
 }
 
 type nodeRevision struct {
-	// target is not zero while a revision is on its way to the node; restarted tells whether the member of the node was ended for it.
+	// target is not zero while a revision is on its way to the node; restarted reports whether the member of the node was ended for it.
 	current, target int32
 	restarted       bool
 	since           time.Time
@@ -27,7 +27,7 @@ type circumstances struct {
 	// content is what a revision would be made of now. It is made only while it is safe: a member can be away without harm.
 	content string
 	safe    bool
-	// nodes are the names of the control-plane Nodes. runs tells whether the host of one runs, ready whether its member is well.
+	// nodes are the names of the control-plane Nodes. runs reports whether the host of one runs, ready whether its member is well.
 	nodes       []string
 	runs, ready func(node string) bool
 	// takes is how long the member of a node is away.
@@ -86,7 +86,7 @@ func (r *rollout) follow(nodes []string) (added bool) {
 	return added
 }
 
-// settled tells whether every node has the latest revision, and there is one.
+// settled reports whether every node has the latest revision, and there is one.
 func (r *rollout) settled() bool {
 	for _, n := range r.nodes {
 		if n.current != r.latest || n.target != 0 {

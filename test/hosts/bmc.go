@@ -97,7 +97,7 @@ func (h *Host) failure(task Task) string {
 	return w.failure
 }
 
-// finish ends a task: the next time it begins anew.
+// finish ends a task: the next time it begins again.
 func (h *Host) finish(task Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -80,7 +80,7 @@ func (h *Host) requestClient(ctx context.Context, inst *installation) bool {
 	})
 }
 
-// renewExpired gets the certificates anew that have expired: a kubelet begins then as one that has never had any.
+// renewExpired gets the certificates again that have expired: a kubelet begins then as one that has never had any.
 func (h *Host) renewExpired(ctx context.Context, inst *installation) bool {
 	h.mu.Lock()
 	expired := inst.expired
@@ -175,7 +175,7 @@ func encodeRequest(template *x509.CertificateRequest) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
 }
 
-// approved is nil once the request to the signer was approved. One that is gone is made anew.
+// approved is nil once the request to the signer was approved. One that is gone is created again.
 func (h *Host) approved(ctx context.Context, c client.Client, inst *installation, signer string) error {
 	h.mu.Lock()
 	name := inst.requests[signer]

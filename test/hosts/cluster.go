@@ -39,7 +39,7 @@ func (c *cluster) update(h *Host, change func(m *member)) {
 	c.announce()
 }
 
-// begin adds a host whose installation starts. A new bootstrap starts the cluster anew: those that finished an earlier
+// begin adds a host whose installation starts. A new bootstrap starts the cluster again: those that finished an earlier
 // installation under the same name are no part of it.
 func (c *cluster) begin(h *Host, m member) {
 	c.mu.Lock()

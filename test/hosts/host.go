@@ -53,7 +53,7 @@ type Host struct {
 	faults        map[models.HostStage]string
 	lingers       map[models.HostStage]chan struct{}
 	noImages      string
-	// tasks are what the Bare Metal Operator has the machine do. turnedOn tells whether it shall run where it has nothing to boot.
+	// tasks are what the Bare Metal Operator has the machine do. turnedOn reports whether it shall run where it has nothing to boot.
 	tasks    map[Task]progress
 	turnedOn bool
 	problem  error
@@ -125,7 +125,7 @@ func (h *Host) Ignition() *Ignition {
 	return h.installation.ignition
 }
 
-// hasNode tells whether the host registered a Node of a workload cluster.
+// hasNode reports whether the host registered a Node of a workload cluster.
 func (h *Host) hasNode(cluster types.NamespacedName, name string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -343,7 +343,7 @@ func (h *Host) register(ctx context.Context, agent Agent) error {
 }
 
 // loadAgent reads what the discovery agent is started with: from the user data, or from the image of the live ISO, which is
-// loaded anew at every boot. It returns false when the host was switched off before the image could be had.
+// loaded again at every boot. It returns false when the host was switched off before the image could be had.
 func (h *Host) loadAgent(ctx context.Context) (Agent, bool) {
 	h.mu.Lock()
 	m := *h.medium

@@ -31,7 +31,7 @@ type installation struct {
 	nodeUID    types.UID
 	// requests are the names of its CertificateSigningRequests by signer.
 	requests map[string]string
-	// expired is true when its certificates are, which it asks for anew.
+	// expired is true when its certificates are, which it asks for again.
 	expired bool
 }
 

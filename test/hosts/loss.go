@@ -19,7 +19,7 @@ type Loss struct {
 	// Node is the name of the Node that it registered, empty before that; Cluster is namespace and name of the ClusterDeployment that it was installed for.
 	Node    string
 	Cluster types.NamespacedName
-	// Again is true where the host was installed once more over the node; it was provisioned anew or deprovisioned otherwise. How says so, for people.
+	// Again is true where the host was installed once more over the node; it was provisioned again or deprovisioned otherwise. How says so, for people.
 	Again bool
 	How   string
 	Time  time.Time

@@ -75,7 +75,7 @@ type Report struct {
 type InstructionKind string
 
 const (
-	// Exit makes the discovery agent stop and start again: it registers anew (binding and unbinding end that way).
+	// Exit makes the discovery agent stop and start again: it registers again (binding and unbinding end that way).
 	Exit InstructionKind = "exit"
 	// Install starts the installation.
 	Install InstructionKind = "install"

@@ -117,7 +117,7 @@ func (c *Cluster) Wait(ctx context.Context, what string, done func(*State) bool)
 	return nil
 }
 
-// isDone tells whether done says so of what each has, in their order: the next is asked only after the one before.
+// isDone reports whether done says so of what each has, in their order: the next is asked only after the one before.
 func (c *Cluster) isDone(ctx context.Context, done func(*State) bool, apis ...client.Reader) bool {
 	for _, api := range apis {
 		if state, err := c.stateIn(ctx, api); err != nil || !done(state) {

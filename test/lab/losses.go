@@ -32,7 +32,7 @@ func (l *Lab) judge(ctx context.Context, loss hosts.Loss) {
 	l.unasked = append(l.unasked, loss)
 }
 
-// isAskedFor tells whether a host may be taken from its node: its BareMetalHost or what consumes that is being deleted, or gone; without a BareMetalHost the Machine of the Node. An API
+// isAskedFor reports whether a host may be taken from its node: its BareMetalHost or what consumes that is being deleted, or gone; without a BareMetalHost the Machine of the Node. An API
 // that does not answer does not excuse it.
 func isAskedFor(ctx context.Context, hub client.Reader, loss hosts.Loss) bool {
 	if loss.Key.Name == "" {

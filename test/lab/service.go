@@ -140,7 +140,7 @@ func (l *Lab) FailDownload(namespace string, handler http.HandlerFunc) {
 	l.Service.FailDownload(types.NamespacedName{Namespace: namespace}, handler)
 }
 
-// Registered tells whether the real assisted-service knows a cluster, by its id there.
+// Registered reports whether the real assisted-service knows a cluster, by its id there.
 func (l *Lab) Registered(ctx context.Context, clusterID string) (bool, error) {
 	return l.rest.Knows(ctx, clusterID)
 }

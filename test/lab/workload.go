@@ -209,7 +209,7 @@ func trustToo(kubeconfig, authority []byte) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// Final tells whether a kubeconfig is the one that assisted-service wrote when the installation ended: it trusts the
+// Final reports whether a kubeconfig is the one that assisted-service wrote when the installation ended: it trusts the
 // ingress of the cluster too.
 func Final(kubeconfig []byte) bool {
 	config, err := clientcmd.Load(kubeconfig)

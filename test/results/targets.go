@@ -12,7 +12,7 @@ type Target struct {
 	Limit float64 `json:"limit"`
 }
 
-// Met tells whether the figure is not beyond what it may be. One that is no number is.
+// Met reports whether the figure is not beyond what it may be. One that is no number is.
 func (t Target) Met() bool { return t.Found <= t.Limit }
 
 // Targets are all that a run is judged by.
@@ -23,7 +23,7 @@ func (t *Targets) Add(what string, found, limit, margin float64) {
 	*t = append(*t, Target{What: what, Found: found, Limit: math.Round(100*limit*margin) / 100})
 }
 
-// Missed tells whether a target was missed.
+// Missed reports whether a target was missed.
 func (t Targets) Missed() bool {
 	return slices.ContainsFunc(t, func(target Target) bool { return !target.Met() })
 }

@@ -50,20 +50,20 @@ func (s *scale) collect(p *phase) error {
 	return err
 }
 
-// ours tells whether a manager has asked.
+// ours reports whether a manager has asked.
 func (s *scale) ours(r audit.Request) bool {
 	return slices.Contains(s.users(), r.User)
 }
 
-// busy tells whether a request shows that a manager is not quiet. Leases are renewed and watches are begun anew for ever; health is asked for with no resource.
+// busy reports whether a request shows that a manager is not quiet. Leases are renewed and watches are begun again for ever; health is asked for with no resource.
 func busy(r audit.Request) bool {
 	return r.Resource != "" && noWatch(r) && !r.Housekeeping()
 }
 
-// noWatch tells whether a request is none of those that begin anew in each cluster, of which all are in one API server here.
+// noWatch reports whether a request is none of those that begin again in each cluster, of which all are in one API server here.
 func noWatch(r audit.Request) bool { return r.Verb != "watch" }
 
-// begun tells whether each of the users watches something: a manager that waits for its lease is silent, too.
+// begun reports whether each of the users watches something: a manager that waits for its lease is silent, too.
 func begun(asked audit.Requests, users []string) bool {
 	watching := sets.New[string]()
 	for _, r := range asked {

@@ -118,7 +118,7 @@ func (r *startReport) writes() int {
 	return sum
 }
 
-// missed tells whether a target was missed.
+// missed reports whether a target was missed.
 func (r *report) missed() bool {
 	return r.Targets.Missed()
 }

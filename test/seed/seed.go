@@ -78,7 +78,7 @@ func (s *Seeder) Objects() int { return len(s.cloner.objects) }
 // Name is the name, and the namespace, of a cluster; they are counted from one.
 func Name(index int) string { return fmt.Sprintf(siteFormat, index) }
 
-// Answers tells whether the API of a cluster answers.
+// Answers reports whether the API of a cluster answers.
 func (s *Seeder) Answers(index int) bool { return s.access.portOf(index) == s.access.port }
 
 // Read is how many clusters were read, by what was asked of the API server behind them. A hub with much takes its time for the first lists, and until then nobody asks
@@ -143,7 +143,7 @@ func (s *Seeder) remove(ctx context.Context, objects []object) error {
 	return err
 }
 
-// check tells whether the API server has the clusters as they were written, for the last of them: it serves every kind of object, with the fields that each
+// check reports whether the API server has the clusters as they were written, for the last of them: it serves every kind of object, with the fields that each
 // manager owns, by which managers tell what they have applied.
 func (s *Seeder) check(ctx context.Context, last int) error {
 	replacer := s.cloner.replacer(site{index: last, name: Name(last)})

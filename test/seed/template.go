@@ -68,7 +68,7 @@ func readTemplate(ctx context.Context, store *etcd, prefix string) ([]object, er
 	return objects, nil
 }
 
-// belongs tells whether an object is one of the installed cluster that outlives its installation.
+// belongs reports whether an object is one of the installed cluster that outlives its installation.
 func belongs(key string, value []byte) bool {
 	for _, passing := range []string{"/events/", "/leases/"} {
 		if strings.HasPrefix(key, passing) {

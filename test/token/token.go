@@ -39,7 +39,7 @@ func (k *Key) Sign(claim, id string) (string, error) {
 	return signed, nil
 }
 
-// Valid tells whether the key signed the token.
+// Valid reports whether the key signed the token.
 func (k *Key) Valid(signed string) bool {
 	_, err := jwt.Parse(signed, func(*jwt.Token) (any, error) { return &k.private.PublicKey, nil },
 		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}))

@@ -30,13 +30,13 @@ func ready(node *corev1.Node) bool {
 	})
 }
 
-// updatedTo tells whether a Node has a configuration, and is done with it.
+// updatedTo reports whether a Node has a configuration, and is done with it.
 func updatedTo(node *corev1.Node, config string) bool {
 	a := node.Annotations
 	return a[currentAnnotation] == config && a[desiredAnnotation] == config && a[stateAnnotation] == stateDone
 }
 
-// available tells whether a Node takes work.
+// available reports whether a Node takes work.
 func available(node *corev1.Node) bool {
 	return ready(node) && !node.Spec.Unschedulable && updatedTo(node, node.Annotations[desiredAnnotation])
 }

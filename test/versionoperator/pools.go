@@ -228,7 +228,7 @@ func (v *view) degradedPool() *machineconfigv1.MachineConfigPool {
 	return nil
 }
 
-// mastersConfigured tells whether nothing of the pools keeps the update from ending: workers may be updated later, but no pool may be degraded.
+// mastersConfigured reports whether nothing of the pools keeps the update from ending: workers may be updated later, but no pool may be degraded.
 func (o *Operator) mastersConfigured(v *view) bool {
 	if v.degradedPool() != nil {
 		return false

@@ -181,7 +181,7 @@ func (o *Operator) rollOut(ctx context.Context, v *view) error {
 	return nil
 }
 
-// waits tells whether the update waits for a ClusterOperator, and why.
+// waits reports whether the update waits for a ClusterOperator, and why.
 func (o *Operator) waits(v *view, operator *configv1.ClusterOperator) bool {
 	s, name := &o.state, operator.Name
 	failing := func(reason, message string) {

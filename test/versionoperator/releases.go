@@ -33,7 +33,7 @@ type Release struct {
 type Risk struct {
 	// Name is what it is accepted by.
 	Name, Message, URL string
-	// Exposure tells whether the cluster is exposed. Default: True. A release is recommended all the same where that is False for all of its risks.
+	// Exposure reports whether the cluster is exposed. Default: True. A release is recommended all the same where that is False for all of its risks.
 	Exposure metav1.ConditionStatus
 }
 
@@ -108,7 +108,7 @@ func (s *settings) updates(channel string, current configv1.Release, now metav1.
 	return g
 }
 
-// follows tells whether the graph leads to the release.
+// follows reports whether the graph leads to the release.
 func (r Release) follows(current semver.Version) bool {
 	version, err := semver.Parse(r.Version)
 	if err != nil || version.LTE(current) {

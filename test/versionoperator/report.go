@@ -137,7 +137,7 @@ func (s *state) accepted() finding {
 	return f
 }
 
-// merge puts a finding into conditions, and tells whether that changes them.
+// merge puts a finding into conditions, and reports whether that changes them.
 func merge(conditions []configv1.ClusterOperatorStatusCondition, f finding) (merged []configv1.ClusterOperatorStatusCondition, changed bool) {
 	i := slices.IndexFunc(conditions, func(c configv1.ClusterOperatorStatusCondition) bool { return string(c.Type) == f.Type })
 	wanted := configv1.ClusterOperatorStatusCondition{

@@ -31,7 +31,7 @@ type Mode interface {
 	BootImage(infraMachine *unstructured.Unstructured, source string) *unstructured.Unstructured
 	// UserData returns the bootstrap data of the host. caBundle holds certificates to trust besides those of the system.
 	UserData(ctx context.Context, source string, caBundle []byte) (Data, error)
-	// UserDataFollowsSource tells whether the bootstrap data is another when the source is.
+	// UserDataFollowsSource reports whether the bootstrap data is another when the source is.
 	UserDataFollowsSource() bool
 }
 

@@ -54,7 +54,7 @@ func (LiveISO) UserData(context.Context, string, []byte) (Data, error) {
 // UserDataFollowsSource implements Mode.
 func (LiveISO) UserDataFollowsSource() bool { return false }
 
-// BootsFrom tells whether the infrastructure machine boots the source as a live ISO.
+// BootsFrom reports whether the infrastructure machine boots the source as a live ISO.
 func BootsFrom(infraMachine *unstructured.Unstructured, source string) bool {
 	return BootImageURL(infraMachine) == source && imageFormat(infraMachine) == liveISOFormat
 }

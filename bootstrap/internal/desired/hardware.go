@@ -49,7 +49,7 @@ func installationDisk(f *facts.Facts, agent *aiv1beta1.Agent) (string, error) {
 	return selectDisk(f, agent, minBytes)
 }
 
-// rootDeviceHintsMatch tells whether a disk would do if only it were large enough.
+// rootDeviceHintsMatch reports whether a disk would do if only it were large enough.
 func rootDeviceHintsMatch(f *facts.Facts, agent *aiv1beta1.Agent) bool {
 	_, err := selectDisk(f, agent, 0)
 	return err == nil

@@ -101,7 +101,7 @@ func poolOf(f *facts.Facts, agent *aiv1beta1.Agent) string {
 	return ""
 }
 
-// joinPool gives the Node the label by which its MachineConfigPool selects it. Without, the host would be configured anew as a member of the pool worker.
+// joinPool gives the Node the label by which its MachineConfigPool selects it. Without, the host would be configured again as a member of the pool worker.
 func joinPool(f *facts.Facts, node *nodeIdentity) error {
 	pool := f.Config.Spec.MachineConfigPool
 	if pool == "" || pool == defaultPool {

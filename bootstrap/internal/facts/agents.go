@@ -22,25 +22,25 @@ var beforeInstallation = []string{
 	models.HostStatusDisconnected,
 }
 
-// Bound tells whether the Agent is to be part of a cluster.
+// Bound reports whether the Agent is to be part of a cluster.
 func Bound(agent *aiv1beta1.Agent) bool { return agent.Spec.ClusterDeploymentName != nil }
 
-// BoundByUs tells whether the Agent was bound by us: then all that it is to be told went along, of which the ignition override is never empty.
+// BoundByUs reports whether this provider bound the Agent. The binding writes all settings of the host at once, and the ignition override is never empty.
 func BoundByUs(agent *aiv1beta1.Agent) bool {
 	return Bound(agent) && agent.Spec.IgnitionConfigOverrides != ""
 }
 
-// Unbound tells whether assisted-service has the host as one that belongs to no cluster.
+// Unbound reports whether assisted-service has the host as one that belongs to no cluster.
 func Unbound(agent *aiv1beta1.Agent) bool {
 	return strings.HasSuffix(agent.Status.DebugInfo.State, "-unbound")
 }
 
-// Untouched tells whether nothing has been done to the bound host of an Agent. Unbinding one that is installed would wipe it.
+// Untouched reports whether nothing has been done to the bound host of an Agent. Unbinding one that is installed would wipe it.
 func Untouched(agent *aiv1beta1.Agent) bool {
 	return slices.Contains(beforeInstallation, agent.Status.DebugInfo.State)
 }
 
-// Installed tells whether assisted-service is done with the host of an Agent.
+// Installed reports whether assisted-service is done with the host of an Agent.
 func Installed(agent *aiv1beta1.Agent) bool {
 	return agent.Status.DebugInfo.State == models.HostStatusInstalled || agent.Status.DebugInfo.State == models.HostStatusAddedToExistingCluster
 }
@@ -62,7 +62,7 @@ func InUse(agent *aiv1beta1.Agent) string {
 	return ""
 }
 
-// BootedItsDisk tells whether the host boots, or has booted, what was installed on it.
+// BootedItsDisk reports whether the host boots, or has booted, what was installed on it.
 func BootedItsDisk(agent *aiv1beta1.Agent) bool {
 	return slices.Contains(stagesFromReboot, agent.Status.Progress.CurrentStage)
 }
@@ -70,24 +70,24 @@ func BootedItsDisk(agent *aiv1beta1.Agent) bool {
 // InfraEnvOf is the name of the InfraEnv from which the host of an Agent booted.
 func InfraEnvOf(agent *aiv1beta1.Agent) string { return agent.Labels[aiv1beta1.InfraEnvNameLabel] }
 
-// OwnInfraEnv tells whether an InfraEnv, by its name, is one of the Machine's.
+// OwnInfraEnv reports whether an InfraEnv, by its name, is one of the Machine's.
 func (f *Facts) OwnInfraEnv(name string) bool {
 	return slices.ContainsFunc(f.InfraEnvs, func(e *assisted.InfraEnv) bool { return e.Name == name })
 }
 
-// Known tells whether the Agent is the one that was recorded as the Machine's.
+// Known reports whether the Agent is the one that was recorded as the Machine's.
 func (f *Facts) Known(agent *aiv1beta1.Agent) bool {
 	known := f.Config.Status.AgentRef
 	return known != nil && known.Name == agent.Name
 }
 
-// RegisteredBeforeData tells whether an Agent registered before the bootstrap data existed, where the data is all that identifies a host: then its server is not the one that was given the data. Both
+// RegisteredBeforeData reports whether an Agent registered before the bootstrap data existed, where the data is all that identifies a host: then its server is not the one that was given the data. Both
 // times are the API server's. An Agent that was taken for the host before stays the host.
 func (f *Facts) RegisteredBeforeData(agent *aiv1beta1.Agent) bool {
 	return !f.takenForHost(agent) && f.DataSecret != nil && agent.CreationTimestamp.Before(&f.DataSecret.CreationTimestamp)
 }
 
-// DataAgeUnknown tells whether nothing shows if an Agent registered before the bootstrap data existed: the cache has no such Secret yet, or the Secret was deleted.
+// DataAgeUnknown reports whether nothing shows if an Agent registered before the bootstrap data existed: the cache has no such Secret yet, or the Secret was deleted.
 func (f *Facts) DataAgeUnknown(agent *aiv1beta1.Agent) bool {
 	return !f.takenForHost(agent) && f.DataSecret == nil
 }
@@ -106,13 +106,13 @@ func (f *Facts) ApprovedAgent() *aiv1beta1.Agent {
 	return nil
 }
 
-// MayBeHost tells whether an Agent is, or may turn out to be, the Machine's host: what it booted is left alone. What booted the image and is somebody
+// MayBeHost reports whether an Agent is, or may turn out to be, the Machine's host: what it booted is left alone. What booted the image and is somebody
 // else does not count.
 func (f *Facts) MayBeHost(agent *aiv1beta1.Agent) bool {
 	return !assisted.HasInventory(agent) || f.seemsHost(agent)
 }
 
-// seemsHost tells whether an Agent was taken for the Machine's host before, or is by what it has told of its hardware.
+// seemsHost reports whether an Agent was taken for the Machine's host before, or is by what it has told of its hardware.
 func (f *Facts) seemsHost(agent *aiv1beta1.Agent) bool {
 	return Bound(agent) || agent.Spec.Approved || f.Known(agent) || assisted.HasInventory(agent) && !f.RegisteredBeforeData(agent) && (f.Host == nil || f.Mismatch(agent) == "")
 }
@@ -122,7 +122,7 @@ func (f *Facts) Mismatch(agent *aiv1beta1.Agent) string {
 	return metal3.IdentityOf(f.Host).MismatchWithout(f.Shared, metal3.AgentIdentity(agent))
 }
 
-// BoundElsewhere tells whether an Agent belongs to another cluster than the Machine's.
+// BoundElsewhere reports whether an Agent belongs to another cluster than the Machine's.
 func (f *Facts) BoundElsewhere(agent *aiv1beta1.Agent) bool {
 	ref := agent.Spec.ClusterDeploymentName
 	switch {
@@ -136,7 +136,7 @@ func (f *Facts) BoundElsewhere(agent *aiv1beta1.Agent) bool {
 	return slices.Contains(f.OthersDeployments, ref.Name)
 }
 
-// MayHaveNode tells whether the cluster may know a Node of the host. assisted-service does not update the Agent that it deletes, and clears its state
+// MayHaveNode reports whether the cluster may know a Node of the host. assisted-service does not update the Agent that it deletes, and clears its state
 // when its database is away: then what was recorded before decides.
 func (f *Facts) MayHaveNode(agent *aiv1beta1.Agent) bool {
 	if f.WasInstalled() || Installed(agent) {

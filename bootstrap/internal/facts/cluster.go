@@ -26,7 +26,7 @@ func (f *Facts) Role() models.HostRole {
 
 func (f *Facts) meantForArbiter() bool { return f.Config.Spec.Role == bootstrapv1.HostRoleArbiter }
 
-// RoleContradiction says what speaks against the role that the host is to play; empty: nothing. A host of the wrong role could not be made another without being installed anew.
+// RoleContradiction says what speaks against the role that the host is to play; empty: nothing. A host of the wrong role could not be made another without being installed again.
 func (f *Facts) RoleContradiction() string {
 	_, marked := f.Config.Labels[bootstrapv1.ArbiterLabel]
 	switch {
@@ -46,7 +46,7 @@ func (f *Facts) RoleContradiction() string {
 	return ""
 }
 
-// TwoNodes tells whether the cluster is one of two nodes that fence each other: so assisted-service takes two masters without an arbiter. The number of arbiters is no proof that there is none: a hub whose
+// TwoNodes reports whether the cluster is one of two nodes that fence each other: so assisted-service takes two masters without an arbiter. The number of arbiters is no proof that there is none: a hub whose
 // AgentClusterInstalls have no such field drops it.
 func (f *Facts) TwoNodes() bool {
 	if f.Install == nil || f.withArbiter() {
@@ -56,12 +56,12 @@ func (f *Facts) TwoNodes() bool {
 	return wanted.ControlPlaneAgents == 2 && wanted.ArbiterAgents == 0
 }
 
-// withArbiter tells whether the control plane provider says that the cluster has an arbiter.
+// withArbiter reports whether the control plane provider says that the cluster has an arbiter.
 func (f *Facts) withArbiter() bool {
 	return f.Install != nil && metav1.HasAnnotation(f.Install.ObjectMeta, bootstrapv1.ClusterWithArbiterAnnotation)
 }
 
-// Fenced tells whether the Machine's host is fenced by the other node of its cluster.
+// Fenced reports whether the Machine's host is fenced by the other node of its cluster.
 func (f *Facts) Fenced() bool {
 	return f.Machine != nil && f.TwoNodes() && f.Role() == models.HostRoleMaster
 }
@@ -69,10 +69,10 @@ func (f *Facts) Fenced() bool {
 // FencingSecretName is the name of the Secret by which assisted-service learns the credentials of the host's BMC.
 func (f *Facts) FencingSecretName() string { return f.Config.Name + "-fencing-credentials" }
 
-// Runs tells whether the cluster is installed, also while assisted-service does not say so: its database may be away.
+// Runs reports whether the cluster is installed, also while assisted-service does not say so: its database may be away.
 func (f *Facts) Runs() bool { return f.Installation().DayTwo || f.ControlPlaneRuns }
 
-// FollowsRelease tells whether the discovery image has to be that of the running release: of a host that joins an installed cluster, until it may be booting.
+// FollowsRelease reports whether the discovery image has to be that of the running release: of a host that joins an installed cluster, until it may be booting.
 func (f *Facts) FollowsRelease() bool {
 	return f.Runs() && !f.WasInstalled() && (f.Namesake == nil || !f.DataHandedOut())
 }
@@ -98,7 +98,7 @@ func (f *Facts) ServerCA() string {
 	return f.Install.Annotations[bootstrapv1.MachineConfigServerCAAnnotation]
 }
 
-// GivenUp tells whether the installation failed and is given up: its hosts have no Nodes.
+// GivenUp reports whether the installation failed and is given up: its hosts have no Nodes.
 func (f *Facts) GivenUp() bool {
 	return f.Install != nil && metav1.HasAnnotation(f.Install.ObjectMeta, bootstrapv1.InstallationGivenUpAnnotation) && f.Installation().Phase == assisted.PhaseFailed
 }
@@ -130,7 +130,7 @@ func (f *Facts) ClusterName() string {
 	return f.Config.Labels[clusterv1.ClusterNameLabel]
 }
 
-// ClusterDeleting tells whether the whole cluster goes, so that nothing needs to be cleaned up inside it.
+// ClusterDeleting reports whether the whole cluster goes, so that nothing needs to be cleaned up inside it.
 func (f *Facts) ClusterDeleting() bool {
 	return f.Cluster == nil || !f.Cluster.DeletionTimestamp.IsZero()
 }
@@ -150,7 +150,7 @@ func (f *Facts) NotAccepted() string {
 	return ""
 }
 
-// Reregistered tells whether assisted-service takes a cluster that has been installed for one that may still be: a host that is bound to it would be installed
+// Reregistered reports whether assisted-service treats an installed cluster as a cluster that can still be installed. assisted-service would install a bound host
 // into a cluster that does not exist.
 func (f *Facts) Reregistered() bool {
 	installation := f.Installation()

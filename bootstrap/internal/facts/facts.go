@@ -66,7 +66,7 @@ type Facts struct {
 	Networks []*aiv1beta1.NMStateConfig
 }
 
-// Paused tells whether nothing is to be changed.
+// Paused reports whether nothing is to be changed.
 func (f *Facts) Paused() bool {
 	if f.Cluster != nil {
 		return annotations.IsPaused(f.Cluster, f.Config)
@@ -74,7 +74,7 @@ func (f *Facts) Paused() bool {
 	return annotations.HasPaused(f.Config)
 }
 
-// Deleting tells whether the config is being deleted.
+// Deleting reports whether the config is being deleted.
 func (f *Facts) Deleting() bool { return !f.Config.DeletionTimestamp.IsZero() }
 
 // Recorded returns a condition as the last report left it; nil when there is none.
@@ -91,20 +91,20 @@ func (f *Facts) HandedOut() string {
 	return cmp.Or(f.Config.Status.DataSecretName, ptr.Deref(f.Machine.Spec.Bootstrap.DataSecretName, ""))
 }
 
-// DataHandedOut tells whether Cluster API was told the name of the bootstrap data secret.
+// DataHandedOut reports whether Cluster API was told the name of the bootstrap data secret.
 func (f *Facts) DataHandedOut() bool { return f.HandedOut() != "" }
 
-// HasBareMetalHost tells whether a BareMetalHost stands behind the infrastructure machine.
+// HasBareMetalHost reports whether a BareMetalHost stands behind the infrastructure machine.
 func (f *Facts) HasBareMetalHost() bool {
 	return f.InfraMachine != nil && f.InfraMachine.GetKind() == metal3.MachineKind
 }
 
-// NeedsHost tells whether the infrastructure machine is Metal3's and was given no host yet.
+// NeedsHost reports whether the infrastructure machine is a Metal3Machine for which CAPM3 has not chosen a host yet.
 func (f *Facts) NeedsHost() bool {
 	return f.HasBareMetalHost() && f.Host == nil && f.InfraMachine.GetAnnotations()[metal3.HostAnnotation] == "" && !f.Deleting() && !f.WasInstalled()
 }
 
-// HostChosen tells whether the infrastructure provider may have looked at the boot image or data already, so that another would come too
+// HostChosen reports whether the infrastructure provider may have looked at the boot image or data already, so that another would come too
 // late. What registers before it was given the data is a stranger, which somebody booted from the image: it tells nothing.
 func (f *Facts) HostChosen() bool {
 	registered := slices.ContainsFunc(f.Agents, func(agent *aiv1beta1.Agent) bool { return !f.RegisteredBeforeData(agent) })
@@ -117,18 +117,18 @@ func (f *Facts) HostChosen() bool {
 	return providerID != "" || provisioned || ready
 }
 
-// WasInstalled tells whether the Machine's host has been installed before. Then nothing may ever install it again.
+// WasInstalled reports whether the Machine's host has been installed before. Then nothing may ever install it again.
 func (f *Facts) WasInstalled() bool {
 	return f.RecordedInstalled() || f.Machine != nil && metal3.HadNode(f.Machine)
 }
 
-// RecordedInstalled tells whether the host was reported as installed.
+// RecordedInstalled reports whether the host was reported as installed.
 func (f *Facts) RecordedInstalled() bool {
 	condition := f.Recorded(bootstrapv1.HostInstalledCondition)
 	return condition != nil && condition.Status == metav1.ConditionTrue
 }
 
-// HandsOff tells whether the host was installed and is no longer looked after. A Node may be there before assisted-service is done; an approved Agent
+// HandsOff reports whether the host was installed and is no longer looked after. A Node may be there before assisted-service is done; an approved Agent
 // is only looked at.
 func (f *Facts) HandsOff() bool {
 	return f.WasInstalled() && (f.RecordedInstalled() || f.ApprovedAgent() == nil)
@@ -145,8 +145,8 @@ func (f *Facts) PullSecretName() string {
 	return ""
 }
 
-// HostMayHaveBooted tells whether one of the Agents is, or may turn out to be, the Machine's host.
+// HostMayHaveBooted reports whether one of the Agents is, or may turn out to be, the Machine's host.
 func (f *Facts) HostMayHaveBooted() bool { return slices.ContainsFunc(f.Agents, f.MayBeHost) }
 
-// HostHasBooted tells whether one of the Agents is the Machine's host, as far as anybody can tell by now. One that has not told its hardware is not.
+// HostHasBooted reports whether one of the Agents is the Machine's host, as far as anybody can tell by now. One that has not told its hardware is not.
 func (f *Facts) HostHasBooted() bool { return slices.ContainsFunc(f.Agents, f.seemsHost) }

@@ -13,7 +13,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// WantsNetworks tells whether hosts get their addresses from NMStateConfigs. An empty selector selects none, as assisted-service has it.
+// WantsNetworks reports whether hosts get their addresses from NMStateConfigs. An empty selector selects none, as assisted-service has it.
 func WantsNetworks(config *bootstrapv1.OpenshiftAssistedConfig) bool {
 	selector := config.Spec.NMStateConfigLabelSelector
 	return selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0
@@ -24,12 +24,12 @@ func (f *Facts) SelectedNetworks() string {
 	return metav1.FormatLabelSelector(f.Config.Spec.NMStateConfigLabelSelector)
 }
 
-// NetworksMissing tells whether the image would give hosts no addresses although they are to have some. Data that was handed out cannot be held back.
+// NetworksMissing reports whether the image would give hosts no addresses although they are to have some. Data that was handed out cannot be held back.
 func (f *Facts) NetworksMissing() bool {
 	return WantsNetworks(f.Config) && len(f.Networks) == 0 && !f.DataHandedOut()
 }
 
-// NetworksNotTakenIn tells whether assisted-service has not put the first NMStateConfig into the image of an InfraEnv yet. It says so by an address at which
+// NetworksNotTakenIn reports whether assisted-service has not put the first NMStateConfig into the image of an InfraEnv yet. It says so by an address at which
 // it serves them; of a second one, or a change, nothing can be seen but another URL of the image.
 func (f *Facts) NetworksNotTakenIn(infraEnv *assisted.InfraEnv) bool {
 	return len(f.Networks) > 0 && infraEnv.Status.InfraEnvDebugInfo.StaticNetworkDownloadURL == "" && !f.DataHandedOut()
@@ -52,7 +52,7 @@ func (f *Facts) NetworkMismatch() string {
 		f.SelectedNetworks(), f.Host.Namespace, f.Host.Name, bound.List(known))
 }
 
-// Addressed tells whether one of the selected NMStateConfigs is made for a host with these MAC addresses.
+// Addressed reports whether one of the selected NMStateConfigs is made for a host with these MAC addresses.
 func (f *Facts) Addressed(macs []string) bool {
 	return slices.ContainsFunc(f.Networks, func(network *aiv1beta1.NMStateConfig) bool {
 		return slices.ContainsFunc(metal3.NetworkMACs(network), func(mac string) bool { return slices.Contains(macs, mac) })

@@ -165,15 +165,15 @@ func (r *Reconciler) nodeNameFree(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// applyAgent applies what the Agent is told. It returns false when the API server refuses it for what it says.
+// applyAgent applies the settings of the Agent. Returns false if the API server refuses the settings.
 func (r *Reconciler) applyAgent(ctx context.Context, s *scope, stage string, bind, approve bool) (bool, error) {
-	told := desired.Agent(s.agent, s.wanted, bind, approve)
+	applied := desired.Agent(s.agent, s.wanted, bind, approve)
 	if s.fencing.Source != "" {
-		told.Annotations = map[string]string{desired.FencingAnnotation: s.fencing.Source}
+		applied.Annotations = map[string]string{desired.FencingAnnotation: s.fencing.Source}
 	}
 	// The cache may not have our approval yet, which must not be taken back; and none is given to an Agent that another process has refused meanwhile.
-	told.SetResourceVersion(s.agent.ResourceVersion)
-	_, err := r.applier.Apply(ctx, told, s.agent)
+	applied.SetResourceVersion(s.agent.ResourceVersion)
+	_, err := r.applier.Apply(ctx, applied, s.agent)
 	if field := kube.Undeclared(err); field != "" {
 		return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, tooOld, "Agents", field)
 	}

@@ -82,7 +82,7 @@ func (r *Reconciler) prepareBoot(ctx context.Context, s *scope) error {
 	return r.protect(ctx, s, true)
 }
 
-// bootImageOutdated tells whether the host was given the image or ignition of an InfraEnv that assisted-service no longer has: it was made anew, or the
+// bootImageOutdated reports whether the host was given the image or ignition of an InfraEnv that assisted-service no longer has: it was created again, or the
 // service lost its database. Nothing answers such a host, and it gets no other image, as it was chosen already. What cannot be told is not outdated, nor
 // what a host has booted. An Agent that has not told its hardware will not tell it any more: it is what an InfraEnv leaves behind that is deleted while its host registers.
 func (s *scope) bootImageOutdated(mode bootmode.Mode) bool {
@@ -169,7 +169,7 @@ func (s *scope) handOut(mode bootmode.Mode, secret string) (bool, error) {
 	return true, nil
 }
 
-// warnOfNetworkMismatch emits the event once: the message of the condition tells whether it was emitted.
+// warnOfNetworkMismatch emits the event once: the message of the condition reports whether it was emitted.
 func (s *scope) warnOfNetworkMismatch(mismatch string) {
 	recorded := s.Recorded(bootstrapv1.DataSecretAvailableCondition)
 	if mismatch != "" && (recorded == nil || recorded.Message != mismatch) {

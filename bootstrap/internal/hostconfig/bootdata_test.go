@@ -69,7 +69,7 @@ func TestNothingIsPreparedOfASecretThatIsNotOurs(t *testing.T) {
 	}
 }
 
-// TestBootImageOfAnInfraEnvThatIsGone is a host that was chosen, and boots the image of an InfraEnv that was made anew meanwhile.
+// TestBootImageOfAnInfraEnvThatIsGone is a host that was chosen, and boots the image of an InfraEnv that was created again meanwhile.
 func TestBootImageOfAnInfraEnvThatIsGone(t *testing.T) {
 	const anew = "http://img.example/byid/11112222/4.19/x86_64/full.iso"
 	for name, tc := range map[string]struct {

@@ -40,7 +40,7 @@ func (r *Reconciler) configChanges() predicate.Predicate {
 	})
 }
 
-// machineChanges are those that tell whether there is a Node, and how it is.
+// machineChanges are those that report whether there is a Node, and how it is.
 var machineChanges = changed(func(before, after *clusterv1.Machine) bool {
 	differs := before.Status.NodeRef.IsDefined() != after.Status.NodeRef.IsDefined()
 	for _, t := range []string{clusterv1.MachineNodeReadyCondition, clusterv1.MachineNodeHealthyCondition} {

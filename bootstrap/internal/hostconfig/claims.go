@@ -90,7 +90,7 @@ func (s *scope) withhold(mode bootmode.Mode) (bool, error) {
 	return s.wait(stage, reason, "%s", message)
 }
 
-// hasRecorded tells whether the last report has a message of a condition: its event was emitted then.
+// hasRecorded reports whether the last report has a message of a condition: its event was emitted then.
 func (s *scope) hasRecorded(conditionType, message string) bool {
 	recorded := s.Recorded(conditionType)
 	return recorded != nil && recorded.Message == bound.Message(message)
@@ -188,7 +188,7 @@ func (r *Reconciler) claimOf(ctx context.Context, s *scope, config *bootstrapv1.
 	return "", nil
 }
 
-// infraMachineIsThere tells whether the infrastructure machine of a Machine exists. One of a kind that the managers may not read is taken to exist.
+// infraMachineIsThere reports whether the infrastructure machine of a Machine exists. One of a kind that the managers may not read is taken to exist.
 func (r *Reconciler) infraMachineIsThere(ctx context.Context, machine *clusterv1.Machine) (bool, error) {
 	ref := machine.Spec.InfrastructureRef
 	if !kube.Readable(ref) {
@@ -205,7 +205,7 @@ func (r *Reconciler) infraMachineIsThere(ctx context.Context, machine *clusterv1
 // sameServers finds the Agents of other InfraEnvs of the namespace that run on the server of an Agent, where no BareMetalHost identifies it, in the order of their names.
 func (r *Reconciler) sameServers(ctx context.Context, s *scope, agent *aiv1beta1.Agent) ([]*aiv1beta1.Agent, error) {
 	own := metal3.AgentIdentity(agent)
-	r.awaited.begun(keyOf(s.Config), own.MACs...)
+	r.addressWaiters.begun(keyOf(s.Config), own.MACs...)
 	list := &aiv1beta1.AgentList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(s.Config.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("cannot look for Agents of the same server: %w", err)

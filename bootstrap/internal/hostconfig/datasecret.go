@@ -31,10 +31,10 @@ const ModifiedAnnotation = "bootstrap.cluster.x-k8s.io/discovery-modified"
 // InfraEnvAnnotation says, on a bootstrap data secret, from which InfraEnv its data is, by the id that assisted-service gave it.
 const InfraEnvAnnotation = "bootstrap.cluster.x-k8s.io/discovery-infraenv"
 
-// dataSecretTaken tells whether the Secret that has the name of the bootstrap data is somebody else's.
+// dataSecretTaken reports whether the Secret that has the name of the bootstrap data is somebody else's.
 func (s *scope) dataSecretTaken() bool { return s.DataSecret != nil && !s.ownsData() }
 
-// ownsData tells whether the Secret that has the name of the bootstrap data is that of the config.
+// ownsData reports whether the Secret that has the name of the bootstrap data is that of the config.
 func (s *scope) ownsData() bool {
 	return s.DataSecret != nil && desired.Owns(s.Config, s.DataSecret, SourceAnnotation, s.HandedOut() == s.DataSecret.Name)
 }
@@ -120,7 +120,7 @@ func sourceDigest(infraEnv *assisted.InfraEnv, networks []*aiv1beta1.NMStateConf
 	return hex.EncodeToString(sum[:8])
 }
 
-// containsAll tells whether all wanted entries are there.
+// containsAll reports whether a map has all wanted entries.
 func containsAll(have, wanted map[string]string) bool {
 	for key, value := range wanted {
 		if have[key] != value {

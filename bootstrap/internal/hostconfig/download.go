@@ -62,8 +62,8 @@ func (r *Reconciler) userData(ctx context.Context, s *scope, mode bootmode.Mode,
 // takesIn is the back-off after which what was downloaded is taken although assisted-service says that it changed nothing: it tells only seconds.
 const takesIn = 16 * time.Second
 
-// hasDataOf tells whether the secret holds what assisted-service served at the same state already. Then it has not taken in the change for which the
-// data is made again: without authentication its URL stays the same, and nothing but this can be seen.
+// hasDataOf reports whether the Secret already has the data that assisted-service serves. If so, assisted-service has not processed the change of the InfraEnv yet.
+// Without authentication the URL stays the same, and the time of the last modification is the only evidence.
 func (s *scope) hasDataOf(modified string) bool {
 	return modified != "" && s.DataSecret != nil && s.DataSecret.Annotations[ModifiedAnnotation] == modified
 }

@@ -80,7 +80,7 @@ func (r *Reconciler) keepFencing(ctx context.Context, s *scope) error {
 	return err
 }
 
-// ownsFencing tells whether the Secret that has the name of the host's credentials is that of the config. One that has lost its owner is when an Agent of the Machine names it.
+// ownsFencing reports whether the Secret that has the name of the host's credentials is that of the config. One that has lost its owner is when an Agent of the Machine names it.
 func (s *scope) ownsFencing() bool {
 	if s.FencingSecret == nil {
 		return false
@@ -88,7 +88,7 @@ func (s *scope) ownsFencing() bool {
 	return desired.Owns(s.Config, s.FencingSecret, desired.FencingAnnotation, s.namesFencing())
 }
 
-// namesFencing tells whether an Agent of the Machine names the Secret that is made of the BMC's credentials.
+// namesFencing reports whether an Agent of the Machine names the Secret that is made of the BMC's credentials.
 func (s *scope) namesFencing() bool {
 	return slices.ContainsFunc(s.Agents, func(a *aiv1beta1.Agent) bool { return a.Spec.FencingCredentialsSecretRef == s.FencingSecretName() })
 }
@@ -113,7 +113,7 @@ func (r *Reconciler) retireFencing(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// makeFencingAgain makes the Secret anew of what the credentials are now; nothing where the BMC has none any more.
+// makeFencingAgain makes the Secret again of what the credentials are now; nothing where the BMC has none any more.
 func (r *Reconciler) makeFencingAgain(ctx context.Context, s *scope) error {
 	name, users, err := desired.FencingFrom(s.Facts)
 	if err != nil || users {

@@ -82,7 +82,7 @@ func (r *Reconciler) gatherInfraEnvs(ctx context.Context, f *facts.Facts) error 
 	return nil
 }
 
-// unlabelled tells whether we made an InfraEnv, and somebody took the label off by which it is found.
+// unlabelled reports whether we made an InfraEnv, and somebody took the label off by which it is found.
 func unlabelled(infraEnv *assisted.InfraEnv) bool {
 	_, labelled := infraEnv.Labels[bootstrapv1.ConfigNameLabel]
 	return !labelled && len(apply.Own(FieldOwner, infraEnv.ManagedFields)) > 0

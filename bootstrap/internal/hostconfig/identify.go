@@ -122,7 +122,7 @@ func (s *scope) runsOn() string {
 	return fmt.Sprintf("Agent %s runs on BareMetalHost %s/%s", s.agent.Name, s.Host.Namespace, s.Host.Name)
 }
 
-// reportedRefusals tells whether the last report named the same refusals.
+// reportedRefusals reports whether the recorded condition names the same refusals.
 func (s *scope) reportedRefusals(refusals []string) bool {
 	recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition)
 	return recorded != nil && strings.Contains(recorded.Message, bound.Join(refusals, "Agent"))
@@ -133,11 +133,11 @@ func (s *scope) reportedRefusals(refusals []string) bool {
 // with all Agents of the hub.
 func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) (elsewhere, former []*aiv1beta1.Agent, err error) {
 	if s.Host == nil || s.ApprovedAgent() != nil {
-		r.awaited.ended(keyOf(s.Config))
+		r.addressWaiters.ended(keyOf(s.Config))
 		return nil, nil, nil
 	}
 	wanted := metal3.IdentityOf(s.Host)
-	r.awaited.begun(keyOf(s.Config), wanted.MACs...)
+	r.addressWaiters.begun(keyOf(s.Config), wanted.MACs...)
 	agents := &aiv1beta1.AgentList{}
 	if err := r.Client.List(ctx, agents, client.InNamespace(s.Config.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("cannot look for Agents by MAC address: %w", err)

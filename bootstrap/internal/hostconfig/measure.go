@@ -42,7 +42,7 @@ func (r *Reconciler) logged(before, after *bootstrapv1.OpenshiftAssistedConfig, 
 	}
 }
 
-// isProblem tells whether somebody has to act upon a condition. Ready only repeats another.
+// isProblem reports whether somebody has to act upon a condition. Ready only repeats another.
 func isProblem(c *metav1.Condition) bool {
 	return c.Type != bootstrapv1.ReadyCondition && c.Status != metav1.ConditionTrue && !isDeferrable(c.Reason)
 }

@@ -58,7 +58,7 @@ func (b *bareMetalHosts) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 	return ctrl.Result{}, nil
 }
 
-// servesBareMetalHosts tells whether the Bare Metal Operator's API is there.
+// servesBareMetalHosts reports whether the Bare Metal Operator's API is there.
 func servesBareMetalHosts(mapper meta.RESTMapper) (bool, error) {
 	_, err := mapper.RESTMapping(schema.GroupKind{Group: metal3api.GroupVersion.Group, Kind: metal3.HostKind}, metal3api.GroupVersion.Version)
 	if meta.IsNoMatchError(err) {

@@ -98,7 +98,7 @@ func TestServiceThatSaysWhyItDoesNotDelete(t *testing.T) {
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
 }
 
-// TestServiceThatBindsAndUnbinds responds: how long it takes is counted anew.
+// TestServiceThatBindsAndUnbinds responds: how long it takes is counted again.
 func TestServiceThatBindsAndUnbinds(t *testing.T) {
 	w := booted(t)
 	w.create(discovered("a", "m", bootMAC))

@@ -42,7 +42,7 @@ func (r *Reconciler) protect(ctx context.Context, s *scope, wanted bool) error {
 	return nil
 }
 
-// wantsProtection tells whether the Machine is to be protected: from when its boot image is being made, until its host is installed or cannot be. That the host is
+// wantsProtection reports whether the Machine is to be protected: from when its boot image is being made, until its host is installed or cannot be. That the host is
 // installed is known before Cluster API knows the Node, and until then a MachineHealthCheck misses it. What was put on stays on until then: the manager may have
 // ended between the protection and the bootstrap data.
 func (s *scope) wantsProtection() bool {

@@ -75,7 +75,7 @@ type Options struct {
 	Live client.Reader
 	// Recorder emits events on the OpenshiftAssistedConfig.
 	Recorder record.EventRecorder
-	// Selected tells whether this manager is to reconcile an object (its watch filter).
+	// Selected reports whether this manager is to reconcile an object (its watch filter).
 	Selected func(client.Object) bool
 }
 
@@ -102,7 +102,7 @@ type Reconciler struct {
 	// waiters says which Agents are news for configs that did not make their image, nameWaiters which Machines keep the name of another's Node, hostWaiters for
 	// which configs any BareMetalHost is news, secretWaiters of which Secrets a host is fenced, serverWaiters what a BareMetalHost of any namespace has whose server is the same, agentWaiters
 	// which Agents another config recorded.
-	awaited, nameWaiters, hostWaiters, secretWaiters, serverWaiters, agentWaiters *waiters
+	addressWaiters, nameWaiters, hostWaiters, secretWaiters, serverWaiters, agentWaiters *waiters
 	// unbound says since when an Agent is bound that assisted-service has not taken in.
 	unbound *reconcile.Lasting
 	// bound says since when assisted-service has a host in the cluster that has not registered with it.
@@ -144,7 +144,7 @@ func New(options Options) *Reconciler {
 		progress:  reconcile.NewProgress(ctrl.Log.WithName("progress")),
 		now:       time.Now,
 	}
-	r.awaited, r.nameWaiters, r.hostWaiters, r.secretWaiters = newWaiters(), newWaiters(), newWaiters(), newWaiters()
+	r.addressWaiters, r.nameWaiters, r.hostWaiters, r.secretWaiters = newWaiters(), newWaiters(), newWaiters(), newWaiters()
 	r.serverWaiters, r.agentWaiters = newWaiters(), newWaiters()
 	now := func() time.Time { return r.now() }
 	r.downloads.Clock, r.refusals.Clock = injected{now: now}, injected{now: now}

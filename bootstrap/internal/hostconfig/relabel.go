@@ -17,7 +17,7 @@ func (r *Reconciler) relabel(ctx context.Context, s *scope) (bool, error) {
 	if !s.NamesakeUnlabelled || s.Cluster == nil {
 		return true, nil
 	}
-	// With the uid the API server refuses it for an InfraEnv that was made anew under the same name, maybe by somebody else.
+	// With the uid the API server refuses it for an InfraEnv that was created again under the same name, maybe by somebody else.
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q,%q:%q}}}`, s.Namesake.UID,
 		clusterv1.ClusterNameLabel, s.Cluster.Name, bootstrapv1.ConfigNameLabel, format.MustFormatValue(s.Config.Name))
 	labelled := s.Namesake.DeepCopy()

@@ -142,7 +142,7 @@ func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, err
 	return true, nil
 }
 
-// confirmDeleted lets the object go only when the API server, too, has no InfraEnv of it any more: one that was made last may not be in the cache yet, and afterwards nobody would delete it.
+// confirmDeleted returns true once the API server has no InfraEnv of the config. The cache may lack an InfraEnv that was created a moment ago, and no controller would delete it later.
 func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope) (bool, error) {
 	list := &assisted.InfraEnvList{}
 	ours := client.MatchingLabels{bootstrapv1.ConfigNameLabel: format.MustFormatValue(s.Config.Name)}
@@ -177,7 +177,7 @@ func (r *Reconciler) skipSpokeCleanup(ctx context.Context, agent *aiv1beta1.Agen
 	if metav1.HasAnnotation(agent.ObjectMeta, skipSpokeCleanupAnnotation) {
 		return agent, nil
 	}
-	// With the uid the API server refuses it for an Agent that was made anew under the same name, which may get a Node.
+	// With the uid the API server refuses it for an Agent that was created again under the same name, which may get a Node.
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:""}}}`, agent.UID, skipSpokeCleanupAnnotation)
 	annotated := agent.DeepCopy()
 	err := r.Client.Patch(ctx, annotated, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner))

@@ -62,7 +62,7 @@ func (r *Reconciler) deferReport(s *scope) time.Duration {
 	return r.deferred.Left(keyOf(s.Config))
 }
 
-// urgent tells whether somebody waits for what changed, or has to act upon it.
+// urgent reports whether somebody waits for what changed, or has to act upon it.
 func urgent(s *scope) bool {
 	before, after := &s.Config.Status, &s.status
 	switch {
@@ -82,7 +82,7 @@ func urgent(s *scope) bool {
 	})
 }
 
-// canWait tells whether nobody misses the condition for a while. Whatever is wrong cannot, nor a deletion.
+// canWait reports whether nobody misses the condition for a while. Whatever is wrong cannot, nor a deletion.
 func canWait(c metav1.Condition) bool {
 	deleting := c.Type == bootstrapv1.DeletingCondition && c.Status == metav1.ConditionTrue
 	return !deleting && isDeferrable(c.Reason)

@@ -113,7 +113,7 @@ func (s *scope) discoveredAgain(now time.Time) *aiv1beta1.Agent {
 // not answer.
 const nodeNoticed = 10 * time.Minute
 
-// nodeIsBack tells whether the Node of the host runs again, after its Agent told that it booted the discovery image. assisted-service does not notice that
+// nodeIsBack reports whether the Node of the host runs again, after its Agent told that it booted the discovery image. assisted-service does not notice that
 // of a host of the second day: the Agent's state stays. So what was once told to be over is over, or each restart of the Node would look like another.
 func (s *scope) nodeIsBack(agent *aiv1beta1.Agent, now time.Time) bool {
 	since := assisted.AgentCondition(agent, aiv1beta1.InstalledCondition).LastTransitionTime.Time

@@ -13,8 +13,8 @@ type stage struct {
 	condition string
 	// passed is the reason when the condition is True.
 	passed string
-	// deferrable are the reasons of waits that usually pass by themselves, and of steps that nobody acts upon: they are reported when they last. Those that are
-	// urgent are reported at once, and so is any that is in neither list.
+	// deferrable are the reasons of waits that usually end without action of the user, and of steps that need none. They are reported when they last.
+	// urgent reasons are reported at once, and so is a reason that is in neither list.
 	deferrable, urgent []string
 }
 
@@ -100,7 +100,7 @@ func passedReason(condition string) string {
 	return ""
 }
 
-// isDeferrable tells whether what a reason says may be reported late.
+// isDeferrable reports whether a condition with this reason may be reported late.
 func isDeferrable(reason string) bool {
 	return slices.ContainsFunc(slices.Concat(stages, besides), func(s stage) bool { return slices.Contains(s.deferrable, reason) })
 }

@@ -165,7 +165,7 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 	} else if machine != nil {
 		requests = r.ofMachine(ctx, machine) // its InfraEnv is deleted
 	}
-	for _, config := range r.awaited.by(agent.Namespace, metal3.AgentIdentity(agent).MACs...) {
+	for _, config := range r.addressWaiters.by(agent.Namespace, metal3.AgentIdentity(agent).MACs...) {
 		requests = append(requests, ctrl.Request{NamespacedName: config}) // duplicates are dropped by the handler
 	}
 	return requests

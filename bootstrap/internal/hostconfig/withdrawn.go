@@ -187,7 +187,7 @@ func (s *scope) keptByImage() string {
 	return fmt.Sprintf("the image was handed out with another %s, which it keeps. Set it back, or delete Machine %s to get a host with it: what its host has installed by then is wiped", s.unchangeableField, s.Machine.Name)
 }
 
-// isCurrent tells whether the API server has the config as it was read. On one that is older the field may not be withdrawn at all, the image be handed out, or the InfraEnv be that of another config of
+// isCurrent reports whether the API server has the config as it was read. On one that is older the field may not be withdrawn at all, the image be handed out, or the InfraEnv be that of another config of
 // its name.
 func (r *Reconciler) isCurrent(ctx context.Context, s *scope) (bool, error) {
 	now := &bootstrapv1.OpenshiftAssistedConfig{}

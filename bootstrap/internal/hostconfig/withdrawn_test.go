@@ -17,7 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// assisted-service keeps what an InfraEnv states no more: docs/assisted-service.md. One that is made anew has forgotten it.
+// assisted-service keeps what an InfraEnv states no more: docs/assisted-service.md. One that is created again has forgotten it.
 func TestWhatIsWithdrawnIsForgotten(t *testing.T) {
 	for name, tc := range map[string]struct {
 		state, withdraw func(*bootstrapv1.OpenshiftAssistedConfig)

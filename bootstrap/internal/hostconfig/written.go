@@ -60,7 +60,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.protected.Forget(key)
 	r.unbound.Ended(key)
 	r.bound.Ended(key)
-	r.awaited.ended(key)
+	r.addressWaiters.ended(key)
 	r.nameWaiters.ended(key)
 	r.hostWaiters.ended(key)
 	r.secretWaiters.ended(key)

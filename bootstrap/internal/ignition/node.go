@@ -54,7 +54,7 @@ func kubeletLabels(labels map[string]string) string {
 // kubernetesLabel is a label of the domains kubernetes.io and k8s.io.
 var kubernetesLabel = regexp.MustCompile(`^([^/]+\.)?(kubernetes|k8s)\.io/`)
 
-// kubeletMaySet tells whether a kubelet starts with the label in --node-labels: of Kubernetes' own labels it takes only those that are meant for it.
+// kubeletMaySet reports whether a kubelet starts with the label in --node-labels: of Kubernetes' own labels it takes only those that are meant for it.
 func kubeletMaySet(key string) bool {
 	return kubeletapis.IsKubeletLabel(key) || !kubernetesLabel.MatchString(key)
 }

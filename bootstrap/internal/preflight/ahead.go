@@ -75,7 +75,7 @@ func (s *search) classOf(machine *unstructured.Unstructured) *class {
 	s.classes[key] = found
 	s.compared += len(s.Hosts)
 	from := poolOf(s.Facts, machine, selector)
-	if from.awaited != nil {
+	if from.waiting != nil {
 		return found
 	}
 	for i, host := range s.Hosts {

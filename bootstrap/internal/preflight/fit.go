@@ -59,8 +59,8 @@ type pool struct {
 	// near are those of them in its failure domain: they come first. domain is that one; empty: it has none, or hosts are kept for it, of which Metal3 takes any.
 	near   sets.Set[*metal3.Host]
 	domain string
-	// awaited is a host that is kept for it and is not available yet: it is given no other meanwhile.
-	awaited *metal3.Host
+	// waiting is a host that is kept for it and is not available yet: it is given no other meanwhile.
+	waiting *metal3.Host
 }
 
 // poolOf is that of a Metal3Machine with a selector of hosts.
@@ -71,7 +71,7 @@ func poolOf(f *facts.Facts, machine *unstructured.Unstructured, selector labels.
 		switch {
 		case !selector.Matches(labels.Set(host.Labels)):
 		case metal3.IsExpected(host, reuse):
-			p.awaited = host
+			p.waiting = host
 		case metal3.Unavailable(host, reuse) != "":
 		case metal3.KeptFor(host, reuse):
 			kept.Insert(host)

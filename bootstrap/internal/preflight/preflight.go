@@ -41,7 +41,7 @@ func no(reason, message string) *metav1.Condition {
 	return &metav1.Condition{Type: bootstrapv1.HostAvailableCondition, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
-// released tells whether a Machine that goes waits for its host to be deprovisioned, which may take hours where disks are cleaned.
+// released reports whether a Machine that goes waits for its host to be deprovisioned, which may take hours where disks are cleaned.
 func released(f *facts.Facts) bool {
 	return f.Host != nil && f.InfraMachine.GetDeletionTimestamp() != nil
 }
@@ -91,7 +91,7 @@ func candidates(f *facts.Facts) *metav1.Condition {
 		return no(bootstrapv1.NoHostFitsReason, fmt.Sprintf("namespace %s has no BareMetalHost: create one for each Machine", namespace))
 	}
 	from := poolOf(f, f.InfraMachine, selector)
-	if kept := from.awaited; kept != nil {
+	if kept := from.waiting; kept != nil {
 		return no(bootstrapv1.NoHostFitsReason, fmt.Sprintf("Metal3 waits for BareMetalHost %s (%s), which the label %s keeps for the Machine, and gives it no other meanwhile", kept.Name,
 			metal3.Unavailable(kept, metal3.ReuseName(f.InfraMachine)), metal3.NodeReuseLabel))
 	}

@@ -590,7 +590,7 @@ type InstallationStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	Progress string `json:"progress,omitempty"`
 	// startTime is since when the cluster is being installed, its preparation included, as assisted-service tells it: all hosts were there and approved. Each attempt at a
-	// preparation begins anew. It is not there before, nor when the installation has ended.
+	// preparation begins again. It is not there before, nor when the installation has ended.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// attemptTime is when the present attempt at the installation began: when the control plane was created or, after a retry, when the failed installation was given up. It is omitted once the cluster

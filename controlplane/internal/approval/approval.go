@@ -200,7 +200,7 @@ func cut(name string) string {
 	return bound.Shorten(name, validation.DNS1123SubdomainMaxLength)
 }
 
-// usedFor tells whether a certificate is for a purpose and for signatures, and for nothing else but the encipherment of keys, which kubelets ask for where their key is one of RSA.
+// usedFor reports whether a certificate is for a purpose and for signatures, and for nothing else but the encipherment of keys, which kubelets ask for where their key is one of RSA.
 func usedFor(usages []certificatesv1.KeyUsage, purpose certificatesv1.KeyUsage) bool {
 	wanted := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, purpose}
 	return same(usages, wanted) || same(usages, append(wanted, certificatesv1.UsageKeyEncipherment))

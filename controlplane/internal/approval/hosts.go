@@ -62,7 +62,7 @@ func HostsOf(f *facts.Facts, machines []clusterv1.Machine) Hosts {
 	return hosts
 }
 
-// Have tells whether one of the hosts has a Node of the name, or is to get it.
+// Have reports whether one of the hosts has a Node of the name, or is to get it.
 func (h Hosts) Have(node string) bool {
 	return slices.ContainsFunc(h.All, func(host Host) bool { return host.Node == node })
 }
@@ -88,7 +88,7 @@ func (h Hosts) only(node string) (*Host, string) {
 	return found, ""
 }
 
-// named tells whether a name is one of a host.
+// named reports whether a name is one of a host.
 func (h Hosts) named(host *Host, nodes Nodes, name string) bool {
 	node := nodes[host.Node]
 	return name == node.Name || slices.Contains(host.addresses, name) ||
@@ -149,16 +149,16 @@ var (
 	hostAddresses = []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP}
 )
 
-// reports tells whether a Node reports a name or an address, as one of some types.
+// reports returns true if a Node has a name or an address, as one of some types.
 func reports(node *corev1.Node, of string, types ...corev1.NodeAddressType) bool {
 	return slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool { return slices.Contains(types, a.Type) && alike(a.Address, of) })
 }
 
-// alike tells whether two names or addresses are the same: an address may be written in several ways.
+// alike reports whether two names or addresses are the same: an address may be written in several ways.
 func alike(a, b string) bool {
 	ip := net.ParseIP(a)
 	return a == b || ip != nil && ip.Equal(net.ParseIP(b))
 }
 
-// same tells whether two lists have the same entries, in whatever order.
+// same reports whether two lists have the same entries, in whatever order.
 func same[T comparable](a, b []T) bool { return sets.New(a...).Equal(sets.New(b...)) }

@@ -63,9 +63,9 @@ type Options struct {
 	Cached, Live client.Reader
 	// UserAgent of the connections.
 	UserAgent string
-	// Selected tells whether a Cluster is to be observed: its control plane is one that this manager reconciles.
+	// Selected reports whether a Cluster is to be observed: its control plane is one that this manager reconciles.
 	Selected func(ctx context.Context, cluster *clusterv1.Cluster) (bool, error)
-	// Installed tells whether the installation of a Cluster is over. Its API may answer long before: that of the bootstrap, until the host reboots.
+	// Installed reports whether the installation of a Cluster is over. Its API may answer long before: that of the bootstrap, until the host reboots.
 	Installed func(ctx context.Context, cluster *clusterv1.Cluster) bool
 	// Requests maps a Cluster to its control plane.
 	Requests RequestsFunc

@@ -22,7 +22,7 @@ func (c *Clusters) Connect(ctx context.Context, cluster client.ObjectKey, reques
 	})
 }
 
-// EtcdServes tells whether the etcd of a cluster, which must be connected, serves its API server. Without quorum the API server goes on to tell its version and to keep
+// EtcdServes reports whether the etcd of a cluster, which must be connected, serves its API server. Without quorum the API server goes on to tell its version and to keep
 // watches, as if all were well, but takes no writes, and many reads hang. One that does not let itself be asked is taken to be served.
 func (c *Clusters) EtcdServes(ctx context.Context, cluster client.ObjectKey) (bool, error) {
 	_, access, err := c.connected(cluster)

@@ -103,7 +103,7 @@ func newConnection(key client.ObjectKey, now func() time.Time, reading *semaphor
 	}
 }
 
-// after is when to try again, by a back-off that begins anew when it is empty, or the latest time is another.
+// after is when to try again, by a back-off that begins again when it is empty, or the latest time is another.
 func after(retry *wait.Backoff, latest time.Duration) time.Duration {
 	if retry.Cap != latest {
 		*retry = wait.Backoff{Duration: retryFirst, Factor: 2, Jitter: spread, Steps: 20, Cap: latest}
@@ -111,7 +111,7 @@ func after(retry *wait.Backoff, latest time.Duration) time.Duration {
 	return retry.Step()
 }
 
-// uses tells whether the kubeconfig is of this version.
+// uses reports whether the kubeconfig is of this version.
 func (l *connection) uses(kubeconfig string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -3,28 +3,28 @@ package cluster
 import "sigs.k8s.io/controller-runtime/pkg/client"
 
 // Await says whether hosts of a cluster are awaited, which join or come back: only then is watched what matters to them alone. A watch takes memory, and most clusters go without for months.
-func (c *Clusters) Await(cluster client.ObjectKey, awaited bool) {
-	if l := c.known(cluster); l != nil && l.await(awaited) {
+func (c *Clusters) Await(cluster client.ObjectKey, needed bool) {
+	if l := c.known(cluster); l != nil && l.await(needed) {
 		l.again()
 	}
 }
 
-// await tells whether the cluster has to be visited for it.
-func (l *connection) await(awaited bool) bool {
+// await reports whether the cluster has to be visited for it.
+func (l *connection) await(needed bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	begins := awaited && !l.awaiting
-	l.awaiting = awaited
-	if !awaited || l.watching == nil {
+	begins := needed && !l.awaiting
+	l.awaiting = needed
+	if !needed || l.watching == nil {
 		return false
 	}
 	return l.resume() || begins // for what is read only while hosts are awaited
 }
 
-// hostsExpected tells whether hosts are awaited; the caller holds the lock.
+// hostsExpected reports whether hosts are awaited; the caller holds the lock.
 func (l *connection) hostsExpected() bool { return l.awaiting }
 
-// resume makes the next visit read, and watch, what is asked for again and rests, and tells whether there is anything; the caller holds the lock.
+// resume makes the next visit read, and watch, what is asked for again and rests, and reports whether there is anything; the caller holds the lock.
 func (l *connection) resume() (due bool) {
 	for _, r := range resources {
 		if r.demand != nil && l.wants(r) && l.watching.Has(r.name) && !l.onDemand.Has(r.name) {
@@ -35,7 +35,7 @@ func (l *connection) resume() (due bool) {
 	return due
 }
 
-// rests tells whether a watch that is to begin, for the first time or anew, does not, because nobody asks for it.
+// rests reports whether a watch that is to begin, for the first time or again, does not, because nobody asks for it.
 func (w *watcher) rests() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -46,15 +46,15 @@ func (w *watcher) rests() bool {
 	return true
 }
 
-// wants tells whether a resource is to be watched; the caller holds the lock.
+// wants reports whether a resource is to be watched; the caller holds the lock.
 func (l *connection) wants(r resource) bool { return r.demand == nil || r.demand(l) }
 
-// due tells whether a resource is to be read, unless it is already; the caller holds the lock.
+// due reports whether a resource is to be read, unless it is already; the caller holds the lock.
 func (l *connection) due(r resource) bool {
 	return l.wants(r) || !r.onlyIfNeeded && l.stop != nil && l.now().Sub(l.since) >= settled
 }
 
-// fresh tells whether what was read of a resource still counts; the caller holds the lock.
+// fresh reports whether what was read of a resource still counts; the caller holds the lock.
 func (l *connection) fresh(r resource) bool {
 	return l.watching.Has(r.name) && !(l.polled && l.wants(r)) && (r.outdated == nil || !r.outdated(l))
 }

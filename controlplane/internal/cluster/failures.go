@@ -57,7 +57,7 @@ func Cause(err error) string {
 	return cause
 }
 
-// causeOf is Cause; silent tells whether nothing answered at an address that is known.
+// causeOf is Cause; silent reports whether nothing answered at an address that is known.
 func causeOf(err error) (cause string, silent bool) {
 	var (
 		tooLarge  *bound.TooLargeError

@@ -59,7 +59,7 @@ type news struct {
 	err      error
 }
 
-// follow makes all be watched that is not yet, after it was read, and tells whether that was possible. What cannot be watched over the connection is read each time.
+// follow makes all be watched that is not yet, after it was read, and reports whether that was possible. What cannot be watched over the connection is read each time.
 func (l *connection) follow(ctx context.Context, access *access, kubernetes string) bool {
 	l.mu.Lock()
 	l.setPolled(access.transport.Conn() == nil)

@@ -13,7 +13,7 @@ const behind = 1 << 20
 // errBehind ends a watch that sends faster than what it tells is handled.
 var errBehind = errors.New("too much came at once")
 
-// lineReader passes on what comes line by line, one after the other; an empty line is none. Between them it costs nothing: what handles them is started anew.
+// lineReader passes on what comes line by line, one after the other; an empty line is none. Between them it costs nothing: what handles them is started again.
 type lineReader struct {
 	// handle is called with each line; an error ends it.
 	handle func(line []byte) error

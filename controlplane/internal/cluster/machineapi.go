@@ -11,7 +11,7 @@ import (
 // machineAPINamespace, machineRoleLabel and machineRunning are of a cluster's own Machine API.
 const machineAPINamespace, machineRoleLabel, machineRunning = "openshift-machine-api", "machine.openshift.io/cluster-api-machine-role", "Running"
 
-// RunsMachineAPI tells whether a cluster's own Machine API runs its control plane, by what its operators go by: a Machine of the control plane that runs. A cluster that was installed
+// RunsMachineAPI reports whether a cluster's own Machine API runs its control plane, by what its operators go by: a Machine of the control plane that runs. A cluster that was installed
 // without has none.
 func RunsMachineAPI(ctx context.Context, c client.Reader) (bool, error) {
 	machines := &machinev1beta1.MachineList{}

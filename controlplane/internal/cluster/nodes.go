@@ -75,7 +75,7 @@ func ofControlPlane(labels map[string]string) bool {
 	return slices.ContainsFunc(controlPlaneLabels, func(label string) bool { _, labeled := labels[label]; return labeled })
 }
 
-// reconfigured tells whether a Node is being brought to another machine configuration.
+// reconfigured reports whether a Node is being brought to another machine configuration.
 func reconfigured(current, desired string) bool {
 	return current != "" && desired != "" && current != desired
 }

@@ -66,13 +66,13 @@ func PoolOf(pool *machineconfigurationv1.MachineConfigPool) facts.Pool {
 	return found
 }
 
-// poolsMatter tells whether anybody asks how the pools are; the caller holds the lock.
+// poolsMatter reports whether anybody asks how the pools are; the caller holds the lock.
 func (l *connection) poolsMatter() bool {
 	released := l.released()
 	return l.poolsNeeded || released != nil && released.upgrading != ""
 }
 
-// poolsBegin tells whether the cluster is to be visited for its pools; the caller holds the lock.
+// poolsBegin reports whether the cluster is to be visited for its pools; the caller holds the lock.
 func (l *connection) poolsBegin(asked bool) bool {
 	if asked || l.watching == nil || !l.poolsMatter() {
 		return false
@@ -82,14 +82,14 @@ func (l *connection) poolsBegin(asked bool) bool {
 }
 
 // AwaitPools says whether it matters how the MachineConfigPools of a cluster are although it is not being upgraded any more.
-func (c *Clusters) AwaitPools(cluster client.ObjectKey, awaited bool) {
+func (c *Clusters) AwaitPools(cluster client.ObjectKey, needed bool) {
 	l := c.known(cluster)
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
 	asked := l.poolsMatter()
-	l.poolsNeeded = awaited
+	l.poolsNeeded = needed
 	begins := l.poolsBegin(asked)
 	l.mu.Unlock()
 	if begins {

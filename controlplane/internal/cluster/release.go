@@ -85,7 +85,7 @@ func rolloutOf(version *configv1.ClusterVersion, r *release) *facts.Rollout {
 	return rollout
 }
 
-// isPending tells whether a request is not what the cluster runs, or works towards. While it is looked at nothing else tells of it.
+// isPending reports whether a request is not what the cluster runs, or works towards. While it is looked at nothing else tells of it.
 func isPending(asked facts.Update, history []configv1.UpdateHistory) bool {
 	switch {
 	case asked == facts.Update{}, len(history) == 0:
@@ -154,14 +154,14 @@ func offersOf(version *configv1.ClusterVersion) uint64 {
 }
 
 // AwaitReleases says whether it matters of which release the Nodes of a cluster are although it is not being upgraded any more: hosts may follow later.
-func (c *Clusters) AwaitReleases(cluster client.ObjectKey, awaited bool) {
+func (c *Clusters) AwaitReleases(cluster client.ObjectKey, needed bool) {
 	l := c.known(cluster)
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
-	begins := awaited && !l.releasesNeeded
-	l.releasesNeeded = awaited
+	begins := needed && !l.releasesNeeded
+	l.releasesNeeded = needed
 	l.forgetReleases()
 	l.mu.Unlock()
 	if begins {
@@ -201,7 +201,7 @@ func (l *connection) readReleases(ctx context.Context, access *access) {
 	})
 }
 
-// releasesMatter tells whether anybody asks of which release the Nodes are; the caller holds the lock.
+// releasesMatter reports whether anybody asks of which release the Nodes are; the caller holds the lock.
 func (l *connection) releasesMatter() bool {
 	released := l.released()
 	return released != nil && (released.upgrading != "" || l.releasesNeeded)

@@ -57,7 +57,7 @@ func readRequests(ctx context.Context, c client.Client) (string, func(*connectio
 	return version, func(l *connection) { l.requested, l.requestsRead = uid, l.now() }, nil
 }
 
-// requestsOutdated tells whether the requests are to be read again though nobody awaits any; the caller holds the lock.
+// requestsOutdated reports whether the requests are to be read again though nobody awaits any; the caller holds the lock.
 func (l *connection) requestsOutdated() bool {
 	return !l.onDemand.Has(requestsName) && l.now().Sub(l.requestsRead) >= requestsAge
 }

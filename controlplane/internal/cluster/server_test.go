@@ -43,7 +43,7 @@ type apiServer struct {
 	hold string
 	// portForward serves the port-forward of Pods.
 	portForward http.Handler
-	// etcd is the HTTP status with which it tells whether etcd serves it.
+	// etcd is the HTTP status with which it reports whether etcd serves it.
 	etcd atomic.Int32
 	// watches are those that run, by path; asked are the requests that were answered.
 	watches map[string][]chan watchEventOf

@@ -120,7 +120,7 @@ func (c *Clusters) RevokeToken(ctx context.Context, cluster client.ObjectKey, to
 	})
 }
 
-// HasToken tells whether the workload cluster has the Secret, by its UID, that a token is bound to. It is asked itself, and must be connected.
+// HasToken reports whether the workload cluster has the Secret, by its UID, that a token is bound to. It is asked itself, and must be connected.
 func (c *Clusters) HasToken(ctx context.Context, cluster client.ObjectKey, boundTo types.UID) (bool, error) {
 	var found sets.Set[types.UID]
 	err := c.call(ctx, cluster, func(ctx context.Context, connection client.Client) (err error) {

@@ -20,7 +20,7 @@ import (
 const (
 	// metadataOnly asks an API server for the metadata of objects alone.
 	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-	// watchLast is when a watch that ends at once, again and again, is begun anew at the latest.
+	// watchLast is when a watch that ends at once, again and again, is begun again at the latest.
 	watchLast = time.Minute
 	// watchTime is for how long an API server is asked to watch; somebody between may have lost a watch without a word, though the connection is well.
 	watchTime = 2 * time.Hour
@@ -29,14 +29,14 @@ const (
 // errNoStream ends a watch that began over HTTP/1.1, when the server has just changed its protocol: see pollInterval.
 var errNoStream = errors.New("a watch does not begin over HTTP/1.1")
 
-// watcher keeps a resource of a cluster watched as long as there is a connection. What broke off is taken up where it ended, or read anew where the API server does
+// watcher keeps a resource of a cluster watched as long as there is a connection. What broke off is taken up where it ended, or read again where the API server does
 // not know that any more. While a watch runs, and is silent, no goroutine is its own.
 type watcher struct {
 	*connection
 	resource resource
 	ctx      context.Context //nolint:containedctx // of the connection
 	access   *access
-	// version is where to go on; empty: the resource is to be read anew.
+	// version is where to go on; empty: the resource is to be read again.
 	version string
 	// began is when that was tried last, retry when to try it again.
 	began time.Time
@@ -72,7 +72,7 @@ func (w *watcher) pause() {
 	}
 }
 
-// reread reads the resource anew.
+// reread reads the resource again.
 func (w *watcher) reread() {
 	n := w.read(w.ctx, w.access, w.resource)[0]
 	w.update(func() {
@@ -84,7 +84,7 @@ func (w *watcher) reread() {
 	w.version = n.version
 }
 
-// open begins a watch, and tells whether it runs.
+// open begins a watch, and reports whether it runs.
 func (w *watcher) open() bool {
 	lasts := wait.Jitter(w.watchTime, spread)
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -145,7 +145,7 @@ func (w *watcher) refused(err error) {
 // watchOf names the watch of a resource among what cannot be read.
 func watchOf(r resource) string { return "watch of " + r.name }
 
-// watchable notes whether the API server lets the resource be watched: if it does not, what is known is read anew, and old by up to watchLast.
+// watchable notes whether the API server lets the resource be watched: if it does not, what is known is read again, and old by up to watchLast.
 func (w *watcher) watchable(err error) {
 	w.update(func() {
 		if w.ctx.Err() == nil {

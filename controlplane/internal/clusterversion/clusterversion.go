@@ -85,7 +85,7 @@ func readVersion(ctx context.Context, c client.Client, seen *facts.ClusterVersio
 	return nil
 }
 
-// oursIs tells whether the release that was asked for is as we wrote it: who changes it takes the field over.
+// oursIs reports whether the release that was asked for is as we wrote it: who changes it takes the field over.
 func oursIs(written []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(written, func(entry metav1.ManagedFieldsEntry) bool {
 		if entry.Manager != string(fieldOwner) || entry.FieldsV1 == nil {

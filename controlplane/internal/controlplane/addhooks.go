@@ -47,21 +47,21 @@ func (r *Reconciler) addHookLate(ctx context.Context, s *scope, m *clusterv1.Mac
 	return nil
 }
 
-// mayAddHookLate tells whether a Machine that is being deleted can still be held, and was not released before. Of one without Node that would not be known, but Cluster API
+// mayAddHookLate reports whether a Machine that is being deleted can still be held, and was not released before. Of one without Node that would not be known, but Cluster API
 // neither drains it nor waits for anything else.
 func (s *scope) mayAddHookLate(m *clusterv1.Machine) bool {
 	if !s.Installed() || s.ClusterDeleting() || removal.Holds(m) || mayBeTouched(m) {
 		return false
 	}
-	asked, err := removal.Of(s.Facts)
+	situation, err := removal.Of(s.Facts)
 	if err != nil {
 		return false // which is told when what is recorded is to be cleaned up
 	}
-	at := slices.IndexFunc(asked.Machines, func(known removal.Machine) bool { return known.Name == m.Name })
-	return at >= 0 && asked.Machines[at].Node != "" && !asked.Released(asked.Machines[at])
+	at := slices.IndexFunc(situation.Machines, func(known removal.Machine) bool { return known.Name == m.Name })
+	return at >= 0 && situation.Machines[at].Node != "" && !situation.Released(situation.Machines[at])
 }
 
-// mayBeTouched tells whether Cluster API may have begun with the host of a Machine. It has not while it waits for the hook of another.
+// mayBeTouched reports whether Cluster API may have begun with the host of a Machine. It has not while it waits for the hook of another.
 func mayBeTouched(m *clusterv1.Machine) bool {
 	reason := conditions.GetReason(m, clusterv1.MachineDeletingCondition)
 	return !slices.Contains(beforeHooks, reason) && (reason != clusterv1.MachineDeletingWaitingForPreTerminateHookReason || !removal.WaitsForOthers(m))

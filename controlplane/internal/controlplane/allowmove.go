@@ -35,7 +35,7 @@ func (r *Reconciler) unblockMove(ctx context.Context, s *scope) error {
 	return r.patchMetadata(ctx, s, after)
 }
 
-// keepsNodes tells whether the Machines that are being deleted are held for good: the only one of a control plane of one, and those of two nodes with fencing. They are never
+// keepsNodes reports whether the Machines that are being deleted are held for good: the only one of a control plane of one, and those of two nodes with fencing. They are never
 // released, and live on where the cluster is moved to, as they should.
 func (s *scope) keepsNodes() bool {
 	held := !slices.ContainsFunc(s.Machines, func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() && !removal.Holds(m) })

@@ -62,7 +62,7 @@ func (r *Reconciler) checkInBackground(s *scope, id string, after time.Duration,
 	}
 }
 
-// runCheck asks, unless many clusters are asked at this time.
+// runCheck runs a check, unless the etcd of many clusters is inspected at this time.
 func (r *Reconciler) runCheck(q *question, ask func() (found *removal.Step, changed bool)) {
 	if !r.inspections.free.TryAcquire(1) {
 		q.next = r.now().Add(inspectionInterval)

@@ -55,7 +55,7 @@ func (r *Reconciler) blockInstallation(ctx context.Context, s *scope) (bool, err
 	return true, nil
 }
 
-// isBeingDeleted tells whether what is being deleted by the cache is that still, and not gone by now: the AgentClusterInstall may be that of a successor of its name, which nobody would take the hold off. It is
+// isBeingDeleted reports whether what is being deleted by the cache is that still, and not gone by now: the AgentClusterInstall may be that of a successor of its name, which nobody would take the hold off. It is
 // asked after the AgentClusterInstall was read.
 func (r *Reconciler) isBeingDeleted(ctx context.Context, s *scope) (bool, error) {
 	if s.Deleting() {

@@ -21,17 +21,17 @@ func (r *Reconciler) cleanUpHosts(ctx context.Context, s *scope) (bool, error) {
 	if s.ClusterDeleting() || !removal.Concerned(s.Facts) {
 		return true, nil
 	}
-	asked, err := removal.Of(s.Facts)
+	situation, err := removal.Of(s.Facts)
 	if err != nil {
 		r.block(s, removal.Watch(controlplanev1.EtcdUnknownReason, "%s; it is ours: take it off the control plane, and look yourself whether etcd has members whose hosts are gone", err))
 		return false, nil // for the user to correct
 	}
-	for _, left := range asked.Leftovers {
-		if fate := asked.StateOf(left); fate != removal.Leaving && fate != removal.Unproven {
-			return false, r.cleanUpHost(ctx, s, asked, left, fate)
+	for _, left := range situation.Leftovers {
+		if state := situation.StateOf(left); state != removal.Leaving && state != removal.Unproven {
+			return false, r.cleanUpHost(ctx, s, situation, left, state)
 		}
-		if m, found := asked.Going(left); found {
-			if err := r.guardHost(ctx, s, asked, left, m); err != nil {
+		if m, found := situation.Going(left); found {
+			if err := r.guardHost(ctx, s, situation, left, m); err != nil {
 				return false, err
 			}
 		}
@@ -43,7 +43,7 @@ func (r *Reconciler) cleanUpHosts(ctx context.Context, s *scope) (bool, error) {
 const maxLeavingChecks = 30
 
 // guardHost looks after a host that was released and may still run: OpenShift takes in hosts that run, and it would be wiped while it votes.
-func (r *Reconciler) guardHost(ctx context.Context, s *scope, asked *removal.Situation, left removal.Leftover, m removal.Machine) (err error) {
+func (r *Reconciler) guardHost(ctx context.Context, s *scope, situation *removal.Situation, left removal.Leftover, m removal.Machine) (err error) {
 	most := maxLeavingChecks
 	if at := slices.IndexFunc(s.Machines, func(known *clusterv1.Machine) bool { return known.UID == m.UID }); at >= 0 && conditions.IsTrue(s.Machines[at], clusterv1.MachineNodeReadyCondition) {
 		most = math.MaxInt // a host that runs is taken in again, however long its infrastructure is not deleted
@@ -54,7 +54,7 @@ func (r *Reconciler) guardHost(ctx context.Context, s *scope, asked *removal.Sit
 			ctrl.LoggerFrom(ctx).V(1).Info("Cannot see whether a released host is a member of etcd again", "Machine", m.Name, "reason", failure.Error())
 			return nil, false // that of a cluster is noticed elsewhere which does not answer
 		}
-		step := asked.DecideLeaving(m, left, &seen)
+		step := situation.DecideLeaving(m, left, &seen)
 		s.inspection = etcdInspection{} // which may be changed now
 		switch step.Action {
 		case removal.Release:
@@ -63,7 +63,7 @@ func (r *Reconciler) guardHost(ctx context.Context, s *scope, asked *removal.Sit
 		case removal.MoveLeader:
 			failure = r.Etcds.MoveLeader(ctx, s.ClusterKey(), step.Member, step.To)
 		case removal.RemoveMember:
-			if err = r.recordLeftover(ctx, s, asked, step.Leaves); err != nil {
+			if err = r.recordLeftover(ctx, s, situation, step.Leaves); err != nil {
 				return nil, false
 			}
 			failure = r.Etcds.RemoveMember(ctx, s.ClusterKey(), step.Via, step.Member)
@@ -89,7 +89,7 @@ func (r *Reconciler) guarded(ctx context.Context, s *scope, step removal.Step, f
 }
 
 // cleanUpHost does what is to be done about a host whose Machine is not being deleted, or no more.
-func (r *Reconciler) cleanUpHost(ctx context.Context, s *scope, asked *removal.Situation, left removal.Leftover, fate removal.HostState) error {
+func (r *Reconciler) cleanUpHost(ctx context.Context, s *scope, situation *removal.Situation, left removal.Leftover, state removal.HostState) error {
 	if !s.Workload.Connected || !s.Workload.UnreadSince.IsZero() {
 		step := s.disconnected()
 		if s.Workload.Connected {
@@ -99,28 +99,28 @@ func (r *Reconciler) cleanUpHost(ctx context.Context, s *scope, asked *removal.S
 		r.block(s, step)
 		return nil
 	}
-	if step := left.Rests(fate); step != nil {
+	if step := left.Rests(state); step != nil {
 		r.block(s, *step)
 		return nil
 	}
-	if fate == removal.Staying {
-		return r.record(ctx, s, asked.Without(left))
+	if state == removal.Staying {
+		return r.record(ctx, s, situation.Without(left))
 	}
 	end, may := r.mayInspect(s, status.HostRelease)
 	if !may {
 		return nil
 	}
 	defer end()
-	return r.sweep(ctx, s, asked, left)
+	return r.sweep(ctx, s, situation, left)
 }
 
 // sweep takes a member out of etcd that was taken in once more, and deletes the certificates of the host, unless another has its name by now, which has its own.
-func (r *Reconciler) sweep(ctx context.Context, s *scope, asked *removal.Situation, left removal.Leftover) error {
+func (r *Reconciler) sweep(ctx context.Context, s *scope, situation *removal.Situation, left removal.Leftover) error {
 	seen, ok := r.observeEtcd(ctx, s, removal.Machine{})
 	if !ok {
 		return nil
 	}
-	step := asked.DecideLeftover(left, seen)
+	step := situation.DecideLeftover(left, seen)
 	switch step.Action {
 	case removal.Release:
 	case removal.RemoveMember:
@@ -139,5 +139,5 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope, asked *removal.Situati
 		r.event(s.stored, "EtcdMemberCleanedUp", "Deleted the certificates of etcd on Node %s, which is gone", left.Node)
 	}
 	r.inspections.done(s.stored.UID, inspectionTasks...)
-	return r.record(ctx, s, asked.Without(left))
+	return r.record(ctx, s, situation.Without(left))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// confirmDeleted lets the control plane go only when the API server, too, has nothing of it any more: what was made last may not be in the caches yet, and afterwards nobody would delete it.
+// confirmDeleted returns true once the API server has no object of the control plane. The caches may lack an object that was created a moment ago, and no controller would delete it later.
 func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope) (bool, error) {
 	if s.ClusterName() == "" {
 		return true, nil // nothing was made

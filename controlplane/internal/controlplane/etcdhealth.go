@@ -22,8 +22,8 @@ const (
 	longestMemberPause = 10 * time.Minute
 )
 
-// memberLook is the last inspection of the members.
-type memberLook struct {
+// memberInspection is the last inspection of the members.
+type memberInspection struct {
 	// seen is nil when the last inspection failed, failure is why, in our own words.
 	seen    *facts.Etcd
 	failure string
@@ -42,7 +42,7 @@ func reportedBy(o facts.EtcdOperator) reported {
 }
 
 // left is the time until the next inspection.
-func (l memberLook) left(now time.Time, operator reported) time.Duration {
+func (l memberInspection) left(now time.Time, operator reported) time.Duration {
 	left := l.next.Sub(now)
 	if operator != l.operator {
 		left = min(left, inspectionInterval-l.pause+left)
@@ -55,7 +55,7 @@ func (r *Reconciler) markEtcdMembers(ctx context.Context, s *scope) (bool, error
 	if !s.Installed() || s.ClusterDeleting() || s.Fenced() {
 		return true, nil
 	}
-	last := r.lookAtMembers(ctx, s)
+	last := r.inspectMembersIfDue(ctx, s)
 	s.found.Etcd = last.seen
 	left := facts.GracePeriod - r.now().Sub(slices.MaxFunc([]time.Time{last.read, r.started}, time.Time.Compare))
 	for i, m := range s.found.Machines {
@@ -78,11 +78,11 @@ func memberIsDown(m *clusterv1.Machine) bool {
 	return m.DeletionTimestamp.IsZero() && conditions.IsFalse(m, controlplanev1.EtcdMemberHealthyCondition)
 }
 
-// lookAtMembers returns the last inspection of the members, at most a minute old while etcd is degraded, and none while nothing depends on it.
-func (r *Reconciler) lookAtMembers(ctx context.Context, s *scope) memberLook {
+// inspectMembersIfDue returns the last inspection of the members, at most a minute old while etcd is degraded, and none while nothing depends on it.
+func (r *Reconciler) inspectMembersIfDue(ctx context.Context, s *scope) memberInspection {
 	key := "members " + string(s.stored.UID)
 	known, _ := r.inspections.background.Get(key)
-	last, _ := known.(memberLook)
+	last, _ := known.(memberInspection)
 	if r.now().Sub(last.read) >= facts.GracePeriod {
 		last.seen = nil // inspections of many clusters wait for each other: a member may have recovered meanwhile
 	}
@@ -92,7 +92,7 @@ func (r *Reconciler) lookAtMembers(ctx context.Context, s *scope) memberLook {
 		return last
 	case !status.InspectsMembers(s.Facts, s.found.Machines):
 		r.inspections.background.Remove(key)
-		return memberLook{}
+		return memberInspection{}
 	case left > 0:
 		s.again.In(left)
 		return last
@@ -108,14 +108,14 @@ func (r *Reconciler) lookAtMembers(ctx context.Context, s *scope) memberLook {
 }
 
 // inspectMembers reads the members. While etcd is not degraded and no member was reported as down, inspections become rarer: the credentials may not suffice, or a host may never become a member.
-func (r *Reconciler) inspectMembers(ctx context.Context, s *scope, last memberLook) memberLook {
+func (r *Reconciler) inspectMembers(ctx context.Context, s *scope, last memberInspection) memberInspection {
 	pause, operator := maxInspectionDelay, reportedBy(s.Workload.Etcd)
 	deferrable := !operator.degraded && !slices.ContainsFunc(s.found.Machines, memberIsDown)
 	if deferrable && operator == last.operator {
 		pause = min(max(2*last.pause, maxInspectionDelay), longestMemberPause)
 	}
 	now := r.now()
-	look := memberLook{next: now.Add(pause), read: last.read, pause: pause, operator: operator}
+	look := memberInspection{next: now.Add(pause), read: last.read, pause: pause, operator: operator}
 	seen, err := r.seeEtcd(ctx, s)
 	if err != nil {
 		look.failure = etcd.Describe(err)

@@ -85,13 +85,13 @@ func (r *Reconciler) gatherMachines(ctx context.Context, f *facts.Facts) error {
 	}
 	f.DayOneWorkers = facts.CountWorkers(f.Cluster, deployments.Items, sets.Items, f.Workers)
 	f.MissingWorkers = facts.FindMissingWorkers(deployments.Items, sets.Items, f.Workers)
-	r.noteMissing(f.MissingWorkers, deployments.Items, sets.Items)
+	r.recordMissing(f.MissingWorkers, deployments.Items, sets.Items)
 	f.Sets = facts.MachineSets(deployments.Items, sets.Items)
 	return nil
 }
 
-// noteMissing sets since when Machines of each owner have been missing. The age of the owner says nothing: an old MachineDeployment is scaled up.
-func (r *Reconciler) noteMissing(missing []facts.MissingWorkers, deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet) {
+// recordMissing sets since when Machines of each owner have been missing. The age of the owner says nothing: an old MachineDeployment is scaled up.
+func (r *Reconciler) recordMissing(missing []facts.MissingWorkers, deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet) {
 	complete := map[types.UID]bool{}
 	for i := range deployments {
 		complete[deployments[i].UID] = true

@@ -119,7 +119,7 @@ type etcdInspection struct {
 	err  error
 }
 
-// mayInspect tells whether etcd may be looked at now, for a task. If not, what was found last is told once more. Else the look ends with the function.
+// mayInspect reports whether etcd may be looked at now, for a task. If not, what was found last is told once more. Else the look ends with the function.
 func (r *Reconciler) mayInspect(s *scope, task status.Task) (end func(), may bool) {
 	free, busy := r.inspections.free, inspection{reason: controlplanev1.WaitingForEtcdReason, message: "waiting to ask etcd, for many clusters are asked at this time"}
 	if task == status.Upgrade {

@@ -52,7 +52,7 @@ func (r *Reconciler) keepCredentials(ctx context.Context, s *scope) (bool, error
 	return true, nil
 }
 
-// keepsCredentials tells whether the copy is as it should be, as far as its metadata says.
+// keepsCredentials reports whether the copy is as it should be, as far as its metadata says.
 func (r *Reconciler) keepsCredentials(s *scope) bool {
 	if s.Recovery == nil {
 		return !s.HasAdminKubeconfig()

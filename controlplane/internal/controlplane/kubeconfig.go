@@ -78,7 +78,7 @@ func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (bool, error) {
 	return r.publish(ctx, s, admin)
 }
 
-// isCopied tells whether a Secret, which may be nil, was copied from assisted-service's kubeconfig as this is now, as far as that is known without reading it.
+// isCopied reports whether a Secret, which may be nil, was copied from assisted-service's kubeconfig as this is now, as far as that is known without reading it.
 func (r *Reconciler) isCopied(admin client.Object, to *metav1.PartialObjectMetadata) bool {
 	if to == nil {
 		return false

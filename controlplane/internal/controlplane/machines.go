@@ -152,7 +152,7 @@ func (r *Reconciler) blockCreation(s *scope, errs ...error) {
 	s.found.Block(status.MachineCreation, reason, message)
 }
 
-// createMachine makes an infra machine, an OpenshiftAssistedConfig and a Machine of one name. created tells whether the Machine is new.
+// createMachine makes an infra machine, an OpenshiftAssistedConfig and a Machine of one name. created reports whether the Machine is new.
 func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot desired.Slot) (created bool, err error) {
 	infra, err := desired.InfraMachine(s.Facts, s.templateOf(slot), slot)
 	if err != nil {

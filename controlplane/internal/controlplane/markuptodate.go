@@ -26,7 +26,7 @@ func (r *Reconciler) markUpToDate(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// upToDateCondition tells whether a Machine is what it is to be: bears the release of its Node, and that is the one to which the cluster is brought. OpenShift upgrades its hosts in place;
+// upToDateCondition reports whether a Machine is what it is to be: bears the release of its Node, and that is the one to which the cluster is brought. OpenShift upgrades its hosts in place;
 // what is configured in them otherwise belongs to its own operators. A Machine is never replaced for either.
 func (s *scope) upToDateCondition(m *clusterv1.Machine) metav1.Condition {
 	c := metav1.Condition{Type: clusterv1.MachineUpToDateCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineUpToDateReason, ObservedGeneration: m.Generation}

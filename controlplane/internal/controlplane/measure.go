@@ -85,14 +85,14 @@ func reached(before, after *controlplanev1.OpenshiftAssistedControlPlane, now ti
 	return stages
 }
 
-// sawItGoOn tells whether an installation that is in a phase by now was reported to go on, or to be about to: what is handed over in the course of it is news. The
+// sawItGoOn reports whether an installation that is in a phase by now was reported to go on, or to be about to: what is handed over in the course of it is news. The
 // kubeconfig of a cluster that is long installed, which is published again, is none.
 func sawItGoOn(before *controlplanev1.OpenshiftAssistedControlPlane, now controlplanev1.InstallationPhase) bool {
 	was := slices.Index(phases, before.Status.Installation.Phase)
 	return was > 0 && before.Status.Installation.Phase != controlplanev1.InstallationInstalled || was == 0 && now != controlplanev1.InstallationInstalled
 }
 
-// sawItEnd tells whether an installation ended that was seen going on.
+// sawItEnd reports whether an installation ended that was seen going on.
 func sawItEnd(before, after *controlplanev1.OpenshiftAssistedControlPlane) bool {
 	return slices.Index(phases, before.Status.Installation.Phase) > 0 && before.Status.Installation.Phase != after.Status.Installation.Phase &&
 		after.Status.Installation.Phase == controlplanev1.InstallationInstalled

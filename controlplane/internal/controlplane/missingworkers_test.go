@@ -19,7 +19,7 @@ func TestMissingWorkersCountFromWhenTheyAreMissing(t *testing.T) {
 	old := clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "w", UID: "d", CreationTimestamp: metav1.NewTime(now.Add(-24 * time.Hour))}}
 	set := clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "s"}}
 	since := func(missing ...facts.MissingWorkers) time.Time {
-		h.r.noteMissing(missing, []clusterv1.MachineDeployment{old}, []clusterv1.MachineSet{set})
+		h.r.recordMissing(missing, []clusterv1.MachineDeployment{old}, []clusterv1.MachineSet{set})
 		if len(missing) == 0 {
 			return time.Time{}
 		}

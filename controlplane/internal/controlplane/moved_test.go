@@ -54,7 +54,7 @@ func (h *hub) annotate(key, value string) {
 	h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
 }
 
-// clusterctl makes Machines anew without telling that they are being deleted.
+// clusterctl makes Machines again without telling that they are being deleted.
 func TestNoMoveWhileAHostLeavesTheCluster(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()

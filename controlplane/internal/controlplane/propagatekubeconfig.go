@@ -19,15 +19,15 @@ func (r *Reconciler) propagateKubeconfig(ctx context.Context, s *scope) (bool, e
 	if !s.Installed() || !s.Imported() || s.Deployment == nil || s.found.Kubeconfig == nil || !s.Workload.Connected {
 		return true, nil
 	}
-	if lent := s.AdminKubeconfig; lent != nil && isPropagated(lent, secretVersion(s.found.Kubeconfig)) {
+	if copied := s.AdminKubeconfig; copied != nil && isPropagated(copied, secretVersion(s.found.Kubeconfig)) {
 		return true, nil
 	}
 	return true, r.propagate(ctx, s, s.Deployment)
 }
 
-// isPropagated tells whether a kubeconfig of assisted-service is left as it is: it is somebody else's, or the copy of what is published now.
-func isPropagated(lent client.Object, published string) bool {
-	return !facts.IsCopy(lent) || lent.GetAnnotations()[facts.KubeconfigSourceAnnotation] == published
+// isPropagated reports whether a kubeconfig of assisted-service is left as it is: it is somebody else's, or the copy of what is published now.
+func isPropagated(copied client.Object, published string) bool {
+	return !facts.IsCopy(copied) || copied.GetAnnotations()[facts.KubeconfigSourceAnnotation] == published
 }
 
 // propagate gives assisted-service a copy of the published kubeconfig, unless somebody gave it another. One that we refuse to use ourselves, which the condition KubeconfigAvailable
@@ -37,12 +37,12 @@ func (r *Reconciler) propagate(ctx context.Context, s *scope, deployment client.
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.ControlPlane.Namespace, Name: secret.Name(s.Cluster.Name, secret.Kubeconfig)}, published); err != nil {
 		return fmt.Errorf("cannot read the published kubeconfig: %w", err)
 	}
-	lent, err := kube.Read(ctx, r.Live, client.ObjectKey{Namespace: s.ControlPlane.Namespace, Name: s.AdminKubeconfigName()}, &corev1.Secret{})
+	copied, err := kube.Read(ctx, r.Live, client.ObjectKey{Namespace: s.ControlPlane.Namespace, Name: s.AdminKubeconfigName()}, &corev1.Secret{})
 	if err != nil {
 		return err
 	}
 	version := secretVersion(published)
-	if lent != nil && isPropagated(lent, version) {
+	if copied != nil && isPropagated(copied, version) {
 		return nil
 	}
 	content := published.Data[secret.KubeconfigDataName]
@@ -50,7 +50,7 @@ func (r *Reconciler) propagate(ctx context.Context, s *scope, deployment client.
 		return nil //nolint:nilerr // a condition tells it
 	}
 	wanted := desired.AdminKubeconfig(s.Facts, deployment, content, map[string]string{facts.KubeconfigSourceAnnotation: version})
-	if _, err := r.applier.Apply(ctx, wanted, lent); err != nil {
+	if _, err := r.applier.Apply(ctx, wanted, copied); err != nil {
 		return fmt.Errorf("cannot give assisted-service the kubeconfig: %w", err)
 	}
 	return nil

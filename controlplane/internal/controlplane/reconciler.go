@@ -83,9 +83,9 @@ type Workloads interface {
 	IssueToken(ctx context.Context, cluster client.ObjectKey) (cluster.Token, error)
 	RevokeToken(ctx context.Context, cluster client.ObjectKey, token cluster.Token) error
 	HasToken(ctx context.Context, cluster client.ObjectKey, boundTo types.UID) (bool, error)
-	Await(cluster client.ObjectKey, awaited bool)
-	AwaitReleases(cluster client.ObjectKey, awaited bool)
-	AwaitPools(cluster client.ObjectKey, awaited bool)
+	Await(cluster client.ObjectKey, needed bool)
+	AwaitReleases(cluster client.ObjectKey, needed bool)
+	AwaitPools(cluster client.ObjectKey, needed bool)
 	Authorities(ctx context.Context, cluster client.ObjectKey) (cluster.Authorities, error)
 	Identify(ctx context.Context, cluster client.ObjectKey) (facts.Identity, error)
 	Forget(cluster client.ObjectKey)
@@ -135,7 +135,7 @@ type Options struct {
 	Kubelets  Kubelets
 	Versions  Versions
 	Recorder  record.EventRecorder
-	// Selected tells whether this manager is to reconcile an object.
+	// Selected reports whether this manager is to reconcile an object.
 	Selected func(client.Object) bool
 }
 
@@ -278,7 +278,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) error {
 		reconcile.Run(ctx, s, r.publishServerCA),
 		reconcile.Run(ctx, s, r.markArbiter),
 		reconcile.Run(ctx, s, r.markStray),
-		reconcile.Run(ctx, s, r.tellStuck),
+		reconcile.Run(ctx, s, r.reportStuck),
 		reconcile.Run(ctx, s, r.relabel, r.markInstalled, r.dropImageSets),
 		reconcile.Run(ctx, s, r.kubeconfig, r.trustAuthorities, r.touchInfraMachines, r.keepCredentials, r.allowMove),
 		reconcile.Run(ctx, s, r.renewKubeconfig),
@@ -299,7 +299,7 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, desired, observed clie
 	return err
 }
 
-// applyBy is apply by one of the field managers, and tells whether it wrote; key is under which it is remembered that it applied the object.
+// applyBy is apply by one of the field managers, and reports whether it wrote; key is under which it is remembered that it applied the object.
 func (r *Reconciler) applyBy(ctx context.Context, s *scope, by *apply.Applier, key string, desired, observed client.Object) (wrote bool, err error) {
 	version := kube.VersionOf(observed)
 	if left := r.recent.Unseen(key, version); left > 0 {

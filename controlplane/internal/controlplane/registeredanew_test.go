@@ -33,7 +33,7 @@ func forgotten(t *testing.T, objects ...client.Object) *hub {
 	return h
 }
 
-// expectUntouched checks that nothing was done to a cluster that was registered anew.
+// expectUntouched checks that nothing was done to a cluster that was registered again.
 func (h *hub) expectUntouched(before *hiveext.AgentClusterInstall) {
 	h.t.Helper()
 	aci := &hiveext.AgentClusterInstall{}

@@ -36,14 +36,14 @@ func (r *Reconciler) releaseHosts(ctx context.Context, s *scope) (bool, error) {
 	if !removal.Concerned(s.Facts) {
 		return true, nil
 	}
-	asked, err := removal.Of(s.Facts)
+	situation, err := removal.Of(s.Facts)
 	if err != nil {
 		return false, err // which was told before, when what is recorded was to be cleaned up
 	}
-	if s.dropped(r.recent, asked) {
+	if s.dropped(r.recent, situation) {
 		return true, nil
 	}
-	due, before := asked.Due()
+	due, before := situation.Due()
 	switch {
 	case before != nil && s.found.Blocked(status.HostRelease) != nil: // that of the host that comes first is told
 		return true, nil
@@ -51,10 +51,10 @@ func (r *Reconciler) releaseHosts(ctx context.Context, s *scope) (bool, error) {
 		r.block(s, *before)
 		return true, nil
 	case len(due) == 0:
-		if draining := asked.Draining(); draining != nil && s.found.Blocked(status.HostRelease) == nil {
+		if draining := situation.Draining(); draining != nil && s.found.Blocked(status.HostRelease) == nil {
 			r.block(s, *draining)
 		}
-		r.reportQuorum(ctx, s, asked)
+		r.reportQuorum(ctx, s, situation)
 		return true, nil
 	}
 	end, may := r.mayInspect(s, status.HostRelease)
@@ -62,20 +62,20 @@ func (r *Reconciler) releaseHosts(ctx context.Context, s *scope) (bool, error) {
 		return true, nil
 	}
 	defer end()
-	moved, err := r.releaseNext(ctx, s, asked, due, false)
+	moved, err := r.releaseNext(ctx, s, situation, due, false)
 	if moved && err == nil {
-		_, err = r.releaseNext(ctx, s, asked, due, true)
+		_, err = r.releaseNext(ctx, s, situation, due, true)
 	}
 	return true, err
 }
 
 // reportQuorum tells that etcd has lost its quorum while a Machine does not come to our hook yet: Cluster API drains it, which takes writes.
-func (r *Reconciler) reportQuorum(ctx context.Context, s *scope, asked *removal.Situation) {
-	at := slices.IndexFunc(asked.Machines, func(m removal.Machine) bool { return m.Held && !m.Deleted.IsZero() })
+func (r *Reconciler) reportQuorum(ctx context.Context, s *scope, situation *removal.Situation) {
+	at := slices.IndexFunc(situation.Machines, func(m removal.Machine) bool { return m.Held && !m.Deleted.IsZero() })
 	if at < 0 {
 		return
 	}
-	m := asked.Machines[at]
+	m := situation.Machines[at]
 	r.checkInBackground(s, "quorum "+string(m.UID), 0, math.MaxInt, func() (found *removal.Step, changed bool) {
 		serves, err := r.Etcds.Serves(ctx, s.ClusterKey())
 		if serves || err != nil {
@@ -87,10 +87,10 @@ func (r *Reconciler) reportQuorum(ctx context.Context, s *scope, asked *removal.
 	})
 }
 
-// dropped tells whether a hook was dropped a moment ago, and the cache does not have it yet.
-func (s *scope) dropped(recent *reconcile.Writes, asked *removal.Situation) bool {
+// dropped reports whether a hook was dropped a moment ago, and the cache does not have it yet.
+func (s *scope) dropped(recent *reconcile.Writes, situation *removal.Situation) bool {
 	for i, m := range s.Machines {
-		if left := recent.Unseen(hookKey(m), m.ResourceVersion); asked.Machines[i].Held && left > 0 {
+		if left := recent.Unseen(hookKey(m), m.ResourceVersion); situation.Machines[i].Held && left > 0 {
 			s.again.In(left)
 			return true
 		}
@@ -100,14 +100,14 @@ func (s *scope) dropped(recent *reconcile.Writes, asked *removal.Situation) bool
 
 func hookKey(m *clusterv1.Machine) string { return reconcile.Key("hook", m) }
 
-// releaseNext does the next step. moved tells whether that was to make another member lead: then the next may follow, unless the leader handedOver before. What the host
+// releaseNext does the next step. moved reports whether that was to make another member lead: then the next may follow, unless the leader handedOver before. What the host
 // leaves behind is recorded before anything is done: afterwards nothing tells of it.
-func (r *Reconciler) releaseNext(ctx context.Context, s *scope, asked *removal.Situation, due []removal.Machine, handedOver bool) (moved bool, err error) {
+func (r *Reconciler) releaseNext(ctx context.Context, s *scope, situation *removal.Situation, due []removal.Machine, handedOver bool) (moved bool, err error) {
 	seen, ok := r.observeEtcd(ctx, s, due[0])
 	if !ok {
 		return false, nil
 	}
-	step := asked.Decide(due, seen)
+	step := situation.Decide(due, seen)
 	switch step.Action {
 	case removal.Wait:
 		r.block(s, step)
@@ -120,22 +120,22 @@ func (r *Reconciler) releaseNext(ctx context.Context, s *scope, asked *removal.S
 		return r.moveLeader(ctx, s, step), nil
 	case removal.RemoveMember, removal.Release:
 	}
-	if err := r.recordLeftover(ctx, s, asked, step.Leaves); err != nil {
+	if err := r.recordLeftover(ctx, s, situation, step.Leaves); err != nil {
 		return false, err
 	}
 	if step.Action == removal.RemoveMember && !r.removeMember(ctx, s, step) {
 		return false, nil
 	}
-	return false, r.releaseHost(ctx, s, asked, step)
+	return false, r.releaseHost(ctx, s, situation, step)
 }
 
 // recordLeftover records what a host leaves behind, unless that is known.
-func (r *Reconciler) recordLeftover(ctx context.Context, s *scope, asked *removal.Situation, left removal.Leftover) error {
-	noted, changed := asked.Recorded(left)
+func (r *Reconciler) recordLeftover(ctx context.Context, s *scope, situation *removal.Situation, left removal.Leftover) error {
+	noted, changed := situation.Recorded(left)
 	if !changed {
 		return nil
 	}
-	asked.Leftovers = noted
+	situation.Leftovers = noted
 	return r.record(ctx, s, noted)
 }
 
@@ -191,7 +191,7 @@ func (r *Reconciler) failed(ctx context.Context, s *scope, step removal.Step, er
 	r.blockFor(s, step, failure)
 }
 
-// moveLeader makes another member lead, and tells whether it could be told to.
+// moveLeader makes another member lead, and reports whether it could be told to.
 func (r *Reconciler) moveLeader(ctx context.Context, s *scope, step removal.Step) bool {
 	s.inspection = etcdInspection{}
 	if err := r.Etcds.MoveLeader(ctx, s.ClusterKey(), step.Member, step.To); err != nil {
@@ -202,7 +202,7 @@ func (r *Reconciler) moveLeader(ctx context.Context, s *scope, step removal.Step
 	return true
 }
 
-// removeMember takes a member out of etcd, and tells whether it did.
+// removeMember takes a member out of etcd, and reports whether it did.
 func (r *Reconciler) removeMember(ctx context.Context, s *scope, step removal.Step) bool {
 	s.inspection = etcdInspection{}
 	if err := r.Etcds.RemoveMember(ctx, s.ClusterKey(), step.Via, step.Member); err != nil {
@@ -222,14 +222,14 @@ func deletionProgress(m removal.Machine) string {
 }
 
 // releaseHost lets a Machine go on whose host is no member of etcd, and records when.
-func (r *Reconciler) releaseHost(ctx context.Context, s *scope, asked *removal.Situation, step removal.Step) error {
+func (r *Reconciler) releaseHost(ctx context.Context, s *scope, situation *removal.Situation, step removal.Step) error {
 	m := s.machineNamed(step.Machine.Name)
 	if unprotected, err := r.unprotectHost(ctx, s, m); err != nil || !unprotected {
 		return err
 	}
 	released := step.Leaves
 	released.Released = ptr.To(metav1.NewTime(r.now().UTC().Truncate(time.Second)))
-	if err := r.recordLeftover(ctx, s, asked, released); err != nil {
+	if err := r.recordLeftover(ctx, s, situation, released); err != nil {
 		return err
 	}
 	if err := r.dropHook(ctx, m); err != nil {

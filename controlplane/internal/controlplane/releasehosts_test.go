@@ -471,11 +471,11 @@ func TestAMachineThatIsTakenOutWhileItGoes(t *testing.T) {
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).NotTo(ContainSubstring("is still there"))
 }
 
-// In whatever order a manager is ended, and begins anew without memory.
+// In whatever order a manager is ended, and begins again without memory.
 func TestAManagerThatEndsAnywhere(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		end func(h *hub, going string)
-		// members are those that are left then, recorded tells whether the host is recorded.
+		// members are those that are left then, recorded reports whether the host is recorded.
 		members  int
 		recorded bool
 	}{
@@ -526,7 +526,7 @@ func (h *hub) failAt(what func(client.Object) bool) {
 	})
 }
 
-// recording tells whether what is written has the hosts that are released.
+// recording reports whether what is written has the hosts that are released.
 func recording(obj client.Object) bool {
 	return obj.GetAnnotations()[controlplanev1.ReleasedHostsAnnotation] != ""
 }

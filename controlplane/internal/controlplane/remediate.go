@@ -59,8 +59,8 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) (bool, error) {
 	if s.Cluster == nil || s.ClusterDeleting() {
 		return true, nil
 	}
-	asked := remediation.Of(s.Facts, r.now())
-	if asked.Over() {
+	situation := remediation.Of(s.Facts, r.now())
+	if situation.Over() {
 		after := s.stored.DeepCopy()
 		delete(after.Annotations, controlplanev1.RemediationInProgressAnnotation)
 		return true, r.patchMetadata(ctx, s, after)
@@ -68,12 +68,12 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) (bool, error) {
 	if err := r.reportHealthy(ctx, s); err != nil {
 		return false, err
 	}
-	if len(asked.Machines) == 0 || s.remediated(r.recent) {
+	if len(situation.Machines) == 0 || s.remediated(r.recent) {
 		return true, r.reportRemediation(ctx, s, remediation.Step{})
 	}
-	step := asked.Before()
+	step := situation.Before()
 	if step == nil {
-		step = r.inspectAndDecide(ctx, s, asked)
+		step = r.inspectAndDecide(ctx, s, situation)
 	} else {
 		r.inspections.done(s.stored.UID, status.Remediation)
 	}
@@ -91,7 +91,7 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) (bool, error) {
 	return true, r.reportRemediation(ctx, s, *step)
 }
 
-// remediated tells whether a Machine was deleted a moment ago, and the cache does not have it yet.
+// remediated reports whether a Machine was deleted a moment ago, and the cache does not have it yet.
 func (s *scope) remediated(recent *reconcile.Writes) bool {
 	for _, m := range s.Machines {
 		if left := recent.Unseen(replacedKey(m), m.ResourceVersion); left > 0 && m.DeletionTimestamp.IsZero() {
@@ -105,13 +105,13 @@ func (s *scope) remediated(recent *reconcile.Writes) bool {
 func replacedKey(m *clusterv1.Machine) string { return reconcile.Key("replaced", m) }
 
 // inspectAndDecide looks at etcd, and decides. It is nil when that may not be done yet.
-func (r *Reconciler) inspectAndDecide(ctx context.Context, s *scope, asked *remediation.Situation) *remediation.Step {
+func (r *Reconciler) inspectAndDecide(ctx context.Context, s *scope, situation *remediation.Situation) *remediation.Step {
 	end, may := r.mayInspect(s, status.Remediation)
 	if !may {
 		return nil
 	}
 	defer end()
-	step, err := r.decide(ctx, s, asked)
+	step, err := r.decide(ctx, s, situation)
 	if step.Delete {
 		return &step
 	}
@@ -129,15 +129,15 @@ func (r *Reconciler) inspectAndDecide(ctx context.Context, s *scope, asked *reme
 }
 
 // decide is the decision upon etcd as it is now. The error is for the log: why that cannot be told.
-func (r *Reconciler) decide(ctx context.Context, s *scope, asked *remediation.Situation) (remediation.Step, error) {
+func (r *Reconciler) decide(ctx context.Context, s *scope, situation *remediation.Situation) (remediation.Step, error) {
 	seen, err := r.seeEtcd(ctx, s)
 	switch {
 	case errors.Is(err, cluster.ErrNotConnected):
-		return asked.Unread("the cluster's API server does not answer, so that nothing is known of etcd; see the condition Available of the control plane", true), nil
+		return situation.Unread("the cluster's API server does not answer, so that nothing is known of etcd; see the condition Available of the control plane", true), nil
 	case err != nil:
-		return asked.Unread(etcd.Describe(err)+"; it is tried again", false), err
+		return situation.Unread(etcd.Describe(err)+"; it is tried again", false), err
 	}
-	return asked.Decide(seen), nil
+	return situation.Decide(seen), nil
 }
 
 // replace records that a Machine is being replaced, and deletes it. In this order: a record of one that was not deleted is taken up again.
@@ -223,7 +223,7 @@ func (r *Reconciler) withdrawRemediation(ctx context.Context, cached *clusterv1.
 	return nil
 }
 
-// healthyAgain tells whether a Machine waits to be remediated, but is healthy.
+// healthyAgain reports whether a Machine waits to be remediated, but is healthy.
 func healthyAgain(m *clusterv1.Machine) bool {
 	return conditions.IsTrue(m, clusterv1.MachineHealthCheckSucceededCondition) && conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition)
 }

@@ -55,13 +55,13 @@ func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope) (bool, error
 	return true, err
 }
 
-// missesToken tells whether the cluster seems to have revoked the token in the published kubeconfig: the Secret is gone that it was bound to.
+// missesToken reports whether the cluster seems to have revoked the token in the published kubeconfig: the Secret is gone that it was bound to.
 func (s *scope) missesToken() bool {
 	boundTo, bound := s.found.Kubeconfig.Annotations[facts.KubeconfigTokenAnnotation]
 	return bound && s.Workload.Tokens != nil && !s.Workload.Tokens.Has(types.UID(boundTo))
 }
 
-// tokenValid tells whether the token in the published kubeconfig, as the hub has it now, is to stay: its time has not come, and the cluster has not revoked it.
+// tokenValid reports whether the token in the published kubeconfig, as the hub has it now, is to stay: its time has not come, and the cluster has not revoked it.
 func (r *Reconciler) tokenValid(ctx context.Context, s *scope, current *corev1.Secret) (bool, error) {
 	inTime := renewalOf(current).After(r.now())
 	if !inTime || !s.missesToken() {
@@ -109,7 +109,7 @@ func (r *Reconciler) renewToken(ctx context.Context, s *scope, current *corev1.S
 	return told, err
 }
 
-// notWritten tells whether a kubeconfig was refused: by us, or by the API server, which answers so only to what it did not do.
+// notWritten reports whether a kubeconfig was refused: by us, or by the API server, which answers so only to what it did not do.
 func notWritten(err error) bool {
 	var refused cluster.RefusedError
 	var answer apierrors.APIStatus

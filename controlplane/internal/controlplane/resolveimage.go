@@ -110,7 +110,7 @@ func (r *Reconciler) foreignImageSet(ctx context.Context, s *scope) (bool, error
 	return true, nil
 }
 
-// registrable tells whether the cluster is not registered yet, with this image, or with another image of the same version, such as that of another architecture:
+// registrable reports whether the cluster is not registered yet, with this image, or with another image of the same version, such as that of another architecture:
 // then it is registered again. It keeps the ClusterImageSet that it is registered with where that names this image.
 func (s *scope) registrable() bool {
 	registered := facts.RegisteredSetOf(s.Install)

@@ -21,8 +21,8 @@ import (
 
 const otherDigest = "quay.io/openshift-release-dev/ocp-release@sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
-// runCheck changes the release that the spec asks for.
-func (h *hub) runCheck(version, image string) {
+// requestRelease changes the release that the spec asks for.
+func (h *hub) requestRelease(version, image string) {
 	h.t.Helper()
 	cp := h.controlPlane()
 	cp.Spec.Version, cp.Spec.Config.ReleaseImage = version, image
@@ -62,7 +62,7 @@ func TestARegisteredClusterKeepsItsRelease(t *testing.T) {
 	h.reconcile()
 	h.reconcile()
 	_, before := h.registration()
-	h.runCheck("v4.19.9", otherDigest)
+	h.requestRelease("v4.19.9", otherDigest)
 	h.reconcile()
 	h.reconcile()
 
@@ -75,7 +75,7 @@ func TestARegisteredClusterKeepsItsRelease(t *testing.T) {
 	h.Expect(c.Message).To(And(ContainSubstring("v4.19.3"), ContainSubstring("spec.version")))
 	h.expectVersions("v4.19.3")
 
-	h.runCheck("v4.19.3", digest)
+	h.requestRelease("v4.19.3", digest)
 	h.reconcile()
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).NotTo(Equal(controlplanev1.VersionChangeNotSupportedReason))
 }
@@ -127,7 +127,7 @@ func TestTheRegistrationOfAnInstalledClusterStaysAsItIsUpgraded(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.reconcile()
-	h.runCheck("v4.19.9", otherDigest)
+	h.requestRelease("v4.19.9", otherDigest)
 	h.reconcile()
 	h.reconcile()
 	h.expectMachines("v4.19.3")
@@ -152,7 +152,7 @@ func TestAnUpgradeMadeOutsideIsTakenOver(t *testing.T) {
 	h.Expect(c.Reason).To(Equal(controlplanev1.VersionMismatchReason))
 	h.Expect(c.Message).To(And(ContainSubstring("never downgraded"), ContainSubstring("set spec.version to v4.19.9")))
 
-	h.runCheck("4.19.9", digest)
+	h.requestRelease("4.19.9", digest)
 	h.reconcile()
 	h.reconcile()
 	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.MachinesUpToDateCondition)).To(BeTrue())

@@ -71,7 +71,7 @@ func (h *hub) askForRetry(value string) {
 	h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
 }
 
-// isBeingDeleted tells whether an object is being deleted.
+// isBeingDeleted reports whether an object is being deleted.
 func (h *hub) isBeingDeleted(name string, into client.Object) bool {
 	h.t.Helper()
 	h.get(name, into)

@@ -30,7 +30,7 @@ func (r *Reconciler) scaleDown(ctx context.Context, s *scope) (bool, error) {
 			fmt.Sprintf("no control-plane host is removed from a cluster that is being installed: set spec.replicas back to %d", len(s.Machines)))
 		return true, nil
 	}
-	asked, err := removal.Of(s.Facts)
+	situation, err := removal.Of(s.Facts)
 	switch {
 	case s.Fenced():
 		step := removal.Fenced("no Machine is deleted")
@@ -44,15 +44,15 @@ func (r *Reconciler) scaleDown(ctx context.Context, s *scope) (bool, error) {
 		return true, nil
 	case err != nil:
 		return true, nil //nolint:nilerr // for the user to correct: told when what is recorded was to be cleaned up
-	case len(asked.Leftovers) > 0:
-		s.found.Block(status.ScaleDown, controlplanev1.WaitingForMachinesDeletionReason, fmt.Sprintf("what is left of %s, whose host was released before, comes first", asked.Leftovers[0].From()))
+	case len(situation.Leftovers) > 0:
+		s.found.Block(status.ScaleDown, controlplanev1.WaitingForMachinesDeletionReason, fmt.Sprintf("what is left of %s, whose host was released before, comes first", situation.Leftovers[0].From()))
 		return true, nil
 	}
-	return true, r.scaleInstalledDown(ctx, s, asked)
+	return true, r.scaleInstalledDown(ctx, s, situation)
 }
 
 // scaleInstalledDown deletes a Machine, or says why none is deleted.
-func (r *Reconciler) scaleInstalledDown(ctx context.Context, s *scope, asked *removal.Situation) error {
+func (r *Reconciler) scaleInstalledDown(ctx context.Context, s *scope, situation *removal.Situation) error {
 	end, may := r.mayInspect(s, status.ScaleDown)
 	if !may {
 		return nil
@@ -62,7 +62,7 @@ func (r *Reconciler) scaleInstalledDown(ctx context.Context, s *scope, asked *re
 	if !ok {
 		return nil
 	}
-	name, against := scaling.Down(s.Facts, asked, etcd)
+	name, against := scaling.Down(s.Facts, situation, etcd)
 	switch {
 	case name == "":
 		r.block(s, scaling.Joined(against))

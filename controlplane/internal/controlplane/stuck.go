@@ -19,11 +19,11 @@ func (r *Reconciler) findStuck(_ context.Context, s *scope) (bool, error) {
 	if !s.Installed() || s.ClusterDeleting() || s.Fenced() || s.Replicas() < 2 || !removal.Concerned(s.Facts) {
 		return true, nil
 	}
-	asked, err := removal.Of(s.Facts)
+	situation, err := removal.Of(s.Facts)
 	if err != nil {
 		return true, nil //nolint:nilerr // reported when what is recorded is to be cleaned up
 	}
-	stuck, next := asked.Stuck(r.now())
+	stuck, next := situation.Stuck(r.now())
 	s.again.In(next)
 	s.stuck = stuck
 	for _, m := range stuck {
@@ -41,19 +41,19 @@ func (s *scope) machineNamed(name string) *clusterv1.Machine {
 
 // againstSuccessors is all that speaks against another Machine in the place of one that is stuck.
 func (s *scope) againstSuccessors(etcd *facts.Etcd) []removal.Step {
-	asked, err := removal.Of(s.Facts)
+	situation, err := removal.Of(s.Facts)
 	if err != nil {
 		return []removal.Step{removal.Watch(controlplanev1.EtcdUnknownReason, "%s", err)}
 	}
 	var against []removal.Step
 	for _, m := range s.stuck {
-		against = append(against, asked.AgainstSuccessor(m, etcd)...)
+		against = append(against, situation.AgainstSuccessor(m, etcd)...)
 	}
 	return against
 }
 
-// tellStuck reports the first Machine that is stuck, and how to end that. Others that wait for its end are worth less.
-func (r *Reconciler) tellStuck(_ context.Context, s *scope) (bool, error) {
+// reportStuck reports the first Machine that is stuck, and how to end that. Others that wait for its end are worth less.
+func (r *Reconciler) reportStuck(_ context.Context, s *scope) (bool, error) {
 	blocked := s.found.Blocked(status.HostRelease)
 	if len(s.stuck) == 0 || blocked != nil && blocked.Reason != controlplanev1.WaitingForMachinesDeletionReason {
 		return true, nil

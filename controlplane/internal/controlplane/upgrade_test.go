@@ -57,7 +57,7 @@ func (f *fakeVersions) RequestUpdate(_ context.Context, _ client.ObjectKey, requ
 func installed(t *testing.T) *hub {
 	t.Helper()
 	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Config.ReleaseImage = "" })...).withTime()
-	h.runCheck("4.19.3", digest)
+	h.requestRelease("4.19.3", digest)
 	h.install()
 	for i, m := range h.machines() {
 		m.Status.NodeRef.Name = "n" + string(rune('0'+i))
@@ -81,7 +81,7 @@ func (h *hub) settle() {
 // upgradeTo asks for a release, without an image.
 func (h *hub) upgradeTo(version string) {
 	h.t.Helper()
-	h.runCheck(version, "")
+	h.requestRelease(version, "")
 	h.settle()
 }
 
@@ -166,7 +166,7 @@ func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
 func TestAPausedPoolIsNamedUntilItsWorkersFollowed(t *testing.T) {
 	h := installed(t)
 	h.Expect(h.workloads.poolsAwaited).To(BeFalse(), "nobody upgrades it")
-	h.runCheck("v4.19.9", "")
+	h.requestRelease("v4.19.9", "")
 	cluster := &h.workloads.facts
 	cluster.Upgrading, cluster.PoolsKnown, cluster.Pools = "4.19.9", true, []facts.Pool{{Name: "worker", Paused: true}}
 	h.settle()
@@ -265,7 +265,7 @@ func TestWhatTheClusterDoesNotTakeIsTold(t *testing.T) {
 func TestAnUpgradeIsAskedForAgainAfterAConflict(t *testing.T) {
 	h := installed(t)
 	h.versions.ask = apierrors.NewConflict(schema.GroupResource{Resource: "clusterversions"}, "version", errors.New("changed"))
-	h.runCheck("v4.19.9", "")
+	h.requestRelease("v4.19.9", "")
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically(">", 0))
 	h.versions.ask = nil
 	h.settle()

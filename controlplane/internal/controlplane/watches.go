@@ -84,7 +84,7 @@ func tracker(mgr manager.Manager, c controller.Controller, mapped handler.MapFun
 	}
 }
 
-// ClustersOf tells whether a Cluster has a control plane that is selected.
+// ClustersOf reports whether a Cluster has a control plane that is selected.
 func ClustersOf(c client.Reader, selected func(client.Object) bool) func(context.Context, *clusterv1.Cluster) (bool, error) {
 	return func(ctx context.Context, cluster *clusterv1.Cluster) (bool, error) {
 		named := controlPlaneOf(cluster)
@@ -96,7 +96,7 @@ func ClustersOf(c client.Reader, selected func(client.Object) bool) func(context
 	}
 }
 
-// InstalledBy tells whether the control plane of a Cluster says that it is installed.
+// InstalledBy reports whether the control plane of a Cluster says that it is installed.
 func InstalledBy(c client.Reader) func(context.Context, *clusterv1.Cluster) bool {
 	return func(ctx context.Context, cluster *clusterv1.Cluster) bool {
 		cp := &controlplanev1.OpenshiftAssistedControlPlane{}

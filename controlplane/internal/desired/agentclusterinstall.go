@@ -86,7 +86,7 @@ func agentClusterInstall(f *facts.Facts, imageSet string) *hiveext.AgentClusterI
 	return aci
 }
 
-// onBareMetal tells whether the platform is baremetal: the cluster has virtual addresses. Without them it is none or external.
+// onBareMetal reports whether the platform is baremetal: the cluster has virtual addresses. Without them it is none or external.
 func onBareMetal(config *controlplanev1.InstallationConfig) bool {
 	return len(config.APIVIPs) > 0 && len(config.IngressVIPs) > 0
 }

@@ -209,7 +209,7 @@ func InfraMetadata(f *facts.Facts, arbiter bool, observed *unstructured.Unstruct
 	return u
 }
 
-// Propagated tells whether an infra machine carries metadata of the machineTemplate: without the annotation it is told everything anew.
+// Propagated reports whether an infra machine carries metadata of the machineTemplate: without the annotation it is told everything again.
 func Propagated(infra *unstructured.Unstructured) bool {
 	_, marked := infra.GetAnnotations()[propagatedAnnotation]
 	return marked

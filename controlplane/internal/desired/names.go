@@ -72,7 +72,7 @@ func FreeSlots(f *facts.Facts, count int) ([]Slot, error) {
 	return slices.Insert(free, 0, Slot{Name: arbiter, FailureDomain: domains.next(int(f.Replicas()) - 1), Arbiter: true}), nil
 }
 
-// IsArbiter tells whether a Machine of the control plane is that of an arbiter. Its OpenshiftAssistedConfig decides, as it does for the bootstrap provider. Where that is gone, or not seen yet,
+// IsArbiter reports whether a Machine of the control plane is that of an arbiter. Its OpenshiftAssistedConfig decides, as it does for the bootstrap provider. Where that is gone, or not seen yet,
 // the name tells the place, unless the Machine was made for a control plane of another UID, before a move: then nothing is left but the label.
 func IsArbiter(f *facts.Facts, m *clusterv1.Machine) bool {
 	if config := f.Configs[m.Name]; config != nil {
@@ -85,7 +85,7 @@ func IsArbiter(f *facts.Facts, m *clusterv1.Machine) bool {
 	return marked
 }
 
-// LostItsRole tells whether the config of a Machine has the label of an arbiter and not the role: a bootstrap provider from before arbiters drops the field, for example when the cluster is moved to its
+// LostItsRole reports whether the config of a Machine has the label of an arbiter and not the role: a bootstrap provider from before arbiters drops the field, for example when the cluster is moved to its
 // hub, and the host stays what it is. In place of another Machine no second arbiter is made then.
 func LostItsRole(f *facts.Facts, m *clusterv1.Machine) bool {
 	config := f.Configs[m.Name]

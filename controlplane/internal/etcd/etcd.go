@@ -60,7 +60,7 @@ func (e *Etcds) Observe(ctx context.Context, key client.ObjectKey) (facts.Etcd, 
 	return seen, err
 }
 
-// Serves tells whether etcd serves the API server of the cluster, which it does not without a quorum. That takes one request.
+// Serves reports whether etcd serves the API server of the cluster, which it does not without a quorum. That takes one request.
 func (e *Etcds) Serves(ctx context.Context, key client.ObjectKey) (bool, error) {
 	return e.clusters.EtcdServes(ctx, key)
 }

@@ -135,7 +135,7 @@ func readNodesWith(ctx context.Context, c client.Client, label string, seen *fac
 	return nil
 }
 
-// configuring tells whether the machine config operator gives a Node another configuration. A Node that it has not seen yet has none of the annotations.
+// configuring reports whether the machine config operator gives a Node another configuration. A Node that it has not seen yet has none of the annotations.
 func configuring(n *corev1.Node) bool {
 	return n.Annotations[cluster.DesiredConfigAnnotation] != n.Annotations[cluster.CurrentConfigAnnotation]
 }

@@ -14,7 +14,7 @@ type Etcd struct {
 	Lost bool
 	// Topology is that of the control plane.
 	Topology configv1.TopologyMode
-	// MachineAPI tells whether the cluster's own Machine API runs its control plane: then its etcd operator removes members.
+	// MachineAPI reports whether the cluster's own Machine API runs its control plane: then its etcd operator removes members.
 	MachineAPI bool
 	// Members are voters and learners. Doubt is why they cannot be relied on; empty: they can.
 	Members []EtcdMember
@@ -57,7 +57,7 @@ const (
 	EtcdCorrupt = "CORRUPT"
 )
 
-// Healthy tells whether the member answered, and serves.
+// Healthy reports whether the member answered, and serves.
 func (m EtcdMember) Healthy() bool { return m.Problem == "" }
 
 // ClusterOperator is what matters of a ClusterOperator.
@@ -94,7 +94,7 @@ func (e *Etcd) Voters() []EtcdMember {
 	return voters
 }
 
-// Silent tells whether a member is not known to be healthy, or none could be asked.
+// Silent reports whether a member is not known to be healthy, or none could be asked.
 func (e *Etcd) Silent() bool {
 	return e.Doubt != "" || slices.ContainsFunc(e.Members, func(m EtcdMember) bool { return !m.Healthy() })
 }
@@ -110,7 +110,7 @@ func (e *Etcd) Condemns(member string) bool {
 	return slices.Contains(words, member)
 }
 
-// InPods tells whether the topology of the control plane is one whose etcd runs in Pods, and is OpenShift's own: with two nodes Pacemaker runs it.
+// InPods reports whether the topology of the control plane is one whose etcd runs in Pods, and is OpenShift's own: with two nodes Pacemaker runs it.
 func (e *Etcd) InPods() bool {
 	return e.Topology == configv1.HighlyAvailableTopologyMode || e.Topology == configv1.HighlyAvailableArbiterMode || e.Topology == configv1.SingleReplicaTopologyMode
 }

@@ -80,21 +80,21 @@ type Facts struct {
 	InstallationState
 }
 
-// Deleting tells whether the control plane is being deleted.
+// Deleting reports whether the control plane is being deleted.
 func (f *Facts) Deleting() bool { return !f.ControlPlane.DeletionTimestamp.IsZero() }
 
-// ClusterDeleting tells whether the cluster is being deleted as a whole: nobody needs its etcd any more.
+// ClusterDeleting reports whether the cluster is being deleted as a whole: nobody needs its etcd any more.
 func (f *Facts) ClusterDeleting() bool {
 	return f.Deleting() || f.Cluster != nil && !f.Cluster.DeletionTimestamp.IsZero()
 }
 
-// Moved tells whether clusterctl move deletes the object here because it lives elsewhere now.
+// Moved reports whether clusterctl move deletes the object here because it lives elsewhere now.
 func (f *Facts) Moved() bool {
 	_, move := f.ControlPlane.Annotations[clusterctlv1.DeleteForMoveAnnotation]
 	return f.Deleting() && move
 }
 
-// Paused tells whether nothing is to be changed.
+// Paused reports whether nothing is to be changed.
 func (f *Facts) Paused() bool { return f.PausedCondition().Status == metav1.ConditionTrue }
 
 // PausedCondition considers the Cluster also where the owner reference is missing: a paused cluster is one that somebody works on.
@@ -147,15 +147,15 @@ func (f *Facts) clusterUID() types.UID {
 // Labels are those of the objects that are made for this control plane.
 func (f *Facts) Labels() map[string]string { return f.Owner().Labels() }
 
-// Ours tells whether an object was made for this control plane.
+// Ours reports whether an object was made for this control plane.
 func (f *Facts) Ours(obj metav1.Object) bool { return f.Owner().ClaimOf(obj) == contract.Ours }
 
-// OwnerOf tells whether the control plane is an owner of an object.
+// OwnerOf reports whether the control plane is an owner of an object.
 func (f *Facts) OwnerOf(obj metav1.Object) bool {
 	return slices.ContainsFunc(obj.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == f.ControlPlane.UID })
 }
 
-// Controls tells whether a Machine is one of the control plane, also when it lost its owner reference. A control plane that is deleted takes along only what it
+// Controls reports whether a Machine is one of the control plane, also when it lost its owner reference. A control plane that is deleted takes along only what it
 // owns: somebody may have taken a Machine out.
 func (f *Facts) Controls(m *clusterv1.Machine) bool {
 	if owner := metav1.GetControllerOf(m); owner != nil {

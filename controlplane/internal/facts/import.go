@@ -18,7 +18,7 @@ func (f *Facts) AdminKubeconfigName() string {
 	return cmp.Or(AdminKubeconfigOf(f.Install), f.ControlPlane.Name+adminKubeconfigSuffix)
 }
 
-// Imported tells whether the AgentClusterInstall was made for a cluster that had been installed elsewhere.
+// Imported reports whether the AgentClusterInstall was made for a cluster that had been installed elsewhere.
 func (f *Facts) Imported() bool {
 	if !f.OwnsInstall() {
 		return false
@@ -27,7 +27,7 @@ func (f *Facts) Imported() bool {
 	return imported
 }
 
-// WaitsForNode tells whether a Machine was given its bootstrap data, but Cluster API has not found its Node: its host may be running, or may be about to boot.
+// WaitsForNode reports whether a Machine was given its bootstrap data, but Cluster API has not found its Node: its host may be running, or may be about to boot.
 func WaitsForNode(m *clusterv1.Machine) bool {
 	return m.Spec.Bootstrap.DataSecretName != nil && !metal3.HadNode(m)
 }

@@ -40,19 +40,19 @@ type evidence struct {
 	answers, runs bool
 }
 
-// recordedStart tells whether it was reported that hosts are, or were, being installed.
+// recordedStart reports whether it was reported that hosts are, or were, being installed.
 func (e evidence) recordedStart() bool {
 	return slices.Contains([]controlplanev1.InstallationPhase{
 		controlplanev1.InstallationInstalling, controlplanev1.InstallationFinalizing, controlplanev1.InstallationInstalled, controlplanev1.InstallationFailed,
 	}, e.recorded)
 }
 
-// installed tells whether it is proven that the installation has ended well.
+// installed reports whether it is proven that the installation has ended well.
 func (e evidence) installed() bool {
 	return e.recorded == controlplanev1.InstallationInstalled || e.stated || e.renewed || e.progress.DayTwo
 }
 
-// started tells whether it is proven that hosts were being installed.
+// started reports whether it is proven that hosts were being installed.
 func (e evidence) started() bool {
 	return e.recordedStart() || e.installed() || e.handedOver || e.published || e.hadNode || e.answers
 }
@@ -102,7 +102,7 @@ func (f *Facts) Decide() {
 	}
 }
 
-// publishedBefore tells whether the kubeconfig is one that was published for this control plane, and whether it was renewed. A backup that is restored has lost its
+// publishedBefore reports whether the kubeconfig is one that was published for this control plane, and whether it was renewed. A backup that is restored has lost its
 // owner references, not its annotations; the user's own has neither.
 func (f *Facts) publishedBefore() (published, renewed bool) {
 	if f.Kubeconfig == nil {
@@ -116,5 +116,5 @@ func (f *Facts) publishedBefore() (published, renewed bool) {
 	return copied || renewed || f.OwnerOf(f.Kubeconfig), renewed
 }
 
-// Installed tells whether the cluster is installed.
+// Installed reports whether the cluster is installed.
 func (s InstallationState) Installed() bool { return s.Phase == controlplanev1.InstallationInstalled }

@@ -59,7 +59,7 @@ func AuthoritiesOf(published metav1.Object) KubeconfigAuthorities {
 	return record
 }
 
-// TookOver tells whether the bundle of a spec was taken over.
+// TookOver reports whether the bundle of a spec was taken over.
 func (a KubeconfigAuthorities) TookOver(bundle string) bool { return a.digest == digestOf(bundle) }
 
 // String is the value of the annotation; empty when there is nothing to record.
@@ -84,7 +84,7 @@ const recoverySuffix = "-recovery-credentials"
 // RecoverySecretName names the Secret with the copy of assisted-service's kubeconfig that moves with the cluster.
 func (f *Facts) RecoverySecretName() string { return f.ControlPlane.Name + recoverySuffix }
 
-// OwnsRecovery tells whether such a copy, as the API server has it, is of this cluster. One that lost its owner, as in a restore, is by its labels and the UID of the Cluster that it records: a copy that a
+// OwnsRecovery reports whether such a copy, as the API server has it, is of this cluster. One that lost its owner, as in a restore, is by its labels and the UID of the Cluster that it records: a copy that a
 // former cluster of this name left leads elsewhere.
 func (f *Facts) OwnsRecovery(kept metav1.Object) bool {
 	if owner := metav1.GetControllerOf(kept); owner != nil {
@@ -93,7 +93,7 @@ func (f *Facts) OwnsRecovery(kept metav1.Object) bool {
 	return kept.GetAnnotations()[contract.ClusterUIDAnnotation] != "" && f.Ours(kept)
 }
 
-// OwnsKubeconfig tells whether a Secret <cluster>-kubeconfig is ours to keep; it may be nil. Backup tools drop owner references; what carries our annotations and
+// OwnsKubeconfig reports whether a Secret <cluster>-kubeconfig is ours to keep; it may be nil. Backup tools drop owner references; what carries our annotations and
 // belongs to nobody else comes back to us, as its token would end otherwise. Without either, it is the user's own.
 func (f *Facts) OwnsKubeconfig(published *metav1.PartialObjectMetadata) bool {
 	if published == nil {
@@ -106,18 +106,18 @@ func (f *Facts) OwnsKubeconfig(published *metav1.PartialObjectMetadata) bool {
 	return copied || HasToken(published)
 }
 
-// HasToken tells whether a published kubeconfig is more than a copy of assisted-service's.
+// HasToken reports whether a published kubeconfig is more than a copy of assisted-service's.
 func HasToken(published *metav1.PartialObjectMetadata) bool {
 	_, found := published.Annotations[KubeconfigRenewalAnnotation]
 	return found
 }
 
-// HasAdminKubeconfig tells whether assisted-service has a kubeconfig of the cluster on this hub that we did not give it: our copy ends with what it was copied from.
+// HasAdminKubeconfig reports whether assisted-service has a kubeconfig of the cluster on this hub that we did not give it: our copy ends with what it was copied from.
 func (f *Facts) HasAdminKubeconfig() bool {
 	return f.AdminKubeconfig != nil && f.OwnsInstall() && !IsCopy(f.AdminKubeconfig)
 }
 
-// IsCopy tells whether a kubeconfig of assisted-service's is a copy of the published one.
+// IsCopy reports whether a kubeconfig of assisted-service's is a copy of the published one.
 func IsCopy(admin metav1.Object) bool {
 	_, copied := admin.GetAnnotations()[KubeconfigSourceAnnotation]
 	return copied

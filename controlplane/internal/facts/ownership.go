@@ -18,13 +18,13 @@ const (
 	ImportedAnnotation = "controlplane.cluster.x-k8s.io/imported"
 )
 
-// OwnsDeployment tells whether there is a ClusterDeployment of our name, and it stands for this control plane.
+// OwnsDeployment reports whether there is a ClusterDeployment of our name, and it stands for this control plane.
 func (f *Facts) OwnsDeployment() bool { return f.Deployment != nil && f.standsForUs(f.Deployment) }
 
-// OwnsInstall tells whether there is an AgentClusterInstall of our name, and it stands for this control plane.
+// OwnsInstall reports whether there is an AgentClusterInstall of our name, and it stands for this control plane.
 func (f *Facts) OwnsInstall() bool { return f.Install != nil && f.standsForUs(f.Install) }
 
-// standsForUs tells whether the ClusterDeployment or AgentClusterInstall of our name stands for this control plane. Labels and the recorded UID of the Cluster decide, where there are some. Somebody
+// standsForUs reports whether the ClusterDeployment or AgentClusterInstall of our name stands for this control plane. Labels and the recorded UID of the Cluster decide, where there are some. Somebody
 // may have stripped them, as GitOps tools do that do not know them; then it is decided by what only we write, in either of the two, for they belong together.
 func (f *Facts) standsForUs(obj metav1.Object) bool {
 	switch f.Owner().ClaimOf(obj) {
@@ -39,7 +39,7 @@ func (f *Facts) standsForUs(obj metav1.Object) bool {
 
 func (f *Facts) isForeign(obj metav1.Object) bool { return f.Owner().ClaimOf(obj) == contract.Foreign }
 
-// pairOfOurs tells whether ClusterDeployment and AgentClusterInstall name each other, and one of them bears what only we write.
+// pairOfOurs reports whether ClusterDeployment and AgentClusterInstall name each other, and one of them bears what only we write.
 func (f *Facts) pairOfOurs() bool {
 	d, i := f.Deployment, f.Install
 	switch {

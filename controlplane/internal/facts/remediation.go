@@ -58,12 +58,12 @@ func (f *Facts) LastRemediation(machines []*clusterv1.Machine) *Remediation {
 	return last
 }
 
-// Unhealthy tells whether a MachineHealthCheck found a Machine to be unhealthy.
+// Unhealthy reports whether a MachineHealthCheck found a Machine to be unhealthy.
 func Unhealthy(m *clusterv1.Machine) bool {
 	return conditions.IsFalse(m, clusterv1.MachineHealthCheckSucceededCondition)
 }
 
-// ToBeRemediated tells whether it is for the control plane to remediate a Machine: the MachineHealthCheck asks for it, or had the host rebooted, which did not help.
+// ToBeRemediated reports whether it is for the control plane to remediate a Machine: the MachineHealthCheck asks for it, or had the host rebooted, which did not help.
 func (f *Facts) ToBeRemediated(m *clusterv1.Machine) bool {
 	asked := conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition) || f.RebootFailed.Has(m.UID)
 	return Unhealthy(m) && asked && !annotations.HasPaused(m) && !annotations.HasSkipRemediation(m)

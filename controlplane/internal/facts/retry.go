@@ -60,7 +60,7 @@ func (f *Facts) RetryRequested() string {
 	return asked
 }
 
-// GivesUp tells whether a failed installation is being given up.
+// GivesUp reports whether a failed installation is being given up.
 func (f *Facts) GivesUp() bool { return f.givenUp().Len() > 0 }
 
 // givenUp are the UIDs of what is given up.
@@ -103,7 +103,7 @@ func (f *Facts) GivenUpOwner() metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: hivev1.SchemeGroupVersion.String(), Kind: "ClusterDeployment", Name: f.ControlPlane.Name, UID: given[0]}
 }
 
-// nothingLeft tells whether all that is given up is gone, so that nothing of it counts any more.
+// nothingLeft reports whether all that is given up is gone, so that nothing of it counts any more.
 func (f *Facts) nothingLeft() bool {
 	left := f.LeftToGiveUp()
 	return f.GivesUp() && len(left.Machines) == 0 && left.Deployment == nil && left.Install == nil && left.Kubeconfig == nil

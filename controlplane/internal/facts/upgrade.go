@@ -89,7 +89,7 @@ type UpdateRequest struct {
 	Withdraw bool
 }
 
-// Empty tells whether nothing is written.
+// Empty reports whether nothing is written.
 func (r *UpdateRequest) Empty() bool {
 	return r.Channel == "" && len(r.Acknowledge) == 0 && r.Update == nil && !r.Withdraw
 }
@@ -149,32 +149,32 @@ func (f *Facts) LaggingWorkers() []*clusterv1.Machine {
 	})
 }
 
-// staysOurs tells whether a worker is of ours, and is not being deleted.
+// staysOurs reports whether a worker is of ours, and is not being deleted.
 func staysOurs(m *clusterv1.Machine) bool {
 	return m.Spec.Bootstrap.ConfigRef.Kind == ConfigKind && m.DeletionTimestamp.IsZero()
 }
 
-// NeedsReleases tells whether it matters which releases the Nodes of workers run although the cluster is not being upgraded any more: of one that lags behind, or that Cluster API updates in place.
+// NeedsReleases reports whether it matters which releases the Nodes of workers run although the cluster is not being upgraded any more: of one that lags behind, or that Cluster API updates in place.
 func (f *Facts) NeedsReleases() bool {
 	return len(f.LaggingWorkers()) > 0 || slices.ContainsFunc(f.Workers, UpdatesInPlace)
 }
 
-// NeedsPools tells whether it matters how the MachineConfigPools of the cluster are although it is not being upgraded any more: its workers lag behind, or did so when that was seen last.
+// NeedsPools reports whether it matters how the MachineConfigPools of the cluster are although it is not being upgraded any more: its workers lag behind, or did so when that was seen last.
 func (f *Facts) NeedsPools() bool {
 	before := &f.ControlPlane.Status
 	return f.Installed() && (before.Upgrade.Version != "" || len(before.PoolsBehind) > 0 || f.NeedsReleases())
 }
 
-// PoolsMatter tells whether something is to be told of pools.
+// PoolsMatter reports whether something is to be told of pools.
 func (f *Facts) PoolsMatter() bool { return f.Workload.Upgrading != "" || f.NeedsPools() }
 
-// UpdatesInPlace tells whether Cluster API waits for a Machine to be as its MachineSet says.
+// UpdatesInPlace reports whether Cluster API waits for a Machine to be as its MachineSet says.
 func UpdatesInPlace(m *clusterv1.Machine) bool {
 	_, updating := m.Annotations[clusterv1.UpdateInProgressAnnotation]
 	return updating
 }
 
-// WorkersRollOut tells whether Cluster API brings workers to another version, one after the other.
+// WorkersRollOut reports whether Cluster API brings workers to another version, one after the other.
 func (f *Facts) WorkersRollOut() bool {
 	begun := func(m *clusterv1.Machine) bool { return UpdatesInPlace(m) && staysOurs(m) }
 	return slices.ContainsFunc(f.Workers, begun) || slices.ContainsFunc(f.LaggingWorkers(), func(m *clusterv1.Machine) bool {
@@ -183,7 +183,7 @@ func (f *Facts) WorkersRollOut() bool {
 	})
 }
 
-// ClusterFollows tells whether the cluster runs a release, or a newer one, or is being brought to it.
+// ClusterFollows reports whether the cluster runs a release, or a newer one, or is being brought to it.
 func (f *Facts) ClusterFollows(version string) bool {
 	wanted, given := f.release(version)
 	for _, of := range []string{f.Workload.OpenShiftVersion, f.Workload.Upgrading} {
@@ -194,7 +194,7 @@ func (f *Facts) ClusterFollows(version string) bool {
 	return false
 }
 
-// Follows tells whether the Node of a Machine runs a release, or a newer one.
+// Follows reports whether the Node of a Machine runs a release, or a newer one.
 func (f *Facts) Follows(m *clusterv1.Machine, version string) bool {
 	runs, known := f.release(f.ReleaseOf(m))
 	wanted, given := f.release(version)

@@ -59,7 +59,7 @@ func countPlanned(cluster *clusterv1.Cluster, deployments []clusterv1.MachineDep
 	return count
 }
 
-// OwnedByKind tells whether an object has an owner of a kind.
+// OwnedByKind reports whether an object has an owner of a kind.
 func OwnedByKind(obj metav1.Object, kind string) bool {
 	for _, ref := range obj.GetOwnerReferences() {
 		if ref.Kind == kind {
@@ -69,25 +69,25 @@ func OwnedByKind(obj metav1.Object, kind string) bool {
 	return false
 }
 
-// NodeAway tells whether a Machine is known to have no Node that is Ready.
+// NodeAway reports whether a Machine is known to have no Node that is Ready.
 func NodeAway(m *clusterv1.Machine) bool {
 	c := conditions.Get(m, clusterv1.MachineNodeReadyCondition)
 	return c != nil && c.Status != metav1.ConditionTrue
 }
 
-// NodeUnreachable tells whether the kubelet of a Machine's Node is known not to report: its host is off, or cut off. Cluster API sets this reason only when it read the Node and the Ready
+// NodeUnreachable reports whether the kubelet of a Machine's Node is known not to report: its host is off, or cut off. Cluster API sets this reason only when it read the Node and the Ready
 // condition of the Node is Unknown (setNodeHealthyAndReadyConditions of its machine_controller_status.go, v1.12). It has other reasons for a cluster that it does not reach.
 func NodeUnreachable(m *clusterv1.Machine) bool {
 	c := conditions.Get(m, clusterv1.MachineNodeReadyCondition)
 	return c != nil && c.Status == metav1.ConditionUnknown && m.Status.NodeRef.IsDefined() && c.Reason == clusterv1.MachineNodeReadyUnknownReason
 }
 
-// ExpectsHosts tells whether hosts are to join the cluster.
+// ExpectsHosts reports whether hosts are to join the cluster.
 func (f *Facts) ExpectsHosts() bool {
 	return slices.ContainsFunc(f.Machines, WaitsForNode) || slices.ContainsFunc(f.Workers, WaitsForNode)
 }
 
-// ExpectsKubelets tells whether kubelets of the cluster may ask for certificates with which they can join, or come back.
+// ExpectsKubelets reports whether kubelets of the cluster may ask for certificates with which they can join, or come back.
 func (f *Facts) ExpectsKubelets() bool {
 	return slices.ContainsFunc(f.Machines, NodeAway) || slices.ContainsFunc(f.Workers, NodeAway)
 }

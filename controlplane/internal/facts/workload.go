@@ -81,7 +81,7 @@ type EtcdOperator struct {
 	Degraded      string
 }
 
-// Settled tells whether the operator reports that all members serve, and that none comes, goes or restarts.
+// Settled reports whether the operator reports that all members serve, and that none comes, goes or restarts.
 func (o EtcdOperator) Settled() bool {
 	return o.Known && o.Available && !o.Progressing && o.DegradedSince.IsZero()
 }
@@ -99,7 +99,7 @@ type Node struct {
 	ProviderID string
 	// HostUID is the UID of the BareMetalHost that it runs on, as its label says.
 	HostUID string
-	// ControlPlane tells whether its labels make it a Node of the control plane, arbiters included.
+	// ControlPlane reports whether its labels make it a Node of the control plane, arbiters included.
 	ControlPlane bool
 	// Config names the rendered machine configuration that it has. Release is the release that this is of; known only while the cluster is being upgraded, or releases are awaited.
 	Config, Release string
@@ -120,7 +120,7 @@ type Pool struct {
 	Behind bool
 }
 
-// ControlPlane tells whether the pool is one of the control plane.
+// ControlPlane reports whether the pool is one of the control plane.
 func (p Pool) ControlPlane() bool { return controlPlanePools.Has(p.Name) }
 
 // FailureKind is what matters of a Failure to those who act upon it.

@@ -93,7 +93,7 @@ func readNodes(ctx context.Context, c client.Client) (approval.Nodes, error) {
 	return nodes, err
 }
 
-// Approve approves a request as it was seen, and tells whether it did: another may have decided it, or it may be gone.
+// Approve approves a request as it was seen, and reports whether it did: another may have decided it, or it may be gone.
 func (k *Kubelets) Approve(ctx context.Context, key client.ObjectKey, request *approval.Request) (bool, error) {
 	approved := request.CertificateSigningRequest.DeepCopy()
 	approved.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{

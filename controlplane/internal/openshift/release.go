@@ -39,7 +39,7 @@ func CheckSupported(v semver.Version) error {
 	return nil
 }
 
-// IsOKD tells whether the release is one of OKD: 4.19.0-okd-scos.5.
+// IsOKD reports whether the release is one of OKD: 4.19.0-okd-scos.5.
 func IsOKD(v semver.Version) bool {
 	for _, pre := range v.Pre {
 		if strings.Contains(pre.VersionStr, "okd") {

@@ -26,7 +26,7 @@ type Inputs struct {
 	ReleaseImage string
 	// Registries is the configuration of mirrors; nil when there is none.
 	Registries *Registries
-	// Covered tells whether the pull secret has credentials for a registry, repository or image; nil when there is no pull secret, or it cannot be read.
+	// Covered reports whether the pull secret has credentials for a registry, repository or image; nil when there is no pull secret, or it cannot be read.
 	Covered func(place string) bool
 }
 

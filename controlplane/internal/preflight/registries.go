@@ -150,14 +150,14 @@ func (of *registry) nameIn(mirror mirror, image string) string {
 // prefix is what names of images begin with that an entry is about.
 func (of *registry) prefix() string { return cmp.Or(of.Prefix, of.Location) }
 
-// mirrored tells whether a mirror takes the place of where an image is.
+// mirrored reports whether a mirror takes the place of where an image is.
 func (r *Registries) mirrored(image string) bool {
 	return r != nil && slices.ContainsFunc(r.found, func(of registry) bool {
 		return len(of.Mirrors) > 0 && (within(image, of.Prefix) || within(image, of.Location))
 	})
 }
 
-// within tells whether an image is below a prefix: a registry, also with a wildcard for the first parts of its name, or a repository.
+// within reports whether an image is below a prefix: a registry, also with a wildcard for the first parts of its name, or a repository.
 func within(image, prefix string) bool {
 	if domain, wildcard := strings.CutPrefix(prefix, "*."); wildcard {
 		host, _, _ := strings.Cut(image, "/")

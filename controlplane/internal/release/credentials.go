@@ -60,7 +60,7 @@ func (c Credentials) For(repository name.Repository) authn.Authenticator {
 	return authn.Anonymous
 }
 
-// Cover tells whether there are credentials for a place: a registry, a repository, or an image by its digest.
+// Cover reports whether there are credentials for a place: a registry, a repository, or an image by its digest.
 func (c Credentials) Cover(place string) bool {
 	place, _, _ = strings.Cut(place, "@")
 	_, ok := c.of(place)

@@ -135,7 +135,7 @@ func (r *Resolver) query(q question) error {
 	if _, _, err := r.known(q); !errors.Is(err, ErrPending) {
 		return err
 	}
-	byDigest, err := r.askEach(q)
+	byDigest, err := r.queryEach(q)
 	if err != nil {
 		f := r.lastFailure(q)
 		f.err, f.retryAt = err, r.now().Add(f.delays.Step())
@@ -147,15 +147,15 @@ func (r *Resolver) query(q question) error {
 	return nil
 }
 
-// askEach asks one registry after the other until one has the image.
-func (r *Resolver) askEach(q question) (string, error) {
+// queryEach asks one registry after the other until one has the image.
+func (r *Resolver) queryEach(q question) (string, error) {
 	repository, err := name.ParseReference(q.image)
 	if err != nil {
 		return "", fmt.Errorf("%w: %s is no image reference", ErrNotFound, q.image)
 	}
 	var failures []registryFailure
 	for _, image := range q.sources.images(q.image) {
-		digest, failed := r.askOne(image, q)
+		digest, failed := r.queryOne(image, q)
 		if failed.err == nil {
 			return repository.Context().Digest(digest).Name(), nil
 		}
@@ -164,8 +164,8 @@ func (r *Resolver) askEach(q question) (string, error) {
 	return "", together(failures)
 }
 
-// askOne asks one registry. The credentials are those of its own repository.
-func (r *Resolver) askOne(image string, q question) (digest string, failed registryFailure) {
+// queryOne asks one registry. The credentials are those of its own repository.
+func (r *Resolver) queryOne(image string, q question) (digest string, failed registryFailure) {
 	insecure := slices.Contains(q.sources.Insecure, image)
 	ref, err := parse(image, insecure)
 	if err != nil {

@@ -123,7 +123,7 @@ var installing = sets.New(
 	models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction,
 )
 
-// installs tells whether the host of a Machine is being installed, as assisted-service says.
+// installs reports whether the host of a Machine is being installed, as assisted-service says.
 func (a *Situation) installs(m *clusterv1.Machine) bool {
 	for i := range a.Agents {
 		if facts.RunsOn(&a.Agents[i], m) && installing.Has(a.Agents[i].Status.DebugInfo.State) {

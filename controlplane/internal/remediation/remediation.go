@@ -63,7 +63,7 @@ func Of(f *facts.Facts, now time.Time) *Situation {
 	return a
 }
 
-// Over tells whether a remediation is recorded that has come to its end: another Machine took the place of the one that was deleted, or none is wanted any more. One that
+// Over reports whether a remediation is recorded that has come to its end: another Machine took the place of the one that was deleted, or none is wanted any more. One that
 // is healthy again before its deletion was asked for is not deleted.
 func (a *Situation) Over() bool {
 	if a.recorded == nil {
@@ -137,7 +137,7 @@ func (a *Situation) Unread(why string, watched bool) Step {
 // Deleting is what is told of a Machine that is being deleted.
 const Deleting = "Machine is deleting"
 
-// reasonOf tells whether a wait passes by itself as things are.
+// reasonOf reports whether a wait passes by itself as things are.
 func reasonOf(step removal.Step) string {
 	switch step.Reason {
 	case controlplanev1.WaitingForEtcdReason, controlplanev1.WaitingForReplacementReason, controlplanev1.EtcdUnknownReason:
@@ -178,13 +178,13 @@ func (a *Situation) rank(m *clusterv1.Machine, etcd *facts.Etcd) int {
 	return 4
 }
 
-// serves tells whether the host of a Machine is proven to be a healthy member that votes.
+// serves reports whether the host of a Machine is proven to be a healthy member that votes.
 func (a *Situation) serves(m *clusterv1.Machine, etcd *facts.Etcd) bool {
 	member := a.release(m, etcd).Member
 	return member.ID != 0 && !member.Learner && member.Healthy()
 }
 
-// isDown tells whether the host of a Machine is proven to be a member that is down.
+// isDown reports whether the host of a Machine is proven to be a member that is down.
 func (a *Situation) isDown(m *clusterv1.Machine, etcd *facts.Etcd) bool {
 	member := a.release(m, etcd).Member
 	return member.ID != 0 && !member.Healthy()
@@ -198,7 +198,7 @@ func (a *Situation) installing(m *clusterv1.Machine) *Step {
 	return nil
 }
 
-// retried tells whether a Machine may be replaced that was made in the place of an unhealthy one itself, and what is recorded then. What befalls it long after that has
+// retried reports whether a Machine may be replaced that was made in the place of an unhealthy one itself, and what is recorded then. What befalls it long after that has
 // nothing to do with the first failure.
 func (a *Situation) retried(m *clusterv1.Machine) (facts.Remediation, *Step) {
 	record := facts.Remediation{Machine: m.Name, Timestamp: metav1.NewTime(a.now.UTC().Truncate(time.Second))}

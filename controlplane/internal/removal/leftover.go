@@ -47,7 +47,7 @@ func (l Leftover) on(nodes []facts.Node) Leftover {
 	return l
 }
 
-// same tells whether two records are of one host: of one Node, or of one Machine before it had any.
+// same reports whether two records are of one host: of one Node, or of one Machine before it had any.
 func (l Leftover) same(other Leftover) bool {
 	if l.Node != "" && other.Node != "" {
 		return l.Node == other.Node && l.UID == other.UID
@@ -64,7 +64,7 @@ func (a *Situation) registered(left Leftover) *facts.Node {
 	return &a.Registered[at]
 }
 
-// isOf tells whether what is recorded is of the host of a Machine: they have the Node in common, by its name or by what it is; or the name of the Machine, if nothing speaks
+// isOf reports whether what is recorded is of the host of a Machine: they have the Node in common, by its name or by what it is; or the name of the Machine, if nothing speaks
 // against that. The latter counts while it is being deleted: one that lives may be the next of that name, even on the same host.
 func (a *Situation) isOf(left Leftover, m Machine) bool {
 	node := a.registered(left)
@@ -79,7 +79,7 @@ func (a *Situation) isOf(left Leftover, m Machine) bool {
 	return left.HostUID == "" || m.HostUID == "" || left.HostUID == m.HostUID
 }
 
-// Released tells whether the host of a Machine is recorded.
+// Released reports whether the host of a Machine is recorded.
 func (a *Situation) Released(m Machine) bool {
 	return slices.ContainsFunc(a.Leftovers, func(left Leftover) bool { return a.isOf(left, m) })
 }
@@ -104,24 +104,24 @@ func Record(leftovers []Leftover) (string, error) {
 }
 
 // Recorded are the leftovers with one more, or with what is known of one by now, and whether that changes anything.
-func (a *Situation) Recorded(left Leftover) (noted []Leftover, changed bool) {
-	noted = slices.Clone(a.Leftovers)
-	at := slices.IndexFunc(noted, left.same)
+func (a *Situation) Recorded(left Leftover) (recorded []Leftover, changed bool) {
+	recorded = slices.Clone(a.Leftovers)
+	at := slices.IndexFunc(recorded, left.same)
 	switch {
 	case left.Node == "" && left.Machine == "":
-		return noted, false
+		return recorded, false
 	case at < 0:
-		return append(noted, left), true
+		return append(recorded, left), true
 	}
-	before := noted[at]
+	before := recorded[at]
 	left.Machine, left.ProviderID, left.HostUID = cmp.Or(left.Machine, before.Machine), cmp.Or(left.ProviderID, before.ProviderID), cmp.Or(left.HostUID, before.HostUID)
 	if before.Node != "" {
 		left.Node, left.UID = before.Node, before.UID
 	}
 	left.Addresses, left.Members = join(before.Addresses, left.Addresses), join(before.Members, left.Members)
 	left.Released = cmp.Or(before.Released, left.Released)
-	noted[at] = left
-	return noted, !equality.Semantic.DeepEqual(before, left)
+	recorded[at] = left
+	return recorded, !equality.Semantic.DeepEqual(before, left)
 }
 
 // join appends what is not there yet.
@@ -140,7 +140,7 @@ func (a *Situation) Without(left Leftover) []Leftover {
 	return slices.DeleteFunc(slices.Clone(a.Leftovers), left.same)
 }
 
-// had tells whether a member is recorded.
+// had reports whether a member is recorded.
 func (l Leftover) had(member facts.EtcdMember) bool { return slices.Contains(l.Members, idOf(member)) }
 
 func idOf(m facts.EtcdMember) string { return strconv.FormatUint(m.ID, 16) }
@@ -183,9 +183,9 @@ const (
 func (a *Situation) StateOf(left Leftover) HostState {
 	at := slices.IndexFunc(a.Registered, func(n facts.Node) bool { return n.Name == left.Node })
 	same := a.registered(left) != nil
-	fate := Gone
+	state := Gone
 	if same {
-		fate = Remaining
+		state = Remaining
 	}
 	for _, m := range slices.Concat(a.Machines, a.Others) {
 		switch {
@@ -193,20 +193,20 @@ func (a *Situation) StateOf(left Leftover) HostState {
 		case !m.Deleted.IsZero():
 			return Leaving
 		case same && m.ProviderID != "":
-			fate = Staying
-		case same && fate != Staying: // what is proven of one Machine no Agent of another takes away
-			fate = Unproven
+			state = Staying
+		case same && state != Staying: // what is proven of one Machine no Agent of another takes away
+			state = Unproven
 		case at < 0:
-			fate = Nodeless
+			state = Nodeless
 		}
 	}
-	return fate
+	return state
 }
 
 // Rests says what is to be done about a host that does not go as it should; nil: it does.
-func (l Leftover) Rests(fate HostState) *Step {
+func (l Leftover) Rests(state HostState) *Step {
 	var step Step
-	switch fate {
+	switch state {
 	case Remaining:
 		step = Watch(controlplanev1.WaitingForMachinesDeletionReason, "Node %s still exists although its Machine was deleted. Switch its host off, then delete the Node, which wipes nothing", l.Node)
 	case Nodeless:
@@ -276,7 +276,7 @@ func (v *view) isAnotherHost(node facts.Node, left Leftover) bool {
 	return slices.ContainsFunc(identities, differs) && !slices.ContainsFunc(identities, agrees)
 }
 
-// isBack tells whether a member is that of a released host whose Machine is there.
+// isBack reports whether a member is that of a released host whose Machine is there.
 func (v *view) isBack(member facts.EtcdMember, left Leftover) bool {
 	at, node := v.nodeAt(&member), v.Node(left.Node)
 	switch {
@@ -325,7 +325,7 @@ func (a *Situation) DecideLeftover(left Leftover, etcd *facts.Etcd) Step {
 	return v.remove(v.Members[at])
 }
 
-// isLeftover tells whether a member is that of a host that was released. One that was never started has no name, only an address, which no other Node may have by
+// isLeftover reports whether a member is that of a host that was released. One that was never started has no name, only an address, which no other Node may have by
 // now. Nor is one that is where a new Node of the name is.
 func (v *view) isLeftover(member facts.EtcdMember, left Leftover) bool {
 	at := v.nodeAt(&member)

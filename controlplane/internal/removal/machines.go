@@ -16,37 +16,37 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// Concerned tells whether there is anything to be decided: a Machine is being deleted, or a host was released.
+// Concerned reports whether there is anything to be decided: a Machine is being deleted, or a host was released.
 func Concerned(f *facts.Facts) bool {
 	return f.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] != "" || slices.ContainsFunc(f.Machines, collections.HasDeletionTimestamp)
 }
 
 // Of is what can be asked about a control plane. The error is about what is recorded of released hosts.
 func Of(f *facts.Facts) (*Situation, error) {
-	asked := &Situation{Replicas: int(f.Replicas()), Fenced: f.Fenced(), Registered: f.Workload.Nodes}
+	situation := &Situation{Replicas: int(f.Replicas()), Fenced: f.Fenced(), Registered: f.Workload.Nodes}
 	for _, m := range f.Machines {
 		machine := about(m)
 		machine.Node, machine.HostUID = nodeOf(f, m), hostOf(f, m)
 		machine.Waits, machine.Blocker = waits(m), blocker(m)
 		machine.Terminating = conditions.GetReason(m, clusterv1.MachineDeletingCondition) == clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason
-		asked.Machines = append(asked.Machines, machine)
+		situation.Machines = append(situation.Machines, machine)
 	}
 	for _, m := range f.Workers {
 		machine := about(m)
 		machine.Node = m.Status.NodeRef.Name
-		asked.Others = append(asked.Others, machine)
+		situation.Others = append(situation.Others, machine)
 	}
 	recorded := f.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation]
 	if recorded == "" {
-		return asked, nil
+		return situation, nil
 	}
-	if err := json.Unmarshal([]byte(recorded), &asked.Leftovers); err != nil {
-		return asked, fmt.Errorf("the annotation %s cannot be read: %w", controlplanev1.ReleasedHostsAnnotation, err)
+	if err := json.Unmarshal([]byte(recorded), &situation.Leftovers); err != nil {
+		return situation, fmt.Errorf("the annotation %s cannot be read: %w", controlplanev1.ReleasedHostsAnnotation, err)
 	}
-	for i, left := range asked.Leftovers {
-		asked.Leftovers[i] = left.on(asked.Registered)
+	for i, left := range situation.Leftovers {
+		situation.Leftovers[i] = left.on(situation.Registered)
 	}
-	return asked, nil
+	return situation, nil
 }
 
 // about is what any Machine says of itself.
@@ -80,13 +80,13 @@ func hostOf(f *facts.Facts, m *clusterv1.Machine) string {
 	return ""
 }
 
-// Holds tells whether a Machine carries our hook.
+// Holds reports whether a Machine carries our hook.
 func Holds(m *clusterv1.Machine) bool {
 	_, held := m.Annotations[controlplanev1.EtcdMemberHookAnnotation]
 	return held
 }
 
-// waits tells whether all that comes before our hook was done: others may still need what the host runs.
+// waits reports whether all that comes before our hook was done: others may still need what the host runs.
 func waits(m *clusterv1.Machine) bool {
 	return conditions.GetReason(m, clusterv1.MachineDeletingCondition) == clusterv1.MachineDeletingWaitingForPreTerminateHookReason && !WaitsForOthers(m)
 }
@@ -113,7 +113,7 @@ func blocker(m *clusterv1.Machine) string {
 	return strings.TrimSuffix(fmt.Sprintf("waiting for Cluster API (condition Deleting of the Machine: %s): %s", c.Reason, message), ": ")
 }
 
-// WaitsForOthers tells whether a Machine carries pre-terminate hooks that are not ours.
+// WaitsForOthers reports whether a Machine carries pre-terminate hooks that are not ours.
 func WaitsForOthers(m *clusterv1.Machine) bool {
 	return slices.ContainsFunc(contract.PreTerminateHooks(m), func(hook string) bool { return hook != controlplanev1.EtcdMemberHookAnnotation })
 }

@@ -69,7 +69,7 @@ func (v *view) doubtNode(m Machine) string {
 		"member of it, and take the hook off the Machine", m.Node, short(node.ProviderID), short(m.ProviderID))
 }
 
-// runsOn tells whether a member is that of the Machine's host, or that of another.
+// runsOn reports whether a member is that of the Machine's host, or that of another.
 func (v *view) runsOn(member *facts.EtcdMember, m Machine) (ours bool, doubt string) {
 	node := v.nodeAt(member)
 	switch {

@@ -22,7 +22,7 @@ type Machine struct {
 	Node, ProviderID, HostUID string
 	// Deleted is when its deletion was asked for; zero: it was not.
 	Deleted time.Time
-	// Held tells whether it carries our hook, Waits whether all else that comes before it was done.
+	// Held reports whether it carries our hook, Waits whether all else that comes before it was done.
 	Held, Waits bool
 	// Blocker is, for people, what Cluster API waits for before our hook; empty: nothing is known.
 	Blocker string
@@ -30,7 +30,7 @@ type Machine struct {
 	Terminating bool
 }
 
-// runsAs tells whether a Node proves to be that of the Machine's host. That it has the name which the host had does not.
+// runsAs reports whether a Node proves to be that of the Machine's host. That it has the name which the host had does not.
 func (m Machine) runsAs(n facts.Node) bool {
 	if m.ProviderID != "" && n.ProviderID != "" {
 		return m.ProviderID == n.ProviderID

@@ -70,7 +70,7 @@ func (v *view) configured(own facts.EtcdMember) *Step {
 	return &step
 }
 
-// restarts tells whether the member of a Node is being restarted, or is to be, which matters to the removal of another. One that does not answer here may serve all the
+// restarts reports whether the member of a Node is being restarted, or is to be, which matters to the removal of another. One that does not answer here may serve all the
 // same: then too, two must not be away at once. Operators go on Node by Node, so that those who are to follow one that is down do not before it is gone.
 func (v *view) restarts(r facts.Revision, own facts.EtcdMember) bool {
 	now, soon := r.Target != 0, r.Current != v.LatestRevision
@@ -85,7 +85,7 @@ func (v *view) restarts(r facts.Revision, own facts.EtcdMember) bool {
 	return now || soon && !own.Learner && !stuck
 }
 
-// serves tells whether the member of a Node is healthy.
+// serves reports whether the member of a Node is healthy.
 func (v *view) serves(node string) bool {
 	return slices.ContainsFunc(v.Members, func(m facts.EtcdMember) bool { return m.Name == node && m.Healthy() })
 }

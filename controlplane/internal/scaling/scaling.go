@@ -61,7 +61,7 @@ func Missing(replicas, machines, stuck int) int {
 	return max(0, replicas-machines+min(stuck, 1))
 }
 
-// marked tells whether the user wants a Machine to go before others.
+// marked reports whether the user wants a Machine to go before others.
 func marked(m *clusterv1.Machine) bool {
 	_, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]
 	return marked
@@ -69,7 +69,7 @@ func marked(m *clusterv1.Machine) bool {
 
 // Down is which Machine of an installed cluster goes next, and all that speaks against it now. Of those that the user did not mark, one goes first whose host is no
 // member of etcd, or one that does not serve.
-func Down(f *facts.Facts, asked *removal.Situation, etcd *facts.Etcd) (name string, against []removal.Step) {
+func Down(f *facts.Facts, situation *removal.Situation, etcd *facts.Etcd) (name string, against []removal.Step) {
 	if step := removal.Unclear(etcd); step != nil {
 		return "", []removal.Step{*step}
 	}
@@ -79,10 +79,10 @@ func Down(f *facts.Facts, asked *removal.Situation, etcd *facts.Etcd) (name stri
 	}
 	var candidates []removal.Machine
 	for _, m := range sorted {
-		candidates = append(candidates, asked.Machines[slices.IndexFunc(asked.Machines, func(known removal.Machine) bool { return known.Name == m.Name })])
+		candidates = append(candidates, situation.Machines[slices.IndexFunc(situation.Machines, func(known removal.Machine) bool { return known.Name == m.Name })])
 	}
-	first := asked.First(candidates, etcd)
-	return first.Name, append(asked.Against(first, etcd), upgrading(f)...)
+	first := situation.First(candidates, etcd)
+	return first.Name, append(situation.Against(first, etcd), upgrading(f)...)
 }
 
 // Up is all that speaks against making another Machine now.

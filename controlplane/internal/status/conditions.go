@@ -68,7 +68,7 @@ func (v *View) graceLeft() time.Duration {
 	return facts.GracePeriod - v.Now.Sub(last)
 }
 
-// healthKnown tells whether the health of the cluster could be read. What could not be read is not healthy.
+// healthKnown reports whether the health of the cluster could be read. What could not be read is not healthy.
 func (v *View) healthKnown() bool { return v.Workload.Connected && v.Workload.UnreadSince.IsZero() }
 
 func (v *View) healthy() bool { return v.healthKnown() && len(v.Workload.Unhealthy) == 0 }

@@ -128,7 +128,7 @@ func withoutMachine(nodes []string) string {
 // of a Machine is known and its Node is not, the Node may be that of this Machine.
 func (v *View) nodesWithoutMachine() []string {
 	machines := slices.Concat(v.Found.Machines, v.Workers)
-	if slices.ContainsFunc(v.Found.Machines, v.awaitsNode) {
+	if slices.ContainsFunc(v.Found.Machines, v.needsNode) {
 		return nil
 	}
 	var without []string
@@ -143,8 +143,8 @@ func (v *View) nodesWithoutMachine() []string {
 	return without
 }
 
-// awaitsNode reports whether the host of a Machine may have become a Node that the Machine does not name yet. A Machine without host has none, however long it waits for one.
-func (v *View) awaitsNode(m *clusterv1.Machine) bool {
+// needsNode reports whether the host of a Machine may have become a Node that the Machine does not name yet. A Machine without host has none, however long it waits for one.
+func (v *View) needsNode(m *clusterv1.Machine) bool {
 	return !m.Status.NodeRef.IsDefined() && m.DeletionTimestamp.IsZero() && (m.Spec.ProviderID != "" || v.AgentOf(m) != nil)
 }
 

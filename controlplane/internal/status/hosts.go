@@ -35,7 +35,7 @@ var passing = []string{bootstrapv1.HostBindingReason, bootstrapv1.ClusterNotAcce
 // consequence is what assisted-service says of hosts that failed only because another one did.
 const consequence = "Host is part of a cluster that failed to install"
 
-// Failing tells whether a host is in a state that says that it fails.
+// Failing reports whether a host is in a state that says that it fails.
 func Failing(agent *aiv1beta1.Agent) bool { return failingStates.Has(agent.Status.DebugInfo.State) }
 
 // waitingForHosts names those that keep the installation waiting: Machines whose host is stuck, as Cluster API mirrors it from their OpenshiftAssistedConfigs. Hosts

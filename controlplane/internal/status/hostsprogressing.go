@@ -103,8 +103,8 @@ func (v *View) behindFrom(host *aiv1beta1.Agent) time.Time {
 		if other.Name == host.Name || other.Status.Role != host.Status.Role || !inStep(other) {
 			continue
 		}
-		later, beside := v.begunLater(host, other)
-		if !beside {
+		later, alike := v.startedAfter(host, other)
+		if !alike {
 			continue
 		}
 		others++
@@ -127,10 +127,10 @@ func (v *View) behindFrom(host *aiv1beta1.Agent) time.Time {
 	return from.Add(behindAfter)
 }
 
-// begunLater is how much later than that of another host the installation of a host began, and whether they are installed beside each other. Those that are installed with
+// startedAfter is how much later than that of another host the installation of a host began, and whether they are installed beside each other. Those that are installed with
 // the cluster begin together. Of those that join it each begins when it is approved and misses nothing: the time of the condition is that of its status alone
 // (assisted-service, agent controller).
-func (v *View) begunLater(host, other *aiv1beta1.Agent) (later time.Duration, beside bool) {
+func (v *View) startedAfter(host, other *aiv1beta1.Agent) (later time.Duration, alike bool) {
 	if !v.Progress.DayTwo {
 		return 0, true
 	}
@@ -139,7 +139,7 @@ func (v *View) begunLater(host, other *aiv1beta1.Agent) (later time.Duration, be
 	return later, began.Status == corev1.ConditionTrue && before.Status == corev1.ConditionTrue && later.Abs() <= sideBySide
 }
 
-// inStep tells whether it is known how far a host is, and it goes on by itself. The bootstrap host goes another way than the others.
+// inStep reports whether it is known how far a host is, and it goes on by itself. The bootstrap host goes another way than the others.
 func inStep(host *aiv1beta1.Agent) bool {
 	return host.DeletionTimestamp.IsZero() && !host.Status.Bootstrap && host.Status.Progress.StageStartTime != nil && rank(host) >= 0 && slices.Contains(goingOn, host.Status.DebugInfo.State)
 }

@@ -206,24 +206,24 @@ func (v *View) failedToPrepare() *metav1.Condition {
 }
 
 // What stands before the links of a message.
-const eventsLink, logsLink = "; events: ", "; logs: "
+const eventsLabel, logsLabel = "; events: ", "; logs: "
 
 // withURLs adds where assisted-service's events and logs are.
 func (v *View) withURLs(message string) string {
 	links := ""
 	if v.Progress.EventsURL != "" {
-		links = eventsLink + v.Progress.EventsURL
+		links = eventsLabel + v.Progress.EventsURL
 	}
 	if v.Progress.LogsURL != "" {
-		links += logsLink + v.Progress.LogsURL
+		links += logsLabel + v.Progress.LogsURL
 	}
 	return bound.Before(message, links) + links
 }
 
 // withoutURLs is a message as it was before links were added.
 func withoutURLs(message string) string {
-	message, _, _ = strings.Cut(message, eventsLink)
-	message, _, _ = strings.Cut(message, logsLink)
+	message, _, _ = strings.Cut(message, eventsLabel)
+	message, _, _ = strings.Cut(message, logsLabel)
 	return message
 }
 

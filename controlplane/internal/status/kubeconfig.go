@@ -45,7 +45,7 @@ func (f *Findings) trustRemedy(known *facts.Facts) string {
 	return "Add the authority of the certificate to certificate-authority-data in the Secret, or set tls-server-name"
 }
 
-// isInTheWay tells whether somebody else's kubeconfig keeps that of an installed cluster from being published, and nothing says that it is of this cluster.
+// isInTheWay reports whether somebody else's kubeconfig keeps that of an installed cluster from being published, and nothing says that it is of this cluster.
 func (f *Findings) isInTheWay(known *facts.Facts) bool {
 	return known.Installed() && known.HasAdminKubeconfig() && !known.OwnsKubeconfig(f.Kubeconfig) && !ptr.Deref(known.ControlPlane.Status.Initialization.ControlPlaneInitialized, false)
 }

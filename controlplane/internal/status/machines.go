@@ -141,7 +141,7 @@ func (v *View) rollingOut() metav1.Condition {
 	if len(outdated) == 0 && upgrade == "" {
 		return v.following()
 	}
-	c := yes(t, cmp.Or(v.heldReason(), clusterv1.RollingOutReason))
+	c := yes(t, cmp.Or(v.pauseReason(), clusterv1.RollingOutReason))
 	said := []string{upgrade}
 	if r := v.Workload.Rollout; upgrade != "" && r != nil && r.Failing != "" {
 		c.Reason = controlplanev1.UpgradeFailingReason

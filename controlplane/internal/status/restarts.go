@@ -48,7 +48,7 @@ func unknownLeft(before *metav1.Condition, limit time.Duration, now time.Time) t
 	return max(0, limit-now.Sub(before.LastTransitionTime.Time))
 }
 
-// restartIsKnown tells whether a restart is planned, or was when the condition was reported: the manager may have restarted since and not have reached the cluster.
+// restartIsKnown reports whether a restart is planned, or was when the condition was reported: the manager may have restarted since and not have reached the cluster.
 func (v *View) restartIsKnown(before *metav1.Condition) bool {
 	reported := before.Reason == controlplanev1.ControlPlaneRestartingReason && !v.Workload.Connected
 	return reported || len(v.plannedRestarts()) > 0

@@ -93,8 +93,8 @@ func (v *View) waitingPools() string {
 	return bound.Join(told, "MachineConfigPool")
 }
 
-// heldReason is the reason of a condition that names such pools: a pool that is degraded needs somebody, one that is paused usually is so on purpose. Empty: neither is named.
-func (v *View) heldReason() string {
+// pauseReason is the reason of a condition that names such pools: a pool that is degraded needs somebody, one that is paused usually is so on purpose. Empty: neither is named.
+func (v *View) pauseReason() string {
 	reason := ""
 	for i := range v.Workload.Pools {
 		switch pool := &v.Workload.Pools[i]; {
@@ -134,5 +134,5 @@ func (v *View) following() metav1.Condition {
 	if v.PoolsMatter() && !v.Workload.PoolsKnown && before != nil && before.Status == metav1.ConditionFalse {
 		return *before // what was seen last
 	}
-	return no(t, cmp.Or(v.heldReason(), clusterv1.NotRollingOutReason), v.waitingPools())
+	return no(t, cmp.Or(v.pauseReason(), clusterv1.NotRollingOutReason), v.waitingPools())
 }

@@ -32,7 +32,7 @@ var late = []string{
 	"IssuesReported", "UnknownReported", "InfoReported",
 }
 
-// OnlyWords tells whether nothing changed that anybody acts upon: conditions keep their status, and the installation its phase. How far it is, and
+// OnlyWords reports whether nothing changed that anybody acts upon: conditions keep their status, and the installation its phase. How far it is, and
 // how many Machines have come, is for people; the last of them turns a condition.
 func OnlyWords(before, after *controlplanev1.OpenshiftAssistedControlPlaneStatus) bool {
 	same := after.DeepCopy()
@@ -47,10 +47,10 @@ func OnlyWords(before, after *controlplanev1.OpenshiftAssistedControlPlaneStatus
 	return equality.Semantic.DeepEqual(before, same)
 }
 
-// Urgent tells whether a reason is for somebody to act upon.
+// Urgent reports whether a reason is for somebody to act upon.
 func Urgent(reason string) bool { return !slices.Contains(late, reason) }
 
-// urgent tells whether something came that somebody has to act upon, went, or, when the installation failed, is told in other words: which
+// urgent reports whether something came that somebody has to act upon, went, or, when the installation failed, is told in other words: which
 // host it was may be known a moment later.
 func urgent(before, after *metav1.Condition) bool {
 	if before.Reason != after.Reason {

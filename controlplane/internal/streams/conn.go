@@ -124,7 +124,7 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
-// usable tells whether the connection takes requests.
+// usable reports whether the connection takes requests.
 func (c *Conn) usable() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -73,7 +73,7 @@ func risksOf(offers []facts.Offer, image string) []facts.Risk {
 	return offers[max(0, at)].Risks
 }
 
-// waived tells whether neither preconditions nor signature are to be checked for a release.
+// waived reports whether neither preconditions nor signature are to be checked for a release.
 func waived(f *facts.Facts, wanted semver.Version) bool {
 	version, err := openshift.ParseVersion(f.ControlPlane.Spec.Upgrade.WaivePreconditionsAndSignaturesFor)
 	return err == nil && version.String() == wanted.String()

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// Due tells whether the cluster has to be looked at: it is to run a newer release than it runs, or is brought to, or was asked for one that it has not begun and that nobody wants any more.
+// Due reports whether the cluster has to be looked at: it is to run a newer release than it runs, or is brought to, or was asked for one that it has not begun and that nobody wants any more.
 func Due(f *facts.Facts) bool {
 	runs, known := f.Runs()
 	if !known || !f.Installed() || f.ClusterDeleting() || !f.Workload.Connected || !f.Workload.UnreadSince.IsZero() {
@@ -26,13 +26,13 @@ func Due(f *facts.Facts) bool {
 	return newer(f, runs) || pending(f)
 }
 
-// newer tells whether the spec asks for a release to which the cluster is not on its way.
+// newer reports whether the spec asks for a release to which the cluster is not on its way.
 func newer(f *facts.Facts, runs semver.Version) bool {
 	wanted, given := f.WantedVersion()
 	return given && wanted.GT(runs) && wanted.String() != f.Workload.Upgrading
 }
 
-// pending tells whether the cluster was asked for something that it has not begun.
+// pending reports whether the cluster was asked for something that it has not begun.
 func pending(f *facts.Facts) bool { return f.Workload.Rollout != nil && f.Workload.Rollout.Pending }
 
 // Next is what the cluster is asked for now, and what is waited for, or keeps it from being asked.
@@ -200,11 +200,11 @@ func foreignRequest(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVe
 		wanted, describe(seen.Requested), refused)
 }
 
-func describe(asked facts.Update) string {
-	if asked.Version == "" {
-		return bound.Cause(asked.Image)
+func describe(requested facts.Update) string {
+	if requested.Version == "" {
+		return bound.Cause(requested.Image)
 	}
-	return "v" + bound.Value(asked.Version)
+	return "v" + bound.Value(requested.Version)
 }
 
 // answerTo is what the cluster says to what it was asked for.

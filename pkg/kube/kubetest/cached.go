@@ -59,7 +59,7 @@ func ByField(c client.WithWatch) client.Client {
 	})
 }
 
-// sameKind tells whether an object is of a kind; of some only the metadata is read.
+// sameKind reports whether an object is of a kind; of some only the metadata is read.
 func sameKind(kind client.Object, obj runtime.Object) bool {
 	if metadata, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		if named, ok := kind.(*metav1.PartialObjectMetadata); ok {

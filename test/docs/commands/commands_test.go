@@ -73,7 +73,7 @@ var endless = regexp.MustCompile(`^kubectl wait | --watch`)
 // reading are commands that change nothing.
 var reading = regexp.MustCompile(`^(?:kubectl|oc) (?:(?:-n|--namespace) \S+ |-A )*(?:get|describe|explain|events|wait|auth can-i|version) [^|;&>$]*$`)
 
-// changes tells whether a command may change what others find.
+// changes reports whether a command may change what others find.
 func changes(command string) bool { return !reading.MatchString(command) }
 
 func TestCommandsThatChangeNothing(t *testing.T) {

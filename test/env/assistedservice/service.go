@@ -225,7 +225,7 @@ func (s *Service) SetRelease(image, version, architecture string) error {
 // <ClusterDeployment>-admin-kubeconfig, and what the service itself does in the cluster, are about a real one. The kubeconfig
 // must name the certificate authority of its server: the service adds that of the ingress.
 //
-// The service makes the file anew each time that it prepares the installation, and reads it when the cluster is installing.
+// The service makes the file again each time that it prepares the installation, and reads it when the cluster is installing.
 // So this must be called for each preparation, before all hosts have answered what they are asked then (that they have the
 // container images). since is when the preparation began: the status_updated_at of the cluster, which is in state
 // preparing-for-installation. PutKubeconfig waits until the file of this preparation is there.

@@ -108,7 +108,7 @@ func checkInfraEnv(ctx context.Context, t *testing.T, e *env.Env, service *Servi
 	g.Expect(string(ignition)).To(ContainSubstring("agent.service"))
 }
 
-// checkWithdrawal is why the bootstrap provider makes an InfraEnv anew that states less than before.
+// checkWithdrawal is why the bootstrap provider makes an InfraEnv again that states less than before.
 func checkWithdrawal(ctx context.Context, t *testing.T, e *env.Env, service *Service) {
 	g, c := NewWithT(t), e.Client()
 	infraEnv := &aiv1beta1.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: rack, Name: "withdrawn"}, Spec: aiv1beta1.InfraEnvSpec{

@@ -87,13 +87,13 @@ func (r Requests) Work() Requests {
 	})
 }
 
-// Housekeeping tells whether a request is one of those that never end: leases are renewed, and a metrics endpoint asks who may read it.
+// Housekeeping reports whether a request is one of those that never end: leases are renewed, and a metrics endpoint asks who may read it.
 func (r Request) Housekeeping() bool {
 	return slices.Contains([]string{"leases", "tokenreviews", "subjectaccessreviews"}, r.Resource)
 }
 
 // Unrest returns the requests that nobody makes who is idle: all, lists, discovery and health checks too, but housekeeping, and of those that watch the same the first, which an informer begins
-// anew every five to ten minutes (client-go, tools/cache/reflector.go: defaultMinWatchTimeout). It is meant for a minute or two.
+// again every five to ten minutes (client-go, tools/cache/reflector.go: defaultMinWatchTimeout). It is meant for a minute or two.
 func (r Requests) Unrest() Requests {
 	watched := map[string]bool{}
 	return r.Where(func(request Request) bool {

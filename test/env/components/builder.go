@@ -234,7 +234,7 @@ func offer(program, name string) error {
 	return nil
 }
 
-// same tells whether two names are those of one file.
+// same reports whether two names are those of one file.
 func same(a, b string) bool {
 	first, err := os.Stat(a)
 	if err != nil {
@@ -306,7 +306,7 @@ func ldflags(c Component, version string) string {
 	return strings.Join(flags, " ")
 }
 
-// built tells whether the program is there and was built from these inputs.
+// built reports whether the program is there and was built from these inputs.
 func built(target, inputs string) bool {
 	recorded, err := os.ReadFile(target + ".inputs")
 	if err != nil || string(recorded) != inputs {

@@ -77,7 +77,7 @@ func (f *Fuse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	proxy.ServeHTTP(w, r)
 }
 
-// watches tells whether the request is a write that counts. Events are written on the side, and may be lost.
+// watches reports whether the request is a write that counts. Events are written on the side, and may be lost.
 func (f *Fuse) watches(r *http.Request) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,7 +114,7 @@ func versionIn(body io.Reader) string {
 	return object.Metadata.ResourceVersion
 }
 
-// changed tells whether a write did something: one that a manager repeats after each start would kill it for ever.
+// changed reports whether a write did something: one that a manager repeats after each start would kill it for ever.
 func (f *Fuse) changed(r *http.Request, response *http.Response, before string) bool {
 	if response.StatusCode >= http.StatusBadRequest {
 		return false
@@ -130,7 +130,7 @@ func (f *Fuse) changed(r *http.Request, response *http.Response, before string) 
 	return versionIn(bytes.NewReader(content)) != before
 }
 
-// cutsBefore tells whether the manager is to die instead of the write that it asks for. Of two of its writes one is passed on, else it would never come further.
+// cutsBefore reports whether the manager is to die instead of the write that it asks for. Of two of its writes one is passed on, else it would never come further.
 func (f *Fuse) cutsBefore() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

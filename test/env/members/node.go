@@ -35,7 +35,7 @@ type member struct {
 	dir  string
 	// votes is false for a learner, which serves nobody.
 	votes bool
-	// away is true while the member is being started anew.
+	// away is true while the member is being started again.
 	away    bool
 	process *process.Process
 	// detach takes the member out of the network; nil while it is not in it.
@@ -114,7 +114,7 @@ func (c *Cluster) Bounce(name string, away time.Duration) {
 	})
 }
 
-// On tells whether the host of a Node runs.
+// On reports whether the host of a Node runs.
 func (c *Cluster) On(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +132,7 @@ func (c *Cluster) Address(name string) string {
 	return ""
 }
 
-// Placed tells whether there is a member on the disk of a Node's host; Running, whether it runs.
+// Placed reports whether there is a member on the disk of a Node's host; Running, whether it runs.
 func (c *Cluster) Placed(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -28,7 +28,7 @@ func (n *Network) Cut(host string) (heal func()) {
 	})
 }
 
-// IsCut tells whether a host is cut off.
+// IsCut reports whether a host is cut off.
 func (n *Network) IsCut(host string) bool { return n.cutOf(host) != nil }
 
 // cutOf is what is closed when one of these hosts is not cut off any more; nil: none is.

@@ -180,7 +180,7 @@ func (p *Process) end(signal syscall.Signal) {
 	}
 }
 
-// Running tells whether the process runs; false also for one that ended by itself.
+// Running reports whether the process runs; false also for one that ended by itself.
 func (p *Process) Running() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,7 +199,7 @@ func (p *Process) running() bool {
 	}
 }
 
-// Died tells whether the process ended by itself, and nobody has started it again.
+// Died reports whether the process ended by itself, and nobody has started it again.
 func (p *Process) Died() bool {
 	if !p.mu.TryLock() {
 		return false // somebody is starting or ending it

@@ -148,7 +148,7 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// gone tells whether there is no such process.
+// gone reports whether there is no such process.
 func gone(pid int) bool {
 	return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }

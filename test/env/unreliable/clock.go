@@ -25,7 +25,7 @@ type clock struct {
 	moved int
 }
 
-// Step sets the clock of the manager: it is ahead of the API server's by a duration, or behind it where that is negative. Whatever the manager knows of the API server it has to read anew,
+// Step sets the clock of the manager: it is ahead of the API server's by a duration, or behind it where that is negative. Whatever the manager knows of the API server it has to read again,
 // as what it keeps of it has times too. A manager tells time spans within its own process by another clock, which never steps.
 func (w *Way) Step(ahead time.Duration) {
 	w.mu.Lock()

@@ -97,7 +97,7 @@ func TestTextIsAskedFor(t *testing.T) {
 	g.Expect(*accepted).To(Equal("application/json;as=Table,application/json"))
 }
 
-// What a manager keeps of the API server has times: after a step it is to read all anew.
+// What a manager keeps of the API server has times: after a step it is to read all again.
 func TestAStepEndsWatchesUntilAllIsListedAnew(t *testing.T) {
 	g := NewWithT(t)
 	w, target, _, _ := timely(t)

@@ -46,7 +46,7 @@ const (
 const (
 	// WatchBroken ends a watch in the middle.
 	WatchBroken Fault = "watch-broken"
-	// WatchExpired refuses a watch with 410: the manager has to list all anew.
+	// WatchExpired refuses a watch with 410: the manager has to list all again.
 	WatchExpired Fault = "watch-expired"
 	// WatchStalled holds the events of a watch back for some seconds, as of an API server that lags behind: what the manager has cached is old.
 	WatchStalled Fault = "watch-stalled"
