@@ -27,7 +27,7 @@ var (
 		env.Bootstrap:    {base: 80, atAnchor: 256},
 	}
 	goroutineLimit = limit{base: 600, atAnchor: 40000}
-	quietLimit     = limit{base: 8, atAnchor: 60} // seconds; the first start writes the kept credentials and reads the etcd members of each cluster
+	quietLimit     = limit{base: 5, atAnchor: 60} // seconds
 	// polledIdleLimit is idleLimit where clusters are polled over HTTP/1.1, each once a minute.
 	polledIdleLimit = limit{base: 0.45, atAnchor: 25}
 	idleLimit       = limit{base: 0.45, atAnchor: 1} // CPU seconds of both managers in a minute; beside 200 clusters, of which nothing is asked, 0.06 to 0.48 were measured

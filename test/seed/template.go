@@ -10,9 +10,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/retry"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
@@ -42,7 +48,36 @@ func Install(ctx context.Context, l *lab.Lab, sample string) (*lab.Cluster, erro
 	if err != nil {
 		return nil, err
 	}
-	return cluster, cluster.WaitAvailable(ctx)
+	if err := cluster.WaitAvailable(ctx); err != nil {
+		return nil, err
+	}
+	return cluster, reportMembers(ctx, l.Client())
+}
+
+// reportMembers gives the control-plane Machines the condition that the control plane provider leaves on them in a cluster whose etcd members it has read. The simulated
+// cluster has no members: without the condition each start would try to read them, which it does not beside real clusters.
+func reportMembers(ctx context.Context, c client.Client) error {
+	machines := &clusterv1.MachineList{}
+	if err := c.List(ctx, machines, client.InNamespace(TemplateName), client.HasLabels{clusterv1.MachineControlPlaneLabel}); err != nil {
+		return fmt.Errorf("cannot list the control-plane Machines: %w", err)
+	}
+	for i := range machines.Items {
+		m := &machines.Items[i]
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			if err := c.Get(ctx, client.ObjectKeyFromObject(m), m); err != nil {
+				return err //nolint:wrapcheck // below
+			}
+			conditions.Set(m, metav1.Condition{
+				Type: controlplanev1.EtcdMemberHealthyCondition, Status: metav1.ConditionTrue,
+				Reason: controlplanev1.EtcdMemberHealthyReason, ObservedGeneration: m.Generation,
+			})
+			return c.Status().Update(ctx, m) //nolint:wrapcheck // below
+		})
+		if err != nil {
+			return fmt.Errorf("cannot report the etcd member of Machine %s: %w", m.Name, err)
+		}
+	}
+	return nil
 }
 
 // readTemplate reads all objects of the installed cluster from etcd.
