@@ -30,16 +30,17 @@ var _ = Describe("assisted-service", Label("service"), Serial, func() {
 		service.Stop()
 		cluster := apply(ctx, "compact", lab.Mutations{Namespace: "outage", ClusterName: "stoic", HoldAPI: true})
 		waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.WaitingForAssistedServiceReason)
-		s := wait(ctx, cluster, "waiting for images", func(s *lab.State) bool {
-			return len(s.InfraEnvs) == 3 && configHas(s, bootstrapv1.WaitingForDiscoveryImageReason)
+		s := wait(ctx, cluster, "waiting for its registration", func(s *lab.State) bool {
+			return len(s.Machines) == 3 && configHas(s, bootstrapv1.WaitingForAgentClusterInstallReason)
 		})
+		Expect(s.InfraEnvs).To(BeEmpty(), "a cluster that assisted-service has not registered may be refused: no host boots for it")
 		for _, m := range s.Machines {
 			if m.Config == nil {
 				continue
 			}
 			ready := lab.Condition(m.Config.Status.Conditions, bootstrapv1.ReadyCondition)
-			if ready.Reason == bootstrapv1.WaitingForDiscoveryImageReason { // some may not have told yet
-				Expect(ready.Message).To(ContainSubstring("assisted-service"), "what is waited for")
+			if ready.Reason == bootstrapv1.WaitingForAgentClusterInstallReason { // the other configs may not have a condition yet
+				Expect(ready.Message).To(ContainSubstring("assisted-service has not registered the cluster"))
 			}
 		}
 		Expect(service.Start(ctx)).To(Succeed())
