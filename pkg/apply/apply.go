@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
 // Applier applies objects under one field manager.
@@ -29,7 +29,7 @@ type Applier struct {
 	owner  client.FieldOwner
 
 	// applied holds what objects were last found, or made, to hold. It saves comparisons: what a restart or the limit makes it forget is told by the managed fields.
-	applied *lru.Cache // object -> application
+	applied *lru.Cache[object, application]
 }
 
 // object is one of a kind, in whatever version of the API.
@@ -51,7 +51,7 @@ const rememberedObjects = 32768
 
 // New returns an Applier that writes under the given field manager.
 func New(c client.Client, owner client.FieldOwner) *Applier {
-	return &Applier{client: c, owner: owner, applied: lru.New(rememberedObjects)}
+	return &Applier{client: c, owner: owner, applied: lru.New[object, application](rememberedObjects)}
 }
 
 // Apply makes the cluster hold the fields that desired states, taking them over from other field managers. Status, nulls, and empty
@@ -112,8 +112,7 @@ func hasOwners(observed client.Object, wanted []metav1.OwnerReference) bool {
 
 // current reports whether observed holds what is wanted, and nothing else that we applied.
 func (a *Applier) current(key object, digest [sha256.Size]byte, wanted *unstructured.Unstructured, observed client.Object) (bool, error) {
-	found, _ := a.applied.Get(key)
-	last, known := found.(application)
+	last, known := a.applied.Get(key)
 	known = known && last.uid == observed.GetUID()
 	if known && last.digest != digest {
 		return false, nil

@@ -72,7 +72,7 @@ func BenchmarkApply(b *testing.B) {
 					observed.ResourceVersion = strconv.Itoa(i)
 				}
 				if c.forgotten {
-					a.applied.Clear()
+					a.applied.Purge()
 				}
 				if changed, err := a.Apply(b.Context(), machine(), observed); changed || err != nil {
 					b.Fatal(changed, err)

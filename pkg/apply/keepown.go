@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
 // KeepOwn returns a cache transform that keeps of the managed fields of an object what an Applier under this field manager needs. They are the record of what was
@@ -44,7 +44,7 @@ func dropOthers(u *unstructured.Unstructured, owner client.FieldOwner) {
 }
 
 // records holds, once, what was applied to many objects alike: few kinds are, and the objects of a kind come one after the other.
-var records = lru.New(64)
+var records = lru.New[string, *metav1.FieldsV1](64)
 
 // Own returns, alone, the entry of what was applied under a field manager, without when; nothing when there is none.
 func Own(owner client.FieldOwner, entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
@@ -65,7 +65,7 @@ func once(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 	}
 	key := string(fields.Raw)
 	if known, found := records.Get(key); found {
-		return known.(*metav1.FieldsV1) //nolint:forcetypeassert // nothing else is put in
+		return known
 	}
 	fields = &metav1.FieldsV1{Raw: []byte(key)} // what was given is somebody's, who may change it
 	records.Add(key, fields)

@@ -5,8 +5,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
 // Reduce is a cache transform that puts in the place of an object of type T what reduce makes of it. That should be a new object: one of a list keeps all of the
@@ -59,7 +60,7 @@ func Fields(of *unstructured.Unstructured, paths [][]string) *unstructured.Unstr
 }
 
 // words holds, once, what stands in many objects; more than the vocabulary of all kinds.
-var words = lru.New(4096)
+var words = lru.New[any, any](4096)
 
 // Word returns the one copy of a string that many objects have, as kinds and reasons are. Each object would keep its own otherwise, as it was decoded.
 func Word[T ~string](s T) T {

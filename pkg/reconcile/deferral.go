@@ -4,7 +4,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-	"k8s.io/utils/lru"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
 const (
@@ -21,12 +22,12 @@ const DeferralPeriod = 10 * time.Second
 type Deferral struct {
 	now     func() time.Time
 	differs *Lasting
-	paces   *lru.Cache // key -> *rate.Limiter
+	paces   *lru.Cache[any, *rate.Limiter]
 }
 
 // NewDeferral returns one that counts nothing yet.
 func NewDeferral(now func() time.Time) *Deferral {
-	return &Deferral{now: now, differs: NewLasting(now), paces: lru.New(remembered)}
+	return &Deferral{now: now, differs: NewLasting(now), paces: lru.New[any, *rate.Limiter](remembered)}
 }
 
 // Left is how much longer the status may wait to be written. The time counts from the first difference that was not written, so that one that changes all the time is
@@ -39,8 +40,7 @@ func (h *Deferral) Left(key any) time.Duration {
 // Urgent is how much longer even what somebody waits for has to wait, because so much was written right before; 0: it is written now, and counted. Two processes that both hold themselves for
 // the leader, and see things differently, would else correct each other as fast as they can.
 func (h *Deferral) Urgent(key any) time.Duration {
-	found, _ := h.paces.Get(key)
-	limit, known := found.(*rate.Limiter)
+	limit, known := h.paces.Get(key)
 	if !known {
 		limit = rate.NewLimiter(rate.Every(pace), inARow)
 		h.paces.Add(key, limit)

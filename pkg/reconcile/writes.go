@@ -4,8 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 // Written remembers what was written last, by object: on a cache that is behind, a reconcile goes on with that and not with what it reads.
 type Written[T any] struct {
 	now    func() time.Time
-	writes *lru.Cache // key -> write[T]
+	writes *lru.Cache[any, write[T]]
 }
 
 type write[T any] struct {
@@ -30,7 +31,7 @@ type write[T any] struct {
 
 // NewWritten returns a memory of nothing.
 func NewWritten[T any](now func() time.Time) *Written[T] {
-	return &Written[T]{now: now, writes: lru.New(rememberedWrites)}
+	return &Written[T]{now: now, writes: lru.New[any, write[T]](rememberedWrites)}
 }
 
 // Wrote notes a write, and the resource versions that are older than it; "" is that of an object that did not exist.
@@ -65,11 +66,7 @@ func (w *Written[T]) Unseen(key any, version string) (what T, left time.Duration
 	return last.what, left
 }
 
-func (w *Written[T]) last(key any) (write[T], bool) {
-	found, _ := w.writes.Get(key)
-	last, known := found.(write[T])
-	return last, known
-}
+func (w *Written[T]) last(key any) (write[T], bool) { return w.writes.Get(key) }
 
 // Writes remembers only that something was written, so that it is not written a second time.
 type Writes struct{ written *Written[struct{}] }

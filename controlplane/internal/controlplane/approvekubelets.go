@@ -43,8 +43,7 @@ func (r *Reconciler) approveKubelets(ctx context.Context, s *scope) (bool, error
 	if !s.Installed() {
 		return true, nil
 	}
-	found, known := r.asked.Get(s.stored.UID)
-	last, _ := found.(pendingRequests)
+	last, known := r.asked.Get(s.stored.UID)
 	if s.memberSilent {
 		last.silent = r.now()
 		r.asked.Add(s.stored.UID, last)

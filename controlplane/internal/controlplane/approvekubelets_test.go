@@ -16,8 +16,8 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/lru"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -29,6 +29,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
 // fakeKubelets ask for what a test lets them ask for.
@@ -134,7 +135,7 @@ func TestWhatDoesNotFitIsStillToldAfterARestart(t *testing.T) {
 	told := conditions.Get(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)
 	h.Expect(told).NotTo(BeNil())
 
-	h.r.asked = lru.New(rememberedClusters)
+	h.r.asked = lru.New[types.UID, pendingRequests](rememberedClusters)
 	h.workloads.facts.Connected = false
 	h.reconcile()
 	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(Equal(told), "nothing is known that is newer")
@@ -142,7 +143,7 @@ func TestWhatDoesNotFitIsStillToldAfterARestart(t *testing.T) {
 	h.reconcile()
 	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(Equal(told), "it is seen again")
 
-	h.r.asked = lru.New(rememberedClusters)
+	h.r.asked = lru.New[types.UID, pendingRequests](rememberedClusters)
 	h.kubelets.Requests, h.workloads.facts.Requested = nil, ""
 	h.reconcile()
 	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(BeFalse(), "it was deleted meanwhile")

@@ -48,7 +48,7 @@ func reportText(step *removal.Step) string {
 func (r *Reconciler) checkInBackground(s *scope, id string, after time.Duration, most int, ask func() (found *removal.Step, changed bool)) {
 	q := question{next: r.now().Add(after), pace: paceFrom(initialBackgroundDelay)}
 	if known, ok := r.inspections.background.Get(id); ok {
-		q, _ = known.(question)
+		q = known
 	}
 	if !q.next.After(r.now()) && q.asked < most {
 		r.runCheck(&q, ask)

@@ -2,30 +2,33 @@ package controlplane
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
 // rememberedContents is the number of objects of a kind whose contents are kept.
 const rememberedContents = 512
 
 // contents remembers what was read in Secrets or ConfigMaps, of which only metadata is cached: each of their versions is read once.
-type contents[T any] struct{ known *lru.Cache }
+type contents[T any] struct {
+	known *lru.Cache[client.ObjectKey, ofVersion[T]]
+}
 
 type ofVersion[T any] struct {
 	version string
 	content T
 }
 
-func newContents[T any]() contents[T] { return contents[T]{known: lru.New(rememberedContents)} }
+func newContents[T any]() contents[T] {
+	return contents[T]{known: lru.New[client.ObjectKey, ofVersion[T]](rememberedContents)}
+}
 
 // of returns what was read in this version of an object, or reads it.
 func (c contents[T]) of(metadata *metav1.PartialObjectMetadata, read func(client.ObjectKey) (T, error)) (T, error) {
 	key := client.ObjectKeyFromObject(metadata)
-	if found, ok := c.known.Get(key); ok {
-		if last := found.(ofVersion[T]); last.version == metadata.ResourceVersion { //nolint:forcetypeassert // nothing else is put in
-			return last.content, nil
-		}
+	if last, ok := c.known.Get(key); ok && last.version == metadata.ResourceVersion {
+		return last.content, nil
 	}
 	content, err := read(key)
 	if err == nil {

@@ -80,9 +80,8 @@ func memberIsDown(m *clusterv1.Machine) bool {
 
 // inspectMembersIfDue returns the last inspection of the members, at most a minute old while etcd is degraded, and none while nothing depends on it.
 func (r *Reconciler) inspectMembersIfDue(ctx context.Context, s *scope) memberInspection {
-	key := "members " + string(s.stored.UID)
-	known, _ := r.inspections.background.Get(key)
-	last, _ := known.(memberInspection)
+	key := s.stored.UID
+	last, _ := r.inspections.members.Get(key)
 	if r.now().Sub(last.read) >= facts.GracePeriod {
 		last.seen = nil // inspections of many clusters wait for each other: a member may have recovered meanwhile
 	}
@@ -91,7 +90,7 @@ func (r *Reconciler) inspectMembersIfDue(ctx context.Context, s *scope) memberIn
 		last.seen = nil // what was seen may have become wrong
 		return last
 	case !status.InspectsMembers(s.Facts, s.found.Machines):
-		r.inspections.background.Remove(key)
+		r.inspections.members.Remove(key)
 		return memberInspection{}
 	case left > 0:
 		s.again.In(left)
@@ -102,7 +101,7 @@ func (r *Reconciler) inspectMembersIfDue(ctx context.Context, s *scope) memberIn
 	}
 	defer r.inspections.free.Release(1)
 	last = r.inspectMembers(ctx, s, last)
-	r.inspections.background.Add(key, last)
+	r.inspections.members.Add(key, last)
 	s.again.In(last.pause)
 	return last
 }

@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
 const (
@@ -39,10 +39,11 @@ func paceFrom(first time.Duration) wait.Backoff {
 type inspections struct {
 	now func() time.Time
 	// last is the last look that found something to wait for.
-	last   *lru.Cache
+	last   *lru.Cache[inspectionKey, inspection]
 	delays *flowcontrol.Backoff
-	// background are the questions of checkInBackground.
-	background *lru.Cache
+	// background are the questions of checkInBackground, members the inspections for EtcdMemberHealthy.
+	background *lru.Cache[string, question]
+	members    *lru.Cache[types.UID, memberInspection]
 	free       *semaphore.Weighted
 	// upgrades is free for those that are looked at for another reason than etcd.
 	upgrades *semaphore.Weighted
@@ -76,15 +77,22 @@ type injected struct {
 func (c injected) Now() time.Time { return c.now() }
 
 func newInspections(now func() time.Time) *inspections {
-	l := &inspections{now: now, last: lru.New(rememberedInspections), delays: flowcontrol.NewBackOff(initialInspectionDelay, maxInspectionDelay), background: lru.New(rememberedInspections), free: semaphore.NewWeighted(maxInspections), upgrades: semaphore.NewWeighted(maxInspections)}
+	l := &inspections{
+		now:        now,
+		last:       lru.New[inspectionKey, inspection](rememberedInspections),
+		delays:     flowcontrol.NewBackOff(initialInspectionDelay, maxInspectionDelay),
+		background: lru.New[string, question](rememberedInspections),
+		members:    lru.New[types.UID, memberInspection](rememberedInspections),
+		free:       semaphore.NewWeighted(maxInspections),
+		upgrades:   semaphore.NewWeighted(maxInspections),
+	}
 	l.delays.Clock = injected{now: now}
 	return l
 }
 
 // before is the last look for a task that found something to wait for; zero: there was none, or something was done since.
 func (l *inspections) before(key inspectionKey) inspection {
-	found, _ := l.last.Get(key)
-	last, _ := found.(inspection)
+	last, _ := l.last.Get(key)
 	return last
 }
 

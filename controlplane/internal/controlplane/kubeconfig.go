@@ -89,10 +89,8 @@ func (r *Reconciler) isCopied(admin client.Object, to *metav1.PartialObjectMetad
 
 // knownDigest is that of the content of assisted-service's kubeconfig, if this version of its Secret was read before.
 func (r *Reconciler) knownDigest(admin client.Object) string {
-	if digest, known := r.adminDigests.Get(secretVersion(admin)); known {
-		return digest.(string) //nolint:forcetypeassert // nothing else is put in
-	}
-	return ""
+	digest, _ := r.adminDigests.Get(secretVersion(admin))
+	return digest
 }
 
 func (r *Reconciler) readAdmin(ctx context.Context, s *scope) (*corev1.Secret, error) {

@@ -3,7 +3,6 @@ package controlplane
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,7 +40,7 @@ func (r *Reconciler) passOnTo(ctx context.Context, s *scope, obj client.Object, 
 	if r.requestBackoff.IsInBackOffSinceUpdate(id, r.now()) {
 		left := r.requestBackoff.Get(id)
 		if last, known := r.passed.Get(id); known {
-			left -= r.now().Sub(last.(time.Time)) //nolint:forcetypeassert // nothing else is put in
+			left -= r.now().Sub(last)
 		}
 		s.again.In(left)
 		return nil

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
-	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -26,6 +25,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -152,7 +152,7 @@ type Reconciler struct {
 	// registries holds what ConfigMaps say of mirrors, by version.
 	registries contents[*preflight.Registries]
 	// adminDigests holds the digests of assisted-service's kubeconfigs by version of their Secrets.
-	adminDigests *lru.Cache
+	adminDigests *lru.Cache[string, string]
 	// deferred counts, by UID of the control plane, for how long its status differs from the stored one in words alone.
 	deferred *reconcile.Deferral
 	// silent remembers since when the kubelets of control-plane Nodes do not report.
@@ -164,11 +164,11 @@ type Reconciler struct {
 	// inspections is the pace at which etcd is looked at, which cannot be watched.
 	inspections *inspections
 	// asked is what kubelets were seen to ask for, by the UID of the control plane.
-	asked *lru.Cache
+	asked *lru.Cache[types.UID, pendingRequests]
 	// requestBackoff is when what installed clusters were asked for, and what was passed on, may be written again.
 	requestBackoff *flowcontrol.Backoff
 	// passed is when what is in asks was passed on last.
-	passed *lru.Cache
+	passed *lru.Cache[string, time.Time]
 	// retries says when to come back after an error.
 	retries *retries
 	// wake reconciles control planes whose release image was looked up.
@@ -193,9 +193,9 @@ func New(options Options) *Reconciler {
 		metadata:     apply.New(options.Client, metadataOwner),
 		pullSecrets:  newContents[pullSecretContents](),
 		registries:   newContents[*preflight.Registries](),
-		adminDigests: lru.New(rememberedClusters),
-		asked:        lru.New(rememberedClusters),
-		passed:       lru.New(rememberedClusters),
+		adminDigests: lru.New[string, string](rememberedClusters),
+		asked:        lru.New[types.UID, pendingRequests](rememberedClusters),
+		passed:       lru.New[string, time.Time](rememberedClusters),
 		retries:      newRetries(),
 		wake:         make(chan event.GenericEvent, wakeUps),
 		progress:     reconcile.NewProgress(ctrl.Log.WithName("progress")),

@@ -4,8 +4,9 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
 // retries is when to come back after an error: the later, the more often it failed, but not later than what went well wants to go on. A chain that fails must not keep the
@@ -14,11 +15,11 @@ type retries struct {
 	workqueue.TypedRateLimiter[ctrl.Request]
 
 	// wanted is after what time a request that failed wants to come back, by request.
-	wanted *lru.Cache
+	wanted *lru.Cache[ctrl.Request, time.Duration]
 }
 
 func newRetries() *retries {
-	return &retries{workqueue.DefaultTypedControllerRateLimiter[ctrl.Request](), lru.New(rememberedInspections)}
+	return &retries{workqueue.DefaultTypedControllerRateLimiter[ctrl.Request](), lru.New[ctrl.Request, time.Duration](rememberedInspections)}
 }
 
 // want notes after what time a request that failed wants to come back; zero: it does not. That is never at once, for then nothing would slow down what fails.
@@ -35,7 +36,7 @@ func (r *retries) When(req ctrl.Request) time.Duration {
 	after := r.TypedRateLimiter.When(req)
 	if wanted, found := r.wanted.Get(req); found {
 		r.wanted.Remove(req)
-		return min(after, wanted.(time.Duration)) //nolint:forcetypeassert // nothing else is put in
+		return min(after, wanted)
 	}
 	return after
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
-	"k8s.io/utils/lru"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 type Resolver struct {
 	lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	now     func() time.Time
-	answers *lru.Cache
+	answers *lru.Cache[string, answer]
 	asking  singleflight.Group
 }
 
@@ -39,14 +39,14 @@ type answer struct {
 
 // NewResolver returns a Resolver that asks as the manager's process is told to: in a pod, the DNS of the hub.
 func NewResolver() *Resolver {
-	return &Resolver{lookup: net.DefaultResolver.LookupNetIP, now: time.Now, answers: lru.New(remembered)}
+	return &Resolver{lookup: net.DefaultResolver.LookupNetIP, now: time.Now, answers: lru.New[string, answer](remembered)}
 }
 
 // Addresses returns what is known of a fully qualified name, and for how long that counts. When it is to be asked for, done is called once there is an answer.
 func (r *Resolver) Addresses(name string, done func()) (facts.Name, time.Duration) {
 	var last answer
 	if found, ok := r.answers.Get(name); ok {
-		last = found.(answer) //nolint:forcetypeassert // nothing else is put in
+		last = found
 		if left := fresh - r.now().Sub(last.at); left > 0 {
 			return last.name, left
 		}

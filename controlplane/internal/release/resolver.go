@@ -16,9 +16,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/lru"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reach"
 )
@@ -53,9 +53,9 @@ type Resolver struct {
 	now  func() time.Time
 
 	queries    singleflight.Group
-	resolved   *lru.Cache // image by tag, and its sources -> image by digest
-	failures   *lru.Cache // question -> failure
-	transports *lru.Cache // PEM certificates -> *http.Transport
+	resolved   *lru.Cache[string, string]          // image by tag, and its sources -> image by digest
+	failures   *lru.Cache[string, failure]         // question -> failure
+	transports *lru.Cache[string, *http.Transport] // PEM certificates -> *http.Transport
 }
 
 // defaultTransport is that of go-containerregistry with limits.
@@ -81,7 +81,7 @@ func NewResolver(transport http.RoundTripper) *Resolver {
 	if transport == nil {
 		transport = defaultTransport()
 	}
-	return &Resolver{base: transport, now: time.Now, resolved: lru.New(remembered), failures: lru.New(remembered), transports: newTransports()}
+	return &Resolver{base: transport, now: time.Now, resolved: lru.New[string, string](remembered), failures: lru.New[string, failure](remembered), transports: newTransports()}
 }
 
 // question is what a registry is asked, and with what.
@@ -113,7 +113,7 @@ func (r *Resolver) Resolve(image string, sources Sources, credentials Credential
 // known is the answer without asking.
 func (r *Resolver) known(q question) (byDigest string, retryAfter time.Duration, err error) {
 	if found, ok := r.resolved.Get(q.answer()); ok {
-		return found.(string), 0, nil //nolint:forcetypeassert // nothing else is put in
+		return found, 0, nil
 	}
 	last := r.lastFailure(q)
 	if left := last.retryAt.Sub(r.now()); left > 0 {
@@ -125,7 +125,7 @@ func (r *Resolver) known(q question) (byDigest string, retryAfter time.Duration,
 // lastFailure is what came of the question the last time. Without one, only its delays are set.
 func (r *Resolver) lastFailure(q question) failure {
 	if last, ok := r.failures.Get(q.failure()); ok {
-		return last.(failure) //nolint:forcetypeassert // nothing else is put in
+		return last
 	}
 	return failure{delays: wait.Backoff{Duration: firstRetry, Factor: 2, Cap: lastRetry, Steps: math.MaxInt}}
 }

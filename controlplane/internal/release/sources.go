@@ -9,9 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/utils/lru"
-
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
 const (
@@ -52,7 +51,7 @@ func (r *Resolver) transportFor(authorities string) http.RoundTripper {
 		return limited(r.base)
 	}
 	if known, ok := r.transports.Get(authorities); ok {
-		return limited(known.(*http.Transport)) //nolint:forcetypeassert // nothing else is put in
+		return limited(known)
 	}
 	trusting := own.Clone()
 	roots, err := x509.SystemCertPool()
@@ -69,9 +68,9 @@ func (r *Resolver) transportFor(authorities string) http.RoundTripper {
 }
 
 // newTransports closes the connections of a bundle that gives way to another.
-func newTransports() *lru.Cache {
-	return lru.NewWithEvictionFunc(transports, func(_ lru.Key, evicted any) {
-		evicted.(*http.Transport).CloseIdleConnections() //nolint:forcetypeassert // nothing else is put in
+func newTransports() *lru.Cache[string, *http.Transport] {
+	return lru.NewWithEvict(transports, func(_ string, evicted *http.Transport) {
+		evicted.CloseIdleConnections()
 	})
 }
 
