@@ -28,7 +28,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 		"boot mode changed after the data was handed out": {
 			before:  `{spec: {bootMode: LiveISO}, status: {initialization: {dataSecretCreated: true}}}`,
 			change:  `{spec: {bootMode: DiskImage}, status: {initialization: {dataSecretCreated: true}}}`,
-			refused: "spec.bootMode is immutable once the bootstrap data was handed out: delete the Machine, which wipes its host, to boot the host in another way",
+			refused: "spec.bootMode is immutable once the bootstrap data exists: to use another boot mode, delete the Machine, which wipes its host",
 		},
 		"boot mode removed after the data was handed out": {
 			before:  `{spec: {bootMode: LiveISO}, status: {initialization: {dataSecretCreated: true}}}`,
@@ -65,7 +65,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 		"pool changed after the host was approved": {
 			before:  `{spec: {machineConfigPool: infra}, status: {conditions: [` + approved + `]}}`,
 			change:  `{spec: {machineConfigPool: storage}, status: {conditions: [` + approved + `]}}`,
-			refused: "spec.machineConfigPool is immutable once the host was approved: move its Node to another pool in the cluster",
+			refused: "spec.machineConfigPool is immutable once the host is approved: change the pool of its Node in the cluster",
 		},
 		"pool set after the host was approved": {
 			before:  `{status: {conditions: [` + approved + `]}}`,
@@ -82,7 +82,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 			change: `{spec: {machineConfigPool: infra, additionalNTPSources: [ntp]}, status: {conditions: [` + approved + `]}}`,
 		},
 		"hostname of 63 characters":                           {change: `spec: {nodeRegistration: {name: ` + strings.Repeat("a", 63) + `}}`},
-		"hostname of 64 characters":                           {change: `spec: {nodeRegistration: {name: ` + strings.Repeat("a", 64) + `}}`, refused: "name must be at most 63 characters: assisted-service refuses longer hostnames"},
+		"hostname of 64 characters":                           {change: `spec: {nodeRegistration: {name: ` + strings.Repeat("a", 64) + `}}`, refused: "name must be at most 63 characters: assisted-service rejects longer hostnames"},
 		"hostname of 64 characters before variables replaced": {change: `spec: {nodeRegistration: {name: "$METADATA_` + strings.Repeat("A", 54) + `"}}`},
 		"root device hints": {
 			change: `spec: {rootDeviceHints: {deviceName: /dev/disk/by-path/pci-0, hctl: "0:0:0:0", model: PERC, vendor: DELL, serialNumber: S1, minSizeGigabytes: 120, wwn: "0x1", wwnWithExtension: "0x12", wwnVendorExtension: "0x2", rotational: false}}`,
@@ -90,7 +90,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 		"root device hints for the live ISO": {change: `spec: {bootMode: LiveISO, rootDeviceHints: {deviceName: /dev/sda}}`},
 		"root device hints where the disk is written before": {
 			change:  `spec: {bootMode: DiskImage, rootDeviceHints: {deviceName: /dev/sda}}`,
-			refused: "rootDeviceHints choose nothing in boot mode DiskImage, which writes the disk before the host boots",
+			refused: "rootDeviceHints have no effect in boot mode DiskImage, which writes the disk before the host boots",
 		},
 		"no root device hint":                      {change: `spec: {rootDeviceHints: {}}`, refused: "spec.rootDeviceHints"},
 		"root device hint that is no device":       {change: `spec: {rootDeviceHints: {deviceName: sda}}`, refused: "spec.rootDeviceHints.deviceName"},
@@ -98,7 +98,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 		"disks of no size":                         {change: `spec: {rootDeviceHints: {minSizeGigabytes: 0}}`, refused: "spec.rootDeviceHints.minSizeGigabytes"},
 		"the only NTP servers":                     {change: `spec: {ntpSources: [ntp.example.com, 192.0.2.1]}`},
 		"the only NTP servers, and no others":      {change: `spec: {ntpSources: [ntp.example.com], additionalNTPSources: []}`},
-		"the only NTP servers, and further ones":   {change: `spec: {ntpSources: [ntp.example.com], additionalNTPSources: [ntp]}`, refused: "ntpSources are the only ones: additionalNTPSources must be left out"},
+		"the only NTP servers, and further ones":   {change: `spec: {ntpSources: [ntp.example.com], additionalNTPSources: [ntp]}`, refused: "ntpSources replace all other NTP servers: remove additionalNTPSources"},
 		"none as the only NTP servers":             {change: `spec: {ntpSources: []}`, refused: "spec.ntpSources"},
 		"time for network interfaces":              {change: `spec: {imageType: minimal-iso, networkDiscoveryDelaySeconds: 30}`},
 		"less than no time for network interfaces": {change: `spec: {networkDiscoveryDelaySeconds: -1}`, refused: "spec.networkDiscoveryDelaySeconds"},
@@ -114,7 +114,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 		},
 		"kernel arguments of the live ISO where there is none": {
 			change:  `spec: {bootMode: DiskImage, discoveryKernelArguments: [{operation: append, value: quiet}]}`,
-			refused: "discoveryKernelArguments are those of the live ISO: in boot mode DiskImage there is none",
+			refused: "discoveryKernelArguments apply to the live ISO, which boot mode DiskImage does not have: remove them, or set bootMode to LiveISO",
 		},
 		"kernel argument of the live ISO inserted": {
 			change:  `spec: {discoveryKernelArguments: [{operation: insert, value: quiet}]}`,
@@ -133,7 +133,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 		},
 		"partitions saved by label where the disk is written before": {
 			change:  `spec: {bootMode: DiskImage, installerArguments: ["--copy-network", "--save-partlabel", "data*"]}`,
-			refused: "installerArguments: in boot mode DiskImage, in which OpenShift is installed to the disk that the host runs from, only --append-karg",
+			refused: "installerArguments: in boot mode DiskImage only --append-karg",
 		},
 		"partitions saved by index where the disk is written before": {
 			change:  `spec: {bootMode: DiskImage, installerArguments: ["--save-partindex", "5-"]}`,
@@ -148,7 +148,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 		},
 		"arguments of the installer in one": {
 			change:  `spec: {installerArguments: ["--copy-network", "data part"]}`,
-			refused: "installerArguments must hold no blanks: the value of an argument is the next item",
+			refused: "installerArguments must not contain whitespace: write the value of an argument as the next item",
 		},
 		"minimal live ISO": {change: `spec: {imageType: minimal-iso}`},
 		"live ISO of another kind": {
@@ -158,7 +158,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 		"labels of the Agent": {change: `spec: {agentLabels: {example.com/rack: "7", empty: ""}}`},
 		"label of the Agent with a key that is none": {
 			change:  `spec: {agentLabels: {"a b": c}}`,
-			refused: "the keys of agentLabels must be keys of labels",
+			refused: "the keys of agentLabels must be label keys, such as example.com/rack",
 		},
 		"label of the Agent with a value that is none": {
 			change:  `spec: {agentLabels: {a: "b c"}}`,
@@ -166,7 +166,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 		},
 		"label of the Agent that is assisted-service's": {
 			change:  `spec: {agentLabels: {infraenvs.agent-install.openshift.io/x: y}}`,
-			refused: "agentLabels of agent-install.openshift.io are assisted-service's own",
+			refused: "agentLabels of agent-install.openshift.io are reserved for assisted-service: remove them",
 		},
 		"kernel argument with a blank": {
 			change:  `spec: {kernelArguments: [{operation: append, value: "a b"}]}`,
@@ -174,7 +174,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 		},
 		"trust bundle that holds no certificate": {
 			change:  `spec: {additionalTrustBundle: hello}`,
-			refused: "additionalTrustBundle must hold PEM certificates (-----BEGIN CERTIFICATE-----)",
+			refused: "additionalTrustBundle must contain PEM certificates (-----BEGIN CERTIFICATE-----)",
 		},
 		"trust bundle": {
 			change: `spec: {additionalTrustBundle: "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n"}`,
@@ -208,9 +208,9 @@ func openshiftAssistedConfigAdmissions() admissions {
 
 func nodeRegistrationAdmissions() admissions {
 	const (
-		badName  = "name must be a host name of lower-case letters, digits, '-' and '.', in which variables ($NAME) may stand"
-		badLabel = "kubeletExtraLabels must be label-key=value; the value may hold letters, digits, '-', '_', '.' and variables ($NAME)"
-		badID    = "providerID must look like scheme://path, in which variables ($NAME) may stand"
+		badName  = "name must be a hostname of lowercase letters, digits, '-', '.' and variables ($NAME)"
+		badLabel = "kubeletExtraLabels must have the form key=value; the value may contain letters, digits, '-', '_', '.' and variables ($NAME)"
+		badID    = "providerID must have the form scheme://path; variables ($NAME) are allowed"
 	)
 	return admissions{minimalConfig, map[string]admission{
 		"name":                       {change: `spec: {nodeRegistration: {name: node-1.lab}}`},
@@ -250,7 +250,7 @@ metadata: {name: worker}
 		},
 		"role of a control-plane host": {
 			change:  `spec: {template: {spec: {role: Arbiter}}}`,
-			refused: "role is for control-plane Machines: set spec.arbiter of the OpenshiftAssistedControlPlane",
+			refused: "role is for control-plane Machines: remove it, and set spec.arbiter of the OpenshiftAssistedControlPlane",
 		},
 		"no CPU core at all": {
 			change:  `spec: {template: {spec: {hostRequirements: {minCPUCores: 0}}}}`,

@@ -25,7 +25,7 @@ func controlPlaneShapeAdmissions() admissions {
 		"four":                          {change: `spec: {replicas: 4}`},
 		"five":                          {change: `spec: {replicas: 5}`},
 		"none":                          {change: `spec: {replicas: 0}`, refused: badReplicas},
-		"two":                           {change: `spec: {replicas: 2}`, refused: "two nodes have no quorum of their own: with replicas 2 set fencing, or set replicas to 3 with an arbiter"},
+		"two":                           {change: `spec: {replicas: 2}`, refused: "a cluster of two nodes has no etcd quorum without fencing: set fencing, or set replicas to 3 with an arbiter"},
 		"six":                           {change: `spec: {replicas: 6}`, refused: badReplicas},
 		"single node":                   {change: `spec: {replicas: 1, config: {apiVIPs: null, ingressVIPs: null}}`},
 		"single node by default":        {change: `spec: {replicas: null, config: {apiVIPs: null, ingressVIPs: null}}`},
@@ -46,16 +46,16 @@ func controlPlaneShapeAdmissions() admissions {
 		},
 		"names by an action": {
 			change:  `spec: {machineNaming: {template: "{{/* {{ .random }} */}}x"}}`,
-			refused: "template may hold text and the variables {{ .cluster.name }}, {{ .controlPlane.name }} and {{ .random }}, and nothing else",
+			refused: "template may contain text and the variables {{ .cluster.name }}, {{ .controlPlane.name }} and {{ .random }}, and nothing else",
 		},
 		"a pool for control-plane hosts": {
 			change:  `spec: {openshiftAssistedConfigSpec: {machineConfigPool: infra}}`,
-			refused: "machineConfigPool is for workers: hosts of the control plane belong to the pool master",
+			refused: "machineConfigPool is for workers: remove it, hosts of the control plane belong to the pool master",
 		},
 		"a tolerated operator": {change: `spec: {upgrade: {toleratedOperators: [insights, openshift-samples]}}`},
 		"a tolerated operator that an upgrade depends upon": {
 			change:  `spec: {upgrade: {toleratedOperators: [insights, machine-config]}}`,
-			refused: "etcd, kube-apiserver and machine-config cannot be tolerated: an upgrade restarts the control plane by means of them. Repair them first",
+			refused: "etcd, kube-apiserver and machine-config cannot be tolerated, because they restart the control plane during an upgrade: repair them first",
 		},
 		"a tolerated operator that is none": {
 			change:  `spec: {upgrade: {toleratedOperators: ["*"]}}`,
@@ -63,7 +63,7 @@ func controlPlaneShapeAdmissions() admissions {
 		},
 		"bad host settings": {
 			change:  `spec: {openshiftAssistedConfigSpec: {nodeRegistration: {name: Node1}}}`,
-			refused: "name must be a host name",
+			refused: "name must be a hostname",
 		},
 	}}
 }
@@ -71,7 +71,7 @@ func controlPlaneShapeAdmissions() admissions {
 func arbiterAdmissions() admissions {
 	const (
 		release  = "an arbiter needs version 4.20 or newer"
-		presence = "spec.arbiter can be neither set nor removed"
+		presence = "spec.arbiter can be set only at creation and cannot be removed"
 	)
 	of := func(version string) string { return `spec: {version: ` + version + `, arbiter: {}}` }
 	const small = `spec: {arbiter: {machineTemplate: {spec: {infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: Metal3MachineTemplate, name: small}}}, openshiftAssistedConfigSpec: {hostRequirements: {minCPUCores: 2}}}}`
@@ -80,10 +80,10 @@ func arbiterAdmissions() admissions {
 		"from a template of its own": {change: small},
 		"without a master":           {change: `spec: {replicas: 4, arbiter: {}}`, refused: "with an arbiter replicas must be 3: two masters and the arbiter"},
 		"of a single node":           {change: `spec: {replicas: null, arbiter: {}, config: {apiVIPs: null, ingressVIPs: null}}`, refused: "with an arbiter replicas must be 3"},
-		"without VIPs":               {change: `spec: {arbiter: {}, config: {apiVIPs: null, ingressVIPs: null}}`, refused: "a cluster with an arbiter is one of platform baremetal: set config.apiVIPs and config.ingressVIPs"},
-		"in a pool of workers":       {change: `spec: {arbiter: {openshiftAssistedConfigSpec: {machineConfigPool: infra}}}`, refused: "machineConfigPool is for workers: the host of an arbiter belongs to the pool arbiter"},
-		"with a role":                {change: `spec: {arbiter: {openshiftAssistedConfigSpec: {role: Arbiter}}}`, refused: "role of an arbiter is set by the control plane provider: leave it out"},
-		"by the role of all":         {change: `spec: {openshiftAssistedConfigSpec: {role: Arbiter}}`, refused: "role is set by the control plane provider: set spec.arbiter"},
+		"without VIPs":               {change: `spec: {arbiter: {}, config: {apiVIPs: null, ingressVIPs: null}}`, refused: "a cluster with an arbiter needs platform baremetal: set config.apiVIPs and config.ingressVIPs"},
+		"in a pool of workers":       {change: `spec: {arbiter: {openshiftAssistedConfigSpec: {machineConfigPool: infra}}}`, refused: "machineConfigPool is for workers: remove it, the host of an arbiter belongs to the pool arbiter"},
+		"with a role":                {change: `spec: {arbiter: {openshiftAssistedConfigSpec: {role: Arbiter}}}`, refused: "role of an arbiter is set by the control plane provider: remove it"},
+		"by the role of all":         {change: `spec: {openshiftAssistedConfigSpec: {role: Arbiter}}`, refused: "role is set by the control plane provider: remove it, and set spec.arbiter"},
 		"made from nothing":          {change: `spec: {arbiter: {machineTemplate: {spec: {}}}}`, refused: "should have at least 1 properties"},
 		"technology preview":         {change: of("4.19.10"), refused: release},
 		"before there was one":       {change: of("v4.9.0"), refused: release},
@@ -103,7 +103,7 @@ func fencingAdmissions() admissions {
 	const (
 		number   = "with fencing replicas must be 2"
 		release  = "fencing needs version 4.20 or newer"
-		presence = "spec.fencing can be neither set nor removed"
+		presence = "spec.fencing can be set only at creation and cannot be removed"
 		fencing  = `fencing: {credentialsFrom: BareMetalHosts}`
 	)
 	two := `spec: {replicas: 2, ` + fencing + `}`
@@ -113,7 +113,7 @@ func fencingAdmissions() admissions {
 		"two nodes of platform none": {change: `spec: {replicas: 2, ` + fencing + `, config: {apiVIPs: null, ingressVIPs: null}}`},
 		"two nodes of another platform": {
 			change:  `spec: {replicas: 2, ` + fencing + `, config: {apiVIPs: null, ingressVIPs: null, externalPlatform: {name: other}}}`,
-			refused: "a cluster with fencing is one of platform baremetal or none: remove config.externalPlatform",
+			refused: "a cluster with fencing needs platform baremetal or none: remove config.externalPlatform",
 		},
 		"three nodes":                {change: `spec: {` + fencing + `}`, refused: number},
 		"a single node":              {change: `spec: {replicas: null, ` + fencing + `, config: {apiVIPs: null, ingressVIPs: null}}`, refused: number},
@@ -144,7 +144,7 @@ func controlPlaneReleaseAdmissions() admissions {
 		"release by digest":    {change: `spec: {config: {releaseImage: "` + digest + `"}}`},
 		"release by tag":       {change: `spec: {config: {releaseImage: "quay.io/openshift-release-dev/ocp-release:4.19.10-x86_64"}}`, refused: "spec.config.releaseImage"},
 		"ClusterImageSet":      {change: `spec: {config: {clusterImageSetRef: {name: ocp-4.19}}}`},
-		"digest and image set": {change: `spec: {config: {releaseImage: "` + digest + `", clusterImageSetRef: {name: x}}}`, refused: "give the release as releaseImage or as clusterImageSetRef, not both"},
+		"digest and image set": {change: `spec: {config: {releaseImage: "` + digest + `", clusterImageSetRef: {name: x}}}`, refused: "releaseImage and clusterImageSetRef exclude each other: remove one of them"},
 	}}
 }
 
@@ -157,32 +157,32 @@ func controlPlaneNetworkAdmissions() admissions {
 		"two VIPs of load balancer":   {change: `spec: {config: {loadBalancer: {type: UserManaged}, apiVIPs: [192.168.111.5, "fd00::5"], ingressVIPs: [192.168.111.6, "fd00::6"], machineNetwork: [192.168.111.0/24, "fd00::/64"]}}`, refused: "a cluster with a user-managed load balancer cannot be dual-stack"},
 		"three networks":              {change: `spec: {config: {machineNetwork: [192.168.111.0/24, 10.0.0.0/24, "fd00::/64"]}}`, refused: "machineNetwork of a dual-stack cluster must be one IPv4 and one IPv6 network"},
 		"dual-stack, no network":      {change: `spec: {config: {apiVIPs: [192.168.111.5, "fd00::5"], ingressVIPs: [192.168.111.6, "fd00::6"]}}`, refused: "a dual-stack cluster (two apiVIPs) needs machineNetwork"},
-		"API outside the networks":    {change: `spec: {config: {apiVIPs: [192.168.112.5], machineNetwork: [192.168.111.0/24]}}`, refused: "each of apiVIPs must lie in one of machineNetwork"},
-		"ingress outside of networks": {change: `spec: {config: {ingressVIPs: [192.168.112.6], machineNetwork: [192.168.111.0/24]}}`, refused: "each of ingressVIPs must lie in one of machineNetwork"},
+		"API outside the networks":    {change: `spec: {config: {apiVIPs: [192.168.112.5], machineNetwork: [192.168.111.0/24]}}`, refused: "each address of apiVIPs must be in a network of machineNetwork"},
+		"ingress outside of networks": {change: `spec: {config: {ingressVIPs: [192.168.112.6], machineNetwork: [192.168.111.0/24]}}`, refused: "each address of ingressVIPs must be in a network of machineNetwork"},
 		"dual-stack":                  {change: `spec: {config: {apiVIPs: [192.168.111.5, "fd00::5"], ingressVIPs: [192.168.111.6, "fd00::6"], machineNetwork: [192.168.111.0/24, "fd00::/64"]}}`},
 		"two of one family":           {change: `spec: {config: {apiVIPs: [192.168.111.5, 192.168.111.7], ingressVIPs: [192.168.111.6, "fd00::6"]}}`, refused: "two apiVIPs must be one IPv4 and one IPv6 address"},
 		"two ingress of one family":   {change: `spec: {config: {apiVIPs: [192.168.111.5, "fd00::5"], ingressVIPs: [192.168.111.6, 192.168.111.8]}}`, refused: "two ingressVIPs must be one IPv4 and one IPv6 address"},
 		"three addresses":             {change: `spec: {config: {apiVIPs: [192.168.111.5, "fd00::5", 192.168.111.9]}}`, refused: "must have at most 2 items"},
 		"API without ingress":         {change: `spec: {config: {ingressVIPs: null}}`, refused: "apiVIPs and ingressVIPs must have the same number of addresses: one each, or two each for dual-stack"},
 		"two API, one ingress":        {change: `spec: {config: {apiVIPs: [192.168.111.5, "fd00::5"]}}`, refused: "must have the same number of addresses"},
-		"API name, not address":       {change: `spec: {config: {apiVIPs: [api.lab]}}`, refused: "apiVIPs must be IP addresses"},
-		"ingress name, not address":   {change: `spec: {config: {ingressVIPs: [apps.lab]}}`, refused: "ingressVIPs must be IP addresses"},
-		"one address for both":        {change: `spec: {config: {ingressVIPs: [192.168.111.5]}}`, refused: "apiVIPs and ingressVIPs must be different addresses (or set loadBalancer.type to UserManaged)"},
+		"API name, not address":       {change: `spec: {config: {apiVIPs: [api.lab]}}`, refused: "apiVIPs must be IP addresses, such as 192.168.111.5"},
+		"ingress name, not address":   {change: `spec: {config: {ingressVIPs: [apps.lab]}}`, refused: "ingressVIPs must be IP addresses, such as 192.168.111.6"},
+		"one address for both":        {change: `spec: {config: {ingressVIPs: [192.168.111.5]}}`, refused: "apiVIPs and ingressVIPs must be different addresses: change one of them, or set loadBalancer.type to UserManaged"},
 		"one address for both, in two notations": {
 			change:  `spec: {config: {apiVIPs: ["fd00::5"], ingressVIPs: ["fd00:0::5"]}}`,
-			refused: "apiVIPs and ingressVIPs must be different addresses (or set loadBalancer.type to UserManaged)",
+			refused: "apiVIPs and ingressVIPs must be different addresses: change one of them, or set loadBalancer.type to UserManaged",
 		},
 		"one address for both of a user's load balancer": {
 			change: `spec: {config: {loadBalancer: {type: UserManaged}, apiVIPs: ["fd00::5"], ingressVIPs: ["fd00:0::5"], machineNetwork: ["fd00::/64"]}}`,
 		},
-		"network with host bits":      {change: `spec: {config: {machineNetwork: [192.168.111.20/24]}}`, refused: "machineNetwork must be the addresses of networks, without host bits: 192.168.111.0/24, not 192.168.111.20/24"},
-		"IPv6 network with host bits": {change: `spec: {config: {apiVIPs: ["fd00::5"], ingressVIPs: ["fd00::6"], machineNetwork: ["fd00::1/64"]}}`, refused: "machineNetwork must be the addresses of networks, without host bits"},
+		"network with host bits":      {change: `spec: {config: {machineNetwork: [192.168.111.20/24]}}`, refused: "machineNetwork must contain network addresses without host bits: 192.168.111.0/24, not 192.168.111.20/24"},
+		"IPv6 network with host bits": {change: `spec: {config: {apiVIPs: ["fd00::5"], ingressVIPs: ["fd00::6"], machineNetwork: ["fd00::1/64"]}}`, refused: "machineNetwork must contain network addresses without host bits"},
 		"IPv6 network in long form":   {change: `spec: {config: {apiVIPs: ["fd00::5"], ingressVIPs: ["fd00::6"], machineNetwork: ["fd00:0:0:0::/64"]}}`},
-		"network without prefix":      {change: `spec: {config: {machineNetwork: [192.168.111.0]}}`, refused: "machineNetwork must be CIDRs such as 192.168.111.0/24"},
+		"network without prefix":      {change: `spec: {config: {machineNetwork: [192.168.111.0]}}`, refused: "machineNetwork must contain CIDRs such as 192.168.111.0/24"},
 		"user's load balancer":        {change: `spec: {config: {loadBalancer: {type: UserManaged}, apiVIPs: [10.1.1.1], ingressVIPs: [10.1.1.1], machineNetwork: [192.168.111.0/24, 10.1.1.0/24]}}`},
-		"load balancer elsewhere":     {change: `spec: {config: {loadBalancer: {type: UserManaged}, apiVIPs: [10.1.1.1], ingressVIPs: [192.168.111.6], machineNetwork: [192.168.111.0/24]}}`, refused: "each of apiVIPs must lie in one of machineNetwork (also that of a user-managed load balancer)"},
-		"its ingress elsewhere":       {change: `spec: {config: {loadBalancer: {type: UserManaged}, ingressVIPs: [10.1.1.1], machineNetwork: [192.168.111.0/24]}}`, refused: "each of ingressVIPs must lie in one of machineNetwork"},
-		"load balancer, no network":   {change: `spec: {config: {loadBalancer: {type: UserManaged}}}`, refused: "a user-managed load balancer needs its addresses in apiVIPs and ingressVIPs, and machineNetwork"},
+		"load balancer elsewhere":     {change: `spec: {config: {loadBalancer: {type: UserManaged}, apiVIPs: [10.1.1.1], ingressVIPs: [192.168.111.6], machineNetwork: [192.168.111.0/24]}}`, refused: "each address of apiVIPs must be in a network of machineNetwork, also with a user-managed load balancer"},
+		"its ingress elsewhere":       {change: `spec: {config: {loadBalancer: {type: UserManaged}, ingressVIPs: [10.1.1.1], machineNetwork: [192.168.111.0/24]}}`, refused: "each address of ingressVIPs must be in a network of machineNetwork"},
+		"load balancer, no network":   {change: `spec: {config: {loadBalancer: {type: UserManaged}}}`, refused: "a user-managed load balancer needs its addresses in apiVIPs and ingressVIPs, and its network in machineNetwork: set these fields"},
 		"load balancer, no addresses": {change: `spec: {config: {loadBalancer: {type: UserManaged}, apiVIPs: null, ingressVIPs: null, machineNetwork: [192.168.111.0/24]}}`, refused: "a user-managed load balancer needs its addresses"},
 		"unknown network plug-in":     {change: `spec: {config: {networkType: Flannel}}`, refused: "spec.config.networkType: Unsupported value"},
 		"somebody's load balancer":    {change: `spec: {config: {loadBalancer: {type: Somebodys}}}`, refused: "loadBalancer.type: Unsupported value"},
@@ -198,7 +198,7 @@ func controlPlaneNetworkAdmissions() admissions {
 // authority looks like the certificate of one; notPEM is what refuses anything else.
 const (
 	authority = "-----BEGIN CERTIFICATE-----\nMIIB+/==\n-----END CERTIFICATE-----\n"
-	notPEM    = "additionalTrustBundle must hold PEM certificates (-----BEGIN CERTIFICATE-----) and nothing else"
+	notPEM    = "additionalTrustBundle must contain PEM certificates (-----BEGIN CERTIFICATE-----) and nothing else"
 )
 
 // bundleOf states authorities below a path.
@@ -225,13 +225,13 @@ func controlPlaneSettingsAdmissions() admissions {
 		"external platform of nobody": {change: `spec: {config: {apiVIPs: null, ingressVIPs: null, externalPlatform: {}}}`, refused: "externalPlatform.name: Required value"},
 		"external platform with virtual addresses": {
 			change:  `spec: {replicas: 3, config: {apiVIPs: [192.168.111.5], ingressVIPs: [192.168.111.4], externalPlatform: {name: metal-stack}}}`,
-			refused: "on an external platform the cluster has no virtual addresses",
+			refused: "a cluster on an external platform has no VIPs",
 		},
 		"unknown capability set":  {change: `spec: {config: {capabilities: {baselineCapability: Some}}}`, refused: "baselineCapability"},
 		"install-config override": {change: `spec: {config: {installConfigOverride: '{"networking":{"networkType":"Cilium"}}'}}`},
 		"override that is YAML":   {change: `spec: {config: {installConfigOverride: 'networking: {}'}}`, refused: "installConfigOverride must be a JSON object"},
 		"authorities":             {change: bundleOf("spec", strings.Repeat(authority, 16))},
-		"authorities without end": {change: bundleOf("spec", strings.Repeat(authority, 17)), refused: "additionalTrustBundle must hold at most 16 certificates"},
+		"authorities without end": {change: bundleOf("spec", strings.Repeat(authority, 17)), refused: "additionalTrustBundle must contain at most 16 certificates"},
 		"a key as authority":      {change: bundleOf("spec", authority+strings.ReplaceAll(authority, "CERTIFICATE", "PRIVATE KEY")), refused: notPEM},
 		"authorities in words":    {change: bundleOf("spec", "# mine\n"+authority), refused: notPEM},
 		"an authority cut off":    {change: bundleOf("spec", strings.TrimSuffix(authority, "-----\n")), refused: notPEM},
@@ -245,7 +245,7 @@ func controlPlaneUpdateAdmissions() admissions {
 		notNow   = "spec.replicas cannot change while the cluster is being installed"
 		network  = "apiVIPs, ingressVIPs, machineNetwork, networkType and loadBalancer cannot change once the installation has started"
 		fixed    = "hostPrefix, externalPlatform and hyperthreading cannot change once the installation has started"
-		settings = "the installation has started: change proxy, diskEncryption, capabilities, manifests, mastersSchedulable, ssh key and registry mirrors in the installed cluster instead"
+		settings = "the installation has started: change proxy, diskEncryption, capabilities, manifests, mastersSchedulable, SSH key and registry mirrors in the installed cluster instead"
 	)
 	in := func(phase, more string) string { return `{status: {installation: {phase: ` + phase + `}}` + more + `}` }
 	return admissions{minimalControlPlane, map[string]admission{
@@ -268,7 +268,7 @@ func controlPlaneUpdateAdmissions() admissions {
 		"installed cluster to single node": {
 			before:  in("Installed", `, spec: {config: {apiVIPs: null, ingressVIPs: null}}`),
 			change:  in("Installed", `, spec: {replicas: 1, config: {apiVIPs: null, ingressVIPs: null}}`),
-			refused: "an installed single-node cluster cannot become a multi-node one, nor the other way round",
+			refused: "replicas cannot change from or to 1 once the installation has started: a single-node cluster cannot become a multi-node cluster, nor vice versa",
 		},
 		"VIP before installation":        {before: in("Pending", ""), change: in("Pending", `, spec: {config: {apiVIPs: [192.168.111.7]}}`)},
 		"VIP while installing":           {before: in("Installing", ""), change: in("Installing", `, spec: {config: {apiVIPs: [192.168.111.7]}}`), refused: network},
@@ -302,22 +302,22 @@ spec: {template: {spec: {config: {baseDomain: lab.example.com}}}}
 		"authorities": {change: bundleOf("spec.template.spec", authority)},
 		"authorities without end": {
 			change:  bundleOf("spec.template.spec", strings.Repeat(authority, 17)),
-			refused: "additionalTrustBundle must hold at most 16 certificates",
+			refused: "additionalTrustBundle must contain at most 16 certificates",
 		},
 		"authorities in words": {change: bundleOf("spec.template.spec", "# mine"), refused: notPEM},
 		"an arbiter":           {change: `spec: {template: {spec: {arbiter: {}}}}`},
 		"fencing":              {change: `spec: {template: {spec: {fencing: {credentialsFrom: BareMetalHosts}}}}`},
 		"an arbiter in a pool of workers": {
 			change:  `spec: {template: {spec: {arbiter: {openshiftAssistedConfigSpec: {machineConfigPool: infra}}}}}`,
-			refused: "machineConfigPool is for workers: the host of an arbiter belongs to the pool arbiter",
+			refused: "machineConfigPool is for workers: remove it, the host of an arbiter belongs to the pool arbiter",
 		},
 		"an arbiter with a role": {
 			change:  `spec: {template: {spec: {arbiter: {openshiftAssistedConfigSpec: {role: Arbiter}}}}}`,
-			refused: "role of an arbiter is set by the control plane provider: leave it out",
+			refused: "role of an arbiter is set by the control plane provider: remove it",
 		},
 		"arbiters by the role of all": {
 			change:  `spec: {template: {spec: {openshiftAssistedConfigSpec: {role: Arbiter}}}}`,
-			refused: "role is set by the control plane provider: set spec.arbiter",
+			refused: "role is set by the control plane provider: remove it, and set spec.arbiter",
 		},
 		"what the topology sets": {
 			change:  `spec: {template: {spec: {version: 4.19.10}}}`,

@@ -119,7 +119,7 @@ func ours(clusterctl string, core semver.Version) *conformance.Provider {
 			".status.versions minItems:",                                                 // of the status, which was never written empty
 			"new rule: clusterName cannot change once the installation has started",      // it could not be changed at all
 			".spec.config.baseDomain",                                                    // assisted-service refused all others
-			"new rule: template may hold text and the variables",                         // a condition refused all others
+			"new rule: template may contain text and the variables",                         // a condition refused all others
 		},
 		Templates: templates(),
 		Variables: map[string]string{

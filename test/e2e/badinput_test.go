@@ -359,6 +359,6 @@ var _ = Describe("A refusal", Label("bad-input"), func() {
 			Namespace: "bad-vips", ClusterName: "vips",
 			Edit: edit(controlPlaneKind, []any{"10.0.0.5"}, "spec", "config", "apiVIPs"),
 		})
-		Expect(err).To(MatchError(ContainSubstring("each of apiVIPs must lie in one of machineNetwork")))
+		Expect(err).To(MatchError(ContainSubstring("each address of apiVIPs must be in a network of machineNetwork")))
 	}, NodeTimeout(soon))
 })

@@ -2,10 +2,10 @@ package v1beta1
 
 import clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-// Conditions of an OpenshiftAssistedConfig, in the order in which a host passes them. Ready summarises them and is mirrored by Cluster API
-// into the Machine's BootstrapConfigReady: its reason and message are those of the first condition that is not True.
+// Conditions of an OpenshiftAssistedConfig, in the order in which a host passes them.
 const (
-	// ReadyCondition is True once the host is installed.
+	// ReadyCondition is True once the host is installed. Its reason and message are those of the first other condition
+	// that is not True. Cluster API mirrors the condition into BootstrapConfigReady of the Machine.
 	ReadyCondition = "Ready"
 
 	// DiscoveryImageReadyCondition is True once the InfraEnv offers the image or ignition that the host boots.
@@ -26,11 +26,14 @@ const (
 	// HostInstalledCondition is True once the host runs the installed system and has joined the cluster. It stays True.
 	HostInstalledCondition = "HostInstalled"
 
-	// HostAvailableCondition says of a Machine with Metal3 whether a BareMetalHost stands behind it, or could: before any server is touched which ones fit, or why none
-	// does. It advises, and blocks nothing: what no server may be started with is in DataSecretAvailable; it goes when the host is installed, and comes back while the Bare Metal Operator reports an error of it.
+	// HostAvailableCondition reports, for a Machine with Metal3, whether a BareMetalHost is chosen for the Machine or
+	// fits it. Before any server is started, the message names the BareMetalHosts that fit, or the reason why none
+	// fits. The condition is advisory and blocks nothing: DataSecretAvailable reports what blocks the start of a
+	// server. The condition is removed when the host is installed. It returns while the Bare Metal Operator reports an
+	// error of the BareMetalHost.
 	HostAvailableCondition = "HostAvailable"
 
-	// DeletingCondition is True while the object is being deleted; the message says what is waited for.
+	// DeletingCondition is True while the object is being deleted. The message names what blocks the deletion.
 	DeletingCondition = "Deleting"
 )
 

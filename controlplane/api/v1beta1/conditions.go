@@ -4,8 +4,8 @@ import clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 // Conditions of an OpenshiftAssistedControlPlane.
 const (
-	// AvailableCondition is True when the cluster is installed and its control plane serves. Cluster API mirrors it into the
-	// Cluster's ControlPlaneAvailable.
+	// AvailableCondition is True while the cluster is installed and its control plane serves. Cluster API mirrors it
+	// into ControlPlaneAvailable of the Cluster.
 	AvailableCondition = clusterv1.AvailableCondition
 
 	// InitializedCondition is True once the cluster's API server has answered. It stays True.
@@ -14,21 +14,23 @@ const (
 	// ReleaseImageResolvedCondition is True once the release image of spec.version is known.
 	ReleaseImageResolvedCondition = "ReleaseImageResolved"
 
-	// InstalledCondition is True once the cluster is installed. Until then its message tells phase, percentage, what fails, and where
-	// assisted-service's events and logs are.
+	// InstalledCondition is True once the cluster is installed. Until then its message contains the phase, the
+	// percentage, failures, and the URLs of the events and logs of assisted-service.
 	InstalledCondition = "Installed"
 
 	// KubeconfigAvailableCondition is True once the Secret <cluster>-kubeconfig exists.
 	KubeconfigAvailableCondition = "KubeconfigAvailable"
 
-	// ControlPlaneComponentsHealthyCondition is True when the cluster's operators for etcd and the API server say that they are available.
+	// ControlPlaneComponentsHealthyCondition is True while the ClusterOperators etcd and kube-apiserver of the cluster
+	// report that they are available.
 	ControlPlaneComponentsHealthyCondition = "ControlPlaneComponentsHealthy"
 
-	// EtcdClusterHealthyCondition is True when the cluster's etcd operator reports that the members of etcd serve, and every control-plane Node has a Machine. It does not
-	// exist before the cluster is installed. Its name is that of KubeadmControlPlane.
+	// EtcdClusterHealthyCondition is True while the etcd operator of the cluster reports that the etcd members serve,
+	// and every control-plane Node has a Machine. The condition does not exist before the cluster is installed.
+	// KubeadmControlPlane uses the same name.
 	EtcdClusterHealthyCondition = "EtcdClusterHealthy"
 
-	// MachinesCreatedCondition is True when all wanted Machines exist.
+	// MachinesCreatedCondition is True when all desired Machines exist.
 	MachinesCreatedCondition = "MachinesCreated"
 
 	// MachinesReadyCondition is True when all Machines are Ready.
@@ -37,29 +39,33 @@ const (
 	// MachinesUpToDateCondition is True when all Machines are UpToDate.
 	MachinesUpToDateCondition = clusterv1.MachinesUpToDateCondition
 
-	// RollingOutCondition is True when Machines are not UpToDate.
+	// RollingOutCondition is True while Machines are not UpToDate.
 	RollingOutCondition = clusterv1.RollingOutCondition
 
-	// ScalingUpCondition is True when Machines are missing.
+	// ScalingUpCondition is True while Machines are missing.
 	ScalingUpCondition = clusterv1.ScalingUpCondition
 
-	// ScalingDownCondition is True when there are too many Machines, or one that is being deleted waits for its host to leave etcd.
+	// ScalingDownCondition is True while more Machines than desired exist, or while a Machine that is being deleted
+	// waits until its host has left etcd.
 	ScalingDownCondition = clusterv1.ScalingDownCondition
 
-	// RemediatingCondition is True when a MachineHealthCheck wants Machines to be remediated; the message tells what keeps them.
+	// RemediatingCondition is True while a MachineHealthCheck requests the remediation of Machines. The message names
+	// what blocks the remediation.
 	RemediatingCondition = clusterv1.RemediatingCondition
 
-	// CertificatesApprovedCondition is False while kubelets of the cluster's hosts ask for certificates that do not fit; else it is not there.
+	// CertificatesApprovedCondition is False while kubelets of the hosts of the cluster request certificates that do
+	// not match them. Otherwise the condition does not exist.
 	CertificatesApprovedCondition = "CertificatesApproved"
 
-	// HostsProgressingCondition is False while a host is much slower than the others that are installed beside it; else it is not there. It advises, and holds nothing up.
+	// HostsProgressingCondition is False while a host is much slower than the other hosts of the installation.
+	// Otherwise the condition does not exist. It is advisory, and blocks nothing.
 	HostsProgressingCondition = "HostsProgressing"
 
-	// PreflightPassedCondition tells, until the cluster is installed, whether its names, addresses and registries look right from the hub. It advises, and holds
-	// nothing up.
+	// PreflightPassedCondition reports, until the cluster is installed, whether names, addresses and registries of the
+	// cluster are correct as seen from the hub. It is advisory, and blocks nothing.
 	PreflightPassedCondition = "PreflightPassed"
 
-	// DeletingCondition is True while the object is being deleted; the message says what is waited for.
+	// DeletingCondition is True while the object is being deleted. The message names what blocks the deletion.
 	DeletingCondition = clusterv1.DeletingCondition
 )
 

@@ -7,79 +7,83 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
 
-// OpenshiftAssistedControlPlaneTemplateSpec holds the template.
+// OpenshiftAssistedControlPlaneTemplateSpec contains the template.
 type OpenshiftAssistedControlPlaneTemplateSpec struct {
-	// template is what a ClusterClass's control planes are made from.
+	// template is the template of the control planes of a ClusterClass.
 	// +required
 	Template OpenshiftAssistedControlPlaneTemplateResource `json:"template,omitempty,omitzero"`
 }
 
-// OpenshiftAssistedControlPlaneTemplateResource is what a ClusterClass's control planes are made from.
+// OpenshiftAssistedControlPlaneTemplateResource is the template of the control planes of a ClusterClass.
 type OpenshiftAssistedControlPlaneTemplateResource struct {
-	// metadata of the control planes.
+	// metadata contains labels and annotations of the control planes.
 	// +optional
 	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
-	// spec of the control planes, without what the topology of the Cluster sets: replicas, version and infrastructureRef.
+	// spec is the spec of the control planes, without the fields that the topology of the Cluster sets: replicas,
+	// version and infrastructureRef.
 	// +required
 	Spec OpenshiftAssistedControlPlaneTemplateResourceSpec `json:"spec,omitempty,omitzero"`
 }
 
-// OpenshiftAssistedControlPlaneTemplateResourceSpec is an OpenshiftAssistedControlPlaneSpec without what the topology of the Cluster sets.
+// OpenshiftAssistedControlPlaneTemplateResourceSpec is an OpenshiftAssistedControlPlaneSpec without the fields that the
+// topology of the Cluster sets.
 type OpenshiftAssistedControlPlaneTemplateResourceSpec struct {
-	// machineTemplate is what the control-plane Machines are made from.
+	// machineTemplate is the template of the control-plane Machines.
 	// +optional
 	MachineTemplate OpenshiftAssistedControlPlaneTemplateMachineTemplate `json:"machineTemplate,omitempty,omitzero"`
 
-	// arbiter makes one of the three control-plane Machines an arbiter: a member of etcd on a small host that runs little else, beside two masters. A template of its infra machine
-	// that it names is taken as it is: Cluster API clones that of the other Machines only.
+	// arbiter makes one of the three control-plane Machines an arbiter: a member of etcd on a small host that runs few
+	// other components. The other two Machines are masters. If arbiter names a template of its infra machine, Cluster
+	// API does not clone it: it clones only the template of the other Machines.
 	// +optional
 	Arbiter *ArbiterSpec `json:"arbiter,omitempty"`
 
-	// fencing makes a cluster of two nodes and nothing else: each powers off the other by its BMC before it goes on alone. The topology of the Cluster has to ask for two
-	// replicas.
+	// fencing makes a cluster of two nodes without other hosts. Before a node continues alone, it powers off the other
+	// node through the BMC of that node. The topology of the Cluster must set two replicas.
 	// +optional
 	Fencing *FencingSpec `json:"fencing,omitempty"`
 
-	// machineNaming gives the Machines other names than <control plane>-<5 characters>.
+	// machineNaming defines the names of the Machines. When omitted, a name is <control plane>-<5 characters>.
 	// +optional
 	MachineNaming MachineNamingSpec `json:"machineNaming,omitempty,omitzero"`
 
-	// openshiftAssistedConfigSpec is the spec of each control-plane Machine's OpenshiftAssistedConfig.
+	// openshiftAssistedConfigSpec is the spec of the OpenshiftAssistedConfig of each control-plane Machine.
+	// machineConfigPool and role are not allowed.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="!has(self.machineConfigPool)",message="machineConfigPool is for workers: hosts of the control plane belong to the pool master"
-	// +kubebuilder:validation:XValidation:rule="!has(self.role)",message="role is set by the control plane provider: set spec.arbiter to make one of the Machines an arbiter"
+	// +kubebuilder:validation:XValidation:rule="!has(self.machineConfigPool)",message="machineConfigPool is for workers: remove it, hosts of the control plane belong to the pool master"
+	// +kubebuilder:validation:XValidation:rule="!has(self.role)",message="role is set by the control plane provider: remove it, and set spec.arbiter to make one of the Machines an arbiter"
 	OpenshiftAssistedConfigSpec bootstrapv1.OpenshiftAssistedConfigSpec `json:"openshiftAssistedConfigSpec,omitempty,omitzero"`
 
-	// remediation limits how often unhealthy Machines are replaced, which a MachineHealthCheck finds.
+	// remediation limits how often unhealthy Machines are replaced. A MachineHealthCheck detects unhealthy Machines.
 	// +optional
 	Remediation RemediationSpec `json:"remediation,omitempty,omitzero"`
 
-	// upgrade says how installed clusters are brought to another version.
+	// upgrade defines how installed clusters are upgraded to another version.
 	// +optional
 	Upgrade UpgradeSpec `json:"upgrade,omitempty,omitzero"`
 
-	// kubeconfig states what the published kubeconfigs (Secrets <cluster>-kubeconfig) need in addition to what assisted-service and the cluster give.
+	// kubeconfig defines additions to the published kubeconfigs (Secrets <cluster>-kubeconfig).
 	// +optional
 	Kubeconfig KubeconfigSpec `json:"kubeconfig,omitempty,omitzero"`
 
-	// config is the installation's configuration.
+	// config is the configuration of the installation.
 	// +required
 	Config InstallationConfig `json:"config,omitempty,omitzero"`
 }
 
-// OpenshiftAssistedControlPlaneTemplateMachineTemplate is what the control-plane Machines are made from.
+// OpenshiftAssistedControlPlaneTemplateMachineTemplate is the template of the control-plane Machines.
 // +kubebuilder:validation:MinProperties=1
 type OpenshiftAssistedControlPlaneTemplateMachineTemplate struct {
-	// metadata goes to the Machines, their infra machines and OpenshiftAssistedConfigs.
+	// metadata contains labels and annotations of the Machines, their infra machines and OpenshiftAssistedConfigs.
 	// +optional
 	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
-	// spec goes to the Machines.
+	// spec is the spec of the Machines.
 	// +optional
 	Spec OpenshiftAssistedControlPlaneMachineSettings `json:"spec,omitempty,omitzero"`
 }
 
-// OpenshiftAssistedControlPlaneTemplate is what the control planes of a ClusterClass are made from.
+// OpenshiftAssistedControlPlaneTemplate is the template from which the control planes of a ClusterClass are created.
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=openshiftassistedcontrolplanetemplates,scope=Namespaced,categories=cluster-api,shortName=oacpt
@@ -90,7 +94,7 @@ type OpenshiftAssistedControlPlaneTemplate struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
-	// spec holds the template.
+	// spec contains the template.
 	// +required
 	Spec OpenshiftAssistedControlPlaneTemplateSpec `json:"spec,omitempty,omitzero"`
 }

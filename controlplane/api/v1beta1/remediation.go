@@ -1,21 +1,25 @@
 package v1beta1
 
-// Annotations with which the books of remediation are kept, as KubeadmControlPlane keeps them. Both hold a JSON object: machine, timestamp and retryCount.
+// Annotations that record remediation, in the format of KubeadmControlPlane: a JSON object with machine, timestamp and
+// retryCount.
 const (
-	// RemediationInProgressAnnotation holds, on a control plane, which unhealthy Machine is being deleted, until another takes its place.
+	// RemediationInProgressAnnotation of a control plane records the unhealthy Machine that is being deleted, until its
+	// replacement exists.
 	RemediationInProgressAnnotation = "controlplane.cluster.x-k8s.io/remediation-in-progress"
 
-	// RemediationForAnnotation holds, on a Machine, in whose place it was made.
+	// RemediationForAnnotation of a Machine records the unhealthy Machine that it replaces.
 	RemediationForAnnotation = "controlplane.cluster.x-k8s.io/remediation-for"
 )
 
-// Reasons of the condition OwnerRemediated of control-plane Machines, which are those of KubeadmControlPlane. Until it was decided upon, the reason is that of the
-// MachineHealthCheck, WaitingForRemediation.
+// Reasons of the condition OwnerRemediated of control-plane Machines, which KubeadmControlPlane uses too. Before the
+// control plane provider decides, the reason is WaitingForRemediation of the MachineHealthCheck.
 const (
-	// MachineCannotBeRemediatedReason: the Machine is not replaced as things are; somebody has to act.
+	// MachineCannotBeRemediatedReason: the Machine is not replaced in the current state of the cluster. The user has to
+	// act.
 	MachineCannotBeRemediatedReason = "CannotBeRemediated"
 
-	// MachineRemediationDeferredReason: it is not decided yet whether the Machine is replaced, for something else comes first.
+	// MachineRemediationDeferredReason: the decision whether the Machine is replaced is deferred until another
+	// operation has completed.
 	MachineRemediationDeferredReason = "RemediationDeferred"
 
 	// MachineRemediationMachineDeletingReason: the Machine is being deleted.

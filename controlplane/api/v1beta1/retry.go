@@ -1,12 +1,14 @@
 package v1beta1
 
-// Annotations of a control plane with which a failed installation is tried again.
+// Annotations of a control plane that control the retry of a failed installation.
 const (
-	// RetryInstallationAnnotation asks for another attempt at an installation that failed. All Machines of the cluster are deleted, which wipes and switches off their hosts, and it begins
-	// again. The value is any that was not there before, such as a date; one that was there before the installation failed asks for nothing.
+	// RetryInstallationAnnotation requests another attempt at a failed installation. All Machines of the cluster are
+	// deleted, which wipes their hosts and switches them off. Then the installation starts again. The value is any new
+	// value, such as a date. A value from before the failure requests nothing.
 	RetryInstallationAnnotation = "controlplane.cluster.x-k8s.io/retry-installation"
 
-	// RetriedInstallationAnnotation is how the provider keeps the books of that, a JSON object: asked is the value that was taken up last; givenUp are the UIDs of what is deleted for it,
-	// and of nothing else, until it is gone.
+	// RetriedInstallationAnnotation records the retry, as a JSON object. It contains the value of
+	// RetryInstallationAnnotation that was accepted last. While a retry is in progress, it lists the UIDs of the
+	// objects that are deleted for the retry (givenUp). No other objects are deleted.
 	RetriedInstallationAnnotation = "controlplane.cluster.x-k8s.io/retried-installation"
 )
