@@ -16,7 +16,7 @@ const module = "github.com/openshift-agent/cluster-api-provider-openshift-agent/
 var (
 	pure = sets.New(
 		"bootstrap/internal/desired", "bootstrap/internal/facts", "bootstrap/internal/ignition", "bootstrap/internal/preflight",
-		"controlplane/internal/approval", "controlplane/internal/desired", "controlplane/internal/facts", "controlplane/internal/openshift", "controlplane/internal/preflight", "controlplane/internal/remediation",
+		"controlplane/internal/approval", "controlplane/internal/decision", "controlplane/internal/desired", "controlplane/internal/facts", "controlplane/internal/openshift", "controlplane/internal/preflight", "controlplane/internal/remediation",
 		"controlplane/internal/removal", "controlplane/internal/scaling", "controlplane/internal/status", "controlplane/internal/upgrade",
 		"pkg/assisted", "pkg/bound", "pkg/contract", "pkg/metal3", "pkg/reach",
 	)

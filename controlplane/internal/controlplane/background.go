@@ -5,8 +5,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -20,11 +21,11 @@ type question struct {
 	pace  wait.Backoff
 	asked int
 	// found is what there is to be told; nil: nothing.
-	found *removal.Step
+	found *decision.Blocker
 }
 
 // answered notes an answer: one that changes makes it be asked soon again.
-func (q *question) answered(now time.Time, found *removal.Step, changed bool) {
+func (q *question) answered(now time.Time, found *decision.Blocker, changed bool) {
 	q.asked++
 	if changed || reportText(found) != reportText(q.found) {
 		q.pace = paceFrom(initialBackgroundDelay)
@@ -35,17 +36,17 @@ func (q *question) answered(now time.Time, found *removal.Step, changed bool) {
 	q.next, q.found = now.Add(q.pace.Step()), found
 }
 
-// reportText is all that people are told of a step; empty: nothing.
-func reportText(step *removal.Step) string {
-	if step == nil {
+// reportText is what is reported of a blocker; empty: nothing.
+func reportText(blocker *decision.Blocker) string {
+	if blocker == nil {
 		return ""
 	}
-	return step.Reason + " " + messageOf(*step)
+	return blocker.Reason + " " + blocker.Message
 }
 
 // checkInBackground asks something of etcd when it is time, after some time first; id tells what. What was found is told until the next time. When nothing was found as often as
 // at most, it is not asked any more.
-func (r *Reconciler) checkInBackground(s *scope, id string, after time.Duration, most int, ask func() (found *removal.Step, changed bool)) {
+func (r *Reconciler) checkInBackground(s *scope, id string, after time.Duration, most int, ask func() (found *decision.Blocker, changed bool)) {
 	q := question{next: r.now().Add(after), pace: paceFrom(initialBackgroundDelay)}
 	if known, ok := r.inspections.background.Get(id); ok {
 		q = known
@@ -55,7 +56,7 @@ func (r *Reconciler) checkInBackground(s *scope, id string, after time.Duration,
 	}
 	r.inspections.background.Add(id, q)
 	if q.found != nil {
-		s.found.Block(status.HostRelease, q.found.Reason, messageOf(*q.found))
+		s.found.Block(status.HostRelease, q.found.Reason, bound.Message(q.found.Message))
 	}
 	if q.asked < most {
 		s.again.In(q.next.Sub(r.now()))
@@ -63,7 +64,7 @@ func (r *Reconciler) checkInBackground(s *scope, id string, after time.Duration,
 }
 
 // runCheck runs a check, unless the etcd of many clusters is inspected at this time.
-func (r *Reconciler) runCheck(q *question, ask func() (found *removal.Step, changed bool)) {
+func (r *Reconciler) runCheck(q *question, ask func() (found *decision.Blocker, changed bool)) {
 	if !r.inspections.free.TryAcquire(1) {
 		q.next = r.now().Add(inspectionInterval)
 		return

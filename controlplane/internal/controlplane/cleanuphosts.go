@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
@@ -23,7 +24,7 @@ func (r *Reconciler) cleanUpHosts(ctx context.Context, s *scope) (bool, error) {
 	}
 	situation, err := removal.Of(s.Facts)
 	if err != nil {
-		r.block(s, removal.Watch(controlplanev1.EtcdUnknownReason, "%s; it is ours: take it off the control plane, and look yourself whether etcd has members whose hosts are gone", err))
+		r.block(s, decision.Watch(controlplanev1.EtcdUnknownReason, "%s; it is ours: take it off the control plane, and look yourself whether etcd has members whose hosts are gone", err))
 		return false, nil // for the user to correct
 	}
 	for _, left := range situation.Leftovers {
@@ -48,7 +49,7 @@ func (r *Reconciler) guardHost(ctx context.Context, s *scope, situation *removal
 	if at := slices.IndexFunc(s.Machines, func(known *clusterv1.Machine) bool { return known.UID == m.UID }); at >= 0 && conditions.IsTrue(s.Machines[at], clusterv1.MachineNodeReadyCondition) {
 		most = math.MaxInt // a host that runs is taken in again, however long its infrastructure is not deleted
 	}
-	r.checkInBackground(s, "leaving "+string(m.UID), initialBackgroundDelay, most, func() (found *removal.Step, changed bool) {
+	r.checkInBackground(s, "leaving "+string(m.UID), initialBackgroundDelay, most, func() (found *decision.Blocker, changed bool) {
 		seen, failure := r.readEtcd(ctx, s)
 		if failure != nil {
 			ctrl.LoggerFrom(ctx).V(1).Info("Cannot see whether a released host is a member of etcd again", "Machine", m.Name, "reason", failure.Error())
@@ -74,33 +75,35 @@ func (r *Reconciler) guardHost(ctx context.Context, s *scope, situation *removal
 }
 
 // guarded is what is to be told of a released host that is to leave etcd once more.
-func (r *Reconciler) guarded(ctx context.Context, s *scope, step removal.Step, failure error) (found *removal.Step, changed bool) {
+func (r *Reconciler) guarded(ctx context.Context, s *scope, step removal.Step, failure error) (found *decision.Blocker, changed bool) {
+	blocker := step.Blocker
 	switch {
 	case failure != nil:
 		ctrl.LoggerFrom(ctx).V(1).Info("Cannot take a released host out of etcd", "Machine", step.Machine.Name, "step", step.Action, "reason", failure.Error())
-		step.Reason, step.Message = controlplanev1.EtcdUnknownReason, etcd.Describe(failure)+"; it is tried again"
+		blocker = decision.Wait(controlplanev1.EtcdUnknownReason, "%s; it is tried again", etcd.Describe(failure))
 	case step.Action == removal.RemoveMember:
 		r.event(s.stored, "EtcdMemberRemoved", "Removed member %s from etcd, in which it was again: its Machine %s", cmp.Or(step.Member.Name, "without name"), deletionProgress(step.Machine))
 		return nil, true
 	case step.Action == removal.MoveLeader:
 		return nil, true
 	}
-	return &removal.Step{Reason: step.Reason, Message: "Machine " + step.Machine.Name + " is being removed, and its host may be in etcd again: " + step.Message}, false
+	blocker.Watched = false
+	blocker = blocker.About("Machine %s is being removed, and its host may be in etcd again", step.Machine.Name)
+	return &blocker, false
 }
 
 // cleanUpHost does what is to be done about a host whose Machine is not being deleted, or no more.
 func (r *Reconciler) cleanUpHost(ctx context.Context, s *scope, situation *removal.Situation, left removal.Leftover, state removal.HostState) error {
 	if !s.Workload.Connected || !s.Workload.UnreadSince.IsZero() {
-		step := s.disconnected()
+		blocker := s.disconnected()
 		if s.Workload.Connected {
-			step = removal.Watch(controlplanev1.EtcdUnknownReason, "the Nodes of the cluster cannot be read, see the condition Available")
+			blocker = decision.Watch(controlplanev1.EtcdUnknownReason, "the Nodes of the cluster cannot be read, see the condition Available")
 		}
-		step.Message = "what the host of " + left.From() + " has left behind cannot be cleaned up: " + step.Message
-		r.block(s, step)
+		r.block(s, blocker.About("what the host of %s has left behind cannot be cleaned up", left.From()))
 		return nil
 	}
-	if step := left.Rests(state); step != nil {
-		r.block(s, *step)
+	if rests := left.Rests(state); rests != nil {
+		r.block(s, *rests)
 		return nil
 	}
 	if state == removal.Staying {
@@ -128,7 +131,7 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope, situation *removal.Sit
 			return nil
 		}
 	case removal.Wait, removal.MoveLeader: // which one that is gone cannot be
-		r.block(s, step)
+		r.block(s, step.Blocks())
 		return nil
 	}
 	if left.Node != "" && seen.Node(left.Node) == nil {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/clock"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
@@ -151,29 +151,20 @@ func (r *Reconciler) mayInspect(s *scope, task status.Task) (end func(), may boo
 	return nil, false
 }
 
-// messageOf says of which Machine a step is.
-func messageOf(step removal.Step) string {
-	message := step.Message
-	if step.Machine.Name != "" {
-		message = "the host of Machine " + step.Machine.Name + " is not touched: " + message
-	}
-	return bound.Message(message)
-}
-
 // block says why a host is not touched, or what else etcd was looked at for is not done, and looks again where no event tells that it may be.
-func (r *Reconciler) block(s *scope, step removal.Step) { r.blockFor(s, step, "") }
+func (r *Reconciler) block(s *scope, by decision.Blocker) { r.blockFor(s, by, "") }
 
-// blockFor is hold, also for something that failed.
-func (r *Reconciler) blockFor(s *scope, step removal.Step, failure string) {
-	message := messageOf(step)
+// blockFor is block, also for something that failed.
+func (r *Reconciler) blockFor(s *scope, by decision.Blocker, failure string) {
+	message := bound.Message(by.Message)
 	task := cmp.Or(s.looking, status.HostRelease)
-	s.found.Block(task, step.Reason, message)
+	s.found.Block(task, by.Reason, message)
 	if s.looking == "" {
 		r.inspections.done(s.stored.UID, task)
 		return
 	}
-	left := r.inspections.found(inspectionKey{s.stored.UID, task}, inspection{reason: step.Reason, message: message, failure: failure})
-	if !step.Watched {
+	left := r.inspections.found(inspectionKey{s.stored.UID, task}, inspection{reason: by.Reason, message: message, failure: failure})
+	if !by.Watched {
 		s.again.In(left)
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
@@ -76,14 +77,13 @@ func (r *Reconciler) reportQuorum(ctx context.Context, s *scope, situation *remo
 		return
 	}
 	m := situation.Machines[at]
-	r.checkInBackground(s, "quorum "+string(m.UID), 0, math.MaxInt, func() (found *removal.Step, changed bool) {
+	r.checkInBackground(s, "quorum "+string(m.UID), 0, math.MaxInt, func() (found *decision.Blocker, changed bool) {
 		serves, err := r.Etcds.Serves(ctx, s.ClusterKey())
 		if serves || err != nil {
 			return nil, false // that of a cluster is noticed elsewhere which does not answer
 		}
-		step := removal.Lost()
-		step.Machine = m
-		return &step, false
+		lost := m.NotTouched(removal.Lost())
+		return &lost, false
 	})
 }
 
@@ -110,11 +110,11 @@ func (r *Reconciler) releaseNext(ctx context.Context, s *scope, situation *remov
 	step := situation.Decide(due, seen)
 	switch step.Action {
 	case removal.Wait:
-		r.block(s, step)
+		r.block(s, step.Blocks())
 		return false, nil
 	case removal.MoveLeader:
 		if handedOver {
-			r.block(s, removal.NotLed(step))
+			r.block(s, removal.NotLed(step).Blocks())
 			return false, nil
 		}
 		return r.moveLeader(ctx, s, step), nil
@@ -160,9 +160,7 @@ func (r *Reconciler) observeEtcd(ctx context.Context, s *scope, about removal.Ma
 	seen, err := r.seeEtcd(ctx, s)
 	switch {
 	case errors.Is(err, cluster.ErrNotConnected):
-		step := s.disconnected()
-		step.Machine = about
-		r.block(s, step)
+		r.block(s, about.NotTouched(s.disconnected()))
 		return nil, false
 	case err != nil:
 		r.failed(ctx, s, removal.Step{Machine: about}, err)
@@ -172,12 +170,12 @@ func (r *Reconciler) observeEtcd(ctx context.Context, s *scope, about removal.Ma
 }
 
 // disconnected says that nothing can be done while the cluster does not answer.
-func (s *scope) disconnected() removal.Step {
+func (s *scope) disconnected() decision.Blocker {
 	message := "the cluster's API server does not answer, so that nothing is known of etcd"
 	if s.Workload.Failure != nil {
 		message += ": " + s.Workload.Failure.Message
 	}
-	return removal.Watch(controlplanev1.ConnectionDownReason, "%s. Waiting until it does; if etcd has lost its quorum, restore it as OpenShift documents it. If the cluster is lost, delete the Cluster, which wipes its hosts. If etcd "+
+	return decision.Watch(controlplanev1.ConnectionDownReason, "%s. Waiting until it does; if etcd has lost its quorum, restore it as OpenShift documents it. If the cluster is lost, delete the Cluster, which wipes its hosts. If etcd "+
 		"certainly does without the host, take the annotation %s off its Machine", message, controlplanev1.EtcdMemberHookAnnotation)
 }
 
@@ -187,8 +185,7 @@ func (r *Reconciler) failed(ctx context.Context, s *scope, step removal.Step, er
 	if r.inspections.before(inspectionKey{s.stored.UID, s.looking}).failure != failure {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot look at etcd, or change its members", "Machine", step.Machine.Name, "step", step.Action)
 	}
-	step.Reason, step.Message = controlplanev1.EtcdUnknownReason, failure+"; it is tried again"
-	r.blockFor(s, step, failure)
+	r.blockFor(s, step.Machine.NotTouched(decision.Wait(controlplanev1.EtcdUnknownReason, "%s; it is tried again", failure)), failure)
 }
 
 // moveLeader makes another member lead, and reports whether it could be told to.

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/collections"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
@@ -65,15 +66,15 @@ func (r *Reconciler) scaleInstalledDown(ctx context.Context, s *scope, situation
 	name, against := scaling.Down(s.Facts, situation, etcd)
 	switch {
 	case name == "":
-		r.block(s, scaling.Joined(against))
+		r.block(s, decision.Join(against))
 		return nil
 	case len(against) > 0:
-		r.block(s, scaling.About(scaling.Joined(against), "Machine %s is not deleted", name))
+		r.block(s, decision.Join(against).About("Machine %s is not deleted", name))
 		return nil
 	}
 	m := s.Machines[slices.IndexFunc(s.Machines, func(m *clusterv1.Machine) bool { return m.Name == name })]
 	if !removal.Holds(m) {
-		r.block(s, removal.Watch(controlplanev1.WaitingForEtcdReason, "Machine %s is not deleted: it does not carry our hook yet, see the condition MachinesUpToDate", name))
+		r.block(s, decision.Watch(controlplanev1.WaitingForEtcdReason, "Machine %s is not deleted: it does not carry our hook yet, see the condition MachinesUpToDate", name))
 		return nil
 	}
 	r.inspections.done(s.stored.UID, status.ScaleDown)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
@@ -48,7 +49,7 @@ func (r *Reconciler) scaleUp(ctx context.Context, s *scope) (bool, error) {
 		against = append(doubts, against...)
 	}
 	if len(against) > 0 {
-		r.block(s, scaling.Joined(against))
+		r.block(s, decision.Join(against))
 		return true, nil
 	}
 	r.inspections.done(s.stored.UID, status.ScaleUp)

@@ -7,6 +7,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
@@ -40,12 +41,12 @@ func (s *scope) machineNamed(name string) *clusterv1.Machine {
 }
 
 // againstSuccessors is all that speaks against another Machine in the place of one that is stuck.
-func (s *scope) againstSuccessors(etcd *facts.Etcd) []removal.Step {
+func (s *scope) againstSuccessors(etcd *facts.Etcd) []decision.Blocker {
 	situation, err := removal.Of(s.Facts)
 	if err != nil {
-		return []removal.Step{removal.Watch(controlplanev1.EtcdUnknownReason, "%s", err)}
+		return []decision.Blocker{decision.Watch(controlplanev1.EtcdUnknownReason, "%s", err)}
 	}
-	var against []removal.Step
+	var against []decision.Blocker
 	for _, m := range s.stuck {
 		against = append(against, situation.AgainstSuccessor(m, etcd)...)
 	}

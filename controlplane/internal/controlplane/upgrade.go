@@ -11,8 +11,8 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/upgrade"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
@@ -39,12 +39,12 @@ func (r *Reconciler) upgrade(ctx context.Context, s *scope) (bool, error) {
 		r.blockUpgrade(ctx, s, err)
 		return true, nil
 	}
-	request, step := upgrade.Next(s.Facts, &seen)
+	request, blocker := upgrade.Next(s.Facts, &seen)
 	if asked := r.requestUpdate(ctx, s, request); !asked {
 		return true, nil
 	}
-	if step != nil {
-		r.block(s, *step)
+	if blocker != nil {
+		r.block(s, *blocker)
 	}
 	return true, nil
 }
@@ -53,11 +53,11 @@ func (r *Reconciler) upgrade(ctx context.Context, s *scope) (bool, error) {
 func (r *Reconciler) blockUpgrade(ctx context.Context, s *scope, err error) {
 	ctrl.LoggerFrom(ctx).Error(err, "Cannot read or write what the upgrade of the cluster depends upon")
 	if left := passingTime - r.now().Sub(r.failing.Since(upgradeKey(s))); left > 0 && kube.Passing(err) {
-		r.block(s, removal.Step{Reason: controlplanev1.UpgradeInProgressReason, Message: "The upgrade is not requested yet: the API server of the cluster is busy or restarts. The request is tried again"})
+		r.block(s, decision.Wait(controlplanev1.UpgradeInProgressReason, "The upgrade is not requested yet: the API server of the cluster is busy or restarts. The request is tried again"))
 		return
 	}
-	r.block(s, removal.Step{Reason: controlplanev1.ClusterVersionUnavailableReason, Message: "what an upgrade depends upon cannot be read from the cluster, or it cannot be asked for another release: " +
-		"it is tried again. Check that the credentials in its kubeconfig have the rights for it; see the log of the manager"})
+	r.block(s, decision.Wait(controlplanev1.ClusterVersionUnavailableReason, "what an upgrade depends upon cannot be read from the cluster, or it cannot be asked for another release: "+
+		"it is tried again. Check that the credentials in its kubeconfig have the rights for it; see the log of the manager"))
 }
 
 func upgradeKey(s *scope) string { return reconcile.Key("upgrade", s.stored) }
@@ -70,7 +70,7 @@ func (r *Reconciler) requestUpdate(ctx context.Context, s *scope, request facts.
 	}
 	id := fmt.Sprintf("%s %s %v %+v %t", s.stored.UID, request.Channel, request.Acknowledge, ptr.Deref(request.Update, facts.Update{}), request.Withdraw)
 	if r.requestBackoff.IsInBackOffSinceUpdate(id, r.now()) {
-		r.block(s, removal.Step{Reason: controlplanev1.UpgradeInProgressReason, Message: "the cluster was asked for the same a moment ago, and somebody changed it there: it is asked again later"})
+		r.block(s, decision.Wait(controlplanev1.UpgradeInProgressReason, "the cluster was asked for the same a moment ago, and somebody changed it there: it is asked again later"))
 		return false
 	}
 	switch err := r.Versions.RequestUpdate(ctx, s.ClusterKey(), request); {
@@ -78,7 +78,7 @@ func (r *Reconciler) requestUpdate(ctx context.Context, s *scope, request facts.
 		s.again.In(reconcile.CacheLag) // it changed since it was read
 		return false
 	case kube.Refused(err):
-		r.block(s, removal.Step{Reason: controlplanev1.InvalidConfigurationReason, Message: fmt.Sprintf("the cluster does not take what it is asked for, correct spec.version or spec.upgrade: %v", err)})
+		r.block(s, decision.Wait(controlplanev1.InvalidConfigurationReason, "the cluster does not take what it is asked for, correct spec.version or spec.upgrade: %v", err))
 		return false
 	case err != nil:
 		r.blockUpgrade(ctx, s, err)

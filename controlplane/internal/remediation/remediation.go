@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/annotations"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 )
@@ -114,7 +115,7 @@ func (a *Situation) Decide(etcd *facts.Etcd) Step {
 		return *step
 	}
 	if step := a.release(m, etcd); step.Action == removal.Wait {
-		return Step{Machine: m, Reason: reasonOf(step), Message: "Machine is not replaced: " + step.Message, Unwatched: !step.Watched}
+		return Step{Machine: m, Reason: reasonOf(step.Blocker), Message: "Machine is not replaced: " + step.Blocker.Message, Unwatched: !step.Blocker.Watched}
 	}
 	return Step{Machine: m, Delete: true, Record: a.taken(record), Reason: controlplanev1.MachineRemediationMachineDeletingReason, Message: Deleting}
 }
@@ -138,8 +139,8 @@ func (a *Situation) Unread(why string, watched bool) Step {
 const Deleting = "Machine is deleting"
 
 // reasonOf reports whether a wait passes by itself as things are.
-func reasonOf(step removal.Step) string {
-	switch step.Reason {
+func reasonOf(blocker decision.Blocker) string {
+	switch blocker.Reason {
 	case controlplanev1.WaitingForEtcdReason, controlplanev1.WaitingForReplacementReason, controlplanev1.EtcdUnknownReason:
 		return controlplanev1.MachineRemediationDeferredReason
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -204,37 +205,34 @@ func (a *Situation) StateOf(left Leftover) HostState {
 }
 
 // Rests says what is to be done about a host that does not go as it should; nil: it does.
-func (l Leftover) Rests(state HostState) *Step {
-	var step Step
+func (l Leftover) Rests(state HostState) *decision.Blocker {
+	var blocker decision.Blocker
 	switch state {
 	case Remaining:
-		step = Watch(controlplanev1.WaitingForMachinesDeletionReason, "Node %s still exists although its Machine was deleted. Switch its host off, then delete the Node, which wipes nothing", l.Node)
+		blocker = decision.Watch(controlplanev1.WaitingForMachinesDeletionReason, "Node %s still exists although its Machine was deleted. Switch its host off, then delete the Node, which wipes nothing", l.Node)
 	case Nodeless:
-		step = Watch(controlplanev1.WaitingForMachinesDeletionReason, "Node %s, whose host was about to leave etcd, was deleted, but its Machine is not being deleted. Delete the Machine, which wipes "+
+		blocker = decision.Watch(controlplanev1.WaitingForMachinesDeletionReason, "Node %s, whose host was about to leave etcd, was deleted, but its Machine is not being deleted. Delete the Machine, which wipes "+
 			"its host, or make the host join again", l.Node)
 	case Leaving, Staying, Unproven, Gone:
 		return nil
 	}
-	return &step
+	return &blocker
 }
 
 // DecideLeaving is the next step for a host that was released and may still run; Release: there is nothing to be done. OpenShift takes in hosts that run, also one that is
 // to be wiped. As long as it runs, its member goes by the rules for all: a voter that is gone costs etcd no more than one that was removed.
 func (a *Situation) DecideLeaving(m Machine, left Leftover, etcd *facts.Etcd) Step {
 	v := view{Situation: a, Etcd: etcd}
-	if step := v.foreign(); step != nil {
-		step.Machine = m
-		return *step
+	if foreign := v.foreign(); foreign != nil {
+		return blocked(*foreign).about(m)
 	}
 	left = left.on(v.nodes())
 	at := slices.IndexFunc(v.Members, func(member facts.EtcdMember) bool { return v.isBack(member, left) })
 	if at < 0 {
-		step := Step{Action: Release}
 		if unproven := v.reregistered(m, left); unproven != nil {
-			step = *unproven
+			return blocked(*unproven).about(m)
 		}
-		step.Machine = m
-		return step
+		return Step{Action: Release, Machine: m}
 	}
 	step := v.remove(v.Members[at])
 	step.Machine, step.Leaves = m, left
@@ -244,7 +242,7 @@ func (a *Situation) DecideLeaving(m Machine, left Leftover, etcd *facts.Etcd) St
 
 // reregistered waits while a Node with the name of the released host's Node, but with another UID, may be that host: its kubelet reports, or etcd has a member of it. nil: no such Node exists, it is
 // proven to be another host, or nothing of it runs. A member that is removed by mistake belongs to a healthy host, and one that is overlooked is wiped while it votes.
-func (v *view) reregistered(m Machine, left Leftover) *Step {
+func (v *view) reregistered(m Machine, left Leftover) *decision.Blocker {
 	node := v.Node(left.Node)
 	if node == nil || node.UID == left.UID || v.isAnotherHost(node.Node, left) {
 		return nil
@@ -259,9 +257,9 @@ func (v *view) reregistered(m Machine, left Leftover) *Step {
 	case node.Silent:
 		return nil
 	}
-	step := wait(controlplanev1.EtcdUnknownReason, "Node %s may be the host of Machine %s again, which is being deleted: %s, and nothing proves that the Node runs on another host. If the server of the Machine runs, "+
+	blocker := decision.Wait(controlplanev1.EtcdUnknownReason, "Node %s may be the host of Machine %s again, which is being deleted: %s, and nothing proves that the Node runs on another host. If the server of the Machine runs, "+
 		"unplug it, then delete the Node, which wipes nothing. If another host runs as the Node, wait until the infrastructure provider has set its providerID", node.Name, m.Name, cause)
-	return &step
+	return &blocker
 }
 
 // isAnotherHost reports whether a Node is proven to run on another host than the released one: another Machine runs as the Node, or its identity differs. A new UID proves nothing: a kubelet whose Node
@@ -305,13 +303,13 @@ func (v *view) nodes() []facts.Node {
 // more, between the removal of its member and its end.
 func (a *Situation) DecideLeftover(left Leftover, etcd *facts.Etcd) Step {
 	v := view{Situation: a, Etcd: etcd}
-	if step := v.foreign(); step != nil {
-		return *step
+	if foreign := v.foreign(); foreign != nil {
+		return blocked(*foreign)
 	}
 	left = left.on(v.nodes())
 	node := v.Node(left.Node)
 	if node != nil && node.UID == left.UID {
-		return *left.Rests(Remaining)
+		return blocked(*left.Rests(Remaining))
 	}
 	at := slices.IndexFunc(v.Members, func(m facts.EtcdMember) bool { return v.isLeftover(m, left) })
 	switch {
@@ -320,7 +318,7 @@ func (a *Situation) DecideLeftover(left Leftover, etcd *facts.Etcd) Step {
 	case at < 0:
 		return Step{Action: Release}
 	case v.Members[at].Healthy():
-		return wait(controlplanev1.EtcdUnknownReason, "the host of %s was released and its Machine is gone, but its etcd member answers: switch the host off, or find out who runs it", left.From())
+		return blocked(decision.Wait(controlplanev1.EtcdUnknownReason, "the host of %s was released and its Machine is gone, but its etcd member answers: switch the host off, or find out who runs it", left.From()))
 	}
 	return v.remove(v.Members[at])
 }
@@ -343,8 +341,8 @@ func (v *view) isLeftover(member facts.EtcdMember, left Leftover) bool {
 func (v *view) decideNamesake(node *facts.ControlPlaneNode) Step {
 	for _, m := range v.Members {
 		if !m.Healthy() && (m.Name == node.Name || m.Name == "" && v.nodeAt(&m) == node.Name) {
-			return wait(controlplanev1.EtcdUnknownReason, "etcd member %s (%x) %s: it cannot be told whether it is that of the host that was released, or of the one that is Node %s now. Waiting until "+
-				"it is up; if that cannot be, remove it as OpenShift documents it", nameOf(m), m.ID, m.Problem, node.Name)
+			return blocked(decision.Wait(controlplanev1.EtcdUnknownReason, "etcd member %s (%x) %s: it cannot be told whether it is that of the host that was released, or of the one that is Node %s now. Waiting until "+
+				"it is up; if that cannot be, remove it as OpenShift documents it", nameOf(m), m.ID, m.Problem, node.Name))
 		}
 	}
 	return Step{Action: Release}

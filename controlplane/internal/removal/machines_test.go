@@ -93,7 +93,7 @@ func TestWhatADrainWaitsForIsReported(t *testing.T) {
 				g.Expect(step).To(BeNil())
 				return
 			}
-			g.Expect(*step).To(And(HaveField("Reason", controlplanev1.WaitingForDrainReason), HaveField("Message", tc.expected), HaveField("Machine.Name", "m0"), HaveField("Watched", true)))
+			g.Expect(*step).To(And(HaveField("Reason", controlplanev1.WaitingForDrainReason), HaveField("Message", "the host of Machine m0 is not touched: "+tc.expected), HaveField("Watched", true)))
 		})
 	}
 }

@@ -2,6 +2,7 @@ package removal
 
 import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -12,12 +13,12 @@ func (a *Situation) First(machines []Machine, etcd *facts.Etcd) Machine {
 }
 
 // Against is all that speaks, as far as it can be told, against the deletion of a Machine: its host would be held for it.
-func (a *Situation) Against(m Machine, etcd *facts.Etcd) []Step {
+func (a *Situation) Against(m Machine, etcd *facts.Etcd) []decision.Blocker {
 	v := view{Situation: a, Etcd: etcd}
 	own, doubt := v.memberOf(m)
 	switch {
 	case doubt != "":
-		return []Step{v.decide(m)}
+		return []decision.Blocker{decision.Wait(controlplanev1.EtcdUnknownReason, "%s", doubt)}
 	case own == nil:
 		return nil
 	}
@@ -25,40 +26,40 @@ func (a *Situation) Against(m Machine, etcd *facts.Etcd) []Step {
 }
 
 // Unclear is why nothing is decided about etcd: because nothing can be told, or others decide. nil: it can be decided.
-func Unclear(etcd *facts.Etcd) *Step {
+func Unclear(etcd *facts.Etcd) *decision.Blocker {
 	return (&view{Situation: &Situation{}, Etcd: etcd}).foreign()
 }
 
 // AgainstJoining is all that keeps OpenShift from taking another host into etcd, one that Unclear finds nothing about: it takes in none while a member is down, and one
 // after the other.
-func AgainstJoining(etcd *facts.Etcd) []Step {
+func AgainstJoining(etcd *facts.Etcd) []decision.Blocker {
 	if etcd.Topology == singleReplica {
-		return []Step{Watch(controlplanev1.EtcdTopologyNotSupportedReason, "the cluster is made to run on a single node, which no other host can replace. For more hosts create another cluster; deleting this Cluster wipes its host")}
+		return []decision.Blocker{decision.Watch(controlplanev1.EtcdTopologyNotSupportedReason, "the cluster is made to run on a single node, which no other host can replace. For more hosts create another cluster; deleting this Cluster wipes its host")}
 	}
-	var against []Step
+	var against []decision.Blocker
 	for _, a := range etcd.Alarms {
-		against = append(against, wait(controlplanev1.EtcdUnknownReason, "etcd has the alarm %s, with which no host can join: see etcdctl alarm list %s, and etcdctl alarm disarm when its cause is gone",
+		against = append(against, decision.Wait(controlplanev1.EtcdUnknownReason, "etcd has the alarm %s, with which no host can join: see etcdctl alarm list %s, and etcdctl alarm disarm when its cause is gone",
 			short(a.Kind), inEtcdPod))
 	}
 	for _, m := range etcd.Members {
 		switch {
 		case !m.Healthy():
-			against = append(against, wait(controlplanev1.EtcdQuorumAtRiskReason, "etcd member %s %s, and OpenShift takes in no other meanwhile: repair its host, or delete its Machine, "+
+			against = append(against, decision.Wait(controlplanev1.EtcdQuorumAtRiskReason, "etcd member %s %s, and OpenShift takes in no other meanwhile: repair its host, or delete its Machine, "+
 				"which wipes the host; another takes its place", nameOf(m), m.Problem))
 		case m.Learner:
-			against = append(against, wait(controlplanev1.WaitingForEtcdReason, "etcd member %s is joining: waiting until it votes", nameOf(m)))
+			against = append(against, decision.Wait(controlplanev1.WaitingForEtcdReason, "etcd member %s is joining: waiting until it votes", nameOf(m)))
 		}
 	}
 	return against
 }
 
 // Unsettled is what goes on among those that restart members.
-func Unsettled(etcd *facts.Etcd) []Step {
+func Unsettled(etcd *facts.Etcd) []decision.Blocker {
 	v, nobody := view{Situation: &Situation{}, Etcd: etcd}, facts.EtcdMember{}
-	var going []Step
-	for _, check := range []func(facts.EtcdMember) *Step{v.settled, v.configured} {
-		if step := check(nobody); step != nil {
-			going = append(going, *step)
+	var going []decision.Blocker
+	for _, check := range []func(facts.EtcdMember) *decision.Blocker{v.settled, v.configured} {
+		if blocker := check(nobody); blocker != nil {
+			going = append(going, *blocker)
 		}
 	}
 	return going

@@ -9,6 +9,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -17,25 +18,25 @@ import (
 func (v *view) remove(own facts.EtcdMember) Step {
 	step := v.lead(own)
 	if against := v.against(own); len(against) > 0 {
-		step = against[0]
+		step = blocked(against[0])
 	}
 	step.Member = own
 	return step
 }
 
 // against is all that speaks against the removal of a member, the gravest first.
-func (v *view) against(own facts.EtcdMember) []Step {
-	var against []Step
-	for _, check := range []func(facts.EtcdMember) *Step{v.last, v.operated, v.lost, v.alarmed, v.joining, v.strays, v.quorum, v.settled, v.configured} {
-		if step := check(own); step != nil {
-			against = append(against, *step)
+func (v *view) against(own facts.EtcdMember) []decision.Blocker {
+	var against []decision.Blocker
+	for _, check := range []func(facts.EtcdMember) *decision.Blocker{v.last, v.operated, v.lost, v.alarmed, v.joining, v.strays, v.quorum, v.settled, v.configured} {
+		if blocker := check(own); blocker != nil {
+			against = append(against, *blocker)
 		}
 	}
 	return against
 }
 
 // last is about the only member.
-func (v *view) last(own facts.EtcdMember) *Step {
+func (v *view) last(own facts.EtcdMember) *decision.Blocker {
 	if own.Learner || len(v.Voters()) > 1 {
 		return nil
 	}
@@ -43,38 +44,38 @@ func (v *view) last(own facts.EtcdMember) *Step {
 	if v.Replicas > 1 {
 		until = "else the Machine waits until other hosts have joined"
 	}
-	step := wait(controlplanev1.LastEtcdMemberReason, "its host is the only member of etcd, with all data of the cluster. If the cluster is not needed any more, delete the Cluster, which wipes all its hosts; %s", until)
-	return &step
+	blocker := decision.Wait(controlplanev1.LastEtcdMemberReason, "its host is the only member of etcd, with all data of the cluster. If the cluster is not needed any more, delete the Cluster, which wipes all its hosts; %s", until)
+	return &blocker
 }
 
 // operated is about clusters whose etcd operator removes members itself.
-func (v *view) operated(own facts.EtcdMember) *Step {
+func (v *view) operated(own facts.EtcdMember) *decision.Blocker {
 	if !v.MachineAPI {
 		return nil
 	}
-	step := wait(controlplanev1.WaitingForMachineAPIReason, "the cluster's own Machine API runs its control plane, so its etcd operator removes members: delete the Machine of Node %s in "+
+	blocker := decision.Wait(controlplanev1.WaitingForMachineAPIReason, "the cluster's own Machine API runs its control plane, so its etcd operator removes members: delete the Machine of Node %s in "+
 		"namespace openshift-machine-api of the cluster, which wipes its host, and see ClusterOperator etcd for what it waits for", own.Name)
-	return &step
+	return &blocker
 }
 
 // quorumOf is how many of a number of voters must agree.
 func quorumOf(voters int) int { return voters/2 + 1 }
 
 // lost is about an etcd that takes no change any more.
-func (v *view) lost(facts.EtcdMember) *Step {
+func (v *view) lost(facts.EtcdMember) *decision.Blocker {
 	voters := v.Voters()
 	healthy := len(voters) - len(down(voters))
 	if healthy >= quorumOf(len(voters)) {
 		return nil
 	}
-	step := wait(controlplanev1.EtcdQuorumAtRiskReason, "etcd has lost its quorum: of %s only %d %s healthy, and it needs %d (%s). Bring their hosts back; if that cannot be, restore etcd as "+
+	blocker := decision.Wait(controlplanev1.EtcdQuorumAtRiskReason, "etcd has lost its quorum: of %s only %d %s healthy, and it needs %d (%s). Bring their hosts back; if that cannot be, restore etcd as "+
 		"OpenShift documents it. Until then no member is removed", english.Plural(len(voters), "member", ""), healthy, english.PluralWord(healthy, "is", "are"), quorumOf(len(voters)), problems(voters))
-	return &step
+	return &blocker
 }
 
 // joining is about members that are on their way into the quorum. They need not be waited for to remove one that is down, which OpenShift promotes nobody beside: while
 // there is another, that is what is to be told.
-func (v *view) joining(own facts.EtcdMember) *Step {
+func (v *view) joining(own facts.EtcdMember) *decision.Blocker {
 	if own.Learner || len(down(v.Voters())) > 0 {
 		return nil
 	}
@@ -82,17 +83,17 @@ func (v *view) joining(own facts.EtcdMember) *Step {
 		if !m.Learner {
 			continue
 		}
-		step := wait(controlplanev1.WaitingForEtcdReason, "etcd member %s is joining: waiting until it votes", nameOf(m))
+		blocker := decision.Wait(controlplanev1.WaitingForEtcdReason, "etcd member %s is joining: waiting until it votes", nameOf(m))
 		if !m.Healthy() {
-			step.Message += fmt.Sprintf(", but it %s. If its host does not come up, delete its Machine, which then comes first; its host is wiped", m.Problem)
+			blocker.Message += fmt.Sprintf(", but it %s. If its host does not come up, delete its Machine, which then comes first; its host is wiped", m.Problem)
 		}
-		return &step
+		return &blocker
 	}
 	return nil
 }
 
 // strays is about members whose hosts go without waiting for anything: their Machines are not of the control plane, or no more.
-func (v *view) strays(own facts.EtcdMember) *Step {
+func (v *view) strays(own facts.EtcdMember) *decision.Blocker {
 	if own.Learner || !own.Healthy() {
 		return nil
 	}
@@ -104,9 +105,9 @@ func (v *view) strays(own facts.EtcdMember) *Step {
 			node := cmp.Or(member.Name, v.nodeAt(&member))
 			at := v.Node(node)
 			if m.Node == node || at != nil && m.runsAs(at.Node) {
-				step := wait(controlplanev1.WaitingForMachinesDeletionReason, "Machine %s, which is not of the control plane, is being deleted, and its host is etcd member %s: a healthy member is not "+
+				blocker := decision.Wait(controlplanev1.WaitingForMachinesDeletionReason, "Machine %s, which is not of the control plane, is being deleted, and its host is etcd member %s: a healthy member is not "+
 					"removed meanwhile. When it is gone, remove that member as OpenShift documents it", m.Name, nameOf(member))
-				return &step
+				return &blocker
 			}
 		}
 	}
@@ -118,27 +119,27 @@ const leastReplicas = 3
 
 // quorum is about what is left. To remove a member that is down never lowers what etcd survives; one that serves is removed only while all others do, and while
 // enough are left to be a quorum of the control plane that is wanted.
-func (v *view) quorum(own facts.EtcdMember) *Step {
+func (v *view) quorum(own facts.EtcdMember) *decision.Blocker {
 	others := slices.DeleteFunc(v.Voters(), func(m facts.EtcdMember) bool { return m.ID == own.ID })
 	healthy := len(others) - len(down(others))
 	wanted := max(v.Replicas, leastReplicas)
-	var step Step
+	var blocker decision.Blocker
 	switch {
 	case healthy < quorumOf(len(others)):
-		step = wait(controlplanev1.EtcdQuorumAtRiskReason, "without it etcd would have no quorum: of %s only %d %s healthy (%s). %s",
+		blocker = decision.Wait(controlplanev1.EtcdQuorumAtRiskReason, "without it etcd would have no quorum: of %s only %d %s healthy (%s). %s",
 			english.Plural(len(others), "other member", ""), healthy, english.PluralWord(healthy, "is", "are"), problems(others), v.remedy(others))
 	case own.Learner || !own.Healthy():
 		return nil
 	case healthy < len(others):
-		step = wait(controlplanev1.EtcdQuorumAtRiskReason, "a healthy etcd member is removed only while all others are healthy: %s. %s",
+		blocker = decision.Wait(controlplanev1.EtcdQuorumAtRiskReason, "a healthy etcd member is removed only while all others are healthy: %s. %s",
 			problems(others), v.remedy(others))
 	case len(others) < quorumOf(wanted):
-		step = wait(controlplanev1.WaitingForReplacementReason, "%s would be left, of at least %d that a control plane of %d Machines needs: waiting until another host has joined",
+		blocker = decision.Wait(controlplanev1.WaitingForReplacementReason, "%s would be left, of at least %d that a control plane of %d Machines needs: waiting until another host has joined",
 			english.Plural(len(others), "etcd member", ""), quorumOf(wanted), wanted)
 	default:
 		return nil
 	}
-	return &step
+	return &blocker
 }
 
 // remedy is what is to be done about those of some members that are down.
@@ -164,10 +165,10 @@ func (v *view) lead(own facts.EtcdMember) Step {
 	heirs := v.heirs(own)
 	switch {
 	case at < 0:
-		return wait(controlplanev1.EtcdUnknownReason, "the etcd members do not agree on who leads: waiting for an election, which takes seconds. If it stays so, see the logs of the Pods with the "+
-			"label app=etcd in namespace openshift-etcd of the cluster, and the network between their hosts")
+		return blocked(decision.Wait(controlplanev1.EtcdUnknownReason, "the etcd members do not agree on who leads: waiting for an election, which takes seconds. If it stays so, see the logs of the Pods with the "+
+			"label app=etcd in namespace openshift-etcd of the cluster, and the network between their hosts"))
 	case len(heirs) == 0:
-		return wait(controlplanev1.EtcdQuorumAtRiskReason, "no other etcd member can lead: bring their hosts back")
+		return blocked(decision.Wait(controlplanev1.EtcdQuorumAtRiskReason, "no other etcd member can lead: bring their hosts back"))
 	case v.Members[at].ID == own.ID && own.Healthy():
 		return Step{Action: MoveLeader, To: heirs[0]}
 	case v.Members[at].ID != own.ID && v.Members[at].Healthy():

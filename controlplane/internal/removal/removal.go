@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -74,60 +75,66 @@ type Step struct {
 	Leaves  Leftover
 	// Member is that of its host; To is who is to lead, Via through whom the member is removed.
 	Member, To, Via facts.EtcdMember
-	// Reason and Message tell people what is waited for, and what they can do.
-	Reason, Message string
-	// Watched tells that an event comes when the wait may be over. For everything else etcd has to be looked at again.
-	Watched bool
+	// Blocker is what a Wait waits for.
+	Blocker decision.Blocker
 }
 
-func wait(reason, format string, args ...any) Step {
-	return Step{Action: Wait, Reason: reason, Message: fmt.Sprintf(format, args...)}
+// blocked is the step of who waits.
+func blocked(by decision.Blocker) Step { return Step{Action: Wait, Blocker: by} }
+
+// about is the step for a Machine.
+func (s Step) about(m Machine) Step {
+	s.Machine = m
+	return s
 }
 
-// Watch waits for something of which an event tells when it may be over.
-func Watch(reason, format string, args ...any) Step {
-	step := wait(reason, format, args...)
-	step.Watched = true
-	return step
+// Blocks returns the Blocker of a Wait with the Machine whose host is not touched.
+func (s Step) Blocks() decision.Blocker { return s.Machine.NotTouched(s.Blocker) }
+
+// NotTouched says that the host of the Machine is not touched; of no Machine it says nothing.
+func (m Machine) NotTouched(b decision.Blocker) decision.Blocker {
+	if m.Name == "" {
+		return b
+	}
+	return b.About("the host of Machine %s is not touched", m.Name)
 }
 
 // Lost waits until etcd serves again.
-func Lost() Step {
-	return wait(controlplanev1.EtcdQuorumAtRiskReason, "etcd does not serve the API server of the cluster, it has most likely lost its quorum. Bring the hosts of its members back; if that cannot be, "+
+func Lost() decision.Blocker {
+	return decision.Wait(controlplanev1.EtcdQuorumAtRiskReason, "etcd does not serve the API server of the cluster, it has most likely lost its quorum. Bring the hosts of its members back; if that cannot be, "+
 		"restore etcd as OpenShift documents it. Until then no member is removed")
 }
 
 // NotLed waits for a leader that was told to hand over and leads all the same.
 func NotLed(step Step) Step {
-	told := wait(controlplanev1.WaitingForEtcdReason, "etcd is led by its member %s, which was told to hand over to %s: waiting until it does", nameOf(step.Member), nameOf(step.To))
-	told.Machine = step.Machine
-	return told
+	return blocked(decision.Wait(controlplanev1.WaitingForEtcdReason, "etcd is led by its member %s, which was told to hand over to %s: waiting until it does",
+		nameOf(step.Member), nameOf(step.To))).about(step.Machine)
 }
 
 // Fenced waits for somebody else: in a cluster of two nodes with fencing nobody touches etcd from here, whatever it looks like. what is not done is said first.
-func Fenced(format string, what ...any) Step {
-	return Watch(controlplanev1.EtcdTopologyNotSupportedReason, "%s: the cluster is one of two nodes with fencing (spec.fencing), whose etcd is run by Pacemaker, and is not changed from here. Replace a host "+
+func Fenced(format string, what ...any) decision.Blocker {
+	return decision.Watch(controlplanev1.EtcdTopologyNotSupportedReason, "%s: the cluster is one of two nodes with fencing (spec.fencing), whose etcd is run by Pacemaker, and is not changed from here. Replace a host "+
 		"that cannot be repaired as OpenShift documents it for two-node clusters with fencing, or delete the Cluster, which wipes its hosts", fmt.Sprintf(format, what...))
 }
 
 // fenced is about a Machine of two nodes with fencing. Nothing brings back a Machine whose deletion was asked for, so that only its user can tell when its host may be wiped.
-func (a *Situation) fenced() *Step {
+func (a *Situation) fenced() *decision.Blocker {
 	at := slices.IndexFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && m.Held })
 	if !a.Fenced || at < 0 {
 		return nil
 	}
 	m := a.Machines[at]
-	step := Fenced("the host of Machine %s is neither taken out of etcd nor released", m.Name)
-	step.Message += fmt.Sprintf(". When the cluster certainly does without this host, and the Machine's condition Deleting says that it waits for the hook, take the annotation %s off the Machine: the host is "+
+	blocker := Fenced("the host of Machine %s is neither taken out of etcd nor released", m.Name)
+	blocker.Message += fmt.Sprintf(". When the cluster certainly does without this host, and the Machine's condition Deleting says that it waits for the hook, take the annotation %s off the Machine: the host is "+
 		"wiped then", controlplanev1.EtcdMemberHookAnnotation)
-	step.Machine = m
-	return &step
+	blocker = m.NotTouched(blocker)
+	return &blocker
 }
 
 // Due tells which Machines wait for their members to be removed, the oldest deletion first, or what comes before all of them. With neither, nothing is to be done.
-func (a *Situation) Due() (due []Machine, before *Step) {
-	if step := a.fenced(); step != nil {
-		return nil, step
+func (a *Situation) Due() (due []Machine, before *decision.Blocker) {
+	if blocker := a.fenced(); blocker != nil {
+		return nil, blocker
 	}
 	for _, m := range a.Machines {
 		if !m.Deleted.IsZero() && m.Held && m.Waits {
@@ -139,36 +146,35 @@ func (a *Situation) Due() (due []Machine, before *Step) {
 	}
 	slices.SortFunc(due, func(m, n Machine) int { return cmp.Or(m.Deleted.Compare(n.Deleted), cmp.Compare(m.Name, n.Name)) })
 	if before := a.before(); before != nil {
-		before.Machine = due[0]
-		return nil, before
+		first := due[0].NotTouched(*before)
+		return nil, &first
 	}
 	return due, nil
 }
 
 // Draining waits for what Cluster API does before our hook; nil: no Machine that is held is on its way to the hook.
-func (a *Situation) Draining() *Step {
+func (a *Situation) Draining() *decision.Blocker {
 	at := slices.IndexFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && m.Held && m.Blocker != "" })
 	if at < 0 {
 		return nil
 	}
-	step := Watch(controlplanev1.WaitingForDrainReason, "%s", a.Machines[at].Blocker)
-	step.Machine = a.Machines[at]
-	return &step
+	blocker := a.Machines[at].NotTouched(decision.Watch(controlplanev1.WaitingForDrainReason, "%s", a.Machines[at].Blocker))
+	return &blocker
 }
 
 // before is what has to come to its end before the next host is touched.
-func (a *Situation) before() *Step {
+func (a *Situation) before() *decision.Blocker {
 	for _, m := range a.Machines {
 		if !m.Deleted.IsZero() && !m.Held {
-			step := Watch(controlplanev1.WaitingForMachinesDeletionReason, "Machine %s is being removed, which comes first: see its condition Deleting", m.Name)
-			return &step
+			blocker := decision.Watch(controlplanev1.WaitingForMachinesDeletionReason, "Machine %s is being removed, which comes first: see its condition Deleting", m.Name)
+			return &blocker
 		}
 	}
 	for _, left := range a.Leftovers {
 		// That of a Machine that is still held was recorded before anything was done: whether that was done, etcd tells.
 		if !slices.ContainsFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && a.isOf(left, m) }) {
-			step := Watch(controlplanev1.WaitingForMachinesDeletionReason, "what is left of %s, whose host was released before, comes first", left.From())
-			return &step
+			blocker := decision.Watch(controlplanev1.WaitingForMachinesDeletionReason, "what is left of %s, whose host was released before, comes first", left.From())
+			return &blocker
 		}
 	}
 	return nil
@@ -177,9 +183,8 @@ func (a *Situation) before() *Step {
 // Decide is the next step for the Machines that are due: for the first that anything can be done for, for each may wait for what only the end of another brings.
 func (a *Situation) Decide(due []Machine, etcd *facts.Etcd) Step {
 	v := view{Situation: a, Etcd: etcd}
-	if step := v.foreign(); step != nil {
-		step.Machine = due[0]
-		return *step
+	if foreign := v.foreign(); foreign != nil {
+		return blocked(*foreign).about(due[0])
 	}
 	var waits []Step
 	for _, m := range v.inOrder(due) {
@@ -235,7 +240,7 @@ func (v *view) decide(m Machine) Step {
 	var step Step
 	switch {
 	case doubt != "":
-		step = wait(controlplanev1.EtcdUnknownReason, "%s", doubt)
+		step = blocked(decision.Wait(controlplanev1.EtcdUnknownReason, "%s", doubt))
 	case own == nil:
 		step = Step{Action: Release}
 	default:
@@ -246,23 +251,23 @@ func (v *view) decide(m Machine) Step {
 }
 
 // foreign is why nothing is decided here: because nothing can be told, or others decide.
-func (v *view) foreign() *Step {
-	var step Step
+func (v *view) foreign() *decision.Blocker {
+	var blocker decision.Blocker
 	switch {
 	case v.Lost:
-		step = Lost()
+		blocker = Lost()
 	case v.Topology == "":
-		step = wait(controlplanev1.EtcdUnknownReason, "the cluster does not tell the topology of its control plane: see status of Infrastructure cluster")
+		blocker = decision.Wait(controlplanev1.EtcdUnknownReason, "the cluster does not tell the topology of its control plane: see status of Infrastructure cluster")
 	case !v.InPods():
-		step = Watch(controlplanev1.EtcdTopologyNotSupportedReason, "the control plane has the topology %q, whose etcd members are not touched from here: remove its member, if it has one, as "+
+		blocker = decision.Watch(controlplanev1.EtcdTopologyNotSupportedReason, "the control plane has the topology %q, whose etcd members are not touched from here: remove its member, if it has one, as "+
 			"OpenShift documents it for that topology, then take the annotation %s off the Machine", short(string(v.Topology)), controlplanev1.EtcdMemberHookAnnotation)
 	case v.Doubt != "":
-		step = wait(controlplanev1.EtcdUnknownReason, "%s. If it stays so, compare what etcdctl member list says in each Pod with the label app=etcd in namespace openshift-etcd of the cluster", v.Doubt)
+		blocker = decision.Wait(controlplanev1.EtcdUnknownReason, "%s. If it stays so, compare what etcdctl member list says in each Pod with the label app=etcd in namespace openshift-etcd of the cluster", v.Doubt)
 	case len(v.Members) == 0:
-		step = wait(controlplanev1.EtcdUnknownReason, "no etcd member answers: see the Pods with the label app=etcd in namespace openshift-etcd of the cluster. If etcd has lost its quorum, "+
+		blocker = decision.Wait(controlplanev1.EtcdUnknownReason, "no etcd member answers: see the Pods with the label app=etcd in namespace openshift-etcd of the cluster. If etcd has lost its quorum, "+
 			"restore it as OpenShift documents it")
 	default:
 		return nil
 	}
-	return &step
+	return &blocker
 }

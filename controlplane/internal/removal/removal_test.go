@@ -115,7 +115,7 @@ func (w *world) step() Step {
 	due, before := w.Due()
 	switch {
 	case before != nil:
-		return *before
+		return blocked(*before)
 	case len(due) == 0:
 		return Step{}
 	}
@@ -489,17 +489,21 @@ func TestTheNextStep(t *testing.T) {
 				tc.change(w)
 			}
 			step := w.step()
-			g.Expect(step.Action).To(Equal(tc.action), "%s: %s", step.Reason, step.Message)
-			g.Expect(step.Machine.Name).To(Equal(tc.machine))
+			g.Expect(step.Action).To(Equal(tc.action), "%s: %s", step.Blocker.Reason, step.Blocker.Message)
+			if step.Machine.Name != "" || tc.machine == "" {
+				g.Expect(step.Machine.Name).To(Equal(tc.machine))
+			} else {
+				g.Expect(step.Blocker.Message).To(HavePrefix("the host of Machine %s is not touched: ", tc.machine), "what comes first")
+			}
 			g.Expect(step.Member.Name).To(Equal(tc.member))
 			g.Expect(step.To.Name).To(Equal(tc.to))
 			g.Expect(step.Via.Name).To(Equal(tc.via))
-			g.Expect(step.Reason).To(Equal(tc.reason), step.Message)
-			g.Expect(step.Message).To(ContainSubstring(tc.message))
+			g.Expect(step.Blocker.Reason).To(Equal(tc.reason), step.Blocker.Message)
+			g.Expect(step.Blocker.Message).To(ContainSubstring(tc.message))
 			if step.Action == Wait {
-				g.Expect(step.Message).NotTo(BeEmpty(), "who waits is told why")
+				g.Expect(step.Blocker.Message).NotTo(BeEmpty(), "who waits is told why")
 			} else {
-				g.Expect(step.Message).To(BeEmpty())
+				g.Expect(step.Blocker.Message).To(BeEmpty())
 			}
 		})
 	}
@@ -548,8 +552,8 @@ func TestWhoseMemberItIs(t *testing.T) {
 			tc.change(w)
 			step := w.step()
 			g.Expect(step.Action).To(Equal(Wait))
-			g.Expect(step.Reason).To(Equal(controlplanev1.EtcdUnknownReason))
-			g.Expect(step.Message).To(ContainSubstring(tc.message))
+			g.Expect(step.Blocker.Reason).To(Equal(controlplanev1.EtcdUnknownReason))
+			g.Expect(step.Blocker.Message).To(ContainSubstring(tc.message))
 		})
 	}
 }
@@ -579,7 +583,7 @@ func TestTheMemberOfAHostThatIsNotLinked(t *testing.T) {
 			leads(1)(w)
 			change(w)
 			step := w.step()
-			g.Expect(step.Action).To(Equal(RemoveMember), "%s: %s", step.Reason, step.Message)
+			g.Expect(step.Action).To(Equal(RemoveMember), "%s: %s", step.Blocker.Reason, step.Blocker.Message)
 			g.Expect(step.Member.Name).To(Equal("n0"))
 			g.Expect(step.Machine.Node).To(Equal("n0"))
 			g.Expect(step.Leaves).To(Equal(Leftover{
@@ -596,7 +600,7 @@ func TestAMemberOfAMachineThatWasTakenOut(t *testing.T) {
 	w.spare(noon.Add(-time.Hour))
 	w.Others, w.Machines = []Machine{{Name: "m2", ProviderID: "metal3://n2"}}, slices.Delete(w.Machines, 2, 3)
 	step := w.step()
-	g.Expect(step.Action).To(Equal(Release), step.Message)
+	g.Expect(step.Action).To(Equal(Release), step.Blocker.Message)
 	g.Expect(step.Machine.Name).To(Equal("m3"))
 	g.Expect(step.Leaves).To(Equal(Leftover{}), "it leaves nothing by which it could be known")
 	w.Machines[2].HostUID = "host of n9"
@@ -625,7 +629,7 @@ func TestWhoWaitsForAnEvent(t *testing.T) {
 			tc.change(w)
 			step := w.step()
 			g.Expect(step.Action).To(Equal(Wait))
-			g.Expect(step.Watched).To(Equal(tc.watched), step.Message)
+			g.Expect(step.Blocker.Watched).To(Equal(tc.watched), step.Blocker.Message)
 		})
 	}
 }
@@ -636,7 +640,7 @@ func TestMessagesNameThree(t *testing.T) {
 	for i := range 5 {
 		w.fail(8 - i)
 	}
-	g.Expect(w.step().Message).To(ContainSubstring("(n4 does not answer, n5 does not answer, n6 does not answer and 2 more)"))
+	g.Expect(w.step().Blocker.Message).To(ContainSubstring("(n4 does not answer, n5 does not answer, n6 does not answer and 2 more)"))
 }
 
 func TestWhatIsLeftOfAReleasedHost(t *testing.T) {
@@ -692,8 +696,8 @@ func TestWhatIsLeftOfAReleasedHost(t *testing.T) {
 			w := newWorld(3)
 			tc.change(w)
 			step := w.DecideLeftover(left, &w.Etcd)
-			g.Expect(step.Action).To(Equal(tc.action), "%s: %s", step.Reason, step.Message)
-			g.Expect(step.Reason).To(Equal(tc.reason))
+			g.Expect(step.Action).To(Equal(tc.action), "%s: %s", step.Blocker.Reason, step.Blocker.Message)
+			g.Expect(step.Blocker.Reason).To(Equal(tc.reason))
 			if tc.action == RemoveMember {
 				g.Expect(step.Member.ID).To(BeElementOf(uint64(1), uint64(9)))
 				g.Expect(step.Via.Name).NotTo(BeEmpty())
@@ -773,8 +777,8 @@ func TestAReleasedHostThatRuns(t *testing.T) {
 			w.Machines[0].Held = false
 			tc.change(w)
 			step := w.DecideLeaving(w.Machines[0], tc.left, &w.Etcd)
-			g.Expect(step.Action).To(Equal(tc.action), "%s: %s", step.Reason, step.Message)
-			g.Expect(step.Reason).To(Equal(tc.reason))
+			g.Expect(step.Action).To(Equal(tc.action), "%s: %s", step.Blocker.Reason, step.Blocker.Message)
+			g.Expect(step.Blocker.Reason).To(Equal(tc.reason))
 			if tc.action == RemoveMember {
 				g.Expect(step.Machine.Name).To(Equal("m0"))
 				g.Expect(step.Via.Name).To(Equal("n1"))
@@ -839,7 +843,7 @@ func TestARecordOfAHostWithAnotherName(t *testing.T) {
 	g.Expect(w.Leftovers[0].Node).To(Equal("n0"))
 	g.Expect(w.StateOf(w.Leftovers[0])).To(Equal(Leaving))
 	step := w.step()
-	g.Expect(step.Action).To(Equal(RemoveMember), step.Message)
+	g.Expect(step.Action).To(Equal(RemoveMember), step.Blocker.Message)
 	g.Expect(step.Machine.Name).To(Equal("m0"))
 }
 
@@ -888,11 +892,11 @@ func TestWhatBecameOfAReleasedHost(t *testing.T) {
 			tc.change(w)
 			w.register()
 			g.Expect(w.StateOf(left)).To(Equal(tc.fate))
-			step := left.Rests(tc.fate)
-			g.Expect(step != nil).To(Equal(tc.fate == Remaining || tc.fate == Nodeless))
-			if step != nil {
-				g.Expect(step.Watched).To(BeTrue())
-				g.Expect(step.Message).To(ContainSubstring("delete"))
+			rests := left.Rests(tc.fate)
+			g.Expect(rests != nil).To(Equal(tc.fate == Remaining || tc.fate == Nodeless))
+			if rests != nil {
+				g.Expect(rests.Watched).To(BeTrue())
+				g.Expect(rests.Message).To(ContainSubstring("delete"))
 			}
 		})
 	}
@@ -932,9 +936,9 @@ func TestWhatBecameOfAHostThatWasNoNode(t *testing.T) {
 			w.register()
 			g.Expect(w.StateOf(left.on(w.Registered))).To(Equal(tc.fate))
 			step := w.DecideLeftover(left, &w.Etcd)
-			g.Expect(step.Action).To(Equal(tc.action), step.Message)
+			g.Expect(step.Action).To(Equal(tc.action), step.Blocker.Message)
 			if tc.action == Wait {
-				g.Expect(step.Message).To(ContainSubstring("Node n0 still exists"))
+				g.Expect(step.Blocker.Message).To(ContainSubstring("Node n0 still exists"))
 			}
 		})
 	}

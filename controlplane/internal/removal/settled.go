@@ -7,6 +7,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -17,47 +18,47 @@ var rollers = []string{"etcd", "kube-apiserver"}
 
 // settled is about those who restart members. While they do, a member that is healthy now may be down a moment later. A member that is down keeps its operators
 // degraded: before it is removed, only the others must be left alone.
-func (v *view) settled(own facts.EtcdMember) *Step {
+func (v *view) settled(own facts.EtcdMember) *decision.Blocker {
 	serves := !own.Learner && own.Healthy()
 	for _, name := range rollers {
 		at := slices.IndexFunc(v.Operators, func(o facts.ClusterOperator) bool { return o.Name == name })
-		var step Step
+		var blocker decision.Blocker
 		switch {
 		case at < 0:
-			step = wait(controlplanev1.EtcdUnknownReason, "the cluster has no ClusterOperator %s: it cannot be told whether members are being restarted", name)
+			blocker = decision.Wait(controlplanev1.EtcdUnknownReason, "the cluster has no ClusterOperator %s: it cannot be told whether members are being restarted", name)
 		case !v.Operators[at].Available:
-			step = wait(controlplanev1.WaitingForEtcdReason, "ClusterOperator %s is not available: waiting until it is", name)
+			blocker = decision.Wait(controlplanev1.WaitingForEtcdReason, "ClusterOperator %s is not available: waiting until it is", name)
 		case !serves:
 			continue
 		case v.Operators[at].Degraded:
-			step = wait(controlplanev1.WaitingForEtcdReason, "ClusterOperator %s is degraded: see its conditions in the cluster; waiting until it is not", name)
+			blocker = decision.Wait(controlplanev1.WaitingForEtcdReason, "ClusterOperator %s is degraded: see its conditions in the cluster; waiting until it is not", name)
 		case v.Operators[at].Progressing:
-			step = wait(controlplanev1.WaitingForEtcdReason, "ClusterOperator %s is progressing: waiting until it has settled", name)
+			blocker = decision.Wait(controlplanev1.WaitingForEtcdReason, "ClusterOperator %s is progressing: waiting until it has settled", name)
 		default:
 			continue
 		}
-		return &step
+		return &blocker
 	}
 	return v.rolledOut(own)
 }
 
 // rolledOut is about the revisions of etcd's static pods.
-func (v *view) rolledOut(own facts.EtcdMember) *Step {
+func (v *view) rolledOut(own facts.EtcdMember) *decision.Blocker {
 	if len(v.Revisions) == 0 {
-		step := wait(controlplanev1.EtcdUnknownReason, "the etcd operator does not tell which revision its members run: it cannot be told whether they are being restarted")
-		return &step
+		blocker := decision.Wait(controlplanev1.EtcdUnknownReason, "the etcd operator does not tell which revision its members run: it cannot be told whether they are being restarted")
+		return &blocker
 	}
 	for _, r := range v.Revisions {
 		if v.restarts(r, own) {
-			step := wait(controlplanev1.WaitingForEtcdReason, "the etcd operator is rolling out revision %d, which Node %s does not run yet: waiting until it does", v.LatestRevision, r.Node)
-			return &step
+			blocker := decision.Wait(controlplanev1.WaitingForEtcdReason, "the etcd operator is rolling out revision %d, which Node %s does not run yet: waiting until it does", v.LatestRevision, r.Node)
+			return &blocker
 		}
 	}
 	return nil
 }
 
 // configured is about Nodes that the machine config operator changes, which restarts them one by one.
-func (v *view) configured(own facts.EtcdMember) *Step {
+func (v *view) configured(own facts.EtcdMember) *decision.Blocker {
 	if own.Learner || !own.Healthy() {
 		return nil
 	}
@@ -65,9 +66,9 @@ func (v *view) configured(own facts.EtcdMember) *Step {
 	if at < 0 {
 		return nil
 	}
-	step := wait(controlplanev1.WaitingForEtcdReason, "Node %s is given another machine configuration, for which it is restarted: waiting until that is done. See the MachineConfigPools of the cluster",
+	blocker := decision.Wait(controlplanev1.WaitingForEtcdReason, "Node %s is given another machine configuration, for which it is restarted: waiting until that is done. See the MachineConfigPools of the cluster",
 		v.Nodes[at].Name)
-	return &step
+	return &blocker
 }
 
 // restarts reports whether the member of a Node is being restarted, or is to be, which matters to the removal of another. One that does not answer here may serve all the

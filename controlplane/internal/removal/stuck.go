@@ -5,6 +5,7 @@ import (
 	"time"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -33,25 +34,25 @@ func (a *Situation) Stuck(now time.Time) (stuck []Machine, next time.Duration) {
 
 // AgainstSuccessor is all that speaks against another Machine in the place of one that is stuck. The server may run on without its BMC: OpenShift takes a host that runs into etcd again, and it
 // would be one voter more. Only a host that is seen to be no member, and whose kubelet does not report, counts as gone.
-func (a *Situation) AgainstSuccessor(m Machine, etcd *facts.Etcd) []Step {
+func (a *Situation) AgainstSuccessor(m Machine, etcd *facts.Etcd) []decision.Blocker {
 	at := slices.IndexFunc(a.Leftovers, func(left Leftover) bool { return a.isOf(left, m) })
 	if at < 0 || m.Held || m.Deleted.IsZero() {
-		return []Step{Watch(controlplanev1.WaitingForMachinesDeletionReason, "it is not recorded that the host of Machine %s left etcd", m.Name)}
+		return []decision.Blocker{decision.Watch(controlplanev1.WaitingForMachinesDeletionReason, "it is not recorded that the host of Machine %s left etcd", m.Name)}
 	}
 	v := view{Situation: a, Etcd: etcd}
-	if step := v.foreign(); step != nil {
-		return []Step{*step}
+	if blocker := v.foreign(); blocker != nil {
+		return []decision.Blocker{*blocker}
 	}
 	left := a.Leftovers[at].on(v.nodes())
 	if back := slices.IndexFunc(v.Members, func(member facts.EtcdMember) bool { return v.isBack(member, left) }); back >= 0 {
-		return []Step{wait(controlplanev1.WaitingForMachinesDeletionReason, "the host of Machine %s, which is being deleted, is etcd member %s again: its server runs. Unplug the server; when its infrastructure is "+
+		return []decision.Blocker{decision.Wait(controlplanev1.WaitingForMachinesDeletionReason, "the host of Machine %s, which is being deleted, is etcd member %s again: its server runs. Unplug the server; when its infrastructure is "+
 			"deleted, its disks are wiped", m.Name, nameOf(v.Members[back]))}
 	}
-	if step := v.reregistered(m, left); step != nil {
-		return []Step{*step}
+	if blocker := v.reregistered(m, left); blocker != nil {
+		return []decision.Blocker{*blocker}
 	}
 	if node := v.Node(left.Node); node != nil && node.UID == left.UID && !node.Silent {
-		return []Step{wait(controlplanev1.WaitingForMachinesDeletionReason, "the kubelet of Node %s reports, although the Machine %s of this Node is being deleted: its server runs and may join etcd again. Unplug the "+
+		return []decision.Blocker{decision.Wait(controlplanev1.WaitingForMachinesDeletionReason, "the kubelet of Node %s reports, although the Machine %s of this Node is being deleted: its server runs and may join etcd again. Unplug the "+
 			"server; when its infrastructure is deleted, its disks are wiped", node.Name, m.Name)}
 	}
 	return nil

@@ -4,13 +4,12 @@ package scaling
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
@@ -69,9 +68,9 @@ func marked(m *clusterv1.Machine) bool {
 
 // Down is which Machine of an installed cluster goes next, and all that speaks against it now. Of those that the user did not mark, one goes first whose host is no
 // member of etcd, or one that does not serve.
-func Down(f *facts.Facts, situation *removal.Situation, etcd *facts.Etcd) (name string, against []removal.Step) {
-	if step := removal.Unclear(etcd); step != nil {
-		return "", []removal.Step{*step}
+func Down(f *facts.Facts, situation *removal.Situation, etcd *facts.Etcd) (name string, against []decision.Blocker) {
+	if blocker := removal.Unclear(etcd); blocker != nil {
+		return "", []decision.Blocker{*blocker}
 	}
 	sorted := InOrder(TooMany(f))
 	if last := slices.IndexFunc(sorted, func(m *clusterv1.Machine) bool { return !marked(m) }); last > 0 {
@@ -86,9 +85,9 @@ func Down(f *facts.Facts, situation *removal.Situation, etcd *facts.Etcd) (name 
 }
 
 // Up is all that speaks against making another Machine now.
-func Up(f *facts.Facts, etcd *facts.Etcd) []removal.Step {
-	if step := removal.Unclear(etcd); step != nil {
-		return []removal.Step{*step}
+func Up(f *facts.Facts, etcd *facts.Etcd) []decision.Blocker {
+	if blocker := removal.Unclear(etcd); blocker != nil {
+		return []decision.Blocker{*blocker}
 	}
 	against := removal.AgainstJoining(etcd)
 	if len(etcd.Voters()) < leastVoters {
@@ -98,30 +97,12 @@ func Up(f *facts.Facts, etcd *facts.Etcd) []removal.Step {
 }
 
 // upgrading is about an upgrade of the cluster, at the end of which its hosts are restarted.
-func upgrading(f *facts.Facts) []removal.Step {
+func upgrading(f *facts.Facts) []decision.Blocker {
 	switch {
 	case !f.Workload.UnreadSince.IsZero():
-		return []removal.Step{removal.Watch(controlplanev1.EtcdUnknownReason, "it cannot be read whether the cluster is being upgraded, see the condition Available")}
+		return []decision.Blocker{decision.Watch(controlplanev1.EtcdUnknownReason, "it cannot be read whether the cluster is being upgraded, see the condition Available")}
 	case f.UpgradingTo() == "":
 		return nil
 	}
-	return []removal.Step{removal.Watch(controlplanev1.UpgradeInProgressReason, "the cluster is being upgraded to %s: waiting until that is done. See ClusterVersion version of the cluster", f.UpgradingTo())}
-}
-
-// Joined is several waits as one: with the reason of the first, and watched only if all are.
-func Joined(steps []removal.Step) removal.Step {
-	joined := steps[0]
-	messages := make([]string, 0, len(steps))
-	for _, step := range steps {
-		messages = append(messages, step.Message)
-	}
-	joined.Message = strings.Join(messages, "; ")
-	joined.Watched = !slices.ContainsFunc(steps, func(s removal.Step) bool { return !s.Watched })
-	return joined
-}
-
-// About says of a wait what is not done.
-func About(step removal.Step, format string, args ...any) removal.Step {
-	step.Machine, step.Message = removal.Machine{}, fmt.Sprintf(format, args...)+": "+step.Message
-	return step
+	return []decision.Blocker{decision.Watch(controlplanev1.UpgradeInProgressReason, "the cluster is being upgraded to %s: waiting until that is done. See ClusterVersion version of the cluster", f.UpgradingTo())}
 }

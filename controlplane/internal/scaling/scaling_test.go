@@ -14,6 +14,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 )
@@ -79,7 +80,7 @@ func (w *world) down(i int) {
 	w.etcd.Operators[0].Degraded, w.etcd.Operators[1].Degraded = true, true
 }
 
-func reasons(steps []removal.Step) []string {
+func reasons(steps []decision.Blocker) []string {
 	var all []string
 	for _, step := range steps {
 		all = append(all, step.Reason)
@@ -237,16 +238,6 @@ func TestOfWhichMachinesThereAreTooMany(t *testing.T) {
 			NewWithT(t).Expect(names).To(Equal(tc.wanted))
 		})
 	}
-}
-
-func TestSeveralWaitsAreToldAsOne(t *testing.T) {
-	g := NewWithT(t)
-	watched, not := removal.Watch("First", "one"), removal.Step{Action: removal.Wait, Reason: "Second", Message: "two"}
-	joined := About(Joined([]removal.Step{watched, not}), "Machine %s is not deleted", "m0")
-	g.Expect(joined.Reason).To(Equal("First"))
-	g.Expect(joined.Message).To(Equal("Machine m0 is not deleted: one; two"))
-	g.Expect(joined.Watched).To(BeFalse(), "nobody tells when the second is over")
-	g.Expect(Joined([]removal.Step{watched, watched}).Watched).To(BeTrue())
 }
 
 func TestHowManyMachinesAreMissing(t *testing.T) {

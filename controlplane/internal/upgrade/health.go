@@ -6,8 +6,8 @@ import (
 	"github.com/blang/semver/v4"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -16,7 +16,7 @@ import (
 var intolerable = []string{"etcd", "kube-apiserver", "machine-config"}
 
 // unhealthy is about ClusterOperators and MachineConfigPools that block an upgrade.
-func unhealthy(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
+func unhealthy(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
 	var blockers []string
 	advice := ""
 	for _, a := range seen.Unhealthy {

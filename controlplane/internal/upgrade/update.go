@@ -8,9 +8,9 @@ import (
 	"github.com/blang/semver/v4"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -27,26 +27,26 @@ func offersOf(seen *facts.ClusterVersion, wanted semver.Version) []facts.Offer {
 
 // updateTo is what to request of the cluster: always the version together with its image. The cluster ignores a version alone where the release is not recommended, where the
 // update graph offers it with several images, and as soon as the graph cannot be reached (lib/validation of the cluster version operator).
-func updateTo(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) (*facts.Update, *removal.Step) {
+func updateTo(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) (*facts.Update, *decision.Blocker) {
 	offers := offersOf(seen, wanted)
-	image, step := imageOf(f, wanted, seen)
+	image, blocker := imageOf(f, wanted, seen)
 	if image == "" && len(offers) > 0 {
-		image, step = offeredImage(wanted, offers)
+		image, blocker = offeredImage(wanted, offers)
 	}
 	switch {
-	case step != nil:
-		return nil, step
+	case blocker != nil:
+		return nil, blocker
 	case image == "":
 		return nil, notOffered(f, wanted, seen, "")
 	}
-	if step := risky(f, wanted, risksOf(offers, image)); step != nil {
-		return nil, step
+	if blocker := risky(f, wanted, risksOf(offers, image)); blocker != nil {
+		return nil, blocker
 	}
 	return &facts.Update{Version: wanted.String(), Image: image, Force: waived(f, wanted)}, nil
 }
 
 // offeredImage is the image with which a release is offered: the recommended one, where it is offered with others, too.
-func offeredImage(wanted semver.Version, offers []facts.Offer) (string, *removal.Step) {
+func offeredImage(wanted semver.Version, offers []facts.Offer) (string, *decision.Blocker) {
 	recommended := slices.DeleteFunc(slices.Clone(offers), func(o facts.Offer) bool { return len(o.Risks) > 0 })
 	if len(recommended) > 0 {
 		offers = recommended
@@ -80,7 +80,7 @@ func waived(f *facts.Facts, wanted semver.Version) bool {
 }
 
 // risky is about risks that nobody accepted.
-func risky(f *facts.Facts, wanted semver.Version, risks []facts.Risk) *removal.Step {
+func risky(f *facts.Facts, wanted semver.Version, risks []facts.Risk) *decision.Blocker {
 	var left []string
 	for _, risk := range risks {
 		if !slices.Contains(f.ControlPlane.Spec.Upgrade.AcceptedRisks, risk.Name) {
@@ -94,9 +94,9 @@ func risky(f *facts.Facts, wanted semver.Version, risks []facts.Risk) *removal.S
 		wanted, bound.Join(left, ""))
 }
 
-// imageOf is the image of the release that the spec names. It is empty where the spec names none; where the image cannot be that of the release, the step reports why. An offered
+// imageOf is the image of the release that the spec names. It is empty where the spec names none; where the image cannot be that of the release, the blocker states why. An offered
 // release does not need it: ClusterImageSets of ACM name their images by tag, and often still belong to the installation.
-func imageOf(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) (string, *removal.Step) {
+func imageOf(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) (string, *decision.Blocker) {
 	config := &f.ControlPlane.Spec.Config
 	image, field := config.ReleaseImage, "config.releaseImage"
 	if config.ClusterImageSetRef != nil {
@@ -129,7 +129,7 @@ func digestOf(image string) string {
 }
 
 // notOffered reports that the update graph does not offer a release. advice, where it is not empty, takes the place of the one to name the image by digest.
-func notOffered(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion, advice string) *removal.Step {
+func notOffered(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion, advice string) *decision.Blocker {
 	graph := "the channel " + bound.Value(seen.Channel)
 	if seen.Channel == "" {
 		graph = "the update graph, of which the cluster has no channel"

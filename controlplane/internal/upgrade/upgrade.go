@@ -11,9 +11,9 @@ import (
 	"github.com/blang/semver/v4"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -36,7 +36,7 @@ func newer(f *facts.Facts, runs semver.Version) bool {
 func pending(f *facts.Facts) bool { return f.Workload.Rollout != nil && f.Workload.Rollout.Pending }
 
 // Next is what the cluster is asked for now, and what is waited for, or keeps it from being asked.
-func Next(f *facts.Facts, seen *facts.ClusterVersion) (facts.UpdateRequest, *removal.Step) {
+func Next(f *facts.Facts, seen *facts.ClusterVersion) (facts.UpdateRequest, *decision.Blocker) {
 	runs, _ := f.Runs()
 	wanted, _ := f.WantedVersion()
 	request := facts.UpdateRequest{ResourceVersion: seen.ResourceVersion}
@@ -52,19 +52,19 @@ func Next(f *facts.Facts, seen *facts.ClusterVersion) (facts.UpdateRequest, *rem
 		request.Channel = channel
 		return request, watched(controlplanev1.UpgradeInProgressReason, "the cluster looks for releases in the channel %s now: waiting for what it finds", channel)
 	}
-	for _, check := range []func(*facts.Facts, semver.Version, *facts.ClusterVersion) *removal.Step{underWay, takenOff, skipped, foreignRequest} {
-		if step := check(f, wanted, seen); step != nil {
-			return request, step
+	for _, check := range []func(*facts.Facts, semver.Version, *facts.ClusterVersion) *decision.Blocker{underWay, takenOff, skipped, foreignRequest} {
+		if blocker := check(f, wanted, seen); blocker != nil {
+			return request, blocker
 		}
 	}
-	update, step := updateTo(f, wanted, seen)
-	if step == nil {
-		step = preflight(f, wanted, seen)
+	update, blocker := updateTo(f, wanted, seen)
+	if blocker == nil {
+		blocker = preflight(f, wanted, seen)
 	}
 	switch {
-	case step != nil: // what was asked for may begin at any time
+	case blocker != nil: // what was asked for may begin at any time
 		request.Withdraw = seen.Ours && pending(f)
-		return request, step
+		return request, blocker
 	case requested(seen, wanted, *update):
 		return request, answerTo(f, wanted, seen)
 	case !seen.Ours && pending(f) && seen.Requested.Version == update.Version && seen.Requested.Image != "":
@@ -93,7 +93,7 @@ func sameImage(a, b string) bool {
 }
 
 // requestedNow is the wait of an update that is requested and not begun.
-func requestedNow(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
+func requestedNow(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
 	in := ""
 	if ailments := tolerated(f, seen); len(ailments) > 0 {
 		in = ". Tolerated: " + bound.Join(ailments, "")
@@ -102,15 +102,15 @@ func requestedNow(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVers
 }
 
 // watched is a wait at the end of which the cluster tells something, unwatched one for what has to be looked at.
-func watched(reason, format string, args ...any) *removal.Step {
-	step := removal.Watch(reason, format, args...)
-	return &step
+func watched(reason, format string, args ...any) *decision.Blocker {
+	blocker := decision.Watch(reason, format, args...)
+	return &blocker
 }
 
-func unwatched(reason, format string, args ...any) *removal.Step {
-	step := watched(reason, format, args...)
-	step.Watched = false
-	return step
+func unwatched(reason, format string, args ...any) *decision.Blocker {
+	blocker := watched(reason, format, args...)
+	blocker.Watched = false
+	return blocker
 }
 
 // acknowledged are the gates that the spec names, the cluster has, and nobody has acknowledged.
@@ -125,7 +125,7 @@ func acknowledged(f *facts.Facts, seen *facts.ClusterVersion) []string {
 }
 
 // underWay is about a cluster that is on its way to another release. To another patch of it, it can be turned; all else has to wait.
-func underWay(f *facts.Facts, wanted semver.Version, _ *facts.ClusterVersion) *removal.Step {
+func underWay(f *facts.Facts, wanted semver.Version, _ *facts.ClusterVersion) *decision.Blocker {
 	if f.Workload.Upgrading == "" {
 		return nil
 	}
@@ -140,7 +140,7 @@ func underWay(f *facts.Facts, wanted semver.Version, _ *facts.ClusterVersion) *r
 }
 
 // takenOff is about a release that the cluster was on before, by a rollback or for a hotfix: whoever did that had a reason.
-func takenOff(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
+func takenOff(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
 	if !slices.Contains(seen.Former, wanted.String()) {
 		return nil
 	}
@@ -150,7 +150,7 @@ func takenOff(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion)
 }
 
 // skipped is about minor versions, of which OpenShift takes one at a time.
-func skipped(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
+func skipped(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
 	runs, _ := f.Runs()
 	switch {
 	case wanted.Major != runs.Major:
@@ -161,7 +161,7 @@ func skipped(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) 
 	return tooFar(wanted, runs, runs.Major, runs.Minor+1)
 }
 
-func tooFar(wanted, runs semver.Version, major, minor uint64) *removal.Step {
+func tooFar(wanted, runs semver.Version, major, minor uint64) *decision.Blocker {
 	return watched(controlplanev1.InvalidConfigurationReason, "spec.version is v%s, but the cluster runs v%s, and is upgraded by one minor version at a time: set spec.version to a release of %d.%d first",
 		wanted, runs, major, minor)
 }
@@ -171,7 +171,7 @@ func tooFar(wanted, runs semver.Version, major, minor uint64) *removal.Step {
 const lastBeforeFive = 22
 
 // nextMajor is about another major version. Which releases lead to it is in the update graph; where the cluster has none, what is known of 5.0 counts.
-func nextMajor(f *facts.Facts, runs, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
+func nextMajor(f *facts.Facts, runs, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
 	switch fromFourToFive := runs.Major == 4 && wanted.Major == 5; {
 	case len(offersOf(seen, wanted)) > 0:
 		return nil
@@ -188,7 +188,7 @@ func nextMajor(f *facts.Facts, runs, wanted semver.Version, seen *facts.ClusterV
 }
 
 // foreignRequest is about what somebody else asked the cluster for, and has not begun: two who write in turn would keep it from ever beginning.
-func foreignRequest(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
+func foreignRequest(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
 	if seen.Ours || !pending(f) || seen.Requested.Version == wanted.String() {
 		return nil
 	}
@@ -208,7 +208,7 @@ func describe(requested facts.Update) string {
 }
 
 // answerTo is what the cluster says to what it was asked for.
-func answerTo(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
+func answerTo(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
 	if r := f.Workload.Rollout; r != nil && !r.Unseen && r.Refused != "" {
 		return watched(controlplanev1.UpgradeRefusedReason, "the cluster refuses v%s. %s%s", wanted, gatesLeft(f, wanted, seen), r.Refused)
 	}
@@ -231,7 +231,7 @@ func gatesLeft(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion
 }
 
 // preflight is what should be well before a cluster begins, whatever the cluster itself is told not to check. One that is on its way already may need the other patch to become well.
-func preflight(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *removal.Step {
+func preflight(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
 	if f.Workload.Upgrading != "" {
 		return nil
 	}
