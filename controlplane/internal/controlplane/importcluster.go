@@ -73,7 +73,7 @@ func (r *Reconciler) nameRunning(ctx context.Context, s *scope) (string, error) 
 		return "", nil
 	}
 	name := assisted.ClusterImageSetName(s.ControlPlane.Namespace, s.ControlPlane.Name, image)
-	if err := r.apply(ctx, s, desired.ClusterImageSet(s.Facts, name, image, ""), s.OwnSet(name)); err != nil {
+	if err := r.apply(ctx, s, desired.ClusterImageSet(s.Facts, name, image, "", ""), s.OwnSet(name)); err != nil {
 		return "", fmt.Errorf("cannot write ClusterImageSet %s: %w", name, err)
 	}
 	return name, nil

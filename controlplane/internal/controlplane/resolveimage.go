@@ -14,6 +14,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -31,28 +32,48 @@ func (r *Reconciler) resolveImage(ctx context.Context, s *scope) (bool, error) {
 		return s.useImageSet(config.ClusterImageSetRef.Name), nil
 	case config.ReleaseImage != "":
 		s.found.ReleaseImage = config.ReleaseImage
-		return r.nameImage(ctx, s, "")
+		return r.nameImage(ctx, s, "", "")
 	}
 	tagged := openshift.Image(s.found.Version, s.ControlPlane.Spec.OpenshiftAssistedConfigSpec.CPUArchitecture,
 		s.ControlPlane.Annotations[controlplanev1.ReleaseImageRepositoryOverrideAnnotation], r.Repositories)
-	if s.found.ReleaseImage = s.ResolvedBefore(tagged); s.found.ReleaseImage != "" {
-		return r.nameImage(ctx, s, tagged)
+	if s.withoutRegistries() {
+		return false, nil
 	}
 	registries, err := r.readRegistries(ctx, s)
 	if err != nil {
 		return false, err
 	}
-	if s.withoutRegistries() {
-		return false, nil
+	sources := r.sourcesOf(registries, tagged)
+	through := sources.Version(s.pullSecretVersion())
+	if s.found.ReleaseImage = s.ResolvedBefore(tagged, through); s.found.ReleaseImage != "" {
+		return r.nameImage(ctx, s, tagged, through)
 	}
-	sources := release.Sources{Mirrors: registries.MirrorsOf(tagged), Insecure: registries.InsecureOf(tagged), Authorities: registries.Authorities()}
 	image, retryAfter, err := r.Releases.Resolve(tagged, sources, s.credentials, r.waker(s))
 	if err != nil {
 		s.blockRelease(tagged, retryAfter, err)
 		return false, nil
 	}
 	s.found.ReleaseImage = image
-	return r.nameImage(ctx, s, tagged)
+	return r.nameImage(ctx, s, tagged, through)
+}
+
+// sourcesOf returns where an image is looked up.
+func (r *Reconciler) sourcesOf(registries *preflight.Registries, image string) release.Sources {
+	sources := release.Sources{
+		Mirrors: registries.MirrorsOf(image), Insecure: registries.InsecureOf(image), Blocked: registries.Blocks(image), Authorities: registries.Authorities(),
+	}
+	if r.Repositories.OnLoopback(image) {
+		sources.Insecure = append(sources.Insecure, image)
+	}
+	return sources
+}
+
+// pullSecretVersion changes with the user's pull secret. It stands for the contents, whose hash is no secret to be read by everyone who may read ClusterImageSets.
+func (s *scope) pullSecretVersion() string {
+	if s.ControlPlane.Spec.Config.PullSecretRef == nil || s.PullSecret == nil {
+		return ""
+	}
+	return s.PullSecret.ResourceVersion
 }
 
 // withoutRegistries blocks while the ConfigMap with the mirrors is named and does not exist: a disconnected hub would ask a registry that it never reaches.
@@ -81,7 +102,7 @@ func (s *scope) useImageSet(name string) bool {
 
 // nameImage writes our ClusterImageSet of the image, unless the cluster is registered with another. It has no owner reference (it is cluster-scoped); the finalizer
 // deletes it.
-func (r *Reconciler) nameImage(ctx context.Context, s *scope, resolvedFrom string) (bool, error) {
+func (r *Reconciler) nameImage(ctx context.Context, s *scope, resolvedFrom, through string) (bool, error) {
 	s.imageSetName = assisted.ClusterImageSetName(s.ControlPlane.Namespace, s.ControlPlane.Name, s.found.ReleaseImage)
 	if wanted := s.imageSetName; !s.registrable() || s.imageSetName != wanted {
 		return s.found.Blocked(status.Installation) == nil, nil
@@ -89,7 +110,7 @@ func (r *Reconciler) nameImage(ctx context.Context, s *scope, resolvedFrom strin
 	if foreign, err := r.foreignImageSet(ctx, s); err != nil || foreign {
 		return false, err
 	}
-	if err := r.apply(ctx, s, desired.ClusterImageSet(s.Facts, s.imageSetName, s.found.ReleaseImage, resolvedFrom), s.OwnSet(s.imageSetName)); err != nil {
+	if err := r.apply(ctx, s, desired.ClusterImageSet(s.Facts, s.imageSetName, s.found.ReleaseImage, resolvedFrom, through), s.OwnSet(s.imageSetName)); err != nil {
 		return false, fmt.Errorf("cannot write ClusterImageSet %s: %w", s.imageSetName, err)
 	}
 	return true, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -167,18 +168,31 @@ func TestAMissingClusterImageSetOfOursComesBack(t *testing.T) {
 	h.Expect(h.Get(t.Context(), client.ObjectKey{Name: name}, &hivev1.ClusterImageSet{})).To(Succeed())
 }
 
-// A disconnected hub reaches the mirrors that the hosts use, and nothing else.
-func TestAReleaseIsLookedUpInTheMirrorsOfTheCluster(t *testing.T) {
-	questions := make(chan string, 10)
-	mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+// serveRelease serves a release image with a digest, under each tag, over plain HTTP.
+func serveRelease(t *testing.T, digest string) (address string, lookups chan string) {
+	t.Helper()
+	lookups = make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method == http.MethodHead {
-			questions <- req.URL.Path
+			lookups <- req.URL.Path
 			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
-			w.Header().Set("Docker-Content-Digest", "sha256:"+strings.Repeat("b", 64))
+			w.Header().Set("Docker-Content-Digest", digest)
 			w.Header().Set("Content-Length", "1")
 		}
 	}))
-	t.Cleanup(mirror.Close)
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://"), lookups
+}
+
+// mirrorOf is a registries.conf with one mirror, which speaks plain HTTP.
+func mirrorOf(address string) map[string]string {
+	return map[string]string{"registries.conf": "[[registry]]\nlocation = \"quay.io/openshift-release-dev/ocp-release\"\n" +
+		"[[registry.mirror]]\nlocation = \"" + address + "/ocp\"\ninsecure = true\n"}
+}
+
+// A disconnected hub reaches the mirrors that the hosts use, and nothing else.
+func TestAReleaseIsLookedUpInTheMirrorsOfTheCluster(t *testing.T) {
+	mirror, lookups := serveRelease(t, "sha256:"+strings.Repeat("b", 64))
 	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Config.ReleaseImage, cp.Spec.Config.ImageRegistryRef = "", &corev1.LocalObjectReference{Name: "mirrors"}
 	})...).withTime()
@@ -187,12 +201,40 @@ func TestAReleaseIsLookedUpInTheMirrorsOfTheCluster(t *testing.T) {
 	h.Expect(c.Reason).To(Equal(controlplanev1.ManifestsMissingReason))
 	h.Expect(c.Message).To(ContainSubstring("ConfigMap mirrors does not exist"))
 
-	h.Expect(h.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "mirrors"}, Data: map[string]string{
-		"registries.conf": "[[registry]]\nlocation = \"quay.io/openshift-release-dev/ocp-release\"\n[[registry.mirror]]\nlocation = \"" + strings.TrimPrefix(mirror.URL, "http://") + "/ocp\"\n",
-	}})).To(Succeed())
+	h.Expect(h.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "mirrors"}, Data: mirrorOf(mirror)})).To(Succeed())
 	h.settle()
-	h.Expect(<-questions).To(HavePrefix("/v2/ocp/manifests/4.19.3-"))
+	h.Expect(<-lookups).To(HavePrefix("/v2/ocp/manifests/4.19.3-"))
 	<-h.r.wake // the answer is remembered
 	h.settle()
 	h.Expect(h.controlPlane().Status.ReleaseImage).To(Equal(otherDigest), "in the name that it has everywhere")
+}
+
+// A digest that a wrong mirror gave is not installed after the mirror was replaced.
+func TestAReleaseIsLookedUpAgainInOtherMirrors(t *testing.T) {
+	wrong, _ := serveRelease(t, "sha256:"+strings.Repeat("c", 64))
+	right, lookups := serveRelease(t, "sha256:"+strings.Repeat("b", 64))
+	mirrors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "mirrors"}, Data: mirrorOf(wrong)}
+	h := newHub(t, append(world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		cp.Spec.Config.ReleaseImage, cp.Spec.Config.ImageRegistryRef = "", &corev1.LocalObjectReference{Name: mirrors.Name}
+	}), mirrors)...).withTime()
+	h.settle()
+	<-h.r.wake
+	h.settle()
+	h.Expect(h.controlPlane().Status.ReleaseImage).To(HaveSuffix(strings.Repeat("c", 64)))
+	h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0)
+
+	h.Expect(h.Get(t.Context(), client.ObjectKeyFromObject(mirrors), mirrors)).To(Succeed())
+	mirrors.Data = mirrorOf(right)
+	h.Expect(h.Update(t.Context(), mirrors)).To(Succeed())
+	h.settle()
+	h.Eventually(lookups, 20*time.Second).Should(Receive())
+	<-h.r.wake
+	h.settle()
+	h.Expect(h.controlPlane().Status.ReleaseImage).To(Equal(otherDigest))
+
+	h.Expect(h.Get(t.Context(), client.ObjectKeyFromObject(mirrors), mirrors)).To(Succeed())
+	metav1.SetMetaDataLabel(&mirrors.ObjectMeta, "backup", "true")
+	h.Expect(h.Update(t.Context(), mirrors)).To(Succeed())
+	h.settle()
+	h.Expect(lookups).NotTo(Receive(), "a label of the ConfigMap changes no mirror")
 }

@@ -116,7 +116,7 @@ func trimInstallStatus(install *hiveext.AgentClusterInstall) hiveext.AgentCluste
 func trimImageSet(set *hivev1.ClusterImageSet) *hivev1.ClusterImageSet {
 	kept := &hivev1.ClusterImageSet{ObjectMeta: kube.Identity(&set.ObjectMeta), Spec: set.Spec}
 	kept.Labels = kube.Only(set.Labels, ownLabels...)
-	kept.Annotations = kube.Only(set.Annotations, facts.OwnerAnnotation, facts.ResolvedFromAnnotation)
+	kept.Annotations = kube.Only(set.Annotations, facts.OwnerAnnotation, facts.ResolvedFromAnnotation, facts.LookedUpThroughAnnotation)
 	kept.ManagedFields = apply.Own(FieldOwner, set.ManagedFields)
 	return kept
 }

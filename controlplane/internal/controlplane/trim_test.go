@@ -121,7 +121,7 @@ func TestOfWhatAssistedServiceSaysOfAClusterWhatIsReadIsCached(t *testing.T) {
 
 func TestOfAClusterImageSetWhatIsStatedIsCached(t *testing.T) {
 	stated := &hivev1.ClusterImageSet{ObjectMeta: identity(), Spec: hivev1.ClusterImageSetSpec{ReleaseImage: digest}}
-	stated.Annotations = map[string]string{facts.OwnerAnnotation: "lab/c1", facts.ResolvedFromAnnotation: "image"}
+	stated.Annotations = map[string]string{facts.OwnerAnnotation: "lab/c1", facts.ResolvedFromAnnotation: "image", facts.LookedUpThroughAnnotation: "version"}
 	stated.ManagedFields = []metav1.ManagedFieldsEntry{applied}
 	NewWithT(t).Expect(trimImageSet(burdened(stated))).To(Equal(stated))
 }

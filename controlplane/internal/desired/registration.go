@@ -33,7 +33,7 @@ var registeredFields = []registeredField{
 	{"replicas", []string{"provisionRequirements"}, takesNothing, func(s *hiveext.AgentClusterInstallSpec) any { return singleNode(s) }},
 	// assisted-service's own webhook refuses another ClusterImageSet.
 	{
-		"the release image (config.releaseImage, config.clusterImageSetRef or openshiftAssistedConfigSpec.cpuArchitecture)",
+		"the release image (config.releaseImage, config.clusterImageSetRef, config.imageRegistryRef or openshiftAssistedConfigSpec.cpuArchitecture)",
 		[]string{"imageSetRef"},
 		takesAdditions,
 		func(s *hiveext.AgentClusterInstallSpec) any { return s.ImageSetRef },

@@ -3,6 +3,7 @@ package openshift
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"github.com/blang/semver/v4"
@@ -20,6 +21,14 @@ var minimum = semver.MustParse("4.14.0")
 
 // Repositories are where release images come from.
 type Repositories struct{ OCP, OKD string }
+
+// OnLoopback reports whether an image is in the registry of one of the repositories, and that registry is a loopback address. Its packets leave no machine, and who chose it started the
+// manager: it may speak plain HTTP. A name such as localhost is no loopback address: a resolver decides what it means.
+func (r Repositories) OnLoopback(image string) bool {
+	registry, _, _ := strings.Cut(image, "/")
+	address, err := netip.ParseAddrPort(registry)
+	return err == nil && address.Addr().IsLoopback() && (strings.HasPrefix(r.OCP, registry+"/") || strings.HasPrefix(r.OKD, registry+"/"))
+}
 
 // ParseVersion reads a release with or without leading v.
 func ParseVersion(version string) (semver.Version, error) {

@@ -33,3 +33,22 @@ func TestCheckSupported(t *testing.T) {
 		NewWithT(t).Expect(CheckSupported(v) == nil).To(Equal(supported), version)
 	}
 }
+
+// registries.conf and annotations of a cluster cannot lead the manager to the ports of its own Pod.
+func TestOnlyLoopbackRegistriesOfFlagsMayBePlain(t *testing.T) {
+	for image, want := range map[string]bool{
+		"127.0.0.1:5000/ocp/release:4.19.3":   true,
+		"127.0.0.1:5000/tenant:4.19.3":        true,
+		"[::1]:5000/okd:4.19.3":               true,
+		"127.0.0.1:50001/ocp/release:4.19.3":  false,
+		"127.0.0.1:8443/x:4.19.3":             false,
+		"127.0.0.1:500/x:4.19.3":              false,
+		"10.1.2.3:5000/ocp/release:4.19.3":    false,
+		"localhost:5000/ocp/release:4.19.3":   false,
+		"127.0.0.1.example.com:5000/x:4.19.3": false,
+	} {
+		NewWithT(t).Expect(Repositories{OCP: "127.0.0.1:5000/ocp/release", OKD: "[::1]:5000/okd"}.OnLoopback(image)).To(Equal(want), image)
+	}
+	NewWithT(t).Expect(Repositories{OCP: "localhost:5000/x", OKD: "10.1.2.3:5000/x"}.OnLoopback("localhost:5000/x:1")).To(BeFalse())
+	NewWithT(t).Expect(Repositories{OCP: "10.1.2.3:5000/x"}.OnLoopback("10.1.2.3:5000/x:1")).To(BeFalse())
+}

@@ -186,6 +186,7 @@ func TestRegistries(t *testing.T) {
 		"the release image is looked up":    {nil, only("registry.lab.example"), release, "", true},
 		"the release image is not known":    {nil, only("registry.lab.example"), "", "", false},
 		"its registry is mirrored":          {ParseRegistries("m", map[string]string{"registries.conf": strings.Replace(mirrors, `prefix = ""`, `prefix = "*.io"`, 1)}), only("registry.lab"), "registry.quay.io/x@sha256:aa", "", false},
+		"its mirror is for tags":            {ParseRegistries("m", map[string]string{"registries.conf": mirrors + "pull-from-mirror = \"tag-only\"\n"}), only("registry.lab.example"), release, "the pull secret pull has no credentials for the release image " + release, false},
 		"it is blocked, and not mirrored":   {ParseRegistries("m", map[string]string{"registries.conf": mirrors + "[[registry]]\nlocation = \"example.com\"\n"}), only("registry"), "example.com/x@sha256:aa", "example.com/x", false},
 		"the mirrors cannot be used at all": {ParseRegistries("m", map[string]string{"registries.conf": "[["}), only(""), release, "ConfigMap m, key registries.conf is no TOML", false},
 	} {
@@ -218,6 +219,7 @@ func TestMirrorsThatCannotBeUsed(t *testing.T) {
 		"names no mirror":                      {"registries.conf": `unqualified-search-registries = ["x"]`},
 		"names no mirror: each":                {"registries.conf": strings.ReplaceAll(mirrors, "location = \"quay.io", "loc = \"quay.io")},
 		"is no TOML":                           {"registries.conf": "registry: []"},
+		"pull-from-mirror = \"tags\"":          {"registries.conf": mirrors + "pull-from-mirror = \"tags\"\n"},
 		"ca-bundle.crt has no PEM certificate": {"registries.conf": mirrors, "ca-bundle.crt": "x"},
 	} {
 		NewWithT(t).Expect(ParseRegistries("m", data).Problem).To(And(HavePrefix("ConfigMap m"), ContainSubstring(want)))
@@ -257,6 +259,12 @@ func TestMirrorsOfAnImage(t *testing.T) {
 		"a name that only begins so": {entry("", "quay.io/openshift-release", "m:5000/a"), nil},
 		"another registry":           {entry("", "registry.redhat.io", "m:5000/a"), nil},
 		"no TOML":                    {"[[", nil},
+		"a mirror for digests only":  {entry("", "quay.io", "m:5000") + "pull-from-mirror = \"digest-only\"\n[[registry.mirror]]\nlocation = \"n:5000\"\n", []string{"n:5000/openshift-release-dev/ocp-release:4.19.3-x86_64"}},
+		"a mirror for tags only":     {entry("", "quay.io", "m:5000") + "pull-from-mirror = \"tag-only\"\n", []string{"m:5000/openshift-release-dev/ocp-release:4.19.3-x86_64"}},
+		"a mirror for all":           {entry("", "quay.io", "m:5000") + "pull-from-mirror = \"all\"\n", []string{"m:5000/openshift-release-dev/ocp-release:4.19.3-x86_64"}},
+		"a mirror for the unknown":   {entry("", "quay.io", "m:5000") + "pull-from-mirror = \"tags\"\n", nil},
+		"a mirror that is blocked":   {entry("", "quay.io", "m:5000", "n:5000") + "[[registry]]\nlocation = \"m:5000\"\nblocked = true\n", []string{"n:5000/openshift-release-dev/ocp-release:4.19.3-x86_64"}},
+		"a source that is blocked":   {entry("", "quay.io") + "blocked = true\n[[registry.mirror]]\nlocation = \"m:5000\"\n", []string{"m:5000/openshift-release-dev/ocp-release:4.19.3-x86_64"}},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			NewWithT(t).Expect(ParseRegistries("m", map[string]string{"registries.conf": tc.text}).MirrorsOf(image)).To(Equal(tc.want))
@@ -265,8 +273,27 @@ func TestMirrorsOfAnImage(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect((*Registries)(nil).MirrorsOf(image)).To(BeEmpty())
 	g.Expect((*Registries)(nil).InsecureOf(image)).To(BeEmpty())
+	g.Expect((*Registries)(nil).Blocks(image)).To(BeFalse())
 	g.Expect((*Registries)(nil).Authorities()).To(BeEmpty())
 	g.Expect(ParseRegistries("m", map[string]string{"registries.conf": "", "ca-bundle.crt": "none"}).Authorities()).To(BeEmpty())
+}
+
+func TestBlockedRegistries(t *testing.T) {
+	const image = "quay.io/ocp/release:4.19.3"
+	for name, tc := range map[string]struct {
+		text string
+		want bool
+	}{
+		"the registry":            {"[[registry]]\nlocation = \"quay.io\"\nblocked = true\n", true},
+		"all below a domain":      {"[[registry]]\nprefix = \"*.io\"\nblocked = true\n", true},
+		"not":                     {"[[registry]]\nlocation = \"quay.io\"\n", false},
+		"another repository":      {"[[registry]]\nlocation = \"quay.io/other\"\nblocked = true\n", false},
+		"a longer prefix decides": {"[[registry]]\nlocation = \"quay.io\"\nblocked = true\n[[registry]]\nlocation = \"quay.io/ocp\"\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(ParseRegistries("m", map[string]string{"registries.conf": tc.text}).Blocks(image)).To(Equal(tc.want))
+		})
+	}
 }
 
 func TestPlainHTTPIsPermittedByLocation(t *testing.T) {

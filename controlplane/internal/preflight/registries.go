@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // Keys of the ConfigMap with the mirrors, as assisted-service reads it.
@@ -30,13 +32,22 @@ type registry struct {
 	Prefix   string   `toml:"prefix"`
 	Location string   `toml:"location"`
 	Insecure bool     `toml:"insecure"`
+	Blocked  bool     `toml:"blocked"`
 	Mirrors  []mirror `toml:"mirror"`
 }
 
 type mirror struct {
-	Location string `toml:"location"`
-	Insecure bool   `toml:"insecure"`
+	Location       string `toml:"location"`
+	Insecure       bool   `toml:"insecure"`
+	PullFromMirror string `toml:"pull-from-mirror"`
 }
+
+// Values of pull-from-mirror; the empty one is all.
+const (
+	pullAll     = "all"
+	pullDigests = "digest-only"
+	pullTags    = "tag-only"
+)
 
 // ParseRegistries reads the data of a ConfigMap of that name.
 func ParseRegistries(name string, data map[string]string) *Registries {
@@ -53,6 +64,9 @@ func ParseRegistries(name string, data map[string]string) *Registries {
 	parsed := &Registries{found: content.Registries}
 	if len(parsed.mirrors()) == 0 {
 		parsed.Problem = fmt.Sprintf("ConfigMap %s, key %s names no mirror: each [[registry]] needs a location, and a [[registry.mirror]] with one", name, registriesKey)
+	}
+	if unknown := parsed.unknownPull(); unknown != "" {
+		parsed.Problem = fmt.Sprintf("ConfigMap %s, key %s has pull-from-mirror = %q, and no image is pulled from that mirror: set it to %s, %s or %s", name, registriesKey, bound.Value(unknown), pullAll, pullDigests, pullTags)
 	}
 	parsed.authorities = data[bundleKey]
 	if bundle, ok := data[bundleKey]; ok && !x509.NewCertPool().AppendCertsFromPEM([]byte(bundle)) {
@@ -78,6 +92,18 @@ func (r *Registries) mirrors() []string {
 	return locations
 }
 
+// unknownPull returns the first value of pull-from-mirror that has no meaning; empty: none.
+func (r *Registries) unknownPull() string {
+	for _, of := range r.found {
+		for _, mirror := range of.Mirrors {
+			if !slices.Contains([]string{"", pullAll, pullDigests, pullTags}, mirror.PullFromMirror) {
+				return mirror.PullFromMirror
+			}
+		}
+	}
+	return ""
+}
+
 // Authorities are PEM certificates that are trusted in addition to those of the system; empty: none.
 func (r *Registries) Authorities() string {
 	if r == nil {
@@ -87,8 +113,8 @@ func (r *Registries) Authorities() string {
 }
 
 // MirrorsOf are the names that an image has in its mirrors, in the order in which they stand. As containers/image does it, the entry with the longest prefix counts, and the
-// location of the mirror takes the place of that prefix. mirror-by-digest-only is not regarded: mirrors of releases have the tags of their source, and the digest that is
-// found is what hosts pull.
+// location of the mirror takes the place of that prefix. A mirror is left out if its pull-from-mirror excludes the image, or if another entry blocks the name in the mirror.
+// mirror-by-digest-only is ignored: the samples of assisted-service set it for all mirrors, and mirrors of releases have the tags of their source.
 func (r *Registries) MirrorsOf(image string) []string {
 	entry := r.entryOf(image)
 	if entry == nil {
@@ -96,11 +122,34 @@ func (r *Registries) MirrorsOf(image string) []string {
 	}
 	var images []string
 	for _, mirror := range entry.Mirrors {
-		if mirror.Location != "" {
-			images = append(images, entry.nameIn(mirror, image))
+		if name := entry.nameIn(mirror, image); mirror.serves(image) && !r.Blocks(name) {
+			images = append(images, name)
 		}
 	}
 	return images
+}
+
+// Blocks reports whether registries.conf forbids to query the registry in the name of an image. The mirrors of a blocked registry are queried all the same: so OpenShift
+// writes that a source is never contacted (mirrorSourcePolicy NeverContactSource).
+func (r *Registries) Blocks(image string) bool {
+	entry := r.entryOf(image)
+	return entry != nil && entry.Blocked
+}
+
+// serves reports whether an image is pulled from a mirror, as far as pull-from-mirror decides it.
+func (m mirror) serves(image string) bool {
+	if m.Location == "" {
+		return false
+	}
+	switch byDigest := strings.Contains(image, "@"); m.PullFromMirror {
+	case "", pullAll:
+		return true
+	case pullDigests:
+		return byDigest
+	case pullTags:
+		return !byDigest
+	}
+	return false
 }
 
 // InsecureOf returns the names of an image, in its mirrors and its own, whose registries may be queried over plain HTTP: registries.conf sets insecure = true for these locations.
@@ -153,7 +202,7 @@ func (of *registry) prefix() string { return cmp.Or(of.Prefix, of.Location) }
 // mirrored reports whether a mirror takes the place of where an image is.
 func (r *Registries) mirrored(image string) bool {
 	return r != nil && slices.ContainsFunc(r.found, func(of registry) bool {
-		return len(of.Mirrors) > 0 && (within(image, of.Prefix) || within(image, of.Location))
+		return slices.ContainsFunc(of.Mirrors, func(m mirror) bool { return m.serves(image) }) && (within(image, of.Prefix) || within(image, of.Location))
 	})
 }
 

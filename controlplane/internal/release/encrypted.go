@@ -3,30 +3,24 @@ package release
 import (
 	"errors"
 	"net/http"
-	"net/netip"
 )
 
 // errNotEncrypted reports that a request was refused because plain HTTP would carry it.
 var errNotEncrypted = errors.New("plain HTTP is refused")
 
-// encrypted refuses requests over plain HTTP. go-containerregistry falls back to plain HTTP for private addresses, localhost and *.local (name.Registry.Scheme), and follows the realm of
-// any token server: a host between the manager and the registry could break TLS to read the credentials of the pull secret, and could choose the digest.
+// encrypted refuses requests over plain HTTP. go-containerregistry falls back to plain HTTP for loopback and private addresses, localhost and *.local (name.Registry.Scheme), and follows the
+// realm of any token server: a host between the manager and the registry could break TLS to read the credentials of the pull secret, and could choose the digest. At a loopback address
+// registries.conf of a tenant could lead the manager to the ports of its own Pod.
 type encrypted struct {
 	next http.RoundTripper
-	// except is the host, with its port, of a registry for which registries.conf permits plain HTTP; empty: none.
+	// except is the host, with its port, of a registry that may be queried over plain HTTP; empty: none.
 	except string
 }
 
 // RoundTrip implements http.RoundTripper.
 func (e *encrypted) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.URL.Scheme != "https" && request.URL.Host != e.except && !isLoopback(request.URL.Hostname()) {
+	if request.URL.Scheme != "https" && request.URL.Host != e.except {
 		return nil, errNotEncrypted
 	}
 	return e.next.RoundTrip(request) //nolint:wrapcheck // a RoundTripper returns errors as they are
-}
-
-// isLoopback reports whether a host is a loopback address, whose packets leave no machine. A name such as localhost is none: a resolver decides what it means.
-func isLoopback(host string) bool {
-	address, err := netip.ParseAddr(host)
-	return err == nil && address.IsLoopback()
 }

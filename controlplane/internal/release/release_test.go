@@ -58,8 +58,11 @@ func newRegistry(t *testing.T, protect func(*http.Request) bool) (image string, 
 // resolve asks until the registry has answered.
 func resolve(t *testing.T, r *Resolver, image string, credentials Credentials) (string, time.Duration, error) {
 	t.Helper()
-	return resolveFrom(t, r, image, Sources{}, credentials)
+	return resolveFrom(t, r, image, plain(image), credentials)
 }
+
+// plain are sources that permit plain HTTP for the registries of some images, as the test registries speak it.
+func plain(images ...string) Sources { return Sources{Insecure: images} }
 
 func resolveFrom(t *testing.T, r *Resolver, image string, sources Sources, credentials Credentials) (string, time.Duration, error) {
 	t.Helper()
@@ -79,7 +82,7 @@ func TestAReleaseIsLookedUpOnce(t *testing.T) {
 	r := NewResolver(nil)
 	answers := make(chan struct{}, 10)
 	for range 10 {
-		_, _, err := r.Resolve(image, Sources{}, Credentials{}, func() { answers <- struct{}{} })
+		_, _, err := r.Resolve(image, plain(image), Credentials{}, func() { answers <- struct{}{} })
 		if err == nil {
 			answers <- struct{}{}
 		}
@@ -87,13 +90,13 @@ func TestAReleaseIsLookedUpOnce(t *testing.T) {
 	for range 10 {
 		<-answers
 	}
-	found, _, err := r.Resolve(image, Sources{}, Credentials{}, nil)
+	found, _, err := r.Resolve(image, plain(image), Credentials{}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found).To(MatchRegexp(`^127\.0\.0\.1:\d+/ocp/release@sha256:[a-f0-9]{64}$`))
-	g.Expect(r.query(question{image: image})).To(Succeed(), "one who looked before the answer came, and asks after it")
+	g.Expect(r.query(question{image: image, sources: plain(image)})).To(Succeed(), "one who looked before the answer came, and asks after it")
 	other, err := ParseCredentials([]byte(`{"auths":{}}`))
 	g.Expect(err).NotTo(HaveOccurred())
-	again, _, err := r.Resolve(image, Sources{}, other, nil)
+	again, _, err := r.Resolve(image, plain(image), other, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(again).To(Equal(found))
 	g.Expect(questions.Load()).To(BeEquivalentTo(1))
@@ -109,7 +112,7 @@ func TestAnUnknownReleaseIsAskedForAgainLater(t *testing.T) {
 	_, retryAfter, err := resolve(t, r, unknown, Credentials{})
 	g.Expect(err).To(MatchError(ErrNotFound))
 	g.Expect(retryAfter).To(Equal(firstRetry))
-	_, _, err = r.Resolve(unknown, Sources{}, Credentials{}, nil)
+	_, _, err = r.Resolve(unknown, plain(unknown), Credentials{}, nil)
 	g.Expect(err).To(MatchError(ErrNotFound))
 	g.Expect(questions.Load()).To(BeEquivalentTo(1), "not before the time")
 	for _, next := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, lastRetry, lastRetry} {
@@ -215,7 +218,7 @@ func TestAnswersOfRegistriesAreMeasured(t *testing.T) {
 	for result, asked := range map[string]string{"found": image, "not_found": strings.Replace(image, "4.19.3", "4.99.0", 1), "refused": locked, "unavailable": "127.0.0.1:1/ocp/release:4.19.3-x86_64"} {
 		before, r := count(result), NewResolver(nil)
 		_, _, _ = resolve(t, r, asked, Credentials{})
-		_, _, _ = r.Resolve(asked, Sources{}, Credentials{}, nil)
+		_, _, _ = r.Resolve(asked, plain(asked), Credentials{}, nil)
 		g.Expect(count(result)-before).To(BeEquivalentTo(1), "%s: what is remembered is not asked", result)
 	}
 }

@@ -91,8 +91,8 @@ type question struct {
 	credentials Credentials
 }
 
-// answer is the key of an answer, which is the same whatever the credentials; failure that of a failure, which is not.
-func (q question) answer() string  { return q.image + " " + q.sources.digest() }
+// answer is the key of an answer, failure that of a failure. A registry gives the same answer whatever the credentials.
+func (q question) answer() string  { return q.image + " " + q.sources.Version(q.credentials.digest) }
 func (q question) failure() string { return q.answer() + " " + q.credentials.digest }
 
 // Resolve returns the image by digest, in the repository of the image, also when a mirror gave the digest: hosts and assisted-service know the mirrors. It does not wait: the error
@@ -187,7 +187,10 @@ type registryFailure struct {
 
 // together is the error of all registries. That a mirror has no such image is no news of the others: only when no registry has the image it does not exist.
 func together(failures []registryFailure) error {
-	if len(failures) == 1 {
+	switch len(failures) {
+	case 0:
+		return errBlocked
+	case 1:
 		return failures[0].err
 	}
 	worst := slices.IndexFunc(failures, func(f registryFailure) bool { return !errors.Is(f.err, ErrNotFound) })

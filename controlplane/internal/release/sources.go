@@ -5,8 +5,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
@@ -26,22 +28,36 @@ type Sources struct {
 	Mirrors []string
 	// Insecure are those of the Mirrors, and the image itself, whose registries may be queried over plain HTTP.
 	Insecure []string
+	// Blocked forbids to query the registry in the name of the image.
+	Blocked bool
 	// Authorities are PEM certificates that are trusted in addition to those of the system.
 	Authorities string
 }
 
-// digest is another one for other sources. What was found through one cluster's mirrors, or with its authorities, is no answer for another cluster.
-func (s Sources) digest() string {
-	if len(s.Mirrors) == 0 && len(s.Insecure) == 0 && s.Authorities == "" {
+// errBlocked reports that registries.conf leaves no registry to query.
+var errBlocked = fmt.Errorf("%w: registries.conf blocks its registry, and names no mirror to pull it from by tag", ErrUnavailable)
+
+// Version differs between sources that may answer differently: what was found through one cluster's mirrors, or with its authorities, is no answer for another cluster. It is empty for the
+// zero value. With mirrors, the credentials decide which registry answers; credentials stands for them.
+func (s Sources) Version(credentials string) string {
+	if len(s.Mirrors) == 0 {
+		credentials = ""
+	}
+	if len(s.Mirrors) == 0 && len(s.Insecure) == 0 && !s.Blocked && s.Authorities == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(strings.Join(s.Mirrors, "\x00") + "\x00\x00" + strings.Join(s.Insecure, "\x00") + "\x00\x00" + s.Authorities))
+	parts := []string{strings.Join(s.Mirrors, "\x00"), strings.Join(s.Insecure, "\x00"), strconv.FormatBool(s.Blocked), s.Authorities, credentials}
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00\x00")))
 	return hex.EncodeToString(sum[:])
 }
 
-// images are the names of an image in the order in which they are asked for.
+// images are the names of an image in the order in which they are looked up.
 func (s Sources) images(image string) []string {
-	return slices.Concat(s.Mirrors[:min(len(s.Mirrors), mostMirrors)], []string{image})
+	images := slices.Clone(s.Mirrors[:min(len(s.Mirrors), mostMirrors)])
+	if s.Blocked {
+		return images
+	}
+	return append(images, image)
 }
 
 // transportFor returns the transport that trusts additional authorities, and no other cluster's.

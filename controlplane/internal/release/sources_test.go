@@ -22,7 +22,7 @@ const upstream = "quay.invalid/ocp/release:4.19.3-x86_64"
 func TestAMirrorGivesTheDigestInTheNameOfTheSource(t *testing.T) {
 	g := NewWithT(t)
 	mirror, questions := newRegistry(t, nil)
-	found, _, err := resolveFrom(t, NewResolver(nil), upstream, Sources{Mirrors: []string{mirror}}, Credentials{})
+	found, _, err := resolveFrom(t, NewResolver(nil), upstream, Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, Credentials{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found).To(MatchRegexp(`^quay\.invalid/ocp/release@sha256:[a-f0-9]{64}$`))
 	g.Expect(questions.Load()).To(BeEquivalentTo(1))
@@ -32,7 +32,7 @@ func TestTheSourceIsAskedAfterItsMirrors(t *testing.T) {
 	g := NewWithT(t)
 	source, _ := newRegistry(t, nil)
 	empty := strings.Replace(source, "4.19.3", "4.99.0", 1)
-	found, _, err := resolveFrom(t, NewResolver(nil), source, Sources{Mirrors: []string{"127.0.0.1:1/ocp:4.19.3", empty}}, Credentials{})
+	found, _, err := resolveFrom(t, NewResolver(nil), source, Sources{Mirrors: []string{"127.0.0.1:1/ocp:4.19.3", empty}, Insecure: []string{source, empty}}, Credentials{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found).To(ContainSubstring("@sha256:"))
 }
@@ -42,11 +42,11 @@ func TestFailuresOfAllRegistriesAreNamed(t *testing.T) {
 	mirror, _ := newRegistry(t, nil)
 	host, _, _ := strings.Cut(mirror, "/")
 	absent := strings.Replace(mirror, "4.19.3", "4.99.0", 1)
-	_, _, err := resolveFrom(t, NewResolver(nil), "127.0.0.1:1/ocp:4.99.0", Sources{Mirrors: []string{absent}}, Credentials{})
+	_, _, err := resolveFrom(t, NewResolver(nil), "127.0.0.1:1/ocp:4.99.0", Sources{Mirrors: []string{absent}, Insecure: []string{absent}}, Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable), "the source may have it")
 	g.Expect(err.Error()).To(Equal("the registry cannot be asked: 127.0.0.1:1: connection refused; " + host + " has no such image"))
 
-	_, _, err = resolveFrom(t, NewResolver(nil), absent, Sources{Mirrors: []string{absent}}, Credentials{})
+	_, _, err = resolveFrom(t, NewResolver(nil), absent, Sources{Mirrors: []string{absent}, Insecure: []string{absent}}, Credentials{})
 	g.Expect(err).To(MatchError(ErrNotFound), "none has it")
 }
 
@@ -55,7 +55,7 @@ func TestTheAnswerOfAMirrorIsThatOfItsClusterAlone(t *testing.T) {
 	g := NewWithT(t)
 	mirror, _ := newRegistry(t, nil)
 	r := NewResolver(nil)
-	_, _, err := resolveFrom(t, r, upstream, Sources{Mirrors: []string{mirror}}, Credentials{})
+	_, _, err := resolveFrom(t, r, upstream, Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, Credentials{})
 	g.Expect(err).NotTo(HaveOccurred())
 	_, _, err = resolveFrom(t, r, upstream, Sources{}, Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable))
@@ -69,7 +69,7 @@ func TestNoMoreThanSomeMirrorsAreAsked(t *testing.T) {
 	for i := range many {
 		many[i] = absent
 	}
-	_, _, err := resolveFrom(t, NewResolver(nil), source, Sources{Mirrors: many}, Credentials{})
+	_, _, err := resolveFrom(t, NewResolver(nil), source, Sources{Mirrors: many, Insecure: []string{source, absent}}, Credentials{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(questions.Load()).To(BeEquivalentTo(mostMirrors + 1))
 }
@@ -88,14 +88,14 @@ func TestAMirrorGetsNoCredentialsOfTheSource(t *testing.T) {
 	mirror := strings.TrimPrefix(server.URL, "http://") + "/ocp/release:4.19.3"
 	credentials, err := ParseCredentials([]byte(`{"auths":{"quay.invalid":{"auth":"dXNlcjpwYXNz"}}}`))
 	g.Expect(err).NotTo(HaveOccurred())
-	_, _, err = resolveFrom(t, NewResolver(nil), upstream, Sources{Mirrors: []string{mirror}}, credentials)
+	_, _, err = resolveFrom(t, NewResolver(nil), upstream, Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, credentials)
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(sent.Load()).To(BeNil())
 
 	host, _, _ := strings.Cut(mirror, "/")
 	credentials, err = ParseCredentials([]byte(`{"auths":{"` + host + `":{"auth":"dXNlcjpwYXNz"}}}`))
 	g.Expect(err).NotTo(HaveOccurred())
-	_, _, err = resolveFrom(t, NewResolver(nil), upstream, Sources{Mirrors: []string{mirror}}, credentials)
+	_, _, err = resolveFrom(t, NewResolver(nil), upstream, Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, credentials)
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(sent.Load()).NotTo(BeNil(), "its own it gets")
 }
@@ -141,7 +141,7 @@ func plainMirror(t *testing.T) (transport *http.Transport, sent *atomic.Pointer[
 
 // go-containerregistry falls back to plain HTTP for these registries.
 func TestPlainHTTPGetsNoCredentials(t *testing.T) {
-	for _, host := range []string{"10.1.2.3:5000", "172.16.2.3:5000", "192.168.2.3:5000", "192.168.2.3", "localhost:5000", "mirror.local", "mirror.localhost:5000", "127.0.0.1.example.com:5000", "mirror.example.com:5000"} {
+	for _, host := range []string{"127.0.0.1:5000", "[::1]:5000", "10.1.2.3:5000", "172.16.2.3:5000", "192.168.2.3:5000", "192.168.2.3", "localhost:5000", "mirror.local", "mirror.localhost:5000", "127.0.0.1.example.com:5000", "mirror.example.com:5000"} {
 		t.Run(host, func(t *testing.T) {
 			g := NewWithT(t)
 			transport, sent := plainMirror(t)
@@ -182,6 +182,43 @@ func TestAPlainTokenServerGetsNoCredentials(t *testing.T) {
 	g.Expect(sent.Load()).To(BeNil())
 }
 
-func TestPermittedPlainHTTPIsPartOfTheQuestion(t *testing.T) {
-	NewWithT(t).Expect(Sources{Insecure: []string{upstream}}.digest()).NotTo(Equal(Sources{}.digest()))
+func TestABlockedRegistryIsNotQueried(t *testing.T) {
+	g := NewWithT(t)
+	source, questions := newRegistry(t, nil)
+	absent := strings.Replace(source, "4.19.3", "4.99.0", 1)
+	_, _, err := resolveFrom(t, NewResolver(nil), source, Sources{Mirrors: []string{absent}, Insecure: []string{source, absent}, Blocked: true}, Credentials{})
+	g.Expect(err).To(MatchError(ErrNotFound))
+	g.Expect(questions.Load()).To(BeEquivalentTo(1), "the mirror alone")
+
+	_, _, err = resolveFrom(t, NewResolver(nil), source, Sources{Insecure: []string{source}, Blocked: true}, Credentials{})
+	g.Expect(err).To(MatchError(ErrUnavailable))
+	g.Expect(err.Error()).To(ContainSubstring("registries.conf blocks its registry, and names no mirror to pull it from by tag"))
+	g.Expect(questions.Load()).To(BeEquivalentTo(1))
+}
+
+func TestAnswersBelongToTheirSources(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(Sources{}.Version("")).To(BeEmpty())
+	g.Expect(Sources{}.Version("a")).To(BeEmpty(), "one registry answers alike, whatever the credentials")
+	seen := map[string]bool{}
+	for _, sources := range []Sources{{}, {Mirrors: []string{upstream}}, {Insecure: []string{upstream}}, {Blocked: true}, {Authorities: "PEM"}, {Mirrors: []string{upstream}, Blocked: true}} {
+		seen[sources.Version("")] = true
+	}
+	g.Expect(seen).To(HaveLen(6))
+	mirrored := Sources{Mirrors: []string{upstream}}
+	g.Expect(mirrored.Version("a")).NotTo(Equal(mirrored.Version("b")), "the credentials decide which registry answers")
+}
+
+// A mirror that refused the pull secret may have another image than the source, which answered instead.
+func TestOtherCredentialsForMirrorsAreAnotherQuestion(t *testing.T) {
+	g := NewWithT(t)
+	mirror, questions := newRegistry(t, nil)
+	r, sources := NewResolver(nil), Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}
+	for _, secret := range []string{`{"auths":{}}`, `{"auths":{"a":{}}}`} {
+		credentials, err := ParseCredentials([]byte(secret))
+		g.Expect(err).NotTo(HaveOccurred())
+		_, _, err = resolveFrom(t, r, upstream, sources, credentials)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	g.Expect(questions.Load()).To(BeEquivalentTo(2))
 }
