@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -94,6 +95,25 @@ func (a *Applier) Apply(ctx context.Context, desired, observed client.Object) (c
 	}
 	a.applied.Add(key, application{digest: digest, uid: wanted.GetUID()})
 	return true, store(wanted, desired)
+}
+
+// TryCreate returns the error with which the API server would refuse to create desired, by its schema of the kind or by an admission webhook. Nothing is created. Call it before an object is
+// deleted only to be created again: what is refused afterwards would leave no object at all. The request names an object that does not exist, for webhooks refuse more of a change than of a new
+// object.
+func (a *Applier) TryCreate(ctx context.Context, desired client.Object) error {
+	kind, err := apiutil.GVKForObject(desired, a.client.Scheme())
+	if err != nil {
+		return fmt.Errorf("cannot tell the kind of %T: %w", desired, err)
+	}
+	wanted, err := fields(desired, kind)
+	if err != nil {
+		return err
+	}
+	wanted.SetName(desired.GetName() + "-" + rand.String(5))
+	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), a.owner, client.ForceOwnership, client.DryRunAll); err != nil {
+		return fmt.Errorf("a dry run of %s %s: %w", kind.Kind, client.ObjectKeyFromObject(desired), err)
+	}
+	return nil
 }
 
 // unchanged reports whether this very version of the object was found to hold this before.

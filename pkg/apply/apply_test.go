@@ -2,11 +2,13 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -60,6 +62,30 @@ func TestApplyAsksOnlyWhenSomethingChanges(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(changed).To(BeTrue(), "a field is no longer wanted")
 	g.Expect(*requests).To(Equal(3))
+}
+
+func TestTryCreateCreatesNothing(t *testing.T) {
+	g := NewWithT(t)
+	var name string
+	var refusal error
+	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Apply: func(_ context.Context, _ client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			g.Expect((&client.ApplyOptions{}).ApplyOptions(opts).DryRun).To(ConsistOf(metav1.DryRunAll))
+			content, err := json.Marshal(o)
+			g.Expect(err).NotTo(HaveOccurred())
+			var metadata metav1.PartialObjectMetadata
+			g.Expect(json.Unmarshal(content, &metadata)).To(Succeed())
+			name = metadata.Name
+			return refusal
+		},
+	})
+	a, wanted := New(c, "test"), configMap(map[string]string{"a": "1"})
+	g.Expect(a.TryCreate(t.Context(), wanted)).To(Succeed())
+	g.Expect(name).To(And(HavePrefix("settings-"), Not(Equal("settings-"))), "webhooks take it for a new object")
+	g.Expect(wanted).To(Equal(configMap(map[string]string{"a": "1"})))
+
+	refusal = apierrors.NewBadRequest("no")
+	g.Expect(a.TryCreate(t.Context(), wanted)).To(MatchError(refusal))
 }
 
 func TestApplyLeavesAnOwnerReferenceThatSomeoneTookOver(t *testing.T) {

@@ -71,22 +71,27 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 
 // applyInfraEnv writes the InfraEnv; what is refused is told.
 func (r *Reconciler) applyInfraEnv(ctx context.Context, s *scope, wanted *assisted.InfraEnv) (bool, error) {
-	const stage = bootstrapv1.DiscoveryImageReadyCondition
-	_, err := r.applier.Apply(ctx, wanted, s.Namesake)
-	field := kube.Undeclared(err)
-	switch {
-	case field != "":
-		return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, tooOld, "InfraEnvs", field)
-	case kube.Refused(err):
-		return r.refused(s, stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", wanted.Name, assisted.RedactURLs(err.Error()))
-	case err != nil:
-		return false, err
+	if _, err := r.applier.Apply(ctx, wanted, s.Namesake); err != nil {
+		return r.infraEnvRefused(s, wanted.Name, err)
 	}
 	if s.Namesake == nil {
 		r.made.Wrote(keyOf(s.Config), wanted.DeepCopy(), "")
 		s.infraEnv = wanted
 	}
 	return true, nil
+}
+
+// infraEnvRefused reports that the API server refused an InfraEnv; other errors are returned.
+func (r *Reconciler) infraEnvRefused(s *scope, name string, err error) (bool, error) {
+	const stage = bootstrapv1.DiscoveryImageReadyCondition
+	field := kube.Undeclared(err)
+	switch {
+	case field != "":
+		return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, tooOld, "InfraEnvs", field)
+	case kube.Refused(err):
+		return r.refused(s, stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", name, assisted.RedactURLs(err.Error()))
+	}
+	return false, err
 }
 
 // discoveryImageReady reports on the image. Once bootstrap data was handed out the image is no longer needed to go on.

@@ -140,6 +140,9 @@ func (r *Reconciler) reregister(ctx context.Context, s *scope, wanted *assisted.
 		s.unchangeableField = fields[0].path[0]
 		return true, nil
 	}
+	if err := r.applier.TryCreate(ctx, wanted); err != nil {
+		return r.infraEnvRefused(s, wanted.Name, err)
+	}
 	_, _ = s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
 		"InfraEnv %s is made again: assisted-service would keep its %s, which is not wanted any more", s.Namesake.Name, fields[0].path[0])
 	current, err := r.isCurrent(ctx, s)

@@ -1,11 +1,13 @@
 package hostconfig
 
 import (
+	"errors"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -172,6 +174,42 @@ func TestWhatIsWithdrawnIsForgotten(t *testing.T) {
 			} else {
 				w.Expect(tc.left(&infraEnv.Spec)).To(BeZero())
 			}
+		})
+	}
+}
+
+// An assisted-service that lacks ntpSources refused the new InfraEnv only after the old one was deleted.
+func TestNoInfraEnvIsDeletedForWhatIsRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		refusal         error
+		reason, message string
+	}{
+		"a field of a newer assisted-service": {
+			errors.New("failed to create typed patch object (lab/m-x; agent-install.openshift.io/v1beta1, Kind=InfraEnv): .spec.ntpSources: field not declared in schema"),
+			bootstrapv1.InvalidConfigurationReason, "its InfraEnvs have no spec.ntpSources",
+		},
+		"an admission webhook": {apierrors.NewBadRequest("admission webhook denied the request"), bootstrapv1.DiscoveryImageFailedReason, "InfraEnv m is refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, values(lab())...)
+			config := w.config()
+			w.change(config, func() { config.Spec.AdditionalNTPSources = []string{"ntp.example"} })
+			w.reconcile()
+			w.takeInfraEnvIn()
+			config = w.config()
+			w.change(config, func() {
+				config.Generation++
+				config.Spec.AdditionalNTPSources, config.Spec.NTPSources = nil, []string{"ntp.example"}
+			})
+			w.refusal = tc.refusal
+			w.Expect(w.reconcile().RequeueAfter).To(BeNumerically(">", 0), "assisted-service may be replaced by a newer one")
+			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
+			w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, tc.reason)
+			w.Expect(conditions.GetMessage(w.config(), bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring(tc.message))
+			w.refusal = nil
+			w.clock = w.clock.Add(maxRefusedRetry)
+			w.reconcile()
+			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
 		})
 	}
 }

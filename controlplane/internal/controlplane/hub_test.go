@@ -157,6 +157,9 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 			if content, err := json.Marshal(obj); h.applyFails != nil && (err != nil || strings.Contains(string(content), h.failing)) {
 				return h.applyFails
 			}
+			if len((&client.ApplyOptions{}).ApplyOptions(opts).DryRun) > 0 { // the fake client would store it
+				return nil
+			}
 			if err := c.Apply(ctx, obj, opts...); err != nil {
 				return err
 			}

@@ -38,12 +38,27 @@ func (r *Reconciler) registerAgain(ctx context.Context, s *scope, wanted *hiveex
 			s.again.In(reconcile.CacheLag)
 			return false, err
 		}
+		if proceed, err := r.tryRegistration(ctx, s, wanted); !proceed {
+			return false, err
+		}
 	}
 	_, err := r.deleteRegistration(ctx, s, s.registration(), status.Installation, controlplanev1.WaitingForAssistedServiceReason)
 	if waiting := s.found.Blocked(status.Installation); waiting != nil {
 		s.block(waiting.Reason, fmt.Sprintf("%s: %s", whyAgain(field), waiting.Message))
 	}
 	return false, err
+}
+
+// tryRegistration reports whether the API server would take the objects of a registration. A cluster is not deregistered for what assisted-service of this hub refuses: no object would be left,
+// and the hosts would be unbound for nothing.
+func (r *Reconciler) tryRegistration(ctx context.Context, s *scope, install *hiveext.AgentClusterInstall) (bool, error) {
+	if err := r.applier.TryCreate(ctx, desired.ClusterDeployment(s.Facts, s.found.Version)); err != nil {
+		return s.rejected("ClusterDeployment", err)
+	}
+	if err := r.applier.TryCreate(ctx, install); err != nil {
+		return s.rejected("AgentClusterInstall", err)
+	}
+	return true, nil
 }
 
 func whyAgain(field string) string {

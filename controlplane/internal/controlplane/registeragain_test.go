@@ -96,6 +96,36 @@ func TestWhatARegisteredClusterKeepsIsRegisteredAgain(t *testing.T) {
 	}
 }
 
+// What assisted-service of the hub refuses was refused only after the cluster had been deregistered.
+func TestNothingIsDeregisteredForWhatIsRefused(t *testing.T) {
+	for kind, tc := range map[string]struct {
+		failing string
+		change  func(*controlplanev1.OpenshiftAssistedControlPlaneSpec)
+	}{
+		"AgentClusterInstall": {`"imageSetRef"`, func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.Config.Proxy = nil }},
+		"ClusterDeployment":   {`"kind":"ClusterDeployment"`, func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.Config.ClusterName = "renamed" }},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			h := registeredWithProxy(t)
+			h.applyFails, h.failing = undeclared(kind, "spec.some"), tc.failing
+			h.alter(tc.change)
+			h.reconcile()
+			h.elapse()
+			h.Expect(h.reconcile().RequeueAfter).To(BeNumerically(">", 0))
+			deployment, install := h.registration()
+			h.Expect(deployment.DeletionTimestamp).To(BeNil())
+			h.Expect(install.DeletionTimestamp).To(BeNil())
+			told := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+			h.Expect(told.Reason).To(Equal(controlplanev1.InstallationRejectedReason))
+			h.Expect(told.Message).To(ContainSubstring(kind + " c1 was refused"))
+			h.applyFails = nil
+			h.reconcile()
+			deployment, _ = h.registration()
+			h.Expect(deployment.DeletionTimestamp).NotTo(BeNil())
+		})
+	}
+}
+
 // Hive's admission webhook refuses another name of a ClusterDeployment.
 func TestAnotherNameIsRegisteredAgain(t *testing.T) {
 	h := registeredWithProxy(t)
