@@ -67,10 +67,10 @@ func TestHealthOf(t *testing.T) {
 		down   = "status: {observedGeneration: 1, conditions: [{type: Available, status: 'False', reason: NotAvailable, message: not yet}, {type: ControlPlaneInitialized, status: 'True', reason: Initialized}, {type: ControlPlaneAvailable, status: 'False', reason: NotAvailable, message: etcd}]}"
 	)
 	for situation, tc := range map[string]struct{ object, status, message string }{
-		"a Cluster that is not looked at yet": {cluster + ours, argocd.Progressing, "waiting for Cluster API to look at the Cluster"},
+		"a Cluster that is not looked at yet": {cluster + ours, argocd.Progressing, "waiting for Cluster API to read the Cluster"},
 		"a Cluster whose spec was just edited": {
 			cluster + "metadata: {generation: 2}\nstatus: {observedGeneration: 1, conditions: [{type: Available, status: 'True', reason: Available}]}",
-			argocd.Progressing, "waiting for Cluster API to look at the Cluster",
+			argocd.Progressing, "waiting for Cluster API to read the Cluster",
 		},
 		"a Cluster that does not serve any more":         {cluster + ours + down, argocd.Degraded, "ControlPlaneAvailable: etcd"},
 		"another provider's, which may be in the making": {cluster + theirs + down, argocd.Progressing, "Available: not yet"},
@@ -124,13 +124,13 @@ func TestHealthOf(t *testing.T) {
 		},
 		"a host that waits for its turn": {
 			host + "metadata: {}\nstatus: {operationalStatus: delayed, provisioning: {state: inspecting}}",
-			argocd.Progressing, "inspecting: waiting for other hosts that are being worked on",
+			argocd.Progressing, "inspecting: waiting for operations on other hosts",
 		},
-		"a host without BMC":          {host + "metadata: {}\nstatus: {provisioning: {state: unmanaged}}", argocd.Suspended, "spec.bmc is not set: nothing is done with the host"},
-		"a host that is not seen yet": {host + "metadata: {}", argocd.Progressing, "waiting for the Bare Metal Operator to look at the host"},
+		"a host without BMC":          {host + "metadata: {}\nstatus: {provisioning: {state: unmanaged}}", argocd.Suspended, "spec.bmc is not set: the host is not managed"},
+		"a host that is not seen yet": {host + "metadata: {}", argocd.Progressing, "waiting for the Bare Metal Operator to read the host"},
 		"a host that is paused":       {host + "metadata: {annotations: {baremetalhost.metal3.io/paused: ''}}\nstatus: {operationalStatus: error}", argocd.Suspended, "the host is paused by an annotation"},
 		"a host that runs something else": {
-			host + "metadata: {}\nstatus: {operationalStatus: OK, provisioning: {state: externally provisioned}}", argocd.Healthy, "the host runs what somebody else installed",
+			host + "metadata: {}\nstatus: {operationalStatus: OK, provisioning: {state: externally provisioned}}", argocd.Healthy, "the host was installed by another client",
 		},
 		"an installation that was cancelled": {
 			install + "status: {conditions: [{type: Stopped, status: 'True', reason: InstallationCancelled, message: somebody did}, {type: Completed, status: 'False', reason: InstallationFailed}]}",

@@ -64,7 +64,7 @@ func checkRestoredHosts(ctx context.Context, t *testing.T, c client.Client) {
 		"what the user said comes from a backup":    {host: []string{withImage, `metadata: {labels: {velero.io/restore-name: r}, annotations: {bootstrap.cluster.x-k8s.io/provision-new-host: wipe}}`}, refused: wiped},
 		"a server without use comes from a backup":  {host: []string{`metadata: {labels: {velero.io/restore-name: r}}`}},
 		"the refusal says how a host is restored":   {host: []string{consumed}, refused: "docs/operations/backup-and-restore.md"},
-		"the refusal offers no consent for its use": {host: []string{consumed}, refused: "leave out spec.consumerRef."},
+		"the refusal offers no consent for its use": {host: []string{consumed}, refused: "remove spec.consumerRef."},
 	} {
 		t.Run(name, func(t *testing.T) { expectRefusal(t, c.Create(ctx, hostOf(t, tc.host...)), tc.refused) })
 	}

@@ -108,7 +108,7 @@ func checkReinstallation(ctx context.Context, t *testing.T, c client.Client) {
 	for name, e := range map[string]edit{
 		"another bootstrap template, as a topology names it after every change": {
 			change:  otherConfig,
-			refused: "another spec.template.spec.bootstrap would wipe the hosts and install them anew. Set spec.rollout.strategy.type to OnDelete",
+			refused: "changing spec.template.spec.bootstrap would wipe and reinstall all hosts of this MachineDeployment. Set spec.rollout.strategy.type to OnDelete",
 		},
 		"data instead of a bootstrap template": {
 			change:  `spec: {template: {spec: {bootstrap: {configRef: null, dataSecretName: data}}}}`,
@@ -216,8 +216,8 @@ spec:
 		"updated in place, while others are":             {before: byTurns, status: half, change: inPlace, refused: "being updated in place to another version"},
 		"updated in place, back before any was":          {before: begun, status: `{observedGeneration: 1, replicas: 2, upToDateReplicas: 0}`, change: back},
 		"updated in place, back when some were":          {before: begun, status: half, change: back, refused: "being updated in place to another version"},
-		"what was said is taken back while some are":     {before: begun, status: half, change: `metadata: {annotations: null}`, refused: "keep it until they are"},
-		"what was said is taken back before it is known": {before: begun, change: `metadata: {annotations: null}`, refused: "keep it until they are"},
+		"what was said is taken back while some are":     {before: begun, status: half, change: `metadata: {annotations: null}`, refused: "keep the annotation until all Machines are up to date"},
+		"what was said is taken back before it is known": {before: begun, change: `metadata: {annotations: null}`, refused: "keep the annotation until all Machines are up to date"},
 		"what was said is taken back when all are":       {before: begun, status: settled, change: `metadata: {annotations: null}`},
 		"taken back for OnDelete while some are":         {before: begun, status: half, change: `{metadata: {annotations: null}, spec: {` + onDelete + `}}`},
 		"more hosts while some are updated in place":     {before: begun, status: half, change: `spec: {rollout: {strategy: {rollingUpdate: {maxSurge: 1}}}}`, refused: "maxSurge to 0"},
@@ -230,7 +230,7 @@ spec:
 		"OnDelete with a version, kubelets are compared":     {since: "1.14.0", before: byTurns, status: compared, change: `spec: {` + onDelete + `, template: {spec: {version: v4.19.11}}}`},
 		"OnDelete without version, kubelets are compared":    {since: "1.14.0", before: `spec: {` + onDelete + `}`, status: compared, change: `spec: {template: {spec: {version: null}}}`},
 		"OnDelete is left, kubelets are compared":            {since: "1.14.0", before: `spec: {` + onDelete + `}`, status: compared, change: `spec: {` + rolling + `}`, refused: "keep OnDelete"},
-		"what was said is taken back, kubelets are compared": {since: "1.14.0", before: begun, status: compared, change: `metadata: {annotations: null}`, refused: "keep it until they are"},
+		"what was said is taken back, kubelets are compared": {since: "1.14.0", before: begun, status: compared, change: `metadata: {annotations: null}`, refused: "keep the annotation until all Machines are up to date"},
 
 		"no Machines":                           {before: `spec: {replicas: 0}`, status: `{observedGeneration: 1, replicas: 0}`, change: otherConfig},
 		"no Machines wanted, some are left":     {before: `spec: {replicas: 0}`, status: `{observedGeneration: 1, replicas: 1}`, change: otherConfig, refused: "would wipe"},
@@ -240,12 +240,12 @@ spec:
 		"workers of another provider":           {before: otherProvider, change: otherConfig},
 		"workers that leave for another one":    {change: otherProvider, refused: "would wipe"},
 		"a MachineSet by itself":                {kind: "MachineSet", change: otherConfig},
-		"a MachineSet of a MachineDeployment":   {before: ownedSet, change: otherConfig, refused: "the MachineDeployment would wipe the hosts"},
-		"an orphaned MachineSet":                {before: orphanedSet, change: otherConfig, refused: "the MachineDeployment would wipe the hosts"},
+		"a MachineSet of a MachineDeployment":   {before: ownedSet, change: otherConfig, refused: "the MachineDeployment would wipe and reinstall the hosts"},
+		"an orphaned MachineSet":                {before: orphanedSet, change: otherConfig, refused: "the MachineDeployment would wipe and reinstall the hosts"},
 		"an orphaned MachineSet, in place":      {before: orphanedSet, change: `spec: {replicas: 3}`},
-		"an orphaned MachineSet loses a label":  {before: orphanedSet, change: `{metadata: {labels: null}, ` + otherConfig + `}`, refused: "the MachineDeployment would wipe the hosts"},
-		"an orphaned MachineSet without labels": {before: unlabelledSet, change: otherConfig, refused: "create the MachineDeployment that this MachineSet belonged to"},
-		"an orphaned MachineSet, by its label":  {before: labelledSet, change: otherConfig, refused: "the MachineDeployment would wipe the hosts"},
+		"an orphaned MachineSet loses a label":  {before: orphanedSet, change: `{metadata: {labels: null}, ` + otherConfig + `}`, refused: "the MachineDeployment would wipe and reinstall the hosts"},
+		"an orphaned MachineSet without labels": {before: unlabelledSet, change: otherConfig, refused: "create the MachineDeployment of this MachineSet"},
+		"an orphaned MachineSet, by its label":  {before: labelledSet, change: otherConfig, refused: "the MachineDeployment would wipe and reinstall the hosts"},
 		"an orphaned MachineSet, the user says so": {
 			before: orphanedSet, change: `{metadata: {annotations: {bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes}}, ` + otherConfig + `}`,
 		},

@@ -247,7 +247,7 @@ func TestTheVersionOfAClusterInstanceIsFound(t *testing.T) {
 			instance.Spec.ClusterImageSetNameRef, instance.Spec.ExtraAnnotations = c.imageSet, c.said
 			r, err := renderInstance(t, instance, c.image)
 			if c.version == "" {
-				g.Expect(err).To(MatchError(ContainSubstring("say it in extraAnnotations")))
+				g.Expect(err).To(MatchError(ContainSubstring("set it in extraAnnotations")))
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())
@@ -264,10 +264,10 @@ func TestWhatAClusterInstanceCannotBeRenderedInto(t *testing.T) {
 			s.ClusterNetwork = append(s.ClusterNetwork, siteconfig.ClusterNetwork{CIDR: "10.64.0.0/14", HostPrefix: 24})
 		},
 		"diskEncryption type luks":                          func(s *siteconfig.Spec) { s.DiskEncryption = &siteconfig.DiskEncryption{Type: "luks"} },
-		"site-4 is an arbiter, too":                         func(s *siteconfig.Spec) { s.Nodes[2].Role, s.Nodes[3].Role = "arbiter", "arbiter" },
-		"hostRef leads to namespace pool":                   func(s *siteconfig.Spec) { s.Nodes[0].HostRef = &siteconfig.Reference{Name: "a", Namespace: "pool"} },
-		"site-2 is of another cpuArchitecture than other n": func(s *siteconfig.Spec) { s.Nodes[1].CPUArchitecture = "aarch64" },
-		"site-5 is of another cpuArchitecture than other w": func(s *siteconfig.Spec) { s.Nodes[4].CPUArchitecture = "aarch64" },
+		"site-4 is a second arbiter":                        func(s *siteconfig.Spec) { s.Nodes[2].Role, s.Nodes[3].Role = "arbiter", "arbiter" },
+		"hostRef names namespace pool":                      func(s *siteconfig.Spec) { s.Nodes[0].HostRef = &siteconfig.Reference{Name: "a", Namespace: "pool"} },
+		"site-2 has another cpuArchitecture than other nod": func(s *siteconfig.Spec) { s.Nodes[1].CPUArchitecture = "aarch64" },
+		"site-5 has another cpuArchitecture than other wor": func(s *siteconfig.Spec) { s.Nodes[4].CPUArchitecture = "aarch64" },
 		"site-2 has another automatedCleaningMode than oth": func(s *siteconfig.Spec) { s.Nodes[1].AutomatedCleaningMode = "metadata" },
 		"site-5 has another automatedCleaningMode than oth": func(s *siteconfig.Spec) { s.Nodes[4].AutomatedCleaningMode = "metadata" },
 	} {

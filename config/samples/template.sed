@@ -1,6 +1,6 @@
 # Turns a sample into a cluster template for clusterctl: variables in place of what differs between users. See `make generate`.
-# What a ConfigMap of the user holds, which is as long as a file, is left out; the variable has its name.
-/^# Where the mirror has what/,/^---$/d
+# A ConfigMap of the user, which is as long as a file, is omitted; the variable contains its name.
+/^# The locations of images in the mirror/,/^---$/d
 s/name: ${CLUSTER_NAME}-mirrors$/name: ${MIRRORS_CONFIG_MAP}/
 s/lab\.example\.com/${BASE_DOMAIN}/
 s/- ntp\.example\.com$/- ${NTP_SERVER}/
@@ -15,7 +15,7 @@ s/2001:db8::\/64/${IPV6_MACHINE_NETWORK}/
 s/2001:db8::5$/${IPV6_API_VIP}/
 s/2001:db8::6$/${IPV6_INGRESS_VIP}/
 s/^\( *replicas: \)3$/\1${CONTROL_PLANE_MACHINE_COUNT}/
-# Two nodes that fence each other are always two.
+# A cluster with fencing always has two nodes.
 /^kind: OpenshiftAssistedControlPlane$/,/^---$/!s/^\( *replicas: \)2$/\1${WORKER_MACHINE_COUNT}/
 s/version: v*4\.[^ ]*/version: ${OPENSHIFT_VERSION}/
 s/releaseImage: .*/releaseImage: ${RELEASE_IMAGE}/

@@ -1,4 +1,4 @@
--- Reasons that need somebody: time alone does not mend them. What is merely missing is not among them, for example a Secret: another wave may bring it.
+-- Reasons that need an action of the user. Missing objects such as a Secret are not included: a later wave may create them.
 local wrong = {
   AssistedServiceNotResponding = true, BMCOfAnotherServer = true, BootImageOutdated = true, BootImageRejected = true, ClusterDeploymentNotOurs = true, ClusterReregistered = true, RoleConflict = true, DiscoveryImageFailed = true,
   DiscoveryImageUnavailable = true, FencingCredentialsUnusable = true, HostBelowRequirements = true, HostBootedDiscoveryAgain = true, HostInAnotherCluster = true, HostRestoredWithoutHistory = true,
@@ -23,7 +23,7 @@ end
 if conditions.Paused ~= nil and conditions.Paused.status == "True" then
   return { status = "Suspended", message = "the Cluster or the object is paused: nothing is changed" }
 end
--- Ready has the reason of the deletion, or of the first step that is not done.
+-- Ready has the reason of the deletion, or of the first step that is not completed.
 local ready = conditions.Ready
 if ready ~= nil and wrong[ready.reason] then
   return health("Degraded", ready)
@@ -32,10 +32,10 @@ if obj.metadata.deletionTimestamp ~= nil then
   if conditions.Deleting ~= nil and conditions.Deleting.status == "True" then
     return health("Progressing", conditions.Deleting)
   end
-  return { status = "Progressing", message = "waiting for the deletion to begin" }
+  return { status = "Progressing", message = "waiting for the deletion to start" }
 end
 if ready == nil or obj.status.observedGeneration ~= obj.metadata.generation then
-  return { status = "Progressing", message = "waiting for the bootstrap provider to look at the spec" }
+  return { status = "Progressing", message = "waiting for the bootstrap provider to read the spec" }
 end
 if ready.status == "True" then
   return { status = "Healthy", message = "the host is installed" }

@@ -1,7 +1,9 @@
--- In place of Argo CD's own check, which takes a Cluster for healthy as soon as its phase is Provisioned: minutes after it was applied, long before it is
--- installed. This one goes by the conditions of v1beta2, which an object of v1beta1 carries in status.v1beta2.
+-- Replaces the built-in check of Argo CD, for which a Cluster is healthy as soon as its phase is Provisioned. That is minutes
+-- after it was applied, long before it is installed. This check uses the conditions of v1beta2, which an object of v1beta1
+-- has in status.v1beta2.
 
--- Reasons of a control plane of ours that is not available, and will not be by time alone. Cluster API says NotAvailable, too, of one that has not told yet.
+-- Reasons of a control plane of this provider that is not available until the user acts. Cluster API also reports NotAvailable
+-- before the control plane has reported anything.
 local wrong = { InstallationFailed = true, NotAvailable = true, ConnectionDown = true, HealthUnknown = true }
 
 local conditions, listed = {}, nil
@@ -39,10 +41,10 @@ if obj.metadata.deletionTimestamp ~= nil then
   if is("Deleting", "True") then
     return health("Progressing", "Deleting")
   end
-  return { status = "Progressing", message = "waiting for the deletion to begin" }
+  return { status = "Progressing", message = "waiting for the deletion to start" }
 end
 if conditions.Available == nil or obj.status.observedGeneration ~= obj.metadata.generation then
-  return { status = "Progressing", message = "waiting for Cluster API to look at the Cluster" }
+  return { status = "Progressing", message = "waiting for Cluster API to read the Cluster" }
 end
 if conditions.TopologyReconciled ~= nil and conditions.TopologyReconciled.reason == "ReconcileFailed" then
   return health("Degraded", "TopologyReconciled")

@@ -1,4 +1,4 @@
--- Reasons that need somebody: time alone does not mend them. What is merely missing is not among them, for example a Secret: another wave may bring it.
+-- Reasons that need an action of the user. Missing objects such as a Secret are not included: a later wave may create them.
 local wrong = {
   ArbiterMismatch = true, AssistedServiceNotResponding = true, BootstrapProviderOutdated = true, CertificateRequestMismatch = true, ClusterVersionUnavailable = true, EtcdQuorumAtRisk = true,
   EtcdTopologyNotSupported = true, EtcdUnknown = true, ForeignAgentsBound = true, InfrastructureDeletionStuck = true, InstallationFailed = true, InstallationNotOurs = true, InstallationRejected = true,
@@ -7,7 +7,7 @@ local wrong = {
   UpgradeFailing = true, UpgradeNotOffered = true, UpgradeRefused = true, UpgradeRiskNotAccepted = true, UserActionRequired = true,
   VersionChangeNotSupported = true, VersionMismatch = true, WaitingForMachineAPI = true, WorkersNotCreated = true,
 }
--- Conditions in the order in which they matter; those that are True while something is going on come last.
+-- Conditions in the order in which they matter. Conditions that are True during an operation are last.
 local order = {
   "Deleting", "Installed", "ReleaseImageResolved", "MachinesCreated", "Available", "ControlPlaneComponentsHealthy", "EtcdClusterHealthy", "KubeconfigAvailable",
   "MachinesUpToDate", "CertificatesApproved", "RollingOut", "ScalingUp", "ScalingDown", "Remediating",
@@ -45,16 +45,16 @@ if is("Deleting", "True") then
   return health("Progressing", "Deleting")
 end
 if obj.metadata.deletionTimestamp ~= nil then
-  return { status = "Progressing", message = "waiting for the deletion to begin" }
+  return { status = "Progressing", message = "waiting for the deletion to start" }
 end
 if conditions.Installed == nil or obj.status.observedGeneration ~= obj.metadata.generation then
-  return { status = "Progressing", message = "waiting for the control plane provider to look at the spec" }
+  return { status = "Progressing", message = "waiting for the control plane provider to read the spec" }
 end
 if not is("Installed", "True") then
   if conditions.Installed.reason == "InstallationOnHold" then
     return health("Suspended", "Installed")
   end
-  -- What keeps an installation from being registered is told by the condition of that step.
+  -- The condition of that step reports what blocks the registration of an installation.
   if conditions.Installed.reason == "WaitingForAssistedService" and is("ReleaseImageResolved", "False") then
     return health("Progressing", "ReleaseImageResolved")
   end

@@ -36,7 +36,7 @@ if is("LastInstallationPreparationFailed", "True") then
   return health("Degraded", "LastInstallationPreparationFailed")
 end
 if conditions.Completed == nil then
-  return { status = "Progressing", message = "waiting for assisted-service to take in the cluster" }
+  return { status = "Progressing", message = "waiting for assisted-service to register the cluster" }
 end
 for _, type in ipairs({ "Validated", "RequirementsMet" }) do
   if is(type, "False") then

@@ -1,6 +1,6 @@
 local settled = {
   available = "the host is free", provisioned = "the host is provisioned",
-  ["externally provisioned"] = "the host runs what somebody else installed",
+  ["externally provisioned"] = "the host was installed by another client",
 }
 
 local function annotated(name)
@@ -26,15 +26,15 @@ if obj.metadata.deletionTimestamp ~= nil then
   return { status = "Progressing", message = "being deleted: " .. state }
 end
 if state == "unmanaged" then
-  return { status = "Suspended", message = "spec.bmc is not set: nothing is done with the host" }
+  return { status = "Suspended", message = "spec.bmc is not set: the host is not managed" }
 end
 if status.operationalStatus == "delayed" then
-  return { status = "Progressing", message = state .. ": waiting for other hosts that are being worked on" }
+  return { status = "Progressing", message = state .. ": waiting for operations on other hosts" }
 end
 if settled[state] ~= nil then
   return { status = "Healthy", message = settled[state] }
 end
 if state == "" then
-  return { status = "Progressing", message = "waiting for the Bare Metal Operator to look at the host" }
+  return { status = "Progressing", message = "waiting for the Bare Metal Operator to read the host" }
 end
 return { status = "Progressing", message = state }
