@@ -344,7 +344,7 @@ $(SITE):
 VITEPRESS = ln -sfn $(SITE)/node_modules node_modules && node_modules/.bin/vitepress
 
 .PHONY: docs
-docs: $(SITE) ## Build the documentation site into site/dist. Fails when a link or a diagram is broken, or a page is in no navigation. DOCS_BASE=/path/ below which it will be served. Needs Node.js.
+docs: $(SITE) ## Build the documentation site into site/dist. Fails when a link or a diagram is broken, a page is in no navigation, or the search finds a wrong page first. DOCS_BASE=/path/ below which it will be served. Needs Node.js.
 	@$(VITEPRESS) build site
 
 .PHONY: docs-serve

@@ -4,6 +4,7 @@ import { defineConfig } from 'vitepress'
 import { checkDiagrams, diagrams } from './diagrams.mts'
 import { links, plainBraces } from './markdown.mts'
 import { repository, root, sections, sidebar } from './navigation.mts'
+import { checkSearch, searchOptions } from './search.mts'
 
 export default defineConfig({
   title: 'OpenShift on bare metal',
@@ -14,7 +15,7 @@ export default defineConfig({
   outDir: `${root}/site/dist`,
   cacheDir: `${root}/.tools/site-cache`,
   rewrites: { 'README.md': 'index.md' },
-  buildEnd: checkDiagrams,
+  buildEnd: async site => { await checkDiagrams(); await checkSearch(site) },
   markdown: {
     anchor: { slugify: text => slug(text) }, // the anchors that GitHub gives
     config: markdown => { markdown.use(links).use(plainBraces).use(diagrams) },
@@ -28,6 +29,6 @@ export default defineConfig({
     socialLinks: [{ icon: 'github', link: repository }],
     editLink: { pattern: `${repository}/edit/main/:path` },
     outline: [2, 3],
-    search: { provider: 'local' },
+    search: { provider: 'local', options: { miniSearch: { searchOptions } } },
   },
 })
