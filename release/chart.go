@@ -26,6 +26,8 @@ const (
 	chartName = "cluster-api-provider-openshift-agent"
 	// keepAnnotation has Helm leave an object where it is when the release is uninstalled; moveLabel is what clusterctl gives to the kinds that it moves.
 	keepAnnotation, moveLabel = "helm.sh/resource-policy", "clusterctl.cluster.x-k8s.io"
+	// onOpenShift is the condition of what only hubs on OpenShift need. The API group exists on every OpenShift, and on nothing else. Where Helm queries no hub, as with `helm template`, the value decides.
+	onOpenShift = `(or .Values.openshiftHub (.Capabilities.APIVersions.Has "config.openshift.io/v1"))`
 )
 
 // chart is the Helm chart of both providers. What is written by hand lies in config/chart; the templates of its objects, and the values that these have by default, are
@@ -91,8 +93,8 @@ func (c *chart) add(p provider, files map[string][]byte) error {
 	}
 	return errors.Join(
 		c.addAll(p, files[extensionFile], ".Values."+p.values+".inPlaceUpdates.enabled"),
-		c.addAll(p, files[hubFile], ".Values.openshiftHub (not .Values.watchNamespace)"),
-		c.addAll(p, files[hubFileNamespaced], ".Values.openshiftHub .Values.watchNamespace"),
+		c.addAll(p, files[hubFile], onOpenShift+" (not .Values.watchNamespace)"),
+		c.addAll(p, files[hubFileNamespaced], onOpenShift+" .Values.watchNamespace"),
 	)
 }
 

@@ -21,6 +21,7 @@ func (r *release) operatorManifests(p provider, components, metadata []byte) ([]
 	source := namespaced(r.version)
 	source["labels"] = labels
 	var out bytes.Buffer
+	out.WriteString("# On a hub that is OpenShift, apply openshift-hub.yaml of this release in addition: it gives the manager the right that such a hub requires of clients that change owner references.\n")
 	for _, object := range []map[string]any{
 		{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": p.namespace}},
 		{"apiVersion": "v1", "kind": "ConfigMap", "metadata": source, "data": map[string]any{"components": string(components), "metadata": string(metadata)}},

@@ -82,6 +82,7 @@ func (w *world) compareOpenShiftHub() {
 			wanted = append(wanted, w.read(folder, "openshift-hub"+suffix+".yaml", variables)...)
 		}
 		w.compare(w.template(map[string]any{"openshiftHub": true, "watchNamespace": namespace}), wanted)
+		w.compare(w.template(at("watchNamespace", namespace), "--api-versions", "config.openshift.io/v1"), wanted)
 	}
 }
 
